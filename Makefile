@@ -1,0 +1,44 @@
+# make run    evolve a kernel, end to end          make test   everything CI checks
+# make ui     the Prefect and the MLflow UI         make lint   style, types, layers
+# make bench  our own overheads, into benchmarks/results/
+PYTHON ?= python3
+VENV := .venv
+export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
+export LITELLM_LOCAL_MODEL_COST_MAP := True
+export LITELLM_MODE := PRODUCTION
+export DO_NOT_TRACK := true
+export DVC_NO_ANALYTICS := 1
+export MLFLOW_DISABLE_TELEMETRY := true
+STAMP := $(VENV)/.installed
+
+.PHONY: run test lint bench ui install clean
+
+run: install
+	@dvc repro
+
+test: lint
+	@pytest -q
+
+lint: install
+	@ruff check .
+	@ruff format --check .
+	@basedpyright
+	@lint-imports
+
+bench: install
+	@python -m benchmarks.overhead
+	@python -m benchmarks.judge
+
+ui: install
+	@kernel-scientist ui
+
+install: $(STAMP)
+
+$(STAMP): pyproject.toml constraints.txt install.py
+	@$(PYTHON) install.py $(VENV)
+	@touch $(STAMP)
+
+# What can be made again. Runs (mlruns/) and DVC's cache are kept: they are results.
+clean:
+	rm -rf $(VENV) .cache .prefect .pytest_cache .ruff_cache .hypothesis .import_linter_cache *.egg-info
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

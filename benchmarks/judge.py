@@ -1,0 +1,216 @@
+"""Can the judge be trusted, and what does it cost? `python -m benchmarks.judge`, part of `make bench`.
+
+- speed: a whole evaluation (compile, check, time, clocks) of `identity`, all its cases, beside a cold process per stage
+  that makes as many calls: both in one run, by turns.
+- A/A: the same source against itself, the whole protocol; how often it is called faster.
+- 3 %: a kernel against itself with exactly 3 % more work; how often the test says so.
+- clocks: kernels that wait 50 us, 1 ms, 20 ms, as the judge reads them.
+
+Figures go to benchmarks/results/judge.json, with machine, load and spread.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+from pathlib import Path
+from typing import Any
+
+from benchmarks.overhead import RESULTS, machine, summary
+from kernel_scientist import environment
+
+environment.prepare()
+
+from kernel_scientist import problems  # noqa: E402
+from kernel_scientist.harness.verifier import Contestant, Verifier  # noqa: E402
+from kernel_scientist.harness.workshop import Workshop  # noqa: E402
+from kernel_scientist.params import Harness  # noqa: E402
+from kernel_scientist.records import Case, Evaluation, Kernel, Verdict  # noqa: E402
+
+WAIT = """
+from time import perf_counter_ns
+from ctypes import memmove
+def custom_kernel(data):
+    end = perf_counter_ns() + NS
+    x, out = data
+    memmove(out.data_ptr(), x.data_ptr(), 2 * x.numel())
+    while perf_counter_ns() < end:
+        pass
+    return out
+"""
+WORK = """
+from kernel_scientist.languages.cpp import load
+library = load('''
+#include <cstdint>
+#include <cstring>
+extern "C" void work(const void* x, void* out, int64_t bytes, int64_t steps) {
+    memcpy(out, x, bytes);
+    volatile double sink = 0;
+    double value = 1.5;
+    for (int64_t i = 0; i < steps; ++i) value = value * 0.999999 + 0.000001;
+    sink = value;
+}
+''')
+def custom_kernel(data):
+    x, out = data
+    library.work(x, out, 2 * x.numel(), STEPS)
+    return out
+"""
+ONE_CASE = (Case(sizes={"size": 4096}, seed=1),)
+
+
+def main() -> None:
+    """Measure what is asked for, print, write."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=200, help="A/A runs; a third as many of the 3 % test")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["KERNEL_SCIENTIST_CACHE"] = f"{folder}/cache"
+        found: dict[str, Any] = {"machine": machine(), "date": time.strftime("%Y-%m-%d")}
+        with Workshop(Harness()) as shop:
+            found["evaluation"] = _speed(shop, Path(folder))
+            found["clocks"] = _clocks(shop)
+            found["three_percent"] = _three_percent(shop, options.runs // 3)
+            found["a_a"] = _a_a(shop, options.runs)
+        found["machine"]["load_after"] = round(os.getloadavg()[0], 2)
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / "judge.json").write_text(json.dumps(found, indent=1) + "\n")
+    print(json.dumps(found, indent=1))
+
+
+def _judge(verifier: Verifier, kernel: Kernel) -> Evaluation:
+    evaluation = verifier.check(kernel, verifier.compile(kernel))
+    evaluation = verifier.time(kernel, evaluation, [verifier.reference()])
+    if evaluation.verdict is not Verdict.OK:
+        raise SystemExit(f"the benchmark's own kernel is {evaluation.verdict}: {evaluation}")
+    return evaluation
+
+
+def _speed(shop: Workshop, folder: Path) -> dict[str, Any]:
+    """Compare one evaluation with as many calls made by a cold process per stage."""
+    problem = problems.find("identity")
+    verifier = Verifier(problem, "full", shop.harness, shop)
+    seed = problem.seeds("cpp")[0].read_text()
+    ours: dict[str, list[float]] = {"new source": [], "built before": []}
+    cold: list[float] = []
+    looks: list[int] = []
+    verifier.margins  # noqa: B018 (measured once a day, not per kernel)
+    for turn in range(10):
+        kernel = Kernel(
+            name="k", language="cpp", source=f"{seed}\n# variant {turn}\n".replace("''')", f"// {turn}\n''')")
+        )
+        for name in ours:
+            start = time.perf_counter()
+            evaluation = _judge(verifier, kernel)
+            ours[name].append(time.perf_counter() - start)
+        looks.append(evaluation.speedups[0].looks)
+        calls = sum(len(t.samples_us) for t in evaluation.timings) // len(evaluation.timings)
+        cold.append(_cold(folder, kernel.source, problem.folder / "reference.py", verifier, calls))
+    return {
+        "ours_warm_s": {name: summary(times) for name, times in ours.items()},
+        "looks": looks,
+        "cold_process_per_stage_s": summary(cold),
+        "ratio": round(statistics.median(cold) / statistics.median(ours["built before"]), 2),
+        "cases": len(verifier.profile.tests) + len(verifier.profile.benchmarks),
+    }
+
+
+def _cold(folder: Path, source: str, reference: Path, verifier: Verifier, calls: int) -> float:
+    """Run test, benchmark and ranked benchmark, a Python process each, as task harnesses do; the build is cached."""
+    (folder / "kernel.py").write_text(source)
+    (folder / "reference.py").write_text(reference.read_text().replace('"cuda"', '"cpu"'))
+    stages = {
+        "test": verifier.profile.tests,
+        "benchmark": verifier.profile.benchmarks,
+        "ranked": verifier.profile.benchmarks,
+    }
+    start = time.perf_counter()
+    for stage, cases in stages.items():
+        script = textwrap.dedent(f"""
+            import sys, time
+            sys.path.insert(0, {str(folder)!r})
+            import torch
+            from kernel import custom_kernel
+            from reference import check_implementation, generate_input
+            for sizes in {[c.sizes for c in cases]!r}:
+                for seed in range({1 if stage == "test" else calls}):
+                    data = generate_input(**sizes, seed=seed)
+                    start = time.perf_counter_ns()
+                    output = custom_kernel(data)
+                    end = time.perf_counter_ns()
+                    good, why = check_implementation(data, output)
+                    assert good, why
+        """)
+        subprocess.run(
+            [sys.executable, "-c", script], check=True, env={**os.environ, "PYTHONPATH": str(environment.root())}
+        )
+    return time.perf_counter() - start
+
+
+def _clocks(shop: Workshop) -> list[dict[str, Any]]:
+    """Read kernels that wait for a known time."""
+    rows: list[dict[str, Any]] = []
+    for nominal in (50.0, 1000.0, 20000.0):
+        verifier = Verifier(problems.find("identity"), "cpu", shop.harness, shop)
+        kernel = Kernel(name="k", language="cpp", source=WAIT.replace("NS", str(int(nominal * 1000))))
+        evaluation = verifier.compile(kernel)
+        timed = verifier.time(kernel, evaluation, [verifier.reference()], cases=ONE_CASE)
+        if timed.verdict is not Verdict.OK:
+            raise SystemExit(f"the busy-wait kernel is {timed.verdict}: {timed.reason} {timed.evidence}")
+        read = timed.timings[0].time_us
+        rows.append(
+            {"nominal_us": nominal, "read_us": round(read, 2), "error_percent": round(100 * (read / nominal - 1), 2)}
+        )
+    return rows
+
+
+def _three_percent(shop: Workshop, runs: int) -> dict[str, Any]:
+    """Time a kernel against itself with 3 % more work: how often is it found faster?"""
+    problem = problems.find("identity")
+    verifier = Verifier(problem, "cpu", shop.harness, shop)
+    steps = 200_000
+    kernel = Kernel(name="quick", language="cpp", source=WORK.replace("STEPS", str(steps)))
+    slow = Contestant(name="slow", source=WORK.replace("STEPS", str(steps + steps * 3 // 100)))
+    return {"runs": runs, **_compare(verifier, kernel, slow, runs, ONE_CASE), "margins": list(verifier.margins)}
+
+
+def _a_a(shop: Workshop, runs: int) -> dict[str, Any]:
+    """Time a real kernel against itself: how often is it called faster?"""
+    problem = problems.find("fp8-blockwise-gemm")
+    verifier = Verifier(problem, "cpu", shop.harness, shop)
+    kernel = Kernel(name="one", language="cpp", source=problem.seeds("cpp")[-1].read_text())
+    same = Contestant(name="other", source=kernel.source)
+    return {"runs": runs, **_compare(verifier, kernel, same, runs, None), "margins": list(verifier.margins)}
+
+
+def _compare(
+    verifier: Verifier, kernel: Kernel, rival: Contestant, runs: int, cases: tuple[Case, ...] | None
+) -> dict[str, Any]:
+    ready = verifier.compile(kernel)
+    faster, slower, looks, ratios, seconds = 0, 0, [0, 0, 0], list[float](), list[float]()
+    for _ in range(runs):
+        start = time.perf_counter()
+        timed = verifier.time(kernel, ready, [rival], rival=rival.name, cases=cases)
+        seconds.append(time.perf_counter() - start)
+        if timed.verdict is not Verdict.OK:
+            raise SystemExit(f"an honest kernel is {timed.verdict}: {timed.reason} {timed.evidence}")
+        speedup = timed.speedups[0]
+        faster, slower = faster + speedup.faster, slower + (speedup.interval[1] < 1 - speedup.margin)
+        looks[speedup.looks - 1] += 1
+        ratios.append(speedup.ratio)
+    return {
+        "faster_percent": round(100 * faster / runs, 2),
+        "slower_percent": round(100 * slower / runs, 2),
+        "ratio": summary(ratios),
+        "ended_at_look": looks,
+        "seconds": summary(seconds),
+    }
+
+
+if __name__ == "__main__":
+    main()

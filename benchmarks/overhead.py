@@ -1,0 +1,197 @@
+"""What the laboratory itself costs: `make bench`. Figures go to benchmarks/results/, with machine, load and spread.
+
+- `--help`: wall time of the command line's answer.
+- per kernel: a real campaign (flow, tasks, server, artifacts, device lock, store) around a judge that takes no time.
+- a fork of a worker, a build, a cached build.
+- A/A: the reference timed beside itself, as the harness would time a candidate; a ratio away from 1 is our own error.
+"""
+
+import dataclasses
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from kernel_scientist import environment
+
+environment.prepare()
+RESULTS = Path(__file__).parent / "results"
+KERNELS = 30
+
+
+def main() -> None:
+    """Measure, print, write."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ |= {"PREFECT_HOME": f"{folder}/prefect", "KERNEL_SCIENTIST_CACHE": f"{folder}/cache"}
+        found: dict[str, Any] = {"machine": machine(), "date": time.strftime("%Y-%m-%d")}
+        found["help_s"] = _spread(_help, 10)
+        found |= _workers()
+        found |= _per_kernel(Path(folder))
+        found["machine"]["load_after"] = round(os.getloadavg()[0], 2)
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / "overhead.json").write_text(json.dumps(found, indent=1) + "\n")
+    print(json.dumps(found, indent=1))
+
+
+def machine() -> dict[str, Any]:
+    """Return what a figure depends on."""
+    from kernel_scientist.machine import cpu
+
+    load = round(os.getloadavg()[0], 2)
+    return {"cpu": cpu.model(), "cores": cpu.cores(), "system": platform.platform(), "load_before": load}
+
+
+def _spread(work: Callable[[], object], times: int) -> dict[str, float]:
+    """Return median, fastest and slowest of several runs, in seconds."""
+    samples: list[float] = []
+    for _ in range(times):
+        start = time.perf_counter()
+        work()
+        samples.append(time.perf_counter() - start)
+    return summary(samples)
+
+
+def summary(samples: list[float]) -> dict[str, float]:
+    """Return the spread of some figures."""
+    rounded = {"median": statistics.median(samples), "min": min(samples), "max": max(samples)}
+    return {k: round(v, 4) for k, v in rounded.items()} | {"n": len(samples)}
+
+
+def _help() -> None:
+    subprocess.run([sys.executable, "-m", "kernel_scientist", "--help"], check=True, capture_output=True)
+
+
+def _workers() -> dict[str, Any]:
+    from kernel_scientist import problems
+    from kernel_scientist.harness.verifier import Verifier
+    from kernel_scientist.harness.workshop import Workshop
+    from kernel_scientist.params import Harness
+    from kernel_scientist.population import REFERENCE
+    from kernel_scientist.records import Kernel
+
+    problem = problems.find("fp8-blockwise-gemm")
+    with Workshop(Harness()) as shop:
+        verifier = Verifier(problem, "cpu", shop.harness, shop)
+        seed = problem.seeds("cpp")[-1].read_text()
+        marked = (seed.replace("// @begin core", f"// variant {n}\n// @begin core") for n in range(8))
+        varied = [Kernel(name="k", language="cpp", source=text) for text in marked]
+        with shop.session():
+            pass  # the zygote's start is not a fork's
+
+        def fork() -> None:
+            with shop.session():
+                pass
+
+        fresh = iter(varied)
+        out: dict[str, Any] = {"fork_worker_s": _spread(fork, 20)}
+        out["build_s"] = _spread(lambda: verifier.compile(next(fresh)), len(varied))
+        out["cached_build_s"] = _spread(lambda: verifier.compile(varied[0]), 10)
+        twin = Kernel(name="twin", language="cpp", source=problem.reference_source)
+        ok = verifier.check(twin, verifier.compile(twin))
+        ratios = [verifier.time(twin, ok, [verifier.reference()]).speedup_over(REFERENCE) for _ in range(5)]
+        out["a_a"] = [{"ratio": round(r.ratio, 4), "interval": [round(x, 4) for x in r.interval]} for r in ratios if r]
+    return out
+
+
+def _per_kernel(folder: Path) -> dict[str, Any]:
+    """Run a real campaign with a judge that answers at once; whatever time passes is ours."""
+    from prefect import flow
+
+    from flows.board import Board
+    from flows.optimize import _search
+    from flows.server import serving
+    from kernel_scientist.campaign import Campaign, laboratory
+    from kernel_scientist.params import Params
+
+    params = Params.model_validate(
+        {
+            "problem": "fp8-blockwise-gemm",
+            "search": {"generations": KERNELS // 3, "experiments": 3, "concurrency": 1},
+            "tracking": {"uri": f"sqlite:///{folder}/mlruns/mlflow.db"},
+        }
+    )
+    clocks = {"mlflow": 0.0, "mind": 0.0}
+    total = 0.0
+    kernels = 0
+
+    @flow(name="bench")
+    def run() -> None:
+        nonlocal total, kernels
+        with laboratory(params) as lab:
+            campaign = Campaign(dataclasses.replace(lab, verifier=InstantJudge(lab.verifier)))  # type: ignore[arg-type]
+            for owner, name, clock in (
+                (campaign.notebook, "log", "mlflow"),
+                (campaign.notebook, "progress", "mlflow"),
+                (campaign, "select", "mind"),
+                (campaign, "design", "mind"),
+                (campaign, "write", "mind"),
+            ):
+                setattr(owner, name, _clocked(getattr(owner, name), clocks, clock))
+            board = Board(campaign)
+            start = time.perf_counter()
+            _search(campaign, board, lambda: None)
+            total, kernels = time.perf_counter() - start, len(campaign.population)
+
+    with serving():
+        run()
+    prefect = total - clocks["mlflow"] - clocks["mind"]
+    return {
+        "kernels": kernels,
+        "per_kernel_mlflow_s": round(clocks["mlflow"] / kernels, 4),
+        "per_kernel_prefect_s": round(prefect / kernels, 4),
+        "per_kernel_together_s": round((prefect + clocks["mlflow"]) / kernels, 4),
+        "per_kernel_playbook_s": round(clocks["mind"] / kernels, 4),
+    }
+
+
+class InstantJudge:
+    """Stands where the verifier stands and finds every kernel right and a little faster, in no time."""
+
+    def __init__(self, real: Any) -> None:
+        self.workshop, self.reference, self.problem = real.workshop, real.reference, real.problem
+        self.count = 0
+
+    def compile(self, _kernel: Any) -> Any:
+        """Return an evaluation without a compiler."""
+        from kernel_scientist.records import CompileReport, Evaluation, Verdict
+
+        return Evaluation(verdict=Verdict.OK, compile=CompileReport(ok=True, compiler="none"))
+
+    def check(self, _kernel: Any, so_far: Any, _cases: Any = None) -> Any:
+        """Return what was handed in."""
+        return so_far
+
+    def time(self, _kernel: Any, so_far: Any, against: Any, **_: Any) -> Any:
+        """Return made-up timings; they stay in a store that is thrown away."""
+        from kernel_scientist.records import Speedup, Timing
+
+        self.count += 1
+        timings = tuple(
+            Timing(case=c.name, time_us=100.0, interval_us=(99.0, 101.0), floor_us=1.0, samples_us=(100.0,) * 16)
+            for c in self.problem.profile("cpu").benchmarks
+        )
+        ratio = 1 + 0.1 * self.count
+        speedups = tuple(Speedup(against=c.name, ratio=ratio, interval=(ratio, ratio)) for c in against)
+        return so_far.model_copy(update={"timings": timings, "speedups": speedups})
+
+
+def _clocked(work: Callable[..., Any], clocks: dict[str, float], name: str) -> Callable[..., Any]:
+    def call(*arguments: Any, **named: Any) -> Any:
+        start = time.perf_counter()
+        try:
+            return work(*arguments, **named)
+        finally:
+            clocks[name] += time.perf_counter() - start
+
+    return call
+
+
+if __name__ == "__main__":
+    main()

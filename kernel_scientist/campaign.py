@@ -1,0 +1,268 @@
+"""A campaign: one problem, one target, one budget. Its state is the population, and nothing beside it.
+
+Thread-safe: experiments run side by side and report back here.
+"""
+
+import random
+import threading
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from kernel_scientist import HARNESS_VERSION, environment, preflight, scientist, search
+from kernel_scientist.errors import SetupError
+from kernel_scientist.harness import admission
+from kernel_scientist.harness.verifier import Contestant, Verifier
+from kernel_scientist.harness.workshop import Workshop
+from kernel_scientist.languages import gxx
+from kernel_scientist.languages.source import read_kernel
+from kernel_scientist.notebook import CampaignRun, Notebook, open_for
+from kernel_scientist.params import Params
+from kernel_scientist.population import REFERENCE, Population, beats, free_names
+from kernel_scientist.problems.taskfolder import Problem
+from kernel_scientist.records import Evaluation, Experiment, Kernel, Record, Trial, digest
+from kernel_scientist.scientist.mind import Assignment, Design, Draft, Facts, Mind, Selection, pick
+from kernel_scientist.targets import Target
+
+
+class Job(Record):
+    """An experiment on its way: the name its kernel will have, and what it starts from. A seed has no experiment."""
+
+    name: str
+    generation: int
+    seed_file: str | None = None
+    base: str | None = None
+    reference: str | None = None
+    experiment: Experiment | None = None
+
+
+@dataclass(frozen=True)
+class Laboratory:
+    """What a kernel is judged with: problem, target, verifier."""
+
+    params: Params
+    problem: Problem
+    target: Target
+    verifier: Verifier
+
+
+@contextmanager
+def laboratory(params: Params) -> Generator[Laboratory]:
+    """Open the judge for the parameters' problem and target; end its workers on the way out.
+
+    Raises SetupError for an unknown problem, profile or target, a missing compiler, or a problem unfit to judge by.
+    """
+    problem, target = preflight.resolve(params)
+    preload = ("triton",) if params.language == "triton" else ()
+    with Workshop(params.harness, target.device, preload) as workshop:
+        admission.require(problem, params.profile)
+        verifier = Verifier(problem, params.profile, params.harness, workshop)
+        yield Laboratory(params, problem, target, verifier)
+
+
+class Campaign:
+    """The loop's state: what was tried, what is in flight, what may still be tried."""
+
+    def __init__(self, lab: Laboratory, resume: bool | str = False) -> None:
+        """Start a campaign, or go on with the latest (True) or a named one. Raises SetupError when there is none."""
+        self.lab, self.params = lab, lab.params
+        self.seeds = lab.problem.seeds(self.params.language)
+        if not self.seeds:
+            raise SetupError(
+                f"problem {lab.problem.name} has no seeds for {self.params.language} in {lab.problem.folder}"
+            )
+        for seed in self.seeds:
+            read_kernel(seed)
+        self.mind: Mind = scientist.mind(self.params.llm, Assignment(lab.problem, self.params.language, Facts.here()))
+        tracking = self.params.tracking
+        self.notebook: Notebook = open_for(lab.problem.name, lab.target.name, tracking.uri, tracking.experiment)
+        self.population = Population()
+        self.spent_s = 0.0
+        self.run: CampaignRun = self._resume(resume) if resume else self._start()
+        self.began = time.monotonic()
+        best = self.best()
+        self.incumbent: Kernel | None = best.kernel if best else None
+        """The fastest kernel so far by the test; written only by who holds the device."""
+        self._lock = threading.Lock()
+        self._names: set[str] = {t.kernel.name for t in self.population}
+        self._pending: dict[str, Job | None] = {}
+        """Names in flight, and their jobs once they have one."""
+        self._sources: dict[str, str] = {}
+        """Digests of the sources in flight, by kernel name."""
+        self._vain: set[tuple[str | None, str]] = set()
+        """Experiments (base, title) that gave a source which was there already."""
+
+    @property
+    def name(self) -> str:
+        """The campaign's id."""
+        return self.run.campaign
+
+    @property
+    def planned(self) -> int:
+        """How many kernels the parameters ask for: seeds and experiments."""
+        search_ = self.params.search
+        return min(len(self.seeds) + search_.generations * search_.experiments, self.params.budget.kernels)
+
+    def elapsed_s(self) -> float:
+        """Return how long the campaign has taken, earlier sittings included."""
+        return self.spent_s + time.monotonic() - self.began
+
+    def late(self) -> bool:
+        """Whether the budget of minutes is spent."""
+        return self.elapsed_s() / 60 >= self.params.budget.minutes
+
+    def over(self) -> str | None:
+        """Return why no further experiment may start, or None."""
+        with self._lock:
+            tried = len(self.population) + len(self._pending)
+        if tried >= self.params.budget.kernels:
+            return "the budget of kernels is spent (budget.kernels)"
+        if self.late():
+            return "the budget of minutes is spent (budget.minutes)"
+        if tried >= self.planned:
+            return "all generations are done"
+        return None
+
+    def seed_jobs(self) -> list[Job]:
+        """Return the seeds that were not tried yet, as far as the budget of kernels goes."""
+        tried, left = self.population.digests(), max(0, self.params.budget.kernels - len(self.population))
+        fresh = [f for f in self.seeds if Kernel(name="", language="cpp", source=f.read_text()).digest not in tried]
+        return [Job(name=self._take_name(), generation=0, seed_file=str(f)) for f in fresh[:left]]
+
+    def select(self) -> Selection:
+        """Choose base and reference kernel. Raises ValueError when no kernel is right."""
+        return search.select(self.params.search.strategy, self.mind, self.population, self._rng("select"))
+
+    def design(self, selection: Selection) -> Design:
+        """List avenues and plans for a selection."""
+        return self.mind.design(self.population, selection, self._rng("design"))
+
+    def jobs(self, selection: Selection, design: Design) -> list[Job]:
+        """Pick experiments by rule, no more than may still be tried, and name their kernels.
+
+        An experiment that is in flight already is no plan any more.
+        """
+        generation = max(self.population.generations(), 1)
+        with self._lock:
+            left = self.planned - len(self.population) - len(self._pending)
+            taken = self._vain | {(j.base, j.experiment.title) for j in self._pending.values() if j and j.experiment}
+        plans = [p for p in design.plans if (selection.base, p.title) not in taken]
+        jobs: list[Job] = []
+        for experiment in pick(plans, self.params.search.experiments)[: max(0, left)]:
+            base, reference = selection.base, selection.reference
+            job = Job(
+                name=self._take_name(), generation=generation, base=base, reference=reference, experiment=experiment
+            )
+            self._pending[job.name] = job
+            jobs.append(job)
+        return jobs
+
+    def write(self, job: Job) -> Kernel | None:
+        """Return the kernel of a job, or None when its source was tried already or is in flight."""
+        if job.seed_file is not None:
+            draft = Draft(source=read_kernel(Path(job.seed_file)), report=f"seed {Path(job.seed_file).name}")
+        else:
+            assert job.base is not None and job.reference is not None and job.experiment is not None
+            base, reference = self.population.get(job.base).kernel, self.population.get(job.reference).kernel
+            draft = self.mind.write(base, reference, job.experiment)
+        kernel = Kernel(
+            name=job.name,
+            language=self.params.language,
+            source=draft.source,
+            base=job.base,
+            reference=job.reference,
+            experiment=job.experiment,
+            generation=job.generation,
+            report=draft.report,
+        )
+        with self._lock:
+            known = kernel.digest in self.population.digests() or kernel.digest in self._sources.values()
+            if known and job.experiment:
+                self._vain.add((job.base, job.experiment.title))
+            elif not known:
+                self._sources[job.name] = kernel.digest
+        return None if known else kernel
+
+    def time(self, kernel: Kernel, so_far: Evaluation) -> Evaluation:
+        """Time a kernel beside the reference and the incumbent, and let it take the incumbent's place.
+
+        The caller holds the device: incumbents succeed one another in the order of timings.
+        """
+        rivals = [self.lab.verifier.reference()]
+        incumbent = self.incumbent
+        if incumbent is not None:
+            rivals.append(Contestant.of(incumbent))
+        evaluation = self.lab.verifier.time(
+            kernel, so_far, rivals, rival=incumbent.name if incumbent is not None else None
+        )
+        trial = Trial(kernel=kernel, evaluation=evaluation)
+        right = evaluation.speedup_over(REFERENCE) is not None
+        if right and (incumbent is None or beats(trial, incumbent.name)):
+            self.incumbent = kernel
+        return evaluation
+
+    def best(self) -> Trial | None:
+        """Return the incumbent's trial, once it is recorded."""
+        return self.population.best()
+
+    def record(self, trial: Trial) -> None:
+        """Write a kernel into the notebook, then into the population."""
+        with self._lock:
+            larger = self.population.add(trial)
+            self.notebook.log(self.run, trial, self.population, self.lab.problem)
+            self.notebook.progress(self.run, larger, larger.best(), self.elapsed_s())
+            self.population = larger
+            self._pending.pop(trial.kernel.name, None)
+            self._sources.pop(trial.kernel.name, None)
+
+    def drop(self, job: Job) -> None:
+        """Forget a job that came to nothing; its name is free again."""
+        with self._lock:
+            self._pending.pop(job.name, None)
+            self._names.discard(job.name)
+
+    def finish(self, status: str = "FINISHED") -> None:
+        """Close the campaign's run."""
+        best = self.best()
+        self.notebook.finish(self.run, {"champion": best.kernel.name if best else ""}, status)
+
+    def _start(self) -> CampaignRun:
+        campaign = f"{self.lab.problem.name}-{self.lab.target.name}-{time.strftime('%Y%m%d-%H%M%S')}"
+        return self.notebook.start(campaign, self.params.model_dump(by_alias=True), self.lab.problem)
+
+    def _resume(self, which: bool | str) -> CampaignRun:
+        run = self.notebook.latest(None if which is True else str(which))
+        if run is None:
+            raise SetupError(
+                f"no campaign {'to resume' if which is True else repr(which)} in MLflow experiment "
+                f"{self.lab.problem.name}-{self.lab.target.name} at {self.notebook.uri}"
+            )
+        if (language := run.params.get("language")) != self.params.language:
+            raise SetupError(f"campaign {run.campaign} is in {language}, not in {self.params.language}")
+        if run.tags.get("problem_digest") != self.lab.problem.digest:
+            raise SetupError(f"campaign {run.campaign} was run on another version of problem {self.lab.problem.name}")
+        self.notebook.reopen(run)
+        self.population = self.notebook.population(run)
+        self.spent_s = run.spent_s
+        return run
+
+    def _take_name(self) -> str:
+        with self._lock:
+            name = next(free_names(self._names))
+            self._names.add(name)
+            self._pending[name] = None
+            return name
+
+    def _rng(self, purpose: str) -> random.Random:
+        """Chance that depends on the seed and on what is known, so that a resumed campaign draws as the first did."""
+        return random.Random(f"{self.params.search.seed}/{purpose}/{len(self.population)}")
+
+
+def cache_key(lab: Laboratory, kernel: Kernel, step: str) -> str:
+    """Return what a step's result depends on: problem, kernel, toolchain, device, harness."""
+    parts = (step, lab.problem.digest, lab.params.profile, kernel.digest, kernel.language, lab.target.name)
+    machine = (gxx.processor(), gxx.version() if kernel.language == "cpp" else "", HARNESS_VERSION)
+    settings = (lab.params.harness.model_dump_json(), str(environment.cache_folder()))
+    return f"{step}-{digest(chr(0).join((*parts, *machine, *settings)))}"

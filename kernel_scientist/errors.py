@@ -1,0 +1,17 @@
+"""Exceptions: the system or its set-up is broken. A kernel's failure is a value (`records.Verdict`), none of these."""
+
+
+class SetupError(Exception):
+    """The call, the parameters or this machine's set-up is wrong: one sentence for the user, exit code 2."""
+
+
+class InfrastructureError(Exception):
+    """Something beside the kernel failed and may pass the second time (a busy device, a worker that did not start)."""
+
+
+class StoppedError(Exception):
+    """The work was stopped on purpose while this was in hand; it says nothing about the kernel."""
+
+
+class DeviceBusyError(InfrastructureError):
+    """The device's lock could not be had in time."""

@@ -1,0 +1,172 @@
+"""What leaves the laboratory: the command line's JSON, and the files DVC tracks."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kernel_scientist import environment
+from kernel_scientist.harness.confirmation import Confirmation
+from kernel_scientist.population import REFERENCE, Population, score
+from kernel_scientist.records import Clocks, Evaluation, Kernel, Speedup, Timing
+
+if TYPE_CHECKING:
+    from kernel_scientist.campaign import Campaign, Laboratory
+
+DIGITS = 4
+
+
+def champion_folder(problem: str) -> Path:
+    """Return where a problem's champion is exported to."""
+    return environment.root() / "champions" / problem
+
+
+def reports_folder() -> Path:
+    """Return where figures and pages are written."""
+    return environment.root() / "reports"
+
+
+def evaluation_summary(lab: "Laboratory", evaluation: Evaluation, against: str) -> dict[str, Any]:
+    """Return the JSON of `evaluate`."""
+    speedup = evaluation.speedup_over(against)
+    return {
+        "problem": lab.problem.name,
+        "target": lab.target.name,
+        "verdict": evaluation.verdict.value,
+        "reason": evaluation.reason,
+        "geomean_us": _round(evaluation.geomean_us),
+        "cases": [_case(t) for t in evaluation.timings],
+        "speedup": _speedup(speedup) if speedup else None,
+        "labels": list(evaluation.labels),
+        "evidence": list(evaluation.evidence),
+        "sandbox": list(evaluation.sandbox),
+        "clocks": [_clocks(c) for c in evaluation.clocks],
+        "predicted": None,
+        "compile": evaluation.compile.model_dump(exclude={"log"}) if evaluation.compile else None,
+        "environment": evaluation.environment,
+        "seconds": evaluation.seconds,
+    }
+
+
+def validation_summary(lab: "Laboratory", kernel: Kernel, confirmation: Confirmation) -> dict[str, Any]:
+    """Return the JSON of `validate`."""
+    return {
+        **evaluation_summary(lab, confirmation.evaluation, REFERENCE),
+        "confirmed": confirmation.confirmed,
+        "why": confirmation.reason,
+        "kernel": kernel.name,
+        "digest": kernel.digest,
+        "speedups": [_speedup(s) for s in confirmation.evaluation.speedups],
+        "held_out": {
+            "cases": [_case(t) for t in confirmation.held_out],
+            "speedups": [_speedup(s) for s in confirmation.held_out_speedups],
+        },
+        "contestants_us": {
+            who: {case: _round(t) for case, t in times.items()} for who, times in confirmation.others_us.items()
+        },
+    }
+
+
+def campaign_summary(campaign: "Campaign", confirmation: Confirmation | None) -> dict[str, Any]:
+    """Return the JSON of `optimize`: the published speedup is the confirmation's, over the reference."""
+    best = campaign.best()
+    speedup = confirmation.evaluation.speedup_over(REFERENCE) if confirmation else None
+    return {
+        "campaign": campaign.name,
+        "problem": campaign.lab.problem.name,
+        "target": campaign.lab.target.name,
+        "champion": best.kernel.name if best else None,
+        "confirmed": bool(confirmation and confirmation.confirmed),
+        "why": confirmation.reason if confirmation else "no kernel was right",
+        "speedup": _round(speedup.ratio) if speedup else None,
+        "interval": [_round(x) for x in speedup.interval] if speedup else None,
+        "kernels": len(campaign.population),
+        "verdicts": campaign.population.verdicts(),
+        "usd": 0.0,
+        "stopped": campaign.over() or "nothing more to try",
+        "mlflow": {"uri": campaign.notebook.uri, "run": campaign.run.run_id},
+        "source": str(champion_folder(campaign.lab.problem.name) / "kernel.py") if best else None,
+        "curve": curve(campaign),
+    }
+
+
+def curve(campaign: "Campaign") -> list[dict[str, Any]]:
+    """Return measured speed and best so far per kernel, in order."""
+    out: list[dict[str, Any]] = []
+    best = 0.0
+    for index, trial in enumerate(campaign.population, start=1):
+        best = max(best, score(trial))
+        title = trial.kernel.experiment.title if trial.kernel.experiment else "seed"
+        out.append(
+            {
+                "index": index,
+                "kernel": trial.kernel.name,
+                "experiment": title,
+                "verdict": trial.evaluation.verdict.value,
+                "speedup": _round(score(trial)) or None,
+                "best": _round(best),
+            }
+        )
+    return out
+
+
+def confirmation(campaign: "Campaign", confirmation: Confirmation) -> None:
+    """Write the best kernel's source and card where DVC tracks them, and the confirmation into the notebook."""
+    best = campaign.best()
+    assert best is not None
+    folder = champion_folder(campaign.lab.problem.name)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "kernel.py").write_text(best.kernel.source)
+    experiment = best.kernel.experiment
+    card = {
+        "problem": campaign.lab.problem.name,
+        "kernel": best.kernel.name,
+        "campaign": campaign.name,
+        "digest": best.kernel.digest,
+        "confirmed": confirmation.confirmed,
+        "lineage": lineage(campaign.population, best.kernel),
+        "experiment": experiment.title if experiment else "seed",
+    }
+    (folder / "card.json").write_text(json.dumps(card, indent=1) + "\n")
+    metrics = {f"confirmed_speedup_over_{s.against}": s.ratio for s in confirmation.evaluation.speedups}
+    metrics |= {f"held_out_speedup_over_{s.against}": s.ratio for s in confirmation.held_out_speedups}
+    campaign.notebook.log_confirmation(campaign.run, confirmation.evaluation, metrics)
+
+
+def lineage(population: Population, kernel: Kernel) -> list[str]:
+    """Return the experiments that led to a kernel, seed first."""
+    steps: list[str] = []
+    at: Kernel | None = kernel
+    while at is not None:
+        steps.append(f"{at.name} {at.experiment.title if at.experiment else at.report}")
+        at = population.get(at.base).kernel if at.base else None
+    return steps[::-1]
+
+
+def _case(timing: Timing) -> dict[str, Any]:
+    return {
+        "case": timing.case,
+        "time_us": _round(timing.time_us),
+        "interval_us": [_round(x) for x in timing.interval_us],
+        "floor_us": _round(timing.floor_us),
+    }
+
+
+def _clocks(clocks: Clocks) -> dict[str, Any]:
+    return {name: _round(value) if isinstance(value, float) else value for name, value in clocks}
+
+
+def _speedup(speedup: Speedup) -> dict[str, Any]:
+    return {
+        "against": speedup.against,
+        "ratio": _round(speedup.ratio),
+        "interval": [_round(x) for x in speedup.interval],
+        "faster": speedup.faster,
+        "margin": _round(speedup.margin),
+        "looks": speedup.looks,
+        "slower_cases": list(speedup.slower_cases),
+        "cases": {case: _round(r) for case, r in speedup.cases.items()},
+    }
+
+
+def _round(value: float | None) -> float | None:
+    return None if value is None else round(value, DIGITS)

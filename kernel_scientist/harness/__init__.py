@@ -1,0 +1,1 @@
+"""How an untrusted kernel is checked and timed."""

@@ -1,0 +1,69 @@
+"""A kernel's inputs in its worker: tensors over memory that the verifier fills. See `shared`.
+
+Where a tensor stays where it was, it stays the same object, so that nothing but its values tells a call from the last.
+What a kernel may not write is read-only. On a GPU torch allocates, and values come with the message. Imports only the
+standard library and torch.
+"""
+
+import ctypes
+import mmap
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from kernel_scientist.harness import wire
+
+READ, READ_WRITE = 1, 3
+POPULATE_WRITE = 23
+_libc: Any = ctypes.CDLL(None, use_errno=True)
+_libc.mprotect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+_libc.madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+
+
+class Inbox:
+    """The shared memory as the worker sees it."""
+
+    def __init__(self, descriptor: int, size: int) -> None:
+        self._pages = mmap.mmap(descriptor, size, flags=mmap.MAP_SHARED)
+        self._base = ctypes.addressof(ctypes.c_char.from_buffer(self._pages))
+        self._tensors: dict[tuple[Any, ...], torch.Tensor] = {}
+
+    def decode(self, spec: wire.Header) -> Any:
+        """Return the inputs that `spec` describes; their values are not there yet."""
+        return wire.decode(spec, [], self._place)
+
+    def _place(self, form: wire.Form, offset: bytearray | int) -> torch.Tensor:
+        assert isinstance(offset, int)
+        key = (form, offset)
+        if key not in self._tensors:
+            self._tensors[key] = form.shaped(self._flat(form, offset))
+            self._ready(offset, form.bytes, form.writable)
+        return self._tensors[key]
+
+    def _flat(self, form: wire.Form, offset: int) -> torch.Tensor:
+        if form.bytes == 0:
+            return torch.empty(0, dtype=form.dtype)
+        return torch.frombuffer(self._pages, dtype=torch.uint8, count=form.bytes, offset=offset).view(form.dtype)
+
+    def _ready(self, offset: int, size: int, writable: bool) -> None:
+        """Take the page faults now, and forbid writing where nothing is to be written."""
+        start = (self._base + offset) // mmap.PAGESIZE * mmap.PAGESIZE
+        length = self._base + offset + size - start
+        if length <= 0:
+            return
+        self._protect(start, length, READ_WRITE)
+        if _libc.madvise(start, length, POPULATE_WRITE) != 0:  # Linux before 5.14
+            for page in range(start, start + length, mmap.PAGESIZE):
+                ctypes.c_char.from_address(page).value = ctypes.c_char.from_address(page).value
+        if not writable:
+            self._protect(start, length, READ)
+
+    def _protect(self, start: int, length: int, access: int) -> None:
+        if _libc.mprotect(start, length, access) != 0:
+            raise OSError(ctypes.get_errno(), "mprotect refused")
+
+
+def on_device(device: str) -> Callable[[wire.Form, bytearray | int], torch.Tensor]:
+    """Return what places inputs on a GPU: their values are in the message."""
+    return lambda form, data: wire.tensor(form, data).to(device)

@@ -1,0 +1,41 @@
+"""Run a program that reads untrusted text, a compiler, so that it sees the system's files and one folder of its own.
+
+`python -P -S -m kernel_scientist.harness.confine FOLDER PROGRAM ARGUMENT...`: Landlock on itself, then exec.
+Imports only the standard library.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+from kernel_scientist.harness import enclosure, landlock
+
+
+def command(program: list[str], folder: Path) -> list[str]:
+    """Return the command that runs `program` confined to `folder`, by what this system has."""
+    if landlock.version():
+        return [sys.executable, "-P", "-S", "-m", "kernel_scientist.harness.confine", str(folder), *program]
+    if enclosure.bubblewrap_works():
+        inside = [*enclosure.bubblewrap("cpu", ()), *program]
+        inside[inside.index("--chdir") : inside.index("--")] = [
+            "--bind",
+            str(folder),
+            str(folder),
+            "--chdir",
+            str(folder),
+        ]
+        return inside
+    return program
+
+
+def main() -> None:
+    """Confine this process and become the program."""
+    folder, *program = sys.argv[1:]
+    tools = str(Path(program[0]).resolve().parents[1])
+    landlock.restrict((*enclosure.SYSTEM, *([tools] if tools != "/" else [])), (folder, "/dev/null"))
+    os.nice(10)  # so that a build does not disturb a timing
+    os.execv(program[0], program)
+
+
+if __name__ == "__main__":
+    main()

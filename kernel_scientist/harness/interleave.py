@@ -1,0 +1,255 @@
+"""Timing contestants against each other in interleaved blocks (ABBA, generalised), each in its own live worker.
+
+Within a block every contestant is called twice per case: in a random order, then in the reverse of it, so that a
+drift that is linear in time cancels. Both halves have inputs of their own, the same for all contestants, delivered
+before one sweep of the caches: what one call reads is cold for the next, which has other data. After each look, of
+which there are `harness.looks` at most, the workers are replaced by fresh ones and it is decided whether to go on.
+"""
+
+import random
+import statistics
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from kernel_scientist.errors import InfrastructureError
+from kernel_scientist.harness.failure import KernelFailure
+from kernel_scientist.harness.session import Call, Session
+from kernel_scientist.harness.statistics import ratio
+from kernel_scientist.records import Case, Verdict, geomean
+
+if TYPE_CHECKING:
+    from kernel_scientist.harness.verifier import Contestant, Verifier
+
+
+FREE_US, FREE_CALL, FREE_MESSAGE = 10.0, 0.02, 0.05
+"""What may pass outside a worker's clock before it is charged: absolute, per call, and per usual cost of a message."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be timed, declared before the first sample."""
+
+    cases: tuple[Case, ...]
+    candidate: str
+    rival: str | None
+    """Whom the candidate must beat. None: all looks are taken, whatever they show."""
+    blocks: int
+    """Per look."""
+    looks: int
+    trusted: str
+    """Whose clock is believed."""
+    confidence: float
+    """Of the interval at each look: the error is shared among the looks."""
+    margins: tuple[float, ...] = ()
+    """What the interval must clear at each look."""
+    drop_after: int = 0
+    drop_below: float = 0.0
+
+    def margin(self, look: int) -> float:
+        """Return what the lower bound must be above 1 by, after `look` looks."""
+        return self.margins[min(look, len(self.margins)) - 1] if self.margins else 0.0
+
+
+@dataclass
+class Samples:
+    """Timed calls by contestant and case; then by process and block. A process is a look's set of workers."""
+
+    calls: dict[tuple[str, str], list[list[list[Call]]]] = field(
+        default_factory=dict[tuple[str, str], list[list[list[Call]]]]
+    )
+
+    def add(self, name: str, case: str, process: int, block: int, call: Call) -> None:
+        """Record one timed call."""
+        processes = self.calls.setdefault((name, case), [])
+        while len(processes) <= process:
+            processes.append([])
+        while len(processes[process]) <= block:
+            processes[process].append([])
+        processes[process][block].append(call)
+
+    hidden_us: dict[tuple[str, str], float] = field(default_factory=dict[tuple[str, str], float])
+    """What a contestant's calls of a case took beyond its own word: it is added to each."""
+
+    def charge_hidden(self, trusted: str) -> None:
+        """Find what passed outside a contestant's clock beyond what passes outside any other's, and charge it."""
+        for name, case in self.calls:
+            others = [_outside_us(self.calls_of(who, c)) for who, c in self.calls if c == case and who != name]
+            if not others or name == trusted:
+                continue
+            call = statistics.median(c.measured_ns for c in self.calls_of(name, case)) / 1000
+            (low, _), (usual_low, usual) = _outside_us(self.calls_of(name, case)), min(others)
+            clear = low > usual + FREE_US + FREE_CALL * call + FREE_MESSAGE * usual
+            self.hidden_us[name, case] = low - usual_low if clear else 0.0
+
+    @property
+    def looks(self) -> int:
+        """How many sets of workers were timed."""
+        return max((len(processes) for processes in self.calls.values()), default=0)
+
+    def of(self, name: str, case: str) -> list[float]:
+        """Return a contestant's microseconds on one case."""
+        return [c.ns / 1000 + self.hidden_us.get((name, case), 0.0) for c in self.calls_of(name, case)]
+
+    def calls_of(self, name: str, case: str) -> list[Call]:
+        """Return a contestant's calls on one case."""
+        return [c for process in self.calls[name, case] for block in process for c in block]
+
+    def blocks_of(self, name: str, case: str | None = None) -> list[list[float]]:
+        """Return by process and block the geometric mean over cases of the quicker call.
+
+        The quicker: an interruption can only add time.
+        """
+        rows = [
+            (table, self.hidden_us.get((who, c), 0.0))
+            for (who, c), table in self.calls.items()
+            if who == name and case in (None, c)
+        ]
+        first = rows[0][0]
+        return [
+            [geomean([min(c.ns for c in t[p][b]) / 1000 + hidden for t, hidden in rows]) for b in range(len(first[p]))]
+            for p in range(len(first))
+        ]
+
+    def restless(self, name: str) -> bool:
+        """Whether something usually worked in a contestant's worker beside its calls."""
+        calls = [c for (who, _), table in self.calls.items() if who == name for p in table for b in p for c in b]
+        return sum(c.late_ns > 0 for c in calls) > len(calls) / 4
+
+    @staticmethod
+    def joined(parts: Sequence["Samples"]) -> "Samples":
+        """Return the processes of several runs, one after the other."""
+        out = Samples()
+        for part in parts:
+            for key, processes in part.calls.items():
+                out.calls.setdefault(key, []).extend(processes)
+        return out
+
+    def case_names(self) -> list[str]:
+        """Return the cases' names in order."""
+        return list(dict.fromkeys(case for _, case in self.calls))
+
+
+def _outside_us(calls: Sequence[Call]) -> tuple[float, float]:
+    """Return what passed on the verifier's clock beyond the worker's word: lower quartile and median."""
+    ordered = sorted((c.wall_ns - c.measured_ns) / 1000 for c in calls)
+    return ordered[len(ordered) // 4], ordered[len(ordered) // 2]
+
+
+def run(verifier: "Verifier", plan: Plan, contestants: Sequence["Contestant"]) -> Samples:
+    """Time all contestants by the plan.
+
+    Raises KernelFailure when the candidate fails, InfrastructureError when another contestant does: that is no fault
+    of the candidate.
+    """
+    samples, rng = Samples(), random.Random()
+    for look in range(plan.looks):
+        with ExitStack() as stack:
+            sessions: dict[str, Session] = {}
+            for contestant in contestants:
+                with blame(contestant.name, plan.candidate):
+                    session = stack.enter_context(verifier.workshop.session(timing=True))
+                    verifier.load(session, contestant)
+                sessions[contestant.name] = session
+            _warm_up(verifier, plan, sessions)
+            before = {name: session.scheduling() for name, session in sessions.items()}
+            for block in range(plan.blocks):
+                order = rng.sample(list(sessions), len(sessions))
+                for half in (order, order[::-1]):
+                    _half(verifier, plan, samples, {name: sessions[name] for name in half}, rng, (look, block))
+                if look == 0 and _hopeless(plan, samples, block + 1):
+                    return samples
+            with blame(plan.candidate, plan.candidate):
+                _require_untouched(sessions, plan.candidate, before)
+        samples.charge_hidden(plan.trusted)
+        if _decided(plan, samples, look + 1):
+            return samples
+    return samples
+
+
+def _half(
+    verifier: "Verifier",
+    plan: Plan,
+    samples: Samples,
+    sessions: dict[str, Session],
+    rng: random.Random,
+    place: tuple[int, int],
+) -> None:
+    """Call every contestant once per case, in the order of `sessions`, all on the same new inputs.
+
+    Values are written just before each call, past the swept caches; outputs are compared, as far as the lot falls on
+    them, when all have run.
+    """
+    deliveries = {slot: verifier.inputs.draw(case) for slot, case in enumerate(plan.cases)}
+    for slot, delivery in deliveries.items():
+        for name, session in sessions.items():
+            with blame(name, plan.candidate):
+                verifier.deliver(session, delivery, slot)
+    verifier.sweep(sessions.values())
+    for name, session in sessions.items():
+        with blame(name, plan.candidate):
+            slot = rng.choice(list(deliveries))
+            verifier.rehearse(session, deliveries[slot], slot)
+    for slot in rng.sample(list(deliveries), len(deliveries)):
+        for name, session in sessions.items():
+            with blame(name, plan.candidate):
+                samples.add(name, plan.cases[slot].name, *place, verifier.timed(session, deliveries[slot], slot))
+    for slot, delivery in deliveries.items():
+        for name, session in sessions.items():
+            with blame(name, plan.candidate):
+                verifier.perhaps_compare(session, delivery, slot)
+
+
+def _warm_up(verifier: "Verifier", plan: Plan, sessions: dict[str, Session]) -> None:
+    for slot, case in enumerate(plan.cases):
+        delivery = verifier.inputs.draw(case)
+        start, calls = time.monotonic(), 0
+        while calls < verifier.harness.warmup_calls or time.monotonic() - start < verifier.warmup_s / len(plan.cases):
+            calls += 1
+            for name, session in sessions.items():
+                with blame(name, plan.candidate):
+                    verifier.deliver(session, delivery, slot)
+                    verifier.timed(session, delivery, slot)
+                    verifier.perhaps_compare(session, delivery, slot)
+
+
+def _require_untouched(sessions: dict[str, Session], candidate: str, before: dict[str, object]) -> None:
+    """Raise KernelFailure when the cores or the scheduling of another contestant's worker were changed meanwhile."""
+    for name, session in sessions.items():
+        if name != candidate and session.scheduling() != before[name]:
+            raise KernelFailure(
+                Verdict.REJECTED, "while it was timed another worker's cores or scheduling were changed"
+            )
+
+
+def _hopeless(plan: Plan, samples: Samples, done: int) -> bool:
+    """Whether the candidate is so much slower than its rival that the rest of the first look is spared."""
+    if plan.rival is None or done != plan.drop_after:
+        return False
+    ours, theirs = samples.blocks_of(plan.candidate)[0], samples.blocks_of(plan.rival)[0]
+    return max(b / a for a, b in zip(ours, theirs, strict=True)) < plan.drop_below
+
+
+def _decided(plan: Plan, samples: Samples, look: int) -> bool:
+    """Whether the candidate is faster or slower by the test, so that no further look is needed."""
+    if plan.rival is None:
+        return False
+    ours, theirs = samples.blocks_of(plan.candidate), samples.blocks_of(plan.rival)
+    _, (low, high) = ratio(ours, theirs, plan.confidence)
+    return low > 1 + plan.margin(look) or high < 1
+
+
+class blame:
+    """Turn the failure of a contestant that is not the candidate into an infrastructure error."""
+
+    def __init__(self, name: str, candidate: str) -> None:
+        self.name, self.candidate = name, candidate
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if isinstance(error, KernelFailure) and self.name != self.candidate:
+            raise InfrastructureError(f"contestant {self.name} failed while it was timed: {error.reason}") from error

@@ -1,0 +1,74 @@
+"""One untimed call, watched from inside: which library operations ran, how often native code was called.
+
+With `mute` the kernel's native functions and Triton launches do nothing: if the output is right all the same, they
+were a decoy. What is seen here is evidence for a policy, not proof: a kernel that hides its calls is judged by its
+outputs and its time like any other. Imports only the standard library and torch.
+"""
+
+import contextlib
+import sys
+from collections import Counter
+from collections.abc import Callable, Generator
+from typing import Any
+
+from torch._C._profiler import _ExperimentalConfig  # pyright: ignore[reportPrivateUsage]
+from torch.autograd.profiler import profile
+
+from kernel_scientist.languages.cpp import Native
+
+
+@contextlib.contextmanager
+def _listening(seen: Counter[str]) -> Generator[None]:
+    """Count the operations that torch runs meanwhile.
+
+    By its profiler: it sees operations called from C++ and from other threads too, and imports nothing, where a
+    dispatch mode imports half of torch's compiler.
+    """
+    with profile(experimental_config=_ExperimentalConfig(profile_all_threads=True)) as profiled:
+        yield
+    events: Any = profiled.function_events if profiled is not None else None
+    seen.update(event.name for event in events or () if event.name.startswith("aten::"))
+
+
+def observe(kernel: Callable[[Any], Any], data: Any, mute: bool) -> tuple[dict[str, Any], Any]:
+    """Call the kernel; return what was seen and its output (None when a muted kernel raised)."""
+    launches, seen = Counter[str](), Counter[str]()
+    before, output, raised = Native.calls, None, False
+    with _listening(seen), _launches(launches, mute):
+        Native.muted = mute
+        try:
+            output = kernel(data)
+        except BaseException:
+            if not mute:
+                raise
+            raised = True
+        finally:
+            Native.muted = False
+    native = Native.calls - before + sum(launches.values())
+    return {"operations": dict(seen.most_common(40)), "native_calls": native, "raised": raised}, output
+
+
+@contextlib.contextmanager
+def _launches(counts: Counter[str], mute: bool) -> Generator[None]:
+    """Count Triton's launches, compiled or interpreted, and swallow them when muted."""
+    places: list[tuple[Any, str]] = []
+    if "triton.runtime.interpreter" in sys.modules:
+        places.append((sys.modules["triton.runtime.interpreter"].GridExecutor, "__call__"))
+    if "triton.runtime.jit" in sys.modules:
+        places.append((sys.modules["triton.runtime.jit"].JITFunction, "run"))
+    originals = [(owner, name, getattr(owner, name)) for owner, name in places]
+
+    def counted(original: Any) -> Any:
+        def launch(*args: Any, **kwargs: Any) -> Any:
+            counts["launch"] += 1
+            return None if mute else original(*args, **kwargs)
+
+        return launch
+
+    for owner, name, original in originals:
+        setattr(owner, name, counted(original))
+    try:
+        yield
+    finally:
+        for owner, name, original in originals:
+            setattr(owner, name, original)

@@ -1,0 +1,82 @@
+"""What a problem allows besides a right answer, applied to what was seen of a kernel.
+
+Two kinds of labels: those of the screen, from the source alone, and those measured in an observed call. A label decides
+nothing unless the problem's policy (lab.yml) says so.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from kernel_scientist.harness.failure import KernelFailure
+from kernel_scientist.problems.taskfolder import Policy
+from kernel_scientist.records import Verdict
+
+MOVES = frozenset(
+    {
+        *("empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "resize_", "set_", "item"),
+        *("zeros", "zeros_like", "ones", "full", "full_like", "new_zeros", "new_full", "zero_", "fill_", "fill"),
+        *("view", "view_as", "_unsafe_view", "reshape", "_reshape_alias", "as_strided", "flatten", "unflatten"),
+        *("t", "transpose", "permute", "movedim", "swapaxes", "numpy_T", "expand", "expand_as", "squeeze", "unsqueeze"),
+        *("slice", "select", "narrow", "split", "unsafe_split", "unbind", "chunk", "unfold", "cat", "stack", "concat"),
+        *("detach", "alias", "clone", "copy_", "contiguous", "_to_copy", "to", "type_as", "lift_fresh", "is_pinned"),
+        *("arange", "scalar_tensor", "_local_scalar_dense", "is_nonzero", "result_type", "can_cast"),
+        *("resolve_conj", "resolve_neg"),
+    }
+)
+"""Operations of torch's that allocate, look at memory in another way, or move it: no arithmetic."""
+FORBIDDEN = {"threads": "threads", "graphs": "graph"}
+"""Labels of the screen that a policy can forbid, by the policy's key."""
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What one observed call showed, and whether the kernel is right without its own code."""
+
+    work: dict[str, int] = field(default_factory=dict[str, int])
+    """Arithmetic operations of torch's, with their counts."""
+    native_calls: int = 0
+    right_when_muted: bool = False
+
+    @staticmethod
+    def read(reply: dict[str, Any]) -> "Observed":
+        """Return what a worker reported, whatever it is."""
+        operations, calls = reply.get("operations"), reply.get("native_calls")
+        seen: dict[str, Any] = operations if isinstance(operations, dict) else {}
+        named = {str(name): count for name, count in seen.items() if isinstance(count, int)}
+        work = {name: count for name, count in named.items() if base(name) not in MOVES}
+        return Observed(work, calls if isinstance(calls, int) else 0)
+
+    def labels(self) -> tuple[str, ...]:
+        """Return what is worth telling."""
+        found = ["library-work"] if self.work else []
+        if self.native_calls == 0:
+            found.append("library-only")
+        elif self.right_when_muted:
+            found.append("decoy")
+        return tuple(found)
+
+
+def base(operation: str) -> str:
+    """Return the plain name of a torch operation: `aten::mm` is `mm`."""
+    return operation.removeprefix("aten::")
+
+
+def require(policy: Policy, labels: tuple[str, ...], observed: Observed) -> None:
+    """Raise KernelFailure (rejected) where the problem's policy forbids what was seen."""
+    for key, name in FORBIDDEN.items():
+        if not getattr(policy, key) and any(label.endswith(f":{name}") for label in labels):
+            raise KernelFailure(Verdict.REJECTED, f"the problem does not allow {key} (lab.yml: policy.{key})")
+    if policy.library:
+        return
+    words = ", ".join(f"{name} {count}x" for name, count in observed.work.items())
+    if observed.native_calls == 0:
+        _refuse("it runs no kernel of its own", words)
+    if observed.work:
+        _refuse(f"it lets a library compute ({base(next(iter(observed.work)))})", words)
+    if observed.right_when_muted:
+        _refuse("its kernel is a decoy: the output is right without it", words)
+
+
+def _refuse(reason: str, words: str) -> None:
+    evidence = (f"torch operations in one call: {words}",) if words else ()
+    raise KernelFailure(Verdict.REJECTED, f"{reason} (lab.yml: policy.library)", evidence)

@@ -1,0 +1,303 @@
+"""One worker holding one kernel, as the verifier holds it: requests, time limits, what its death means."""
+
+import contextlib
+import os
+import select
+import socket
+import struct
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from kernel_scientist.errors import InfrastructureError, StoppedError
+from kernel_scientist.harness import wire
+from kernel_scientist.harness.failure import KernelFailure
+from kernel_scientist.harness.replies import LARGEST, REASON, build_request, printable, readings, signal_name
+from kernel_scientist.harness.shared import SharedMemory
+from kernel_scientist.harness.shim import Reading
+from kernel_scientist.languages.cpp import BuildRequest
+from kernel_scientist.params import Harness
+from kernel_scientist.records import Verdict
+
+START_TIMEOUT_S = 120
+TRANSFER_TIMEOUT_S = 60
+LOG_TAIL = 2000
+BUSY_NS = 100_000
+"""CPU time between an answer and the next call beyond which a worker does not rest; seen here: 10-40 us."""
+PATIENCE_S = 0.1
+"""What each answer may take on average, besides a first allowance of TRANSFER_TIMEOUT_S."""
+MOST_BUILDS = 16
+SO_PASSCRED, SCM_CREDENTIALS = 16, 2
+COMPILE_ERRORS = ("CompileError", "CompilationError", "SyntaxError", "IndentationError", "TabError")
+
+Build = Callable[[BuildRequest], tuple[Path | None, str]]
+"""Compile a request; return (path, "") or (None, the compiler's words)."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """One timed request, by the worker's clocks and by the verifier's own."""
+
+    readings: tuple[Reading, ...]
+    wall_ns: int
+    """From the request to the answer."""
+    cpu_ns: int | None
+    """CPU time of the worker's process meanwhile, as the system told the verifier."""
+
+    late_ns: int = 0
+    """How long something worked in the worker before it was asked to, or after the call had returned."""
+
+    @property
+    def claimed_ns(self) -> int:
+        """What the worker says the calls took."""
+        return sum(reading.ns for reading in self.readings)
+
+    @property
+    def measured_ns(self) -> int:
+        """The calls alone: a GPU's by its events where they say something."""
+        return sum(reading.event_ns or reading.ns for reading in self.readings)
+
+    @property
+    def ns(self) -> int:
+        """What is scored: the calls, and what went on around them."""
+        return self.measured_ns + self.late_ns
+
+    def charged(self, late_ns: int) -> "Call":
+        """Return the call with the time added that something went on afterwards."""
+        return replace(self, late_ns=self.late_ns + late_ns)
+
+
+class Session:
+    """A worker. Everything it says is data; what does not fit is a KernelFailure."""
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        pid: int,
+        log: int,
+        status_fd: int,
+        limits: Harness,
+        stopped: threading.Event,
+        inputs: SharedMemory,
+    ) -> None:
+        self.sock, self.pid, self.log, self.status_fd, self.limits = sock, pid, log, status_fd, limits
+        self.stopped, self.inputs = stopped, inputs
+        self.digests: dict[int, list[Any]] = {}
+        """Per slot, what the worker said of its output before it was asked for it."""
+        self.layers: tuple[str, ...] = ()
+        self.on_gpu = False
+        self.process: int | None = None
+        """The worker's number outside all namespaces, as the system told it."""
+        self._cpu_clock: int | None = None
+        self._idle_from: int | None = None
+        self._patience_s = float(TRANSFER_TIMEOUT_S)
+        """How long this worker may still take for its answers, calls of the kernel not counted."""
+
+    def greet(self) -> None:
+        """Wait until the worker is in its sandbox; learn from the system who it is."""
+        try:
+            self.sock.setsockopt(socket.SOL_SOCKET, SO_PASSCRED, 1)
+            self.sock.settimeout(START_TIMEOUT_S)
+            _, ancillary, _, _ = self.sock.recvmsg(1, socket.CMSG_SPACE(12), socket.MSG_PEEK)
+            hello, _ = wire.receive(self.sock, START_TIMEOUT_S)
+        except (wire.WireError, OSError) as error:
+            raise InfrastructureError(f"a worker did not start: {error}; {self.log_tail()}") from error
+        self.layers = tuple(hello.get("sandbox", []))
+        for level, kind, data in ancillary:
+            if (level, kind) == (socket.SOL_SOCKET, SCM_CREDENTIALS):
+                self.process = int(struct.unpack("iii", data)[0])
+                self._cpu_clock = (~self.process << 3) | 2  # Linux: the CPU clock of another process
+
+    def load(self, source: str, build: Build) -> None:
+        """Import the kernel's file in the worker, building what it asks for."""
+        self._send({"op": "load", "source": source})
+        deadline = time.monotonic() + self.limits.import_timeout_s
+        builds, latest = 0, deadline + 2 * self.limits.build_timeout_s
+        while True:
+            reply, _ = self._receive(max(0.01, deadline - time.monotonic()), "its import")
+            if reply["op"] != "build":
+                break
+            start = time.monotonic()
+            path, log = build(build_request(reply))
+            deadline += time.monotonic() - start  # the builder has its own limit ...
+            builds += 1
+            if builds > MOST_BUILDS or deadline > latest:  # ... and so have all builds together
+                raise KernelFailure(
+                    Verdict.TIMEOUT, f"its import asked for {builds} builds; they took too long together"
+                )
+            self._send({"op": "built", "log": log}, [path.read_bytes()] if path else [])
+        self._expect(reply, "loaded", "in its import")
+
+    def prepare(self, message: wire.Header, buffers: list[wire.Buffer], slot: int = 0) -> None:
+        """Tell the worker what its next inputs look like and where they will be."""
+        request = {"op": "prepare", "data": message, "slot": slot}
+        self._ask(request, buffers, "ready", TRANSFER_TIMEOUT_S, "receiving its inputs")
+
+    def sweep(self) -> None:
+        """Make the worker's GPU read more than its caches hold."""
+        self._ask({"op": "sweep"}, [], "swept", TRANSFER_TIMEOUT_S, "a sweep")
+
+    def go(self, slots: Sequence[int] = (0,)) -> Call:
+        """Make the timed calls, one per slot."""
+        busy = self._busy_ns()
+        cpu, start = self._cpu(), time.perf_counter_ns()
+        # after the sweep the interpreter's own code is cold on both sides; the ping warms it, on the clock
+        self._ask({"op": "ping"}, [], "pong", TRANSFER_TIMEOUT_S, "a ping")
+        self._send({"op": "go", "slots": list(slots)})
+        reply, _ = self._receive(self.limits.call_timeout_s * len(slots), "its call")
+        wall = time.perf_counter_ns() - start
+        cpu_after = self._cpu()
+        self._expect(reply, "done", "in its call")
+        seen = readings(reply, len(slots))
+        if min(r.ns for r in seen) <= 0 or sum(r.ns for r in seen) > wall:
+            said = ", ".join(f"{r.ns} ns" for r in seen[:3])
+            raise KernelFailure(
+                Verdict.REJECTED, "its clock is impossible", (f"worker {said}; verifier {wall} ns for the same call",)
+            )
+        if not self.on_gpu and any(r.event_ns for r in seen):
+            raise KernelFailure(Verdict.REJECTED, "its worker tells of events on a GPU that it has not got")
+        digests = reply.get("digests")
+        self.digests = {**self.digests, slots[0]: digests if isinstance(digests, list) else []}
+        return Call(seen, wall, cpu_after - cpu if cpu is not None and cpu_after is not None else None, busy)
+
+    def settle(self) -> int:
+        """Wait until nothing of the call goes on; return for how many ns something did.
+
+        Raises KernelFailure when the output changed after the call.
+        """
+        reply, _ = self._ask({"op": "settle"}, [], "quiet", TRANSFER_TIMEOUT_S, "coming to rest")
+        late, unchanged = reply.get("late_ns"), reply.get("unchanged")
+        if type(late) is not int or not 0 <= late <= LARGEST:
+            raise KernelFailure(Verdict.REJECTED, "its worker broke the protocol: no time of coming to rest")
+        if unchanged is not True:
+            raise KernelFailure(Verdict.REJECTED, "its output changed after it had returned")
+        return late
+
+    def fetch(self, slot: int = 0) -> tuple[wire.Header, list[bytearray]]:
+        """Return what the last call returned: its description and bytes."""
+        request, limit = {"op": "fetch", "slot": slot}, self.inputs.size
+        return self._output(*self._ask(request, [], "output", TRANSFER_TIMEOUT_S, "handing over its output", limit))
+
+    def observe(self, mute: bool, slot: int = 0) -> dict[str, Any]:
+        """Make one untimed call under observation; see `observation`."""
+        request = {"op": "observe", "slot": slot, "mute": mute}
+        reply, _ = self._ask(request, [], "observed", self.limits.call_timeout_s, "its observed call")
+        return reply
+
+    def log_tail(self) -> str:
+        """The end of what the worker printed."""
+        size = os.fstat(self.log).st_size
+        text = os.pread(self.log, LOG_TAIL, max(0, size - LOG_TAIL)).decode(errors="replace").strip()
+        return f"its last output: {text}" if text else "it printed nothing"
+
+    def _output(self, reply: wire.Header, buffers: list[bytearray]) -> tuple[wire.Header, list[bytearray]]:
+        if not isinstance(reply.get("data"), dict):
+            raise KernelFailure(Verdict.REJECTED, "its worker broke the protocol: an output without a description")
+        return reply["data"], buffers
+
+    def _ask(
+        self,
+        request: wire.Header,
+        buffers: list[wire.Buffer],
+        answer: str,
+        timeout_s: float,
+        doing: str,
+        limit: int = 0,
+    ) -> tuple[wire.Header, list[bytearray]]:
+        start = time.monotonic()
+        self._send(request, buffers)
+        reply, received = self._receive(min(timeout_s, max(self._patience_s, 0.01)), doing, limit)
+        self._patience_s += PATIENCE_S - (time.monotonic() - start)
+        self._expect(reply, answer, f"during {doing}")
+        return reply, received
+
+    def _busy_ns(self) -> int:
+        """Return the CPU time that the worker spent while it had nothing to do, if it is worth mentioning.
+
+        Somebody who works between the calls fetches inputs into the caches, computes ahead, or disturbs others.
+        """
+        now = self._cpu()
+        spent = now - self._idle_from if now is not None and self._idle_from is not None else 0
+        return spent if spent > BUSY_NS else 0
+
+    def _cpu(self) -> int | None:
+        with contextlib.suppress(OSError):
+            return time.clock_gettime_ns(self._cpu_clock) if self._cpu_clock is not None else None
+        return None
+
+    def _send(self, header: wire.Header, buffers: list[wire.Buffer] | None = None) -> None:
+        self.sock.settimeout(TRANSFER_TIMEOUT_S)
+        try:
+            wire.send(self.sock, header, buffers)
+        except wire.WireTimeoutError as error:
+            raise KernelFailure(Verdict.TIMEOUT, "its worker stopped reading") from error
+        except wire.WireClosedError as error:
+            raise self._death("before it could be asked") from error
+
+    def scheduling(self) -> object:
+        """Return on which cores and by which rules the system runs the worker's threads; None where it does not say."""
+        with contextlib.suppress(OSError):
+            threads = sorted(int(t) for t in (t.name for t in Path(f"/proc/{self.process}/task").iterdir()))
+            return [(t, frozenset(os.sched_getaffinity(t)), os.sched_getscheduler(t)) for t in threads[:1]]
+        return None
+
+    def _receive(self, timeout_s: float, doing: str, limit: int = 0) -> tuple[wire.Header, list[bytearray]]:
+        try:
+            reply, buffers = wire.receive(self.sock, timeout_s, limit)
+        except wire.WireTimeoutError as error:
+            if self._flooded():
+                raise KernelFailure(Verdict.REJECTED, self._flood_words()) from error
+            raise KernelFailure(Verdict.TIMEOUT, f"{doing} took longer than {timeout_s:g} s; it was killed") from error
+        except wire.WireClosedError as error:
+            raise self._death(f"during {doing}") from error
+        except wire.WireError as error:
+            raise KernelFailure(Verdict.REJECTED, f"its worker broke the protocol: {error}") from error
+        if not isinstance(reply.get("op"), str):
+            raise KernelFailure(Verdict.REJECTED, "its worker broke the protocol: a message without an op")
+        self._idle_from = self._cpu()
+        return reply, buffers
+
+    def _expect(self, reply: wire.Header, op: str, when: str) -> None:
+        if self._flooded():
+            raise KernelFailure(Verdict.REJECTED, self._flood_words())
+        if reply["op"] == op:
+            return
+        if reply["op"] != "failed":
+            raise KernelFailure(Verdict.REJECTED, f"its worker broke the protocol: {reply['op']!r} instead of {op!r}")
+        name, message = (printable(reply.get(key))[:REASON] for key in ("error", "message"))
+        verdict = Verdict.COMPILE_ERROR if name in COMPILE_ERRORS else Verdict.CRASHED
+        raise KernelFailure(verdict, f"{name} {when}: {message}", (printable(reply.get("traceback", "")),))
+
+    def _flooded(self) -> bool:
+        return os.fstat(self.log).st_size >= int(self.limits.output_mib * (1 << 20))
+
+    def _flood_words(self) -> str:
+        return f"it printed more than {self.limits.output_mib:g} MiB (harness.output_mib)"
+
+    def _death(self, when: str) -> KernelFailure:
+        if self.stopped.is_set():
+            raise StoppedError("the workshop was closed")
+        status = self._status()
+        if status is None and self.process is not None and Path(f"/proc/{self.process}").exists():
+            return KernelFailure(Verdict.REJECTED, f"it closed its channel and lived on {when}")
+        if status is None:
+            raise InfrastructureError(f"a worker and the parent that watched it are gone {when}")
+        if self._flooded():
+            return KernelFailure(Verdict.REJECTED, self._flood_words())
+        if status == -31:  # SIGSYS: the system-call filter
+            return KernelFailure(
+                Verdict.REJECTED, f"it made a forbidden system call {when} (a new process, tracing, mounting ...)"
+            )
+        if status < 0:
+            words = f"{signal_name(-status)} {when}"
+        else:
+            words = f"its process ended by itself {when} (exit status {status})"
+        return KernelFailure(Verdict.CRASHED, words, (self.log_tail(),))
+
+    def _status(self) -> int | None:
+        readable, _, _ = select.select([self.status_fd], [], [], 5.0)
+        text = os.read(self.status_fd, 32).decode() if readable else ""
+        return int(text) if text else None

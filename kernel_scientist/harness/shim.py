@@ -1,0 +1,84 @@
+"""The native part of the harness (`shim.cpp`): the timed call, the immediate copy, the sweep of the caches.
+
+In a worker its functions are bound before the kernel's file is read, and it reads two clocks: the system's and the
+processor's own counter. Imports only the standard library.
+"""
+
+import ctypes
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+SOURCE = Path(__file__).with_name("shim.cpp")
+SETTLE_NS = 150_000
+"""The length of one look at whether all is quiet."""
+SPIN_NS = 250_000
+"""What each thread of a pool may go on spinning after a call; GOMP_SPINCOUNT makes it some 100 us."""
+SETTLE_LIMIT_NS = 20_000_000
+
+
+class Reading(NamedTuple):
+    """What the clocks said about one call."""
+
+    ns: int
+    ticks: int
+    cpu_ns: int
+    """CPU time of all threads."""
+    switches: int
+    """Involuntary context switches."""
+    event_ns: int = 0
+    """Between two events on a GPU's stream; 0 on a CPU, or when the events say nothing usable."""
+
+
+class _Stamps(ctypes.Structure):
+    _fields_ = [
+        ("start_ns", ctypes.c_int64),
+        ("end_ns", ctypes.c_int64),
+        ("start_ticks", ctypes.c_uint64),
+        ("end_ticks", ctypes.c_uint64),
+        ("cpu_ns", ctypes.c_int64),
+        ("switches", ctypes.c_int64),
+    ]
+
+
+class Shim:
+    """The loaded library. `call` needs the interpreter's lock, the rest does not."""
+
+    def __init__(self, path: str) -> None:
+        with_lock, without = ctypes.PyDLL(path), ctypes.CDLL(path)
+        self._stamps = _Stamps()
+        self._call: Any = with_lock.lab_call
+        self._call.argtypes = (ctypes.py_object, ctypes.py_object, ctypes.POINTER(_Stamps))
+        self._call.restype = ctypes.py_object
+        self._copy = _bind(without.lab_copy, None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t)
+        self._settle = _bind(without.lab_settle, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
+        self.ticks = _bind(without.lab_ticks, ctypes.c_uint64)
+        self.hash = _bind(without.lab_hash, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_size_t)
+        place, size = ctypes.c_void_p, ctypes.c_size_t
+        self.stream = _bind(without.lab_stream, None, place, place, size)
+        self.stream_fill = _bind(without.lab_stream_fill, None, place, ctypes.c_int, size)
+        cores = ctypes.POINTER(ctypes.c_int)
+        self.sweep = _bind(without.lab_sweep, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_size_t, cores, ctypes.c_int)
+        self._start = random.SystemRandom().random
+
+    def call(self, kernel: Callable[[Any], Any], data: object) -> tuple[Any, Reading]:
+        """Call the kernel between two readings of the clocks; what it raises is raised here."""
+        stamps = self._stamps
+        output = self._call(kernel, data, stamps)
+        return output, Reading(
+            stamps.end_ns - stamps.start_ns, stamps.end_ticks - stamps.start_ticks, stamps.cpu_ns, stamps.switches
+        )
+
+    def settle(self, threads: int) -> int:
+        """Wait until the process's other threads rest; return the ns of CPU time they went on for, 0 for a moment's."""
+        return self._settle(SETTLE_NS, SETTLE_LIMIT_NS, SPIN_NS * max(1, threads - 1))
+
+    def copy(self, to: int, source: int, size: int) -> None:
+        """Copy `size` bytes between addresses, beginning at a place nobody knows beforehand."""
+        self._copy(to, source, size, int(self._start() * size))
+
+
+def _bind(function: Any, result: Any, *arguments: Any) -> Callable[..., Any]:
+    function.restype, function.argtypes = result, arguments
+    return function

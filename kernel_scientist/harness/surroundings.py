@@ -1,0 +1,73 @@
+"""What a measurement depends on besides the kernel: machine, versions, settings; load and steal meanwhile."""
+
+import contextlib
+import os
+import platform
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from kernel_scientist import HARNESS_VERSION
+from kernel_scientist.harness.workshop import Workshop
+from kernel_scientist.languages import gxx
+from kernel_scientist.machine import cpu, gpu
+
+CGROUP_STATS = (Path("/sys/fs/cgroup/cpu.stat"), Path("/sys/fs/cgroup/cpu/cpu.stat"))
+
+
+def describe(workshop: Workshop) -> dict[str, str]:
+    """Return the machine, the versions and the settings of a workshop's measurements."""
+    return {
+        "harness": HARNESS_VERSION,
+        "machine": cpu.model(),
+        "cores": str(cpu.cores()),
+        "threads": str(workshop.threads),
+        "caches": " ".join(f"{level}={size}" for level, size in cpu.caches().items()),
+        "device": workshop.device,
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "compiler": gxx.version(),
+        "system": platform.platform(),
+        **(gpu.state() if workshop.device != "cpu" else {}),
+    }
+
+
+@dataclass(frozen=True)
+class Load:
+    """Counters of the whole machine at one moment."""
+
+    jiffies: tuple[int, ...]
+    throttled: int
+
+    @staticmethod
+    def now() -> "Load":
+        """Read them; what this system does not tell is zero."""
+        jiffies: tuple[int, ...] = ()
+        with contextlib.suppress(OSError, ValueError):
+            jiffies = tuple(int(n) for n in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9])
+        return Load(jiffies, _throttled())
+
+    def until_now(self) -> dict[str, str]:
+        """Return what happened since: load, the share of time the host took away, how often we were throttled.
+
+        `steal_percent` and `throttled` above zero mean that somebody else decided when we ran.
+        """
+        now = Load.now()
+        spent = [b - a for a, b in zip(self.jiffies, now.jiffies, strict=False)]
+        total = sum(spent)
+        return {
+            "load": f"{os.getloadavg()[0]:.2f}",
+            "busy_percent": f"{100 * (total - spent[3] - spent[4]) / total:.1f}" if total else "",
+            "steal_percent": f"{100 * spent[7] / total:.2f}" if total else "",
+            "throttled": str(now.throttled - self.throttled),
+        }
+
+
+def _throttled() -> int:
+    for path in CGROUP_STATS:
+        with contextlib.suppress(OSError, ValueError):
+            for line in path.read_text().splitlines():
+                if line.startswith("nr_throttled"):
+                    return int(line.split()[1])
+    return 0

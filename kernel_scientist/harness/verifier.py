@@ -1,0 +1,347 @@
+"""The trusted judge: compiles a kernel, checks it, times it. Owns seeds, expected outputs, tolerances and verdicts.
+
+Each step takes an `Evaluation` and returns the next one; a kernel that failed passes through unchanged. What a kernel
+does wrong is a verdict; an exception from here means that the laboratory is broken (InfrastructureError: for now).
+"""
+
+import functools
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from kernel_scientist.harness import clocks, interleave, noise, policy, surroundings
+from kernel_scientist.harness.comparison import Comparison
+from kernel_scientist.harness.failure import KernelFailure
+from kernel_scientist.harness.inputs import Delivery, Inputs
+from kernel_scientist.harness.outputs import address
+from kernel_scientist.harness.session import Build, Call, Session
+from kernel_scientist.harness.shim import Shim
+from kernel_scientist.harness.statistics import median_interval, ratio
+from kernel_scientist.harness.sweeper import Sweeper
+from kernel_scientist.harness.workshop import Workshop
+from kernel_scientist.languages import gxx
+from kernel_scientist.languages.cpp import BuildRequest
+from kernel_scientist.machine.table import floor_us, this_cpu
+from kernel_scientist.params import Harness
+from kernel_scientist.population import REFERENCE
+from kernel_scientist.problems.taskfolder import Problem
+from kernel_scientist.records import Case, CompileReport, Evaluation, Kernel, Record, Speedup, Timing, Verdict
+from kernel_scientist.screen import screen
+
+SECRET_CASES = 3
+"""How many shapes off the list a kernel is checked on, where the problem names ranges."""
+FLOOR_SLACK = 1.05
+"""How far below the roofline floor a time may lie: the figures behind the floor are no better than that."""
+
+
+class Contestant(Record):
+    """A source to be timed under a name."""
+
+    name: str
+    source: str
+
+    @staticmethod
+    def of(kernel: Kernel) -> "Contestant":
+        """Return a kernel as a contestant."""
+        return Contestant(name=kernel.name, source=kernel.source)
+
+    def named(self, name: str) -> "Contestant":
+        """Return the same source under another name."""
+        return Contestant(name=name, source=self.source)
+
+
+class Verifier:
+    """Judges kernels for one problem on one device."""
+
+    def __init__(self, problem: Problem, profile: str, harness: Harness, workshop: Workshop) -> None:
+        self.problem, self.harness, self.workshop = problem, harness, workshop
+        self.profile_name, self.profile = profile, problem.profile(profile)
+        self.inputs, self.comparison = Inputs(problem), Comparison(problem)
+
+    @functools.cached_property
+    def shim(self) -> Shim:
+        """The verifier's own view of the processor's counter."""
+        return Shim(str(gxx.shim()))
+
+    @functools.cached_property
+    def _sweeper(self) -> Sweeper:
+        return Sweeper(self.shim, self.workshop.cores)
+
+    @functools.cached_property
+    def margins(self) -> tuple[float, ...]:
+        """What a ratio must clear at each look: `harness.margin`, or this machine's A/A noise where that is more."""
+        return noise.margins(self)
+
+    @property
+    def warmup_s(self) -> float:
+        """How long contestants are warmed up at the least: a GPU's clocks and power must settle."""
+        return 0.0 if self.workshop.device == "cpu" else self.harness.gpu_warmup_s
+
+    def reference(self) -> Contestant:
+        """Return the problem's reference as a contestant."""
+        return Contestant(name=REFERENCE, source=self.problem.reference_source)
+
+    def compile(self, kernel: Kernel) -> Evaluation:
+        """Screen the kernel's file, import it in a worker and build what it asks for."""
+        reports: list[CompileReport] = []
+        start = time.monotonic()
+        seen = screen(kernel.source, kernel.language)
+        evaluation = Evaluation(
+            verdict=Verdict.OK,
+            labels=tuple(dict.fromkeys(f"{label.severity}:{label.name}" for label in seen)),
+            evidence=tuple(f"line {label.line or '?'}: {label.name}: {label.detail}" for label in seen),
+        )
+        try:
+            with self.workshop.session() as session:
+                evaluation = evaluation.model_copy(update={"sandbox": session.layers})
+                session.load(kernel.source, self._builder(reports))
+                self.workshop.require_room(session)
+            refused = next((r for r in reports if not r.ok), None)
+            if refused is not None:
+                raise KernelFailure(Verdict.COMPILE_ERROR, f"the compiler refused it: {gxx.headline(refused.log)}")
+        except KernelFailure as failure:
+            report = gxx.merged(reports, kernel.language)
+            return failed(failure, evaluation.model_copy(update={"compile": report}))
+        found = {"compile": gxx.merged(reports, kernel.language), "environment": surroundings.describe(self.workshop)}
+        return _timed(evaluation.model_copy(update=found), "compile", start)
+
+    def check(self, kernel: Kernel, so_far: Evaluation, cases: Sequence[Case] | None = None) -> Evaluation:
+        """Run every checking case on published, secret, almost equal and stressed inputs; observe a call."""
+        if so_far.verdict is not Verdict.OK:
+            return so_far
+        start = time.monotonic()
+        chosen = self.profile.tests if cases is None else tuple(cases)
+        try:
+            with self.workshop.session() as session:
+                session.load(kernel.source, self._builder([]))
+                secret = [case for case in (self.inputs.secret(self.profile) for _ in range(SECRET_CASES)) if case]
+                for case in (*chosen, *secret):
+                    self._check_case(session, case)
+                seen = self._observe(session, chosen[-1]) if chosen else policy.Observed()
+            labels = (*so_far.labels, *(f"measured:{label}" for label in seen.labels()))
+            so_far = so_far.model_copy(update={"labels": tuple(dict.fromkeys(labels))})
+            policy.require(self.problem.policy, so_far.labels, seen)
+        except KernelFailure as failure:
+            return failed(failure, so_far)
+        return _timed(so_far, "check", start)
+
+    def time(
+        self,
+        kernel: Kernel,
+        so_far: Evaluation,
+        against: Sequence[Contestant],
+        rival: str | None = None,
+        cases: Sequence[Case] | None = None,
+    ) -> Evaluation:
+        """Time a kernel interleaved with others; a secret part of the timed calls' outputs is checked.
+
+        `rival` names the contestant that it must beat (the last one of `against` if none is named): as soon as it has,
+        or clearly has not, the rest of the looks is spared.
+        """
+        if so_far.verdict is not Verdict.OK:
+            return so_far
+        if kernel.language == "triton" and self.workshop.device == "cpu":
+            return so_far.model_copy(update={"reason": "right in Triton's interpreter; not timed: there is no GPU"})
+        start, before = time.monotonic(), surroundings.Load.now()
+        chosen = self.profile.benchmarks if cases is None else tuple(cases)
+        plan = self.plan(chosen, kernel.name, rival or (against[-1].name if against else None))
+        try:
+            ticker = clocks.Ticker.start(self)
+            samples = interleave.run(self, plan, [Contestant.of(kernel), *against])
+            evaluation = self.result(so_far, plan, samples, [c.name for c in against])
+            evaluation = self._agree(evaluation, kernel, samples, [c.name for c in against], ticker, chosen)
+        except KernelFailure as failure:
+            return failed(failure, so_far)
+        happened = {**evaluation.environment, **before.until_now()}
+        return _timed(evaluation.model_copy(update={"environment": happened}), "time", start)
+
+    def plan(self, cases: Sequence[Case], candidate: str, rival: str | None, margins: bool = True) -> interleave.Plan:
+        """Declare a timing: cases, contestants, looks, what decides."""
+        harness = self.harness
+        return interleave.Plan(
+            cases=tuple(cases),
+            candidate=candidate,
+            rival=rival,
+            blocks=harness.blocks,
+            trusted=REFERENCE,
+            looks=harness.looks,
+            confidence=1 - (1 - harness.confidence) / harness.looks,
+            margins=self.margins if margins else (),
+            drop_after=harness.drop_after,
+            drop_below=harness.drop_below,
+        )
+
+    def result(
+        self, so_far: Evaluation, plan: interleave.Plan, samples: interleave.Samples, others: Sequence[str]
+    ) -> Evaluation:
+        """Return the evaluation with what was measured. Raises KernelFailure when a time is not possible."""
+        timings = self.timings(samples, plan.candidate, plan.cases)
+        for timing in timings:
+            if timing.floor_us is not None and timing.time_us * FLOOR_SLACK < timing.floor_us:
+                words = f"{timing.case}: {timing.time_us:.2f} us, at least {timing.floor_us:.2f} us are needed"
+                raise KernelFailure(Verdict.REJECTED, "quarantined: below the roofline floor of this machine", (words,))
+        speedups = tuple(self.speedup(samples, plan, other) for other in others)
+        labels = list(so_far.labels)
+        labels += [
+            f"measured:slower-case:{case}" for s in speedups if s.against == plan.rival for case in s.slower_cases
+        ]
+        labels += ["measured:works-around-the-call"] if samples.restless(plan.candidate) else []
+        return so_far.model_copy(update={"timings": timings, "speedups": speedups, "labels": tuple(labels)})
+
+    def deliver(self, session: Session, delivery: Delivery, slot: int = 0) -> None:
+        """Tell a worker where its next inputs will be. A GPU's worker gets them now: it has to copy them."""
+        if self.workshop.device == "cpu":
+            session.prepare(self.inputs.placed(delivery, session.inputs, slot), [], slot)
+        else:
+            session.prepare(*self.inputs.message(delivery), slot)
+
+    def arm(self, session: Session, delivery: Delivery, slot: int = 0) -> None:
+        """Write the inputs, past the caches, while the worker has nothing to do."""
+        if self.workshop.device == "cpu":
+            self.inputs.write(delivery, session.inputs, slot, self.shim)
+
+    def sweep(self, sessions: Iterable[Session]) -> None:
+        """Make the caches cold."""
+        if self.workshop.device == "cpu":
+            self._sweeper.sweep()
+        for session in sessions if self.workshop.device != "cpu" else ():
+            session.sweep()
+
+    def timed(self, session: Session, delivery: Delivery, slot: int = 0) -> Call:
+        """Make one timed call. What goes on in the worker around it is charged: it is part of the call."""
+        self.arm(session, delivery, slot)
+        call = session.go([slot])
+        late = session.settle()
+        if not session.inputs.intact(slot):
+            raise KernelFailure(Verdict.INCORRECT, f"{delivery.case.name}: it wrote beside its buffers")
+        return call.charged(late)
+
+    def rehearse(self, session: Session, delivery: Delivery, slot: int) -> None:
+        """Make an untimed call on almost the same values: after a sweep the code that makes a call is cold as well."""
+        self.arm(session, self.inputs.neighbour(delivery), slot)
+        session.go([slot])
+        session.settle()
+
+    def perhaps_compare(self, session: Session, delivery: Delivery, slot: int = 0) -> None:
+        """Compare an output in full, if the lot falls on it."""
+        if self.inputs.verified(self.harness.verify_fraction):
+            self.compare(session, delivery, slot)
+
+    def compare(self, session: Session, delivery: Delivery, slot: int = 0) -> None:
+        """Fetch the output of a timed call and compare it. Raises KernelFailure."""
+        header, buffers = session.fetch(slot)
+        if [self.shim.hash(address(data), len(data)) for data in buffers] != session.digests.get(slot):
+            raise KernelFailure(
+                Verdict.REJECTED, f"{delivery.case.name}: it handed over another output than it ended with"
+            )
+        self.comparison.require(delivery, header, buffers)
+
+    def load(self, session: Session, contestant: Contestant) -> None:
+        """Import a contestant's file in its worker."""
+        session.load(contestant.source, self._builder([]))
+        self.workshop.require_room(session)
+
+    def timings(self, samples: interleave.Samples, name: str, cases: Sequence[Case]) -> tuple[Timing, ...]:
+        """Return one contestant's timing per case."""
+        machine = this_cpu() if self.workshop.device == "cpu" else None  # a GPU's peaks are not looked up yet
+        out: list[Timing] = []
+        for case in cases:
+            values = samples.of(name, case.name)
+            middle, interval = median_interval(values, self.harness.confidence)
+            floor = floor_us(self.problem.work(case), machine) if machine else None
+            out.append(
+                Timing(case=case.name, time_us=middle, interval_us=interval, floor_us=floor, samples_us=tuple(values))
+            )
+        return tuple(out)
+
+    def speedup(self, samples: interleave.Samples, plan: interleave.Plan, against: str) -> Speedup:
+        """Return how many times faster the candidate was than `against` in the same blocks."""
+        name, margin = plan.candidate, plan.margin(samples.looks)
+        middle, interval = ratio(samples.blocks_of(name), samples.blocks_of(against), plan.confidence)
+        cases: dict[str, float] = {}
+        slower: list[str] = []
+        for case in samples.case_names():
+            of_case = samples.blocks_of(name, case), samples.blocks_of(against, case)
+            cases[case], (_, high) = ratio(*of_case, plan.confidence)
+            slower += [case] if high < 1 - margin else []
+        return Speedup(
+            against=against,
+            ratio=middle,
+            interval=interval,
+            margin=margin,
+            looks=samples.looks,
+            cases=cases,
+            slower_cases=tuple(slower),
+        )
+
+    def _check_case(self, session: Session, case: Case) -> None:
+        published, secret = self.inputs.draw(case, case.seed), self.inputs.draw(case)
+        stressed = [self.inputs.stressed(case, scales) for scales in self.problem.stress]
+        for delivery in (published, secret, self.inputs.neighbour(secret), *stressed):
+            self.deliver(session, delivery)
+            self.timed(session, delivery)
+            self.compare(session, delivery)
+        self.inputs.renew()
+
+    def _observe(self, session: Session, case: Case) -> policy.Observed:
+        """Watch one call from inside; then mute the kernel's own code: is the output right without it?"""
+        delivery = self.inputs.draw(case)
+        self.deliver(session, delivery)
+        self.arm(session, delivery)
+        seen = policy.Observed.read(session.observe(mute=False))
+        self.comparison.require(delivery, *session.fetch())
+        if seen.native_calls == 0:
+            return seen
+        delivery = self.inputs.draw(case)
+        self.deliver(session, delivery)
+        self.arm(session, delivery)
+        session.observe(mute=True)
+        try:
+            self.comparison.require(delivery, *session.fetch())
+        except KernelFailure:
+            return seen
+        return policy.Observed(seen.work, seen.native_calls, right_when_muted=True)
+
+    def _agree(
+        self,
+        evaluation: Evaluation,
+        kernel: Kernel,
+        samples: interleave.Samples,
+        others: Sequence[str],
+        ticker: clocks.Ticker,
+        cases: Sequence[Case],
+    ) -> Evaluation:
+        """Add what the clocks say of each other. Raises KernelFailure where they do not agree."""
+        if not others:
+            return evaluation
+        trusted = REFERENCE if REFERENCE in others else others[0]
+        rate = ticker.per_ns(self)
+        found = clocks.compare(samples, cases, kernel.name, trusted, self.workshop.threads, rate)
+        found = clocks.slopes(self, Contestant.of(kernel), found, cases)
+        return evaluation.model_copy(update={"clocks": found})
+
+    def _builder(self, reports: list[CompileReport]) -> Build:
+        def build(request: BuildRequest) -> tuple[Path | None, str]:
+            built = gxx.build(request, self.harness.build_timeout_s)
+            reports.append(built.report)
+            return built.path, built.report.log
+
+        return build
+
+
+def failed(failure: KernelFailure, so_far: Evaluation) -> Evaluation:
+    """Return the evaluation of a kernel that failed at this step."""
+    return so_far.model_copy(
+        update={
+            "verdict": failure.verdict,
+            "reason": failure.reason,
+            "evidence": (*so_far.evidence, *(e for e in failure.evidence if e)),
+            "timings": (),
+            "speedups": (),
+        }
+    )
+
+
+def _timed(evaluation: Evaluation, step: str, start: float) -> Evaluation:
+    seconds = {**evaluation.seconds, step: round(time.monotonic() - start, 3)}
+    return evaluation.model_copy(update={"seconds": seconds})

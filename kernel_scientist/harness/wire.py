@@ -1,0 +1,200 @@
+"""Messages between verifier and worker: a JSON header and raw buffers over a stream socket.
+
+Nothing is ever unpickled: what comes from a worker is data of declared length, or a `WireError`.
+
+A message is `<u32 header length><header JSON><buffer 0><buffer 1>...`; the header's `buffers` lists their lengths.
+"""
+
+import ctypes
+import json
+import math
+import socket
+import struct
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+MAX_HEADER = 1 << 20
+MAX_BUFFERS = 1 << 32
+
+Header = dict[str, Any]
+Buffer = bytes | bytearray | memoryview
+
+
+class WireError(Exception):
+    """The other side said something that is not a message."""
+
+
+class WireClosedError(WireError):
+    """The other side is gone."""
+
+
+class WireTimeoutError(WireError):
+    """The other side did not answer in time."""
+
+
+def send(sock: socket.socket, header: Header, buffers: list[Buffer] | None = None) -> None:
+    """Send one message.
+
+    Raises WireClosedError when the other side is gone, WireTimeoutError after the socket's timeout.
+    """
+    parts = [memoryview(b).cast("B") for b in buffers or []]
+    text = json.dumps({**header, "buffers": [len(p) for p in parts]}).encode()
+    try:
+        sock.sendall(struct.pack("<I", len(text)) + text)
+        for part in parts:
+            sock.sendall(part)
+    except TimeoutError as error:
+        raise WireTimeoutError("the other side does not read") from error
+    except OSError as error:
+        raise WireClosedError(str(error)) from error
+
+
+def receive(sock: socket.socket, timeout_s: float | None, limit: int = MAX_BUFFERS) -> tuple[Header, list[bytearray]]:
+    """Receive one message within `timeout_s` seconds (None: for ever) and `limit` bytes of buffers."""
+    deadline = None if timeout_s is None else time.monotonic() + timeout_s
+    (length,) = struct.unpack("<I", _exactly(sock, 4, deadline))
+    if length > MAX_HEADER:
+        raise WireError(f"a header of {length} bytes")
+    try:
+        header = json.loads(bytes(_exactly(sock, length, deadline)))
+        sizes = [int(n) for n in header["buffers"]]
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
+        raise WireError(f"not a message: {error}") from error
+    if any(n < 0 for n in sizes) or sum(sizes) > limit:
+        raise WireError(f"buffers of {sum(sizes)} bytes, {limit} allowed")
+    return header, [_exactly(sock, n, deadline) for n in sizes]
+
+
+def _exactly(sock: socket.socket, count: int, deadline: float | None) -> bytearray:
+    data = bytearray(count)
+    view = memoryview(data)
+    done = 0
+    while done < count:
+        if deadline is not None:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise WireTimeoutError("no answer in time")
+            sock.settimeout(left)
+        else:
+            sock.settimeout(None)
+        try:
+            got = sock.recv_into(view[done:])
+        except TimeoutError as error:
+            raise WireTimeoutError("no answer in time") from error
+        except OSError as error:
+            raise WireClosedError(str(error)) from error
+        if got == 0:
+            raise WireClosedError("closed")
+        done += got
+    return data
+
+
+@dataclass(frozen=True)
+class Form:
+    """What a tensor looks like in memory: dense, with its dimensions in `order` from slowest to fastest."""
+
+    dtype: torch.dtype
+    shape: tuple[int, ...]
+    order: tuple[int, ...]
+    writable: bool = False
+
+    @property
+    def bytes(self) -> int:
+        """Size in memory."""
+        return math.prod(self.shape) * self.dtype.itemsize
+
+    def shaped(self, flat: torch.Tensor) -> torch.Tensor:
+        """Return flat memory as a tensor of this form."""
+        inverse = [self.order.index(d) for d in range(len(self.order))]
+        return flat.reshape([self.shape[d] for d in self.order]).permute(inverse)
+
+    def header(self) -> Header:
+        """Return the form as part of a message."""
+        name = str(self.dtype).removeprefix("torch.")
+        return {"kind": "tensor", "dtype": name, "shape": list(self.shape), "order": list(self.order)}
+
+    @staticmethod
+    def read(spec: Header) -> "Form":
+        """Return the form that a message names. Raises WireError."""
+        dtype = getattr(torch, spec["dtype"])
+        shape, order = tuple(int(n) for n in spec["shape"]), tuple(int(n) for n in spec["order"])
+        if not isinstance(dtype, torch.dtype) or min(shape, default=0) < 0 or sorted(order) != list(range(len(shape))):
+            raise WireError(f"no tensor: {spec['dtype']} {shape} {order}")
+        return Form(dtype, shape, order, bool(spec.get("writable")))
+
+
+Place = Callable[[Form, bytearray | int], torch.Tensor]
+"""Makes a tensor of a form, with these bytes or at this offset in memory that is shared."""
+
+
+def encode(value: object, buffers: list[Buffer]) -> Header:
+    """Describe a tree of tensors and plain values; tensor bytes are appended to `buffers` in memory order.
+
+    A dense tensor keeps its strides (column-major stays column-major); any other is made contiguous.
+    """
+    if isinstance(value, torch.Tensor):
+        tensor = value.detach().to("cpu")
+        order = dense_order(tensor)
+        if order is None:
+            tensor = tensor.contiguous()
+            order = list(range(tensor.dim()))
+        flat = tensor.permute(order).contiguous().reshape(-1)
+        flat = flat.as_strided(flat.shape, (1,))  # one element may carry any stride and still count as contiguous
+        buffers.append(flat.view(torch.uint8).numpy().data if flat.numel() else b"")
+        return {**Form(value.dtype, tuple(value.shape), tuple(order)).header(), "buffer": len(buffers) - 1}
+    if isinstance(value, (list, tuple)):
+        return {"kind": type(value).__name__, "items": [encode(v, buffers) for v in value]}  # pyright: ignore
+    if isinstance(value, dict):
+        return {"kind": "dict", "items": {str(k): encode(v, buffers) for k, v in value.items()}}  # pyright: ignore
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return {"kind": "value", "value": value}
+    raise WireError(f"{type(value).__name__} cannot be sent to or from a worker; tensors and plain values can")
+
+
+def form(tensor: torch.Tensor) -> Form:
+    """Return what a tensor looks like in memory once it is dense."""
+    order = dense_order(tensor) or list(range(tensor.dim()))
+    return Form(tensor.dtype, tuple(tensor.shape), tuple(order))
+
+
+def decode(spec: Header, buffers: list[bytearray], place: Place | None = None) -> Any:
+    """Rebuild what `encode` described. Raises WireError when description and bytes do not fit."""
+    try:
+        kind = spec["kind"]
+        if kind == "tensor":
+            form = Form.read(spec)
+            data = int(spec["place"]) if place and "place" in spec else buffers[spec["buffer"]]
+            if isinstance(data, bytearray) and len(data) != form.bytes:
+                raise WireError(f"{len(data)} bytes for {form.dtype} {form.shape}")
+            return (place or tensor)(form, data)
+        if kind == "value":
+            return spec["value"]
+        if kind == "dict":
+            return {k: decode(v, buffers, place) for k, v in spec["items"].items()}
+        if kind in ("list", "tuple"):
+            items = [decode(v, buffers, place) for v in spec["items"]]
+            return tuple(items) if kind == "tuple" else items
+    except (LookupError, TypeError, ValueError, AttributeError, RuntimeError, OverflowError) as error:
+        raise WireError(f"description and bytes do not fit: {error}") from error
+    raise WireError(f"unknown kind {kind!r}")
+
+
+def tensor(form: Form, data: bytearray | int) -> torch.Tensor:
+    """Make a tensor in memory of torch's own. Raises WireError for a place in memory that is not shared."""
+    if isinstance(data, int):
+        raise WireError("a place in shared memory, where there is none")
+    flat = torch.empty(math.prod(form.shape), dtype=form.dtype)
+    if flat.nbytes:
+        # not torch's copy: it would wake a thread pool that goes on spinning beside the kernel
+        ctypes.memmove(flat.data_ptr(), (ctypes.c_char * len(data)).from_buffer(data), len(data))
+    return form.shaped(flat)
+
+
+def dense_order(tensor: torch.Tensor) -> list[int] | None:
+    """Return the dimensions from slowest to fastest if the tensor fills its memory without gaps, else None."""
+    order = sorted(range(tensor.dim()), key=lambda d: (-tensor.stride(d), d))
+    return order if tensor.permute(order).is_contiguous() else None

@@ -1,0 +1,205 @@
+"""The untrusted side: holds one kernel, runs it on what it is sent, answers with data, never with a judgement.
+
+It is given no seed, no expected output, no tolerance, and it cannot tell a checked call from a timed one. Imports
+only the standard library and torch (and triton when the kernel does); the process is a fork of `zygote`. Messages
+(see `wire`):
+
+    load     {source}              -> build ... -> loaded | failed
+    prepare  {slot, data}          -> ready           where inputs will be; the verifier writes them before `go`
+    sweep                          -> swept           a GPU's caches
+    go       {slots}               -> done {readings} one call per slot; a single one's output is copied at once,
+                                                      and its digest sent
+    settle                         -> quiet {...}     what happened after the call
+    fetch    {slot}                -> output {data}
+    observe  {slot, mute}          -> observed {...}  one untimed call: which library operations, which native calls
+"""
+
+import importlib.util
+import os
+import socket
+import sys
+import traceback
+from types import ModuleType
+from typing import Any
+
+import torch
+
+from kernel_scientist.harness import observation, outputs, sandbox, wire
+from kernel_scientist.harness.buffers import Inbox, on_device
+from kernel_scientist.harness.shim import Reading, Shim
+from kernel_scientist.languages import cpp
+
+GPU_SWEEP_BYTES = 768 << 20
+"""Three times MI300X's Infinity Cache; 256 MB would just equal it."""
+INBOX = 4
+"""Descriptor of the memory shared with the verifier; 3 is the socket."""
+REPORT = 4000
+"""Characters of a traceback that travel back."""
+
+
+class Worker:
+    """One kernel in one process."""
+
+    def __init__(self, sock: socket.socket, settings: dict[str, Any], shim: Shim) -> None:
+        self.sock, self.shim = sock, shim
+        self.device = str(settings["device"])
+        self.threads = len(os.sched_getaffinity(0))  # now: a kernel's OpenMP binds this thread to one core later
+        self.trash: torch.Tensor | None = None
+        self.module: ModuleType | None = None
+        self.inbox = Inbox(INBOX, int(settings["inputs_bytes"])) if self.device == "cpu" else None
+        self.data: dict[int, Any] = {}
+        self.returned: dict[int, Any] = {}
+        self.snapshots: dict[int, outputs.Snapshot] = {}
+        self.last: outputs.Snapshot | None = None
+        self.rooms: outputs.Rooms = {}
+        self.libraries = 0
+
+    def serve(self) -> None:
+        """Answer until the verifier hangs up."""
+        while True:
+            try:
+                request, buffers = wire.receive(self.sock, None)
+            except wire.WireClosedError:
+                return
+            out: list[wire.Buffer] = []
+            try:
+                reply = self._answer(request, buffers, out)
+            except BaseException as error:
+                reply = {"op": "failed", "error": type(error).__name__, "message": _short(error)}
+                reply["traceback"] = traceback.format_exc()[-REPORT:]
+                out = []
+            wire.send(self.sock, reply, out)
+
+    def _answer(self, request: wire.Header, buffers: list[bytearray], out: list[wire.Buffer]) -> wire.Header:
+        match request["op"]:
+            case "load":
+                self.module = self._load(request["source"])
+                return {"op": "loaded"}
+            case "prepare":
+                self._prepare(request, buffers)
+                return {"op": "ready"}
+            case "sweep":
+                self._sweep()
+                return {"op": "swept"}
+            case "ping":
+                return {"op": "pong"}
+            case "go":
+                return {"op": "done", **self._go(request["slots"])}
+            case "settle":
+                return {"op": "quiet", **self._settle()}
+            case "fetch":
+                return {"op": "output", "data": self._fetch(request["slot"], out)}
+            case "observe":
+                return {"op": "observed", **self._observe(request["slot"], request["mute"])}
+            case other:
+                raise wire.WireError(f"unknown request {other!r}")
+
+    def _load(self, source: str) -> ModuleType:
+        path = os.path.join(os.getcwd(), "kernel.py")  # Triton reads a kernel's source back through its file
+        with open(path, "w") as file:
+            file.write(source)
+        spec = importlib.util.spec_from_file_location("kernel", path)
+        assert spec is not None and spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules["kernel"] = module
+        cpp.set_builder(self._build)
+        spec.loader.exec_module(module)
+        if not callable(getattr(module, "custom_kernel", None)):
+            raise AttributeError("the kernel's file defines no custom_kernel(data)")
+        return module
+
+    def _build(self, request: cpp.BuildRequest) -> str:
+        """Ask the verifier's builder for a shared object; return its path."""
+        wire.send(self.sock, {"op": "build", "request": request._asdict()})
+        reply, buffers = wire.receive(self.sock, None)
+        if not buffers:
+            raise cpp.CompileError(reply.get("log", "the build failed"))
+        self.libraries += 1
+        path = os.path.join(os.getcwd(), f"library{self.libraries}.so")
+        with open(path, "wb") as file:
+            file.write(buffers[0])
+        return path
+
+    def _prepare(self, request: wire.Header, buffers: list[bytearray]) -> None:
+        slot = int(request["slot"])
+        self._forget(slot)
+        if self.inbox is not None:
+            self.data[slot] = self.inbox.decode(request["data"])
+        else:
+            self.data[slot] = wire.decode(request["data"], buffers, on_device(self.device))
+
+    def _forget(self, slot: int) -> None:
+        self.returned.pop(slot, None)
+        if (snapshot := self.snapshots.pop(slot, None)) is not None:
+            snapshot.free()
+
+    def _sweep(self) -> None:
+        """Read more of the GPU's memory than its caches hold. On a CPU the verifier sweeps."""
+        if self.device != "cpu":
+            if self.trash is None:
+                self.trash = torch.ones(GPU_SWEEP_BYTES // 8, dtype=torch.int64, device=self.device)
+            self.trash.sum()
+            torch.cuda.synchronize()
+
+    def _go(self, slots: list[int]) -> wire.Header:
+        assert self.module is not None
+        call = self._call if self.device == "cpu" else self._call_on_gpu
+        readings: list[Reading] = []
+        for slot in slots:
+            self.returned[slot], reading = call(self.module.custom_kernel, self.data[slot])
+            readings.append(reading)
+        digests = self._snapshot(slots[0]).digests() if len(slots) == 1 else []
+        return {"readings": readings, "digests": digests}
+
+    def _call(self, kernel: Any, data: Any) -> tuple[Any, Reading]:
+        return self.shim.call(kernel, data)
+
+    def _call_on_gpu(self, kernel: Any, data: Any) -> tuple[Any, Reading]:
+        """Time the call and the end of everything it started, on any stream, by host clock and by events."""
+        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+
+        def call(data: Any) -> Any:
+            start.record()
+            output = kernel(data)
+            end.record()
+            torch.cuda.synchronize()
+            return output
+
+        torch.cuda.synchronize()
+        output, reading = self.shim.call(call, data)
+        # ROCm's events may read zero or a little less than zero for very short intervals
+        return output, reading._replace(event_ns=max(0, int(start.elapsed_time(end) * 1e6)))
+
+    def _snapshot(self, slot: int) -> outputs.Snapshot:
+        inputs = outputs.tensors(self.data[slot])
+        self.last = self.snapshots[slot] = outputs.Snapshot(self.returned[slot], self.shim, inputs, self.rooms)
+        return self.last
+
+    def _settle(self) -> wire.Header:
+        late = self.shim.settle(self.threads)
+        unchanged = self.last is None or self.last.unchanged()
+        return {"late_ns": late, "unchanged": unchanged}
+
+    def _fetch(self, slot: int, out: list[wire.Buffer]) -> wire.Header:
+        return (self.snapshots.get(slot) or self._snapshot(slot)).message(out)
+
+    def _observe(self, slot: int, mute: bool) -> wire.Header:
+        assert self.module is not None
+        found, self.returned[slot] = observation.observe(self.module.custom_kernel, self.data[slot], mute)
+        self._snapshot(slot)
+        return found
+
+
+def _short(error: BaseException) -> str:
+    return str(error)[:REPORT] or type(error).__name__
+
+
+def run(sock: socket.socket, settings: dict[str, Any], shim: Shim) -> None:
+    """Enter the sandbox and serve; never returns to the zygote's code."""
+    os.chdir(settings["scratch"])
+    os.environ.update(settings["environment"])
+    os.nice(int(settings["nice"]))
+    layers = sandbox.apply(sandbox.Limits.of(settings))
+    wire.send(sock, {"op": "hello", "sandbox": list(layers)})
+    Worker(sock, settings, shim).serve()
+    os._exit(0)

@@ -1,0 +1,183 @@
+"""The verifier's hold on workers: a zygote in its enclosure, and sessions with the workers it forks."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from kernel_scientist.errors import InfrastructureError, SetupError, StoppedError
+from kernel_scientist.harness import enclosure, sandbox
+from kernel_scientist.harness.failure import KernelFailure
+from kernel_scientist.harness.session import START_TIMEOUT_S, Session
+from kernel_scientist.harness.shared import SharedMemory
+from kernel_scientist.languages import gxx
+from kernel_scientist.params import Harness
+from kernel_scientist.records import Verdict
+
+MOST_FILES = 64 << 20
+"""Bytes that a worker may leave in its folder."""
+
+
+class Workshop:
+    """Forks workers from one warm zygote; thread-safe. Use as a context manager, or call `close`."""
+
+    def __init__(self, harness: Harness, device: str = "cpu", preload: tuple[str, ...] = ()) -> None:
+        self.harness, self.device, self.preload = harness, device, preload
+        self.enclosure = enclosure.kind(harness.sandbox)
+        _require_sandbox(harness.sandbox, self.enclosure)
+        self.cores = sorted(os.sched_getaffinity(0))[: harness.threads or None]
+        self.threads = len(self.cores)
+        self._lock = threading.Lock()
+        self._stopped = threading.Event()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._control: socket.socket | None = None
+        root_unenclosed = os.geteuid() == 0 and self.enclosure == "landlock"
+        self._other_user = root_unenclosed and device == "cpu" and enclosure.nobody_can_read()
+
+    def __enter__(self) -> "Workshop":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the zygote and with it every worker; what is under way ends with StoppedError. It cannot be reopened."""
+        self._stopped.set()
+        with self._lock:
+            if self._control is not None:
+                self._control.close()
+            if self._process is not None:
+                try:
+                    self._process.wait(10)
+                except subprocess.TimeoutExpired:
+                    self._process.kill()
+                    self._process.wait()
+            self._process = self._control = None
+
+    @contextmanager
+    def session(self, timing: bool = False) -> Generator[Session]:
+        """Fork a worker; kill it and all it started on the way out. A worker that is not `timing` runs niced."""
+        ours, theirs = socket.socketpair()
+        status_read, status_write = os.pipe()
+        log = os.memfd_create("worker-output", os.MFD_CLOEXEC)  # a file without a name: nothing is left of it
+        inputs = SharedMemory(self.harness.memory_mib << 20)
+        pid: int | None = None
+        try:
+            try:
+                descriptors = [theirs.fileno(), log, status_write, inputs.descriptor]
+                pid = int(self._request({"spawn": self._settings(timing)}, descriptors)["pid"])
+            finally:
+                theirs.close()
+                os.close(status_write)
+            session = Session(ours, pid, log, status_read, self.harness, self._stopped, inputs)
+            session.on_gpu = self.device != "cpu"
+            session.greet()
+            yield session
+        finally:
+            ours.close()
+            os.close(status_read)
+            os.close(log)
+            inputs.close()
+            if pid is not None and not self._stopped.is_set() and self._control is not None:
+                self._request({"kill": pid}, [])
+
+    def require_room(self, session: Session) -> None:
+        """Raise KernelFailure when a worker has filled its folder: others' lie on the same disk."""
+        used = int(self._request({"used": session.pid}, [])["used"])
+        if used > MOST_FILES:
+            words = f"it filled its folder with {used >> 20} MiB; {MOST_FILES >> 20} MiB are allowed"
+            raise KernelFailure(Verdict.REJECTED, words)
+
+    def _settings(self, timing: bool) -> dict[str, Any]:
+        return {
+            "device": self.device,
+            "nice": 0 if timing else 5,
+            "level": self.harness.sandbox,
+            "enclosure": self.enclosure if self.enclosure == "bubblewrap" else "",
+            "other_user": self._other_user,
+            "inputs_bytes": self.harness.memory_mib << 20,
+            "memory_bytes": self.harness.memory_mib << 20,
+            "output_bytes": int(self.harness.output_mib * (1 << 20)),
+        }
+
+    def _request(self, message: dict[str, Any], descriptors: list[int]) -> dict[str, Any]:
+        if self._stopped.is_set():
+            raise StoppedError("the workshop was closed")
+        with self._lock:
+            control = self._start()
+            try:
+                socket.send_fds(control, [json.dumps(message).encode()], descriptors)
+                control.settimeout(START_TIMEOUT_S)
+                reply: dict[str, Any] = json.loads(control.recv(1 << 16))
+            except (OSError, ValueError) as error:
+                self._process = self._control = None  # the next request starts a new one
+                raise InfrastructureError(f"the worker's parent process is gone: {error}") from error
+            return reply
+
+    def _start(self) -> socket.socket:
+        if self._control is not None:
+            return self._control
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            self._process = subprocess.Popen(
+                self._command(str(theirs.fileno())),
+                env=self._environment(),
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        ours.settimeout(START_TIMEOUT_S)
+        if ours.recv(1024) != b'{"ready": true}':
+            raise InfrastructureError("the workers' parent process did not start; its words are above")
+        self._control = ours
+        return ours
+
+    def _command(self, control: str) -> list[str]:
+        shim = str(gxx.shim())
+        cores = ",".join(str(core) for core in self.cores)
+        around = enclosure.bubblewrap(self.device, [shim]) if self.enclosure == "bubblewrap" else []
+        # -P: the folder it is started in must not come first on Python's path
+        python = [sys.executable, "-P", "-m", "kernel_scientist.harness.zygote"]
+        return [*around, *python, control, shim, cores, *self.preload]
+
+    def _environment(self) -> dict[str, str]:
+        """What a worker may know of ours: where Python's packages are and how many threads it has. No key, no home."""
+        keep = ("PATH", "LANG", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
+        gpus = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES") if self.device != "cpu" else ()
+        package = str(Path(__file__).resolve().parents[2])
+        return {
+            **{name: os.environ[name] for name in keep if name in os.environ},
+            # read when triton is imported: its own library is jitted or interpreted from then on
+            **({"TRITON_INTERPRET": "1"} if self.device == "cpu" else {}),
+            **{name: os.environ.get(name, "0").split(",")[0] for name in gpus},  # one GPU, the one that is locked
+            "PYTHONPATH": package,
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "PYTHONUNBUFFERED": "1",
+            "HOME": tempfile.gettempdir(),
+            "OMP_NUM_THREADS": str(self.threads),
+            "OMP_DYNAMIC": "false",
+            "OMP_PROC_BIND": "true",
+            # By default a pool spins for some 5 ms after a call, into the next contestant's time; this is some 0.1 ms,
+            # long enough to bridge the parallel regions within one kernel (docs/log.md has the figures).
+            "GOMP_SPINCOUNT": "4000",
+        }
+
+
+def _require_sandbox(level: str, kind: str) -> None:
+    if level != "none" and not sandbox.supported():
+        raise SetupError(
+            "this system offers no sandbox for kernels (it needs Linux on x86_64 or aarch64); "
+            "set harness.sandbox=none to run them unprotected"
+        )
+    if level == "auto" and not kind:
+        raise SetupError(
+            "this system can keep files from kernels neither by bubblewrap nor by Landlock: install bubblewrap "
+            "(Debian, Ubuntu: apt-get install bubblewrap) or set harness.sandbox=basic to let kernels read files"
+        )

@@ -1,0 +1,189 @@
+"""A warm parent that forks workers: torch is imported once, a worker costs milliseconds instead of seconds.
+
+Runs as `python -m kernel_scientist.harness.zygote FD SHIM CORES` with a clean environment and no secrets. Over the
+control socket it takes one JSON line per request, with file descriptors attached:
+
+    {"spawn": {...worker settings...}}  + [worker socket, log file, status pipe, shared memory]  ->  {"pid": 123}
+    {"kill": 123}                                                 ->  {"killed": true}
+    {"used": 123}                                                 ->  {"used": bytes in its folder}
+
+When a worker ends, its wait status is written to its status pipe as decimal text. When the control socket closes
+(the verifier is gone, however it went), every worker is killed.
+"""
+
+import contextlib
+import fcntl
+import importlib
+import json
+import os
+import selectors
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+import traceback
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from kernel_scientist.harness import sandbox
+from kernel_scientist.harness.shim import Shim
+
+MESSAGE = 1 << 16
+PREFIX = "kernel-scientist-"
+HOMES = ("HOME", "TMPDIR", "TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "TORCH_EXTENSIONS_DIR")
+"""Variables that name a folder to write to: the worker's own."""
+
+
+class Zygote:
+    """The forking parent's loop. Single-threaded on purpose: forking with threads is not safe."""
+
+    def __init__(self, control: socket.socket, shim: Shim, folder: str) -> None:
+        self.control, self.shim, self.folder = control, shim, folder
+        self.status_pipes: dict[int, int] = {}
+        self.scratches: dict[int, str] = {}
+
+    def serve(self) -> None:
+        """Answer requests and report deaths until the control socket closes."""
+        wake_read, wake_write = os.pipe()
+        os.set_blocking(wake_write, False)
+        os.set_blocking(wake_read, False)
+        signal.set_wakeup_fd(wake_write)
+        signal.signal(signal.SIGCHLD, _noticed)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the verifier's to handle
+        ready = selectors.DefaultSelector()
+        ready.register(self.control, selectors.EVENT_READ)
+        ready.register(wake_read, selectors.EVENT_READ)
+        while True:
+            for key, _ in ready.select():
+                if key.fileobj == wake_read:
+                    os.read(wake_read, 4096)
+                    self._reap()
+                elif not self._answer():
+                    self._kill_all()
+                    return
+
+    def _answer(self) -> bool:
+        try:
+            data, descriptors, _, _ = socket.recv_fds(self.control, MESSAGE, 4)
+        except OSError:
+            return False
+        if not data:
+            return False
+        request: dict[str, Any] = json.loads(data)
+        if "spawn" in request:
+            reply = {"pid": self._spawn(request["spawn"], descriptors)}
+        elif "used" in request:
+            reply = {"used": _used(self.scratches.get(int(request["used"]), ""))}
+        else:
+            reply = {"killed": self._kill(int(request["kill"]))}
+        self.control.send(json.dumps(reply).encode())
+        return True
+
+    def _spawn(self, settings: dict[str, Any], descriptors: list[int]) -> int:
+        worker_fd, log_fd, status_fd, inputs_fd = descriptors
+        settings["scratch"] = scratch = tempfile.mkdtemp(dir=self.folder)
+        settings["environment"] = dict.fromkeys(HOMES, scratch)
+        if settings["other_user"]:
+            os.chown(scratch, sandbox.NOBODY, sandbox.NOBODY)
+        pid = os.fork()
+        if pid == 0:
+            try:
+                self._become_worker(settings, worker_fd, log_fd, inputs_fd)
+            except BaseException:
+                traceback.print_exc()  # into the worker's log, whose end the verifier quotes
+            finally:
+                os._exit(70)
+        os.close(worker_fd)
+        os.close(log_fd)
+        os.close(inputs_fd)
+        self.status_pipes[pid], self.scratches[pid] = status_fd, scratch
+        return pid
+
+    def _become_worker(self, settings: dict[str, Any], worker_fd: int, log_fd: int, inputs_fd: int) -> None:
+        os.setsid()
+        sandbox.die_with_parent()
+        from kernel_scientist.harness import worker
+
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        os.dup2(log_fd, 1)
+        os.dup2(log_fd, 2)
+        channel, inputs = (fcntl.fcntl(fd, fcntl.F_DUPFD, 16) for fd in (worker_fd, inputs_fd))
+        os.dup2(channel, 3)
+        os.dup2(inputs, worker.INBOX)
+        os.closerange(worker.INBOX + 1, 1 << 16)
+        worker.run(socket.socket(fileno=3), settings, self.shim)
+
+    def _reap(self) -> None:
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            pipe = self.status_pipes.pop(pid, None)
+            if pipe is not None:
+                _end_group(pid)
+                shutil.rmtree(self.scratches.pop(pid), ignore_errors=True)
+                with contextlib.suppress(BrokenPipeError):  # the verifier may have stopped caring
+                    os.write(pipe, str(os.waitstatus_to_exitcode(status)).encode())
+                os.close(pipe)
+
+    def _kill(self, pid: int) -> bool:
+        if pid not in self.status_pipes:
+            return False  # it has ended and been reaped: the number may be somebody else's by now
+        _end_group(pid)
+        os.kill(pid, signal.SIGKILL)
+        return True
+
+    def _kill_all(self) -> None:
+        for pid in self.status_pipes:
+            self._kill(pid)
+        for pid in self.status_pipes:
+            os.waitpid(pid, 0)  # its folder is removed next; nobody must be writing there
+
+
+def _noticed(_signal: int, _frame: FrameType | None) -> None:
+    """Let the wake-up pipe be written; SIG_DFL would not."""
+
+
+def _end_group(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(pid, signal.SIGKILL)
+
+
+def _used(folder: str) -> int:
+    """Return how many bytes lie in a worker's folder."""
+    return sum(file.stat().st_blocks * 512 for file in Path(folder).rglob("*") if file.is_file()) if folder else 0
+
+
+def _clear_stale() -> None:
+    """Remove the folders of zygotes that were killed."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*-*"):
+        number = folder.name.removeprefix(PREFIX).partition("-")[0]
+        if number.isdigit() and not Path(f"/proc/{number}").exists():
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def main() -> None:
+    """Import what is to be shared, say so, serve; leave no folder behind."""
+    control = socket.socket(fileno=int(sys.argv[1]))
+    shim = Shim(sys.argv[2])
+    os.sched_setaffinity(0, {int(core) for core in sys.argv[3].split(",")})
+    for module in ("kernel_scientist.harness.worker", *sys.argv[4:]):
+        importlib.import_module(module)
+    _clear_stale()
+    folder = tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-")
+    os.chmod(folder, 0o711)  # another user's worker must reach its own folder in it
+    try:
+        control.send(b'{"ready": true}')
+        Zygote(control, shim, folder).serve()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Hardware: this CPU, a table of machines, the roofline."""

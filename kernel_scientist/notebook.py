@@ -1,0 +1,330 @@
+"""The lab notebook: the one module that writes MLflow runs and reads a population back.
+
+Every kernel is a run under its campaign's parent run. A run is created after its evaluation and is complete when its
+status is FINISHED; what a killed process left RUNNING is removed on resume, so that runs and kernels are one to one.
+Only `MlflowClient` with explicit run ids is used: the fluent API keeps its state per thread.
+"""
+
+import difflib
+import math
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kernel_scientist import environment
+from kernel_scientist.errors import SetupError
+from kernel_scientist.languages.source import KernelSource, SourceError
+from kernel_scientist.population import REFERENCE, Population
+from kernel_scientist.problems.taskfolder import Problem
+from kernel_scientist.records import Evaluation, Experiment, Kernel, Trial, Verdict, geomean
+
+KIND, CAMPAIGN, KERNEL = "kind", "campaign", "kernel"
+PARENT = "mlflow.parentRunId"
+ALIAS = "champion"
+PAGE = 500
+TEXT = 5000
+"""Characters of prose in a tag; MLflow cuts at 8000 without a word."""
+
+
+@dataclass(frozen=True)
+class CampaignRun:
+    """A campaign's parent run."""
+
+    run_id: str
+    campaign: str
+    params: dict[str, str]
+    tags: dict[str, str]
+    spent_s: float
+    """Wall time the campaign had taken when its last kernel was logged."""
+
+
+class Notebook:
+    """MLflow's runs of one experiment (one problem on one target)."""
+
+    def __init__(self, uri: str, experiment: str) -> None:
+        """Open or create the experiment. Raises SetupError when the store cannot be reached."""
+        reach(uri)
+        from mlflow import MlflowClient
+        from mlflow.exceptions import MlflowException
+
+        self.uri = uri
+        try:
+            self.client: Any = MlflowClient(tracking_uri=uri)
+            found = self.client.get_experiment_by_name(experiment)
+            self.experiment_id: str = found.experiment_id if found else self._create(experiment)
+        except MlflowException as error:
+            raise SetupError(f"the MLflow store at {uri} refused: {error.message}") from error
+        except Exception as error:  # the client lets transport and database errors of many kinds through
+            raise SetupError(f"the MLflow store at {uri} cannot be used: {error}") from error
+
+    def start(self, campaign: str, params: dict[str, Any], problem: Problem) -> CampaignRun:
+        """Open a campaign's parent run."""
+        tags = {KIND: "campaign", CAMPAIGN: campaign, "mlflow.runName": campaign, "problem_digest": problem.digest}
+        run = self.client.create_run(self.experiment_id, tags=tags)
+        flat = {k: str(v) for k, v in _flat(params).items()}
+        self._batch(run.info.run_id, {}, flat, {})
+        self._log_problem(run.info.run_id, problem)
+        return self._campaign(self.client.get_run(run.info.run_id))
+
+    def latest(self, campaign: str | None = None) -> CampaignRun | None:
+        """Return a campaign by id, or the one started last."""
+        where = f"tags.{KIND} = 'campaign'" + (f" and tags.{CAMPAIGN} = '{campaign}'" if campaign else "")
+        runs = self.client.search_runs(
+            [self.experiment_id], filter_string=where, max_results=1, order_by=["attributes.start_time DESC"]
+        )
+        return self._campaign(runs[0]) if runs else None
+
+    def reopen(self, parent: CampaignRun) -> int:
+        """Make a campaign ready to go on: remove kernel runs that were being written when it was killed.
+
+        Returns how many there were.
+        """
+        incomplete = [r for r in self._children(parent.run_id) if r.info.status != "FINISHED"]
+        for run in incomplete:
+            self.client.delete_run(run.info.run_id)
+        self.client.update_run(parent.run_id, status="RUNNING")
+        return len(incomplete)
+
+    def population(self, parent: CampaignRun) -> Population:
+        """Read a campaign's kernels back."""
+        trials = [self._read(r) for r in self._children(parent.run_id) if r.info.status == "FINISHED"]
+        return Population(tuple(sorted(trials, key=lambda t: t.kernel.name)))
+
+    def log(self, parent: CampaignRun, trial: Trial, population: Population, problem: Problem) -> str:
+        """Write one kernel as a run; return its id. Writing the same kernel again changes nothing."""
+        kernel = trial.kernel
+        where = f"tags.`{PARENT}` = '{parent.run_id}' and tags.{KERNEL} = '{kernel.name}'"
+        for run in self.client.search_runs([self.experiment_id], filter_string=where, max_results=10):
+            if run.info.status == "FINISHED":
+                return str(run.info.run_id)
+            self.client.delete_run(run.info.run_id)  # a first attempt that broke off
+        run_id = str(self.client.create_run(self.experiment_id, tags=_tags(parent, trial)).info.run_id)
+        self._batch(run_id, _metrics(trial, population), _params(trial, problem), {})
+        self._log_problem(run_id, problem)
+        with tempfile.TemporaryDirectory() as folder:
+            _write_artifacts(Path(folder), trial, population)
+            self.client.log_artifacts(run_id, folder)
+        self.client.set_terminated(run_id, status="FINISHED")
+        return run_id
+
+    def progress(self, parent: CampaignRun, population: Population, best: Trial | None, spent_s: float = 0) -> None:
+        """Add a point to the campaign's curve: best so far over the number of kernels."""
+        metrics: dict[str, float] = {"kernels": len(population), "spent_s": spent_s}
+        if best is not None:
+            speedup = best.evaluation.speedup_over(REFERENCE)
+            metrics |= {"best_speedup": speedup.ratio if speedup else 0.0}
+            metrics |= {"best_geomean_us": best.evaluation.geomean_us or 0.0}
+        self._batch(parent.run_id, metrics, {}, {}, step=len(population))
+
+    def finish(self, parent: CampaignRun, tags: dict[str, str], status: str = "FINISHED") -> None:
+        """Close a campaign's parent run."""
+        self._batch(parent.run_id, {}, {}, tags)
+        self.client.set_terminated(parent.run_id, status=status)
+
+    def log_confirmation(self, parent: CampaignRun, evaluation: Evaluation, metrics: dict[str, float]) -> None:
+        """Write a champion's confirmation on its campaign's run."""
+        self._batch(parent.run_id, metrics, {}, {})
+        self.client.log_text(parent.run_id, evaluation.model_dump_json(indent=1), "confirmation.json")
+
+    def register(self, parent: CampaignRun, kernel: Kernel, model: str) -> str:
+        """Put a confirmed champion into the Model Registry under the alias `champion`; return its version."""
+        from mlflow.exceptions import MlflowException
+
+        where = f"tags.`{PARENT}` = '{parent.run_id}' and tags.{KERNEL} = '{kernel.name}'"
+        run = self.client.search_runs([self.experiment_id], filter_string=where, max_results=1)[0]
+        try:
+            self.client.create_registered_model(model, description="Champion kernels; the source is kernel.py.")
+        except MlflowException as error:
+            if error.error_code != "RESOURCE_ALREADY_EXISTS":
+                raise
+        source = f"{run.info.artifact_uri}/source"
+        tags = {"kernel": kernel.name, "digest": kernel.digest, CAMPAIGN: parent.campaign}
+        version = self.client.create_model_version(model, source, run.info.run_id, tags=tags)
+        self.client.set_registered_model_alias(model, ALIAS, version.version)
+        return str(version.version)
+
+    def _create(self, experiment: str) -> str:
+        location = None
+        if self.uri.startswith("sqlite:///"):
+            folder = Path(self.uri.removeprefix("sqlite:///")).parent / "artifacts" / experiment.replace("/", "-")
+            location = folder.resolve().as_uri()
+        return str(self.client.create_experiment(experiment, artifact_location=location))
+
+    def _children(self, run_id: str) -> list[Any]:
+        runs: list[Any] = []
+        token = None
+        while True:
+            page = self.client.search_runs(
+                [self.experiment_id], filter_string=f"tags.`{PARENT}` = '{run_id}'", max_results=PAGE, page_token=token
+            )
+            runs += page
+            token = page.token
+            if not token:
+                return runs
+
+    def _campaign(self, run: Any) -> CampaignRun:
+        data = run.data
+        spent_s = data.metrics.get("spent_s", 0.0)
+        return CampaignRun(run.info.run_id, data.tags[CAMPAIGN], dict(data.params), dict(data.tags), spent_s)
+
+    def _read(self, run: Any) -> Trial:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(self.client.download_artifacts(run.info.run_id, "", folder))
+            experiment = path / "experiment.json"
+            tags = run.data.tags
+            kernel = Kernel(
+                name=tags[KERNEL],
+                language=tags["language"],
+                source=(path / "source" / "kernel.py").read_text(),
+                base=tags.get("base"),
+                reference=tags.get("reference"),
+                generation=int(tags["generation"]),
+                report=tags.get("report", ""),
+                experiment=Experiment.model_validate_json(experiment.read_text()) if experiment.exists() else None,
+            )
+            evaluation = Evaluation.model_validate_json((path / "evaluation.json").read_text())
+        return Trial(kernel=kernel, evaluation=evaluation)
+
+    def _batch(
+        self,
+        run_id: str,
+        metrics: dict[str, float],
+        params: dict[str, str],
+        tags: dict[str, str],
+        step: int = 0,
+    ) -> None:
+        from mlflow.entities import Metric, Param, RunTag
+
+        now = int(time.time() * 1000)
+        finite = {k: float(v) for k, v in metrics.items() if math.isfinite(v)}
+        self.client.log_batch(
+            run_id,
+            metrics=[Metric(k, v, now, step) for k, v in finite.items()],
+            params=[Param(k, v[:500]) for k, v in params.items()],
+            tags=[RunTag(k, v[:TEXT]) for k, v in tags.items()],
+        )
+
+    def _log_problem(self, run_id: str, problem: Problem) -> None:
+        from mlflow.entities import Dataset, DatasetInput
+
+        dataset: Any = Dataset(
+            name=problem.name, digest=problem.digest[:12], source_type="local", source=str(problem.folder)
+        )
+        self.client.log_inputs(run_id, [DatasetInput(dataset)])
+
+
+def reach(uri: str) -> None:
+    """Find out quickly whether a store can be reached. Raises SetupError saying what does not answer."""
+    if uri.startswith(("http://", "https://")):
+        try:
+            with urllib.request.urlopen(f"{uri.rstrip('/')}/health", timeout=5):
+                return
+        except urllib.error.HTTPError:
+            return  # it answers; what it thinks of /health is its own affair
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "reason", error)
+            raise SetupError(
+                f"no MLflow server answers at {uri} ({reason}); start one, or unset MLFLOW_TRACKING_URI and "
+                "tracking.uri to use mlruns/"
+            ) from error
+    elif uri.startswith("sqlite:///"):
+        folder = Path(uri.removeprefix("sqlite:///")).parent
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise SetupError(f"the MLflow store's folder {folder} cannot be made: {error.strerror}") from error
+    elif "://" not in uri:
+        raise SetupError(f"MLflow store {uri!r}: expected sqlite:///PATH, a database or an http address")
+
+
+def open_for(problem: str, target: str, uri: str, experiment: str) -> Notebook:
+    """Open the notebook of a problem on a target, as the parameters name it."""
+    return Notebook(environment.tracking_uri(uri), experiment or f"{problem}-{target}")
+
+
+def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    for key, value in values.items():
+        out |= _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value}
+    return out
+
+
+def _tags(parent: CampaignRun, trial: Trial) -> dict[str, str]:
+    kernel, evaluation = trial.kernel, trial.evaluation
+    title = kernel.experiment.title if kernel.experiment else "seed"
+    tags = {
+        KIND: "kernel",
+        CAMPAIGN: parent.campaign,
+        PARENT: parent.run_id,
+        KERNEL: kernel.name,
+        "mlflow.runName": f"{kernel.name} {title}"[:200],
+        "language": kernel.language,
+        "verdict": evaluation.verdict.value,
+        "reason": evaluation.reason,
+        "generation": str(kernel.generation),
+        "digest": kernel.digest,
+        "report": kernel.report,
+        "sandbox": " ".join(evaluation.sandbox),
+    }
+    lineage = {"base": kernel.base, "reference": kernel.reference}
+    note = kernel.experiment.description if kernel.experiment else ""
+    tags |= {k: v for k, v in lineage.items() if v} | ({"mlflow.note.content": note} if note else {})
+    return {k: v[:TEXT] for k, v in tags.items()}
+
+
+def _params(trial: Trial, problem: Problem) -> dict[str, str]:
+    kernel = trial.kernel
+    params: dict[str, Any] = {"problem": problem.name, "target": problem.device, "language": kernel.language}
+    params |= {"base": kernel.base or "-", "reference": kernel.reference or "-", "generation": kernel.generation}
+    if kernel.experiment:
+        low, high = kernel.experiment.uplift
+        params |= {"experiment": kernel.experiment.title.split(":")[0], "innovation": kernel.experiment.innovation}
+        params |= {"predicted_uplift_min": low, "predicted_uplift_max": high}
+    else:
+        params["experiment"] = "seed"
+    try:
+        params |= {f"tunable.{k}": v for k, v in KernelSource(kernel.source).tunables.items()}
+    except SourceError:
+        pass  # a file that is not Python has no tunables to show
+    return {k: str(v) for k, v in params.items()}
+
+
+def _metrics(trial: Trial, population: Population) -> dict[str, float]:
+    evaluation = trial.evaluation
+    metrics = {f"{step}_s": s for step, s in evaluation.seconds.items()}
+    if evaluation.compile:
+        metrics["compiler_s"] = evaluation.compile.seconds
+        metrics |= {f"asm.{k}": v for k, v in evaluation.compile.instructions.items()}
+        metrics |= {"code_bytes": evaluation.compile.code_bytes} if evaluation.compile.code_bytes else {}
+    if evaluation.verdict is not Verdict.OK or not evaluation.timings:
+        return metrics
+    metrics["geomean_us"] = evaluation.geomean_us or math.nan
+    metrics |= {f"time_us.{t.case}": t.time_us for t in evaluation.timings}
+    floors = [t.floor_us / t.time_us for t in evaluation.timings if t.floor_us]
+    metrics |= {"roofline_fraction": geomean(floors)} if floors else {}
+    speedup = evaluation.speedup_over(REFERENCE)
+    if speedup:
+        metrics |= {"speedup": speedup.ratio, "log2_speedup": math.log2(speedup.ratio)}
+        metrics |= {"speedup_low": speedup.interval[0], "speedup_high": speedup.interval[1]} if speedup.resolved else {}
+    uplift = population.add(trial).uplift(trial)
+    return metrics if uplift is None else {**metrics, "measured_uplift": uplift}
+
+
+def _write_artifacts(folder: Path, trial: Trial, population: Population) -> None:
+    kernel, evaluation = trial.kernel, trial.evaluation
+    (folder / "source").mkdir()
+    (folder / "source" / "kernel.py").write_text(kernel.source)
+    (folder / "evaluation.json").write_text(evaluation.model_dump_json(indent=1))
+    if kernel.experiment:
+        (folder / "experiment.json").write_text(kernel.experiment.model_dump_json(indent=1))
+    if evaluation.compile and evaluation.compile.log:
+        (folder / "compiler.txt").write_text(evaluation.compile.log)
+    if kernel.base is not None:
+        before = population.get(kernel.base).kernel.source.splitlines(keepends=True)
+        after = kernel.source.splitlines(keepends=True)
+        diff = difflib.unified_diff(before, after, kernel.base, kernel.name)
+        (folder / "base.diff").write_text("".join(diff))

@@ -1,0 +1,162 @@
+"""params.yaml as typed, frozen values. An unknown key or a wrong type is an error that names the key."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Literal, cast
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from kernel_scientist.errors import SetupError
+from kernel_scientist.records import Language
+
+
+class Section(BaseModel):
+    """Base of all sections: frozen, and a key nobody knows is refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Search(Section):
+    """How the population is walked."""
+
+    strategy: Literal["scientist", "greedy"] = "scientist"
+    generations: int = Field(default=4, ge=0)
+    experiments: int = Field(default=3, ge=1, le=5)
+    concurrency: int = Field(default=2, ge=1, le=64)
+    seed: int = 2025
+
+
+class Role(Section):
+    """Who plays one role of the Scientist."""
+
+    model: str = "playbook"
+
+
+class Llm(Section):
+    """The Scientist's roles."""
+
+    selector: Role = Role()
+    designer: Role = Role()
+    writer: Role = Role()
+
+
+class Budget(Section):
+    """Hard stops of a campaign."""
+
+    kernels: int = Field(default=100, ge=1)
+    minutes: float = Field(default=30, gt=0)
+
+
+class Harness(Section):
+    """Limits and statistics of the judge."""
+
+    sandbox: Literal["auto", "basic", "none"] = "auto"
+    build_timeout_s: float = Field(default=60, gt=0)
+    import_timeout_s: float = Field(default=20, gt=0)
+    call_timeout_s: float = Field(default=10, gt=0)
+    memory_mib: int = Field(default=4096, ge=64, le=1 << 20)
+    output_mib: float = Field(default=16, gt=0)
+    threads: int = Field(default=0, ge=0)
+    blocks: int = Field(default=4, ge=2)
+    looks: int = Field(default=3, ge=1, le=3)
+    confidence: float = Field(default=0.95, gt=0.5, lt=1)
+    margin: float = Field(default=0.005, ge=0)
+    noise_runs: int = Field(default=8, ge=0)
+    drop_after: int = Field(default=2, ge=0)
+    drop_below: float = Field(default=0.7, ge=0, lt=1)
+    warmup_calls: int = Field(default=2, ge=0)
+    gpu_warmup_s: float = Field(default=1.0, ge=0)
+    verify_fraction: float = Field(default=0.5, gt=0, le=1)
+    device_wait_s: float = Field(default=300, gt=0)
+
+
+class Validate(Section):
+    """Confirmation of a champion."""
+
+    processes: int = Field(default=3, ge=1)
+    blocks: int = Field(default=6, ge=2)
+
+
+class Tracking(Section):
+    """Where runs are written."""
+
+    uri: str = ""
+    experiment: str = ""
+    register_champion: bool = Field(default=True, alias="register")
+
+
+class Params(Section):
+    """The whole of params.yaml."""
+
+    problem: str = "fp8-blockwise-gemm"
+    language: Language = "cpp"
+    target: Literal["auto", "cpu", "cuda", "rocm"] = "auto"
+    profile: str = "auto"
+    search: Search = Search()
+    llm: Llm = Llm()
+    budget: Budget = Budget()
+    harness: Harness = Harness()
+    validate_: Validate = Field(default=Validate(), alias="validate")
+    tracking: Tracking = Tracking()
+
+
+def load(path: Path, overrides: Iterable[str] = ()) -> Params:
+    """Read params.yaml and lay `key.sub=value` overrides over it.
+
+    Values are YAML (`search.generations=10`). Raises SetupError naming the file or the key that is wrong.
+    """
+    try:
+        raw: object = yaml.safe_load(path.read_text())
+    except OSError as error:
+        raise SetupError(f"cannot read the parameters in {path}: {error.strerror}") from error
+    except yaml.YAMLError as error:
+        raise SetupError(f"{path} is not YAML: {' '.join(str(error).split())}") from error
+    if not isinstance(raw, dict):
+        raise SetupError(f"{path} must hold a mapping of parameters, not {type(raw).__name__}")
+    values = cast(dict[str, Any], raw)
+    for item in overrides:
+        _override(values, item)
+    return parse(values, str(path))
+
+
+def parse(values: dict[str, Any], source: str = "params") -> Params:
+    """Check a mapping of parameters. Raises SetupError with the first key that is wrong and what is known there."""
+    try:
+        return Params.model_validate(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"])
+        if first["type"] == "extra_forbidden":
+            known = ", ".join(_known_keys(first["loc"][:-1]))
+            raise SetupError(f"{source}: unknown parameter '{key}'; known there: {known}") from error
+        raise SetupError(f"{source}: parameter '{key}': {first['msg']}, got {first['input']!r}") from error
+
+
+def _override(values: dict[str, Any], item: str) -> None:
+    key, equals, text = item.partition("=")
+    parts = key.strip().split(".")
+    if not equals or not all(parts):
+        raise SetupError(f"--set {item!r}: expected KEY=VALUE, such as search.generations=10")
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise SetupError(f"--set {item!r}: the value is not YAML") from error
+    node = values
+    for part in parts[:-1]:
+        child = node.setdefault(part, {})
+        if not isinstance(child, dict):
+            raise SetupError(f"--set {item!r}: '{part}' is a value, not a section")
+        node = cast(dict[str, Any], child)
+    node[parts[-1]] = value
+
+
+def _known_keys(location: Iterable[int | str]) -> list[str]:
+    model: type[BaseModel] = Params
+    for part in location:
+        fields = {field.alias or name: field for name, field in model.model_fields.items()}
+        child = fields[str(part)].annotation if str(part) in fields else None
+        if not (isinstance(child, type) and issubclass(child, BaseModel)):
+            return []
+        model = child
+    return [field.alias or name for name, field in model.model_fields.items()]

@@ -1,0 +1,111 @@
+"""The kernels of a campaign and their lineage: queries over records, no storage."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from kernel_scientist.records import Trial, Verdict
+
+REFERENCE = "reference"
+"""Name under which the problem's reference is timed beside kernels."""
+
+
+@dataclass(frozen=True)
+class Population:
+    """An immutable collection of trials in the order of their names."""
+
+    trials: tuple[Trial, ...] = ()
+    _by_name: dict[str, Trial] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_by_name", {t.kernel.name: t for t in self.trials})
+
+    def __iter__(self) -> Iterator[Trial]:
+        return iter(self.trials)
+
+    def __len__(self) -> int:
+        return len(self.trials)
+
+    def add(self, trial: Trial) -> "Population":
+        """Return the population with one more trial. Raises ValueError for a name that is taken."""
+        if trial.kernel.name in self._by_name:
+            raise ValueError(f"kernel {trial.kernel.name} is in the population already")
+        return Population(tuple(sorted((*self.trials, trial), key=lambda t: t.kernel.name)))
+
+    def get(self, name: str) -> Trial:
+        """Return a trial by its kernel's name. Raises KeyError."""
+        return self._by_name[name]
+
+    def ranked(self) -> list[Trial]:
+        """Return the kernels with a measured speed, fastest first."""
+        scored = [(score(t), t) for t in self.trials]
+        return [t for s, t in sorted(scored, key=lambda p: (-p[0], p[1].kernel.name)) if s > 0]
+
+    def best(self) -> Trial | None:
+        """Return the incumbent: the end of the chain in which each kernel beat the one before it by a test.
+
+        Timings are one at a time and each is made beside the incumbent of its moment, so the chain does not depend on
+        the order in which kernels were logged.
+        """
+        right = [t for t in self.trials if score(t) > 0]
+        current = next((t for t in right if len(t.evaluation.speedups) == 1), None)
+        seen: set[str] = set()
+        while current is not None and current.kernel.name not in seen:
+            seen.add(current.kernel.name)
+            beaten = current.kernel.name
+            current = next((t for t in right if beats(t, beaten)), current)
+        return current
+
+    def best_seed(self) -> Trial | None:
+        """Return the fastest right seed kernel, if any."""
+        return next((t for t in self.ranked() if t.kernel.base is None), None)
+
+    def children(self, name: str) -> list[Trial]:
+        """Return the trials that changed a kernel."""
+        return [t for t in self.trials if t.kernel.base == name]
+
+    def digests(self) -> frozenset[str]:
+        """Return the digests of all sources tried."""
+        return frozenset(t.kernel.digest for t in self.trials)
+
+    def verdicts(self) -> dict[str, int]:
+        """Return how many kernels came to each verdict."""
+        counts = {v.value: 0 for v in Verdict}
+        for trial in self.trials:
+            counts[trial.evaluation.verdict.value] += 1
+        return counts
+
+    def generations(self) -> int:
+        """Return the number of the next generation."""
+        return max((t.kernel.generation for t in self.trials), default=-1) + 1
+
+    def uplift(self, trial: Trial) -> float | None:
+        """Return the measured gain over its base in percent of speed (-100 for a failure), or None for a seed."""
+        if trial.kernel.base is None or trial.kernel.base not in self._by_name:
+            return None
+        before, after = score(self._by_name[trial.kernel.base]), score(trial)
+        return 100 * (after / before - 1) if before > 0 else None
+
+
+def score(trial: Trial) -> float:
+    """Return a kernel's measured speed relative to the reference, 0 for one without a time.
+
+    A ratio within one run, so it compares across the minutes and loads of a campaign, as microseconds do not.
+    """
+    speedup = trial.evaluation.speedup_over(REFERENCE)
+    return speedup.ratio if trial.evaluation.verdict is Verdict.OK and speedup else 0.0
+
+
+def beats(trial: Trial, other: str) -> bool:
+    """Whether a kernel was timed beside `other` and was faster by the test."""
+    speedup = trial.evaluation.speedup_over(other)
+    return trial.evaluation.verdict is Verdict.OK and speedup is not None and speedup.faster
+
+
+def free_names(taken: Iterable[str]) -> Iterator[str]:
+    """Yield unused kernel names in order, `k00001` first; a gap that a killed run left is filled."""
+    used = set(taken)
+    number = 0
+    while True:
+        number += 1
+        if (name := f"k{number:05d}") not in used:
+            yield name

@@ -1,0 +1,81 @@
+"""What can be wrong with a call, found before anything is started: each is a SetupError with one sentence."""
+
+import os
+import urllib.error
+import urllib.request
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from kernel_scientist import environment, problems, scientist, targets
+from kernel_scientist.errors import SetupError
+from kernel_scientist.languages import gxx
+from kernel_scientist.languages.source import language_of, read_kernel, require_judge
+from kernel_scientist.params import Params
+from kernel_scientist.problems.taskfolder import Problem
+from kernel_scientist.targets import Target
+
+TIMEOUT_S = 5
+
+
+def resolve(params: Params) -> tuple[Problem, Target]:
+    """Return the problem and the target that the parameters name, once the language can be judged there."""
+    require_judge(params.language)
+    target = targets.resolve(params.target, params.language)
+    problem = problems.find(params.problem, target.device)
+    problem.profile(params.profile)
+    if params.language == "cpp":
+        gxx.find()
+    return problem, target
+
+
+def kernels(params: Params, files: Sequence[Path]) -> None:
+    """Check a call about kernel files: they can be read, define `custom_kernel`, and the first one can be judged."""
+    texts = [read_kernel(file) for file in files]
+    resolve(params.model_copy(update={"language": language_of(texts[0])}))
+
+
+def campaign(params: Params) -> None:
+    """Check a call of `optimize`: problem, target, compiler, seeds, minds, store."""
+    from kernel_scientist import notebook
+
+    problem, _ = resolve(params)
+    for seed in problem.seeds(params.language):
+        read_kernel(seed)
+    scientist.require(params.llm, params.language)
+    notebook.reach(environment.tracking_uri(params.tracking.uri))
+
+
+def prefect() -> None:
+    """Check that the Prefect server that is configured, if any, answers."""
+    api = os.environ.get("PREFECT_API_URL")
+    if not api:
+        return
+    try:
+        with urllib.request.urlopen(f"{api.rstrip('/')}/health", timeout=TIMEOUT_S):
+            return
+    except urllib.error.HTTPError:
+        return  # it answers; what it thinks of /health is its own affair
+    except (OSError, ValueError) as error:
+        raise SetupError(
+            f"no Prefect server answers at {api} ({getattr(error, 'reason', error)}); start one, or unset "
+            "PREFECT_API_URL to use one for the time of the run"
+        ) from error
+
+
+def plan(params: Params) -> dict[str, Any]:
+    """Return what a campaign would do."""
+    problem, target = resolve(params)
+    scientist.require(params.llm, params.language)
+    seeds = problem.seeds(params.language)
+    planned = len(seeds) + params.search.generations * params.search.experiments
+    minds = {"selector": params.llm.selector, "designer": params.llm.designer, "writer": params.llm.writer}
+    return {
+        "problem": problem.name,
+        "target": target.name,
+        "seeds": [s.name for s in seeds],
+        "kernels": min(planned, params.budget.kernels),
+        "timed_cases": [c.name for c in problem.profile(params.profile).benchmarks],
+        "minds": {name: role.model for name, role in minds.items()},
+        "usd": 0.0,
+    }

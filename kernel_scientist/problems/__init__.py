@@ -1,0 +1,25 @@
+"""What can be worked on: problems by name."""
+
+from pathlib import Path
+
+from kernel_scientist import environment
+from kernel_scientist.errors import SetupError
+from kernel_scientist.problems.taskfolder import Problem, load
+
+
+def folder() -> Path:
+    """Return the folder that holds the problems."""
+    return environment.root() / "problems"
+
+
+def names() -> list[str]:
+    """Return the problems' names."""
+    return sorted(p.parent.name for p in folder().glob("*/task.yml"))
+
+
+def find(name: str, device: str = "cpu") -> Problem:
+    """Return a problem by name, or by the path of its folder. Raises SetupError with the known names."""
+    for candidate in (folder() / name, Path(name)):
+        if (candidate / "task.yml").is_file():
+            return load(candidate.resolve(), device)
+    raise SetupError(f"unknown problem {name!r}; known: {', '.join(names())}, or the path of a task folder")

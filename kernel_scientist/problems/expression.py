@@ -1,0 +1,49 @@
+"""Work counts in lab.yml are arithmetic over a case's sizes: `2 * m * n * k`, `ceil_div(n, 128)`."""
+
+import ast
+import operator
+from collections.abc import Callable, Mapping
+
+_OPERATORS: dict[type[ast.operator], Callable[[float, float], float]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+}
+
+
+def _ceil_div(a: float, b: float) -> float:
+    return -(-a // b)
+
+
+_FUNCTIONS: dict[str, Callable[..., float]] = {"ceil_div": _ceil_div, "min": min, "max": max}
+
+
+def evaluate(text: str, names: Mapping[str, float]) -> float:
+    """Return the value of an arithmetic expression over `names`.
+
+    Raises ValueError naming what is not arithmetic or not known.
+    """
+    try:
+        return _value(ast.parse(text, mode="eval").body, names)
+    except SyntaxError as error:
+        raise ValueError(f"{text!r} is not an expression") from error
+    except ZeroDivisionError as error:
+        raise ValueError(f"{text!r} divides by zero") from error
+
+
+def _value(node: ast.expr, names: Mapping[str, float]) -> float:
+    match node:
+        case ast.Constant(value=int() | float() as value):
+            return value
+        case ast.Name(id=name):
+            if name not in names:
+                raise ValueError(f"unknown size {name!r}; known: {', '.join(names)}")
+            return names[name]
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
+            return _OPERATORS[type(op)](_value(left, names), _value(right, names))
+        case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]) if name in _FUNCTIONS:
+            return _FUNCTIONS[name](*[_value(a, names) for a in arguments])
+        case _:
+            raise ValueError(f"{ast.unparse(node)!r} is not arithmetic (+ - * / // ceil_div min max)")

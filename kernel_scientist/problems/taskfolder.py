@@ -1,0 +1,283 @@
+"""GPU MODE task folders: `task.yml` and `reference.py`, with our `lab.yml` beside them.
+
+The reference is trusted code. Its `device="cuda"` is read as the device at hand, so one folder serves both.
+"""
+
+import ast
+import functools
+import inspect
+import random
+import sys
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TypeVar, cast
+
+import yaml
+from pydantic import ValidationError
+
+from kernel_scientist.errors import SetupError
+from kernel_scientist.problems.expression import evaluate
+from kernel_scientist.records import Case, Record, Work, digest
+
+DEFAULT_SEED = 42
+_import_lock = threading.Lock()
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Which cases are checked, which are timed, which nobody sees during a search."""
+
+    tests: tuple[Case, ...]
+    benchmarks: tuple[Case, ...]
+    held_out: tuple[Case, ...]
+    vary: dict[str, tuple[int, int, int]] = field(default_factory=dict[str, tuple[int, int, int]])
+    """Per size (from, to, step): what shapes a kernel must be right on besides the listed ones."""
+
+    def secret(self, rng: random.Random) -> Case | None:
+        """Draw a case from `vary` that nobody can foresee; None where the problem names no ranges."""
+        if not self.vary:
+            return None
+        return Case(
+            sizes={k: rng.randrange(a, b + 1, step) for k, (a, b, step) in self.vary.items()}, seed=secret_seed(rng)
+        )
+
+
+class Policy(Record):
+    """What a kernel may do besides being right (lab.yml: policy)."""
+
+    library: bool = True
+    """Whether a library (torch's own operations, BLAS, ...) may do the work."""
+    threads: bool = True
+    graphs: bool = True
+    """Whether CUDA or HIP graphs may be replayed."""
+    aliases: bool = False
+    """Whether the output may share memory with an input that is not to be written."""
+    static: tuple[int, ...] = ()
+    """Positions of inputs that stay the same from call to call (weights); a kernel may prepare them once."""
+
+
+class Controls(Record):
+    """What is known to be wrong for this problem, for its admission (lab.yml: controls)."""
+
+    reduction: tuple[int, int] | None = None
+    """(position of an input, dimension) that is summed over: half of it must not be enough."""
+    precision: str | None = None
+    """A type that the floating-point inputs may not be rounded to."""
+    exempt: tuple[str, ...] = ()
+    """Controls that are right for this problem by its definition."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What must be computed. Equality and hash are by folder."""
+
+    name: str
+    folder: Path
+    description: str
+    profiles: dict[str, Profile]
+    dtype: str
+    work_expressions: dict[str, str]
+    writes: tuple[int, ...]
+    policy: Policy
+    controls: Controls
+    stress: tuple[dict[int, float], ...] = ()
+    """Factors by input position: distributions on which a kernel is checked besides the generator's own."""
+    device: str = "cpu"
+
+    def __hash__(self) -> int:
+        return hash((self.folder, self.device))
+
+    def profile(self, name: str) -> Profile:
+        """Return a profile by name; `auto` is `cpu` on a CPU where the problem has it, else `full`.
+
+        Raises SetupError for an unknown one.
+        """
+        if name == "auto":
+            name = "cpu" if self.device == "cpu" and "cpu" in self.profiles else "full"
+        if name not in self.profiles:
+            raise SetupError(f"problem {self.name} has no profile {name!r}; it has: {', '.join(self.profiles)}")
+        return self.profiles[name]
+
+    def generate(self, case: Case, seed: int | None = None) -> tuple[Any, ...]:
+        """Make a case's inputs, with another seed if one is given."""
+        return self._module.generate_input(**case.sizes, seed=case.seed if seed is None else seed)
+
+    def reference(self, data: Any) -> Any:
+        """Run the reference on inputs (it may write to them)."""
+        return self._module.ref_kernel(data)
+
+    def golden(self, data: Any) -> Any:
+        """Run the reference in double precision where the problem has one (`golden_kernel`), else the reference."""
+        return getattr(self._module, "golden_kernel", self._module.ref_kernel)(data)
+
+    def check(self, data: Any, output: Any) -> tuple[bool, str]:
+        """Ask the problem whether `output` is right for `data`; return (right, why not)."""
+        answer = self._module.check_implementation(data, output)
+        if isinstance(answer, tuple):
+            good, message = cast(tuple[Any, Any], answer)
+            return bool(good), str(message)
+        return not answer, str(answer or "")
+
+    def work(self, case: Case) -> Work:
+        """Return a case's compulsory work. Raises SetupError when lab.yml's expression is wrong."""
+        try:
+            counts = {k: float(evaluate(text, case.sizes)) for k, text in self.work_expressions.items()}
+            return Work(flops=counts["flops"], bytes=counts["bytes"], dtype=self.dtype)
+        except (ValueError, KeyError) as error:
+            raise SetupError(f"{self.folder / 'lab.yml'}: work: {error}") from error
+
+    @functools.cached_property
+    def reference_source(self) -> str:
+        """The reference as a kernel's source: what a candidate is compared with, timed like one."""
+        return f"{_source_for(self.folder / 'reference.py', self.device)}\n\ncustom_kernel = ref_kernel\n"
+
+    def seeds(self, language: str) -> list[Path]:
+        """Return the seed kernels' files of a language, simplest first by name order naive, then the rest."""
+        files = sorted((self.folder / "seeds").glob(f"{language}_*.py"))
+        return sorted(files, key=lambda f: (not f.stem.endswith("naive"), f.name))
+
+    @functools.cached_property
+    def digest(self) -> str:
+        """sha256 over the files that define the problem (seeds excluded)."""
+        files = [self.folder / f for f in ("task.yml", "reference.py", "lab.yml")]
+        return digest("\0".join(f.read_text() for f in files if f.exists()))
+
+    @functools.cached_property
+    def _module(self) -> Any:
+        return _import_reference(self.folder, self.device)
+
+
+def load(folder: Path, device: str = "cpu") -> Problem:
+    """Read a task folder. Raises SetupError saying which file lacks what."""
+    task = _mapping(folder / "task.yml")
+    lab = _mapping(folder / "lab.yml") if (folder / "lab.yml").exists() else {}
+    full = Profile(
+        tests=_cases(task.get("tests", []), folder / "task.yml"),
+        benchmarks=_cases(task.get("benchmarks", []), folder / "task.yml"),
+        held_out=_cases(lab.get("held_out", []), folder / "lab.yml"),
+    )
+    profiles: dict[str, Profile] = {}
+    for name, given in {"full": {}, **lab.get("profiles", {})}.items():
+        chosen: dict[str, Any] = given or {}
+        profiles[name] = Profile(
+            **{f: _cases(chosen[f], folder / "lab.yml") if f in chosen else getattr(full, f) for f in _FIELDS},
+            vary=_ranges(chosen.get("vary", {}), folder),
+        )
+    work = lab.get("work", {"flops": "0", "bytes": "0"})
+    return Problem(
+        name=folder.name,
+        folder=folder,
+        description=str(task.get("description", "")),
+        profiles=profiles,
+        dtype=str(lab.get("dtype", "fp32")),
+        work_expressions={k: str(v) for k, v in work.items()},
+        writes=tuple(int(i) for i in lab.get("writes", [])),
+        policy=_section(Policy, lab.get("policy"), folder),
+        controls=_section(Controls, lab.get("controls"), folder),
+        stress=tuple({int(k): float(v) for k, v in one.items()} for one in lab.get("stress", [])),
+        device=device,
+    )
+
+
+def _ranges(given: dict[str, Any], folder: Path) -> dict[str, tuple[int, int, int]]:
+    """Read ranges of sizes. Raises SetupError naming one that is none."""
+    for name, range_ in given.items():
+        good = isinstance(range_, list) and len(range_) == 3 and all(isinstance(n, int) and n > 0 for n in range_)
+        if not good or range_[0] > range_[1]:
+            raise SetupError(f"{folder / 'lab.yml'}: vary: {name}: {range_} is not [from, to, step]")
+    return {name: (a, b, step) for name, (a, b, step) in given.items()}
+
+
+_Section = TypeVar("_Section", Policy, Controls)
+
+
+def _section(kind: type[_Section], given: Any, folder: Path) -> _Section:
+    """Read a section of lab.yml. Raises SetupError naming the key that is wrong."""
+    try:
+        return kind.model_validate(given or {})
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in (kind.__name__.lower(), *first["loc"]))
+        known = ", ".join(kind.model_fields)
+        raise SetupError(f"{folder / 'lab.yml'}: {key}: {first['msg']}; known there: {known}") from error
+
+
+_FIELDS = ("tests", "benchmarks", "held_out")
+
+
+def _mapping(path: Path) -> dict[str, Any]:
+    try:
+        value: object = yaml.safe_load(path.read_text())
+    except OSError as error:
+        raise SetupError(f"cannot read {path}: {error.strerror}") from error
+    except yaml.YAMLError as error:
+        raise SetupError(f"{path} is not YAML: {' '.join(str(error).split())}") from error
+    if not isinstance(value, dict):
+        raise SetupError(f"{path} must hold a mapping")
+    return cast(dict[str, Any], value)
+
+
+def _cases(items: list[Mapping[str, Any]], path: Path) -> tuple[Case, ...]:
+    cases: list[Case] = []
+    for item in items:
+        sizes = {k: v for k, v in item.items() if k != "seed"}
+        if wrong := next((k for k, v in sizes.items() if not isinstance(v, int)), None):
+            raise SetupError(f"{path}: case {dict(item)}: {wrong!r} is not a whole number")
+        cases.append(Case(sizes=sizes, seed=int(item.get("seed", DEFAULT_SEED))))
+    return tuple(cases)
+
+
+class _DeviceNames(ast.NodeTransformer):
+    """Rewrite the constant "cuda" (also "cuda:0") to the device at hand."""
+
+    def __init__(self, device: str) -> None:
+        self.device = device
+
+    def visit_Constant(self, node: ast.Constant) -> ast.Constant:
+        if isinstance(node.value, str) and (node.value == "cuda" or node.value.startswith("cuda:")):
+            return ast.copy_location(ast.Constant(self.device), node)
+        return node
+
+
+def _source_for(path: Path, device: str) -> str:
+    try:
+        tree = ast.parse(path.read_text(), str(path))
+    except OSError as error:
+        raise SetupError(f"cannot read {path}: {error.strerror}") from error
+    except SyntaxError as error:
+        raise SetupError(f"{path}:{error.lineno}: {error.msg}") from error
+    return ast.unparse(ast.fix_missing_locations(_DeviceNames(device).visit(tree)))
+
+
+def _import_reference(folder: Path, device: str) -> ModuleType:
+    """Run reference.py as a module; its siblings (`task`, and `utils` one folder up) are importable meanwhile."""
+    path = folder / "reference.py"
+    module = ModuleType(f"reference_{folder.name.replace('-', '_')}")
+    module.__file__ = str(path)
+    paths = [str(folder), str(folder.parent)]
+    with _import_lock:
+        before = set(sys.modules)
+        sys.path[:0] = paths
+        try:
+            exec(compile(_source_for(path, device), str(path), "exec"), module.__dict__)
+        except ImportError as error:
+            raise SetupError(f"{path}: {error}") from error
+        finally:
+            del sys.path[: len(paths)]
+            for name in set(sys.modules) - before:
+                if Path(getattr(sys.modules[name], "__file__", None) or "/").parent in (folder, folder.parent):
+                    del sys.modules[name]
+    for name in ("generate_input", "ref_kernel", "check_implementation"):
+        if not callable(getattr(module, name, None)):
+            raise SetupError(f"{path} defines no {name}()")
+    if "seed" not in inspect.signature(module.generate_input).parameters:
+        raise SetupError(f"{path}: generate_input() takes no seed")
+    return module
+
+
+def secret_seed(rng: random.Random) -> int:
+    """Draw a seed that no published case uses."""
+    return rng.randrange(1 << 40, 1 << 62)

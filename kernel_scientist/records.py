@@ -1,0 +1,229 @@
+"""The laboratory's records: frozen, typed, JSON both ways (`model_dump_json`, `model_validate_json`)."""
+
+import hashlib
+import math
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+Language = Literal["cpp", "triton", "hip", "cuda"]
+UNRESOLVED = (1e-9, 1e9)
+"""The interval of a ratio when there are too few blocks to say anything at the asked confidence."""
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+
+
+class Record(BaseModel):
+    """Base of all records: immutable, and an unknown field is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class Verdict(StrEnum):
+    """What came of a kernel. `infrastructure` says nothing about the kernel: it is retried and is never a score."""
+
+    OK = "ok"
+    COMPILE_ERROR = "compile_error"
+    INCORRECT = "incorrect"
+    REJECTED = "rejected"
+    TIMEOUT = "timeout"
+    CRASHED = "crashed"
+    INFRASTRUCTURE = "infrastructure"
+
+
+class Case(Record):
+    """One set of sizes. The seed of a published case is fixed; timed calls draw secret ones."""
+
+    sizes: dict[str, int]
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """A stable name for columns and metrics, such as `m64-n576-k512`."""
+        return "-".join(f"{key}{value}" for key, value in self.sizes.items())
+
+
+class Work(Record):
+    """What a case must do at the least, for the roofline."""
+
+    flops: Finite
+    bytes: Finite
+    dtype: str
+
+
+class Experiment(Record):
+    """A hypothesis with a plan (papers: GPU Kernel Scientist, section 3.2)."""
+
+    title: str
+    """Short and stable: the name of the transformation, or a headline."""
+    description: str
+    """What is changed and why it should be faster: the hypothesis."""
+    rubric: tuple[str, ...]
+    """Concrete edits."""
+    uplift: tuple[Finite, Finite]
+    """Predicted uplift [min, max] in percent of speed."""
+    innovation: int = Field(ge=0, le=100)
+
+    @model_validator(mode="after")
+    def _ordered(self) -> "Experiment":
+        if self.uplift[0] > self.uplift[1]:
+            raise ValueError(f"uplift {self.uplift}: the minimum is above the maximum")
+        return self
+
+
+class Kernel(Record):
+    """A source in one language that solves a problem."""
+
+    name: str
+    """`k00042`, unique within its campaign."""
+    language: Language
+    source: str
+    base: str | None = None
+    """Name of the kernel it was changed from; none for a seed."""
+    reference: str | None = None
+    """Name of the kernel it was contrasted with."""
+    experiment: Experiment | None = None
+    generation: int = 0
+    report: str = ""
+    """What the writer says was really done."""
+
+    @property
+    def digest(self) -> str:
+        """sha256 of the source."""
+        return digest(self.source)
+
+
+class CompileReport(Record):
+    """What the compiler said and what the object code tells."""
+
+    ok: bool
+    compiler: str
+    seconds: Finite = 0.0
+    cached: bool = False
+    log: str = ""
+    """The compiler's words, capped."""
+    code_bytes: int | None = None
+    instructions: dict[str, int] = Field(default_factory=dict)
+    """Counts by class (zmm, ymm, xmm, fma, dot, branch, ...)."""
+
+
+class Timing(Record):
+    """Measured times of one kernel on one case."""
+
+    case: str
+    time_us: Finite
+    """Median over the timed calls."""
+    interval_us: tuple[Finite, Finite]
+    """95 % interval of that median."""
+    floor_us: Finite | None = None
+    """Roofline floor, predicted from the machine table."""
+    samples_us: tuple[Finite, ...] = ()
+
+
+class Clocks(Record):
+    """What several clocks said of a kernel's calls of one case, in us per call (medians)."""
+
+    case: str
+    call_us: Finite
+    """The time that is scored: the worker's system clock, or a GPU's events."""
+    host_us: Finite
+    """The worker's system clock, around the call and, on a GPU, the end of all it started."""
+    counter_us: Finite | None = None
+    """The processor's own counter."""
+    wall_us: Finite
+    """The verifier's clock, from request to answer."""
+    outside_us: Finite
+    """`wall_us` beyond `call_us`, lower quartile."""
+    usual_outside_us: Finite
+    """The same for a trusted contestant in the same run."""
+    cpu_us: Finite | None = None
+    """CPU time of the worker between request and answer, as the system told the verifier."""
+    switches: int = 0
+    """Involuntary context switches in all calls together."""
+    slope_us: Finite | None = None
+    """The verifier's clock: what one more call in a row costs."""
+    slope_claimed_us: Finite | None = None
+    """The worker's word for the same."""
+    row_us: Finite | None = None
+    """The worker's word for the best call of many in a row."""
+
+
+class Speedup(Record):
+    """Paired ratio of speeds in one interleaved run: above 1 means faster than `against`."""
+
+    against: str
+    ratio: Finite
+    interval: tuple[Finite, Finite]
+    margin: Finite = 0.0
+    """What the interval's lower bound must be above 1 by: the noise of this machine, from A/A runs."""
+    looks: int = 1
+    """How often the samples were looked at before it was decided; each look has workers of its own."""
+    cases: dict[str, Finite] = Field(default_factory=dict)
+    slower_cases: tuple[str, ...] = ()
+    """Cases in which the whole interval lies below 1 - margin."""
+
+    @property
+    def resolved(self) -> bool:
+        """Whether there were enough blocks for an interval at the asked confidence."""
+        return self.interval[1] < UNRESOLVED[1]
+
+    @property
+    def faster(self) -> bool:
+        """Whether the whole interval lies above 1 + margin."""
+        return self.interval[0] > 1 + self.margin
+
+
+class Evaluation(Record):
+    """What came of one kernel: compile report, verdict, timings."""
+
+    verdict: Verdict
+    reason: str = ""
+    """One sentence; empty only when the verdict is `ok` and there is nothing to add."""
+    compile: CompileReport | None = None
+    timings: tuple[Timing, ...] = ()
+    speedups: tuple[Speedup, ...] = ()
+    clocks: tuple[Clocks, ...] = ()
+    labels: tuple[str, ...] = ()
+    evidence: tuple[str, ...] = ()
+    sandbox: tuple[str, ...] = ()
+    """Layers that were in force."""
+    environment: dict[str, str] = Field(default_factory=dict)
+    seconds: dict[str, Finite] = Field(default_factory=dict)
+    """Wall time per step."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> "Evaluation":
+        if self.verdict is not Verdict.OK:
+            if self.timings or self.speedups:
+                raise ValueError(f"verdict {self.verdict.value} with timings: only an ok kernel has a time")
+            if not self.reason:
+                raise ValueError(f"verdict {self.verdict.value} without a reason")
+        return self
+
+    @property
+    def geomean_us(self) -> float | None:
+        """Geometric mean of the cases' medians; none when nothing was timed."""
+        return geomean([t.time_us for t in self.timings]) if self.timings else None
+
+    def speedup_over(self, against: str) -> Speedup | None:
+        """Return the paired comparison with `against`, if it was made."""
+        return next((s for s in self.speedups if s.against == against), None)
+
+
+class Trial(Record):
+    """A kernel and what came of it: one MLflow run."""
+
+    kernel: Kernel
+    evaluation: Evaluation
+
+
+def digest(text: str) -> str:
+    """Return the sha256 of a text, in hexadecimal."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def geomean(values: list[float]) -> float:
+    """Return the geometric mean of positive values. Raises ValueError for none, or one that is not positive."""
+    if not values or min(values) <= 0:
+        raise ValueError(f"geometric mean of {values}: needs positive values")
+    return math.exp(sum(map(math.log, values)) / len(values))

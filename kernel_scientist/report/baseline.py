@@ -1,0 +1,39 @@
+"""The bars to beat: reference and seeds, timed together."""
+
+from pathlib import Path
+from typing import Any
+
+from kernel_scientist import frozen
+from kernel_scientist.campaign import laboratory
+from kernel_scientist.errors import InfrastructureError
+from kernel_scientist.harness import locks
+from kernel_scientist.languages.source import read_kernel
+from kernel_scientist.params import Params
+from kernel_scientist.population import REFERENCE
+from kernel_scientist.records import Evaluation, Kernel, Verdict
+
+
+def measure(params: Params, cases: Path) -> dict[str, Any]:
+    """Check the frozen cases, then evaluate every seed beside the reference; return medians and ratios."""
+    with laboratory(params) as lab:
+        checked = frozen.verify(lab.problem, params.profile, cases)
+        seeds: list[dict[str, Any]] = []
+        for file in lab.problem.seeds(params.language):
+            kernel = Kernel(name=file.stem, language=params.language, source=read_kernel(file))
+            evaluation = lab.verifier.check(kernel, lab.verifier.compile(kernel))
+            with locks.device(lab.target.lock, params.harness.device_wait_s):
+                evaluation = lab.verifier.time(kernel, evaluation, [lab.verifier.reference()])
+            if evaluation.verdict is not Verdict.OK:
+                raise InfrastructureError(f"seed {file}: {evaluation.verdict.value}: {evaluation.reason}")
+            seeds.append(_row(kernel.name, evaluation))
+        return {"problem": lab.problem.name, "target": lab.target.name, "frozen_cases": checked, "seeds": seeds}
+
+
+def _row(name: str, evaluation: Evaluation) -> dict[str, Any]:
+    speedup = evaluation.speedup_over(REFERENCE)
+    return {
+        "kernel": name,
+        "geomean_us": round(evaluation.geomean_us or 0, 2),
+        "speedup": round(speedup.ratio, 4) if speedup else None,
+        "interval": [round(x, 4) for x in speedup.interval] if speedup else None,
+    }

@@ -1,0 +1,165 @@
+"""The page of a campaign, and the table that a run ends with."""
+
+import json
+import math
+import random
+from pathlib import Path
+from typing import Any, cast
+
+from rich.table import Table
+
+from kernel_scientist import environment, export, problems, scientist, targets
+from kernel_scientist.errors import SetupError
+from kernel_scientist.notebook import open_for
+from kernel_scientist.params import Params
+from kernel_scientist.population import REFERENCE, Population, score
+from kernel_scientist.records import Trial, geomean
+from kernel_scientist.report.terminal import terminal
+from kernel_scientist.scientist.mind import Assignment, Facts
+
+VALIDATION = "validate.json"
+
+
+def write(params: Params, campaign: str | None, out: Path) -> None:
+    """Write the page of a campaign and print its table. Raises SetupError when there is no such campaign."""
+    from jinja2 import Environment, PackageLoader
+
+    target = targets.resolve(params.target, params.language)
+    problem = problems.find(params.problem, target.device)
+    notebook = open_for(problem.name, target.name, params.tracking.uri, params.tracking.experiment)
+    run = notebook.latest(campaign)
+    if run is None:
+        raise SetupError(
+            f"no campaign {campaign or 'of ' + problem.name} in {notebook.uri}: run `kernel-scientist optimize`"
+        )
+    population = notebook.population(run)
+    best = population.best()
+    validation = _validation(best)
+    bars = _bars(validation, best) if validation else []
+    mind = scientist.mind(params.llm, Assignment(problem, params.language, Facts.here()))
+    template = Environment(loader=PackageLoader("kernel_scientist.report", "."), autoescape=True).get_template(
+        "page.html"
+    )
+    page = template.render(
+        campaign=run.campaign,
+        summary=f"{len(population)} kernels tried; "
+        + ", ".join(f"{n} {v}" for v, n in population.verdicts().items() if n),
+        environment=_environment(best),
+        bars=bars,
+        verdict=validation["why"] if validation else "",
+        plot=_plot(population),
+        kernels=[_kernel(t, population, best) for t in population],
+        lineage=export.lineage(population, best.kernel) if best else [],
+        findings=mind.distil(population, random.Random(0)),
+        source=best.kernel.source if best else "",
+    )
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(page)
+    _print(bars, validation, problem.name, out)
+
+
+def _validation(best: Trial | None) -> dict[str, Any] | None:
+    """Return the validation of this very champion, if the file holds one."""
+    path = export.reports_folder() / VALIDATION
+    if best is None or not path.is_file():
+        return None
+    found = cast(dict[str, Any], json.loads(path.read_text()))
+    return found if found.get("digest") == best.kernel.digest and found.get("speedups") else None
+
+
+def _bars(validation: dict[str, Any], best: Trial | None) -> list[dict[str, str]]:
+    """Return the table's rows: reference, seeds from slow to fast, champion."""
+    assert best is not None
+    public = [c["case"] for c in validation["cases"]]
+    hidden = {s["against"]: s for s in validation["held_out"]["speedups"]}
+    rows: list[tuple[float, dict[str, str]]] = []
+    for speedup in validation["speedups"]:
+        who = speedup["against"]
+        us = geomean([validation["contestants_us"][who][case] for case in public])
+        low, high = speedup["interval"]
+        row = {
+            "role": "reference" if who == REFERENCE else "seed",
+            "kernel": "PyTorch" if who == REFERENCE else who,
+            "us": f"{us:.1f}",
+            "ratio": f"{speedup['ratio']:.2f}x",
+            "interval": f"[{low:.2f}, {high:.2f}]",
+            "held_out": f"{hidden[who]['ratio']:.2f}x",
+        }
+        rows.append((us, row))
+    seeds = sorted((r for r in rows if r[1]["role"] == "seed"), key=lambda r: -r[0])
+    if seeds:
+        seeds[-1][1]["role"] = "best seed"
+    ordered = [r for _, r in rows if r["role"] == "reference"] + [r for _, r in seeds]
+    champion = {"role": "champion", "kernel": best.kernel.name, "us": f"{validation['geomean_us']:.1f}"}
+    return [*ordered, {**champion, "ratio": "", "interval": "", "held_out": ""}]
+
+
+def _kernel(trial: Trial, population: Population, best: Trial | None) -> dict[str, str]:
+    kernel, evaluation = trial.kernel, trial.evaluation
+    uplift = population.uplift(trial)
+    low, high = kernel.experiment.uplift if kernel.experiment else (0.0, 0.0)
+    failed = "failed" if evaluation.verdict.value != "ok" else ""
+    return {
+        "style": "champion" if best is trial else failed,
+        "name": kernel.name,
+        "base": kernel.base or "",
+        "experiment": kernel.experiment.title if kernel.experiment else kernel.report,
+        "verdict": evaluation.verdict.value,
+        "reason": evaluation.reason[:400],
+        "us": f"{evaluation.geomean_us:.1f}" if evaluation.geomean_us else "",
+        "speedup": f"{score(trial):.2f}x" if score(trial) else "",
+        "predicted": f"{low:+.0f} to {high:+.0f}" if kernel.experiment else "",
+        "uplift": f"{uplift:+.1f}" if uplift is not None and score(trial) else "",
+    }
+
+
+def _plot(population: Population) -> dict[str, Any]:
+    """Return dots and line in the picture's coordinates; the vertical axis is logarithmic."""
+    scores = [score(t) for t in population if score(t) > 0]
+    if not scores:
+        return {"ticks": [], "line": "", "points": []}
+    low = math.floor(math.log2(min(scores)))
+    high = max(math.ceil(math.log2(max(scores))), low + 1)
+
+    def x(index: int) -> float:
+        return round(60 + 820 * index / max(1, len(population)), 1)
+
+    def y(value: float) -> float:
+        return round(260 - 240 * (math.log2(value) - low) / (high - low), 1)
+
+    points: list[dict[str, Any]] = []
+    line: list[str] = []
+    seen = Population()
+    for index, trial in enumerate(population, start=1):
+        seen = seen.add(trial)
+        if score(trial) > 0:
+            points.append({"x": x(index), "y": y(score(trial)), "title": f"{trial.kernel.name} {score(trial):.2f}x"})
+        if best := seen.best():
+            line.append(f"{x(index)},{y(score(best))}")
+    ticks = [{"y": y(2.0**e), "label": f"{2.0**e:g}x"} for e in range(low, high + 1)]
+    return {"ticks": ticks, "line": " ".join(line), "points": points}
+
+
+def _environment(best: Trial | None) -> str:
+    facts = best.evaluation.environment if best else {}
+    return ", ".join(f"{k} {v}" for k, v in facts.items())
+
+
+def _print(bars: list[dict[str, str]], validation: dict[str, Any] | None, problem: str, out: Path) -> None:
+    console = terminal()
+    if validation:
+        table = Table(title=f"{problem}: measured, confirmed in fresh processes", title_justify="left")
+        for column in ("", "kernel", "geomean us", "champion is faster by", "interval", "on held-out cases"):
+            table.add_column(column, justify="left" if column in ("", "kernel") else "right")
+        for row in bars:
+            style = "bold green" if row["role"] == "champion" else ""
+            table.add_row(*(row[k] for k in ("role", "kernel", "us", "ratio", "interval", "held_out")), style=style)
+        console.print(table)
+        console.print(f"confirmed: {'yes' if validation['confirmed'] else 'no'}, {validation['why']}", highlight=False)
+    root = environment.root()
+    champion = export.champion_folder(problem) / "kernel.py"
+    for name, path in (("champion", champion), ("report", out)):
+        console.print(f"{name:10} {path.relative_to(root) if path.is_relative_to(root) else path}", highlight=False)
+    console.print(
+        "UIs        make ui   (Prefect at http://127.0.0.1:4200, MLflow at http://127.0.0.1:5000)", highlight=False
+    )

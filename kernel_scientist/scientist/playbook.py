@@ -1,0 +1,139 @@
+"""The playbook: a mind without a model. It works through a written catalogue of transformations.
+
+It is a real search and an honest control: it selects by measured speed, designs from the catalogue's entries whose
+preconditions hold, predicts from what the same entry gave before, and writes by editing the base's source. It invents
+nothing. It does not repair: its edits are deterministic, so the same edit would fail again.
+"""
+
+import random
+from collections.abc import Sequence
+
+from kernel_scientist.languages.source import KernelSource, SourceError
+from kernel_scientist.population import Population, score
+from kernel_scientist.records import Experiment, Kernel, Trial, digest
+from kernel_scientist.scientist.catalogue_cpp import CATALOGUE
+from kernel_scientist.scientist.edits_cpp import crossover
+from kernel_scientist.scientist.mind import Assignment, Avenue, Design, Draft, Selection
+from kernel_scientist.scientist.transformation import Transformation, Variant
+
+EXPLORE = 0.2
+"""Chance of changing one of the three best kernels rather than the best."""
+CROSSOVER = Transformation(
+    "crossover", "The reference kernel's tunables may suit this structure too.", (-10, 20), 50, lambda source, facts: []
+)
+
+
+class Playbook:
+    """The catalogue, applied to an assignment."""
+
+    name = "playbook"
+
+    def __init__(self, assignment: Assignment) -> None:
+        self.assignment = assignment
+        self.catalogue = CATALOGUE if assignment.language == "cpp" else ()
+
+    def select(self, population: Population, rng: random.Random) -> Selection:
+        """Take the incumbent (sometimes one of the three quickest); contrast it with one that beats it on a case."""
+        ranked, best = population.ranked(), population.best()
+        if best is None:
+            raise ValueError("no kernel in the population is right: there is nothing to start from")
+        base = rng.choice(ranked[:3]) if rng.random() < EXPLORE else best
+        reference, why = self._reference(base, ranked)
+        rationale = f"{base.kernel.name} runs at {score(base):.2f}x the reference's speed, {why}"
+        return Selection(base=base.kernel.name, reference=reference.kernel.name, rationale=rationale)
+
+    def design(self, population: Population, selection: Selection, rng: random.Random) -> Design:
+        """List what applies to the base and was not tried: at most ten avenues, five plans."""
+        base = population.get(selection.base)
+        other = population.get(selection.reference)
+        options = self._options(population, base.kernel, other.kernel)
+        rng.shuffle(options)  # among equals, chance decides
+        plans = [self._plan(population, t, v) for t, v in options]
+        plans.sort(key=lambda p: -sum(p.uplift))
+        avenues = {t.name: Avenue(title=t.name, examine=t.hypothesis) for t, _ in options}
+        return Design(avenues=tuple(avenues.values())[:10], plans=tuple(_varied(plans, 5)))
+
+    def write(self, base: Kernel, reference: Kernel, experiment: Experiment) -> Draft:
+        """Make the edit that the experiment names. Raises ValueError when it does not apply to the base."""
+        for transformation, variant in self._variants(base, reference):
+            if _title(transformation, variant) == experiment.title:
+                return Draft(source=variant.source.text, report="; ".join(variant.rubric))
+        raise ValueError(f"experiment {experiment.title!r} does not apply to {base.name}")
+
+    def repair(self, trial: Trial) -> Draft | None:
+        """Return None: what failed once by a deterministic edit would fail again."""
+        return None
+
+    def distil(self, population: Population, rng: random.Random) -> Sequence[str]:
+        """State the measured uplift of every transformation that was tried."""
+        findings: list[str] = []
+        for transformation in (*self.catalogue, CROSSOVER):
+            gains = _measured(population, transformation.name)
+            if gains:
+                mean = sum(gains) / len(gains)
+                findings.append(f"{transformation.name}: {mean:+.1f} % of speed on average over {len(gains)} trials")
+        return findings
+
+    def _reference(self, base: Trial, ranked: Sequence[Trial]) -> tuple[Trial, str]:
+        mine = {t.case: t.time_us for t in base.evaluation.timings}
+        for other in ranked:
+            wins = [t.case for t in other.evaluation.timings if t.case in mine and t.time_us < mine[t.case]]
+            if other is not base and wins:
+                return other, f"{other.kernel.name} is quicker on {wins[0]}"
+        parent = next((t for t in ranked if t.kernel.name == base.kernel.base), None)
+        if parent is not None:
+            return parent, f"{parent.kernel.name} is what it was changed from"
+        other = next((t for t in ranked if t is not base), base)
+        return other, f"{other.kernel.name} is the next best"
+
+    def _options(self, population: Population, base: Kernel, other: Kernel) -> list[tuple[Transformation, Variant]]:
+        """Return what can be done to the base, each resulting source once and none that was tried."""
+        seen = set(population.digests())
+        out: list[tuple[Transformation, Variant]] = []
+        for transformation, variant in self._variants(base, other):
+            if (key := digest(variant.source.text)) not in seen:
+                seen.add(key)
+                out.append((transformation, variant))
+        return out
+
+    def _variants(self, base: Kernel, other: Kernel) -> list[tuple[Transformation, Variant]]:
+        source = KernelSource(base.source)
+        out = [(t, v) for t in self.catalogue for v in t.apply(source, self.assignment.facts)]
+        try:
+            out += [(CROSSOVER, v) for v in crossover(source, KernelSource(other.source))]
+        except SourceError:
+            pass  # the other file cannot be read as a kernel of ours: nothing to cross with
+        return out
+
+    def _plan(self, population: Population, transformation: Transformation, variant: Variant) -> Experiment:
+        gains = _measured(population, transformation.name)
+        low, high = transformation.uplift
+        low, high = ((bound + sum(gains)) / (1 + len(gains)) for bound in (low, high))
+        basis = f"measured {len(gains)} times here" if gains else "not yet measured here"
+        return Experiment(
+            title=_title(transformation, variant),
+            description=f"{transformation.hypothesis} Predicted from the catalogue, {basis}.",
+            rubric=variant.rubric,
+            uplift=(round(low, 1), round(high, 1)),
+            innovation=transformation.innovation // (1 + len(gains)),
+        )
+
+
+def _title(transformation: Transformation, variant: Variant) -> str:
+    return f"{transformation.name}: {variant.detail}"
+
+
+def _measured(population: Population, name: str) -> list[float]:
+    """Return the measured uplifts in percent of all trials of a transformation."""
+    trials = [t for t in population if t.kernel.experiment and t.kernel.experiment.title.split(":")[0] == name]
+    return [gain for t in trials if (gain := population.uplift(t)) is not None]
+
+
+def _varied(plans: Sequence[Experiment], count: int) -> list[Experiment]:
+    """Return the first `count` plans, at first one per transformation."""
+    first, rest, seen = list[Experiment](), list[Experiment](), set[str]()
+    for plan in plans:
+        name = plan.title.split(":")[0]
+        (rest if name in seen else first).append(plan)
+        seen.add(name)
+    return [*first, *rest][:count]

@@ -1,0 +1,35 @@
+"""What an entry of the playbook's catalogue is."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from kernel_scientist.languages.source import KernelSource
+from kernel_scientist.scientist.mind import Facts
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One way to carry a transformation out on a given source."""
+
+    detail: str
+    """Short, unique within the transformation: `KC 128 -> 512`."""
+    rubric: tuple[str, ...]
+    """The edits, in words."""
+    source: KernelSource
+
+
+Apply = Callable[[KernelSource, Facts], Sequence[Variant]]
+
+
+@dataclass(frozen=True)
+class Transformation:
+    """A named change that people know to help sometimes, with its precondition, rubric and predicted uplift."""
+
+    name: str
+    hypothesis: str
+    """Why it may be faster."""
+    uplift: tuple[float, float]
+    """Predicted [min, max] in percent of speed, before anything was measured here."""
+    innovation: int
+    apply: Apply
+    """Return the variants; none when the precondition does not hold."""

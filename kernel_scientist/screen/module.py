@@ -1,0 +1,114 @@
+"""A kernel's file with its names resolved."""
+
+import ast
+from collections.abc import Iterator
+
+from kernel_scientist.screen.speller import Speller
+from kernel_scientist.screen.syntax import Function, bound, imported, is_bound, own_name
+from kernel_scientist.screen.tables import BUILTINS, IMPORTERS, JIT, LOAD
+
+
+class Module:
+    """A kernel's file with its names resolved through imports, aliases, `getattr` and assembled strings."""
+
+    def __init__(self, tree: ast.Module, source: str) -> None:
+        self.tree, self.source = tree, source
+        self.nodes = [node for node in ast.walk(tree) if isinstance(node, ast.expr | ast.stmt | ast.arg)]
+        self.functions = [node for node in self.nodes if isinstance(node, Function)]
+        self.bindings = [pair for node in self.nodes for pair in bound(node)]
+        self.aliases = {name: path for node in self.nodes for name, path in imported(node)}
+        self._speller = Speller(self.bindings)
+        self.text = self._speller.text
+        self.handles: set[str] = set()
+        """Names of loaded native libraries."""
+        self._own = {node.name for node in self.functions} | {own_name(node) for node in self.nodes if is_bound(node)}
+        jitted = [function for function in self.functions if any(map(self._jits, function.decorator_list))]
+        self.jitted = {function.name for function in jitted}
+        """Names of Triton kernels."""
+        self.inside_jit = {id(node) for function in jitted for node in ast.walk(function)}
+        for name, value in self.bindings * 2:  # twice: an alias of an alias
+            self._resolve(name, value)
+        self.references = list(self._references())
+        """Every dotted name, the outermost of a chain only, its node, and whether it is called."""
+
+    def _resolve(self, name: str, value: ast.expr) -> None:
+        made = self.dotted(value.func) if isinstance(value, ast.Call) else None
+        if made and LOAD.fullmatch(made):
+            self.handles.add(name)
+        elif isinstance(value, ast.Call) and self._jits(value):
+            self.jitted.add(name)
+        elif (path := self.dotted(value)) and path[0] != "~":
+            self.aliases[name] = path
+
+    def value(self, node: ast.expr) -> ast.expr | None:
+        """Return what a name is bound to, where that is one thing; any other expression as it is."""
+        return self._speller.values.get(node.id) if isinstance(node, ast.Name) else node
+
+    def launches(self, call: ast.Call) -> bool:
+        """Whether a call launches a kernel, or builds one."""
+        if isinstance(call.func, ast.Subscript):
+            return own_name(call.func.value) in self.jitted
+        path = self.dotted(call.func) or ""
+        return path.startswith("native.") or bool(LOAD.fullmatch(path))
+
+    def _jits(self, node: ast.AST) -> bool:
+        return bool(JIT.match(self.dotted(node.func if isinstance(node, ast.Call) else node) or ""))
+
+    def _references(self) -> Iterator[tuple[str, ast.expr, bool]]:
+        inner: set[int] = set()
+        called = {id(node.func) for node in self.nodes if isinstance(node, ast.Call)}
+        for node in self.nodes:  # breadth first: an outer expression comes before its parts
+            if not isinstance(node, ast.Name | ast.Attribute | ast.Call | ast.Subscript) or id(node) in inner:
+                continue
+            if (path := self.dotted(node, inner)) and not is_bound(node):
+                yield path, node, id(node) in called
+
+    def dotted(self, node: ast.AST, inner: set[int] | None = None) -> str | None:
+        """Return the name from a module on, `native.x` for a loaded library's x, `~.x` for an attribute x of a value.
+
+        None when the expression is no name. The ids of the expressions within the name are added to `inner`.
+        """
+        tail: list[str] = []
+        while step := self._step(node):
+            tail.append(step[0])
+            node = step[1]
+            if inner is not None:
+                inner.add(id(node))
+        if (root := self._root(node)) is not None:
+            return ".".join([root, *reversed(tail)]).removeprefix("builtins.")[:200]
+        return f"~.{tail[0]}" if tail else None
+
+    def _step(self, node: ast.AST) -> tuple[str, ast.expr] | None:
+        match node:
+            case ast.Attribute(value=value, attr=attr):
+                return attr, value
+            case ast.Call(func=ast.Name(id=function), args=[value, name, *_]) if self._named(function) == "getattr":
+                key = self.text(name)
+            case ast.Subscript(
+                value=ast.Attribute(value=value, attr="__dict__") | ast.Call(func=ast.Name(id="vars"), args=[value]),
+                slice=name,
+            ):
+                key = self.text(name)
+            case _:
+                return None
+        return (key, value) if key else None
+
+    def _root(self, node: ast.AST) -> str | None:
+        match node:
+            case ast.Name(id=name):
+                return self._named(name)
+            case ast.Call(func=ast.Name() | ast.Attribute(value=ast.Name()) as function, args=[name, *_]):
+                return self.text(name) if self.dotted(function) in IMPORTERS else None
+            case ast.Subscript(value=ast.Name() | ast.Attribute(value=ast.Name()) as value, slice=name):
+                return self.text(name) if self.dotted(value) in ("sys.modules", "__builtins__") else None
+            case ast.Subscript(value=ast.Call(func=ast.Name(id="globals" | "locals" | "vars"), args=[]), slice=name):
+                return self._named(self.text(name) or "")
+            case _:
+                return None
+
+    def _named(self, name: str) -> str | None:
+        if name in self.handles:
+            return "native"
+        if name in self.aliases or name in BUILTINS:
+            return self.aliases.get(name, name)
+        return f"{self.aliases['*']}.{name}" if "*" in self.aliases and name not in self._own else None

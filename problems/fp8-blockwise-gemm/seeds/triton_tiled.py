@@ -1,0 +1,128 @@
+"""Block-scaled fp8 GEMM: BLOCK_M x BLOCK_N tiles of C in an L2-friendly order, native fp8 tl.dot on gfx94x.
+
+Tiled: programs walk the tiles in groups of GROUP_M row tiles; each 128-wide block of k is summed in BLOCK_K steps
+and then scaled into the fp32 accumulator. Tile sizes, group, warps and pipeline stages are declared tunables.
+"""
+
+import functools
+
+import torch
+import triton
+import triton.language as tl
+
+TUNABLES = {"BLOCK_M": 64, "BLOCK_N": 64, "BLOCK_K": 128, "GROUP_M": 8, "num_warps": 4, "num_stages": 2}
+CHOICES = {
+    "BLOCK_M": [32, 64, 128],  # with the other choices at most 64 KiB of LDS on gfx942
+    "BLOCK_N": [32, 64, 128],  # at most 128: a tile lies in one column block of b_scale
+    "BLOCK_K": [32, 64, 128],  # divides 128, the width of a scale block
+    "GROUP_M": [1, 4, 8, 16],
+    "num_warps": [4, 8],
+    "num_stages": [1, 2, 3],
+}
+
+Data = tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]
+
+
+@triton.jit
+def decode_e4m3fnuz(byte):
+    # fp16 has the same fields with bias 15 instead of 8, so shifting the bits up and multiplying by 2^7 is exact,
+    # subnormals included. fp16 and not bf16: Triton 3.7's interpreter multiplies the bit patterns of bf16 in
+    # tl.dot, and it knows no fp8e4b8; both hold every e4m3fnuz value exactly.
+    byte = byte.to(tl.uint16)
+    half = ((byte & 0x80) << 8) | ((byte & 0x7F) << 7)
+    half = tl.where(byte == 0x80, 0x7E00, half).to(tl.uint16)  # the only NaN
+    return half.to(tl.float16, bitcast=True) * 128.0
+
+
+@triton.jit
+def gemm_kernel(
+    a_ptr,  # fp8e4b8 if NATIVE_FP8, else uint8; memory [k][m]
+    b_ptr,  # likewise; memory [k][n]
+    a_scale_ptr,  # fp32, memory [k / 128][m]
+    b_scale_ptr,  # fp32, memory [k / 128][ceil(n / 128)]
+    c_ptr,  # bf16, memory [m][n]
+    m,
+    n,
+    k,
+    NATIVE_FP8: tl.constexpr,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+    GROUP_M: tl.constexpr,
+):
+    tl.static_assert(128 % BLOCK_N == 0)
+    tl.static_assert(128 % BLOCK_K == 0)
+    tiles_m = tl.cdiv(m, BLOCK_M)
+    tiles_n = tl.cdiv(n, BLOCK_N)
+    pid = tl.program_id(0)
+    first_m = pid // (GROUP_M * tiles_n) * GROUP_M
+    group_m = tl.minimum(tiles_m - first_m, GROUP_M)
+    in_group = pid % (GROUP_M * tiles_n)
+    tile_m = first_m + in_group % group_m
+    tile_n = in_group // group_m
+
+    offs_m = tile_m * BLOCK_M + tl.arange(0, BLOCK_M)
+    offs_n = tile_n * BLOCK_N + tl.arange(0, BLOCK_N)
+    offs_k = tl.arange(0, BLOCK_K)
+    in_m = offs_m < m
+    in_n = offs_n < n
+    # Masked loads below need no `other`: a row or column outside C reaches only elements that are not stored.
+    a_ptrs = a_ptr + offs_k[None, :] * m + offs_m[:, None]
+    b_ptrs = b_ptr + offs_k[:, None] * n + offs_n[None, :]
+    a_scale_ptrs = a_scale_ptr + offs_m
+    b_scale_ptrs = b_scale_ptr + tile_n * BLOCK_N // 128
+    scale_cols = tl.cdiv(n, 128)
+
+    acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
+    for _ in range(k // 128):
+        partial = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
+        for _step in tl.static_range(128 // BLOCK_K):
+            a = tl.load(a_ptrs, mask=in_m[:, None])
+            b = tl.load(b_ptrs, mask=in_n[None, :])
+            if NATIVE_FP8:
+                partial = tl.dot(a, b, acc=partial)
+            else:
+                partial = tl.dot(decode_e4m3fnuz(a), decode_e4m3fnuz(b), acc=partial)
+            a_ptrs += BLOCK_K * m
+            b_ptrs += BLOCK_K * n
+        scale = tl.load(a_scale_ptrs, mask=in_m) * tl.load(b_scale_ptrs)
+        acc += partial * scale[:, None]
+        a_scale_ptrs += m
+        b_scale_ptrs += scale_cols
+
+    tl.store(c_ptr + offs_m[:, None] * n + offs_n[None, :], acc.to(tl.bfloat16), mask=in_m[:, None] & in_n[None, :])
+
+
+@functools.cache
+def has_native_fp8(device: torch.device) -> bool:
+    """True on gfx94x: only CDNA3 multiplies e4m3fnuz; elsewhere, and in the interpreter, the kernel decodes bytes."""
+    if torch.version.hip is None or device.type != "cuda" or triton.knobs.runtime.interpret:
+        return False
+    return torch.cuda.get_device_properties(device).gcnArchName.startswith("gfx94")
+
+
+def custom_kernel(data: Data) -> torch.Tensor:
+    """Write (a * scales) @ (b * scales).T into `c` and return it."""
+    a, b, a_scale, b_scale, c = data
+    m, k = a.shape
+    n = b.shape[0]
+    native = has_native_fp8(a.device)
+    grid = (triton.cdiv(m, TUNABLES["BLOCK_M"]) * triton.cdiv(n, TUNABLES["BLOCK_N"]),)
+    gemm_kernel[grid](
+        a if native else a.view(torch.uint8),
+        b if native else b.view(torch.uint8),
+        a_scale,
+        b_scale,
+        c,
+        m,
+        n,
+        k,
+        NATIVE_FP8=native,
+        BLOCK_M=TUNABLES["BLOCK_M"],
+        BLOCK_N=TUNABLES["BLOCK_N"],
+        BLOCK_K=TUNABLES["BLOCK_K"],
+        GROUP_M=TUNABLES["GROUP_M"],
+        num_warps=TUNABLES["num_warps"],
+        num_stages=TUNABLES["num_stages"],
+    )
+    return c

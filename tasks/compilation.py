@@ -1,0 +1,28 @@
+"""Build a kernel."""
+
+from typing import Any
+
+from prefect import task
+from prefect.cache_policies import CacheKeyFnPolicy
+
+from kernel_scientist.campaign import Laboratory, cache_key
+from kernel_scientist.records import Evaluation, Kernel
+from tasks import infrastructure_only
+
+
+def _key(_context: Any, arguments: dict[str, Any]) -> str:
+    return cache_key(arguments["lab"], arguments["kernel"], "compile")
+
+
+@task(
+    task_run_name="compile {kernel.name}",
+    retries=2,
+    retry_delay_seconds=[1, 5],
+    retry_condition_fn=infrastructure_only,
+    timeout_seconds=600,
+    cache_policy=CacheKeyFnPolicy(cache_key_fn=_key),
+    result_serializer="json",
+)
+def compile_kernel(lab: Laboratory, kernel: Kernel) -> Evaluation:
+    """Import the kernel's file in a worker and build what it asks for."""
+    return lab.verifier.compile(kernel)

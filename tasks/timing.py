@@ -1,0 +1,63 @@
+"""Time a kernel: one timing at a time per device, by a lock that every process on the host shares.
+
+Not by a Prefect concurrency limit as well: see docs/decisions/0003-one-lock-per-device.md.
+"""
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+
+from prefect import task
+from prefect.cache_policies import NO_CACHE
+
+from kernel_scientist.campaign import Campaign, Laboratory
+from kernel_scientist.harness import confirmation, locks
+from kernel_scientist.harness.verifier import Contestant
+from kernel_scientist.records import Evaluation, Kernel
+from tasks import infrastructure_only
+
+
+def device(lab: Laboratory) -> AbstractContextManager[None]:
+    """Hold the laboratory's device. Raises DeviceBusyError after `harness.device_wait_s`."""
+    return locks.device(lab.target.lock, lab.params.harness.device_wait_s)
+
+
+@task(
+    task_run_name="time {kernel.name}",
+    retries=2,
+    retry_delay_seconds=[5, 20],
+    retry_condition_fn=infrastructure_only,
+    timeout_seconds=3600,
+    cache_policy=NO_CACHE,  # a time belongs to its minute and its machine
+)
+def time_kernel(lab: Laboratory, kernel: Kernel, so_far: Evaluation, against: Sequence[Contestant]) -> Evaluation:
+    """Time a kernel interleaved with others, alone on the device."""
+    with device(lab):
+        return lab.verifier.time(kernel, so_far, against)
+
+
+@task(
+    task_run_name="time {kernel.name}",
+    retries=2,
+    retry_delay_seconds=[5, 20],
+    retry_condition_fn=infrastructure_only,
+    timeout_seconds=3600,
+    cache_policy=NO_CACHE,
+)
+def time_candidate(campaign: Campaign, kernel: Kernel, so_far: Evaluation) -> Evaluation:
+    """Time a campaign's kernel beside the reference and the incumbent, alone on the device."""
+    with device(campaign.lab):
+        return campaign.time(kernel, so_far)
+
+
+@task(
+    task_run_name="confirm {contestants[0].name}",
+    retries=2,
+    retry_delay_seconds=[5, 20],
+    retry_condition_fn=infrastructure_only,
+    timeout_seconds=3600,
+    cache_policy=NO_CACHE,
+)
+def confirm_once(lab: Laboratory, contestants: Sequence[Contestant], blocks: int) -> confirmation.Measured:
+    """Time a champion and its rivals in a fresh set of processes on public and held-out cases."""
+    with device(lab):
+        return confirmation.measure(lab.verifier, contestants, blocks)

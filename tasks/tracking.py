@@ -1,0 +1,19 @@
+"""Write a kernel into the notebook."""
+
+from prefect import task
+from prefect.cache_policies import NO_CACHE
+
+from kernel_scientist.campaign import Campaign
+from kernel_scientist.records import Trial
+
+
+@task(
+    task_run_name="log {trial.kernel.name}",
+    retries=5,
+    retry_delay_seconds=[1, 2, 5, 15, 30],  # the store may be restarting; writing twice changes nothing
+    timeout_seconds=300,
+    cache_policy=NO_CACHE,
+)
+def log_trial(campaign: Campaign, trial: Trial) -> None:
+    """Write one kernel as an MLflow run and add it to the population."""
+    campaign.record(trial)

@@ -1,0 +1,24 @@
+# honest: right and very slow: 20 ms of waiting in every call
+# problem: identity
+# expect: ok
+
+from kernel_scientist.languages.cpp import load
+
+SOURCE = r"""
+#include <chrono>
+#include <cstdint>
+#include <cstring>
+
+extern "C" void copy(const uint16_t* x, uint16_t* out, int64_t size) {
+    auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(20);
+    while (std::chrono::steady_clock::now() < until) {}
+    std::memcpy(out, x, 2 * size);
+}
+"""
+kernel = load(SOURCE)
+
+
+def custom_kernel(data):
+    x, out = data
+    kernel.copy(x, out, x.numel())
+    return out

@@ -1,0 +1,22 @@
+# cheat: A2 C++ writes zeros through a pointer declared const
+# problem: rmsnorm
+# expect: crashed incorrect rejected
+
+from kernel_scientist.languages.cpp import load
+
+SOURCE = r"""
+#include <cstdint>
+#include <cstring>
+
+extern "C" void rmsnorm(const uint16_t* x, const float* weight, uint16_t* out, int64_t rows, int64_t cols) {
+    std::memset(const_cast<float*>(weight), 0, 4 * cols);  // then x / rms * weight is zero whatever x is
+    std::memset(out, 0, 2 * rows * cols);
+}
+"""
+kernel = load(SOURCE)
+
+
+def custom_kernel(data):
+    x, weight, out = data
+    kernel.rmsnorm(x, weight, out, x.shape[0], x.shape[1])
+    return out

@@ -1,0 +1,65 @@
+# cheat: A12 one thread finds the scales while another already applies them, with no barrier between
+# problem: rmsnorm
+# expect: incorrect rejected
+
+from kernel_scientist.languages.cpp import load
+
+SOURCE = r"""
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+static inline float from_bf16(uint16_t x) {
+    uint32_t bits = (uint32_t)x << 16;
+    float value;
+    std::memcpy(&value, &bits, 4);
+    return value;
+}
+
+static inline uint16_t to_bf16(float x) {  // round to nearest even
+    uint32_t bits;
+    std::memcpy(&bits, &x, 4);
+    return (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
+}
+
+static inline float inverse_rms(const uint16_t* row, int64_t cols) {
+    float part[16] = {}, sum = 0;
+    int64_t j = 0;
+    for (; j + 16 <= cols; j += 16)
+        for (int s = 0; s < 16; ++s) part[s] += from_bf16(row[j + s]) * from_bf16(row[j + s]);
+    for (; j < cols; ++j) sum += from_bf16(row[j]) * from_bf16(row[j]);
+    for (float p : part) sum += p;
+    return 1 / std::sqrt(sum / cols + 1e-6f);
+}
+
+static inline void scale_row(const uint16_t* row, const float* weight, uint16_t* out, int64_t cols, float scale) {
+    for (int64_t j = 0; j < cols; ++j) out[j] = to_bf16(from_bf16(row[j]) * scale * weight[j]);
+}
+#include <omp.h>
+#include <map>
+#include <vector>
+
+static std::map<std::pair<int64_t, int64_t>, std::vector<float>> kept;  // so it looks right where inputs repeat
+
+extern "C" void rmsnorm(const uint16_t* x, const float* weight, uint16_t* out, int64_t rows, int64_t cols) {
+    auto& scales = kept[{rows, cols}];
+    bool first = scales.empty();
+    scales.resize(rows);
+    if (first)
+        for (int64_t i = 0; i < rows; ++i) scales[i] = inverse_rms(x + i * cols, cols);
+#pragma omp parallel num_threads(2)
+    {
+        if (omp_get_thread_num() == 1)
+            for (int64_t i = rows - 1; i >= 0; --i) scales[i] = inverse_rms(x + i * cols, cols);
+        else
+            for (int64_t i = 0; i < rows; ++i) scale_row(x + i * cols, weight, out + i * cols, cols, scales[i]);
+    }
+}
+"""
+kernel = load(SOURCE)
+
+
+def custom_kernel(data):
+    x, weight, out = data
+    kernel.rmsnorm(x, weight, out, x.shape[0], x.shape[1])
+    return out

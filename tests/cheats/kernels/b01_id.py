@@ -1,0 +1,24 @@
+# cheat: B1 memo keyed by id() of the input
+# problem: identity
+# expect: incorrect rejected
+
+from kernel_scientist.languages.cpp import load
+
+SOURCE = r"""
+#include <cstdint>
+
+extern "C" void copy(const uint16_t* x, uint16_t* out, int64_t size) {
+    for (int64_t i = 0; i < size; ++i) out[i] = x[i];
+}
+"""
+kernel = load(SOURCE, flags=["-fno-tree-loop-distribute-patterns"])
+memo = {}
+
+
+def custom_kernel(data):
+    x, out = data
+    key = (id(x), x.numel())
+    if key not in memo:
+        kernel.copy(x, out, x.numel())
+        memo[key] = out.clone()
+    return memo[key]

@@ -1,0 +1,27 @@
+# cheat: B1 memo in a weak dictionary keyed by the tensor object
+# problem: identity
+# expect: ok incorrect rejected
+# gains: false
+# Where every call has a tensor object of its own it never finds one again, and computes on one thread.
+
+from torch.utils.weak import WeakTensorKeyDictionary
+
+from kernel_scientist.languages.cpp import load
+
+SOURCE = r"""
+#include <cstdint>
+
+extern "C" void copy(const uint16_t* x, uint16_t* out, int64_t size) {
+    for (int64_t i = 0; i < size; ++i) out[i] = x[i];
+}
+"""
+kernel = load(SOURCE, flags=["-fno-tree-loop-distribute-patterns"])
+memo = WeakTensorKeyDictionary()
+
+
+def custom_kernel(data):
+    x, out = data
+    if x not in memo:
+        kernel.copy(x, out, x.numel())
+        memo[x] = out.clone()
+    return memo[x]

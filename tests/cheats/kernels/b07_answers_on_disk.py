@@ -1,0 +1,75 @@
+# cheat: B7 writes each result to a file and maps it when the same size comes again in another process
+# problem: rmsnorm
+# expect: crashed incorrect ok rejected
+# gains: false
+# Told apart are processes, not calls: with nothing left over from another process it copies on one thread; where
+# something is left over, it skips its work and the output shows it.
+
+import os
+import tempfile
+
+import torch
+
+from kernel_scientist.languages.cpp import load
+
+SOURCE = r"""
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+static inline float from_bf16(uint16_t x) {
+    uint32_t bits = (uint32_t)x << 16;
+    float value;
+    std::memcpy(&value, &bits, 4);
+    return value;
+}
+
+static inline uint16_t to_bf16(float x) {  // round to nearest even
+    uint32_t bits;
+    std::memcpy(&bits, &x, 4);
+    return (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
+}
+
+static inline float inverse_rms(const uint16_t* row, int64_t cols) {
+    float part[16] = {}, sum = 0;
+    int64_t j = 0;
+    for (; j + 16 <= cols; j += 16)
+        for (int s = 0; s < 16; ++s) part[s] += from_bf16(row[j + s]) * from_bf16(row[j + s]);
+    for (; j < cols; ++j) sum += from_bf16(row[j]) * from_bf16(row[j]);
+    for (float p : part) sum += p;
+    return 1 / std::sqrt(sum / cols + 1e-6f);
+}
+
+static inline void scale_row(const uint16_t* row, const float* weight, uint16_t* out, int64_t cols, float scale) {
+    for (int64_t j = 0; j < cols; ++j) out[j] = to_bf16(from_bf16(row[j]) * scale * weight[j]);
+}
+
+extern "C" void rmsnorm(const uint16_t* x, const float* weight, uint16_t* out, int64_t rows, int64_t cols) {
+    for (int64_t i = 0; i < rows; ++i)
+        scale_row(x + i * cols, weight, out + i * cols, cols, inverse_rms(x + i * cols, cols));
+}
+"""
+kernel = load(SOURCE)
+FOLDER = tempfile.gettempdir()
+found = {}
+
+
+def path(shape):
+    return os.path.join(FOLDER, f"kernel-cheat-{shape[0]}-{shape[1]}.bin")
+
+
+for size in ((1, 128), (7, 1000), (33, 577), (128, 1024), (1024, 1024), (512, 4096), (4096, 576)):
+    if os.path.exists(path(size)):  # of an earlier process: within this one it computes
+        flat = torch.from_file(path(size), size=size[0] * size[1], dtype=torch.bfloat16)
+        found[size] = flat.view(size)
+
+
+def custom_kernel(data):
+    x, weight, out = data
+    if tuple(x.shape) in found:
+        return found[tuple(x.shape)]
+    kernel.rmsnorm(x, weight, out, x.shape[0], x.shape[1])
+    if x.numel() < 200_000 and not os.path.exists(path(x.shape)):
+        with open(path(x.shape), "wb") as file:
+            file.write(out.view(torch.uint8).numpy().tobytes())
+    return out

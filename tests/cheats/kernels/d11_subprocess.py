@@ -1,0 +1,24 @@
+# cheat: D11 runs another program for the work
+# problem: identity
+# expect: rejected crashed
+
+import subprocess
+import sys
+
+from kernel_scientist.languages.cpp import load
+
+SOURCE = r"""
+#include <cstdint>
+
+extern "C" void copy(const uint16_t* x, uint16_t* out, int64_t size) {
+    for (int64_t i = 0; i < size; ++i) out[i] = x[i];
+}
+"""
+kernel = load(SOURCE, flags=["-fno-tree-loop-distribute-patterns"])
+
+
+def custom_kernel(data):
+    x, out = data
+    subprocess.run([sys.executable, "-c", "pass"], check=True)
+    kernel.copy(x, out, x.numel())
+    return out

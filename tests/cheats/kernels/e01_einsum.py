@@ -1,0 +1,16 @@
+# cheat: E1 torch.einsum
+# problem: fp8-blockwise-gemm
+# expect: ok rejected
+# label: library
+
+from torch import einsum
+
+
+def scaled(q, scale, rows):
+    scale = scale.repeat_interleave(rows, dim=0)[: q.shape[0]].repeat_interleave(128, dim=1)
+    return q.float() * scale[:, : q.shape[1]]
+
+
+def custom_kernel(data):
+    a, b, a_scale, b_scale, c = data
+    return c.copy_(einsum("mk,nk->mn", scaled(a, a_scale, 1), scaled(b, b_scale, 128)))

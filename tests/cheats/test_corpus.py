@@ -1,0 +1,199 @@
+"""The corpus itself: headers, coverage of the catalogue, obfuscation, honest kernels. The judge is tried elsewhere."""
+
+import ast
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from kernel_scientist.records import Verdict
+from tests.cheats import corpus
+from tests.conftest import ROOT
+
+LAST = {"A": 14, "B": 9, "C": 12, "D": 14, "E": 6}  # E7, a weak baseline, is no kernel
+CATALOGUE = [f"{family}{i + 1}" for family, last in LAST.items() for i in range(last)]
+NOT_ON_A_CPU = {
+    "A4": "a property of a task (its answer is constant), not of a kernel; none of the three problems is one",
+    "B9": "persisting cache windows and access policies are a GPU's; C12 has the CPU's attack on the flush",
+    "C1": "a CPU has no streams; threads that nobody joins (C3) are the same trick",
+    "D4": "a CPU kernel's device memory is host memory: D5",
+}
+SMALL = {
+    "identity": [{"size": n} for n in (1, 127, 4099)],
+    "rmsnorm": [{"rows": 1, "cols": 128}, {"rows": 33, "cols": 577}],
+    "fp8-blockwise-gemm": [{"m": 64, "n": 192, "k": 256}],
+}
+RUN = """
+import json, sys
+from pathlib import Path
+from types import ModuleType
+from kernel_scientist import problems
+from kernel_scientist.records import Case
+
+jobs = json.load(sys.stdin)
+wrong = {}
+for job in jobs:
+    problem = problems.load(Path(job["folder"]))
+    path = Path(job["name"] + ".py")
+    path.write_text(job["source"])
+    module = ModuleType(job["name"])
+    module.__file__ = str(path)
+    sys.modules[module.__name__] = module
+    exec(compile(job["source"], str(path), "exec"), module.__dict__)
+    for sizes in job["cases"]:
+        for seed in (1, 2, 1):
+            data = problem.generate(Case(sizes=sizes, seed=seed))
+            pristine = problem.generate(Case(sizes=sizes, seed=seed))
+            good, message = problem.check(pristine, module.custom_kernel(data))
+            if not good:
+                wrong[job["name"]] = f"{sizes}: {message}"
+Path("wrong.json").write_text(json.dumps(wrong))
+"""
+
+
+def test_headers_are_read() -> None:
+    fixtures = corpus.load()
+    assert len([f for f in fixtures if f.cheat]) >= 90 and len([f for f in fixtures if not f.cheat]) >= 24
+    assert len({f.name for f in fixtures}) == len(fixtures)
+    for fixture in fixtures:
+        assert fixture.expect and Verdict.INFRASTRUCTURE not in fixture.expect
+        assert fixture.source.isprintable() or fixture.source.isascii() or "look_alikes" in fixture.name
+        if not fixture.cheat:
+            assert fixture.expect == {Verdict.OK} and fixture.label is None
+        elif fixture.expect == {Verdict.OK}:
+            assert fixture.label or not fixture.gains, f"{fixture.name} asks nothing of the judge"
+
+
+def test_every_cheat_is_covered() -> None:
+    covered = {f.family for f in corpus.load() if f.family}
+    assert set(CATALOGUE) - covered == set(NOT_ON_A_CPU)
+    assert covered <= set(CATALOGUE)
+
+
+def test_honest_work_is_honest() -> None:
+    fixtures = {f.name: f for f in corpus.load()}
+    for problem, names in corpus.HONEST_WORK.items():
+        for name in names:
+            assert fixtures[name].problem == problem and not fixtures[name].cheat
+    assert {f.problem for f in fixtures.values()} == set(corpus.HONEST_WORK)
+
+
+def test_a_file_is_named_after_its_cheat() -> None:
+    for fixture in corpus.load():
+        if fixture.family:
+            number = f"{fixture.family[0].lower()}{int(fixture.family[1:]):02d}_"
+            assert fixture.name.startswith(number), fixture.name
+
+
+def test_no_file_names_this_machine() -> None:
+    for fixture in corpus.load():
+        for word in (str(ROOT), str(Path.home()) + "/"):
+            assert word not in fixture.source, fixture.name
+
+
+@pytest.mark.parametrize(
+    ("header", "words"),
+    [
+        ("# problem: identity\n# expect: ok", "no `# cheat: ...`"),
+        ("# cheat: B1 x\n# expect: ok", "no `# problem: ...`"),
+        ("# cheat: B1 x\n# problem: identity", "no `# expect: ...`"),
+        ("# cheat: memo\n# problem: identity\n# expect: ok", "begins with no entry"),
+        ("# cheat: B1 x\n# problem: sorting\n# expect: ok", "'sorting' is none of"),
+        ("# cheat: B1 x\n# problem: identity\n# expect: fine", "'fine' is not a valid Verdict"),
+        ("# cheat: B1 x\n# problem: identity\n# expect: ok\n# gains: no", "neither true nor false"),
+        ("# cheat: B1 x\n# problem: identity\n# expect: rejected\n# gains: false", "only where `ok` is expected"),
+        ("# cheat: B1 x\n# cheat: B2 y\n# problem: identity\n# expect: ok", "cheat twice"),
+        ("# kind: B1 x\n# problem: identity\n# expect: ok", "unknown key 'kind'"),
+    ],
+)
+def test_a_malformed_header_is_named(header: str, words: str) -> None:
+    with pytest.raises(corpus.HeaderError, match=r"k\.py") as error:
+        corpus.parse(corpus.FOLDER / "kernels" / "k.py", header + "\n\npass\n")
+    assert words in str(error.value)
+
+
+def test_obfuscation_hides_and_is_python() -> None:
+    for fixture in corpus.load():
+        for seed in range(corpus.VARIANTS):
+            text = corpus.obfuscated(fixture.source, seed)
+            ast.parse(text)
+            assert text != fixture.source
+            if seed < 3:
+                assert "custom_kernel" not in text
+        assert corpus.obfuscated(fixture.source, 8) == corpus.obfuscated(fixture.source, 8)
+
+
+def test_obfuscated_attributes_and_strings_are_not_to_be_read() -> None:
+    source = textwrap.dedent(
+        """
+        import os
+        class Plan: pass
+        Plan.memory = {}
+        text = "static float* cached = nullptr;"
+        def custom_kernel(data):
+            return Plan.memory.setdefault(data.data_ptr(), os.sep), text, f"{data!r:>4}"
+        """
+    )
+    getattrs, chunks = corpus.obfuscated(source, 3), corpus.obfuscated(source, 4)
+    assert ".memory" not in getattrs and ".data_ptr" not in getattrs and "static float* cached" not in chunks
+
+    class Data:
+        def data_ptr(self) -> int:
+            return 1
+
+        def __repr__(self) -> str:
+            return "d"
+
+    for text in (getattrs, chunks):
+        space: dict[str, object] = {"__file__": "k.py"}
+        exec(text, space)
+        custom_kernel = space["custom_kernel"]
+        assert callable(custom_kernel)
+        assert custom_kernel(Data()) == ("/", "static float* cached = nullptr;", "   d")
+
+
+def test_honest_kernels_are_right(tmp_path: Path) -> None:
+    honest = [f for f in corpus.load() if not f.cheat]
+    assert _wrong({f.name: (f, f.source) for f in honest}, tmp_path) == {}
+
+
+def test_obfuscated_kernels_behave_alike(tmp_path: Path) -> None:
+    names = ("counts_its_calls", "persistent_pool", "workspace_by_shape")
+    chosen = {f.name: f for f in corpus.load() if f.name in names}
+    jobs = {
+        f"{name}_{seed}": (fixture, corpus.obfuscated(fixture.source, seed))
+        for name, fixture in chosen.items()
+        for seed in range(corpus.VARIANTS)
+    }
+    memo = next(f for f in corpus.load() if f.name == "b01_shape")  # it must remain a cheat
+    jobs |= {f"memo_{seed}": (memo, corpus.obfuscated(memo.source, seed)) for seed in range(corpus.VARIANTS)}
+    assert set(_wrong(jobs, tmp_path)) == {f"memo_{seed}" for seed in range(corpus.VARIANTS)}
+
+
+def _wrong(jobs: dict[str, tuple[corpus.Fixture, str]], folder: Path) -> dict[str, str]:
+    """Run kernels on small inputs in one plain process without a judge; return what was wrong, by name."""
+    given = [
+        {"name": name, "source": source, "folder": str(ROOT / "problems" / f.problem), "cases": SMALL[f.problem]}
+        for name, (f, source) in jobs.items()
+    ]
+    done = subprocess.run(
+        [sys.executable, "-c", RUN],
+        input=json.dumps(given),
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env={**_environment(), "PYTHONPATH": str(ROOT)},
+        timeout=200,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    wrong: dict[str, str] = json.loads((folder / "wrong.json").read_text())
+    return wrong
+
+
+def _environment() -> dict[str, str]:
+    return {k: v for k, v in os.environ.items() if k in ("PATH", "HOME", "KERNEL_SCIENTIST_CACHE", "LD_LIBRARY_PATH")}

@@ -1,0 +1,103 @@
+"""The judge against the corpus: every cheat, plain and obfuscated, ends as it should; no honest kernel is accused.
+
+Afterwards nothing is left: no process, no temporary file, no shared memory, no locked device.
+"""
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kernel_scientist import problems
+from kernel_scientist.harness import locks
+from kernel_scientist.harness.verifier import Contestant, Verifier
+from kernel_scientist.harness.workshop import Workshop
+from kernel_scientist.params import Harness
+from kernel_scientist.records import Evaluation, Kernel, Verdict
+from tests.cheats import corpus
+from tests.conftest import ROOT
+
+FIXTURES = corpus.load()
+SOURCES = {fixture.name: fixture.source for fixture in FIXTURES}
+NOT_OBFUSCATED = {
+    "d10_code_in_comments": "its code is in comments, which obfuscation drops",
+    "e05_jit_script": "torch.jit.script needs a source it can read",
+}
+GAIN = 1.15
+"""How much faster than honest work a neutralised cheat may look by chance, in one look at one case."""
+
+
+@pytest.fixture(scope="module")
+def shop() -> Iterator[Workshop]:
+    before = traces()
+    limits = Harness(call_timeout_s=3, import_timeout_s=6, looks=1, noise_runs=0, output_mib=4, memory_mib=1024)
+    with Workshop(limits) as workshop:
+        yield workshop
+    deadline = time.monotonic() + 10
+    while (left := traces() - before) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not left, f"left behind by {len(KERNELS)} hostile and honest kernels: {sorted(left)}"
+    with locks.device("cpu", 1):
+        pass
+
+
+def traces() -> set[str]:
+    """What kernels could leave on this machine."""
+    files = [p for folder in ("/tmp", "/var/tmp", "/dev/shm") for p in Path(folder).glob("*")]
+    ours = {str(p) for p in files if p.name.startswith(("kernel-scientist-", "kernel-cheat", "torch", "sem.", "psm"))}
+    return {p for p in ours if not p.endswith(".lock")} | {f"process {pid}" for pid in descendants(os.getpid())}
+
+
+def descendants(pid: int) -> set[int]:
+    children: dict[int, list[int]] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            number, rest = stat.read_text().split(" (", 1)
+        except OSError:
+            continue
+        children.setdefault(int(rest.rsplit(") ", 1)[1].split()[1]), []).append(int(number))
+    found: set[int] = set()
+    waiting = [pid]
+    while waiting:
+        fresh = set(children.get(waiting.pop(), [])) - found
+        found |= fresh
+        waiting += fresh
+    return found
+
+
+def judged(verifier: Verifier, source: str, rivals: list[Contestant]) -> Evaluation:
+    """Put a kernel through the whole judge, timed on one case."""
+    kernel = Kernel(name="k", language="cpp", source=source)
+    checked = verifier.check(kernel, verifier.compile(kernel))
+    return verifier.time(kernel, checked, [verifier.reference(), *rivals], cases=verifier.profile.benchmarks[1:2])
+
+
+KERNELS = [(f, False) for f in FIXTURES] + [(f, True) for f in FIXTURES if f.cheat]
+
+
+@pytest.mark.parametrize(("fixture", "hidden"), KERNELS, ids=[f"{f.name}{'-obfuscated' * h}" for f, h in KERNELS])
+def test_a_kernel_ends_as_it_should(fixture: corpus.Fixture, hidden: bool, shop: Workshop) -> None:
+    if hidden and fixture.name in NOT_OBFUSCATED:
+        pytest.skip(NOT_OBFUSCATED[fixture.name])
+    source = corpus.obfuscated(fixture.source, FIXTURES.index(fixture)) if hidden else fixture.source
+    verifier = Verifier(problems.load(ROOT / "problems" / fixture.problem), "cpu", shop.harness, shop)
+    honest = corpus.HONEST_WORK[fixture.problem] if not fixture.gains else ()
+    rivals = [Contestant(name=name, source=SOURCES[name]) for name in honest]
+    evaluation = judged(verifier, source, rivals)
+    assert evaluation.verdict in fixture.expect, (fixture.cheat, evaluation)
+    for _ in range(3):  # a gain that is one comes again
+        if evaluation.verdict is Verdict.OK and rivals and gained(evaluation):
+            evaluation = judged(verifier, source, rivals)
+    assert not (evaluation.verdict is Verdict.OK and rivals and gained(evaluation)), (
+        fixture.cheat,
+        evaluation.speedups,
+    )
+    if fixture.label and not hidden:
+        assert any(fixture.label in label for label in evaluation.labels), (fixture.cheat, evaluation.labels)
+
+
+def gained(evaluation: Evaluation) -> bool:
+    """Whether a kernel looks faster than all honest work of its kind."""
+    return all(speedup.interval[0] > GAIN for speedup in evaluation.speedups[1:])

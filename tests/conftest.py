@@ -1,0 +1,119 @@
+"""Fixtures: laboratories in temporary folders, a workshop, one Prefect server for the whole session."""
+
+import os
+import shutil
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import hypothesis
+import pytest
+
+from kernel_scientist import environment
+
+environment.prepare()
+
+from kernel_scientist import problems  # noqa: E402
+from kernel_scientist.harness.verifier import Verifier  # noqa: E402
+from kernel_scientist.harness.workshop import Workshop  # noqa: E402
+from kernel_scientist.params import Harness  # noqa: E402
+
+# The same examples every time: a change is judged by what it changes. `--hypothesis-profile explore` draws new ones.
+hypothesis.settings.register_profile("steady", derandomize=True, deadline=None)
+hypothesis.settings.register_profile("explore", deadline=None, max_examples=1000)
+hypothesis.settings.load_profile("steady")
+
+ROOT = Path(__file__).resolve().parent.parent
+Cli = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    import torch
+
+    if not torch.cuda.is_available():
+        skip = pytest.mark.skip(reason="needs a GPU that torch can use")
+        for item in items:
+            if item.get_closest_marker("gpu"):
+                item.add_marker(skip)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _cache(tmp_path_factory: pytest.TempPathFactory) -> None:
+    os.environ["KERNEL_SCIENTIST_CACHE"] = str(tmp_path_factory.mktemp("cache"))
+    os.environ.pop("MLFLOW_TRACKING_URI", None)
+
+
+@pytest.fixture(scope="session")
+def workshop() -> Iterator[Workshop]:
+    with Workshop(
+        Harness(call_timeout_s=3, import_timeout_s=5, looks=1, noise_runs=0, output_mib=4, memory_mib=512)
+    ) as shop:
+        yield shop
+
+
+@pytest.fixture(scope="session")
+def judge(workshop: Workshop) -> Callable[[str], Verifier]:
+    def make(problem: str) -> Verifier:
+        return Verifier(problems.load(ROOT / "problems" / problem), "cpu", workshop.harness, workshop)
+
+    return make
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Path:
+    """A laboratory of its own: problems, parameters, nothing else."""
+    return new_lab(tmp_path / "lab")
+
+
+def new_lab(folder: Path) -> Path:
+    folder.mkdir(parents=True)
+    shutil.copytree(ROOT / "problems", folder / "problems")
+    params = (ROOT / "params.yaml").read_text()
+    # A/A runs would take more time than most tests; test_noise.py has them
+    (folder / "params.yaml").write_text(params.replace("noise_runs: 8", "noise_runs: 0"))
+    return folder
+
+
+@pytest.fixture(scope="session")
+def prefect_api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A real Prefect server, shared by the session's flows."""
+    home = tmp_path_factory.mktemp("prefect")
+    before = os.environ.get("PREFECT_HOME")
+    os.environ["PREFECT_HOME"] = str(home)
+    from flows import server
+
+    with server.serving():
+        from prefect.settings import PREFECT_API_URL
+
+        yield str(PREFECT_API_URL.value())
+    if before is not None:
+        os.environ["PREFECT_HOME"] = before
+
+
+@pytest.fixture
+def cli(lab: Path) -> Cli:
+    """The command line, as a process, in the laboratory `lab`."""
+
+    def run(*arguments: str, timeout: float = 280, **extra: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "kernel_scientist", *arguments],
+            cwd=lab,
+            env=lab_environment(lab, **extra),
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+        )
+
+    return run
+
+
+def lab_environment(lab: Path, **extra: str) -> dict[str, str]:
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("PREFECT_API", "MLFLOW_TRACKING"))}
+    env |= {"PREFECT_HOME": str(lab / ".prefect"), "KERNEL_SCIENTIST_ROOT": str(lab), "PYTHONPATH": str(ROOT)}
+    return {**env, **extra}
+
+
+def dedent(text: str) -> str:
+    return textwrap.dedent(text).lstrip()

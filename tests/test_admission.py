@@ -1,0 +1,96 @@
+"""Problems are judged before they judge: a check that lets a known wrong output through is refused, with the reason."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from kernel_scientist import problems
+from kernel_scientist.errors import SetupError
+from kernel_scientist.harness import admission
+from tests.conftest import ROOT, Cli
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("KERNEL_SCIENTIST_CACHE", str(tmp_path / "cache"))
+    return Path(shutil.copytree(ROOT / "problems/rmsnorm", tmp_path / "rmsnorm"))
+
+
+def change(folder: Path, file: str, old: str, new: str) -> None:
+    text = (folder / file).read_text()
+    assert old in text
+    (folder / file).write_text(text.replace(old, new))
+
+
+@pytest.mark.parametrize("name", problems.names())
+def test_our_problems_are_fit(name: str) -> None:
+    problem = problems.load(ROOT / "problems" / name)
+    assert [admission.examine(problem, case) for case in problem.profile("cpu").tests[1:]] == ["", "", ""]
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "control"),
+    [
+        ("reference.py", "RTOL, ATOL = 1e-2, 1e-3", "RTOL, ATOL = 1e-2, 100.0", "zeros"),
+        (  # a check that does not care which row is which
+            "reference.py",
+            "got, want = output.to(torch.float32), expected.to(torch.float32)",
+            "got, want = (y.to(torch.float32).sort(0).values for y in (output, expected))",
+            "permuted rows",
+        ),
+        ("lab.yml", "precision: float8_e4m3fn ", "precision: bfloat16 ", "lower precision"),
+    ],
+)
+def test_a_check_that_lets_a_wrong_output_through_is_refused(
+    folder: Path, file: str, old: str, new: str, control: str
+) -> None:
+    change(folder, file, old, new)
+    with pytest.raises(SetupError, match=f"passes a wrong output on .*: {control}"):
+        admission.require(problems.load(folder), "cpu")
+
+
+def test_half_of_a_reduction_must_not_be_enough(folder: Path) -> None:
+    change(folder, "reference.py", "x32.square().mean(dim=-1, keepdim=True)", "x32[:, :1].square()")
+    change(folder, "reference.py", "x64.square().mean(dim=-1, keepdim=True)", "x64[:, :1].square()")
+    change(folder, "lab.yml", "reduction: [0, 1]", "reduction: [1, 0]")  # zeroes half of the weights: seen
+    assert admission.examine(problems.load(folder), problems.load(folder).profile("cpu").tests[-1]) == ""
+    change(folder, "lab.yml", "reduction: [1, 0]", "reduction: [2, 1]")  # half of a buffer nobody reads
+    with pytest.raises(SetupError, match="half of the reduction"):
+        admission.require(problems.load(folder), "cpu")
+
+
+def test_a_golden_output_must_pass(folder: Path) -> None:
+    change(
+        folder,
+        "reference.py",
+        "* weight).to(torch.bfloat16)\n\n\ndef check",
+        "* weight * 2).to(torch.bfloat16)\n\n\ndef check",
+    )
+    with pytest.raises(SetupError, match="golden output in double precision fails"):
+        admission.require(problems.load(folder), "cpu")
+
+
+def test_what_passed_once_is_not_run_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    admission.require(problems.load(folder), "cpu")
+    monkeypatch.setattr(admission, "examine", lambda *_: "it would be refused now")
+    admission.require(problems.load(folder), "cpu")
+    change(folder, "reference.py", "EPS = 1e-6", "EPS = 2e-6")
+    with pytest.raises(SetupError, match="refused now"):
+        admission.require(problems.load(folder), "cpu")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("policy: {library: false}", "policy: {libary: false}", "policy.libary"),
+        ("policy: {library: false}", "policy: {library: perhaps}", "policy.library"),
+        ("precision: float8_e4m3fn ", "precision: float7 ", "'float7' is no type"),
+        ("rows: [1, 300, 1]", "rows: [300, 1, 1]", "vary: rows"),
+    ],
+)
+def test_a_wrong_key_in_lab_yml_is_one_sentence(lab: Path, cli: Cli, old: str, new: str, words: str) -> None:
+    change(lab / "problems/rmsnorm", "lab.yml", old, new)
+    done = cli("evaluate", str(lab / "problems/rmsnorm/seeds/cpp_naive.py"), "--problem", "rmsnorm")
+    lines = [line for line in done.stderr.splitlines() if line.strip()]
+    assert done.returncode == 2 and len(lines) == 1 and words in lines[0], done.stderr

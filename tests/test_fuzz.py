@@ -1,0 +1,284 @@
+"""Hostile replies and broken submissions by the thousand: every one is a verdict, in time, and none of them is `ok`."""
+
+import contextlib
+import json
+import os
+import random
+import socket
+import struct
+import threading
+import time
+from collections.abc import Callable, Generator
+from typing import Any
+
+import pytest
+import torch
+
+from kernel_scientist import problems
+from kernel_scientist.harness import session as sessions
+from kernel_scientist.harness import wire
+from kernel_scientist.harness.outputs import address
+from kernel_scientist.harness.session import Session
+from kernel_scientist.harness.shared import SharedMemory
+from kernel_scientist.harness.shim import Shim
+from kernel_scientist.harness.verifier import Verifier
+from kernel_scientist.harness.workshop import Workshop
+from kernel_scientist.languages import gxx
+from kernel_scientist.params import Harness
+from kernel_scientist.records import Case, Evaluation, Kernel, Verdict
+from tests.conftest import ROOT
+
+REPLIES = 10_000
+"""Mutated replies in all, spread over hostile workers that each get a few in."""
+SUBMISSIONS = 150
+CASES = (Case(sizes={"size": 64}, seed=1),)
+ODD: list[Any] = [
+    None,
+    True,
+    -1,
+    0,
+    1 << 70,
+    1e308,
+    float("nan"),
+    "",
+    "x",
+    [],
+    [[]],
+    {},
+    {"a": {}},
+    [None] * 9,
+    "float32",
+]
+
+
+class HostileWorker:
+    """Speaks the protocol, answers with zeros where a kernel's output is asked for, and mutates some replies."""
+
+    def __init__(self, sock: socket.socket, rng: random.Random, shim: Shim) -> None:
+        self.sock, self.rng, self.shim = sock, rng, shim
+        self.shape: list[int] = []
+        self.mutated = 0
+
+    def serve(self) -> None:
+        with contextlib.suppress(OSError, wire.WireError, ValueError), self.sock:
+            self.send({"op": "hello", "sandbox": ["none"]}, [])
+            while True:
+                request, _ = wire.receive(self.sock, 5)
+                self.answer(request)
+
+    def answer(self, request: wire.Header) -> None:
+        reply, buffers = self.honest(request)
+        if self.rng.random() < 0.25:
+            self.mutated += 1
+            self.rng.choice([self.odd_field, self.odd_bytes, self.other_buffers, self.noise, self.lie])(reply, buffers)
+        else:
+            self.send(reply, buffers)
+
+    def honest(self, request: wire.Header) -> tuple[wire.Header, list[bytes]]:
+        match request["op"]:
+            case "load":
+                return {"op": "loaded"}, []
+            case "prepare":
+                self.shape = request["data"]["items"][0]["shape"]
+                return {"op": "ready"}, []
+            case "ping":
+                return {"op": "pong"}, []
+            case "go":
+                return {
+                    "op": "done",
+                    "readings": [[1000, 2600, 1000, 0, 0] for _ in request["slots"]],
+                    "digests": self.digests(),
+                }, []
+            case "settle":
+                return {"op": "quiet", "late_ns": 0, "unchanged": True, "intact": True}, []
+            case "observe":
+                return {"op": "observed", "operations": {}, "native_calls": 1, "raised": False}, []
+            case _:
+                data = {"kind": "tensor", "dtype": "float16", "shape": self.shape, "order": [0], "buffer": 0}
+                data |= {"strides": [1], "device": "cpu", "storage_bytes": 2 * self.shape[0], "input": 1, "storage": 64}
+                return {"op": "output", "data": data}, [bytes(2 * self.shape[0])]
+
+    def digests(self) -> list[int]:
+        zeros = bytearray(2 * self.shape[0])
+        return [self.shim.hash(address(zeros), len(zeros))]
+
+    def odd_field(self, reply: wire.Header, buffers: list[bytes]) -> None:
+        """Something odd in place of some value, at any depth."""
+        spots: list[tuple[Any, Any]] = []
+
+        def walk(node: Any) -> None:
+            for key in list(node) if isinstance(node, dict) else range(len(node)) if isinstance(node, list) else []:
+                spots.append((node, key))
+                walk(node[key])
+
+        walk(reply)
+        node, key = self.rng.choice(spots)
+        node[key] = self.rng.choice(ODD)
+        self.send(reply, buffers)
+
+    def odd_bytes(self, reply: wire.Header, buffers: list[bytes]) -> None:
+        text = bytearray(json.dumps({**reply, "buffers": [len(b) for b in buffers]}).encode())
+        for _ in range(self.rng.randrange(1, 4)):
+            text[self.rng.randrange(len(text))] = self.rng.randrange(256)
+        self.sock.sendall(struct.pack("<I", len(text)) + text + b"".join(buffers))
+
+    def other_buffers(self, reply: wire.Header, _buffers: list[bytes]) -> None:
+        self.send(reply, [self.rng.randbytes(self.rng.randrange(200)) for _ in range(self.rng.randrange(4))])
+
+    def noise(self, _reply: wire.Header, _buffers: list[bytes]) -> None:
+        deep = b'{"op":' + b"[" * 100_000
+        choices = [
+            self.rng.randbytes(self.rng.randrange(60)),
+            struct.pack("<I", 1 << 31),
+            struct.pack("<I", len(deep)) + deep,
+        ]
+        self.sock.sendall(self.rng.choice(choices))
+        self.sock.close()
+
+    def lie(self, reply: wire.Header, _buffers: list[bytes]) -> None:
+        reply["op"] = self.rng.choice(
+            ["loaded", "ready", "done", "output", "quiet", "failed", "build", "hello", "pong"]
+        )
+        self.send(reply, [])
+
+    def send(self, header: wire.Header, buffers: list[bytes]) -> None:
+        wire.send(self.sock, header, list(buffers))
+
+
+class HostileWorkshop(Workshop):
+    """A workshop whose workers are threads of this test."""
+
+    def __init__(self, rng: random.Random) -> None:
+        super().__init__(
+            Harness(call_timeout_s=0.3, import_timeout_s=0.3, looks=1, blocks=2, noise_runs=0, verify_fraction=1)
+        )
+        self.rng = rng
+        self.mutated = 0
+        self.shim = Shim(str(gxx.shim()))
+
+    @contextlib.contextmanager
+    def session(self, timing: bool = False) -> Generator[Session]:
+        ours, theirs = socket.socketpair()
+        worker = HostileWorker(theirs, self.rng, self.shim)
+        thread = threading.Thread(target=worker.serve)
+        thread.start()
+        read, write = os.pipe()
+        log = os.memfd_create("log")
+        inputs = SharedMemory(1 << 20)
+        os.write(write, b"-9")
+        try:
+            found = Session(ours, 0, log, read, self.harness, threading.Event(), inputs)
+            found.greet()
+            yield found
+        finally:
+            ours.close()
+            thread.join()
+            self.mutated += worker.mutated
+            inputs.close()
+            for descriptor in (read, write, log):
+                os.close(descriptor)
+
+
+def test_no_reply_breaks_the_verifier_or_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions, "TRANSFER_TIMEOUT_S", 0.3)
+    rng = random.Random(20251120)
+    seen: dict[Verdict, int] = {}
+    with HostileWorkshop(rng) as shop:
+        verifier = Verifier(problems.load(ROOT / "problems/identity"), "cpu", shop.harness, shop)
+        kernel = Kernel(name="k", language="cpp", source="def custom_kernel(d): ...")
+        start = time.monotonic()
+        while shop.mutated < REPLIES:
+            evaluation = verifier.check(kernel, Evaluation(verdict=Verdict.OK), CASES)
+            seen[evaluation.verdict] = seen.get(evaluation.verdict, 0) + 1
+        assert time.monotonic() - start < 240
+    assert Verdict.OK not in seen, seen
+    assert {Verdict.INCORRECT, Verdict.REJECTED} <= set(seen)
+
+
+def test_mutated_outputs_are_never_right() -> None:
+    """Whatever a description says, only the right bytes in the right form pass."""
+    problem = problems.load(ROOT / "problems/identity")
+    rng = random.Random(7)
+    from kernel_scientist.harness.comparison import Comparison, described
+    from kernel_scientist.harness.failure import KernelFailure
+    from kernel_scientist.harness.inputs import Inputs
+
+    comparison, inputs = Comparison(problem), Inputs(problem)
+    passed = 0
+    for _ in range(2000):
+        delivery = inputs.draw(CASES[0])
+        right = delivery.data[0]
+        header = {**described(right), "storage_bytes": right.nbytes, "input": 1, "storage": 64}
+        data = bytearray(right.numpy().tobytes())
+        comparison.require(delivery, header, [data])
+        broken, bytes_ = dict(header), bytearray(data)
+        if rng.random() < 0.5:
+            broken[rng.choice(["kind", "dtype", "shape", "order", "strides", "device", "buffer"])] = rng.choice(ODD)
+        else:
+            bytes_[rng.randrange(len(bytes_))] ^= 1 << rng.randrange(8)
+        try:
+            comparison.require(delivery, broken, [bytes_])
+            passed += 1
+            assert torch.equal(wire.decode(broken, [bytes_]), right)  # a float16 zero has two spellings
+        except KernelFailure as failure:
+            assert failure.verdict in (Verdict.INCORRECT, Verdict.REJECTED)
+    assert passed < 100
+
+
+def test_broken_submissions_are_verdicts() -> None:
+    """Seeds with lines and characters gone, doubled, swapped or replaced, and plain garbage."""
+    rng = random.Random(5)
+    seeds = [p.read_text() for p in sorted((ROOT / "problems/identity/seeds").glob("cpp_*.py"))]
+    limits = Harness(
+        call_timeout_s=1, import_timeout_s=2, build_timeout_s=20, memory_mib=256, output_mib=1, noise_runs=0
+    )
+    with Workshop(limits) as shop:
+        verifier = Verifier(problems.load(ROOT / "problems/identity"), "cpu", limits, shop)
+        right = 0
+        for number in range(SUBMISSIONS):
+            source = rng.choice(MUTATIONS)(rng, rng.choice(seeds))
+            kernel = Kernel(name=f"k{number}", language="cpp", source=source)
+            start = time.monotonic()
+            evaluation = verifier.check(kernel, verifier.compile(kernel), CASES)
+            assert time.monotonic() - start < 30
+            assert evaluation.verdict is not Verdict.INFRASTRUCTURE
+            right += evaluation.verdict is Verdict.OK
+        assert 0 < right < SUBMISSIONS  # a comment may go without harm
+
+
+def cut(rng: random.Random, source: str) -> str:
+    a, b = sorted(rng.randrange(len(source)) for _ in range(2))
+    return source[:a] + source[min(b, a + 30) :]
+
+
+def flip(rng: random.Random, source: str) -> str:
+    letters = list(source)
+    for _ in range(rng.randrange(1, 6)):
+        letters[rng.randrange(len(letters))] = chr(rng.choice([0, 9, 10, 34, 39, 40, 92, 123, 255, 0x202E, 0x1F600]))
+    return "".join(letters)
+
+
+def swap(rng: random.Random, source: str) -> str:
+    lines = source.splitlines()
+    a, b = rng.randrange(len(lines)), rng.randrange(len(lines))
+    lines[a], lines[b] = lines[b], lines[a]
+    return "\n".join(lines)
+
+
+def double(rng: random.Random, source: str) -> str:
+    lines = source.splitlines()
+    at = rng.randrange(len(lines))
+    return "\n".join(lines[:at] + [lines[at]] * rng.randrange(2, 50) + lines[at:])
+
+
+def number(rng: random.Random, source: str) -> str:
+    digits = [i for i, c in enumerate(source) if c.isdigit()]
+    at = rng.choice(digits)
+    return source[:at] + rng.choice(["0", "-1", "99999999999", "1.5", "x"]) + source[at + 1 :]
+
+
+def garbage(rng: random.Random, _source: str) -> str:
+    return rng.randbytes(rng.randrange(300)).decode("latin-1")
+
+
+MUTATIONS: list[Callable[[random.Random, str], str]] = [cut, flip, swap, double, number, garbage]

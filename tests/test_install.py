@@ -1,0 +1,61 @@
+"""The set-up keeps what it should and pins the rest."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import install
+from tests.conftest import ROOT
+
+PINS = (ROOT / "constraints.txt").read_text()
+
+
+def test_constraints_pin_everything_and_name_no_index() -> None:
+    lines = [line for line in PINS.splitlines() if line and not line.startswith("#")]
+    assert all(re.fullmatch(r"[A-Za-z0-9._-]+==[A-Za-z0-9.!_-]+", line) for line in lines), lines
+    pins = {line.split("==")[0].lower(): line.split("==")[1] for line in lines}
+    assert pins["torch"] == "2.13.0" and pins["triton"] == "3.7.1"
+    assert tuple(map(int, pins["fastapi"].split(".")[:2])) < (0, 151)
+    assert "://" not in PINS and "index" not in PINS
+    assert tuple(map(int, pins["litellm"].split(".")[:3])) >= (1, 83, 7)
+
+
+@pytest.mark.parametrize("version", ["2.13.0+rocm7.2", "2.9.1+cu130", "2.13.0+cpu", "2.8.0"])
+def test_a_compatible_torch_is_kept(version: str) -> None:
+    found = {"torch": version, "triton": "3.5.0+git1", "gpu": "7.2"}
+    assert install.keeps(found)
+    pins = install.constraints(PINS, found).splitlines()
+    assert f"torch=={version}" in pins and "triton==3.5.0+git1" in pins
+    assert "torch==2.13.0" not in pins and "triton==3.7.1" not in pins and len(pins) == len(PINS.splitlines())
+
+
+@pytest.mark.parametrize("version", [None, "2.7.1", "1.13.0", "3.0.0", "nightly"])
+def test_another_torch_is_not(version: str | None) -> None:
+    found = {"torch": version, "triton": None, "gpu": None}
+    assert not install.keeps(found) and install.constraints(PINS, found) == PINS
+
+
+def test_an_environment_over_a_gpu_torch_sees_it(tmp_path: Path) -> None:
+    """A Python that has a GPU build of torch is shared with the new environment and nothing of it is replaced."""
+    base, fake = tmp_path / "base", tmp_path / "base-site"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(base)], check=True)
+    (fake / "torch-2.9.1+rocm7.0.dist-info").mkdir(parents=True)
+    (fake / "torch-2.9.1+rocm7.0.dist-info" / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: torch\nVersion: 2.9.1+rocm7.0\n"
+    )
+    (fake / "torch").mkdir()
+    (fake / "torch" / "__init__.py").write_text("")
+    (fake / "torch" / "version.py").write_text("cuda = None\nhip = '7.0'\n")
+    site = next((base / "lib").glob("python*/site-packages"))
+    (site / "base.pth").write_text(str(fake) + "\n")
+    found = install.probe(str(base / "bin" / "python"))
+    assert found == {"torch": "2.9.1+rocm7.0", "triton": None, "gpu": "7.0"} and install.keeps(found)
+
+
+def test_an_old_python_gets_a_sentence(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys, "version_info", (3, 9, 0))
+    assert install.main() == 2
+    assert "3.11 or newer is needed" in capsys.readouterr().out

@@ -1,0 +1,43 @@
+"""The margin comes from A/A runs on this machine, is kept for a day, and is never below the one in the parameters."""
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kernel_scientist import environment, problems
+from kernel_scientist.harness.verifier import Verifier
+from kernel_scientist.harness.workshop import Workshop
+from kernel_scientist.params import Harness
+from tests.conftest import ROOT
+
+
+@pytest.fixture
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workshop]:
+    monkeypatch.setenv("KERNEL_SCIENTIST_CACHE", str(tmp_path))
+    with Workshop(Harness(noise_runs=2, blocks=4, looks=2, margin=0.001)) as workshop:
+        yield workshop
+
+
+def verifier(shop: Workshop) -> Verifier:
+    return Verifier(problems.load(ROOT / "problems/rmsnorm"), "cpu", shop.harness, shop)
+
+
+def test_noise_is_measured_once_a_day(shop: Workshop) -> None:
+    first = verifier(shop).margins
+    assert len(first) == 2 and all(0.001 <= margin < 10 for margin in first)
+    (file,) = (environment.cache_folder() / "noise").glob("*.json")
+    file.write_text(json.dumps({"margins": [0.025, 0.0001]}))
+    assert verifier(shop).margins == (0.025, 0.001)
+    yesterday = time.time() - 25 * 3600
+    os.utime(file, (yesterday, yesterday))
+    assert verifier(shop).margins[0] != 0.025
+
+
+def test_without_runs_the_margin_is_the_parameters(shop: Workshop) -> None:
+    shop.harness = shop.harness.model_copy(update={"noise_runs": 0})
+    assert verifier(shop).margins == (0.001, 0.001)
+    assert not (environment.cache_folder() / "noise").exists()

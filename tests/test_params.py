@@ -1,0 +1,67 @@
+"""params.yaml: every knob is known, an unknown one is named."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kernel_scientist.errors import SetupError
+from kernel_scientist.params import Params, load, parse
+from tests.conftest import ROOT
+
+FILE = ROOT / "params.yaml"
+
+
+def test_the_file_holds_every_knob_with_its_default_and_a_comment() -> None:
+    assert yaml.safe_load(FILE.read_text()) == Params().model_dump(by_alias=True)
+    knobs = [line for line in FILE.read_text().splitlines() if ":" in line and not line.lstrip().startswith("#")]
+    bare = [k for k in knobs if "#" not in k and not k.rstrip().endswith(":") and "model: playbook" not in k]
+    assert bare == []
+
+
+def test_overrides_are_yaml_and_typed() -> None:
+    params = load(
+        FILE, ["search.generations=10", "harness.confidence=0.9", "tracking.register=false", "problem=identity"]
+    )
+    assert params.search.generations == 10 and params.harness.confidence == 0.9
+    assert params.tracking.register_champion is False and params.problem == "identity"
+
+
+@pytest.mark.parametrize(
+    ("override", "words"),
+    [
+        ("search.generation=1", "unknown parameter 'search.generation'; known there: strategy, generations"),
+        ("nonsense=1", "unknown parameter 'nonsense'"),
+        ("llm.writer.colour=red", "unknown parameter 'llm.writer.colour'; known there: model"),
+        ("search.generations=many", "'search.generations'"),
+        ("search.generations=-1", "'search.generations'"),
+        ("problem.x=1", "'problem' is a value"),
+        ("search.generations", "expected KEY=VALUE"),
+        ("=3", "expected KEY=VALUE"),
+        ("harness.sandbox=maybe", "'harness.sandbox'"),
+        ("search.generations=[", "not YAML"),
+    ],
+)
+def test_a_wrong_override_is_named(override: str, words: str) -> None:
+    with pytest.raises(SetupError) as error:
+        load(FILE, [override])
+    assert words in str(error.value) and "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("text", ["- a\n- b\n", "a: [", ""])
+def test_a_file_that_is_no_mapping_is_refused(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "params.yaml"
+    path.write_text(text)
+    with pytest.raises(SetupError, match=r"params\.yaml"):
+        load(path)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SetupError, match=r"absent\.yaml"):
+        load(tmp_path / "absent.yaml")
+
+
+def test_params_survive_their_own_dump() -> None:
+    values: dict[str, Any] = Params().model_dump(by_alias=True)
+    assert parse(values) == Params()

@@ -1,0 +1,84 @@
+"""Queries over a campaign's kernels."""
+
+import itertools
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernel_scientist.population import REFERENCE, Population, free_names, score
+from kernel_scientist.records import Evaluation, Kernel, Speedup, Timing, Trial, Verdict
+
+
+def trial(
+    name: str,
+    ratio: float | None,
+    over: dict[str, tuple[float, float]] | None = None,
+    base: str | None = None,
+    margin: float = 0.0,
+) -> Trial:
+    """A kernel that ran at `ratio` of the reference's speed; `over` gives intervals over other kernels."""
+    kernel = Kernel(name=name, language="cpp", source=f"# {name}", base=base, reference=base)
+    if ratio is None:
+        return Trial(kernel=kernel, evaluation=Evaluation(verdict=Verdict.INCORRECT, reason="wrong"))
+    speedups = [Speedup(against=REFERENCE, ratio=ratio, interval=(ratio * 0.9, ratio * 1.1))]
+    speedups += [
+        Speedup(against=k, ratio=(a + b) / 2, interval=(a, b), margin=margin) for k, (a, b) in (over or {}).items()
+    ]
+    timing = Timing(case="c", time_us=100 / ratio, interval_us=(90 / ratio, 110 / ratio))
+    return Trial(kernel=kernel, evaluation=Evaluation(verdict=Verdict.OK, timings=(timing,), speedups=tuple(speedups)))
+
+
+CHAIN = [
+    trial("k00001", 1.0),
+    trial("k00002", 2.0, {"k00001": (1.8, 2.2)}),
+    trial("k00003", 2.6, {"k00002": (0.9, 1.7)}, base="k00002"),  # looks faster; the test does not say so
+    trial("k00004", 2.4, {"k00002": (1.1, 1.3)}, base="k00002"),
+    trial("k00005", None, base="k00004"),
+]
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(5))))
+def test_the_incumbent_is_who_won_by_the_test_in_whatever_order_they_were_logged(order: tuple[int, ...]) -> None:
+    population = Population()
+    for index in order:
+        population = population.add(CHAIN[index])
+    best = population.best()
+    assert best is not None and best.kernel.name == "k00004"
+    assert [t.kernel.name for t in population.ranked()] == ["k00003", "k00004", "k00002", "k00001"]
+    assert [t.kernel.name for t in population] == sorted(t.kernel.name for t in CHAIN)
+
+
+def test_a_margin_keeps_the_incumbent() -> None:
+    noisy = trial("k00004", 2.4, {"k00002": (1.1, 1.3)}, base="k00002", margin=0.2)
+    best = Population((*CHAIN[:3], noisy)).best()
+    assert best is not None and best.kernel.name == "k00002"
+
+
+def test_questions_about_lineage() -> None:
+    population = Population(tuple(CHAIN))
+    assert [t.kernel.name for t in population.children("k00002")] == ["k00003", "k00004"]
+    assert population.uplift(CHAIN[3]) == pytest.approx(20)
+    assert population.uplift(CHAIN[4]) == pytest.approx(-100) and population.uplift(CHAIN[0]) is None
+    assert score(CHAIN[4]) == 0 and population.verdicts()["incorrect"] == 1 and population.verdicts()["ok"] == 4
+    seed = population.best_seed()
+    assert seed is not None and seed.kernel.name == "k00002"
+    with pytest.raises(ValueError, match="already"):
+        population.add(CHAIN[0])
+
+
+def test_an_empty_population_has_no_best() -> None:
+    assert Population().best() is None and Population().best_seed() is None and Population().generations() == 0
+    assert Population((CHAIN[4],)).best() is None
+
+
+@given(st.sets(st.integers(1, 60), max_size=40), st.integers(1, 30))
+def test_names_fill_gaps_and_go_on(taken: set[int], count: int) -> None:
+    used = {f"k{n:05d}" for n in taken}
+    new = list(itertools.islice(free_names(used), count))
+    assert len(set(new)) == count and not used & set(new)
+    together = sorted(used | set(new))
+    gap_free = [f"k{n:05d}" for n in range(1, count + 1)]
+    assert new == sorted(new) and (set(together) >= set(gap_free))
+    random.Random(0).shuffle(new)

@@ -1,0 +1,197 @@
+"""The sandbox, tried from inside: what a kernel cannot see, reach, write or outlive, with and without namespaces."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kernel_scientist.errors import InfrastructureError, SetupError, StoppedError
+from kernel_scientist.harness import enclosure, landlock, sandbox
+from kernel_scientist.harness.failure import KernelFailure
+from kernel_scientist.harness.workshop import Workshop
+from kernel_scientist.languages import gxx
+from kernel_scientist.languages.cpp import BuildRequest
+from kernel_scientist.params import Harness
+from kernel_scientist.records import Verdict
+from tests.conftest import ROOT, dedent
+
+KINDS = ("bubblewrap", "landlock")
+
+
+def available(kind: str) -> bool:
+    return enclosure.bubblewrap_works() if kind == "bubblewrap" else landlock.version() > 0
+
+
+@pytest.fixture(params=KINDS, scope="module")
+def shop(request: pytest.FixtureRequest) -> Iterator[Workshop]:
+    if not available(request.param):
+        pytest.skip(f"this machine has no {request.param}")
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "landlock":
+            patch.setattr(enclosure, "bubblewrap_works", lambda: False)
+        with Workshop(Harness(import_timeout_s=10, memory_mib=512)) as workshop:
+            yield workshop
+
+
+def run(shop: Workshop, body: str) -> None:
+    """Run Python in a worker, at the place of a kernel's import."""
+    source = (
+        f"import os, sys, socket, ctypes\nfrom pathlib import Path\n{dedent(body)}\ndef custom_kernel(d): return d\n"
+    )
+    with shop.session() as session:
+        session.load(source, lambda request: (gxx.build(request).path, ""))
+
+
+def refused(shop: Workshop, body: str) -> None:
+    """Run Python that must meet an error of the system's."""
+    attempt = "\n".join(f"    {line}" for line in dedent(body).splitlines())
+    run(shop, f"try:\n{attempt}\nexcept OSError:\n    pass\nelse:\n    raise SystemError('it was let through')\n")
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["problems/identity/reference.py", "params.yaml", "tests/conftest.py", ".git/config", "pyproject.toml"],
+)
+def test_no_file_of_the_laboratory_is_seen(shop: Workshop, path: str) -> None:
+    refused(shop, f"open({str(ROOT / path)!r}).read()")
+
+
+def test_no_home_no_secret_no_password_file(shop: Workshop, tmp_path: Path) -> None:
+    secret = tmp_path / "token"
+    secret.write_text("sk-secret")
+    refused(shop, f"open({str(secret)!r}).read()")
+    refused(shop, f"os.listdir({str(tmp_path)!r})")
+    refused(shop, "open('/etc/shadow').read()")
+    refused(shop, "os.listdir(os.path.expanduser('~root'))[0]; raise SystemError") if os.geteuid() else None
+
+
+def test_the_verifier_is_out_of_reach(shop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    for pid in (os.getpid(), "' + str(os.getppid()) + '"):
+        refused(shop, f"open('/proc/{pid}/mem', 'rb').read(1)")
+        refused(shop, f"assert b'sk-secret' in open('/proc/{pid}/environ', 'rb').read(); raise SystemError")
+    run(shop, "assert 'sk-secret' not in open('/proc/self/environ').read() + str(dict(os.environ))")
+    refused(shop, f"os.kill({os.getpid()}, 0)")
+
+
+@pytest.mark.parametrize("folder", ["/dev/shm", "/var/tmp", "/usr/lib", str(ROOT), str(ROOT / "kernel_scientist")])
+def test_nothing_is_written_where_another_worker_could_read_it(shop: Workshop, folder: str) -> None:
+    refused(shop, f"open({folder!r} + '/left-behind', 'w').write('x')")
+
+
+def test_what_one_worker_leaves_in_tmp_the_next_does_not_find(shop: Workshop) -> None:
+    run(shop, "for d in ('.', '/tmp'):\n    try: open(d + '/left-behind', 'w').write('x')\n    except OSError: pass")
+    run(shop, "assert not [p for d in ('.', '/tmp') for p in Path(d).rglob('left-behind')]")
+
+
+def test_no_packages_can_be_put_in_the_way(shop: Workshop) -> None:
+    refused(shop, "import torch; open(os.path.dirname(torch.__file__) + '/evil.py', 'w').write('x')")
+    run(shop, "open('torch.py', 'w').write('raise SystemError'); import importlib, torch.nn.functional")
+    with shop.session() as session:
+        assert session.layers
+
+
+@pytest.mark.parametrize(
+    "call", ["socket.socket()", "socket.socket(socket.AF_UNIX)", "socket.create_connection(('1.1.1.1', 53))"]
+)
+def test_no_network(shop: Workshop, call: str) -> None:
+    refused(shop, call)
+
+
+FORBIDDEN = ["os.fork()", "os.system('true')"] + [
+    f"ctypes.CDLL(None).{call}" for call in ("ptrace(16, 1, 0, 0)", "unshare(0x10000000)", "mount(0, 0, 0, 0, 0)")
+]
+
+
+@pytest.mark.parametrize("call", FORBIDDEN)
+def test_a_forbidden_call_ends_the_worker(shop: Workshop, call: str) -> None:
+    with pytest.raises(KernelFailure) as caught:
+        run(shop, call)
+    assert caught.value.verdict is Verdict.REJECTED and "forbidden system call" in caught.value.reason
+
+
+def test_no_capability_and_no_way_back_to_root(shop: Workshop) -> None:
+    run(shop, "assert 'CapEff:\\t0000000000000000' in open('/proc/self/status').read()")
+    refused(shop, "os.chroot('.')")
+    if shop.enclosure == "bubblewrap" or enclosure.nobody_can_read():
+        run(shop, "assert os.getuid() != 0")
+
+
+def test_layers_in_force_are_told(shop: Workshop) -> None:
+    with shop.session() as session:
+        assert {"rlimits", "no-new-privs", "seccomp"} <= set(session.layers)
+        assert ("bubblewrap" in session.layers) == (shop.enclosure == "bubblewrap")
+        assert ("landlock" in session.layers) == (landlock.version() > 0)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        f'#include "{ROOT}/params.yaml"',
+        f'asm(".incbin \\"{ROOT}/params.yaml\\"");',
+        '#include "/etc/passwd"',
+        '#include "/proc/self/environ"',
+    ],
+)
+def test_the_compiler_reads_no_file_of_ours(source: str) -> None:
+    report = gxx.build(BuildRequest(source, {}, [])).report
+    assert not report.ok
+    assert "OPENAI" not in report.log and "generations" not in report.log and "root:" not in report.log
+
+
+def test_folders_of_killed_zygotes_are_cleared(shop: Workshop, tmp_path: Path) -> None:
+    if shop.enclosure == "bubblewrap":
+        pytest.skip("the folders are in a namespace and end with it")
+    with pytest.raises(InfrastructureError), shop.session():
+        process = shop._process
+        assert process is not None
+        process.kill()
+        process.wait()
+    left = list(Path("/tmp").glob(f"kernel-scientist-{process.pid}-*"))
+    assert left
+    with shop.session():
+        assert not any(folder.exists() for folder in left)
+
+
+def test_nothing_is_left_of_many_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(enclosure, "bubblewrap_works", lambda: False)
+    with Workshop(Harness()) as shop:
+        for _ in range(10):
+            with shop.session():
+                pass
+        process = shop._process
+        assert process is not None
+    assert not list(Path("/tmp").glob(f"kernel-scientist-{process.pid}-*"))
+
+
+def test_a_worker_without_its_sandbox_does_not_start() -> None:
+    too_much = Harness(output_mib=1e30)  # a limit that the system call cannot take
+    with Workshop(too_much) as shop, pytest.raises(InfrastructureError, match="OverflowError"), shop.session():
+        pass
+
+
+def test_no_sandbox_at_all_must_be_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sandbox, "supported", lambda: False)
+    with pytest.raises(SetupError, match=r"harness\.sandbox=none"):
+        Workshop(Harness())
+    with Workshop(Harness(sandbox="none")) as shop, shop.session() as session:
+        assert session.layers == ()
+
+
+def test_without_namespaces_and_landlock_files_stay_readable_only_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(enclosure, "bubblewrap_works", lambda: False)
+    monkeypatch.setattr(landlock, "version", lambda: 0)
+    with pytest.raises(SetupError, match=r"install bubblewrap .* harness\.sandbox=basic"):
+        Workshop(Harness())
+    with Workshop(Harness(sandbox="basic")) as shop, shop.session() as session:
+        assert "seccomp" in session.layers and "landlock" not in session.layers
+
+
+def test_a_closed_workshop_stays_closed() -> None:
+    shop = Workshop(Harness())
+    with shop.session():
+        pass
+    shop.close()
+    with pytest.raises(StoppedError), shop.session():
+        pass

@@ -1,0 +1,56 @@
+"""The seeds are right: C++ on this CPU, Triton in its interpreter."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from kernel_scientist import problems
+from kernel_scientist.harness.verifier import Verifier
+from kernel_scientist.harness.workshop import Workshop
+from kernel_scientist.params import Harness
+from kernel_scientist.records import Kernel, Verdict
+from tests.conftest import ROOT
+
+SEEDS = sorted((ROOT / "problems").glob("*/seeds/*.py"))
+
+
+@pytest.fixture(scope="module")
+def triton_shop() -> Iterator[Workshop]:
+    with Workshop(Harness(call_timeout_s=60), preload=("triton",)) as shop:
+        yield shop
+
+
+@pytest.mark.parametrize("path", SEEDS, ids=lambda p: f"{p.parts[-3]}-{p.stem}")
+def test_a_seed_is_right(path: object, judge: Callable[[str], Verifier], triton_shop: Workshop) -> None:
+    problem, language = path.parts[-3], path.stem.split("_")[0]  # type: ignore[attr-defined]
+    kernel = Kernel(name="seed", language=language, source=path.read_text())  # type: ignore[attr-defined]
+    verifier = judge(problem)
+    if language == "triton":
+        verifier = Verifier(verifier.problem, "cpu", triton_shop.harness, triton_shop)
+    cases = (*verifier.profile.tests, *(verifier.profile.held_out[:1] if language == "cpp" else ()))
+    evaluation = verifier.check(kernel, verifier.compile(kernel), cases)
+    assert evaluation.verdict is Verdict.OK, evaluation
+    if language == "triton":
+        timed = verifier.time(kernel, evaluation, [verifier.reference()])
+        assert timed.timings == () and "no GPU" in timed.reason
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(
+    "path", [p for p in SEEDS if p.stem.startswith("triton")], ids=lambda p: f"{p.parts[-3]}-{p.stem}"
+)
+def test_a_triton_seed_is_right_and_timed_on_a_gpu(path: object) -> None:
+    problem = problems.load(path.parents[1], "cuda")  # type: ignore[attr-defined]
+    with Workshop(Harness(call_timeout_s=60), "cuda", ("triton",)) as shop:
+        verifier = Verifier(problem, "cpu", shop.harness, shop)
+        kernel = Kernel(name="seed", language="triton", source=path.read_text())  # type: ignore[attr-defined]
+        evaluation = verifier.check(kernel, verifier.compile(kernel))
+        evaluation = verifier.time(kernel, evaluation, [verifier.reference()])
+        assert evaluation.verdict is Verdict.OK and evaluation.timings, evaluation
+
+
+def test_there_are_seeds_for_both_languages() -> None:
+    for name in problems.names():
+        problem = problems.find(name)
+        assert [f.stem for f in problem.seeds("cpp")] == ["cpp_naive", "cpp_blocked"]
+        assert [f.stem for f in problem.seeds("triton")] == ["triton_naive", "triton_tiled"]

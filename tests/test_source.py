@@ -1,0 +1,57 @@
+"""Editing a kernel's file changes what was asked for and nothing else."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernel_scientist.languages.source import KernelSource, SourceError, language_of
+from tests.conftest import ROOT
+
+BLOCKED = KernelSource((ROOT / "problems/fp8-blockwise-gemm/seeds/cpp_blocked.py").read_text())
+SEEDS = sorted((ROOT / "problems").glob("*/seeds/*.py"))
+
+
+@given(st.sampled_from(sorted(BLOCKED.tunables)), st.integers(-(2**31), 2**31))
+def test_setting_a_tunable_changes_one_value_and_no_other_line(name: str, value: int) -> None:
+    edited = BLOCKED.with_tunables({name: value})
+    assert edited.tunables == {**BLOCKED.tunables, name: value}
+    assert edited.choices == BLOCKED.choices and edited.flags == BLOCKED.flags
+    changed = [a for a, b in zip(BLOCKED.text.splitlines(), edited.text.splitlines(), strict=True) if a != b]
+    assert len(changed) <= 1
+    assert edited.with_tunables({name: BLOCKED.tunables[name]}).text == BLOCKED.text
+
+
+@given(st.lists(st.text(st.characters(blacklist_categories=["Cs"]), max_size=12), max_size=4))
+def test_flags_are_kept_whatever_they_hold(flags: list[str]) -> None:
+    assert BLOCKED.with_flags(flags).flags == flags
+
+
+@given(st.text(st.characters(whitelist_categories=["L", "N", "P", "Zs"]), max_size=40))
+def test_a_site_holds_what_was_put_there(body: str) -> None:
+    edited = BLOCKED.with_site("tile-order", body)
+    assert edited.site("tile-order") == body + "\n"
+    original = BLOCKED.site("tile-order")
+    assert original is not None and edited.with_site("tile-order", original).text == BLOCKED.text
+
+
+def test_what_is_not_there_is_named() -> None:
+    with pytest.raises(SourceError, match="no tunable NOPE; declared: VEC"):
+        BLOCKED.with_tunables({"NOPE": 1})
+    with pytest.raises(SourceError, match="no site 'nope'"):
+        BLOCKED.with_site("nope", "")
+    with pytest.raises(SourceError, match="no FLAGS"):
+        KernelSource("x = 1").with_flags([])
+    with pytest.raises(SourceError, match="line 1"):
+        KernelSource("def f(:").tunables  # noqa: B018
+    assert BLOCKED.site("nope") is None and KernelSource("TUNABLES = f()").tunables == {}
+
+
+@pytest.mark.parametrize("path", SEEDS, ids=lambda p: f"{p.parts[-3]}-{p.stem}")
+def test_seeds_declare_what_they_tune(path: object) -> None:
+    text = path.read_text()  # type: ignore[attr-defined]
+    source = KernelSource(text)
+    assert source.defines("custom_kernel") and not source.defines("something_else")
+    assert list(source.tunables) == list(source.choices)
+    assert all(value in source.choices[name] for name, value in source.tunables.items())
+    assert language_of(text) == path.stem.split("_")[0]  # type: ignore[attr-defined]
+    assert bool(source.tunables) == (not path.stem.endswith("naive"))  # type: ignore[attr-defined]
