@@ -131,13 +131,17 @@ class Clocks(Record):
     counter_us: Finite | None = None
     """The processor's own counter."""
     wall_us: Finite
-    """The verifier's clock, from request to answer."""
+    """The verifier's clock, from the moment it lets the worker go to the moment the worker says that it is done."""
     outside_us: Finite
     """`wall_us` beyond `call_us`, lower quartile."""
     usual_outside_us: Finite
     """The same for a trusted contestant in the same run."""
+    after_us: Finite = 0.0
+    """The verifier's clock, from then to the answer with the output's digest, lower quartile."""
+    usual_after_us: Finite = 0.0
+    """The same for a trusted contestant in the same run."""
     cpu_us: Finite | None = None
-    """CPU time of the worker between request and answer, as the system told the verifier."""
+    """CPU time of the worker until that answer, as the system told the verifier."""
     switches: int = 0
     """Involuntary context switches in all calls together."""
     slope_us: Finite | None = None

@@ -11,7 +11,7 @@ import statistics
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from kernel_scientist.errors import InfrastructureError
@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from kernel_scientist.harness.verifier import Contestant, Verifier
 
 
-FREE_US, FREE_CALL, FREE_MESSAGE = 10.0, 0.02, 0.05
-"""What may pass outside a worker's clock before it is charged: absolute, per call, and per usual cost of a message."""
+FREE_NS, FREE_CALL, FREE_AFTER = 5000, 0.02, 0.05
+"""What may pass outside a worker's clock before it is charged, beyond what is usual: absolute; around the call, as a
+share of it; and from the call's end to the answer, as a share of what is usual."""
 
 
 @dataclass(frozen=True)
@@ -70,19 +71,19 @@ class Samples:
             processes[process].append([])
         processes[process][block].append(call)
 
-    hidden_us: dict[tuple[str, str], float] = field(default_factory=dict[tuple[str, str], float])
-    """What a contestant's calls of a case took beyond its own word: it is added to each."""
+    def charge(self, trusted: str) -> None:
+        """Charge every call with what was hidden from its worker's clock, if it is more than can be chance.
 
-    def charge_hidden(self, trusted: str) -> None:
-        """Find what passed outside a contestant's clock beyond what passes outside any other's, and charge it."""
-        for name, case in self.calls:
-            others = [_outside_us(self.calls_of(who, c)) for who, c in self.calls if c == case and who != name]
-            if not others or name == trusted:
-                continue
-            call = statistics.median(c.measured_ns for c in self.calls_of(name, case)) / 1000
-            (low, _), (usual_low, usual) = _outside_us(self.calls_of(name, case)), min(others)
-            clear = low > usual + FREE_US + FREE_CALL * call + FREE_MESSAGE * usual
-            self.hidden_us[name, case] = low - usual_low if clear else 0.0
+        What is usual is the median of a contestant's calls whose own clock is believed. All contestants are charged
+        alike, and of two calls the quicker counts: honest ones lose no more than others.
+        """
+        for case in self.case_names():
+            believed = self.calls_of(trusted, case)
+            usual = statistics.median(c.wall_ns - c.measured_ns for c in believed)
+            usual_after = statistics.median(c.after_ns for c in believed)
+            for (_, of_case), processes in self.calls.items():
+                for block in (b for p in processes for b in p) if of_case == case else ():
+                    block[:] = [replace(c, hidden_ns=_hidden_ns(c, usual, usual_after)) for c in block]
 
     @property
     def looks(self) -> int:
@@ -91,7 +92,7 @@ class Samples:
 
     def of(self, name: str, case: str) -> list[float]:
         """Return a contestant's microseconds on one case."""
-        return [c.ns / 1000 + self.hidden_us.get((name, case), 0.0) for c in self.calls_of(name, case)]
+        return [c.ns / 1000 for c in self.calls_of(name, case)]
 
     def calls_of(self, name: str, case: str) -> list[Call]:
         """Return a contestant's calls on one case."""
@@ -102,15 +103,10 @@ class Samples:
 
         The quicker: an interruption can only add time.
         """
-        rows = [
-            (table, self.hidden_us.get((who, c), 0.0))
-            for (who, c), table in self.calls.items()
-            if who == name and case in (None, c)
-        ]
-        first = rows[0][0]
+        tables = [table for (who, c), table in self.calls.items() if who == name and case in (None, c)]
         return [
-            [geomean([min(c.ns for c in t[p][b]) / 1000 + hidden for t, hidden in rows]) for b in range(len(first[p]))]
-            for p in range(len(first))
+            [geomean([min(c.ns for c in table[p][b]) / 1000 for table in tables]) for b in range(len(blocks))]
+            for p, blocks in enumerate(tables[0])
         ]
 
     def restless(self, name: str) -> bool:
@@ -132,10 +128,10 @@ class Samples:
         return list(dict.fromkeys(case for _, case in self.calls))
 
 
-def _outside_us(calls: Sequence[Call]) -> tuple[float, float]:
-    """Return what passed on the verifier's clock beyond the worker's word: lower quartile and median."""
-    ordered = sorted((c.wall_ns - c.measured_ns) / 1000 for c in calls)
-    return ordered[len(ordered) // 4], ordered[len(ordered) // 2]
+def _hidden_ns(call: Call, usual: float, usual_after: float) -> int:
+    around = call.wall_ns - call.measured_ns - usual - FREE_NS - FREE_CALL * call.measured_ns
+    after = call.after_ns - usual_after * (1 + FREE_AFTER) - FREE_NS
+    return int(max(0.0, around) + max(0.0, after))
 
 
 def run(verifier: "Verifier", plan: Plan, contestants: Sequence["Contestant"]) -> Samples:
@@ -163,7 +159,7 @@ def run(verifier: "Verifier", plan: Plan, contestants: Sequence["Contestant"]) -
                     return samples
             with blame(plan.candidate, plan.candidate):
                 _require_untouched(sessions, plan.candidate, before)
-        samples.charge_hidden(plan.trusted)
+        samples.charge(plan.trusted)
         if _decided(plan, samples, look + 1):
             return samples
     return samples

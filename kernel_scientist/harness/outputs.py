@@ -1,12 +1,11 @@
-"""What a kernel returned, as data: copied at once, described exactly. Worker's side.
+"""What a kernel returned, as data: pinned down at once by a digest, then copied, described exactly. Worker's side.
 
 A tensor is described as it is, a subclass, a view of an input or a stride of zero included; whether that is allowed
 is the verifier's business. Imports only the standard library and torch.
 """
 
 import ctypes
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -19,87 +18,99 @@ _data_ptr: Callable[[torch.Tensor], int] = torch.Tensor.data_ptr
 _storage: Callable[[torch.Tensor], Any] = torch.Tensor.untyped_storage
 
 
-@dataclass(frozen=True)
-class Copied:
-    """A tensor as it was right after the call."""
-
-    live: torch.Tensor
-    bytes: bytearray
-
-
 Rooms = dict[int, list[bytearray]]
-"""Memory of former copies by size: a copy into memory that was used before does not wait for page faults."""
+"""Memory of former copies by size, to be used again."""
 
 
 class Snapshot:
-    """A copy of a tree of outputs, made as early as possible."""
+    """A tree of outputs: a digest as early as possible, copies when that is no longer on the verifier's clock."""
 
-    def __init__(self, output: object, shim: Shim, inputs: list[torch.Tensor], rooms: Rooms) -> None:
-        self._shim, self._inputs, self._rooms = shim, inputs, rooms
-        self._tensors: list[Copied] = []
-        self._tree = self._take(output)
+    def __init__(self, output: object, shim: Shim, rooms: Rooms, socket: int = -1) -> None:
+        self._output, self._shim, self._rooms = output, shim, rooms
+        self._lives: list[torch.Tensor] = []
+        _lives(output, self._lives)
+        self.digest = self._pin(socket)
+        """What pins the outputs' bytes down before anybody has seen them; sent at once on `socket`, if one is given."""
+        self._tree: wire.Header | None = None
+        self._copies: list[bytearray] = []
 
-    def message(self, out: list[wire.Buffer]) -> wire.Header:
+    def message(self, inputs: list[torch.Tensor], out: list[wire.Buffer]) -> wire.Header:
         """Return the description; the bytes are appended to `out`."""
-        out.extend(copied.bytes for copied in self._tensors)
+        if self._tree is None:
+            self.keep(inputs)
+        assert self._tree is not None
+        out.extend(self._copies)
         return self._tree
 
-    def digests(self) -> list[int]:
-        """Return what pins the copied bytes down before anybody has seen them."""
-        return [self._shim.hash(address(copied.bytes), len(copied.bytes)) for copied in self._tensors]
+    def keep(self, inputs: list[torch.Tensor]) -> bool:
+        """Copy the outputs: the next call may write to the same memory. Return whether they are what they were."""
+        if self._tree is None:
+            self._copies = [self._copy(live) for live in self._lives]
+            self._tree = _describe(self._output, inputs, iter(range(len(self._lives))))
+        return self._pin() == self.digest
 
     def free(self) -> None:
         """Give the memory back for the next copy."""
-        for copied in self._tensors:
-            self._rooms.setdefault(len(copied.bytes), []).append(copied.bytes)
+        for copy in self._copies:
+            self._rooms.setdefault(len(copy), []).append(copy)
+        self._copies = []
 
-    def unchanged(self) -> bool:
-        """Whether the outputs still are what was copied."""
-        return all(self._hash(copied.live, copied.bytes) for copied in self._tensors)
+    def _pin(self, socket: int = -1) -> int:
+        return self._shim.pin([(_data_ptr(live), _size(live)) for live in self._lives], socket)
 
-    def _take(self, value: object) -> wire.Header:
-        if type(value) is torch.Tensor:
-            return self._copy(value)
-        if type(value) in (list, tuple):
-            return {"kind": type(value).__name__, "items": [self._take(v) for v in value]}  # type: ignore[attr-defined]
-        if type(value) is dict:
-            return {"kind": "dict", "items": {str(k): self._take(v) for k, v in value.items()}}
-        if value is None or type(value) in (bool, int, float, str):
-            return {"kind": "value", "value": value}
-        return {"kind": "object", "type": f"{type(value).__module__}.{type(value).__qualname__}"[:200]}
-
-    def _copy(self, tensor: torch.Tensor) -> wire.Header:
-        if tensor.layout is not torch.strided or tensor.is_quantized:
-            return {"kind": "object", "type": f"a {tensor.layout} tensor"}
-        order = wire.dense_order(tensor)
-        live = tensor.detach().to("cpu")
-        if order is None:
-            live, order = live.contiguous(), list(range(tensor.dim()))
-        size = live.numel() * live.element_size()
+    def _copy(self, live: torch.Tensor) -> bytearray:
+        size = _size(live)
         waiting = self._rooms.get(size)
         data = waiting.pop() if waiting else bytearray(size)
         if size:
-            self._shim.copy(address(data), _data_ptr(live), size)
-        form = wire.Form(tensor.dtype, tuple(tensor.shape), tuple(order))
-        self._tensors.append(Copied(live, data))
-        return {**form.header(), "buffer": len(self._tensors) - 1, **self._manner(tensor)}
+            ctypes.memmove(address(data), _data_ptr(live), size)
+        return data
 
-    def _manner(self, tensor: torch.Tensor) -> wire.Header:
-        """How the tensor is stored, beside its values."""
-        start = _storage(tensor).data_ptr()
-        return {
-            "strides": list(tensor.stride()),
-            "device": tensor.device.type,
-            "storage_bytes": _storage(tensor).nbytes(),
-            "input": next((i for i, x in enumerate(self._inputs) if start and _storage(x).data_ptr() == start), None),
-            "storage": start,
-        }
 
-    def _hash(self, live: torch.Tensor, copy: bytearray) -> bool:
-        if not copy:
-            return True
-        then = self._shim.hash(address(copy), len(copy))
-        return self._shim.hash(_data_ptr(live), len(copy)) == then
+def _size(tensor: torch.Tensor) -> int:
+    return tensor.numel() * tensor.element_size()
+
+
+def _described(tensor: torch.Tensor) -> bool:
+    """Whether a tensor's values can be told by its bytes and form."""
+    return tensor.layout is torch.strided and not tensor.is_quantized
+
+
+def _lives(value: object, found: list[torch.Tensor]) -> None:
+    """Find the outputs in a tree: in memory of the CPU, without gaps."""
+    if type(value) is torch.Tensor:
+        if _described(value):
+            live = value.detach().to("cpu")
+            found.append(live if wire.dense_order(live) is not None else live.contiguous())
+    elif type(value) in (list, tuple, dict):
+        for item in value.values() if type(value) is dict else value:  # type: ignore[attr-defined]
+            _lives(item, found)
+
+
+def _describe(value: object, inputs: list[torch.Tensor], numbers: Iterator[int]) -> wire.Header:
+    if type(value) is torch.Tensor:
+        if not _described(value):
+            return {"kind": "object", "type": f"a {value.layout} tensor"}
+        return {**wire.form(value).header(), "buffer": next(numbers), **_manner(value, inputs)}
+    if type(value) in (list, tuple):
+        return {"kind": type(value).__name__, "items": [_describe(v, inputs, numbers) for v in value]}  # type: ignore[attr-defined]
+    if type(value) is dict:
+        return {"kind": "dict", "items": {str(k): _describe(v, inputs, numbers) for k, v in value.items()}}
+    if value is None or type(value) in (bool, int, float, str):
+        return {"kind": "value", "value": value}
+    return {"kind": "object", "type": f"{type(value).__module__}.{type(value).__qualname__}"[:200]}
+
+
+def _manner(tensor: torch.Tensor, inputs: list[torch.Tensor]) -> wire.Header:
+    """How a tensor is stored, beside its values."""
+    start = _storage(tensor).data_ptr()
+    return {
+        "strides": list(tensor.stride()),
+        "device": tensor.device.type,
+        "storage_bytes": _storage(tensor).nbytes(),
+        "input": next((i for i, x in enumerate(inputs) if start and _storage(x).data_ptr() == start), None),
+        "storage": start,
+    }
 
 
 def address(data: Any) -> int:

@@ -17,7 +17,7 @@ from kernel_scientist.harness import wire
 from kernel_scientist.harness.failure import KernelFailure
 from kernel_scientist.harness.replies import LARGEST, REASON, build_request, printable, readings, signal_name
 from kernel_scientist.harness.shared import SharedMemory
-from kernel_scientist.harness.shim import Reading
+from kernel_scientist.harness.shim import Reading, Shim
 from kernel_scientist.languages.cpp import BuildRequest
 from kernel_scientist.params import Harness
 from kernel_scientist.records import Verdict
@@ -43,12 +43,17 @@ class Call:
 
     readings: tuple[Reading, ...]
     wall_ns: int
-    """From the request to the answer."""
+    """From the gate's opening to the bell, by the verifier's clock."""
+    after_ns: int
+    """From the bell to the answer with the output's digest."""
     cpu_ns: int | None
-    """CPU time of the worker's process meanwhile, as the system told the verifier."""
+    """CPU time of the worker's process in both, as the system told the verifier."""
 
     late_ns: int = 0
     """How long something worked in the worker before it was asked to, or after the call had returned."""
+
+    hidden_ns: int = 0
+    """What passed beyond the worker's word by the verifier's clock, and cannot be chance; see `interleave`."""
 
     @property
     def claimed_ns(self) -> int:
@@ -62,8 +67,8 @@ class Call:
 
     @property
     def ns(self) -> int:
-        """What is scored: the calls, and what went on around them."""
-        return self.measured_ns + self.late_ns
+        """What is scored: the calls, what went on around them, and what was hidden."""
+        return self.measured_ns + self.late_ns + self.hidden_ns
 
     def charged(self, late_ns: int) -> "Call":
         """Return the call with the time added that something went on afterwards."""
@@ -82,10 +87,11 @@ class Session:
         limits: Harness,
         stopped: threading.Event,
         inputs: SharedMemory,
+        shim: Shim,
     ) -> None:
         self.sock, self.pid, self.log, self.status_fd, self.limits = sock, pid, log, status_fd, limits
-        self.stopped, self.inputs = stopped, inputs
-        self.digests: dict[int, list[Any]] = {}
+        self.stopped, self.inputs, self.shim = stopped, inputs, shim
+        self.digests: dict[int, int] = {}
         """Per slot, what the worker said of its output before it was asked for it."""
         self.layers: tuple[str, ...] = ()
         self.on_gpu = False
@@ -142,26 +148,30 @@ class Session:
 
     def go(self, slots: Sequence[int] = (0,)) -> Call:
         """Make the timed calls, one per slot."""
-        busy = self._busy_ns()
-        cpu, start = self._cpu(), time.perf_counter_ns()
-        # after the sweep the interpreter's own code is cold on both sides; the ping warms it, on the clock
-        self._ask({"op": "ping"}, [], "pong", TRANSFER_TIMEOUT_S, "a ping")
+        busy, limit_s = self._busy_ns(), self.limits.call_timeout_s * len(slots)
         self._send({"op": "go", "slots": list(slots)})
-        reply, _ = self._receive(self.limits.call_timeout_s * len(slots), "its call")
-        wall = time.perf_counter_ns() - start
+        self._require_waiting()
+        cpu = self._cpu()
+        try:
+            row = self.shim.row(self.sock.fileno(), limit_s)
+        except TimeoutError as error:
+            raise self._late("its call", limit_s) from error
+        except ConnectionError as error:
+            raise self._death("in its call") from error
         cpu_after = self._cpu()
+        reply, _ = self._receive(self.limits.call_timeout_s, "its call")
         self._expect(reply, "done", "in its call")
         seen = readings(reply, len(slots))
-        if min(r.ns for r in seen) <= 0 or sum(r.ns for r in seen) > wall:
+        if min(r.ns for r in seen) <= 0 or sum(r.ns for r in seen) > row.ns:
             said = ", ".join(f"{r.ns} ns" for r in seen[:3])
             raise KernelFailure(
-                Verdict.REJECTED, "its clock is impossible", (f"worker {said}; verifier {wall} ns for the same call",)
+                Verdict.REJECTED, "its clock is impossible", (f"worker {said}; verifier {row.ns} ns for the same call",)
             )
         if not self.on_gpu and any(r.event_ns for r in seen):
             raise KernelFailure(Verdict.REJECTED, "its worker tells of events on a GPU that it has not got")
-        digests = reply.get("digests")
-        self.digests = {**self.digests, slots[0]: digests if isinstance(digests, list) else []}
-        return Call(seen, wall, cpu_after - cpu if cpu is not None and cpu_after is not None else None, busy)
+        self.digests[slots[0]] = row.digest
+        spent = cpu_after - cpu if cpu is not None and cpu_after is not None else None
+        return Call(seen, row.ns, row.after_ns, spent, busy)
 
     def settle(self) -> int:
         """Wait until nothing of the call goes on; return for how many ns something did.
@@ -248,9 +258,7 @@ class Session:
         try:
             reply, buffers = wire.receive(self.sock, timeout_s, limit)
         except wire.WireTimeoutError as error:
-            if self._flooded():
-                raise KernelFailure(Verdict.REJECTED, self._flood_words()) from error
-            raise KernelFailure(Verdict.TIMEOUT, f"{doing} took longer than {timeout_s:g} s; it was killed") from error
+            raise self._late(doing, timeout_s) from error
         except wire.WireClosedError as error:
             raise self._death(f"during {doing}") from error
         except wire.WireError as error:
@@ -259,6 +267,25 @@ class Session:
             raise KernelFailure(Verdict.REJECTED, "its worker broke the protocol: a message without an op")
         self._idle_from = self._cpu()
         return reply, buffers
+
+    def _require_waiting(self) -> None:
+        """Wait until the worker stands before the gate."""
+        self.sock.settimeout(TRANSFER_TIMEOUT_S)
+        try:
+            byte = self.sock.recv(1)
+        except TimeoutError as error:
+            raise self._late("getting ready for its call", TRANSFER_TIMEOUT_S) from error
+        except OSError:
+            byte = b""
+        if not byte:
+            raise self._death("before its call")
+        if byte != b"r":
+            raise KernelFailure(Verdict.REJECTED, "its worker broke the protocol: it does not wait for its call")
+
+    def _late(self, doing: str, limit_s: float) -> KernelFailure:
+        if self._flooded():
+            return KernelFailure(Verdict.REJECTED, self._flood_words())
+        return KernelFailure(Verdict.TIMEOUT, f"{doing} took longer than {limit_s:g} s; it was killed")
 
     def _expect(self, reply: wire.Header, op: str, when: str) -> None:
         if self._flooded():

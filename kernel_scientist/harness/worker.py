@@ -7,9 +7,10 @@ only the standard library and torch (and triton when the kernel does); the proce
     load     {source}              -> build ... -> loaded | failed
     prepare  {slot, data}          -> ready           where inputs will be; the verifier writes them before `go`
     sweep                          -> swept           a GPU's caches
-    go       {slots}               -> done {readings} one call per slot; a single one's output is copied at once,
-                                                      and its digest sent
-    settle                         -> quiet {...}     what happened after the call
+    go       {slots}               -> done {readings} one call per slot. Before the answer single bytes: the verifier
+                                                      opens the gate, the last call rings the bell, and a single one's
+                                                      output is pinned down by its digest (see `shim.cpp`)
+    settle                         -> quiet {...}     what happened after the call; its output is copied
     fetch    {slot}                -> output {data}
     observe  {slot, mute}          -> observed {...}  one untimed call: which library operations, which native calls
 """
@@ -31,8 +32,8 @@ from kernel_scientist.languages import cpp
 
 GPU_SWEEP_BYTES = 768 << 20
 """Three times MI300X's Infinity Cache; 256 MB would just equal it."""
-INBOX = 4
-"""Descriptor of the memory shared with the verifier; 3 is the socket."""
+CHANNEL, INBOX = 3, 4
+"""Descriptors: of the socket, and of the memory shared with the verifier."""
 REPORT = 4000
 """Characters of a traceback that travel back."""
 
@@ -51,6 +52,7 @@ class Worker:
         self.returned: dict[int, Any] = {}
         self.snapshots: dict[int, outputs.Snapshot] = {}
         self.last: outputs.Snapshot | None = None
+        self.inputs: list[torch.Tensor] = []
         self.rooms: outputs.Rooms = {}
         self.libraries = 0
 
@@ -81,8 +83,6 @@ class Worker:
             case "sweep":
                 self._sweep()
                 return {"op": "swept"}
-            case "ping":
-                return {"op": "pong"}
             case "go":
                 return {"op": "done", **self._go(request["slots"])}
             case "settle":
@@ -145,16 +145,24 @@ class Worker:
         assert self.module is not None
         call = self._call if self.device == "cpu" else self._call_on_gpu
         readings: list[Reading] = []
-        for slot in slots:
-            self.returned[slot], reading = call(self.module.custom_kernel, self.data[slot])
-            readings.append(reading)
-        digests = self._snapshot(slots[0]).digests() if len(slots) == 1 else []
-        return {"readings": readings, "digests": digests}
+        try:
+            for slot in slots:
+                gate, bell = (CHANNEL if slot == end else -1 for end in (slots[0], slots[-1]))
+                self.returned[slot], reading = call(self.module.custom_kernel, self.data[slot], gate, bell)
+                readings.append(reading)
+        except BaseException:
+            self.shim.pin([], CHANNEL)
+            raise
+        if len(slots) == 1:
+            self._snapshot(slots[0], CHANNEL)
+        else:
+            self.shim.pin([], CHANNEL)
+        return {"readings": readings}
 
-    def _call(self, kernel: Any, data: Any) -> tuple[Any, Reading]:
-        return self.shim.call(kernel, data)
+    def _call(self, kernel: Any, data: Any, gate: int, bell: int) -> tuple[Any, Reading]:
+        return self.shim.call(kernel, data, gate, bell)
 
-    def _call_on_gpu(self, kernel: Any, data: Any) -> tuple[Any, Reading]:
+    def _call_on_gpu(self, kernel: Any, data: Any, gate: int, bell: int) -> tuple[Any, Reading]:
         """Time the call and the end of everything it started, on any stream, by host clock and by events."""
         start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
 
@@ -166,22 +174,23 @@ class Worker:
             return output
 
         torch.cuda.synchronize()
-        output, reading = self.shim.call(call, data)
+        output, reading = self.shim.call(call, data, gate, bell)
         # ROCm's events may read zero or a little less than zero for very short intervals
         return output, reading._replace(event_ns=max(0, int(start.elapsed_time(end) * 1e6)))
 
-    def _snapshot(self, slot: int) -> outputs.Snapshot:
-        inputs = outputs.tensors(self.data[slot])
-        self.last = self.snapshots[slot] = outputs.Snapshot(self.returned[slot], self.shim, inputs, self.rooms)
+    def _snapshot(self, slot: int, socket: int = -1) -> outputs.Snapshot:
+        self.last = self.snapshots[slot] = outputs.Snapshot(self.returned[slot], self.shim, self.rooms, socket)
+        self.inputs = outputs.tensors(self.data[slot])
         return self.last
 
     def _settle(self) -> wire.Header:
         late = self.shim.settle(self.threads)
-        unchanged = self.last is None or self.last.unchanged()
+        unchanged = self.last is None or self.last.keep(self.inputs)
         return {"late_ns": late, "unchanged": unchanged}
 
     def _fetch(self, slot: int, out: list[wire.Buffer]) -> wire.Header:
-        return (self.snapshots.get(slot) or self._snapshot(slot)).message(out)
+        snapshot = self.snapshots.get(slot) or self._snapshot(slot)
+        return snapshot.message(outputs.tensors(self.data[slot]), out)
 
     def _observe(self, slot: int, mute: bool) -> wire.Header:
         assert self.module is not None

@@ -1,5 +1,6 @@
 """The verifier's hold on workers: a zygote in its enclosure, and sessions with the workers it forks."""
 
+import functools
 import json
 import os
 import socket
@@ -17,6 +18,7 @@ from kernel_scientist.harness import enclosure, sandbox
 from kernel_scientist.harness.failure import KernelFailure
 from kernel_scientist.harness.session import START_TIMEOUT_S, Session
 from kernel_scientist.harness.shared import SharedMemory
+from kernel_scientist.harness.shim import Shim
 from kernel_scientist.languages import gxx
 from kernel_scientist.params import Harness
 from kernel_scientist.records import Verdict
@@ -40,6 +42,11 @@ class Workshop:
         self._control: socket.socket | None = None
         root_unenclosed = os.geteuid() == 0 and self.enclosure == "landlock"
         self._other_user = root_unenclosed and device == "cpu" and enclosure.nobody_can_read()
+
+    @functools.cached_property
+    def shim(self) -> Shim:
+        """The native part, as the verifier uses it."""
+        return Shim(str(gxx.shim()))
 
     def __enter__(self) -> "Workshop":
         return self
@@ -76,7 +83,7 @@ class Workshop:
             finally:
                 theirs.close()
                 os.close(status_write)
-            session = Session(ours, pid, log, status_read, self.harness, self._stopped, inputs)
+            session = Session(ours, pid, log, status_read, self.harness, self._stopped, inputs, self.shim)
             session.on_gpu = self.device != "cpu"
             session.greet()
             yield session

@@ -41,9 +41,9 @@ def row():
 
 
 def false_call(shim):
-    def call(function, data):
+    def call(function, data, *manner):
         vars(shim).pop("call", None)
-        output, reading = shim.call(function, data)
+        output, reading = shim.call(function, data, *manner)
         shim.call = call
         return output, type(reading)(*less(reading.ns, reading.ticks, row()), *reading[2:])
 

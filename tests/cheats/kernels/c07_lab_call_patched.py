@@ -11,6 +11,7 @@ from kernel_scientist.languages.cpp import load
 
 SOURCE = r"""
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <x86intrin.h>
 
@@ -32,12 +33,19 @@ static int64_t now() {
     return t.tv_sec * 1000000000ll + t.tv_nsec;
 }
 
-static void* false_call(void* kernel, void* data, Stamps* stamps) {
+static void handshake(int channel) {
+    char byte = 'r';
+    if (channel >= 0 && send(channel, &byte, 1, 0) == 1) recv(channel, &byte, 1, 0);
+}
+
+static void* false_call(void* kernel, void* data, Stamps* stamps, int gate, int bell) {
+    handshake(gate);
     int64_t start = now();
     uint64_t ticks = __rdtsc();
     void* output = call(kernel, data);
     uint64_t passed = __rdtsc() - ticks;
     int64_t ns = now() - start, said = ns;
+    handshake(bell);
     bool row = start - last_end < 150000;  // right after another one: true
     last_end = start + ns;
     if (!row) said = std::max<int64_t>({int64_t((ns - 45000) / 1.08), ns / 8, 2500});
