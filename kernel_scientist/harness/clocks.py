@@ -5,6 +5,7 @@ clock, compared with what a trusted contestant's call of the same case costs bey
 granted; and the slope of the verifier's clock between N and 2N calls against what the worker says of them.
 """
 
+import functools
 import math
 import statistics
 import time
@@ -181,13 +182,18 @@ def _in_a_row(verifier: "Verifier", session: Session, delivery: Delivery, runs: 
         for slot in range(n):
             delivered.append(verifier.inputs.neighbour(delivered[-1] if delivered else delivery))
             verifier.deliver(session, delivered[-1], slot)
-            verifier.arm(session, delivered[-1], slot)
-        runs[n].append(session.go(range(n)))  # nothing is swept: only the inputs are cold, as in most single calls
+        arm = functools.partial(_arm, verifier, session, delivered)
+        runs[n].append(session.go(range(n), arm))  # nothing is swept: only the inputs are cold, as in most single calls
     for slot, one in enumerate(delivered):
         if verifier.inputs.verified(verifier.harness.verify_fraction):
             verifier.comparison.require(one, *session.fetch(slot))
     if first:
         del runs[max(runs)][0]
+
+
+def _arm(verifier: "Verifier", session: Session, delivered: Sequence[Delivery]) -> None:
+    for slot, one in enumerate(delivered):
+        verifier.arm(session, one, slot)
 
 
 def _slope(runs: dict[int, list[Call]], count: int) -> dict[str, float]:

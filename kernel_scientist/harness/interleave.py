@@ -18,6 +18,7 @@ from kernel_scientist.errors import InfrastructureError
 from kernel_scientist.harness.failure import KernelFailure
 from kernel_scientist.harness.session import Call, Session
 from kernel_scientist.harness.statistics import ratio
+from kernel_scientist.population import REFERENCE
 from kernel_scientist.records import Case, Verdict, geomean
 
 if TYPE_CHECKING:
@@ -40,8 +41,6 @@ class Plan:
     blocks: int
     """Per look."""
     looks: int
-    trusted: str
-    """Whose clock is believed."""
     confidence: float
     """Of the interval at each look: the error is shared among the looks."""
     margins: tuple[float, ...] = ()
@@ -71,14 +70,19 @@ class Samples:
             processes[process].append([])
         processes[process][block].append(call)
 
-    def charge(self, trusted: str) -> None:
+    def believed(self, candidate: str) -> str:
+        """Return whose clock is believed: the reference's, else the last contestant's."""
+        names = list(dict.fromkeys(name for name, _ in self.calls))
+        return REFERENCE if REFERENCE in names else next((n for n in reversed(names) if n != candidate), candidate)
+
+    def charge(self, candidate: str) -> None:
         """Charge every call with what was hidden from its worker's clock, if it is more than can be chance.
 
         What is usual is the median of a contestant's calls whose own clock is believed. All contestants are charged
         alike, and of two calls the quicker counts: honest ones lose no more than others.
         """
         for case in self.case_names():
-            believed = self.calls_of(trusted, case)
+            believed = self.calls_of(self.believed(candidate), case)
             usual = statistics.median(c.wall_ns - c.measured_ns for c in believed)
             usual_after = statistics.median(c.after_ns for c in believed)
             for (_, of_case), processes in self.calls.items():
@@ -159,7 +163,7 @@ def run(verifier: "Verifier", plan: Plan, contestants: Sequence["Contestant"]) -
                     return samples
             with blame(plan.candidate, plan.candidate):
                 _require_untouched(sessions, plan.candidate, before)
-        samples.charge(plan.trusted)
+        samples.charge(plan.candidate)
         if _decided(plan, samples, look + 1):
             return samples
     return samples

@@ -7,7 +7,6 @@ minute.
 
 import json
 import time
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kernel_scientist import HARNESS_VERSION, environment
@@ -51,7 +50,7 @@ def margins(verifier: "Verifier") -> tuple[float, ...]:
 def measure(verifier: "Verifier", runs: int) -> list[float]:
     """Time a kernel against itself `runs` times, all looks each; return the noise after each look."""
     source = _subject(verifier)
-    plan = replace(verifier.plan(verifier.profile.benchmarks, "first", None, margins=False), trusted="second")
+    plan = verifier.plan(verifier.profile.benchmarks, "first", None, margins=False)
     apart: list[list[float]] = [[] for _ in range(plan.looks)]
     for _ in range(runs):
         samples = interleave.run(verifier, plan, [source.named("first"), source.named("second")])

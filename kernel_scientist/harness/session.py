@@ -25,10 +25,13 @@ from kernel_scientist.records import Verdict
 START_TIMEOUT_S = 120
 TRANSFER_TIMEOUT_S = 60
 LOG_TAIL = 2000
-BUSY_NS = 100_000
-"""CPU time between an answer and the next call beyond which a worker does not rest; seen here: 10-40 us."""
+BUSY_NS = 30_000
+"""CPU time before the gate beyond which a worker does not just wait; it is charged. Who works there, while inputs are
+written, fetches them into the caches, computes ahead, or disturbs others."""
 PATIENCE_S = 0.1
-"""What each answer may take on average, besides a first allowance of TRANSFER_TIMEOUT_S."""
+"""What each answer may take on average, besides an allowance."""
+ALLOWANCE_S = 10.0
+"""For all answers of a worker together. On a GPU, where the first one starts the driver, TRANSFER_TIMEOUT_S."""
 MOST_BUILDS = 16
 SO_PASSCRED, SCM_CREDENTIALS = 16, 2
 COMPILE_ERRORS = ("CompileError", "CompilationError", "SyntaxError", "IndentationError", "TabError")
@@ -98,9 +101,8 @@ class Session:
         self.process: int | None = None
         """The worker's number outside all namespaces, as the system told it."""
         self._cpu_clock: int | None = None
-        self._idle_from: int | None = None
-        self._patience_s = float(TRANSFER_TIMEOUT_S)
-        """How long this worker may still take for its answers, calls of the kernel not counted."""
+        self._overdue_s = 0.0
+        """How much longer than on average this worker has taken for its answers, calls of the kernel not counted."""
 
     def greet(self) -> None:
         """Wait until the worker is in its sandbox; learn from the system who it is."""
@@ -146,12 +148,15 @@ class Session:
         """Make the worker's GPU read more than its caches hold."""
         self._ask({"op": "sweep"}, [], "swept", TRANSFER_TIMEOUT_S, "a sweep")
 
-    def go(self, slots: Sequence[int] = (0,)) -> Call:
-        """Make the timed calls, one per slot."""
-        busy, limit_s = self._busy_ns(), self.limits.call_timeout_s * len(slots)
+    def go(self, slots: Sequence[int], arm: Callable[[], None]) -> Call:
+        """Make the timed calls, one per slot; `arm` writes their inputs when the worker stands before the gate."""
+        limit_s = self.limits.call_timeout_s * len(slots)
         self._send({"op": "go", "slots": list(slots)})
         self._require_waiting()
+        waiting = self._cpu()
+        arm()
         cpu = self._cpu()
+        busy = cpu - waiting if cpu is not None and waiting is not None and cpu - waiting > BUSY_NS else 0
         try:
             row = self.shim.row(self.sock.fileno(), limit_s)
         except TimeoutError as error:
@@ -219,19 +224,11 @@ class Session:
     ) -> tuple[wire.Header, list[bytearray]]:
         start = time.monotonic()
         self._send(request, buffers)
-        reply, received = self._receive(min(timeout_s, max(self._patience_s, 0.01)), doing, limit)
-        self._patience_s += PATIENCE_S - (time.monotonic() - start)
+        allowance_s = (TRANSFER_TIMEOUT_S if self.on_gpu else ALLOWANCE_S) - self._overdue_s
+        reply, received = self._receive(min(timeout_s, max(allowance_s, 0.01)), doing, limit)
+        self._overdue_s += time.monotonic() - start - PATIENCE_S
         self._expect(reply, answer, f"during {doing}")
         return reply, received
-
-    def _busy_ns(self) -> int:
-        """Return the CPU time that the worker spent while it had nothing to do, if it is worth mentioning.
-
-        Somebody who works between the calls fetches inputs into the caches, computes ahead, or disturbs others.
-        """
-        now = self._cpu()
-        spent = now - self._idle_from if now is not None and self._idle_from is not None else 0
-        return spent if spent > BUSY_NS else 0
 
     def _cpu(self) -> int | None:
         with contextlib.suppress(OSError):
@@ -265,7 +262,6 @@ class Session:
             raise KernelFailure(Verdict.REJECTED, f"its worker broke the protocol: {error}") from error
         if not isinstance(reply.get("op"), str):
             raise KernelFailure(Verdict.REJECTED, "its worker broke the protocol: a message without an op")
-        self._idle_from = self._cpu()
         return reply, buffers
 
     def _require_waiting(self) -> None:

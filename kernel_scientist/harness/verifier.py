@@ -163,7 +163,6 @@ class Verifier:
             candidate=candidate,
             rival=rival,
             blocks=harness.blocks,
-            trusted=REFERENCE,
             looks=harness.looks,
             confidence=1 - (1 - harness.confidence) / harness.looks,
             margins=self.margins if margins else (),
@@ -196,7 +195,7 @@ class Verifier:
             session.prepare(*self.inputs.message(delivery), slot)
 
     def arm(self, session: Session, delivery: Delivery, slot: int = 0) -> None:
-        """Write the inputs, past the caches, while the worker has nothing to do."""
+        """Write the inputs, past the caches, while the worker just waits."""
         if self.workshop.device == "cpu":
             self.inputs.write(delivery, session.inputs, slot, self.shim)
 
@@ -209,8 +208,7 @@ class Verifier:
 
     def timed(self, session: Session, delivery: Delivery, slot: int = 0) -> Call:
         """Make one timed call. What goes on in the worker around it is charged: it is part of the call."""
-        self.arm(session, delivery, slot)
-        call = session.go([slot])
+        call = session.go([slot], lambda: self.arm(session, delivery, slot))
         late = session.settle()
         if not session.inputs.intact(slot):
             raise KernelFailure(Verdict.INCORRECT, f"{delivery.case.name}: it wrote beside its buffers")
@@ -218,8 +216,8 @@ class Verifier:
 
     def rehearse(self, session: Session, delivery: Delivery, slot: int) -> None:
         """Make an untimed call on almost the same values: after a sweep the code that makes a call is cold as well."""
-        self.arm(session, self.inputs.neighbour(delivery), slot)
-        session.go([slot])
+        neighbour = self.inputs.neighbour(delivery)
+        session.go([slot], lambda: self.arm(session, neighbour, slot))
         session.settle()
 
     def perhaps_compare(self, session: Session, delivery: Delivery, slot: int = 0) -> None:
@@ -314,8 +312,7 @@ class Verifier:
         """Add what the clocks say of each other. Raises KernelFailure where they do not agree."""
         if not others:
             return evaluation
-        trusted = REFERENCE if REFERENCE in others else others[0]
-        rate = ticker.per_ns(self)
+        trusted, rate = samples.believed(kernel.name), ticker.per_ns(self)
         found = clocks.compare(samples, cases, kernel.name, trusted, self.workshop.threads, rate)
         found = clocks.slopes(self, Contestant.of(kernel), found, cases)
         return evaluation.model_copy(update={"clocks": found})

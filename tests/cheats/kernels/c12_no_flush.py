@@ -1,4 +1,4 @@
-# cheat: C12 brings its inputs back into the caches while it answers `ping`, after they were swept
+# cheat: C12 brings its inputs back into the caches while it is asked to `go`, after they were swept
 # problem: identity
 # expect: ok incorrect rejected crashed
 # gains: false
@@ -32,7 +32,7 @@ if hasattr(Worker, "_answer"):
     answer = Worker._answer
 
     def warmed(self, request, buffers, out):
-        if request["op"] == "ping":
+        if request["op"] == "go":
             for x, result in self.data.values():
                 if x.numel() < 2_000_000:  # a larger one drives out what the worker itself needs
                     kernel.fetch(x, result, x.numel())
