@@ -15,3 +15,11 @@ class StoppedError(Exception):
 
 class DeviceBusyError(InfrastructureError):
     """The device's lock could not be had in time."""
+
+
+class BudgetError(Exception):
+    """The next call of a model could pass the campaign's budget; it was not made."""
+
+
+class ModelError(Exception):
+    """No model of a role answers, its fallbacks included; what was asked can be asked again later."""

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Annotated, Any, Literal, cast
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from kernel_scientist.errors import SetupError
 from kernel_scientist.records import Language
@@ -27,25 +27,99 @@ class Search(Section):
     seed: int = 2025
 
 
-class Role(Section):
+class Rates(Section):
+    """A model's price in USD per million tokens."""
+
+    input_usd: float = Field(ge=0)
+    output_usd: float = Field(ge=0)
+
+
+class Model(Section):
+    """A model as litellm names it, and where it answers. `playbook` is the mind without a model."""
+
+    model: str = Field(default="playbook", min_length=1)
+    api_base: str = ""
+    api_key_env: str = ""
+    price: Rates | None = None
+    weight: float = Field(default=1.0, gt=0)
+
+
+def _named(value: Any) -> Any:
+    return [{"model": v} if isinstance(v, str) else v for v in value] if isinstance(value, (list, tuple)) else value
+
+
+Models = Annotated[tuple[Model, ...], BeforeValidator(_named)]
+"""Models by name alone, or with what belongs to them."""
+
+
+class Role(Model):
     """Who plays one role of the Scientist."""
 
-    model: str = "playbook"
+    temperature: float | None = Field(default=None, ge=0, le=2)
+    max_tokens: int = Field(default=16_384, ge=16)
+    fallbacks: Models = ()
+    mix: Models = ()
+
+    @property
+    def models(self) -> tuple[Model, ...]:
+        """The models among which calls are shared."""
+        return (self, *self.mix)
+
+
+def _role(temperature: float) -> Any:
+    return Field(default=Role(temperature=temperature))
 
 
 class Llm(Section):
-    """The Scientist's roles."""
+    """The Scientist's roles. Temperatures as STARK has them: plans 0.8, code and debugging 0.1."""
 
-    selector: Role = Role()
-    designer: Role = Role()
-    writer: Role = Role()
+    selector: Role = _role(0.3)
+    designer: Role = _role(0.8)
+    writer: Role = _role(0.1)
+    repairer: Role = _role(0.1)
+    distiller: Role = _role(0.3)
+    attempts: int = Field(default=5, ge=1)
+    timeout_s: float = Field(default=600, gt=0)
+    first_delay_s: float = Field(default=1.0, ge=0)
+    longest_delay_s: float = Field(default=60.0, ge=0)
+    break_after: int = Field(default=5, ge=1)
+    rest_s: float = Field(default=60.0, ge=0)
+    corrections: int = Field(default=2, ge=0)
+    replies: str = "data/replies"
+    replay: str = ""
+
+    def role(self, name: str) -> Role:
+        """Return a role by its name."""
+        found = getattr(self, name)
+        assert isinstance(found, Role)
+        return found
+
+
+ROLES = ("selector", "designer", "writer", "repairer", "distiller")
+
+
+class Repair(Section):
+    """Mending kernels that failed."""
+
+    rounds: int = Field(default=2, ge=0)
+
+
+class Knowledge(Section):
+    """What prompts are given to read."""
+
+    paths: tuple[str, ...] = ("knowledge",)
+    tokens: int = Field(default=6000, ge=0)
+    distil_every: int = Field(default=4, ge=0)
+    findings: int = Field(default=12, ge=0)
 
 
 class Budget(Section):
-    """Hard stops of a campaign."""
+    """Hard stops of a campaign. None: no limit."""
 
     kernels: int = Field(default=100, ge=1)
     minutes: float = Field(default=30, gt=0)
+    usd: float | None = Field(default=5.0, ge=0)
+    tokens: int | None = Field(default=None, ge=0)
 
 
 class Harness(Section):
@@ -96,6 +170,8 @@ class Params(Section):
     search: Search = Search()
     llm: Llm = Llm()
     budget: Budget = Budget()
+    repair: Repair = Repair()
+    knowledge: Knowledge = Knowledge()
     harness: Harness = Harness()
     validate_: Validate = Field(default=Validate(), alias="validate")
     tracking: Tracking = Tracking()

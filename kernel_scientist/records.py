@@ -71,6 +71,40 @@ class Experiment(Record):
         return self
 
 
+class Ask(Record):
+    """One question to a model, and what the reply came to."""
+
+    role: str
+    place: str
+    """Where in the campaign: `write/k00012/0`."""
+    model: str
+    key: str
+    """Of the reply in the archive."""
+    prompt: str
+    """Digest of the prompt's templates: what was the same for all kernels."""
+    input_tokens: int
+    output_tokens: int
+    usd: Finite
+    """What the reply cost when it was paid for."""
+    seconds: Finite
+    recalled: bool = False
+    """It was in the archive: nothing was paid."""
+    fault: str = ""
+    """Why the reply could not be read."""
+
+
+class Attempt(Record):
+    """A version of a kernel that failed and was mended."""
+
+    source: str
+    verdict: Verdict
+    reason: str
+    bug: str
+    """Class of the bug: A.1 to C.4 (see `scientist.bugs`)."""
+    critique: str = ""
+    """What the Repairer says is wrong."""
+
+
 class Kernel(Record):
     """A source in one language that solves a problem."""
 
@@ -86,6 +120,10 @@ class Kernel(Record):
     generation: int = 0
     report: str = ""
     """What the writer says was really done."""
+    asks: tuple[Ask, ...] = ()
+    """What models were asked for it."""
+    attempts: tuple[Attempt, ...] = ()
+    """Its versions that failed before this one, oldest first."""
 
     @property
     def digest(self) -> str:

@@ -82,11 +82,10 @@ class HostileWorker:
                 self.shape = request["data"]["items"][0]["shape"]
                 return {"op": "ready"}, []
             case "go":
-                self.sock.sendall(b"r")
-                self.sock.recv(1)
-                self.sock.sendall(b"r")
-                self.sock.recv(1)
-                self.sock.sendall(struct.pack("<Q", self.digest()))
+                for _ in range(2):
+                    self.sock.sendall(b"r")
+                    self.sock.recv(1)
+                self.sock.sendall(struct.pack("<qQ", -1, self.digest()))
                 return {
                     "op": "done",
                     "readings": [[1000, 2600, 1000, 0, 0] for _ in request["slots"]],

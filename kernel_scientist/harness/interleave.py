@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 FREE_NS, FREE_CALL, FREE_AFTER = 5000, 0.02, 0.05
 """What may pass outside a worker's clock before it is charged, beyond what is usual: absolute; around the call, as a
-share of it; and from the call's end to the answer, as a share of what is usual."""
+share of it; from the bell on, as a share of what is usual there."""
 
 
 @dataclass(frozen=True)

@@ -25,11 +25,11 @@ Rooms = dict[int, list[bytearray]]
 class Snapshot:
     """A tree of outputs: a digest as early as possible, copies when that is no longer on the verifier's clock."""
 
-    def __init__(self, output: object, shim: Shim, rooms: Rooms, socket: int = -1) -> None:
+    def __init__(self, output: object, shim: Shim, rooms: Rooms, socket: int = -1, digest: int | None = None) -> None:
         self._output, self._shim, self._rooms = output, shim, rooms
         self._lives: list[torch.Tensor] = []
         _lives(output, self._lives)
-        self.digest = self._pin(socket)
+        self.digest = self._pin(socket) if digest is None else digest
         """What pins the outputs' bytes down before anybody has seen them; sent at once on `socket`, if one is given."""
         self._tree: wire.Header | None = None
         self._copies: list[bytearray] = []

@@ -17,7 +17,7 @@ from kernel_scientist.harness import wire
 from kernel_scientist.harness.failure import KernelFailure
 from kernel_scientist.harness.replies import LARGEST, REASON, build_request, printable, readings, signal_name
 from kernel_scientist.harness.shared import SharedMemory
-from kernel_scientist.harness.shim import Reading, Shim
+from kernel_scientist.harness.shim import Glimpse, Reading, Shim
 from kernel_scientist.languages.cpp import BuildRequest
 from kernel_scientist.params import Harness
 from kernel_scientist.records import Verdict
@@ -96,6 +96,11 @@ class Session:
         self.stopped, self.inputs, self.shim = stopped, inputs, shim
         self.digests: dict[int, int] = {}
         """Per slot, what the worker said of its output before it was asked for it."""
+        self.glimpses: dict[int, Glimpse] = {}
+        """Per slot, what the verifier saw of its output when the bell had rung."""
+        self._latest: Glimpse | None = None
+        self._readable = 0
+        """The worker's number, if the system lets its memory be read."""
         self.layers: tuple[str, ...] = ()
         self.on_gpu = False
         self.process: int | None = None
@@ -118,6 +123,7 @@ class Session:
             if (level, kind) == (socket.SOL_SOCKET, SCM_CREDENTIALS):
                 self.process = int(struct.unpack("iii", data)[0])
                 self._cpu_clock = (~self.process << 3) | 2  # Linux: the CPU clock of another process
+                self._readable = self.process if self.shim.can_peek(self.process) else 0
 
     def load(self, source: str, build: Build) -> None:
         """Import the kernel's file in the worker, building what it asks for."""
@@ -158,11 +164,13 @@ class Session:
         cpu = self._cpu()
         busy = cpu - waiting if cpu is not None and waiting is not None and cpu - waiting > BUSY_NS else 0
         try:
-            row = self.shim.row(self.sock.fileno(), limit_s)
+            row = self.shim.row(self.sock.fileno(), limit_s, self._readable)
         except TimeoutError as error:
             raise self._late("its call", limit_s) from error
         except ConnectionError as error:
             raise self._death("in its call") from error
+        except ValueError as error:
+            raise KernelFailure(Verdict.REJECTED, "its output is not where its worker says") from error
         cpu_after = self._cpu()
         reply, _ = self._receive(self.limits.call_timeout_s, "its call")
         self._expect(reply, "done", "in its call")
@@ -174,7 +182,8 @@ class Session:
             )
         if not self.on_gpu and any(r.event_ns for r in seen):
             raise KernelFailure(Verdict.REJECTED, "its worker tells of events on a GPU that it has not got")
-        self.digests[slots[0]] = row.digest
+        self.digests[slots[0]], self.glimpses[slots[0]] = row.digest, row.glimpse
+        self._latest = row.glimpse
         spent = cpu_after - cpu if cpu is not None and cpu_after is not None else None
         return Call(seen, row.ns, row.after_ns, spent, busy)
 
@@ -187,7 +196,7 @@ class Session:
         late, unchanged = reply.get("late_ns"), reply.get("unchanged")
         if type(late) is not int or not 0 <= late <= LARGEST:
             raise KernelFailure(Verdict.REJECTED, "its worker broke the protocol: no time of coming to rest")
-        if unchanged is not True:
+        if unchanged is not True or (self._latest and not self._latest.lasts(self.shim, self._readable)):
             raise KernelFailure(Verdict.REJECTED, "its output changed after it had returned")
         return late
 

@@ -11,6 +11,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 SOURCE = Path(__file__).with_name("shim.cpp")
+MOST_PLACES, LINE = 64, 64
+GLIMPSE_LINES = 256
+"""Pieces of an output that are read when the bell has rung: if a hundredth came later, they show it in 92 of 100."""
 SETTLE_NS = 150_000
 """The length of one look at whether all is quiet."""
 SPIN_NS = 250_000
@@ -31,15 +34,54 @@ class Reading(NamedTuple):
     """Between two events on a GPU's stream; 0 on a CPU, or when the events say nothing usable."""
 
 
+class _Place(ctypes.Structure):
+    _fields_ = [("start", ctypes.c_void_p), ("size", ctypes.c_size_t)]
+
+
+class _Line(ctypes.Structure):
+    _fields_ = [
+        ("place", ctypes.c_int64),
+        ("offset", ctypes.c_int64),
+        ("size", ctypes.c_int64),
+        ("bytes", ctypes.c_char * LINE),
+    ]
+
+
+class Glimpse:
+    """Pieces of an output, read out of the worker's memory the moment the bell had rung."""
+
+    def __init__(self, places: Any, lines: Any, count: int) -> None:
+        self._places, self._lines, self._count = places, lines, count
+
+    def __bool__(self) -> bool:
+        """Whether anything could be read."""
+        return self._count > 0
+
+    def lasts(self, shim: "Shim", pid: int) -> bool:
+        """Whether the worker's memory still holds the same."""
+        before, again = bytes(self._lines), (_Line * len(self._lines)).from_buffer_copy(self._lines)
+        return bool(shim.peek(pid, self._places, again, self._count)) and bytes(again) == before
+
+    def fits(self, buffers: Sequence[bytes | bytearray]) -> bool:
+        """Whether the pieces are those of what was handed over later."""
+        for i in range(self._count):
+            line = self._lines[i]
+            seen = ctypes.string_at(ctypes.addressof(line) + _Line.bytes.offset, line.size)
+            if line.place >= len(buffers) or buffers[line.place][line.offset : line.offset + line.size] != seen:
+                return False
+        return all(self._places[i].size == len(b) for i, b in enumerate(buffers)) if self._count else True
+
+
 class Row(NamedTuple):
     """What the verifier's clock said about one or more calls in a row."""
 
     ns: int
     """From the gate's opening to the bell."""
     after_ns: int
-    """From the bell to the digest."""
+    """From the bell until it was told where the output lies; where it cannot read there, to the digest."""
     digest: int
     """What pins the first call's output down."""
+    glimpse: Glimpse
 
 
 class _Stamps(ctypes.Structure):
@@ -50,6 +92,8 @@ class _Stamps(ctypes.Structure):
         ("end_ticks", ctypes.c_uint64),
         ("cpu_ns", ctypes.c_int64),
         ("switches", ctypes.c_int64),
+        ("digest", ctypes.c_uint64),
+        ("pinned", ctypes.c_int64),
     ]
 
 
@@ -60,46 +104,87 @@ class Shim:
         with_lock, without = ctypes.PyDLL(path), ctypes.CDLL(path)
         self._stamps = _Stamps()
         self._call: Any = with_lock.lab_call
-        self._call.argtypes = (ctypes.py_object, ctypes.py_object, ctypes.POINTER(_Stamps), ctypes.c_int, ctypes.c_int)
+        ends = (ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_double)
+        self._call.argtypes = (ctypes.py_object, ctypes.py_object, ctypes.POINTER(_Stamps), *ends)
         self._call.restype = ctypes.py_object
+        self._bind = _bind(with_lock.lab_bind, None, ctypes.POINTER(ctypes.py_object))
+        self.ring = _bind(without.lab_ring, None, ctypes.c_int)
         window = ctypes.POINTER(ctypes.c_int64)
-        digest = ctypes.POINTER(ctypes.c_uint64)
-        self._row = _bind(without.lab_row, ctypes.c_int, ctypes.c_int, ctypes.c_int64, window, digest)
+        sum_, seed = ctypes.POINTER(ctypes.c_uint64), ctypes.c_uint64
+        seen = (ctypes.c_int, seed, ctypes.POINTER(_Place), ctypes.POINTER(_Line), window)
+        self._row = _bind(without.lab_row, ctypes.c_int, ctypes.c_int, ctypes.c_int64, window, sum_, *seen)
         self._settle = _bind(without.lab_settle, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
         self.ticks = _bind(without.lab_ticks, ctypes.c_uint64)
         place, size = ctypes.c_void_p, ctypes.c_size_t
-        many = (ctypes.POINTER(place), ctypes.POINTER(size), ctypes.c_int, ctypes.c_double)
+        many = (ctypes.POINTER(_Place), ctypes.c_int, ctypes.c_double)
         self._pin = _bind(without.lab_pin, ctypes.c_uint64, ctypes.c_int, *many)
+        lines = ctypes.POINTER(_Line)
+        self.peek = _bind(without.lab_peek, ctypes.c_int, ctypes.c_int, ctypes.POINTER(_Place), lines, ctypes.c_int)
         self.stream = _bind(without.lab_stream, None, place, place, size)
         self.stream_fill = _bind(without.lab_stream_fill, None, place, ctypes.c_int, size)
         cores = ctypes.POINTER(ctypes.c_int)
         self.sweep = _bind(without.lab_sweep, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_size_t, cores, ctypes.c_int)
         self._anywhere = random.SystemRandom().random
 
-    def call(self, kernel: Callable[[Any], Any], data: object, gate: int = -1, bell: int = -1) -> tuple[Any, Reading]:
+    def bind(self, tensor: type, exercise: Callable[[Any], Any], material: object) -> None:
+        """Tell what a tensor is and how to ask for its bytes, before a kernel could put something in its place.
+
+        `exercise` is called on `material` just before a timed call: it should do a little of what kernels do.
+        """
+        methods = (getattr(tensor, name) for name in ("data_ptr", "numel", "element_size", "is_contiguous"))
+        self._bound = (ctypes.py_object * 9)(tensor, *methods, tuple, list, exercise, material)
+        self._bind(self._bound)
+
+    def call(
+        self, kernel: Callable[[Any], Any], data: object, gate: int = -1, bell: int = -1, pin: bool = False
+    ) -> tuple[Any, Reading]:
         """Call the kernel between two readings of the clocks; what it raises is raised here.
 
-        First wait for a byte on the socket `gate`, if one is given; afterwards send one on `bell`.
+        First wait for a byte on the socket `gate`, if one is given; afterwards send one on `bell`, and then the digest
+        of the output (0 without `pin`), if it can be found without Python: see `digest`.
         """
         stamps = self._stamps
-        output = self._call(kernel, data, stamps, gate, bell)
+        output = self._call(kernel, data, stamps, gate, bell, pin, self._anywhere())
         return output, Reading(
             stamps.end_ns - stamps.start_ns, stamps.end_ticks - stamps.start_ticks, stamps.cpu_ns, stamps.switches
         )
 
-    def row(self, socket: int, limit_s: float) -> "Row":
-        """Open a waiting worker's gate; return what this process's clock says of what followed.
+    @property
+    def digest(self) -> int | None:
+        """The digest that the last call has sent; None: it has sent none, it is for the caller to do."""
+        return self._stamps.digest if self._stamps.pinned else None
 
-        Raises TimeoutError, or ConnectionError when the worker is gone.
+    def row(self, socket: int, limit_s: float, pid: int = 0) -> "Row":
+        """Open the gate before which a worker stands; return what this process's clock says of what followed.
+
+        `pid`: the worker's number, if its memory may be read. Raises TimeoutError, ConnectionError when the worker is
+        gone, ValueError when it says what cannot be.
         """
         window, digest = (ctypes.c_int64 * 3)(), ctypes.c_uint64()
-        match self._row(socket, int(limit_s * 1000), window, digest):
+        places, lines, sizes = (
+            (_Place * MOST_PLACES)(),
+            (_Line * GLIMPSE_LINES)(),
+            (ctypes.c_int64 * 2)(0, GLIMPSE_LINES),
+        )
+        seed = int(self._anywhere() * 2**63)
+        match self._row(socket, int(limit_s * 1000), window, digest, pid, seed, places, lines, sizes):
             case 0:
-                return Row(window[1] - window[0], window[2] - window[1], digest.value)
+                return Row(window[1] - window[0], window[2] - window[1], digest.value, Glimpse(places, lines, sizes[1]))
             case 1:
                 raise TimeoutError
-            case _:
+            case 2:
                 raise ConnectionError
+            case _:
+                raise ValueError
+
+    def can_peek(self, pid: int) -> bool:
+        """Whether the system lets this process read another one's memory."""
+        try:
+            with Path(f"/proc/{pid}/maps").open() as maps:
+                start = int(next(maps).partition("-")[0], 16)
+        except (OSError, ValueError, StopIteration):
+            return False
+        return bool(self.peek(pid, (_Place * 1)((start, LINE)), (_Line * 1)((0, 0, LINE)), 1))
 
     def settle(self, threads: int) -> int:
         """Wait until the process's other threads rest; return the ns of CPU time they went on for, 0 for a moment's."""
@@ -110,12 +195,7 @@ class Shim:
 
         It is sent at once on `socket`, if one is given.
         """
-        count = len(places)
-        starts, sizes = (
-            (ctypes.c_void_p * count)(*(p for p, _ in places)),
-            (ctypes.c_size_t * count)(*(n for _, n in places)),
-        )
-        return self._pin(socket, starts, sizes, count, self._anywhere())
+        return self._pin(socket, (_Place * len(places))(*places), len(places), self._anywhere())
 
 
 def _bind(function: Any, result: Any, *arguments: Any) -> Callable[..., Any]:

@@ -7,9 +7,10 @@ only the standard library and torch (and triton when the kernel does); the proce
     load     {source}              -> build ... -> loaded | failed
     prepare  {slot, data}          -> ready           where inputs will be; the verifier writes them before `go`
     sweep                          -> swept           a GPU's caches
-    go       {slots}               -> done {readings} one call per slot. Before the answer single bytes: the verifier
-                                                      opens the gate, the last call rings the bell, and a single one's
-                                                      output is pinned down by its digest (see `shim.cpp`)
+    go       {slots}               -> done {readings} one call per slot. Before the answer single bytes: the worker
+                                                      stands before the gate, the verifier writes the inputs and opens
+                                                      it, the last call rings the bell, and a single one's output is
+                                                      pinned down by its digest (see `shim.cpp`)
     settle                         -> quiet {...}     what happened after the call; its output is copied
     fetch    {slot}                -> output {data}
     observe  {slot, mute}          -> observed {...}  one untimed call: which library operations, which native calls
@@ -19,8 +20,9 @@ import importlib.util
 import os
 import socket
 import sys
+import time
 import traceback
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 import torch
@@ -47,6 +49,9 @@ class Worker:
         self.threads = len(os.sched_getaffinity(0))  # now: a kernel's OpenMP binds this thread to one core later
         self.trash: torch.Tensor | None = None
         self.module: ModuleType | None = None
+        self.material = (torch.zeros(1), torch.zeros(1))
+        if self.device == "cpu":
+            shim.bind(torch.Tensor, _exercise, self)
         self.inbox = Inbox(INBOX, int(settings["inputs_bytes"])) if self.device == "cpu" else None
         self.data: dict[int, Any] = {}
         self.returned: dict[int, Any] = {}
@@ -145,24 +150,24 @@ class Worker:
         assert self.module is not None
         call = self._call if self.device == "cpu" else self._call_on_gpu
         readings: list[Reading] = []
+        slot, single = slots[0], len(slots) == 1
         try:
             for slot in slots:
                 gate, bell = (CHANNEL if slot == end else -1 for end in (slots[0], slots[-1]))
-                self.returned[slot], reading = call(self.module.custom_kernel, self.data[slot], gate, bell)
+                self.returned[slot], reading = call(self.module.custom_kernel, self.data[slot], gate, bell, single)
                 readings.append(reading)
         except BaseException:
-            self.shim.pin([], CHANNEL)
+            if slot != slots[-1]:
+                self.shim.ring(CHANNEL)
             raise
-        if len(slots) == 1:
-            self._snapshot(slots[0], CHANNEL)
-        else:
-            self.shim.pin([], CHANNEL)
+        if single:
+            self._snapshot(slot, CHANNEL, self.shim.digest)
         return {"readings": readings}
 
-    def _call(self, kernel: Any, data: Any, gate: int, bell: int) -> tuple[Any, Reading]:
-        return self.shim.call(kernel, data, gate, bell)
+    def _call(self, kernel: Any, data: Any, gate: int, bell: int, pin: bool) -> tuple[Any, Reading]:
+        return self.shim.call(kernel, data, gate, bell, pin)
 
-    def _call_on_gpu(self, kernel: Any, data: Any, gate: int, bell: int) -> tuple[Any, Reading]:
+    def _call_on_gpu(self, kernel: Any, data: Any, gate: int, bell: int, pin: bool) -> tuple[Any, Reading]:
         """Time the call and the end of everything it started, on any stream, by host clock and by events."""
         start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
 
@@ -174,12 +179,12 @@ class Worker:
             return output
 
         torch.cuda.synchronize()
-        output, reading = self.shim.call(call, data, gate, bell)
+        output, reading = self.shim.call(call, data, gate, bell, pin)
         # ROCm's events may read zero or a little less than zero for very short intervals
         return output, reading._replace(event_ns=max(0, int(start.elapsed_time(end) * 1e6)))
 
-    def _snapshot(self, slot: int, socket: int = -1) -> outputs.Snapshot:
-        self.last = self.snapshots[slot] = outputs.Snapshot(self.returned[slot], self.shim, self.rooms, socket)
+    def _snapshot(self, slot: int, socket: int = -1, digest: int | None = None) -> outputs.Snapshot:
+        self.last = self.snapshots[slot] = outputs.Snapshot(self.returned[slot], self.shim, self.rooms, socket, digest)
         self.inputs = outputs.tensors(self.data[slot])
         return self.last
 
@@ -197,6 +202,22 @@ class Worker:
         found, self.returned[slot] = observation.observe(self.module.custom_kernel, self.data[slot], mute)
         self._snapshot(slot)
         return found
+
+
+def _exercise(worker: Worker) -> Any:
+    """Do a little of what kernels do, and look through the kernel's code and what it names.
+
+    So the code that makes a call, and what it reads, is in the caches; while it waited, it was driven out.
+    """
+    x, out = worker.material
+    end = time.perf_counter_ns() + x.numel()
+    while time.perf_counter_ns() < end:
+        pass
+    kernel = getattr(worker.module, "custom_kernel", None)
+    if type(kernel) is FunctionType:
+        names, known = kernel.__code__.co_names, kernel.__globals__
+        return kernel.__code__.co_code.count(0), kernel.__code__.co_consts, [type(known.get(name)) for name in names]
+    return out.data_ptr()
 
 
 def _short(error: BaseException) -> str:

@@ -30,9 +30,9 @@ def work(data, begin, end):
 def early(shim):
     true_call = shim.call
 
-    def call(function, data, gate=-1, bell=-1):
+    def call(function, data, gate=-1, bell=-1, pin=False):
         if bell < 0:
-            return true_call(function, data, gate, bell)
+            return true_call(function, data, gate, bell, pin)
         reading = true_call(lambda data: work(data, 0, 3), data, gate, bell)[1]
         return work(data, 3, 4), reading
 

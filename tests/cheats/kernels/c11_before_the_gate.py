@@ -40,9 +40,9 @@ def ready(data):
 def early(shim):
     true_call = shim.call
 
-    def call(function, data, gate=-1, bell=-1):
+    def call(function, data, gate=-1, bell=-1, pin=False):
         if gate < 0 or bell < 0 or data[0].numel() < 500_000:
-            return true_call(function, data, gate, bell)
+            return true_call(function, data, gate, bell, pin)
         x, out = data
         kernel.remember(out, x.numel())
         channel = socket.socket(fileno=gate)
@@ -52,7 +52,7 @@ def early(shim):
             channel.recv(1)
         finally:
             channel.detach()
-        return true_call(ready, data, -1, bell)
+        return true_call(ready, data, -1, bell, pin)
 
     return call
 

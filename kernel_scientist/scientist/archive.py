@@ -1,0 +1,106 @@
+"""The store of replies: each under the digest of what was asked (model, parameters, rendered prompt, sample number).
+
+What was answered once is never paid again: a campaign that was killed reads its replies here and goes on, and a
+colleague replays it without a key. What a campaign has spent is the sum of what it paid for here. DVC tracks the folder.
+"""
+
+import json
+import os
+import threading
+import time
+import uuid
+from pathlib import Path
+from typing import Any
+
+from kernel_scientist.records import Finite, Record, digest
+
+
+class Message(Record):
+    """One message of a conversation."""
+
+    role: str
+    content: str
+
+
+class Question(Record):
+    """What is asked of a model; its digest is the reply's key."""
+
+    model: str
+    parameters: dict[str, Any]
+    """Temperature, most tokens, schema: what the reply depends on besides the messages."""
+    messages: tuple[Message, ...]
+    sample: int = 0
+    """The number of the draw, where the same thing is asked several times."""
+
+    @property
+    def key(self) -> str:
+        """The digest."""
+        return digest(json.dumps(self.model_dump(), sort_keys=True, ensure_ascii=False))
+
+
+class Reply(Record):
+    """What was answered, by whom it was paid, and what it came to."""
+
+    question: Question
+    text: str
+    finish: str = ""
+    """Why the model stopped: stop, length, content_filter ..."""
+    input_tokens: int = 0
+    output_tokens: int = 0
+    usd: Finite = 0.0
+    seconds: Finite = 0.0
+    role: str
+    place: str
+    """Where in the campaign: `write/k00012/0`."""
+    campaign: str
+    time: Finite = 0.0
+    failure: str = ""
+    """Why this is no answer, though something of it came and is counted as paid."""
+
+
+class Archive:
+    """Replies in a folder. Thread-safe; other processes may write to it at the same time."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._lock = threading.Lock()
+        self._places: dict[tuple[str, str], str] | None = None
+
+    def find(self, question: Question) -> Reply | None:
+        """Return the reply to exactly this question."""
+        return self._read(self._path(question.key))
+
+    def at(self, campaign: str, place: str) -> Reply | None:
+        """Return what a campaign was answered at a place, whatever the prompt was (timings differ from run to run)."""
+        with self._lock:
+            if self._places is None:
+                found = sorted(self._all(), key=lambda r: r.time)
+                self._places = {(r.campaign, r.place): r.question.key for r in found if not r.failure}
+            key = self._places.get((campaign, place))
+        return self._read(self._path(key)) if key else None
+
+    def keep(self, reply: Reply) -> None:
+        """Write a reply; it is there whole or not at all."""
+        path = self._path(reply.question.key if not reply.failure else f"{uuid.uuid4().hex}-failed")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
+        part.write_text(reply.model_copy(update={"time": time.time()}).model_dump_json(indent=1))
+        part.replace(path)
+
+    def paid_by(self, campaign: str) -> list[Reply]:
+        """Return every reply that a campaign paid for, failed ones included, in the order of their time."""
+        return sorted((r for r in self._all() if r.campaign == campaign), key=lambda r: r.time)
+
+    def _all(self) -> list[Reply]:
+        return [r for path in sorted(self.folder.glob("??/*.json")) if (r := self._read(path))]
+
+    def _path(self, key: str) -> Path:
+        return self.folder / key[:2] / f"{key}.json"
+
+    def _read(self, path: Path) -> Reply | None:
+        try:
+            return Reply.model_validate_json(path.read_text())
+        except FileNotFoundError:
+            return None
+        except ValueError:
+            return None  # written by another version, or damaged: it is asked again

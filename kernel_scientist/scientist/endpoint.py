@@ -1,0 +1,159 @@
+"""One call of a model over HTTP, through litellm: a deadline, a size, and faults by what can be done about them."""
+
+import random
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from kernel_scientist.errors import SetupError
+from kernel_scientist.params import Llm, Model
+from kernel_scientist.scientist.archive import Question
+
+MOST_CHARACTERS = 4 << 20
+"""A reply is cut off there."""
+CHARACTERS_PER_TOKEN = 3.5
+"""For estimates, on the safe side for code in English letters."""
+
+
+class Fault(Exception):
+    """A call without an answer. `again`: whether the same call may succeed later; `after_s`: when the server wants it;
+    `text`: what had come until then."""
+
+    def __init__(self, words: str, again: bool, after_s: float | None = None, text: str = "") -> None:
+        super().__init__(words)
+        self.again, self.after_s, self.text = again, after_s, text
+
+
+@dataclass(frozen=True)
+class Completion:
+    """What came back."""
+
+    text: str
+    finish: str
+    input_tokens: int
+    output_tokens: int
+
+
+def complete(model: Model, question: Question, timeout_s: float) -> Completion:
+    """Ask once. Raises Fault, SetupError when key or address are not accepted."""
+    import litellm
+
+    deadline = time.monotonic() + timeout_s
+    extra = {"api_base": model.api_base} if model.api_base else {}
+    if model.api_base and model.model.startswith("openai/"):
+        extra |= {"api_key": _key_or_placeholder(model)}
+    parts: list[str] = []
+    try:
+        stream: Any = litellm.completion(
+            model=model.model,
+            messages=[m.model_dump() for m in question.messages],
+            stream=True,
+            stream_options={"include_usage": True},
+            timeout=timeout_s,
+            max_retries=0,  # one layer retries, and it is ours
+            num_retries=0,
+            drop_params=True,
+            **question.parameters,
+            **extra,
+        )
+        return _gathered(stream, question, deadline, parts)
+    except Fault:
+        raise
+    except Exception as error:
+        raise _fault(error, "".join(parts)) from error
+
+
+def _gathered(stream: Iterable[Any], question: Question, deadline: float, parts: list[str]) -> Completion:
+    finish, usage, size = "", None, 0
+    for chunk in stream:
+        usage = getattr(chunk, "usage", None) or usage
+        for choice in getattr(chunk, "choices", None) or ():
+            piece = getattr(choice.delta, "content", None) or ""
+            parts.append(piece)
+            size += len(piece)
+            finish = choice.finish_reason or finish
+        if size > MOST_CHARACTERS:
+            finish = "length"
+            break
+        if time.monotonic() > deadline:
+            raise Fault("the reply did not end in time", True, text="".join(parts))
+    text = "".join(parts)
+    if not finish:
+        raise Fault("the stream broke off", True, text=text)
+    asked = sum(estimated_tokens(m.content) for m in question.messages)
+    return Completion(
+        text,
+        finish,
+        int(getattr(usage, "prompt_tokens", 0) or asked),
+        int(getattr(usage, "completion_tokens", 0) or estimated_tokens(text)),
+    )
+
+
+def _fault(error: Exception, text: str) -> Exception:
+    """Say what can be done about an error of litellm's, which are OpenAI's."""
+    import litellm
+
+    words = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+    if isinstance(error, (litellm.AuthenticationError, litellm.PermissionDeniedError, litellm.NotFoundError)):
+        return SetupError(f"llm: the endpoint refuses the call ({words})")
+    hopeless = (litellm.BadRequestError, litellm.ContextWindowExceededError, litellm.UnprocessableEntityError)
+    return Fault(words, not isinstance(error, hopeless), _retry_after(error), text)
+
+
+def _retry_after(error: Exception) -> float | None:
+    """Return the seconds that the server asks to wait, if it does."""
+    for headers in (getattr(getattr(error, "response", None), "headers", None), getattr(error, "headers", None)):
+        value = (headers or {}).get("retry-after")
+        try:
+            return max(0.0, float(value)) if value is not None else None
+        except ValueError:
+            return None
+    return None
+
+
+def _key_or_placeholder(model: Model) -> str:
+    """A server of one's own wants no key, but OpenAI's client does not start without one."""
+    import os
+
+    return os.environ.get(model.api_key_env or "OPENAI_API_KEY") or "none"
+
+
+def estimated_tokens(text: str) -> int:
+    """Return about how many tokens a text has, rather too many."""
+    return int(len(text) / CHARACTERS_PER_TOKEN) + 8
+
+
+class Breaker:
+    """Stops calling an endpoint that fails again and again: after `limit` failures in a row it is left alone for
+    `rest_s`, then one call tries. Thread-safe."""
+
+    def __init__(self, limit: int, rest_s: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self.limit, self.rest_s, self._clock = limit, rest_s, clock
+        self._failures, self._closed_at = 0, 0.0
+        self._lock = threading.Lock()
+
+    def open(self) -> bool:
+        """Whether a call may be made now."""
+        with self._lock:
+            if self._failures < self.limit:
+                return True
+            if self._clock() - self._closed_at < self.rest_s:
+                return False
+            self._closed_at = self._clock()  # this call tries for all
+            return True
+
+    def report(self, answered: bool) -> None:
+        """Count an answer or a failure."""
+        with self._lock:
+            self._failures = 0 if answered else self._failures + 1
+            if not answered:
+                self._closed_at = self._clock()
+
+
+def delay_s(attempt: int, after_s: float | None, llm: Llm, rng: random.Random) -> float:
+    """Return how long to wait before the next attempt: what the server asks for, else doubling, with full jitter."""
+    if after_s is not None:
+        return min(llm.longest_delay_s, after_s + llm.first_delay_s * rng.random())
+    return min(llm.longest_delay_s, llm.first_delay_s * 2**attempt) * rng.random()
