@@ -24,15 +24,16 @@ from flows.board import Board
 from flows.validate import confirm
 from kernel_scientist import environment, export
 from kernel_scientist.campaign import Campaign, Job, Laboratory, laboratory
-from kernel_scientist.errors import InfrastructureError, StoppedError
+from kernel_scientist.errors import BudgetError, InfrastructureError, StoppedError
 from kernel_scientist.harness.verifier import Contestant
 from kernel_scientist.harness.workshop import Workshop
 from kernel_scientist.params import Params, load
 from kernel_scientist.records import Evaluation, Kernel, Trial, Verdict
+from kernel_scientist.scientist.replies import ReplyError
 from tasks.compilation import compile_kernel
 from tasks.correctness import check_kernel
-from tasks.hypothesis import design_experiments
-from tasks.implementation import write_kernel
+from tasks.hypothesis import design_experiments, distil_findings
+from tasks.implementation import repair_kernel, write_kernel
 from tasks.selection import select_kernels
 from tasks.timing import time_candidate
 from tasks.tracking import log_trial
@@ -108,8 +109,15 @@ def _search(campaign: Campaign, board: Board, check_stop: Callable[[], None]) ->
 def _next_jobs(campaign: Campaign) -> list[Job]:
     if campaign.best() is None:
         return []
-    selection = select_kernels(campaign)
-    return campaign.jobs(selection, design_experiments(campaign, selection))
+    distil_findings(campaign)
+    try:
+        selection = select_kernels(campaign)
+        return campaign.jobs(selection, design_experiments(campaign, selection))
+    except ReplyError as error:
+        campaign.stuck = f"a model's replies cannot be read: {error}"
+    except BudgetError as error:
+        campaign.stuck = str(error)
+    return []
 
 
 def _lane(campaign: Campaign, board: Board, job: Job) -> None:
@@ -117,16 +125,32 @@ def _lane(campaign: Campaign, board: Board, job: Job) -> None:
     title = job.experiment.title if job.experiment else "seed"
     try:
         board.step(job.name, f"writing {title}")
-        kernel = write_kernel(campaign, job)
+        try:
+            kernel = write_kernel(campaign, job)
+        except BudgetError as error:
+            campaign.stuck, kernel = str(error), None
         if kernel is None:
             campaign.drop(job)
             return
-        trial = Trial(kernel=kernel, evaluation=_judge(campaign, board, kernel, title))
+        trial = _judged(campaign, board, job, kernel, title)
         board.step(job.name, f"logging {title}")
         log_trial(campaign, trial)
     finally:
         board.step(job.name, None)
     board.done(trial)
+
+
+def _judged(campaign: Campaign, board: Board, job: Job, kernel: Kernel, title: str) -> Trial:
+    """Judge a kernel; one that fails by a bug goes back to be mended, as often as the parameters allow."""
+    while True:
+        trial = Trial(kernel=kernel, evaluation=_judge(campaign, board, kernel, title))
+        if not campaign.mendable(job, trial):
+            return trial
+        board.step(job.name, f"mending {title}")
+        mended = repair_kernel(campaign, job, trial)
+        if mended is None:
+            return trial
+        kernel = mended
 
 
 def _judge(campaign: Campaign, board: Board, kernel: Kernel, title: str) -> Evaluation:
@@ -147,6 +171,7 @@ def _judge(campaign: Campaign, board: Board, kernel: Kernel, title: str) -> Eval
 
 def _conclude(campaign: Campaign, params: Params) -> dict[str, Any]:
     """Confirm the best kernel, export it, register it, close the campaign."""
+    distil_findings(campaign, last=True)
     best, seed = campaign.best(), campaign.population.best_seed()
     confirmation = None
     if best is not None:

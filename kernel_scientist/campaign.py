@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kernel_scientist import HARNESS_VERSION, environment, preflight, scientist, search
-from kernel_scientist.errors import SetupError
+from kernel_scientist.errors import BudgetError, ModelError, SetupError
 from kernel_scientist.harness import admission
 from kernel_scientist.harness.verifier import Contestant, Verifier
 from kernel_scientist.harness.workshop import Workshop
@@ -22,9 +22,27 @@ from kernel_scientist.notebook import CampaignRun, Notebook, open_for
 from kernel_scientist.params import Params
 from kernel_scientist.population import REFERENCE, Population, beats, free_names
 from kernel_scientist.problems.taskfolder import Problem
-from kernel_scientist.records import Evaluation, Experiment, Kernel, Record, Trial, digest
-from kernel_scientist.scientist.mind import Assignment, Design, Draft, Facts, Mind, Selection, pick
+from kernel_scientist.records import Attempt, Evaluation, Experiment, Kernel, Record, Trial, Verdict, digest
+from kernel_scientist.scientist import bugs, knowledge
+from kernel_scientist.scientist.archive import Archive
+from kernel_scientist.scientist.channel import Channel
+from kernel_scientist.scientist.ledger import Ledger
+from kernel_scientist.scientist.mind import (
+    Assignment,
+    Commission,
+    Design,
+    Draft,
+    Facts,
+    Lessons,
+    Mind,
+    Selection,
+    pick,
+)
+from kernel_scientist.scientist.replies import ReplyError
 from kernel_scientist.targets import Target
+
+MENDED = (Verdict.COMPILE_ERROR, Verdict.INCORRECT, Verdict.CRASHED, Verdict.TIMEOUT)
+"""What a Repairer is asked to mend: bugs, not cheats, nor what failed beside the kernel."""
 
 
 class Job(Record):
@@ -75,12 +93,18 @@ class Campaign:
             )
         for seed in self.seeds:
             read_kernel(seed)
-        self.mind: Mind = scientist.mind(self.params.llm, Assignment(lab.problem, self.params.language, Facts.here()))
         tracking = self.params.tracking
         self.notebook: Notebook = open_for(lab.problem.name, lab.target.name, tracking.uri, tracking.experiment)
         self.population = Population()
         self.spent_s = 0.0
+        self.lessons = Lessons()
         self.run: CampaignRun = self._resume(resume) if resume else self._start()
+        self.archive = Archive(environment.root() / self.params.llm.replies)
+        self.ledger = _ledger(self.archive, self.params, self.name)
+        channel = Channel(self.params.llm, self.archive, self.ledger, self.name, lab.verifier.workshop.stopped)
+        self.mind: Mind = scientist.mind(self.params.llm, _assignment(lab), channel)
+        self.stuck = ""
+        """Why no further experiment can be designed."""
         self.began = time.monotonic()
         best = self.best()
         self.incumbent: Kernel | None = best.kernel if best else None
@@ -91,6 +115,9 @@ class Campaign:
         """Names in flight, and their jobs once they have one."""
         self._sources: dict[str, str] = {}
         """Digests of the sources in flight, by kernel name."""
+        self._distilled = 0
+        self.distil_fault = ""
+        """Why nothing could be distilled the last time."""
         self._vain: set[tuple[str | None, str]] = set()
         """Experiments (base, title) that gave a source which was there already."""
 
@@ -123,7 +150,7 @@ class Campaign:
             return "the budget of minutes is spent (budget.minutes)"
         if tried >= self.planned:
             return "all generations are done"
-        return None
+        return self.stuck or self.ledger.spent()
 
     def seed_jobs(self) -> list[Job]:
         """Return the seeds that were not tried yet, as far as the budget of kernels goes."""
@@ -133,11 +160,25 @@ class Campaign:
 
     def select(self) -> Selection:
         """Choose base and reference kernel. Raises ValueError when no kernel is right."""
-        return search.select(self.params.search.strategy, self.mind, self.population, self._rng("select"))
+        return search.select(self.params.search.strategy, self.mind, self.population, self.lessons, self._rng("select"))
 
     def design(self, selection: Selection) -> Design:
         """List avenues and plans for a selection."""
-        return self.mind.design(self.population, selection, self._rng("design"))
+        return self.mind.design(self.population, selection, self.lessons, self._rng("design"))
+
+    def distil(self, last: bool = False) -> None:
+        """Write findings down: every few generations, and at the end."""
+        every, generation = self.params.knowledge.distil_every, self.population.generations()
+        due = generation > 1 and (last or generation % max(every, 1) == 0)
+        if not every or not due or generation <= self._distilled:
+            return
+        self._distilled = generation
+        try:
+            self.lessons = self.mind.distil(self.population, self.lessons, self._rng("distil"))
+        except (ReplyError, BudgetError, ModelError) as error:
+            self.distil_fault = str(error)  # the campaign goes on without; the replies are kept
+            return
+        self.notebook.keep_lessons(self.run, self.lessons)
 
     def jobs(self, selection: Selection, design: Design) -> list[Job]:
         """Pick experiments by rule, no more than may still be tried, and name their kernels.
@@ -164,9 +205,7 @@ class Campaign:
         if job.seed_file is not None:
             draft = Draft(source=read_kernel(Path(job.seed_file)), report=f"seed {Path(job.seed_file).name}")
         else:
-            assert job.base is not None and job.reference is not None and job.experiment is not None
-            base, reference = self.population.get(job.base).kernel, self.population.get(job.reference).kernel
-            draft = self.mind.write(base, reference, job.experiment)
+            draft = self.mind.write(self.population, _commission(job), self.lessons)
         kernel = Kernel(
             name=job.name,
             language=self.params.language,
@@ -176,7 +215,39 @@ class Campaign:
             experiment=job.experiment,
             generation=job.generation,
             report=draft.report,
+            asks=draft.asks,
         )
+        return self._fresh(job, kernel)
+
+    def mendable(self, job: Job, trial: Trial) -> bool:
+        """Whether a kernel that failed may go to the Repairer."""
+        left = self.params.repair.rounds - len(trial.kernel.attempts)
+        return job.seed_file is None and trial.evaluation.verdict in MENDED and left > 0 and not self.late()
+
+    def repair(self, job: Job, failed: Trial) -> Kernel | None:
+        """Return a mended version of a kernel that failed; None when it is not to be mended, or nothing new comes."""
+        kernel, evaluation = failed.kernel, failed.evaluation
+        try:
+            draft = self.mind.repair(self.population, _commission(job), failed, self.lessons)
+        except BudgetError as error:
+            self.stuck, draft = str(error), None
+        if draft is None:
+            return None
+        attempt = Attempt(
+            source=kernel.source,
+            verdict=evaluation.verdict,
+            reason=evaluation.reason,
+            bug=bugs.classify(evaluation).id,
+            critique=draft.critique,
+        )
+        changes = {"source": draft.source, "report": draft.report, "asks": (*kernel.asks, *draft.asks)}
+        mended = kernel.model_copy(update={**changes, "attempts": (*kernel.attempts, attempt)})
+        if draft.unreadable or draft.source == kernel.source:
+            return None
+        return self._fresh(job, mended)
+
+    def _fresh(self, job: Job, kernel: Kernel) -> Kernel | None:
+        """Return a kernel unless its source was tried already or is in flight."""
         with self._lock:
             known = kernel.digest in self.population.digests() or kernel.digest in self._sources.values()
             if known and job.experiment:
@@ -213,6 +284,8 @@ class Campaign:
             larger = self.population.add(trial)
             self.notebook.log(self.run, trial, self.population, self.lab.problem)
             self.notebook.progress(self.run, larger, larger.best(), self.elapsed_s())
+            if paid := self.archive.paid_by(self.name):
+                self.notebook.log_spending(self.run, paid)
             self.population = larger
             self._pending.pop(trial.kernel.name, None)
             self._sources.pop(trial.kernel.name, None)
@@ -246,6 +319,7 @@ class Campaign:
         self.notebook.reopen(run)
         self.population = self.notebook.population(run)
         self.spent_s = run.spent_s
+        self.lessons = self.notebook.lessons(run)
         return run
 
     def _take_name(self) -> str:
@@ -258,6 +332,31 @@ class Campaign:
     def _rng(self, purpose: str) -> random.Random:
         """Chance that depends on the seed and on what is known, so that a resumed campaign draws as the first did."""
         return random.Random(f"{self.params.search.seed}/{purpose}/{len(self.population)}")
+
+
+def _commission(job: Job) -> Commission:
+    assert job.base is not None and job.reference is not None and job.experiment is not None
+    return Commission(name=job.name, base=job.base, reference=job.reference, experiment=job.experiment)
+
+
+def _assignment(lab: Laboratory) -> Assignment:
+    settings = lab.params.knowledge
+    return Assignment(
+        problem=lab.problem,
+        profile=lab.problem.profile(lab.params.profile),
+        language=lab.params.language,
+        target=lab.target.name,
+        facts=Facts.here(),
+        knowledge=knowledge.load([environment.root() / path for path in settings.paths]),
+        knowledge_tokens=settings.tokens,
+        most_findings=settings.findings,
+    )
+
+
+def _ledger(archive: Archive, params: Params, campaign: str) -> Ledger:
+    """Return the ledger of a campaign, with what it has spent in earlier sittings."""
+    paid = archive.paid_by(campaign)
+    return Ledger(params.budget, sum(r.usd for r in paid), sum(r.input_tokens + r.output_tokens for r in paid))
 
 
 def cache_key(lab: Laboratory, kernel: Kernel, step: str) -> str:

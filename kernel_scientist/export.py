@@ -81,7 +81,7 @@ def campaign_summary(campaign: "Campaign", confirmation: Confirmation | None) ->
         "interval": [_round(x) for x in speedup.interval] if speedup else None,
         "kernels": len(campaign.population),
         "verdicts": campaign.population.verdicts(),
-        "usd": 0.0,
+        "usd": _round(campaign.ledger.usd),
         "stopped": campaign.over() or "nothing more to try",
         "mlflow": {"uri": campaign.notebook.uri, "run": campaign.run.run_id},
         "source": str(champion_folder(campaign.lab.problem.name) / "kernel.py") if best else None,

@@ -7,25 +7,33 @@ Only `MlflowClient` with explicit run ids is used: the fluent API keeps its stat
 
 import difflib
 import math
+import re
 import tempfile
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from pydantic import TypeAdapter
 
 from kernel_scientist import environment
 from kernel_scientist.errors import SetupError
 from kernel_scientist.languages.source import KernelSource, SourceError
 from kernel_scientist.population import REFERENCE, Population
 from kernel_scientist.problems.taskfolder import Problem
-from kernel_scientist.records import Evaluation, Experiment, Kernel, Trial, Verdict, geomean
+from kernel_scientist.records import Ask, Attempt, Evaluation, Experiment, Kernel, Trial, Verdict, geomean
+from kernel_scientist.scientist.archive import Reply
+from kernel_scientist.scientist.mind import Lessons
 
 KIND, CAMPAIGN, KERNEL = "kind", "campaign", "kernel"
 PARENT = "mlflow.parentRunId"
 ALIAS = "champion"
 PAGE = 500
+LESSONS, ASKS, ATTEMPTS = "findings.json", "asks.json", "attempts.json"
+_ASKS, _ATTEMPTS = TypeAdapter(tuple[Ask, ...]), TypeAdapter(tuple[Attempt, ...])
 TEXT = 5000
 """Characters of prose in a tag; MLflow cuts at 8000 without a word."""
 
@@ -111,6 +119,23 @@ class Notebook:
         self.client.set_terminated(run_id, status="FINISHED")
         return run_id
 
+    def keep_lessons(self, parent: CampaignRun, lessons: Lessons) -> None:
+        """Write a campaign's findings on its run."""
+        self.client.log_text(parent.run_id, lessons.model_dump_json(indent=1), LESSONS)
+
+    def lessons(self, parent: CampaignRun) -> Lessons:
+        """Read a campaign's findings back; none before the first distillation."""
+        if all(f.path != LESSONS for f in self.client.list_artifacts(parent.run_id)):
+            return Lessons()
+        with tempfile.TemporaryDirectory() as folder:
+            return Lessons.model_validate_json(
+                Path(self.client.download_artifacts(parent.run_id, LESSONS, folder)).read_text()
+            )
+
+    def log_spending(self, parent: CampaignRun, replies: Sequence[Reply]) -> None:
+        """Write on a campaign's run what its models cost, in all, per role and per model."""
+        self._batch(parent.run_id, spending(replies), {}, {})
+
     def progress(self, parent: CampaignRun, population: Population, best: Trial | None, spent_s: float = 0) -> None:
         """Add a point to the campaign's curve: best so far over the number of kernels."""
         metrics: dict[str, float] = {"kernels": len(population), "spent_s": spent_s}
@@ -174,7 +199,7 @@ class Notebook:
     def _read(self, run: Any) -> Trial:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(self.client.download_artifacts(run.info.run_id, "", folder))
-            experiment = path / "experiment.json"
+            experiment, asks, attempts = (path / f for f in ("experiment.json", ASKS, ATTEMPTS))
             tags = run.data.tags
             kernel = Kernel(
                 name=tags[KERNEL],
@@ -185,6 +210,8 @@ class Notebook:
                 generation=int(tags["generation"]),
                 report=tags.get("report", ""),
                 experiment=Experiment.model_validate_json(experiment.read_text()) if experiment.exists() else None,
+                asks=_ASKS.validate_json(asks.read_text()) if asks.exists() else (),
+                attempts=_ATTEMPTS.validate_json(attempts.read_text()) if attempts.exists() else (),
             )
             evaluation = Evaluation.model_validate_json((path / "evaluation.json").read_text())
         return Trial(kernel=kernel, evaluation=evaluation)
@@ -215,6 +242,19 @@ class Notebook:
             name=problem.name, digest=problem.digest[:12], source_type="local", source=str(problem.folder)
         )
         self.client.log_inputs(run_id, [DatasetInput(dataset)])
+
+
+def spending(replies: Sequence[Reply]) -> dict[str, float]:
+    """Return what replies cost: USD and tokens in all, per role, per model; and how many calls broke off."""
+    metrics: dict[str, float] = {"llm.usd": 0.0, "llm.tokens": 0, "llm.calls": 0, "llm.broken_off": 0}
+    for reply in replies:
+        tokens = reply.input_tokens + reply.output_tokens
+        metrics["llm.calls"] += 1
+        metrics["llm.broken_off"] += bool(reply.failure)
+        for suffix in ("", f".{reply.role}", f".{reply.question.model}"):
+            metrics[f"llm.usd{suffix}"] = metrics.get(f"llm.usd{suffix}", 0.0) + reply.usd
+            metrics[f"llm.tokens{suffix}"] = metrics.get(f"llm.tokens{suffix}", 0) + tokens
+    return {re.sub(r"[^\w./ -]", "_", key): value for key, value in metrics.items()}
 
 
 def reach(uri: str) -> None:
@@ -300,6 +340,11 @@ def _metrics(trial: Trial, population: Population) -> dict[str, float]:
         metrics["compiler_s"] = evaluation.compile.seconds
         metrics |= {f"asm.{k}": v for k, v in evaluation.compile.instructions.items()}
         metrics |= {"code_bytes": evaluation.compile.code_bytes} if evaluation.compile.code_bytes else {}
+    asks = trial.kernel.asks
+    if asks:
+        metrics |= {"llm.usd": sum(a.usd for a in asks), "llm.calls": len(asks)}
+        metrics |= {"llm.tokens": sum(a.input_tokens + a.output_tokens for a in asks)}
+        metrics |= {"llm.unreadable": sum(bool(a.fault) for a in asks), "repairs": len(trial.kernel.attempts)}
     if evaluation.verdict is not Verdict.OK or not evaluation.timings:
         return metrics
     metrics["geomean_us"] = evaluation.geomean_us or math.nan
@@ -321,6 +366,10 @@ def _write_artifacts(folder: Path, trial: Trial, population: Population) -> None
     (folder / "evaluation.json").write_text(evaluation.model_dump_json(indent=1))
     if kernel.experiment:
         (folder / "experiment.json").write_text(kernel.experiment.model_dump_json(indent=1))
+    if kernel.asks:
+        (folder / ASKS).write_bytes(_ASKS.dump_json(kernel.asks, indent=1))
+    if kernel.attempts:
+        (folder / ATTEMPTS).write_bytes(_ATTEMPTS.dump_json(kernel.attempts, indent=1))
     if evaluation.compile and evaluation.compile.log:
         (folder / "compiler.txt").write_text(evaluation.compile.log)
     if kernel.base is not None:

@@ -11,8 +11,9 @@ from kernel_scientist import environment, problems, scientist, targets
 from kernel_scientist.errors import SetupError
 from kernel_scientist.languages import gxx
 from kernel_scientist.languages.source import language_of, read_kernel, require_judge
-from kernel_scientist.params import Params
+from kernel_scientist.params import ROLES, Params
 from kernel_scientist.problems.taskfolder import Problem
+from kernel_scientist.scientist import estimate
 from kernel_scientist.targets import Target
 
 TIMEOUT_S = 5
@@ -69,13 +70,13 @@ def plan(params: Params) -> dict[str, Any]:
     scientist.require(params.llm, params.language)
     seeds = problem.seeds(params.language)
     planned = len(seeds) + params.search.generations * params.search.experiments
-    minds = {"selector": params.llm.selector, "designer": params.llm.designer, "writer": params.llm.writer}
     return {
         "problem": problem.name,
         "target": target.name,
         "seeds": [s.name for s in seeds],
         "kernels": min(planned, params.budget.kernels),
         "timed_cases": [c.name for c in problem.profile(params.profile).benchmarks],
-        "minds": {name: role.model for name, role in minds.items()},
-        "usd": 0.0,
+        "minds": {name: params.llm.role(name).model for name in ROLES},
+        "usd": estimate.usd(params, problem, len(seeds)),
+        "budget_usd": params.budget.usd,
     }

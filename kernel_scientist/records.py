@@ -174,12 +174,16 @@ class Clocks(Record):
     """`wall_us` beyond `call_us`, lower quartile."""
     usual_outside_us: Finite
     """The same for a trusted contestant in the same run."""
+    before_us: Finite = 0.0
+    """The verifier's clock, from the moment it rouses the worker, inputs written, to that: median."""
     after_us: Finite = 0.0
     """The verifier's clock, from then to the answer with the output's digest, lower quartile."""
     usual_after_us: Finite = 0.0
     """The same for a trusted contestant in the same run."""
     cpu_us: Finite | None = None
-    """CPU time of the worker until that answer, as the system told the verifier."""
+    """CPU time of the worker from before it is roused until that answer, as the system told the verifier ..."""
+    span_us: Finite = 0.0
+    """... and the time between the system's two answers."""
     switches: int = 0
     """Involuntary context switches in all calls together."""
     slope_us: Finite | None = None

@@ -5,18 +5,19 @@ from prefect.cache_policies import NO_CACHE
 
 from kernel_scientist.campaign import Campaign
 from kernel_scientist.scientist.mind import Design, Selection
-from tasks import infrastructure_only
 
 
 @task(
     task_run_name="design on {selection.base}",
-    retries=3,
-    retry_delay_seconds=[2, 8, 30],
-    retry_jitter_factor=0.5,
-    retry_condition_fn=infrastructure_only,
-    timeout_seconds=600,
+    timeout_seconds=7200,  # whoever asks a model retries by itself
     cache_policy=NO_CACHE,  # depends on everything tried so far
 )
 def design_experiments(campaign: Campaign, selection: Selection) -> Design:
     """List avenues and plans for the base."""
     return campaign.design(selection)
+
+
+@task(task_run_name="distil", timeout_seconds=7200, cache_policy=NO_CACHE)
+def distil_findings(campaign: Campaign, last: bool = False) -> None:
+    """Write down what was learnt, when it is time to."""
+    campaign.distil(last)

@@ -69,7 +69,8 @@ def lab(tmp_path: Path) -> Path:
 
 def new_lab(folder: Path) -> Path:
     folder.mkdir(parents=True)
-    shutil.copytree(ROOT / "problems", folder / "problems")
+    for part in ("problems", "knowledge"):
+        shutil.copytree(ROOT / part, folder / part)
     params = (ROOT / "params.yaml").read_text()
     # A/A runs would take more time than most tests; test_noise.py has them
     (folder / "params.yaml").write_text(params.replace("noise_runs: 8", "noise_runs: 0"))

@@ -12,7 +12,7 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kernel_scientist.errors import InfrastructureError
 from kernel_scientist.harness.failure import KernelFailure
@@ -25,9 +25,8 @@ if TYPE_CHECKING:
     from kernel_scientist.harness.verifier import Contestant, Verifier
 
 
-FREE_NS, FREE_CALL, FREE_AFTER = 5000, 0.02, 0.05
-"""What may pass outside a worker's clock before it is charged, beyond what is usual: absolute; around the call, as a
-share of it; from the bell on, as a share of what is usual there."""
+FREE_NS, FREE_CALL = 5000, 0.02
+"""What may pass outside a worker's clock before it is charged, beyond what is usual, and as a share of the call."""
 
 
 @dataclass(frozen=True)
@@ -78,16 +77,17 @@ class Samples:
     def charge(self, candidate: str) -> None:
         """Charge every call with what was hidden from its worker's clock, if it is more than can be chance.
 
-        What is usual is the median of a contestant's calls whose own clock is believed. All contestants are charged
-        alike, and of two calls the quicker counts: honest ones lose no more than others.
+        What is usual is told by a contestant whose own clock is believed. All contestants are charged alike, and of two
+        calls the quicker counts: honest ones lose no more than others.
         """
         for case in self.case_names():
-            believed = self.calls_of(self.believed(candidate), case)
-            usual = statistics.median(c.wall_ns - c.measured_ns for c in believed)
-            usual_after = statistics.median(c.after_ns for c in believed)
+            usual = [
+                _Usual.of(row)
+                for row in zip(*map(_beside_ns, self.calls_of(self.believed(candidate), case)), strict=True)
+            ]
             for (_, of_case), processes in self.calls.items():
                 for block in (b for p in processes for b in p) if of_case == case else ():
-                    block[:] = [replace(c, hidden_ns=_hidden_ns(c, usual, usual_after)) for c in block]
+                    block[:] = [replace(c, hidden_ns=_hidden_ns(c, usual)) for c in block]
 
     @property
     def looks(self) -> int:
@@ -132,10 +132,28 @@ class Samples:
         return list(dict.fromkeys(case for _, case in self.calls))
 
 
-def _hidden_ns(call: Call, usual: float, usual_after: float) -> int:
-    around = call.wall_ns - call.measured_ns - usual - FREE_NS - FREE_CALL * call.measured_ns
-    after = call.after_ns - usual_after * (1 + FREE_AFTER) - FREE_NS
-    return int(max(0.0, around) + max(0.0, after))
+class _Usual(NamedTuple):
+    """What usually passes beside a call, and how much may be chance."""
+
+    middle: float
+    most: float
+
+    @staticmethod
+    def of(values: Sequence[float]) -> "_Usual":
+        """From quartiles: one and a half times their distance above the upper one is chance (Tukey's fence)."""
+        low, middle, high = statistics.quantiles(values, n=4) if len(values) > 1 else (values[0],) * 3
+        return _Usual(middle, high + 1.5 * (high - low))
+
+
+def _beside_ns(call: Call) -> tuple[int, int, int]:
+    """Return what the verifier's clock saw before, around and after a call."""
+    return call.before_ns, call.wall_ns - call.measured_ns, call.after_ns
+
+
+def _hidden_ns(call: Call, usual: Sequence[_Usual]) -> int:
+    free = (FREE_NS, FREE_NS + FREE_CALL * call.measured_ns, FREE_NS)
+    seen = zip(_beside_ns(call), usual, free, strict=True)
+    return int(sum(passed - u.middle for passed, u, most in seen if passed > u.most + most))
 
 
 def run(verifier: "Verifier", plan: Plan, contestants: Sequence["Contestant"]) -> Samples:

@@ -47,10 +47,14 @@ class Call:
     readings: tuple[Reading, ...]
     wall_ns: int
     """From the gate's opening to the bell, by the verifier's clock."""
+    before_ns: int
+    """From the moment that the worker was roused to the moment that it was ready."""
     after_ns: int
     """From the bell to the answer with the output's digest."""
     cpu_ns: int | None
-    """CPU time of the worker's process in both, as the system told the verifier."""
+    """CPU time of the worker's process meanwhile, as the system told the verifier ..."""
+    span_ns: int
+    """... and the time between its two answers."""
 
     late_ns: int = 0
     """How long something worked in the worker before it was asked to, or after the call had returned."""
@@ -161,7 +165,7 @@ class Session:
         self._require_waiting()
         waiting = self._cpu()
         arm()
-        cpu = self._cpu()
+        cpu, start = self._cpu(), time.monotonic_ns()
         busy = cpu - waiting if cpu is not None and waiting is not None and cpu - waiting > BUSY_NS else 0
         try:
             row = self.shim.row(self.sock.fileno(), limit_s, self._readable)
@@ -170,8 +174,10 @@ class Session:
         except ConnectionError as error:
             raise self._death("in its call") from error
         except ValueError as error:
-            raise KernelFailure(Verdict.REJECTED, "its output is not where its worker says") from error
-        cpu_after = self._cpu()
+            raise KernelFailure(
+                Verdict.REJECTED, "its worker broke the protocol: its output is not where it says"
+            ) from error
+        cpu_after, span = self._cpu(), time.monotonic_ns() - start
         reply, _ = self._receive(self.limits.call_timeout_s, "its call")
         self._expect(reply, "done", "in its call")
         seen = readings(reply, len(slots))
@@ -185,7 +191,7 @@ class Session:
         self.digests[slots[0]], self.glimpses[slots[0]] = row.digest, row.glimpse
         self._latest = row.glimpse
         spent = cpu_after - cpu if cpu is not None and cpu_after is not None else None
-        return Call(seen, row.ns, row.after_ns, spent, busy)
+        return Call(seen, row.ns, row.before_ns, row.after_ns, spent, span, busy)
 
     def settle(self) -> int:
         """Wait until nothing of the call goes on; return for how many ns something did.

@@ -105,6 +105,12 @@ uint64_t hash(const char* data, size_t bytes, size_t begin) {
     return total;
 }
 
+// Worker: say that one is there, and wait until the verifier goes on.
+void handshake(int socket) {
+    char byte = 'r';
+    if (send(socket, &byte, 1, MSG_NOSIGNAL) != 1 || recv(socket, &byte, 1, 0) != 1) _exit(0);
+}
+
 // Read so many bytes. Returns 0; 1 when the time is over; 2 when the other side is gone.
 int await(int socket, char* to, size_t count, int64_t deadline_ns) {
     pollfd ready = {socket, POLLIN, 0};
@@ -196,18 +202,21 @@ struct Stamps {
 
 void lab_bind(void* const* objects) { memcpy(&torch, objects, sizeof torch); }
 
-// Worker: the first call of a row stands before the gate while the inputs are written, the last one rings the bell and waits until it is heard, each a
+// Worker: the first call of a row stands before the gate while the inputs are written; roused, it gets the code that makes
+// a call back into the caches, which waiting drove out, and says that it is ready. The last one rings the bell and waits until it is heard, each a
 // single byte on the socket. What lies between gate and bell on the verifier's clock is the row, two wake-ups, and for
 // one call nothing else. If it did not wait, the verifier might, for the very core that the worker goes on using. Then, if
 // `pin` is set, it says where the output lies (how many places, and each), waits until the verifier has looked there, and
 // sends the digest of it, read from `anywhere` (0 to 1) on. After a row or an exception these are none; -1 leaves the digest to the caller.
 void* lab_call(void* kernel, void* data, Stamps* stamps, int gate, int bell, int pin, double anywhere) {
-    char byte = 'r';
-    if (gate >= 0 && (send(gate, &byte, 1, MSG_NOSIGNAL) != 1 || recv(gate, &byte, 1, 0) != 1)) _exit(0);
-    for (int i = 0; gate >= 0 && torch.exercise && i < EXERCISES; ++i) {  // waiting has driven it out
-        void* nothing = PyObject_CallOneArg(torch.exercise, torch.material);
-        if (nothing) Py_DecRef(nothing);
-        else PyErr_Clear();
+    if (gate >= 0) {
+        handshake(gate);
+        for (int i = 0; torch.exercise && i < EXERCISES; ++i) {
+            void* nothing = PyObject_CallOneArg(torch.exercise, torch.material);
+            if (nothing) Py_DecRef(nothing);
+            else PyErr_Clear();
+        }
+        handshake(gate);
     }
     const int64_t switches = involuntary_switches(), cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
     const int64_t start = clock_ns(CLOCK_MONOTONIC);
@@ -215,7 +224,7 @@ void* lab_call(void* kernel, void* data, Stamps* stamps, int gate, int bell, int
     void* output = PyObject_CallOneArg(kernel, data);
     const uint64_t end_ticks = ticks();
     const int64_t end = clock_ns(CLOCK_MONOTONIC);
-    if (bell >= 0 && (send(bell, &byte, 1, MSG_NOSIGNAL) != 1 || recv(bell, &byte, 1, 0) != 1)) _exit(0);
+    if (bell >= 0) handshake(bell);
     const int64_t cpu_spent = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu, switched = involuntary_switches() - switches;
     std::vector<Place> places;
     const bool found = !pin || !output || find(output, places);
@@ -224,6 +233,7 @@ void* lab_call(void* kernel, void* data, Stamps* stamps, int gate, int bell, int
         const int64_t count = found ? int64_t(places.size()) : -1;
         say(bell, &count, sizeof count);
         if (count > 0) say(bell, places.data(), count * sizeof(Place));
+        char byte;
         if (count > 0 && recv(bell, &byte, 1, 0) != 1) _exit(0);
         pinned = digest(places.data(), count, anywhere);
         if (found) say(bell, &pinned, sizeof pinned);
@@ -234,8 +244,7 @@ void* lab_call(void* kernel, void* data, Stamps* stamps, int gate, int bell, int
 
 // Worker: ring for a row that an exception broke off.
 void lab_ring(int bell) {
-    char byte = 'r';
-    if (send(bell, &byte, 1, MSG_NOSIGNAL) != 1 || recv(bell, &byte, 1, 0) != 1) _exit(0);
+    handshake(bell);
     const uint64_t nothing[2] = {0, 0};
     say(bell, nothing, sizeof nothing);
 }
@@ -263,25 +272,27 @@ int lab_peek(int pid, const Place* places, Line* lines, int count) {
     return 1;
 }
 
-// Verifier: open the gate before which a worker stands, wait for the bell; then read pieces of the output that nobody
+// Verifier: rouse the worker that stands before the gate, open the gate when it is ready, wait for the bell; then read pieces of the output that nobody
 // could know, out of the worker's memory (`pid`; 0: not), then get the digest. By this process's clock, in window:
-// {opened, rung, told where (without pieces: digest)}. `sizes`: {places, lines wanted
+// {roused, opened, rung, told where (without pieces: digest)}. `sizes`: {places, lines wanted
 // in, got out}. Returns 0; 1 when the time is over; 2 when the worker is gone; 3 when it says what cannot be.
 int lab_row(int socket, int64_t limit_ms, int64_t* window, uint64_t* sum, int pid, uint64_t seed, Place* places,
             Line* lines, int64_t* sizes) {
     char byte = 'g';
     const int64_t deadline = clock_ns(CLOCK_MONOTONIC) + limit_ms * 1000000;
-    window[0] = clock_ns(CLOCK_MONOTONIC);
-    if (send(socket, &byte, 1, MSG_NOSIGNAL) != 1) return 2;
-    if (const int failed = await(socket, &byte, 1, deadline)) return failed;
-    window[1] = clock_ns(CLOCK_MONOTONIC);
+    for (int step = 0; step < 2; ++step) {
+        window[step] = clock_ns(CLOCK_MONOTONIC);
+        if (send(socket, &byte, 1, MSG_NOSIGNAL) != 1) return 2;
+        if (const int failed = await(socket, &byte, 1, deadline)) return failed;
+    }
+    window[2] = clock_ns(CLOCK_MONOTONIC);
     if (send(socket, &byte, 1, MSG_NOSIGNAL) != 1) return 2;
     int64_t count = 0;
     if (const int failed = await(socket, (char*)&count, sizeof count, deadline)) return failed;
     if (count < -1 || count > MOST_PLACES) return 3;
     if (count > 0)
         if (const int failed = await(socket, (char*)places, count * sizeof(Place), deadline)) return failed;
-    window[2] = clock_ns(CLOCK_MONOTONIC);
+    window[3] = clock_ns(CLOCK_MONOTONIC);
     const int64_t wanted = sizes[1];
     sizes[0] = std::max<int64_t>(count, 0), sizes[1] = 0;
     size_t total = 0;
@@ -302,7 +313,7 @@ int lab_row(int socket, int64_t limit_ms, int64_t* window, uint64_t* sum, int pi
     }
     if (count > 0 && send(socket, &byte, 1, MSG_NOSIGNAL) != 1) return 2;
     const int failed = await(socket, (char*)sum, sizeof *sum, deadline);
-    if (sizes[1] == 0) window[2] = clock_ns(CLOCK_MONOTONIC);
+    if (sizes[1] == 0) window[3] = clock_ns(CLOCK_MONOTONIC);
     return failed;
 }
 

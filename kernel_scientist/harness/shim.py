@@ -75,6 +75,8 @@ class Glimpse:
 class Row(NamedTuple):
     """What the verifier's clock said about one or more calls in a row."""
 
+    before_ns: int
+    """From the moment that the worker is roused to the moment that it is ready."""
     ns: int
     """From the gate's opening to the bell."""
     after_ns: int
@@ -155,12 +157,12 @@ class Shim:
         return self._stamps.digest if self._stamps.pinned else None
 
     def row(self, socket: int, limit_s: float, pid: int = 0) -> "Row":
-        """Open the gate before which a worker stands; return what this process's clock says of what followed.
+        """Rouse a worker that stands before the gate, open it; return what this process's clock says of what followed.
 
         `pid`: the worker's number, if its memory may be read. Raises TimeoutError, ConnectionError when the worker is
         gone, ValueError when it says what cannot be.
         """
-        window, digest = (ctypes.c_int64 * 3)(), ctypes.c_uint64()
+        window, digest = (ctypes.c_int64 * 4)(), ctypes.c_uint64()
         places, lines, sizes = (
             (_Place * MOST_PLACES)(),
             (_Line * GLIMPSE_LINES)(),
@@ -169,7 +171,8 @@ class Shim:
         seed = int(self._anywhere() * 2**63)
         match self._row(socket, int(limit_s * 1000), window, digest, pid, seed, places, lines, sizes):
             case 0:
-                return Row(window[1] - window[0], window[2] - window[1], digest.value, Glimpse(places, lines, sizes[1]))
+                before, during, after = (window[i + 1] - window[i] for i in range(3))
+                return Row(before, during, after, digest.value, Glimpse(places, lines, sizes[1]))
             case 1:
                 raise TimeoutError
             case 2:

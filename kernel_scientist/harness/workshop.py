@@ -37,7 +37,8 @@ class Workshop:
         self.cores = sorted(os.sched_getaffinity(0))[: harness.threads or None]
         self.threads = len(self.cores)
         self._lock = threading.Lock()
-        self._stopped = threading.Event()
+        self.stopped = threading.Event()
+        """Set when all work is to end."""
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
         root_unenclosed = os.geteuid() == 0 and self.enclosure == "landlock"
@@ -56,7 +57,7 @@ class Workshop:
 
     def close(self) -> None:
         """End the zygote and with it every worker; what is under way ends with StoppedError. It cannot be reopened."""
-        self._stopped.set()
+        self.stopped.set()
         with self._lock:
             if self._control is not None:
                 self._control.close()
@@ -83,7 +84,7 @@ class Workshop:
             finally:
                 theirs.close()
                 os.close(status_write)
-            session = Session(ours, pid, log, status_read, self.harness, self._stopped, inputs, self.shim)
+            session = Session(ours, pid, log, status_read, self.harness, self.stopped, inputs, self.shim)
             session.on_gpu = self.device != "cpu"
             session.greet()
             yield session
@@ -92,7 +93,7 @@ class Workshop:
             os.close(status_read)
             os.close(log)
             inputs.close()
-            if pid is not None and not self._stopped.is_set() and self._control is not None:
+            if pid is not None and not self.stopped.is_set() and self._control is not None:
                 self._request({"kill": pid}, [])
 
     def require_room(self, session: Session) -> None:
@@ -115,7 +116,7 @@ class Workshop:
         }
 
     def _request(self, message: dict[str, Any], descriptors: list[int]) -> dict[str, Any]:
-        if self._stopped.is_set():
+        if self.stopped.is_set():
             raise StoppedError("the workshop was closed")
         with self._lock:
             control = self._start()

@@ -86,6 +86,11 @@ class KernelSource:
         match = _site_pattern(name).search(self.text)
         return match["body"] if match else None
 
+    def site_names(self) -> list[str]:
+        """Return the names of all marked sites, in order."""
+        names = re.findall(r"^[ \t]*(?://|#) @begin ([^\s]+)[ \t]*$", self.text, re.M)
+        return [name for name in names if self.site(name) is not None]
+
     def with_site(self, name: str, body: str) -> "KernelSource":
         """Return the file with a marked site's text replaced. Raises SourceError when it is not marked."""
         match = _site_pattern(name).search(self.text)
@@ -138,7 +143,9 @@ def language_of(text: str) -> Language:
 
 def _site_pattern(name: str) -> re.Pattern[str]:
     tag = re.escape(name)
-    return re.compile(rf"^[ \t]*// @begin {tag}[ \t]*\n(?P<body>.*?)^[ \t]*// @end {tag}[ \t]*$", re.M | re.S)
+    return re.compile(
+        rf"^[ \t]*(?://|#) @begin {tag}[ \t]*\n(?P<body>.*?)^[ \t]*(?://|#) @end {tag}[ \t]*$", re.M | re.S
+    )
 
 
 def _set_entries(text: str, name: str, values: Mapping[str, Value]) -> str:

@@ -2,22 +2,22 @@
 
 import json
 import math
-import random
 from pathlib import Path
 from typing import Any, cast
 
 from rich.table import Table
 
-from kernel_scientist import environment, export, problems, scientist, targets
+from kernel_scientist import environment, export, problems, targets
 from kernel_scientist.errors import SetupError
 from kernel_scientist.notebook import open_for
 from kernel_scientist.params import Params
 from kernel_scientist.population import REFERENCE, Population, score
 from kernel_scientist.records import Trial, geomean
 from kernel_scientist.report.terminal import terminal
-from kernel_scientist.scientist.mind import Assignment, Facts
 
 VALIDATION = "validate.json"
+
+MOST_FINDINGS = 40
 
 
 def write(params: Params, campaign: str | None, out: Path) -> None:
@@ -36,7 +36,7 @@ def write(params: Params, campaign: str | None, out: Path) -> None:
     best = population.best()
     validation = _validation(best)
     bars = _bars(validation, best) if validation else []
-    mind = scientist.mind(params.llm, Assignment(problem, params.language, Facts.here()))
+    lessons = notebook.lessons(run)
     template = Environment(loader=PackageLoader("kernel_scientist.report", "."), autoescape=True).get_template(
         "page.html"
     )
@@ -50,7 +50,7 @@ def write(params: Params, campaign: str | None, out: Path) -> None:
         plot=_plot(population),
         kernels=[_kernel(t, population, best) for t in population],
         lineage=export.lineage(population, best.kernel) if best else [],
-        findings=mind.distil(population, random.Random(0)),
+        findings=[f"{f.text} ({', '.join(f.kernels[:6])})" for f in lessons.shown(MOST_FINDINGS)],
         source=best.kernel.source if best else "",
     )
     out.parent.mkdir(parents=True, exist_ok=True)

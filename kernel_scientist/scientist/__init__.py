@@ -1,23 +1,38 @@
 """The minds that run experiments."""
 
 from kernel_scientist.errors import SetupError
-from kernel_scientist.params import Llm
+from kernel_scientist.params import ROLES, Llm, Model
 from kernel_scientist.records import Language
+from kernel_scientist.scientist.channel import PLAYBOOK, Channel
+from kernel_scientist.scientist.ensemble import Ensemble
+from kernel_scientist.scientist.llm import LanguageModel
 from kernel_scientist.scientist.mind import Assignment, Mind
 from kernel_scientist.scientist.playbook import Playbook
 
 
-def mind(llm: Llm, assignment: Assignment) -> Mind:
-    """Return the mind that the parameters name. Raises SetupError for one that is not there."""
+def mind(llm: Llm, assignment: Assignment, channel: Channel) -> Mind:
+    """Return the mind that the parameters name, role by role. Raises SetupError for what cannot be played."""
     require(llm, assignment.language)
-    return Playbook(assignment)
+    playbook = Playbook(assignment)
+    return Ensemble(llm, playbook, LanguageModel(assignment, channel)) if models(llm) else playbook
 
 
 def require(llm: Llm, language: Language) -> None:
-    """Raise SetupError unless there is a mind for these roles and this language."""
-    models = {llm.selector.model, llm.designer.model, llm.writer.model}
-    if models != {"playbook"}:
-        other = sorted(models - {"playbook"})[0]
-        raise SetupError(f"llm: model {other!r}: only the playbook is there yet; set every role's model to playbook")
-    if language != "cpp":
-        raise SetupError(f"language {language!r}: the playbook's catalogue is for cpp yet; evaluate works for triton")
+    """Raise SetupError unless every role can be played in this language and every model has a price."""
+    from kernel_scientist.scientist import prices
+
+    for name in ("selector", "designer", "writer"):
+        if language != "cpp" and any(m.model == PLAYBOOK for m in llm.role(name).models):
+            raise SetupError(
+                f"llm.{name}: the playbook's catalogue is for cpp, not for {language}; name a model, or use "
+                f"language=cpp ({language} kernels can be evaluated without)"
+            )
+    if llm.writer.model == PLAYBOOK != llm.designer.model:
+        raise SetupError("llm.writer: the playbook cannot carry out a model's plans; set llm.designer to playbook too")
+    for model in models(llm):
+        prices.price(model)
+
+
+def models(llm: Llm) -> list[Model]:
+    """Return every model that may be asked, fallbacks included."""
+    return [m for name in ROLES for m in (*llm.role(name).models, *llm.role(name).fallbacks) if m.model != PLAYBOOK]

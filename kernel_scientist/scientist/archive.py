@@ -1,7 +1,7 @@
 """The store of replies: each under the digest of what was asked (model, parameters, rendered prompt, sample number).
 
 What was answered once is never paid again: a campaign that was killed reads its replies here and goes on, and a
-colleague replays it without a key. What a campaign has spent is the sum of what it paid for here. DVC tracks the folder.
+colleague replays it without a key. What a campaign has spent is the sum of what it paid for here.
 """
 
 import json
@@ -65,6 +65,8 @@ class Archive:
         self.folder = folder
         self._lock = threading.Lock()
         self._places: dict[tuple[str, str], str] | None = None
+        self._paid: dict[str, list[Reply]] = {}
+        folder.mkdir(parents=True, exist_ok=True)
 
     def find(self, question: Question) -> Reply | None:
         """Return the reply to exactly this question."""
@@ -84,12 +86,19 @@ class Archive:
         path = self._path(reply.question.key if not reply.failure else f"{uuid.uuid4().hex}-failed")
         path.parent.mkdir(parents=True, exist_ok=True)
         part = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
-        part.write_text(reply.model_copy(update={"time": time.time()}).model_dump_json(indent=1))
+        reply = reply.model_copy(update={"time": time.time()})
+        part.write_text(reply.model_dump_json(indent=1))
         part.replace(path)
+        with self._lock:
+            if (paid := self._paid.get(reply.campaign)) is not None:
+                paid.append(reply)
 
     def paid_by(self, campaign: str) -> list[Reply]:
         """Return every reply that a campaign paid for, failed ones included, in the order of their time."""
-        return sorted((r for r in self._all() if r.campaign == campaign), key=lambda r: r.time)
+        with self._lock:
+            if campaign not in self._paid:  # one process runs a campaign: from here on it knows what it adds
+                self._paid[campaign] = sorted((r for r in self._all() if r.campaign == campaign), key=lambda r: r.time)
+            return list(self._paid[campaign])
 
     def _all(self) -> list[Reply]:
         return [r for path in sorted(self.folder.glob("??/*.json")) if (r := self._read(path))]

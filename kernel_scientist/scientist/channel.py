@@ -45,7 +45,7 @@ class Channel:
         (with the `asks` it took) after that, BudgetError before a call that could pass the budget, ModelError when no
         model of the role answers, StoppedError when the work is stopped meanwhile.
         """
-        messages, asks = list(prompt.messages), list[Ask]()
+        messages, asks, fault = list(prompt.messages), list[Ask](), ReplyError("nothing was asked")
         for correction in range(self.llm.corrections + 1):
             reply, recalled = self._reply(role, f"{place}/{correction}", messages, sample)
             try:

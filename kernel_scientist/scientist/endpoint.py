@@ -1,5 +1,6 @@
 """One call of a model over HTTP, through litellm: a deadline, a size, and faults by what can be done about them."""
 
+import os
 import random
 import threading
 import time
@@ -42,8 +43,9 @@ def complete(model: Model, question: Question, timeout_s: float) -> Completion:
 
     deadline = time.monotonic() + timeout_s
     extra = {"api_base": model.api_base} if model.api_base else {}
-    if model.api_base and model.model.startswith("openai/"):
-        extra |= {"api_key": _key_or_placeholder(model)}
+    if model.api_base or model.api_key_env:
+        # a server of one's own wants no key, but OpenAI's client does not start without one; never somebody else's
+        extra["api_key"] = os.environ.get(model.api_key_env, "") or "none"
     parts: list[str] = []
     try:
         stream: Any = litellm.completion(
@@ -93,12 +95,12 @@ def _gathered(stream: Iterable[Any], question: Question, deadline: float, parts:
 
 def _fault(error: Exception, text: str) -> Exception:
     """Say what can be done about an error of litellm's, which are OpenAI's."""
-    import litellm
+    from litellm import exceptions as known
 
     words = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
-    if isinstance(error, (litellm.AuthenticationError, litellm.PermissionDeniedError, litellm.NotFoundError)):
+    if isinstance(error, (known.AuthenticationError, known.PermissionDeniedError, known.NotFoundError)):
         return SetupError(f"llm: the endpoint refuses the call ({words})")
-    hopeless = (litellm.BadRequestError, litellm.ContextWindowExceededError, litellm.UnprocessableEntityError)
+    hopeless = (known.BadRequestError, known.ContextWindowExceededError, known.UnprocessableEntityError)
     return Fault(words, not isinstance(error, hopeless), _retry_after(error), text)
 
 
@@ -111,13 +113,6 @@ def _retry_after(error: Exception) -> float | None:
         except ValueError:
             return None
     return None
-
-
-def _key_or_placeholder(model: Model) -> str:
-    """A server of one's own wants no key, but OpenAI's client does not start without one."""
-    import os
-
-    return os.environ.get(model.api_key_env or "OPENAI_API_KEY") or "none"
 
 
 def estimated_tokens(text: str) -> int:

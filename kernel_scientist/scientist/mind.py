@@ -1,14 +1,16 @@
 """The minds' protocol: select, design, write, repair, distil. A language model and the playbook implement it."""
 
 import random
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from kernel_scientist.machine import cpu
 from kernel_scientist.population import Population
-from kernel_scientist.problems.taskfolder import Problem
-from kernel_scientist.records import Experiment, Kernel, Language, Record, Trial
+from kernel_scientist.problems.taskfolder import Problem, Profile
+from kernel_scientist.records import Ask, Experiment, Language, Record, Trial
+from kernel_scientist.scientist.knowledge import Digest
 
 
 class Selection(Record):
@@ -17,6 +19,7 @@ class Selection(Record):
     base: str
     reference: str
     rationale: str
+    asks: tuple[Ask, ...] = ()
 
 
 class Avenue(Record):
@@ -31,13 +34,66 @@ class Design(Record):
 
     avenues: tuple[Avenue, ...]
     plans: tuple[Experiment, ...]
+    asks: tuple[Ask, ...] = ()
+
+
+class Commission(Record):
+    """What the Writer is to do: the name that the kernel will have, what it starts from, the experiment."""
+
+    name: str
+    base: str
+    reference: str
+    experiment: Experiment
 
 
 class Draft(Record):
-    """What the Writer returns."""
+    """What the Writer returns, or the Repairer."""
 
     source: str
     report: str
+    critique: str = ""
+    """What the Repairer says was wrong."""
+    asks: tuple[Ask, ...] = ()
+    unreadable: bool = False
+    """No reply held a kernel; the source only says so."""
+
+
+class Finding(Record):
+    """Something that was learnt: short, dated, with the kernels that support it."""
+
+    name: str
+    text: str
+    kernels: tuple[str, ...]
+    date: str
+    struck: str = ""
+    """When a later measurement contradicted it."""
+
+
+class Lessons(Record):
+    """The findings of a campaign, oldest first."""
+
+    findings: tuple[Finding, ...] = ()
+    asks: tuple[Ask, ...] = ()
+    """What the latest distillation was asked."""
+
+    def shown(self, most: int) -> list[Finding]:
+        """Return what still holds, newest first."""
+        return [f for f in reversed(self.findings) if not f.struck][:most]
+
+    def changed(
+        self, found: Sequence[tuple[str, Sequence[str]]], struck: Sequence[str], asks: tuple[Ask, ...]
+    ) -> "Lessons":
+        """Return the lessons with new findings (text, kernels), and without those that were contradicted."""
+        today = time.strftime("%Y-%m-%d")
+        kept = [
+            f.model_copy(update={"struck": today}) if f.name in struck and not f.struck else f for f in self.findings
+        ]
+        known = {f.text for f in kept}
+        fresh = [
+            Finding(name=f"f{len(kept) + i:03d}", text=text[:1000], kernels=tuple(kernels), date=today)
+            for i, (text, kernels) in enumerate([n for n in found if n[0] not in known], start=1)
+        ]
+        return Lessons(findings=(*kept, *fresh), asks=asks)
 
 
 @dataclass(frozen=True)
@@ -60,8 +116,13 @@ class Assignment:
     """What a mind works on; the same for all its calls in a campaign."""
 
     problem: Problem
+    profile: Profile
     language: Language
+    target: str
     facts: Facts
+    knowledge: tuple[Digest, ...] = ()
+    knowledge_tokens: int = 0
+    most_findings: int = 0
 
 
 class Mind(Protocol):
@@ -69,24 +130,24 @@ class Mind(Protocol):
 
     name: str
 
-    def select(self, population: Population, rng: random.Random) -> Selection:
+    def select(self, population: Population, lessons: Lessons, rng: random.Random) -> Selection:
         """Choose the kernel to change and the one to contrast it with."""
         ...
 
-    def design(self, population: Population, selection: Selection, rng: random.Random) -> Design:
+    def design(self, population: Population, selection: Selection, lessons: Lessons, rng: random.Random) -> Design:
         """List avenues and plans for the base."""
         ...
 
-    def write(self, base: Kernel, reference: Kernel, experiment: Experiment) -> Draft:
+    def write(self, population: Population, order: Commission, lessons: Lessons) -> Draft:
         """Carry an experiment out on the base's source."""
         ...
 
-    def repair(self, trial: Trial) -> Draft | None:
+    def repair(self, population: Population, order: Commission, failed: Trial, lessons: Lessons) -> Draft | None:
         """Mend a kernel that failed, or None when this mind cannot."""
         ...
 
-    def distil(self, population: Population, rng: random.Random) -> Sequence[str]:
-        """State what was learnt so far, as short findings."""
+    def distil(self, population: Population, lessons: Lessons, rng: random.Random) -> Lessons:
+        """State what was learnt so far, as short findings, beside what was known."""
         ...
 
 

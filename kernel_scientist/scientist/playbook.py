@@ -6,6 +6,7 @@ nothing. It does not repair: its edits are deterministic, so the same edit would
 """
 
 import random
+import re
 from collections.abc import Sequence
 
 from kernel_scientist.languages.source import KernelSource, SourceError
@@ -13,7 +14,7 @@ from kernel_scientist.population import Population, score
 from kernel_scientist.records import Experiment, Kernel, Trial, digest
 from kernel_scientist.scientist.catalogue_cpp import CATALOGUE
 from kernel_scientist.scientist.edits_cpp import crossover
-from kernel_scientist.scientist.mind import Assignment, Avenue, Design, Draft, Selection
+from kernel_scientist.scientist.mind import Assignment, Avenue, Commission, Design, Draft, Lessons, Selection
 from kernel_scientist.scientist.transformation import Transformation, Variant
 
 EXPLORE = 0.2
@@ -32,7 +33,7 @@ class Playbook:
         self.assignment = assignment
         self.catalogue = CATALOGUE if assignment.language == "cpp" else ()
 
-    def select(self, population: Population, rng: random.Random) -> Selection:
+    def select(self, population: Population, lessons: Lessons, rng: random.Random) -> Selection:
         """Take the incumbent (sometimes one of the three quickest); contrast it with one that beats it on a case."""
         ranked, best = population.ranked(), population.best()
         if best is None:
@@ -42,7 +43,7 @@ class Playbook:
         rationale = f"{base.kernel.name} runs at {score(base):.2f}x the reference's speed, {why}"
         return Selection(base=base.kernel.name, reference=reference.kernel.name, rationale=rationale)
 
-    def design(self, population: Population, selection: Selection, rng: random.Random) -> Design:
+    def design(self, population: Population, selection: Selection, lessons: Lessons, rng: random.Random) -> Design:
         """List what applies to the base and was not tried: at most ten avenues, five plans."""
         base = population.get(selection.base)
         other = population.get(selection.reference)
@@ -53,26 +54,38 @@ class Playbook:
         avenues = {t.name: Avenue(title=t.name, examine=t.hypothesis) for t, _ in options}
         return Design(avenues=tuple(avenues.values())[:10], plans=tuple(_varied(plans, 5)))
 
-    def write(self, base: Kernel, reference: Kernel, experiment: Experiment) -> Draft:
-        """Make the edit that the experiment names. Raises ValueError when it does not apply to the base."""
-        for transformation, variant in self._variants(base, reference):
-            if _title(transformation, variant) == experiment.title:
-                return Draft(source=variant.source.text, report="; ".join(variant.rubric))
-        raise ValueError(f"experiment {experiment.title!r} does not apply to {base.name}")
+    def write(self, population: Population, order: Commission, lessons: Lessons) -> Draft:
+        """Make the edit that the experiment names; of another mind's plan the one that shares most words with it.
 
-    def repair(self, trial: Trial) -> Draft | None:
+        Raises ValueError when nothing of the catalogue applies to the base.
+        """
+        base, reference = population.get(order.base).kernel, population.get(order.reference).kernel
+        variants = self._variants(base, reference)
+        for transformation, variant in variants:
+            if _title(transformation, variant) == order.experiment.title:
+                return Draft(source=variant.source.text, report="; ".join(variant.rubric))
+        if not variants:
+            raise ValueError(f"experiment {order.experiment.title!r} does not apply to {base.name}")
+        wanted = _words(f"{order.experiment.title} {order.experiment.description} {' '.join(order.experiment.rubric)}")
+        near, variant = max(variants, key=lambda v: len(wanted & _words(f"{_title(*v)} {v[0].hypothesis}")))
+        report = f"of the catalogue, what is nearest to the plan: {_title(near, variant)}; {'; '.join(variant.rubric)}"
+        return Draft(source=variant.source.text, report=report)
+
+    def repair(self, population: Population, order: Commission, failed: Trial, lessons: Lessons) -> Draft | None:
         """Return None: what failed once by a deterministic edit would fail again."""
         return None
 
-    def distil(self, population: Population, rng: random.Random) -> Sequence[str]:
-        """State the measured uplift of every transformation that was tried."""
-        findings: list[str] = []
+    def distil(self, population: Population, lessons: Lessons, rng: random.Random) -> Lessons:
+        """State the measured uplift of every transformation that was tried; older figures are struck."""
+        findings: list[tuple[str, Sequence[str]]] = []
         for transformation in (*self.catalogue, CROSSOVER):
             gains = _measured(population, transformation.name)
             if gains:
                 mean = sum(gains) / len(gains)
-                findings.append(f"{transformation.name}: {mean:+.1f} % of speed on average over {len(gains)} trials")
-        return findings
+                text = f"{transformation.name}: {mean:+.1f} % of speed on average over {len(gains)} trials"
+                findings.append((text, [t.kernel.name for t in _trials(population, transformation.name)]))
+        old = [f.name for f in lessons.findings if f.text not in {text for text, _ in findings}]
+        return lessons.changed(findings, old, ())
 
     def _reference(self, base: Trial, ranked: Sequence[Trial]) -> tuple[Trial, str]:
         mine = {t.case: t.time_us for t in base.evaluation.timings}
@@ -125,8 +138,15 @@ def _title(transformation: Transformation, variant: Variant) -> str:
 
 def _measured(population: Population, name: str) -> list[float]:
     """Return the measured uplifts in percent of all trials of a transformation."""
-    trials = [t for t in population if t.kernel.experiment and t.kernel.experiment.title.split(":")[0] == name]
-    return [gain for t in trials if (gain := population.uplift(t)) is not None]
+    return [gain for t in _trials(population, name) if (gain := population.uplift(t)) is not None]
+
+
+def _trials(population: Population, name: str) -> list[Trial]:
+    return [t for t in population if t.kernel.experiment and t.kernel.experiment.title.split(":")[0] == name]
+
+
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"[a-z0-9]{2,}", text.lower()))
 
 
 def _varied(plans: Sequence[Experiment], count: int) -> list[Experiment]:

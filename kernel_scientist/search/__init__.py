@@ -4,15 +4,15 @@ import random
 from typing import Literal
 
 from kernel_scientist.population import Population
-from kernel_scientist.scientist.mind import Mind, Selection
+from kernel_scientist.scientist.mind import Lessons, Mind, Selection
 
 Strategy = Literal["scientist", "greedy"]
 
 
-def select(strategy: Strategy, mind: Mind, population: Population, rng: random.Random) -> Selection:
+def select(strategy: Strategy, mind: Mind, population: Population, lessons: Lessons, rng: random.Random) -> Selection:
     """Return base and reference kernel. Raises ValueError when no kernel is right."""
     if strategy == "scientist":
-        return mind.select(population, rng)
+        return mind.select(population, lessons, rng)
     return greedy(population)
 
 
