@@ -1,6 +1,6 @@
 # make run    evolve a kernel, end to end          make test   everything CI checks
 # make ui     the Prefect and the MLflow UI         make lint   style, types, layers
-# make bench  our own overheads, into benchmarks/results/
+# make bench  our own overheads, into benchmarks/results/     make prompts   docs/prompts, an example of each
 PYTHON ?= python3
 VENV := .venv
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
@@ -11,7 +11,7 @@ export DVC_NO_ANALYTICS := 1
 export MLFLOW_DISABLE_TELEMETRY := true
 STAMP := $(VENV)/.installed
 
-.PHONY: run test lint bench ui install clean
+.PHONY: run test lint bench prompts ui install clean
 
 run: install
 	@dvc repro
@@ -28,6 +28,9 @@ lint: install
 bench: install
 	@python -m benchmarks.overhead
 	@python -m benchmarks.judge
+
+prompts: install
+	@python -m kernel_scientist.scientist.showcase
 
 ui: install
 	@kernel-scientist ui

@@ -13,7 +13,7 @@ from kernel_scientist.population import Population
 from kernel_scientist.problems.taskfolder import load
 from kernel_scientist.records import Experiment, Kernel, Trial, Verdict, digest
 from kernel_scientist.scientist.catalogue_cpp import CATALOGUE
-from kernel_scientist.scientist.mind import Assignment, Facts, pick
+from kernel_scientist.scientist.mind import Assignment, Commission, Facts, Lessons, pick
 from kernel_scientist.scientist.playbook import Playbook
 from tests.conftest import ROOT
 from tests.test_population import trial
@@ -29,7 +29,12 @@ MODERN = Facts(
 
 
 def playbook(problem: str, facts: Facts | None = None) -> Playbook:
-    return Playbook(Assignment(load(ROOT / "problems" / problem), "cpp", facts or Facts.here()))
+    it = load(ROOT / "problems" / problem)
+    return Playbook(Assignment(it, it.profile("cpu"), "cpp", "cpu", facts or Facts.here()))
+
+
+def order(base: Kernel, reference: Kernel, plan: Experiment) -> Commission:
+    return Commission(name="k09999", base=base.name, reference=reference.name, experiment=plan)
 
 
 def seeds(problem: str) -> list[Kernel]:
@@ -84,14 +89,15 @@ def test_a_design_is_full_written_as_planned_and_never_repeats() -> None:
     population = Population((measured(naive, 0.1), measured(blocked, 2.0, k00001=(15.0, 25.0))))
     for number in range(3, 12):
         rng = random.Random(number)
-        selection = mind.select(population, rng)
-        design = mind.design(population, selection, rng)
+        selection = mind.select(population, Lessons(), rng)
+        design = mind.design(population, selection, Lessons(), rng)
         assert 5 <= len(design.avenues) <= 10 and len(design.plans) == 5
         base, reference = population.get(selection.base).kernel, population.get(selection.reference).kernel
-        sources = {digest(mind.write(base, reference, plan).source) for plan in design.plans}
+        orders = [order(base, reference, plan) for plan in design.plans]
+        sources = {digest(mind.write(population, o, Lessons()).source) for o in orders}
         assert len(sources) == 5 and not sources & population.digests()
         plan = pick(design.plans, 1)[0]
-        draft = mind.write(base, reference, plan)
+        draft = mind.write(population, order(base, reference, plan), Lessons())
         name = f"k{number:05d}"
         kernel = Kernel(
             name=name, language="cpp", source=draft.source, base=base.name, reference=reference.name, experiment=plan
@@ -104,22 +110,32 @@ def test_predictions_learn_from_measurements() -> None:
     _, blocked = seeds("fp8-blockwise-gemm")
     population = Population((measured(blocked, 2.0),))
     plan = next(p for p in _plans(mind, population) if p.title.startswith("vector-width"))
-    draft = mind.write(blocked, blocked, plan)
+    draft = mind.write(population, order(blocked, blocked, plan), Lessons())
     worse = Kernel(name="k00003", language="cpp", source=draft.source, base=blocked.name, experiment=plan)
     after = population.add(measured(worse, 1.0, **{blocked.name: (0.4, 0.6)}))
-    gains = mind.distil(after, random.Random(0))
-    assert gains == ["vector-width: -50.0 % of speed on average over 1 trials"]
+    lessons = mind.distil(after, Lessons(), random.Random(0))
+    (found,) = lessons.findings
+    assert found.text == "vector-width: -50.0 % of speed on average over 1 trials" and found.kernels == ("k00003",)
+    assert mind.distil(population, lessons, random.Random(0)).findings[0].struck  # what is no longer so
     learnt = mind._plan(after, next(t for t in CATALOGUE if t.name == "vector-width"), _variant(mind, blocked))
     assert learnt.uplift[1] < plan.uplift[1] and learnt.innovation < plan.innovation
 
 
-def test_an_experiment_of_somebody_else_is_refused() -> None:
-    mind, kernel = playbook("identity"), seeds("identity")[0]
+def test_of_another_minds_plan_it_does_what_is_nearest() -> None:
+    mind, kernel = playbook("identity"), seeds("identity")[1]
+    words = "Bypass the caches with streaming stores: output is not read again"
+    plan = Experiment(title="non-temporal output", description=words, rubric=(), uplift=(0, 1), innovation=1)
+    draft = mind.write(Population((measured(kernel, 1.0),)), order(kernel, kernel, plan), Lessons())
+    assert "streaming-store" in draft.report and draft.source != kernel.source
+
+
+def test_what_cannot_be_done_is_said() -> None:
+    mind, empty = playbook("identity"), Kernel(name="k1", language="cpp", source="def custom_kernel(d): ...\n")
     plan = Experiment(title="dream: bigger", description="", rubric=(), uplift=(0, 1), innovation=1)
     with pytest.raises(ValueError, match="does not apply"):
-        mind.write(kernel, kernel, plan)
+        mind.write(Population((measured(empty, 1.0),)), order(empty, empty, plan), Lessons())
     with pytest.raises(ValueError, match="nothing to start from"):
-        mind.select(Population(), random.Random(0))
+        mind.select(Population(), Lessons(), random.Random(0))
 
 
 plans = st.builds(
@@ -146,7 +162,7 @@ def _plans(mind: Playbook, population: Population) -> list[Experiment]:
     seen: list[Experiment] = []
     for seed in range(5):
         rng = random.Random(seed)
-        seen += mind.design(population, mind.select(population, rng), rng).plans
+        seen += mind.design(population, mind.select(population, Lessons(), rng), Lessons(), rng).plans
     return seen
 
 

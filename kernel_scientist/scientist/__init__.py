@@ -27,8 +27,6 @@ def require(llm: Llm, language: Language) -> None:
                 f"llm.{name}: the playbook's catalogue is for cpp, not for {language}; name a model, or use "
                 f"language=cpp ({language} kernels can be evaluated without)"
             )
-    if llm.writer.model == PLAYBOOK != llm.designer.model:
-        raise SetupError("llm.writer: the playbook cannot carry out a model's plans; set llm.designer to playbook too")
     for model in models(llm):
         prices.price(model)
 

@@ -5,8 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from kernel_scientist.languages.source import KernelSource, SourceError
-from kernel_scientist.machine import cpu
-from kernel_scientist.machine.table import floor_us, this_cpu
+from kernel_scientist.machine.table import floor_us
 from kernel_scientist.population import REFERENCE, Population, score
 from kernel_scientist.problems.taskfolder import Problem, Profile
 from kernel_scientist.records import Timing, Trial, Verdict
@@ -46,7 +45,7 @@ def machine(assignment: Assignment) -> list[str]:
     wide = {"avx2", "fma", "avx512f", "avx512bw", "avx512vl", "avx512_bf16", "avx512_vnni", "amx_bf16", "asimd", "sve"}
     known = ", ".join(sorted(wide & facts.features))
     return [
-        f"{cpu.model()}, {facts.cores} cores may be used; caches: {caches or 'unknown'}",
+        f"{facts.model}, {facts.cores} cores may be used; caches: {caches or 'unknown'}",
         f"vector registers of {facts.vector_bytes} bytes; instruction sets: {known or 'none listed'}",
         "g++, C++20, OpenMP; threads start from a pool that stays warm",
     ]
@@ -102,14 +101,14 @@ def kernel(population: Population, trial: Trial) -> dict[str, Any]:
     }
 
 
-def roofline(it: Problem, profile: Profile, trial: Trial) -> list[dict[str, Any]]:
+def roofline(assignment: Assignment, trial: Trial) -> list[dict[str, Any]]:
     """Per case the predicted floor, and how much of its rate was reached."""
-    peaks, found = this_cpu(), list[dict[str, Any]]()
+    peaks, found = assignment.peaks, list[dict[str, Any]]()
     measured_us: dict[str, Timing] = {t.case: t for t in trial.evaluation.timings}
-    for case in profile.benchmarks:
+    for case in assignment.profile.benchmarks:
         if (timing := measured_us.get(case.name)) is None:
             continue
-        work = it.work(case)
+        work = assignment.problem.work(case)
         floor = floor_us(work, peaks)
         memory_us = work.bytes / peaks.memory_gbps * 1e-3
         found.append(

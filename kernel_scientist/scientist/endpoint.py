@@ -1,5 +1,6 @@
 """One call of a model over HTTP, through litellm: a deadline, a size, and faults by what can be done about them."""
 
+import contextlib
 import os
 import random
 import threading
@@ -41,6 +42,7 @@ def complete(model: Model, question: Question, timeout_s: float) -> Completion:
     """Ask once. Raises Fault, SetupError when key or address are not accepted."""
     import litellm
 
+    litellm.suppress_debug_info = True  # else it prints advice on standard output, where our JSON goes
     deadline = time.monotonic() + timeout_s
     extra = {"api_base": model.api_base} if model.api_base else {}
     if model.api_base or model.api_key_env:
@@ -82,7 +84,8 @@ def _gathered(stream: Iterable[Any], question: Question, deadline: float, parts:
         if time.monotonic() > deadline:
             raise Fault("the reply did not end in time", True, text="".join(parts))
     text = "".join(parts)
-    if not finish:
+    # litellm makes up a reason for a stream that just ends; what the server said is kept beside it
+    if size <= MOST_CHARACTERS and not getattr(stream, "received_finish_reason", finish):
         raise Fault("the stream broke off", True, text=text)
     asked = sum(estimated_tokens(m.content) for m in question.messages)
     return Completion(
@@ -106,12 +109,11 @@ def _fault(error: Exception, text: str) -> Exception:
 
 def _retry_after(error: Exception) -> float | None:
     """Return the seconds that the server asks to wait, if it does."""
-    for headers in (getattr(getattr(error, "response", None), "headers", None), getattr(error, "headers", None)):
+    response = getattr(getattr(error, "response", None), "headers", None)
+    for headers in (getattr(error, "litellm_response_headers", None), getattr(error, "headers", None), response):
         value = (headers or {}).get("retry-after")
-        try:
-            return max(0.0, float(value)) if value is not None else None
-        except ValueError:
-            return None
+        with contextlib.suppress(TypeError, ValueError):  # a date is allowed there too; then we wait as usual
+            return max(0.0, float(value))
     return None
 
 

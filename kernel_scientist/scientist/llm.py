@@ -56,7 +56,7 @@ class LanguageModel:
             base=brief.kernel(population, base),
             reference=brief.kernel(population, reference),
             selection_rationale=selection.rationale,
-            roofline=brief.roofline(self.assignment.problem, self.assignment.profile, base),
+            roofline=brief.roofline(self.assignment, base),
             compile_report=brief.compiled(base),
             tried=brief.tried(population, selection.base, near),
             record=brief.record(population),

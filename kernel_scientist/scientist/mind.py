@@ -3,10 +3,11 @@
 import random
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from kernel_scientist.machine import cpu
+from kernel_scientist.machine.table import Machine, this_cpu
 from kernel_scientist.population import Population
 from kernel_scientist.problems.taskfolder import Problem, Profile
 from kernel_scientist.records import Ask, Experiment, Language, Record, Trial
@@ -104,11 +105,12 @@ class Facts:
     features: frozenset[str]
     vector_bytes: int
     cores: int
+    model: str = "this CPU"
 
     @staticmethod
     def here() -> "Facts":
         """Return the facts of this CPU."""
-        return Facts(cpu.caches(), cpu.features(), cpu.vector_bytes(), cpu.cores())
+        return Facts(cpu.caches(), cpu.features(), cpu.vector_bytes(), cpu.cores(), cpu.model())
 
 
 @dataclass(frozen=True)
@@ -120,6 +122,7 @@ class Assignment:
     language: Language
     target: str
     facts: Facts
+    peaks: Machine = field(default_factory=this_cpu)
     knowledge: tuple[Digest, ...] = ()
     knowledge_tokens: int = 0
     most_findings: int = 0

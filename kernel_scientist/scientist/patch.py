@@ -27,7 +27,7 @@ def kernel_from(answer: Answer, base: str) -> str:
     sites = [b for b in answer.blocks if _site(b)]
     edits = [b for b in answer.blocks if SEARCH in b.text and REPLACE in b.text]
     diffs = [b for b in answer.blocks if b.language in ("diff", "patch")]
-    whole = [b for b in answer.blocks if b.language in CODE and b not in sites and b not in edits]
+    whole = [b for b in answer.blocks if b.language in CODE and b not in sites and SEARCH not in b.text]
     if any("custom_kernel" in b.text for b in whole):
         source = max((b.text for b in whole if "custom_kernel" in b.text), key=len)
     elif sites or edits or diffs:

@@ -1,0 +1,174 @@
+"""One prompt of each role as a model would get it, written to docs/prompts: `python -m kernel_scientist.scientist.showcase`.
+
+Problem, seeds and digests are the laboratory's own; machine, kernels' times and failures are an example's, made up.
+"""
+
+import random
+import sys
+import threading
+from pathlib import Path
+from typing import Any, TypeVar
+
+from kernel_scientist import environment, problems
+from kernel_scientist.errors import ModelError
+from kernel_scientist.languages.source import KernelSource
+from kernel_scientist.machine.table import Machine
+from kernel_scientist.params import Budget, Knowledge, Llm
+from kernel_scientist.population import REFERENCE, Population
+from kernel_scientist.records import CompileReport, Evaluation, Experiment, Kernel, Speedup, Timing, Trial, Verdict
+from kernel_scientist.scientist import knowledge
+from kernel_scientist.scientist.archive import Archive
+from kernel_scientist.scientist.channel import Channel, Read
+from kernel_scientist.scientist.ledger import Ledger
+from kernel_scientist.scientist.llm import LanguageModel
+from kernel_scientist.scientist.mind import Assignment, Commission, Facts, Lessons, Selection
+from kernel_scientist.scientist.prompts import Prompt
+
+T = TypeVar("T")
+PROBLEM = "fp8-blockwise-gemm"
+NOTE = (
+    "<!-- Rendered by kernel_scientist.scientist.showcase; times, failures and machine are an example's, made up. -->"
+)
+FACTS = Facts(
+    caches={"L1": 48 << 10, "L2": 1 << 20, "L3": 32 << 20},
+    features=frozenset({"avx2", "fma", "avx512f", "avx512bw", "avx512vl", "avx512_bf16"}),
+    vector_bytes=64,
+    cores=2,
+    model="an x86-64 server processor with AVX-512",
+)
+PEAKS = Machine("example", 600, {"fp32": 704, "bf16": 1408, "fp8": 1408}, "example")
+
+
+class _Listener(Channel):
+    """A channel that only hears what is asked."""
+
+    def __init__(self) -> None:
+        folder = environment.cache_folder() / "showcase"
+        super().__init__(Llm(), Archive(folder), Ledger(Budget()), "showcase", threading.Event())
+        self.heard: dict[str, Prompt] = {}
+
+    def ask(
+        self, role: str, place: str, prompt: Prompt, read_as: Read[T], sample: int = 0
+    ) -> tuple[T, tuple[Any, ...]]:
+        """Keep the prompt and answer nothing."""
+        self.heard[role] = prompt
+        raise ModelError("nobody is asked")
+
+
+def rendered() -> dict[str, str]:
+    """Return each role's example as text, by role."""
+    problem, listener = problems.find(PROBLEM), _Listener()
+    settings = Knowledge()
+    mind = LanguageModel(
+        Assignment(
+            problem=problem,
+            profile=problem.profile("cpu"),
+            language="cpp",
+            target="cpu",
+            facts=FACTS,
+            peaks=PEAKS,
+            knowledge=knowledge.load([environment.root() / path for path in settings.paths]),
+            knowledge_tokens=settings.tokens,
+            most_findings=settings.findings,
+        ),
+        listener,
+    )
+    population = _population(problem)
+    finding = (
+        "Panels deeper than half of L1 cost more than they save: KC 256 beat KC 512 twice.",
+        ["k00003", "k00004"],
+    )
+    lessons = Lessons().changed([finding], (), ())
+    lessons = Lessons(findings=tuple(f.model_copy(update={"date": "2026-01-01"}) for f in lessons.findings))
+    selection = Selection(base="k00003", reference="k00002", rationale="k00003 is the quickest; k00002 is its parent.")
+    failed = population.get("k00004")
+    assert failed.kernel.experiment is not None
+    order = Commission(name="k00004", base="k00003", reference="k00002", experiment=failed.kernel.experiment)
+    without = Population(tuple(t for t in population if t.kernel.name != "k00004"))
+    for play in (
+        lambda: mind.select(population, lessons, random.Random(0)),
+        lambda: mind.design(population, selection, lessons, random.Random(0)),
+        lambda: mind.write(without, order, lessons),
+        lambda: mind.repair(without, order, failed, lessons),
+        lambda: mind.distil(population, lessons, random.Random(0)),
+    ):
+        try:
+            play()
+        except ModelError:
+            continue
+    return {role: _text(prompt) for role, prompt in listener.heard.items()}
+
+
+def _text(prompt: Prompt) -> str:
+    return "\n".join([NOTE, *(f"\n<!-- {m.role} -->\n\n{m.content.strip()}\n" for m in prompt.messages)])
+
+
+def _population(problem: Any) -> Population:
+    naive, blocked = (f.read_text() for f in problem.seeds("cpp"))
+    deeper = Experiment(
+        title="deeper panels",
+        description="KC 256 halves the passes over C and a panel pair still fits half of L1.",
+        rubric=("set KC to 256",),
+        uplift=(5, 15),
+        innovation=25,
+    )
+    decode = Experiment(
+        title="decode fp8 in registers",
+        description="Decoding 16 values by shifts saves the table's gathers: 2 loads fewer per element.",
+        rubric=("replace the table look-up in the packing loop by shifts", "keep the scalar tail"),
+        uplift=(10, 40),
+        innovation=70,
+    )
+    quicker = KernelSource(blocked).with_tunables({"KC": 256}).text
+    broken = quicker.replace("#include <cstdint>", "#include <cstdint>\n#include <hip_fp8.h>", 1)
+    log = "kernel.cpp:3:10: fatal error: hip_fp8.h: No such file or directory"
+    refused = Evaluation(
+        verdict=Verdict.COMPILE_ERROR,
+        reason="the C++ compiler refuses it",
+        compile=CompileReport(ok=False, compiler="g++", log=log),
+    )
+    made = {"language": "cpp", "base": "k00003", "reference": "k00002", "generation": 2}
+    return Population(
+        (
+            Trial(kernel=Kernel(name="k00001", language="cpp", source=naive), evaluation=_timed(problem, 0.12)),
+            Trial(
+                kernel=Kernel(name="k00002", language="cpp", source=blocked), evaluation=_timed(problem, 3.9, "k00001")
+            ),
+            Trial(
+                kernel=Kernel(
+                    name="k00003",
+                    language="cpp",
+                    source=quicker,
+                    base="k00002",
+                    reference="k00001",
+                    experiment=deeper,
+                    generation=1,
+                    report="KC is 256; nothing else was changed.",
+                ),
+                evaluation=_timed(problem, 4.3, "k00002"),
+            ),
+            Trial(kernel=Kernel(name="k00004", source=broken, experiment=decode, **made), evaluation=refused),
+        )
+    )
+
+
+def _timed(problem: Any, ratio: float, beaten: str = "") -> Evaluation:
+    work = {case.name: problem.work(case) for case in problem.profile("cpu").benchmarks}
+    timings = [
+        Timing(case=case, time_us=w.flops / 2e4 / ratio, interval_us=(w.flops / 2e4 / ratio,) * 2)
+        for case, w in work.items()
+    ]
+    speedups = [Speedup(against=REFERENCE, ratio=ratio, interval=(ratio * 0.97, ratio * 1.03))]
+    speedups += [Speedup(against=beaten, ratio=1.1, interval=(1.05, 1.15))] if beaten else []
+    return Evaluation(verdict=Verdict.OK, timings=tuple(timings), speedups=tuple(speedups))
+
+
+def main(folder: Path) -> None:
+    """Write the examples."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for role, text in rendered().items():
+        (folder / f"{role}.md").write_text(text)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else environment.root() / "docs" / "prompts")

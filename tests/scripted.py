@@ -1,0 +1,107 @@
+"""A model that plays every role by rule: it reads the prompts as they are; what it writes depends on nothing else."""
+
+import json
+import re
+from typing import Any
+
+from tests.modelserver import Reaction
+
+KINDS = ("good", "good", "compile error", "wrong", "good", "crash", "unreadable", "good", "cheat", "hang")
+"""What the plans come to, by turns."""
+
+
+class Scripted:
+    """Answers requests; `kinds` is what its experiments come to, by the number that their titles carry."""
+
+    def __init__(self, kinds: tuple[str, ...] = KINDS) -> None:
+        self.kinds = kinds
+
+    def __call__(self, request: dict[str, Any], number: int) -> Reaction:
+        first = request["messages"][1]["content"]
+        heading = first.split("\n", 1)[0]
+        for begin, play in (
+            ("# Select", self.select),
+            ("# Design", self.design),
+            ("# Carry out", self.write),
+            ("# Mend", self.mend),
+            ("# What has been learnt", self.distil),
+        ):
+            if heading.startswith(begin):
+                return Reaction(play(first), tokens=(len(first) // 4, 100))
+        return Reaction("I do not know what that is", status=400)
+
+    def select(self, prompt: str) -> str:
+        """Take the quickest kernel, and the first."""
+        found: list[tuple[float, str]] = []
+        for line in prompt.splitlines():
+            cells = [c.strip() for c in line.split("|")]
+            if len(cells) > 6 and re.fullmatch(r"k\d+", cells[1]) and cells[5] == "ok":
+                found.append((float(cells[6]), cells[1]))
+        return json.dumps({"base": max(found)[1], "reference": found[0][1], "rationale": "the quickest, and the first"})
+
+    def design(self, prompt: str) -> str:
+        """Plan five experiments, numbered on from what was tried."""
+        seen = [int(n) for n in re.findall(r"plan (\d+):", prompt)]
+        start = max(seen, default=-1) + 1
+        numbers = range(start, start + 5)
+        plans = [
+            {
+                "title": f"plan {n}: {self.kinds[n % len(self.kinds)]}",
+                "description": "because",
+                "rubric": ["do it"],
+                "uplift": [n % 7, 10 + n % 7],
+                "innovation": 100 - n % 50,
+            }
+            for n in numbers
+        ]
+        avenues = [{"title": f"avenue {i}", "examine": "everything"} for i in range(10)]
+        return f"```json\n{json.dumps({'avenues': avenues, 'plans': plans})}\n```"
+
+    def write(self, prompt: str) -> str:
+        """Change the base as its title says."""
+        number, kind = self._plan(prompt)
+        source = _block_after(prompt, "## The base: ")
+        return self._answer(_changed(source, number, kind), f"carried out plan {number}", kind)
+
+    def mend(self, prompt: str) -> str:
+        """Mend what does not compile; of the rest a guess that is as wrong."""
+        number, kind = self._plan(prompt)
+        source = _block_after(prompt, "## The base, which works")
+        mended = _changed(source, number, "good" if kind == "compile error" else kind) + "# mended\n"
+        return "CRITIQUE: something was off\n\n" + self._answer(mended, "mended", "good")
+
+    def distil(self, prompt: str) -> str:
+        """One finding, from the first kernel shown."""
+        name = re.search(r"^### (k\d+):", prompt, re.M)
+        assert name is not None
+        return json.dumps({"findings": [{"text": f"{name[1]} is worth a look.", "kernels": [name[1]]}], "struck": []})
+
+    def _plan(self, prompt: str) -> tuple[int, str]:
+        asked = prompt[max(prompt.rfind("## The experiment: "), prompt.rfind("this experiment on ")) :]
+        match = re.search(r"plan (\d+): ([a-z ]+)", asked)
+        assert match is not None, prompt[-3000:]
+        return int(match[1]), match[2].strip()
+
+    def _answer(self, source: str, report: str, kind: str) -> str:
+        if kind == "unreadable":
+            return "I would rather talk about it."
+        return f"Here it is.\n\n```python\n{source}```\n\nREPORT: {report}"
+
+
+def _block_after(prompt: str, heading: str) -> str:
+    rest = prompt[prompt.index(heading) :]
+    return rest.split("```python\n", 1)[1].split("\n```", 1)[0] + "\n"
+
+
+def _changed(source: str, number: int, kind: str) -> str:
+    source = source.replace('SOURCE = r"""\n', f'SOURCE = r"""\n// plan {number}\n', 1)
+    tail = {
+        "compile error": "",
+        "wrong": "\n\ninner = custom_kernel\n\n\ndef custom_kernel(data):\n    return inner(data).zero_()\n",
+        "crash": "\n\ndef custom_kernel(data):\n    import ctypes\n    ctypes.string_at(8)\n",
+        "hang": "\n\ndef custom_kernel(data):\n    while True:\n        pass\n",
+        "cheat": "\n\ndef custom_kernel(data):\n    import os\n    os.fork()\n    return data[-1]\n",
+    }.get(kind, "")
+    if kind == "compile error":
+        source = source.replace(f"// plan {number}\n", f"// plan {number}\nthis is no C++;\n", 1)
+    return source + tail

@@ -1,0 +1,232 @@
+"""Every reply ends as what was asked for or as a named failure, whatever it is."""
+
+import json
+import random
+import string
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernel_scientist.records import Experiment
+from kernel_scientist.scientist import answers
+from kernel_scientist.scientist.patch import PatchError, kernel_from
+from kernel_scientist.scientist.replies import MOST_CHARACTERS, ReplyError, metadata, read
+
+BASE = '''"""A kernel."""
+TUNABLES = {"A": 1}
+SOURCE = r"""
+// @begin copy
+for (int i = 0; i < n; ++i) out[i] = x[i];
+// @end copy
+"""
+
+
+def custom_kernel(data):
+    x, out = data
+    return out
+'''
+PLAN = {"title": "wider", "description": "d", "rubric": ["do it"], "uplift": [5, "20 %"], "innovation": 60}
+WHOLE = BASE.replace("A kernel", "Another kernel")
+DESIGN = json.dumps({"avenues": [{"title": "a", "examine": "b"}], "plans": [PLAN]})
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        DESIGN,
+        f"Here it is:\n```json\n{DESIGN}\n```\nGood luck!",
+        f'<think>Should I? {{"plans": 1}} ```python\nno\n``` </think>{DESIGN}',
+        f"I thought about it...</think>\n{DESIGN}",
+        f"Sure. {DESIGN} That is all.",
+        "```yaml\navenues: []\nplans:\n- title: wider\n  description: d\n  rubric: do it\n"
+        "  uplift: [20, 5]\n  innovation: 60.4\n```",
+    ],
+    ids=["bare", "fenced", "reasoning", "reasoning without its begin", "prose", "yaml"],
+)
+def test_a_design_is_found_where_models_put_it(reply: str) -> None:
+    design = metadata(read(reply), answers.DesignReply).design()
+    expected = Experiment(title="wider", description="d", rubric=("do it",), uplift=(5, 20), innovation=60)
+    assert design.plans == (expected,)
+
+
+@pytest.mark.parametrize(
+    ("reply", "words"),
+    [
+        ("", "empty"),
+        ("<think>only thoughts", "empty"),
+        ("I cannot help with that.", "not a mapping"),
+        ('{"plans": []}', "plans"),
+        ('{"plans": [{"title": "x"}]}', "description"),
+        (
+            '{"plans": [{"title": "x", "description": "d", "rubric": ["r"], "uplift": [1, NaN], "innovation": 5}]}',
+            "uplift",
+        ),
+        ("[" * 100_000, "JSON"),
+        ("{" * 50_000, "JSON"),
+        ("x" * (MOST_CHARACTERS + 1), "characters"),
+        ("a: &a [x,x,x]\nb: &b [*a,*a,*a]\nc: [*b,*b,*b]\nplans: *b\n", "aliases"),
+    ],
+)
+def test_what_is_no_design_says_why(reply: str, words: str) -> None:
+    start = time.monotonic()
+    with pytest.raises(ReplyError, match=words):
+        metadata(read(reply), answers.DesignReply)
+    assert time.monotonic() - start < 5
+
+
+def test_a_selection_is_of_kernels_that_are_right() -> None:
+    right = frozenset({"k00001", "k00002"})
+    reply = '{"base": "k00001", "reference": "k00002", "rationale": "r"}'
+    assert answers.selection(read(reply), right).base == "k00001"
+    with pytest.raises(ReplyError, match=r"k00009.*k00001, k00002"):
+        answers.selection(read(reply.replace("k00001", "k00009")), right)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        f"```python\n{WHOLE}```",
+        f"Some words.\n\n```\n{WHOLE}```\nREPORT: done",
+        f"```cpp\nint x;\n```\n```py\n{WHOLE}```\n```bash\nrun\n```",
+        '```diff\n--- a\n+++ b\n@@ -1,9 +1,9 @@\n-"""A kernel."""\n+"""Another kernel."""\n TUNABLES = {"A": 1}\n```',
+        '```\n<<<<<<< SEARCH\n"""A kernel."""\n=======\n"""Another kernel."""\n>>>>>>> REPLACE\n```',
+    ],
+    ids=["whole", "with words", "longest", "diff", "search and replace"],
+)
+def test_a_kernel_is_read_in_every_form(reply: str) -> None:
+    assert kernel_from(read(reply), BASE).strip() == WHOLE.strip()
+
+
+def test_a_marked_site_is_replaced() -> None:
+    source = kernel_from(read("```cpp site=copy\nmemcpy(out, x, 2 * n);\n```\nREPORT: memcpy"), BASE)
+    assert "memcpy" in source and "out[i] = x[i]" not in source and "// @begin copy" in source
+
+
+@pytest.mark.parametrize(
+    ("reply", "kind", "words"),
+    [
+        (f"```python\n{WHOLE}", ReplyError, "cut off"),
+        ("no code at all", ReplyError, "no kernel"),
+        ("```python\nprint(1)\n```", ReplyError, "no kernel"),
+        ("```diff\n@@\n-not there\n+x\n```", PatchError, "found 0 times"),
+        ("```diff\njust words\n```", PatchError, "no hunk"),
+        ("```cpp site=elsewhere\nx\n```", PatchError, "no site"),
+        (f"```\n<<<<<<< SEARCH\n{BASE}```", ReplyError, "no kernel"),
+        ('```diff\n@@\n-"""A kernel."""\n+"""A kernel."""\n```', PatchError, "leaves the base"),
+    ],
+)
+def test_what_is_no_kernel_says_why(reply: str, kind: type[Exception], words: str) -> None:
+    with pytest.raises(kind, match=words):
+        kernel_from(read(reply), BASE)
+
+
+def test_the_report_is_found() -> None:
+    answer = read(f"CRITIQUE: an index\nis off\n```python\n{WHOLE}```\n**REPORT:** it copies")
+    assert answers.section(answer, "CRITIQUE") == "an index\nis off"
+    assert answers.section(answer, "REPORT") == "it copies"
+    assert answers.section(read("only words"), "REPORT") == "only words"
+
+
+def _mutated(rng: random.Random, text: str) -> str:
+    for _ in range(rng.randrange(1, 8)):
+        at, to = sorted(rng.randrange(len(text) + 1) for _ in range(2))
+        piece = text[at : at + rng.randrange(60)]
+        odd = rng.choice(
+            [
+                "```",
+                "\x00",
+                "<think>",
+                "</think>",
+                "@@",
+                "{",
+                "\\",
+                "\u2028",
+                "&a",
+                "*a",
+                "<<<<<<< SEARCH\n",
+                "=======\n",
+                "- ",
+                ": ",
+            ]
+        )
+        text = rng.choice(
+            [
+                text[:at] + text[to:],
+                text[:at] + odd + text[at:],
+                text[:at] + piece * 3 + text[at:],
+                text[::-1] if rng.random() < 0.02 else text,
+            ]
+        )
+    return text or "".join(rng.choices(string.printable, k=50))
+
+
+REPLIES = [
+    DESIGN,
+    f"```json\n{DESIGN}\n```",
+    '{"base": "k00001", "reference": "k00001", "rationale": "r"}',
+    f"CRITIQUE: x\n```python\n{WHOLE}```\nREPORT: y",
+    '```diff\n@@ -1 +1 @@\n-"""A kernel."""\n+"""Another."""\n```',
+    "```cpp site=copy\nx;\n```",
+    "```\n<<<<<<< SEARCH\n    x, out = data\n=======\n    out = data[1]\n>>>>>>> REPLACE\n```",
+    '{"findings": [{"text": "t", "kernels": ["k00001"]}], "struck": []}',
+]
+
+
+def test_ten_thousand_mutated_replies_end_as_a_record_or_a_named_failure() -> None:
+    rng, ended = random.Random(4), {"record": 0, "failure": 0}
+    for number in range(10_000):
+        reply = _mutated(rng, REPLIES[number % len(REPLIES)])
+        for reader in (_design, _selection, _kernel, _lessons):
+            try:
+                reader(reply)
+                ended["record"] += 1
+            except ReplyError as error:
+                ended["failure"] += 1
+                assert str(error) and len(str(error)) < 4000
+    assert min(ended.values()) > 2000, ended
+
+
+def _design(reply: str) -> Any:
+    return metadata(read(reply), answers.DesignReply).design()
+
+
+def _selection(reply: str) -> Any:
+    return answers.selection(read(reply), frozenset({"k00001"}))
+
+
+def _kernel(reply: str) -> Any:
+    answer = read(reply)
+    answers.section(answer, "REPORT")
+    return kernel_from(answer, BASE)
+
+
+def _lessons(reply: str) -> Any:
+    return metadata(read(reply), answers.DistilReply)
+
+
+@given(st.text(max_size=400))
+def test_any_text_at_all(text: str) -> None:
+    for reader in (_design, _selection, _kernel, _lessons):
+        try:
+            reader(text)
+        except ReplyError:
+            pass
+
+
+lines = st.lists(
+    st.text("abc \n", min_size=1, max_size=6).filter(lambda s: s.strip()), min_size=3, max_size=12, unique=True
+)
+
+
+@given(lines, st.integers(0, 100))
+def test_a_diff_made_from_two_texts_gives_the_second(words: list[str], at: int) -> None:
+    import difflib
+
+    before = [w.replace("\n", "").rstrip() + f"{i}" for i, w in enumerate(words)] + ["custom_kernel"]
+    after = [*before[: at % len(before)], "new line", *before[at % len(before) + 1 :]]
+    diff = "\n".join(difflib.unified_diff(before, after, lineterm="", n=1))
+    base = "\n".join(before) + "\n"
+    assert kernel_from(read(f"```diff\n{diff}\n```"), base) == "\n".join(after) + "\n"

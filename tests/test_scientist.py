@@ -1,0 +1,134 @@
+"""The Scientist end to end: a model that plays by rule over real HTTP, the real flow, compiler, judge and store."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kernel_scientist.notebook import Notebook
+from kernel_scientist.scientist.archive import Archive
+from tests.conftest import Cli, lab_environment
+from tests.modelserver import ModelServer, Reaction, serving
+from tests.scripted import Scripted
+
+QUICK = ["problem=identity", "search.experiments=3", "search.concurrency=1", "harness.blocks=2", "harness.looks=1"]
+QUICK += ["validate.processes=2", "validate.blocks=2", "harness.warmup_calls=1", "harness.call_timeout_s=2"]
+QUICK += ["harness.import_timeout_s=5", "knowledge.distil_every=2", "llm.corrections=1", "llm.first_delay_s=0.01"]
+
+
+def settings(server: ModelServer, *more: str) -> list[str]:
+    price = "price: {input_usd: 1, output_usd: 10}"
+    model = f"{{model: openai/scripted, api_base: '{server.address}', {price}, max_tokens: 2000}}"
+    roles = [f"llm.{role}={model}" for role in ("selector", "designer", "writer", "repairer", "distiller")]
+    return [x for s in (*QUICK, *roles, *more) for x in ("--set", s)]
+
+
+def notes(lab: Path) -> tuple[Any, list[Any], Notebook]:
+    notebook = Notebook(f"sqlite:///{lab}/mlruns/mlflow.db", "identity-cpu")
+    parent = notebook.latest()
+    assert parent is not None
+    return parent, sorted(notebook._children(parent.run_id), key=lambda r: r.data.tags["kernel"]), notebook
+
+
+def test_a_campaign_of_models_comes_to_every_verdict_and_its_costs_add_up(
+    lab: Path, cli: Cli, prefect_api: str
+) -> None:
+    with serving(Scripted()) as server:
+        done = cli("optimize", "--json", *settings(server, "search.generations=4"), PREFECT_API_URL=prefect_api)
+        assert done.returncode == 0, done.stderr
+        found, asked = json.loads(done.stdout), len(server.requests)
+    parent, children, notebook = notes(lab)
+    assert found["kernels"] == len(children) == 2 + 4 * 3
+    verdicts = {v for v, n in found["verdicts"].items() if n}
+    assert verdicts == {"ok", "compile_error", "incorrect", "crashed", "rejected", "timeout"}
+    replies = Archive(lab / "data/replies").paid_by(parent.campaign)
+    assert len(replies) == asked and {r.role for r in replies} == {
+        "selector",
+        "designer",
+        "writer",
+        "repairer",
+        "distiller",
+    }
+    total = sum(r.usd for r in replies)
+    run = notebook.client.get_run(parent.run_id).data.metrics
+    assert found["usd"] == pytest.approx(total, abs=1e-4) and run["llm.usd"] == pytest.approx(total)
+    assert run["llm.usd"] == pytest.approx(
+        sum(v for k, v in run.items() if k in {f"llm.usd.{r.role}" for r in replies})
+    )
+    population = notebook.population(parent)
+    made = [a for t in population for a in t.kernel.asks]
+    of_kernels = [r for r in replies if r.role in ("writer", "repairer")]
+    assert sorted(a.key for a in made) == sorted(r.question.key for r in of_kernels)
+    mended = [t for t in population if t.kernel.attempts and t.evaluation.verdict.value == "ok"]
+    assert (mended and mended[0].kernel.attempts[0].bug.startswith("A")) or mended[0].kernel.attempts[0].bug == "B.2"
+    assert mended[0].kernel.attempts[0].critique == "something was off"
+    assert any(t.kernel.report.startswith("no kernel") for t in population)
+    lessons = notebook.lessons(parent)
+    assert lessons.findings and lessons.findings[0].kernels
+
+
+@pytest.mark.parametrize("moment", [3, 6, 9])
+def test_killed_and_resumed_nothing_is_paid_twice(moment: int, lab: Path, cli: Cli, prefect_api: str) -> None:
+    with serving(Scripted(("good", "good", "wrong"))) as server:
+        arguments = settings(server, "search.generations=2")
+        process = subprocess.Popen(
+            [sys.executable, "-m", "kernel_scientist", "optimize", *arguments],
+            env=lab_environment(lab, PREFECT_API_URL=prefect_api),
+            cwd=lab,
+            start_new_session=True,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        deadline = time.monotonic() + 120
+        while len(server.requests) < moment and time.monotonic() < deadline and process.poll() is None:
+            time.sleep(0.02)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        before = len(server.requests)
+        done = cli("optimize", "--json", "--resume", *arguments, PREFECT_API_URL=prefect_api)
+        assert done.returncode == 0, done.stderr
+        found = json.loads(done.stdout)
+    parent, children, _ = notes(lab)
+    names = [r.data.tags["kernel"] for r in children]
+    assert names == [f"k{n:05d}" for n in range(1, 9)] and found["kernels"] == 8
+    replies = Archive(lab / "data/replies").paid_by(parent.campaign)
+    keys = [r.question.key for r in replies]
+    assert len(keys) == len(set(keys))
+    # the one that was under way may have been asked again: its answer had not arrived
+    assert len(server.requests) - len(keys) in (0, 1), (before, len(server.requests), len(keys))
+
+
+def test_the_budget_of_money_ends_a_campaign(lab: Path, cli: Cli, prefect_api: str) -> None:
+    with serving(Scripted(("good",))) as server:
+        arguments = settings(server, "search.generations=4", "budget.usd=0.12")
+        done = cli("optimize", "--json", *arguments, PREFECT_API_URL=prefect_api)
+        assert done.returncode == 0, done.stderr
+        found = json.loads(done.stdout)
+        assert "budget.usd" in found["stopped"] and 0 < found["usd"] <= 0.12 and found["kernels"] < 14
+        asked = len(server.requests)
+        again = cli("optimize", "--json", "--resume", *arguments, PREFECT_API_URL=prefect_api)
+        assert "budget.usd" in json.loads(again.stdout)["stopped"] and len(server.requests) == asked
+
+
+def test_the_playbook_takes_over_where_it_is_a_fallback(lab: Path, cli: Cli, prefect_api: str) -> None:
+    with serving(lambda request, number: Reaction(status=500)) as server:
+        fallback = [f"llm.{role}.fallbacks=[playbook]" for role in ("selector", "designer", "writer", "distiller")]
+        arguments = settings(server, "search.generations=1", "llm.attempts=1", *fallback)
+        done = cli("optimize", "--json", *arguments, PREFECT_API_URL=prefect_api)
+        assert done.returncode == 0, done.stderr
+        found = json.loads(done.stdout)
+        assert found["kernels"] == 5 and found["usd"] == 0 and server.requests
+
+
+def test_what_a_campaign_will_cost_is_said_before(cli: Cli) -> None:
+    model = "{model: openai/gpt-4o}"
+    done = cli("optimize", "--dry-run", "--json", "--set", f"llm.writer={model}")
+    assert json.loads(done.stdout)["usd"] > 0
+    done = cli("optimize", "--dry-run", "--set", "llm.writer={model: openai/nobody-knows}")
+    assert done.returncode == 2 and "price" in done.stderr and "Traceback" not in done.stderr
