@@ -115,9 +115,6 @@ class Campaign:
         """Names in flight, and their jobs once they have one."""
         self._sources: dict[str, str] = {}
         """Digests of the sources in flight, by kernel name."""
-        self._distilled = 0
-        self.distil_fault = ""
-        """Why nothing could be distilled the last time."""
         self._vain: set[tuple[str | None, str]] = set()
         """Experiments (base, title) that gave a source which was there already."""
 
@@ -170,14 +167,13 @@ class Campaign:
         """Write findings down: every few generations, and at the end."""
         every, generation = self.params.knowledge.distil_every, self.population.generations()
         due = generation > 1 and (last or generation % max(every, 1) == 0)
-        if not every or not due or generation <= self._distilled:
+        if not every or not due or generation <= self.lessons.generation:
             return
-        self._distilled = generation
         try:
-            self.lessons = self.mind.distil(self.population, self.lessons, self._rng("distil"))
-        except (ReplyError, BudgetError, ModelError) as error:
-            self.distil_fault = str(error)  # the campaign goes on without; the replies are kept
-            return
+            lessons = self.mind.distil(self.population, self.lessons, self._rng("distil"))
+        except (ReplyError, BudgetError, ModelError):
+            lessons = self.lessons  # the campaign goes on without; the replies are kept
+        self.lessons = lessons.model_copy(update={"generation": generation})
         self.notebook.keep_lessons(self.run, self.lessons)
 
     def jobs(self, selection: Selection, design: Design) -> list[Job]:
@@ -284,8 +280,7 @@ class Campaign:
             larger = self.population.add(trial)
             self.notebook.log(self.run, trial, self.population, self.lab.problem)
             self.notebook.progress(self.run, larger, larger.best(), self.elapsed_s())
-            if paid := self.archive.paid_by(self.name):
-                self.notebook.log_spending(self.run, paid)
+            self._log_spending()
             self.population = larger
             self._pending.pop(trial.kernel.name, None)
             self._sources.pop(trial.kernel.name, None)
@@ -299,7 +294,12 @@ class Campaign:
     def finish(self, status: str = "FINISHED") -> None:
         """Close the campaign's run."""
         best = self.best()
+        self._log_spending()
         self.notebook.finish(self.run, {"champion": best.kernel.name if best else ""}, status)
+
+    def _log_spending(self) -> None:
+        if paid := self.archive.paid_by(self.name):
+            self.notebook.log_spending(self.run, paid)
 
     def _start(self) -> CampaignRun:
         campaign = f"{self.lab.problem.name}-{self.lab.target.name}-{time.strftime('%Y%m%d-%H%M%S')}"

@@ -6,15 +6,17 @@ from typing import Any
 
 from tests.modelserver import Reaction
 
-KINDS = ("good", "good", "compile error", "wrong", "good", "crash", "unreadable", "good", "cheat", "hang")
-"""What the plans come to, by turns."""
+KINDS = ("good", "compile error", "wrong", "unreadable", "crash", "good", "cheat", "hang", "good")
+"""What the experiments come to, in the order in which they are chosen."""
+TAKEN = ([0, 5, 1], [0, 50, 0], [20, 21, 0], [1, 2, 0], [1, 3, 0])
+"""Uplift and innovation of five plans, of which the first three are taken."""
 
 
 class Scripted:
     """Answers requests; `kinds` is what its experiments come to, by the number that their titles carry."""
 
     def __init__(self, kinds: tuple[str, ...] = KINDS) -> None:
-        self.kinds = kinds
+        self.kinds, self.designs = kinds, 0
 
     def __call__(self, request: dict[str, Any], number: int) -> Reaction:
         first = request["messages"][1]["content"]
@@ -40,19 +42,17 @@ class Scripted:
         return json.dumps({"base": max(found)[1], "reference": found[0][1], "rationale": "the quickest, and the first"})
 
     def design(self, prompt: str) -> str:
-        """Plan five experiments, numbered on from what was tried."""
-        seen = [int(n) for n in re.findall(r"plan (\d+):", prompt)]
-        start = max(seen, default=-1) + 1
-        numbers = range(start, start + 5)
+        """Plan five experiments, of which the first three will be taken."""
+        first, self.designs = 3 * self.designs, self.designs + 1
         plans = [
             {
-                "title": f"plan {n}: {self.kinds[n % len(self.kinds)]}",
+                "title": f"plan {first + i if i < 3 else 1000 + i}: {self.kinds[(first + i) % len(self.kinds)]}",
                 "description": "because",
                 "rubric": ["do it"],
-                "uplift": [n % 7, 10 + n % 7],
-                "innovation": 100 - n % 50,
+                "uplift": [low, high],
+                "innovation": new,
             }
-            for n in numbers
+            for i, (low, high, new) in enumerate(TAKEN)
         ]
         avenues = [{"title": f"avenue {i}", "examine": "everything"} for i in range(10)]
         return f"```json\n{json.dumps({'avenues': avenues, 'plans': plans})}\n```"
@@ -68,7 +68,7 @@ class Scripted:
         number, kind = self._plan(prompt)
         source = _block_after(prompt, "## The base, which works")
         mended = _changed(source, number, "good" if kind == "compile error" else kind) + "# mended\n"
-        return "CRITIQUE: something was off\n\n" + self._answer(mended, "mended", "good")
+        return "CRITIQUE: something was off\n\n" + self._answer(mended, "mended", kind)
 
     def distil(self, prompt: str) -> str:
         """One finding, from the first kernel shown."""

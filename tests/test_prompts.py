@@ -28,7 +28,15 @@ def test_designer_and_writer_see_what_the_papers_give_them(rendered: dict[str, s
     design, write, mend = (rendered[r] for r in ("designer", "writer", "repairer"))
     for words in ("10 avenues", "5 experiment plans", "innovation", "TUNABLES", "predicted floor us", "k00004"):
         assert words in design
-    for words in ("deeper panels", "before us", "decode fp8 in registers", "site=name", "REPORT:", "ref_kernel", "f001"):
+    for words in (
+        "deeper panels",
+        "before us",
+        "decode fp8 in registers",
+        "site=name",
+        "REPORT:",
+        "ref_kernel",
+        "f001",
+    ):
         assert words in write
     for words in ("A.3", "hip_fp8.h", "CRITIQUE:", "The base, which works"):
         assert words in mend

@@ -111,7 +111,7 @@ def _retry_after(error: Exception) -> float | None:
     """Return the seconds that the server asks to wait, if it does."""
     response = getattr(getattr(error, "response", None), "headers", None)
     for headers in (getattr(error, "litellm_response_headers", None), getattr(error, "headers", None), response):
-        value = (headers or {}).get("retry-after")
+        value: Any = (headers or {}).get("retry-after")
         with contextlib.suppress(TypeError, ValueError):  # a date is allowed there too; then we wait as usual
             return max(0.0, float(value))
     return None

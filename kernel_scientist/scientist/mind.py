@@ -74,6 +74,8 @@ class Lessons(Record):
     """The findings of a campaign, oldest first."""
 
     findings: tuple[Finding, ...] = ()
+    generation: int = 0
+    """When something was distilled last."""
     asks: tuple[Ask, ...] = ()
     """What the latest distillation was asked."""
 

@@ -1,4 +1,4 @@
-"""One prompt of each role as a model would get it, written to docs/prompts: `python -m kernel_scientist.scientist.showcase`.
+"""One prompt of each role as a model would get it, written to docs/prompts by `make prompts`.
 
 Problem, seeds and digests are the laboratory's own; machine, kernels' times and failures are an example's, made up.
 """
@@ -127,7 +127,15 @@ def _population(problem: Any) -> Population:
         reason="the C++ compiler refuses it",
         compile=CompileReport(ok=False, compiler="g++", log=log),
     )
-    made = {"language": "cpp", "base": "k00003", "reference": "k00002", "generation": 2}
+    lost = Kernel(
+        name="k00004",
+        language="cpp",
+        source=broken,
+        base="k00003",
+        reference="k00002",
+        experiment=decode,
+        generation=2,
+    )
     return Population(
         (
             Trial(kernel=Kernel(name="k00001", language="cpp", source=naive), evaluation=_timed(problem, 0.12)),
@@ -147,7 +155,7 @@ def _population(problem: Any) -> Population:
                 ),
                 evaluation=_timed(problem, 4.3, "k00002"),
             ),
-            Trial(kernel=Kernel(name="k00004", source=broken, experiment=decode, **made), evaluation=refused),
+            Trial(kernel=lost, evaluation=refused),
         )
     )
 
