@@ -17,6 +17,7 @@ from kernel_scientist.harness import admission
 from kernel_scientist.harness.verifier import Contestant, Verifier
 from kernel_scientist.harness.workshop import Workshop
 from kernel_scientist.languages import gxx
+from kernel_scientist.languages.fingerprint import fingerprint
 from kernel_scientist.languages.source import read_kernel
 from kernel_scientist.notebook import CampaignRun, Notebook, open_for
 from kernel_scientist.params import Params
@@ -114,7 +115,7 @@ class Campaign:
         self._pending: dict[str, Job | None] = {}
         """Names in flight, and their jobs once they have one."""
         self._sources: dict[str, str] = {}
-        """Digests of the sources in flight, by kernel name."""
+        """Fingerprints of the sources in flight, by kernel name."""
         self._vain: set[tuple[str | None, str]] = set()
         """Experiments (base, title) that gave a source which was there already."""
 
@@ -245,11 +246,13 @@ class Campaign:
     def _fresh(self, job: Job, kernel: Kernel) -> Kernel | None:
         """Return a kernel unless its source was tried already or is in flight."""
         with self._lock:
-            known = kernel.digest in self.population.digests() or kernel.digest in self._sources.values()
+            key = fingerprint(kernel.source)
+            others = {name: other for name, other in self._sources.items() if name != job.name}
+            known = key in self.population.fingerprints() or key in others.values()
             if known and job.experiment:
                 self._vain.add((job.base, job.experiment.title))
             elif not known:
-                self._sources[job.name] = kernel.digest
+                self._sources[job.name] = key
         return None if known else kernel
 
     def time(self, kernel: Kernel, so_far: Evaluation) -> Evaluation:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from kernel_scientist.languages.fingerprint import fingerprint
 from kernel_scientist.records import Trial, Verdict
 
 REFERENCE = "reference"
@@ -66,6 +67,10 @@ class Population:
     def digests(self) -> frozenset[str]:
         """Return the digests of all sources tried."""
         return frozenset(t.kernel.digest for t in self.trials)
+
+    def fingerprints(self) -> frozenset[str]:
+        """Return what of all sources tried makes a difference; see `languages.fingerprint`."""
+        return frozenset(fingerprint(t.kernel.source) for t in self.trials)
 
     def verdicts(self) -> dict[str, int]:
         """Return how many kernels came to each verdict."""

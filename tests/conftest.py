@@ -48,7 +48,7 @@ def _cache(tmp_path_factory: pytest.TempPathFactory) -> None:
 @pytest.fixture(scope="session")
 def workshop() -> Iterator[Workshop]:
     with Workshop(
-        Harness(call_timeout_s=3, import_timeout_s=5, looks=1, noise_runs=0, output_mib=4, memory_mib=512)
+        Harness(call_timeout_s=3, import_timeout_s=5, looks=1, pairs=0, noise_runs=0, output_mib=4, memory_mib=512)
     ) as shop:
         yield shop
 
@@ -73,7 +73,9 @@ def new_lab(folder: Path) -> Path:
         shutil.copytree(ROOT / part, folder / part)
     params = (ROOT / "params.yaml").read_text()
     # A/A runs would take more time than most tests; test_noise.py has them
-    (folder / "params.yaml").write_text(params.replace("noise_runs: 8", "noise_runs: 0"))
+    (folder / "params.yaml").write_text(
+        params.replace("noise_runs: 8", "noise_runs: 0").replace("pairs: 12", "pairs: 0")
+    )
     return folder
 
 

@@ -74,6 +74,8 @@ def _subject(verifier: "Verifier") -> "Contestant":
 
 def _key(verifier: "Verifier") -> str:
     shop = verifier.workshop
-    settings = verifier.harness.model_dump_json(include={"blocks", "looks", "threads", "warmup_calls", "sandbox"})
+    settings = verifier.harness.model_dump_json(
+        include={"blocks", "pairs", "looks", "threads", "warmup_calls", "sandbox"}
+    )
     parts = (verifier.problem.digest, verifier.profile_name, cpu.model(), str(cpu.cores()), shop.device, settings)
     return digest("\0".join((*parts, shop.enclosure, HARNESS_VERSION)))[:32]

@@ -162,7 +162,7 @@ class Verifier:
             cases=tuple(cases),
             candidate=candidate,
             rival=rival,
-            blocks=harness.blocks,
+            blocks=max(harness.blocks, -(-harness.pairs // max(1, len(cases)))),
             looks=harness.looks,
             confidence=1 - (1 - harness.confidence) / harness.looks,
             margins=self.margins if margins else (),

@@ -3,6 +3,7 @@
 import os
 import platform
 import shutil
+import subprocess
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from kernel_scientist import environment
 from kernel_scientist.errors import SetupError
 from kernel_scientist.harness import enclosure, landlock, sandbox
+from kernel_scientist.harness.shim import Shim
 from kernel_scientist.harness.surroundings import Load
 from kernel_scientist.languages import gxx
 from kernel_scientist.machine import cpu
@@ -79,7 +81,22 @@ def _clocks() -> list[dict[str, Any]]:
             "fixed clock rate", fixed, "governor performance" if fixed else "not told or not fixed: A/A noise decides"
         ),
         _row("one timing at a time", True, "a lock per device that all processes of this host share"),
+        _glimpse(),
     ]
+
+
+def _glimpse() -> dict[str, Any]:
+    """Whether the verifier may read in a worker's memory the moment that a call has ended."""
+    try:
+        shim = Shim(str(gxx.shim()))
+        child = subprocess.Popen(["sleep", "5"])
+    except (SetupError, OSError) as error:
+        return _row("outputs seen at once", False, str(error))
+    with child:
+        seen = shim.can_peek(child.pid)
+        child.kill()
+    told = "pieces are read out of the worker's memory when a call has ended"
+    return _row("outputs seen at once", seen, told if seen else "not allowed here: its digest is on the clock instead")
 
 
 def _caches() -> str:

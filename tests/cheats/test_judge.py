@@ -32,7 +32,9 @@ GAIN = 1.15
 @pytest.fixture(scope="module")
 def shop() -> Iterator[Workshop]:
     before = traces()
-    limits = Harness(call_timeout_s=3, import_timeout_s=6, looks=1, noise_runs=0, output_mib=4, memory_mib=1024)
+    limits = Harness(
+        call_timeout_s=3, import_timeout_s=6, looks=1, pairs=0, noise_runs=0, output_mib=4, memory_mib=1024
+    )
     with Workshop(limits) as workshop:
         yield workshop
     deadline = time.monotonic() + 10
