@@ -37,6 +37,7 @@ def price(model: Model) -> Price:
         return FREE
     import litellm
 
+    litellm.suppress_debug_info = True  # else it prints a list of providers on standard output, where our JSON goes
     try:
         info = litellm.get_model_info(model.model, api_base=model.api_base or None)
         rates = info.get("input_cost_per_token"), info.get("output_cost_per_token")
