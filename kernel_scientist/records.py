@@ -171,13 +171,13 @@ class Clocks(Record):
     wall_us: Finite
     """The verifier's clock, from the moment it lets the worker go to the moment the worker says that it is done."""
     outside_us: Finite
-    """`wall_us` beyond `call_us`, lower quartile."""
+    """`wall_us` beyond `call_us`, at its best."""
     usual_outside_us: Finite
-    """The same for a trusted contestant in the same run."""
+    """The same for a trusted contestant in the same run, median."""
     before_us: Finite = 0.0
     """The verifier's clock, from the moment it rouses the worker, inputs written, to that: median."""
     after_us: Finite = 0.0
-    """The verifier's clock, from then to the answer with the output's digest, lower quartile."""
+    """The verifier's clock, from then to the answer with the output's digest, at its best."""
     usual_after_us: Finite = 0.0
     """The same for a trusted contestant in the same run."""
     cpu_us: Finite | None = None

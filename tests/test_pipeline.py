@@ -17,7 +17,7 @@ STAGES = ["cases", "baseline", "optimize", "validate", "report"]
 def test_the_pipeline_reproduces_and_then_rests(tmp_path: Path) -> None:
     lab = tmp_path / "lab"
     lab.mkdir()
-    for name in ("problems", "flows", "tasks", "kernel_scientist"):
+    for name in ("problems", "knowledge", "flows", "tasks", "kernel_scientist"):
         shutil.copytree(ROOT / name, lab / name, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "dvc.yaml", lab)
     params = yaml.safe_load((ROOT / "params.yaml").read_text())
