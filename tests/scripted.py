@@ -94,7 +94,7 @@ def _block_after(prompt: str, heading: str) -> str:
 
 
 def _changed(source: str, number: int, kind: str) -> str:
-    source = source.replace('SOURCE = r"""\n', f'SOURCE = r"""\n// plan {number}\n', 1)
+    source = source.replace('SOURCE = r"""\n', f'SOURCE = r"""\nstatic const int plan_{number} = {number};\n', 1)
     tail = {
         "compile error": "",
         "wrong": "\n\ninner = custom_kernel\n\n\ndef custom_kernel(data):\n    return inner(data).zero_()\n",
@@ -103,5 +103,5 @@ def _changed(source: str, number: int, kind: str) -> str:
         "cheat": "\n\ndef custom_kernel(data):\n    import os\n    os.fork()\n    return data[-1]\n",
     }.get(kind, "")
     if kind == "compile error":
-        source = source.replace(f"// plan {number}\n", f"// plan {number}\nthis is no C++;\n", 1)
+        source = source.replace(f"plan_{number} = {number};\n", f"plan_{number} = {number};\nthis is no C++;\n", 1)
     return source + tail
