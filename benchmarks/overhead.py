@@ -107,7 +107,8 @@ def _per_kernel(folder: Path) -> dict[str, Any]:
     from flows.board import Board
     from flows.optimize import _search
     from flows.server import serving
-    from kernel_scientist.campaign import Campaign, laboratory
+    from kernel_scientist.campaign import Campaign
+    from kernel_scientist.laboratory import laboratory
     from kernel_scientist.params import Params
 
     params = Params.model_validate(

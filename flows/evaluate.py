@@ -6,9 +6,9 @@ from typing import Any
 from prefect import flow
 
 from kernel_scientist import environment, export
-from kernel_scientist.campaign import laboratory
 from kernel_scientist.errors import InfrastructureError
 from kernel_scientist.harness.verifier import Contestant
+from kernel_scientist.laboratory import laboratory
 from kernel_scientist.languages.source import language_of, read_kernel
 from kernel_scientist.params import load
 from kernel_scientist.records import Evaluation, Kernel, Verdict

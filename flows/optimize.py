@@ -23,10 +23,11 @@ from prefect.runtime import flow_run
 from flows.board import Board
 from flows.validate import confirm
 from kernel_scientist import environment, export
-from kernel_scientist.campaign import Campaign, Job, Laboratory, laboratory
+from kernel_scientist.campaign import Campaign, Job
 from kernel_scientist.errors import BudgetError, InfrastructureError, StoppedError
 from kernel_scientist.harness.verifier import Contestant
 from kernel_scientist.harness.workshop import Workshop
+from kernel_scientist.laboratory import Laboratory, laboratory
 from kernel_scientist.params import Params, load
 from kernel_scientist.records import Evaluation, Kernel, Trial, Verdict
 from kernel_scientist.scientist.replies import ReplyError
@@ -147,10 +148,9 @@ def _judged(campaign: Campaign, board: Board, job: Job, kernel: Kernel, title: s
         if not campaign.mendable(job, trial):
             return trial
         board.step(job.name, f"mending {title}")
-        mended = repair_kernel(campaign, job, trial)
-        if mended is None:
-            return trial
-        kernel = mended
+        kernel = repair_kernel(campaign, job, trial)
+        if kernel.source == trial.kernel.source:  # nothing new: the verdict stands
+            return Trial(kernel=kernel, evaluation=trial.evaluation)
 
 
 def _judge(campaign: Campaign, board: Board, kernel: Kernel, title: str) -> Evaluation:

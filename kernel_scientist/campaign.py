@@ -6,24 +6,18 @@ Thread-safe: experiments run side by side and report back here.
 import random
 import threading
 import time
-from collections.abc import Generator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
-from kernel_scientist import HARNESS_VERSION, environment, preflight, scientist, search
+from kernel_scientist import environment, scientist, search
 from kernel_scientist.errors import BudgetError, ModelError, SetupError
-from kernel_scientist.harness import admission
-from kernel_scientist.harness.verifier import Contestant, Verifier
-from kernel_scientist.harness.workshop import Workshop
-from kernel_scientist.languages import gxx
+from kernel_scientist.harness.verifier import Contestant
+from kernel_scientist.laboratory import Laboratory
 from kernel_scientist.languages.fingerprint import fingerprint
 from kernel_scientist.languages.source import read_kernel
 from kernel_scientist.notebook import CampaignRun, Notebook, open_for
 from kernel_scientist.params import Params
 from kernel_scientist.population import REFERENCE, Population, beats, free_names
-from kernel_scientist.problems.taskfolder import Problem
-from kernel_scientist.records import Attempt, Evaluation, Experiment, Kernel, Record, Trial, Verdict, digest
+from kernel_scientist.records import Attempt, Evaluation, Experiment, Kernel, Record, Trial, Verdict
 from kernel_scientist.scientist import bugs, knowledge
 from kernel_scientist.scientist.archive import Archive
 from kernel_scientist.scientist.channel import Channel
@@ -40,7 +34,6 @@ from kernel_scientist.scientist.mind import (
     pick,
 )
 from kernel_scientist.scientist.replies import ReplyError
-from kernel_scientist.targets import Target
 
 MENDED = (Verdict.COMPILE_ERROR, Verdict.INCORRECT, Verdict.CRASHED, Verdict.TIMEOUT)
 """What a Repairer is asked to mend: bugs, not cheats, nor what failed beside the kernel."""
@@ -55,30 +48,6 @@ class Job(Record):
     base: str | None = None
     reference: str | None = None
     experiment: Experiment | None = None
-
-
-@dataclass(frozen=True)
-class Laboratory:
-    """What a kernel is judged with: problem, target, verifier."""
-
-    params: Params
-    problem: Problem
-    target: Target
-    verifier: Verifier
-
-
-@contextmanager
-def laboratory(params: Params) -> Generator[Laboratory]:
-    """Open the judge for the parameters' problem and target; end its workers on the way out.
-
-    Raises SetupError for an unknown problem, profile or target, a missing compiler, or a problem unfit to judge by.
-    """
-    problem, target = preflight.resolve(params)
-    preload = ("triton",) if params.language == "triton" else ()
-    with Workshop(params.harness, target.device, preload) as workshop:
-        admission.require(problem, params.profile)
-        verifier = Verifier(problem, params.profile, params.harness, workshop)
-        yield Laboratory(params, problem, target, verifier)
 
 
 class Campaign:
@@ -221,15 +190,20 @@ class Campaign:
         left = self.params.repair.rounds - len(trial.kernel.attempts)
         return job.seed_file is None and trial.evaluation.verdict in MENDED and left > 0 and not self.late()
 
-    def repair(self, job: Job, failed: Trial) -> Kernel | None:
-        """Return a mended version of a kernel that failed; None when it is not to be mended, or nothing new comes."""
+    def repair(self, job: Job, failed: Trial) -> Kernel:
+        """Return a mended version of a kernel that failed.
+
+        With the source it had when nothing new comes: the mind does not mend, its money is spent, its replies cannot
+        be read, or what it sends was tried already. What was asked stays on the record.
+        """
         kernel, evaluation = failed.kernel, failed.evaluation
         try:
             draft = self.mind.repair(self.population, _commission(job), failed, self.lessons)
         except BudgetError as error:
             self.stuck, draft = str(error), None
         if draft is None:
-            return None
+            return kernel
+        asked = kernel.model_copy(update={"asks": (*kernel.asks, *draft.asks)})
         attempt = Attempt(
             source=kernel.source,
             verdict=evaluation.verdict,
@@ -237,11 +211,10 @@ class Campaign:
             bug=bugs.classify(evaluation).id,
             critique=draft.critique,
         )
-        changes = {"source": draft.source, "report": draft.report, "asks": (*kernel.asks, *draft.asks)}
-        mended = kernel.model_copy(update={**changes, "attempts": (*kernel.attempts, attempt)})
+        changes = {"source": draft.source, "report": draft.report, "attempts": (*kernel.attempts, attempt)}
         if draft.unreadable or draft.source == kernel.source:
-            return None
-        return self._fresh(job, mended)
+            return asked
+        return self._fresh(job, asked.model_copy(update=changes)) or asked
 
     def _fresh(self, job: Job, kernel: Kernel) -> Kernel | None:
         """Return a kernel unless its source was tried already or is in flight."""
@@ -360,11 +333,3 @@ def _ledger(archive: Archive, params: Params, campaign: str) -> Ledger:
     """Return the ledger of a campaign, with what it has spent in earlier sittings."""
     paid = archive.paid_by(campaign)
     return Ledger(params.budget, sum(r.usd for r in paid), sum(r.input_tokens + r.output_tokens for r in paid))
-
-
-def cache_key(lab: Laboratory, kernel: Kernel, step: str) -> str:
-    """Return what a step's result depends on: problem, kernel, toolchain, device, harness."""
-    parts = (step, lab.problem.digest, lab.params.profile, kernel.digest, kernel.language, lab.target.name)
-    machine = (gxx.processor(), gxx.version() if kernel.language == "cpp" else "", HARNESS_VERSION)
-    settings = (lab.params.harness.model_dump_json(), str(environment.cache_folder()))
-    return f"{step}-{digest(chr(0).join((*parts, *machine, *settings)))}"

@@ -10,7 +10,8 @@ from kernel_scientist.population import REFERENCE, Population, score
 from kernel_scientist.records import Clocks, Evaluation, Kernel, Speedup, Timing
 
 if TYPE_CHECKING:
-    from kernel_scientist.campaign import Campaign, Laboratory
+    from kernel_scientist.campaign import Campaign
+    from kernel_scientist.laboratory import Laboratory
 
 DIGITS = 4
 

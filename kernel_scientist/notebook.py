@@ -5,9 +5,7 @@ status is FINISHED; what a killed process left RUNNING is removed on resume, so 
 Only `MlflowClient` with explicit run ids is used: the fluent API keeps its state per thread.
 """
 
-import difflib
 import math
-import re
 import tempfile
 import time
 import urllib.error
@@ -17,25 +15,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter
-
-from kernel_scientist import environment
+from kernel_scientist import entry, environment
+from kernel_scientist.entry import CAMPAIGN, KERNEL, KIND, PARENT, TEXT
 from kernel_scientist.errors import SetupError
-from kernel_scientist.languages.source import KernelSource, SourceError
 from kernel_scientist.population import REFERENCE, Population
 from kernel_scientist.problems.taskfolder import Problem
-from kernel_scientist.records import Ask, Attempt, Evaluation, Experiment, Kernel, Trial, Verdict, geomean
+from kernel_scientist.records import Evaluation, Kernel, Trial
 from kernel_scientist.scientist.archive import Reply
 from kernel_scientist.scientist.mind import Lessons
 
-KIND, CAMPAIGN, KERNEL = "kind", "campaign", "kernel"
-PARENT = "mlflow.parentRunId"
 ALIAS = "champion"
 PAGE = 500
-LESSONS, ASKS, ATTEMPTS = "findings.json", "asks.json", "attempts.json"
-_ASKS, _ATTEMPTS = TypeAdapter(tuple[Ask, ...]), TypeAdapter(tuple[Attempt, ...])
-TEXT = 5000
-"""Characters of prose in a tag; MLflow cuts at 8000 without a word."""
+LESSONS = "findings.json"
 
 
 @dataclass(frozen=True)
@@ -110,11 +101,15 @@ class Notebook:
             if run.info.status == "FINISHED":
                 return str(run.info.run_id)
             self.client.delete_run(run.info.run_id)  # a first attempt that broke off
-        run_id = str(self.client.create_run(self.experiment_id, tags=_tags(parent, trial)).info.run_id)
-        self._batch(run_id, _metrics(trial, population), _params(trial, problem), {})
+        run_id = str(
+            self.client.create_run(
+                self.experiment_id, tags=entry.tags(parent.run_id, parent.campaign, trial)
+            ).info.run_id
+        )
+        self._batch(run_id, entry.metrics(trial, population), entry.params(trial, problem), {})
         self._log_problem(run_id, problem)
         with tempfile.TemporaryDirectory() as folder:
-            _write_artifacts(Path(folder), trial, population)
+            entry.write_artifacts(Path(folder), trial, population)
             self.client.log_artifacts(run_id, folder)
         self.client.set_terminated(run_id, status="FINISHED")
         return run_id
@@ -134,7 +129,7 @@ class Notebook:
 
     def log_spending(self, parent: CampaignRun, replies: Sequence[Reply]) -> None:
         """Write on a campaign's run what its models cost, in all, per role and per model."""
-        self._batch(parent.run_id, spending(replies), {}, {})
+        self._batch(parent.run_id, entry.spending(replies), {}, {})
 
     def progress(self, parent: CampaignRun, population: Population, best: Trial | None, spent_s: float = 0) -> None:
         """Add a point to the campaign's curve: best so far over the number of kernels."""
@@ -198,23 +193,7 @@ class Notebook:
 
     def _read(self, run: Any) -> Trial:
         with tempfile.TemporaryDirectory() as folder:
-            path = Path(self.client.download_artifacts(run.info.run_id, "", folder))
-            experiment, asks, attempts = (path / f for f in ("experiment.json", ASKS, ATTEMPTS))
-            tags = run.data.tags
-            kernel = Kernel(
-                name=tags[KERNEL],
-                language=tags["language"],
-                source=(path / "source" / "kernel.py").read_text(),
-                base=tags.get("base"),
-                reference=tags.get("reference"),
-                generation=int(tags["generation"]),
-                report=tags.get("report", ""),
-                experiment=Experiment.model_validate_json(experiment.read_text()) if experiment.exists() else None,
-                asks=_ASKS.validate_json(asks.read_text()) if asks.exists() else (),
-                attempts=_ATTEMPTS.validate_json(attempts.read_text()) if attempts.exists() else (),
-            )
-            evaluation = Evaluation.model_validate_json((path / "evaluation.json").read_text())
-        return Trial(kernel=kernel, evaluation=evaluation)
+            return entry.read(Path(self.client.download_artifacts(run.info.run_id, "", folder)), run.data.tags)
 
     def _batch(
         self,
@@ -242,19 +221,6 @@ class Notebook:
             name=problem.name, digest=problem.digest[:12], source_type="local", source=str(problem.folder)
         )
         self.client.log_inputs(run_id, [DatasetInput(dataset)])
-
-
-def spending(replies: Sequence[Reply]) -> dict[str, float]:
-    """Return what replies cost: USD and tokens in all, per role, per model; and how many calls broke off."""
-    metrics: dict[str, float] = {"llm.usd": 0.0, "llm.tokens": 0, "llm.calls": 0, "llm.broken_off": 0}
-    for reply in replies:
-        tokens = reply.input_tokens + reply.output_tokens
-        metrics["llm.calls"] += 1
-        metrics["llm.broken_off"] += bool(reply.failure)
-        for suffix in ("", f".{reply.role}", f".{reply.question.model}"):
-            metrics[f"llm.usd{suffix}"] = metrics.get(f"llm.usd{suffix}", 0.0) + reply.usd
-            metrics[f"llm.tokens{suffix}"] = metrics.get(f"llm.tokens{suffix}", 0) + tokens
-    return {re.sub(r"[^\w./ -]", "_", key): value for key, value in metrics.items()}
 
 
 def reach(uri: str) -> None:
@@ -291,89 +257,3 @@ def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     for key, value in values.items():
         out |= _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value}
     return out
-
-
-def _tags(parent: CampaignRun, trial: Trial) -> dict[str, str]:
-    kernel, evaluation = trial.kernel, trial.evaluation
-    title = kernel.experiment.title if kernel.experiment else "seed"
-    tags = {
-        KIND: "kernel",
-        CAMPAIGN: parent.campaign,
-        PARENT: parent.run_id,
-        KERNEL: kernel.name,
-        "mlflow.runName": f"{kernel.name} {title}"[:200],
-        "language": kernel.language,
-        "verdict": evaluation.verdict.value,
-        "reason": evaluation.reason,
-        "generation": str(kernel.generation),
-        "digest": kernel.digest,
-        "report": kernel.report,
-        "sandbox": " ".join(evaluation.sandbox),
-    }
-    lineage = {"base": kernel.base, "reference": kernel.reference}
-    note = kernel.experiment.description if kernel.experiment else ""
-    tags |= {k: v for k, v in lineage.items() if v} | ({"mlflow.note.content": note} if note else {})
-    return {k: v[:TEXT] for k, v in tags.items()}
-
-
-def _params(trial: Trial, problem: Problem) -> dict[str, str]:
-    kernel = trial.kernel
-    params: dict[str, Any] = {"problem": problem.name, "target": problem.device, "language": kernel.language}
-    params |= {"base": kernel.base or "-", "reference": kernel.reference or "-", "generation": kernel.generation}
-    if kernel.experiment:
-        low, high = kernel.experiment.uplift
-        params |= {"experiment": kernel.experiment.title.split(":")[0], "innovation": kernel.experiment.innovation}
-        params |= {"predicted_uplift_min": low, "predicted_uplift_max": high}
-    else:
-        params["experiment"] = "seed"
-    try:
-        params |= {f"tunable.{k}": v for k, v in KernelSource(kernel.source).tunables.items()}
-    except SourceError:
-        pass  # a file that is not Python has no tunables to show
-    return {k: str(v) for k, v in params.items()}
-
-
-def _metrics(trial: Trial, population: Population) -> dict[str, float]:
-    evaluation = trial.evaluation
-    metrics = {f"{step}_s": s for step, s in evaluation.seconds.items()}
-    if evaluation.compile:
-        metrics["compiler_s"] = evaluation.compile.seconds
-        metrics |= {f"asm.{k}": v for k, v in evaluation.compile.instructions.items()}
-        metrics |= {"code_bytes": evaluation.compile.code_bytes} if evaluation.compile.code_bytes else {}
-    asks = trial.kernel.asks
-    if asks:
-        metrics |= {"llm.usd": sum(a.usd for a in asks), "llm.calls": len(asks)}
-        metrics |= {"llm.tokens": sum(a.input_tokens + a.output_tokens for a in asks)}
-        metrics |= {"llm.unreadable": sum(bool(a.fault) for a in asks), "repairs": len(trial.kernel.attempts)}
-    if evaluation.verdict is not Verdict.OK or not evaluation.timings:
-        return metrics
-    metrics["geomean_us"] = evaluation.geomean_us or math.nan
-    metrics |= {f"time_us.{t.case}": t.time_us for t in evaluation.timings}
-    floors = [t.floor_us / t.time_us for t in evaluation.timings if t.floor_us]
-    metrics |= {"roofline_fraction": geomean(floors)} if floors else {}
-    speedup = evaluation.speedup_over(REFERENCE)
-    if speedup:
-        metrics |= {"speedup": speedup.ratio, "log2_speedup": math.log2(speedup.ratio)}
-        metrics |= {"speedup_low": speedup.interval[0], "speedup_high": speedup.interval[1]} if speedup.resolved else {}
-    uplift = population.add(trial).uplift(trial)
-    return metrics if uplift is None else {**metrics, "measured_uplift": uplift}
-
-
-def _write_artifacts(folder: Path, trial: Trial, population: Population) -> None:
-    kernel, evaluation = trial.kernel, trial.evaluation
-    (folder / "source").mkdir()
-    (folder / "source" / "kernel.py").write_text(kernel.source)
-    (folder / "evaluation.json").write_text(evaluation.model_dump_json(indent=1))
-    if kernel.experiment:
-        (folder / "experiment.json").write_text(kernel.experiment.model_dump_json(indent=1))
-    if kernel.asks:
-        (folder / ASKS).write_bytes(_ASKS.dump_json(kernel.asks, indent=1))
-    if kernel.attempts:
-        (folder / ATTEMPTS).write_bytes(_ATTEMPTS.dump_json(kernel.attempts, indent=1))
-    if evaluation.compile and evaluation.compile.log:
-        (folder / "compiler.txt").write_text(evaluation.compile.log)
-    if kernel.base is not None:
-        before = population.get(kernel.base).kernel.source.splitlines(keepends=True)
-        after = kernel.source.splitlines(keepends=True)
-        diff = difflib.unified_diff(before, after, kernel.base, kernel.name)
-        (folder / "base.diff").write_text("".join(diff))

@@ -5,7 +5,7 @@ from typing import Any
 from prefect import task
 from prefect.cache_policies import CacheKeyFnPolicy
 
-from kernel_scientist.campaign import Laboratory, cache_key
+from kernel_scientist.laboratory import Laboratory, cache_key
 from kernel_scientist.records import Case, Evaluation, Kernel
 from tasks import infrastructure_only
 

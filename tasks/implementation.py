@@ -22,6 +22,6 @@ def write_kernel(campaign: Campaign, job: Job) -> Kernel | None:
     timeout_seconds=7200,
     cache_policy=NO_CACHE,
 )
-def repair_kernel(campaign: Campaign, job: Job, failed: Trial) -> Kernel | None:
-    """Return a mended version of a kernel that failed, or None when nothing new comes."""
+def repair_kernel(campaign: Campaign, job: Job, failed: Trial) -> Kernel:
+    """Return a mended version of a kernel that failed; with the same source when nothing new comes."""
     return campaign.repair(job, failed)

@@ -9,9 +9,10 @@ from contextlib import AbstractContextManager
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from kernel_scientist.campaign import Campaign, Laboratory
+from kernel_scientist.campaign import Campaign
 from kernel_scientist.harness import confirmation, locks
 from kernel_scientist.harness.verifier import Contestant
+from kernel_scientist.laboratory import Laboratory
 from kernel_scientist.records import Evaluation, Kernel
 from tasks import infrastructure_only
 

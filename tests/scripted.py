@@ -68,7 +68,7 @@ class Scripted:
         number, kind = self._plan(prompt)
         source = _block_after(prompt, "## The base, which works")
         mended = _changed(source, number, "good" if kind == "compile error" else kind) + "# mended\n"
-        return "CRITIQUE: something was off\n\n" + self._answer(mended, "mended", kind)
+        return "CRITIQUE: something was off\n\n" + self._answer(mended, "mended", kind).removeprefix("Here it is.")
 
     def distil(self, prompt: str) -> str:
         """One finding, from the first kernel shown."""

@@ -76,9 +76,9 @@ def test_a_campaign_of_models_comes_to_every_verdict_and_its_costs_add_up(
     population = notebook.population(parent)
     made = [a for t in population for a in t.kernel.asks]
     of_kernels = [r for r in replies if r.role in ("writer", "repairer")]
-    assert made and {a.key for a in made} <= {r.question.key for r in of_kernels}
+    assert sorted(a.key for a in made) == sorted(r.question.key for r in of_kernels)
     mended = [t for t in population if t.kernel.attempts and t.evaluation.verdict.value == "ok"]
-    assert mended and mended[0].kernel.attempts[0].bug[0] in "AB"
+    assert mended and mended[0].kernel.attempts[0].bug == "A.1"
     assert mended[0].kernel.attempts[0].critique == "something was off"
     assert any(t.kernel.report.startswith("no kernel") for t in population)
     lessons = notebook.lessons(parent)

@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Any
 
 from kernel_scientist import frozen
-from kernel_scientist.campaign import laboratory
 from kernel_scientist.errors import InfrastructureError
 from kernel_scientist.harness import locks
+from kernel_scientist.laboratory import laboratory
 from kernel_scientist.languages.source import read_kernel
 from kernel_scientist.params import Params
 from kernel_scientist.population import REFERENCE

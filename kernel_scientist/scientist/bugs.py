@@ -107,6 +107,7 @@ _COMPILER = (
         "B.1",
         r"target specific option mismatch|inlining failed|no member named|has no member|AttributeError|no attribute",
     ),
+    ("A.1", r"error: expected "),  # after what is not declared, which g++ follows up with this
     (
         "B.4",
         r"too (many|few) arguments|cannot convert|invalid conversion|no matching function|incompatible type|TypeError",

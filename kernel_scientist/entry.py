@@ -1,0 +1,152 @@
+"""What a kernel's run says in the MLflow UI: tags, params, metrics, artifacts."""
+
+import difflib
+import math
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from kernel_scientist.languages.source import KernelSource, SourceError
+from kernel_scientist.population import REFERENCE, Population
+from kernel_scientist.problems.taskfolder import Problem
+from kernel_scientist.records import Ask, Attempt, Evaluation, Experiment, Kernel, Trial, Verdict, geomean
+from kernel_scientist.scientist.archive import Reply
+
+KIND, CAMPAIGN, KERNEL = "kind", "campaign", "kernel"
+PARENT = "mlflow.parentRunId"
+SOURCE, EVALUATION, EXPERIMENT, ASKS, ATTEMPTS = (
+    "source/kernel.py",
+    "evaluation.json",
+    "experiment.json",
+    "asks.json",
+    "attempts.json",
+)
+_ASKS, _ATTEMPTS = TypeAdapter(tuple[Ask, ...]), TypeAdapter(tuple[Attempt, ...])
+TEXT = 5000
+"""Characters of prose in a tag; MLflow cuts at 8000 without a word."""
+
+
+def spending(replies: Sequence[Reply]) -> dict[str, float]:
+    """Return what replies cost: USD and tokens in all, per role, per model; and how many calls broke off."""
+    metrics: dict[str, float] = {"llm.usd": 0.0, "llm.tokens": 0, "llm.calls": 0, "llm.broken_off": 0}
+    for reply in replies:
+        tokens = reply.input_tokens + reply.output_tokens
+        metrics["llm.calls"] += 1
+        metrics["llm.broken_off"] += bool(reply.failure)
+        for suffix in ("", f".{reply.role}", f".{reply.question.model}"):
+            metrics[f"llm.usd{suffix}"] = metrics.get(f"llm.usd{suffix}", 0.0) + reply.usd
+            metrics[f"llm.tokens{suffix}"] = metrics.get(f"llm.tokens{suffix}", 0) + tokens
+    return {re.sub(r"[^\w./ -]", "_", key): value for key, value in metrics.items()}
+
+
+def tags(parent_id: str, campaign: str, trial: Trial) -> dict[str, str]:
+    """Return the tags of a kernel's run: lineage, verdict, report."""
+    kernel, evaluation = trial.kernel, trial.evaluation
+    title = kernel.experiment.title if kernel.experiment else "seed"
+    found = {
+        KIND: "kernel",
+        CAMPAIGN: campaign,
+        PARENT: parent_id,
+        KERNEL: kernel.name,
+        "mlflow.runName": f"{kernel.name} {title}"[:200],
+        "language": kernel.language,
+        "verdict": evaluation.verdict.value,
+        "reason": evaluation.reason,
+        "generation": str(kernel.generation),
+        "digest": kernel.digest,
+        "report": kernel.report,
+        "sandbox": " ".join(evaluation.sandbox),
+    }
+    lineage = {"base": kernel.base, "reference": kernel.reference}
+    note = kernel.experiment.description if kernel.experiment else ""
+    found |= {k: v for k, v in lineage.items() if v} | ({"mlflow.note.content": note} if note else {})
+    return {k: v[:TEXT] for k, v in found.items()}
+
+
+def params(trial: Trial, problem: Problem) -> dict[str, str]:
+    """Return the params of a kernel's run: what it is and what was predicted of it."""
+    kernel = trial.kernel
+    found: dict[str, Any] = {"problem": problem.name, "target": problem.device, "language": kernel.language}
+    found |= {"base": kernel.base or "-", "reference": kernel.reference or "-", "generation": kernel.generation}
+    if kernel.experiment:
+        low, high = kernel.experiment.uplift
+        found |= {"experiment": kernel.experiment.title.split(":")[0], "innovation": kernel.experiment.innovation}
+        found |= {"predicted_uplift_min": low, "predicted_uplift_max": high}
+    else:
+        found["experiment"] = "seed"
+    try:
+        found |= {f"tunable.{k}": v for k, v in KernelSource(kernel.source).tunables.items()}
+    except SourceError:
+        pass  # a file that is not Python has no tunables to show
+    return {k: str(v) for k, v in found.items()}
+
+
+def metrics(trial: Trial, population: Population) -> dict[str, float]:
+    """Return the metrics of a kernel's run: what was measured and what it cost."""
+    evaluation = trial.evaluation
+    found = {f"{step}_s": s for step, s in evaluation.seconds.items()}
+    if evaluation.compile:
+        found["compiler_s"] = evaluation.compile.seconds
+        found |= {f"asm.{k}": v for k, v in evaluation.compile.instructions.items()}
+        found |= {"code_bytes": evaluation.compile.code_bytes} if evaluation.compile.code_bytes else {}
+    asks = trial.kernel.asks
+    if asks:
+        found |= {"llm.usd": sum(a.usd for a in asks), "llm.calls": len(asks)}
+        found |= {"llm.tokens": sum(a.input_tokens + a.output_tokens for a in asks)}
+        found |= {"llm.unreadable": sum(bool(a.fault) for a in asks), "repairs": len(trial.kernel.attempts)}
+    if evaluation.verdict is not Verdict.OK or not evaluation.timings:
+        return found
+    found["geomean_us"] = evaluation.geomean_us or math.nan
+    found |= {f"time_us.{t.case}": t.time_us for t in evaluation.timings}
+    floors = [t.floor_us / t.time_us for t in evaluation.timings if t.floor_us]
+    found |= {"roofline_fraction": geomean(floors)} if floors else {}
+    speedup = evaluation.speedup_over(REFERENCE)
+    if speedup:
+        found |= {"speedup": speedup.ratio, "log2_speedup": math.log2(speedup.ratio)}
+        found |= {"speedup_low": speedup.interval[0], "speedup_high": speedup.interval[1]} if speedup.resolved else {}
+    uplift = population.add(trial).uplift(trial)
+    return found if uplift is None else {**found, "measured_uplift": uplift}
+
+
+def write_artifacts(folder: Path, trial: Trial, population: Population) -> None:
+    """Write the files of a kernel's run: all that `read` needs, and what people want to see."""
+    kernel, evaluation = trial.kernel, trial.evaluation
+    (folder / SOURCE).parent.mkdir()
+    (folder / SOURCE).write_text(kernel.source)
+    (folder / EVALUATION).write_text(evaluation.model_dump_json(indent=1))
+    if kernel.experiment:
+        (folder / EXPERIMENT).write_text(kernel.experiment.model_dump_json(indent=1))
+    if kernel.asks:
+        (folder / ASKS).write_bytes(_ASKS.dump_json(kernel.asks, indent=1))
+    if kernel.attempts:
+        (folder / ATTEMPTS).write_bytes(_ATTEMPTS.dump_json(kernel.attempts, indent=1))
+    if evaluation.compile and evaluation.compile.log:
+        (folder / "compiler.txt").write_text(evaluation.compile.log)
+    if kernel.base is not None:
+        before = population.get(kernel.base).kernel.source.splitlines(keepends=True)
+        after = kernel.source.splitlines(keepends=True)
+        diff = difflib.unified_diff(before, after, kernel.base, kernel.name)
+        (folder / "base.diff").write_text("".join(diff))
+
+
+def read(folder: Path, tags: dict[str, str]) -> Trial:
+    """Return the trial that a run's tags and artifacts hold. Raises OSError or ValidationError for what is missing."""
+    experiment, asks, attempts = (folder / f for f in (EXPERIMENT, ASKS, ATTEMPTS))
+    kernel = Kernel.model_validate(
+        {
+            "name": tags[KERNEL],
+            "language": tags["language"],
+            "source": (folder / SOURCE).read_text(),
+            "base": tags.get("base"),
+            "reference": tags.get("reference"),
+            "generation": int(tags["generation"]),
+            "report": tags.get("report", ""),
+            "experiment": Experiment.model_validate_json(experiment.read_text()) if experiment.exists() else None,
+            "asks": _ASKS.validate_json(asks.read_text()) if asks.exists() else (),
+            "attempts": _ATTEMPTS.validate_json(attempts.read_text()) if attempts.exists() else (),
+        }
+    )
+    return Trial(kernel=kernel, evaluation=Evaluation.model_validate_json((folder / EVALUATION).read_text()))
