@@ -133,7 +133,7 @@ class Harness(Section):
     output_mib: float = Field(default=16, gt=0)
     threads: int = Field(default=0, ge=0)
     blocks: int = Field(default=4, ge=2)
-    pairs: int = Field(default=12, ge=0)
+    pairs: int = Field(default=16, ge=0)
     looks: int = Field(default=3, ge=1, le=3)
     confidence: float = Field(default=0.95, gt=0.5, lt=1)
     margin: float = Field(default=0.005, ge=0)

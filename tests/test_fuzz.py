@@ -79,7 +79,7 @@ class HostileWorker:
             case "load":
                 return {"op": "loaded"}, []
             case "prepare":
-                self.shape = request["data"]["items"][0]["shape"]
+                self.shape = request["items"][0]["data"]["items"][0]["shape"]
                 return {"op": "ready"}, []
             case "go":
                 for _ in range(3):
@@ -89,9 +89,9 @@ class HostileWorker:
                 return {
                     "op": "done",
                     "readings": [[1000, 2600, 1000, 0, 0] for _ in request["slots"]],
+                    "late_ns": 0,
+                    "unchanged": True,
                 }, []
-            case "settle":
-                return {"op": "quiet", "late_ns": 0, "unchanged": True, "intact": True}, []
             case "observe":
                 return {"op": "observed", "operations": {}, "native_calls": 1, "raised": False}, []
             case _:

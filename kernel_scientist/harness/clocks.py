@@ -37,6 +37,8 @@ SINGLE_SHARE = 0.6
 """A single call is not quicker than this share of the best of many; seen here of honest kernels: 0.75."""
 SLOPE_REPEATS = 6
 SLOPE_CALLS = 8
+SLOPE_CASES = 3
+"""Cases whose calls are also made in rows."""
 SLOPE_BYTES = 32 << 20
 SLOPE_ENOUGH_US = 2000.0
 
@@ -133,22 +135,23 @@ def slopes(
     verifier: "Verifier", contestant: "Contestant", clocks: Sequence[Clocks], cases: Sequence[Case]
 ) -> tuple[Clocks, ...]:
     """Time N and then 2N calls in a row by the verifier's clock, each on inputs of its own, and add the slope to the
-    readings.
+    readings of some cases: the lot says which, when their single calls have been made.
 
     Raises KernelFailure (rejected) when one more call costs more than the worker says, or when the worker says much
     less of single calls than of calls in a row.
     """
     with verifier.workshop.session(timing=True) as session:
         verifier.load(session, contestant)
-        found: list[Clocks] = []
-        for clock, case in zip(clocks, cases, strict=True):
+        found = list(clocks)
+        for place in verifier.inputs.lot(len(cases), SLOPE_CASES):
+            clock, case = clocks[place], cases[place]
             delivery = verifier.inputs.draw(case)
-            verifier.deliver(session, delivery)
+            verifier.deliver(session, {0: delivery})
             verifier.timed(session, delivery)
             calls = min(
                 SLOPE_CALLS, math.ceil(SLOPE_ENOUGH_US / clock.call_us), SLOPE_BYTES // (2 * delivery.bytes + 1)
             )
-            found.append(_with_slope(verifier, session, clock, delivery, max(1, calls)))
+            found[place] = _with_slope(verifier, session, clock, delivery, max(1, calls))
         return tuple(found)
 
 
@@ -181,9 +184,9 @@ def _in_a_row(verifier: "Verifier", session: Session, delivery: Delivery, runs: 
     delivered: list[Delivery] = []
     for n in ([max(runs)] if first else []) + list(runs):
         delivered = []
-        for slot in range(n):
+        for _ in range(n):
             delivered.append(verifier.inputs.neighbour(delivered[-1] if delivered else delivery))
-            verifier.deliver(session, delivered[-1], slot)
+        verifier.deliver(session, dict(enumerate(delivered)))
         arm = functools.partial(_arm, verifier, session, delivered)
         runs[n].append(session.go(range(n), arm))  # nothing is swept: only the inputs are cold, as in most single calls
     for slot, one in enumerate(delivered):

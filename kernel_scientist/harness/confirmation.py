@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from pydantic import Field
 
 from kernel_scientist.harness import interleave
-from kernel_scientist.harness.failure import KernelFailure
-from kernel_scientist.harness.verifier import Contestant, Verifier, failed
+from kernel_scientist.harness.failure import KernelFailure, failed
+from kernel_scientist.harness.verifier import Contestant, Verifier
 from kernel_scientist.population import REFERENCE
 from kernel_scientist.records import Case, Evaluation, Finite, Record, Speedup, Timing, Verdict
 

@@ -1,6 +1,6 @@
 """How a kernel fails: a value in the end, an exception on the way to where a verdict is made."""
 
-from kernel_scientist.records import Verdict
+from kernel_scientist.records import Evaluation, Verdict
 
 
 class KernelFailure(Exception):
@@ -9,3 +9,16 @@ class KernelFailure(Exception):
     def __init__(self, verdict: Verdict, reason: str, evidence: tuple[str, ...] = ()) -> None:
         super().__init__(reason)
         self.verdict, self.reason, self.evidence = verdict, reason, evidence
+
+
+def failed(failure: KernelFailure, so_far: Evaluation) -> Evaluation:
+    """Return the evaluation of a kernel that failed at this step."""
+    return so_far.model_copy(
+        update={
+            "verdict": failure.verdict,
+            "reason": failure.reason,
+            "evidence": (*so_far.evidence, *(e for e in failure.evidence if e)),
+            "timings": (),
+            "speedups": (),
+        }
+    )

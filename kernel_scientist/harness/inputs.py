@@ -84,6 +84,10 @@ class Inputs:
         """Whether this call's output is to be compared; nobody can tell beforehand."""
         return self._rng.random() < fraction
 
+    def lot(self, count: int, most: int) -> list[int]:
+        """Draw up to `most` numbers below `count`; nobody can tell beforehand which."""
+        return sorted(self._rng.sample(range(count), min(count, most)))
+
     def placed(self, delivery: Delivery, memory: SharedMemory, slot: int) -> wire.Header:
         """Return the message that tells a worker where its inputs will be."""
         places = iter(enumerate(self._tensors(delivery)))

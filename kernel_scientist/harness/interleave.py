@@ -1,9 +1,10 @@
 """Timing contestants against each other in interleaved blocks (ABBA, generalised), each in its own live worker.
 
-Within a block every contestant is called twice per case: in a random order, then in the reverse of it, so that a
-drift that is linear in time cancels. Both halves have inputs of their own, the same for all contestants, delivered
-before one sweep of the caches: what one call reads is cold for the next, which has other data. After each look, of
-which there are `harness.looks` at most, the workers are replaced by fresh ones and it is decided whether to go on.
+Within a block every contestant is called there and back per case, where there are few cases twice so: in a random
+order, then in the reverse of it, so that a drift that is linear in time cancels. Both halves have inputs of their own,
+the same for all contestants, delivered before one sweep of the caches: what one call reads is cold for the next, which
+has other data. After each look, of which there are `harness.looks` at most, the workers are replaced by fresh ones and
+it is decided whether to go on.
 """
 
 import random
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kernel_scientist.errors import InfrastructureError
 from kernel_scientist.harness.failure import KernelFailure
 from kernel_scientist.harness.session import Call, Session
-from kernel_scientist.harness.statistics import ratio
+from kernel_scientist.harness.statistics import attainable, ratio
 from kernel_scientist.population import REFERENCE
 from kernel_scientist.records import Case, Verdict, geomean
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from kernel_scientist.harness.verifier import Contestant, Verifier
 
 
+LEAST_LOOKS = 2
+"""Sets of workers in which a kernel must have been faster, where so many looks are allowed."""
 FREE_NS, FREE_CALL = 5000, 0.02
 """What may pass outside a worker's clock before it is charged, beyond what is usual, and as a share of the call."""
 
@@ -39,6 +42,8 @@ class Plan:
     """Whom the candidate must beat. None: all looks are taken, whatever they show."""
     blocks: int
     """Per look."""
+    turns: int
+    """How often a block calls every contestant there and back: twice as many calls, of which the quickest counts."""
     looks: int
     confidence: float
     """Of the interval at each look: the error is shared among the looks."""
@@ -103,9 +108,9 @@ class Samples:
         return [c for process in self.calls[name, case] for block in process for c in block]
 
     def blocks_of(self, name: str, case: str | None = None) -> list[list[float]]:
-        """Return by process and block the geometric mean over cases of the quicker call.
+        """Return by process and block the geometric mean over cases of the quickest call.
 
-        The quicker: an interruption can only add time.
+        The quickest: an interruption can only add time.
         """
         tables = [table for (who, c), table in self.calls.items() if who == name and case in (None, c)]
         return [
@@ -174,9 +179,9 @@ def run(verifier: "Verifier", plan: Plan, contestants: Sequence["Contestant"]) -
             _warm_up(verifier, plan, sessions)
             before = {name: session.scheduling() for name, session in sessions.items()}
             for block in range(plan.blocks):
-                order = rng.sample(list(sessions), len(sessions))
-                for half in (order, order[::-1]):
-                    _half(verifier, plan, samples, {name: sessions[name] for name in half}, rng, (look, block))
+                for order in (rng.sample(list(sessions), len(sessions)) for _ in range(plan.turns)):
+                    for half in (order, order[::-1]):
+                        _half(verifier, plan, samples, {name: sessions[name] for name in half}, rng, (look, block))
                 if look == 0 and _hopeless(plan, samples, block + 1):
                     return samples
             with blame(plan.candidate, plan.candidate):
@@ -201,10 +206,9 @@ def _half(
     them, when all have run.
     """
     deliveries = {slot: verifier.inputs.draw(case) for slot, case in enumerate(plan.cases)}
-    for slot, delivery in deliveries.items():
-        for name, session in sessions.items():
-            with blame(name, plan.candidate):
-                verifier.deliver(session, delivery, slot)
+    for name, session in sessions.items():
+        with blame(name, plan.candidate):
+            verifier.deliver(session, deliveries)
     verifier.sweep(sessions.values())
     for name, session in sessions.items():
         with blame(name, plan.candidate):
@@ -228,7 +232,7 @@ def _warm_up(verifier: "Verifier", plan: Plan, sessions: dict[str, Session]) -> 
             calls += 1
             for name, session in sessions.items():
                 with blame(name, plan.candidate):
-                    verifier.deliver(session, delivery, slot)
+                    verifier.deliver(session, {slot: delivery})
                     verifier.timed(session, delivery, slot)
                     verifier.perhaps_compare(session, delivery, slot)
 
@@ -251,12 +255,15 @@ def _hopeless(plan: Plan, samples: Samples, done: int) -> bool:
 
 
 def _decided(plan: Plan, samples: Samples, look: int) -> bool:
-    """Whether the candidate is faster or slower by the test, so that no further look is needed."""
+    """Whether no further look is needed: the candidate is slower by the test, or has no chance to be found faster, or
+    is faster by the test in two sets of workers. Within one set nobody knows how much another would differ."""
     if plan.rival is None:
         return False
-    ours, theirs = samples.blocks_of(plan.candidate), samples.blocks_of(plan.rival)
+    ours, theirs, margin = samples.blocks_of(plan.candidate), samples.blocks_of(plan.rival), plan.margin(look)
     _, (low, high) = ratio(ours, theirs, plan.confidence)
-    return low > 1 + plan.margin(look) or high < 1
+    if high < 1 or (low > 1 + margin and look >= LEAST_LOOKS):
+        return True
+    return look < plan.looks and not attainable(ours, theirs, plan.confidence, margin, (look, plan.looks))
 
 
 class blame:

@@ -7,8 +7,8 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +29,8 @@ BUSY_NS = 30_000
 """CPU time before the gate beyond which a worker does not just wait; it is charged. Who works there, while inputs are
 written, fetches them into the caches, computes ahead, or disturbs others."""
 PATIENCE_S = 0.1
-"""What each answer may take on average, besides an allowance."""
-ALLOWANCE_S = 10.0
-"""For all answers of a worker together. On a GPU, where the first one starts the driver, TRANSFER_TIMEOUT_S."""
+"""What each answer may take on average, besides an allowance for all answers of a worker together: as long as one call
+may take. On a GPU, where the first answer starts the driver, it is TRANSFER_TIMEOUT_S."""
 MOST_BUILDS = 16
 SO_PASSCRED, SCM_CREDENTIALS = 16, 2
 COMPILE_ERRORS = ("CompileError", "CompilationError", "SyntaxError", "IndentationError", "TabError")
@@ -77,10 +76,6 @@ class Call:
         """What is scored: the calls, what went on around them, and what was hidden."""
         return self.measured_ns + self.late_ns + self.hidden_ns
 
-    def charged(self, late_ns: int) -> "Call":
-        """Return the call with the time added that something went on afterwards."""
-        return replace(self, late_ns=self.late_ns + late_ns)
-
 
 class Session:
     """A worker. Everything it says is data; what does not fit is a KernelFailure."""
@@ -102,7 +97,6 @@ class Session:
         """Per slot, what the worker said of its output before it was asked for it."""
         self.glimpses: dict[int, Glimpse] = {}
         """Per slot, what the verifier saw of its output when the bell had rung."""
-        self._latest: Glimpse | None = None
         self._readable = 0
         """The worker's number, if the system lets its memory be read."""
         self.layers: tuple[str, ...] = ()
@@ -149,17 +143,22 @@ class Session:
             self._send({"op": "built", "log": log}, [path.read_bytes()] if path else [])
         self._expect(reply, "loaded", "in its import")
 
-    def prepare(self, message: wire.Header, buffers: list[wire.Buffer], slot: int = 0) -> None:
-        """Tell the worker what its next inputs look like and where they will be."""
-        request = {"op": "prepare", "data": message, "slot": slot}
-        self._ask(request, buffers, "ready", TRANSFER_TIMEOUT_S, "receiving its inputs")
+    def prepare(self, messages: Mapping[int, tuple[wire.Header, list[wire.Buffer]]]) -> None:
+        """Tell the worker, by slot, what its next inputs look like and where they will be."""
+        items = [{"slot": slot, "data": data, "buffers": len(own)} for slot, (data, own) in messages.items()]
+        buffers = [buffer for _, own in messages.values() for buffer in own]
+        self._ask({"op": "prepare", "items": items}, buffers, "ready", TRANSFER_TIMEOUT_S, "receiving its inputs")
 
     def sweep(self) -> None:
         """Make the worker's GPU read more than its caches hold."""
         self._ask({"op": "sweep"}, [], "swept", TRANSFER_TIMEOUT_S, "a sweep")
 
     def go(self, slots: Sequence[int], arm: Callable[[], None]) -> Call:
-        """Make the timed calls, one per slot; `arm` writes their inputs when the worker stands before the gate."""
+        """Make the timed calls, one per slot; `arm` writes their inputs when the worker stands before the gate.
+
+        After a single call the worker comes to rest, and what goes on until then is charged. Raises KernelFailure also
+        when the output changes meanwhile.
+        """
         limit_s = self.limits.call_timeout_s * len(slots)
         self._send({"op": "go", "slots": list(slots)})
         self._require_waiting()
@@ -189,22 +188,9 @@ class Session:
         if not self.on_gpu and any(r.event_ns for r in seen):
             raise KernelFailure(Verdict.REJECTED, "its worker tells of events on a GPU that it has not got")
         self.digests[slots[0]], self.glimpses[slots[0]] = row.digest, row.glimpse
-        self._latest = row.glimpse
         spent = cpu_after - cpu if cpu is not None and cpu_after is not None else None
-        return Call(seen, row.ns, row.before_ns, row.after_ns, spent, span, busy)
-
-    def settle(self) -> int:
-        """Wait until nothing of the call goes on; return for how many ns something did.
-
-        Raises KernelFailure when the output changed after the call.
-        """
-        reply, _ = self._ask({"op": "settle"}, [], "quiet", TRANSFER_TIMEOUT_S, "coming to rest")
-        late, unchanged = reply.get("late_ns"), reply.get("unchanged")
-        if type(late) is not int or not 0 <= late <= LARGEST:
-            raise KernelFailure(Verdict.REJECTED, "its worker broke the protocol: no time of coming to rest")
-        if unchanged is not True or (self._latest and not self._latest.lasts(self.shim, self._readable)):
-            raise KernelFailure(Verdict.REJECTED, "its output changed after it had returned")
-        return late
+        late = self._rested(reply, row.glimpse) if len(slots) == 1 else 0
+        return Call(seen, row.ns, row.before_ns, row.after_ns, spent, span, busy + late)
 
     def fetch(self, slot: int = 0) -> tuple[wire.Header, list[bytearray]]:
         """Return what the last call returned: its description and bytes."""
@@ -239,11 +225,24 @@ class Session:
     ) -> tuple[wire.Header, list[bytearray]]:
         start = time.monotonic()
         self._send(request, buffers)
-        allowance_s = (TRANSFER_TIMEOUT_S if self.on_gpu else ALLOWANCE_S) - self._overdue_s
-        reply, received = self._receive(min(timeout_s, max(allowance_s, 0.01)), doing, limit)
+        reply, received = self._receive(min(timeout_s, self._allowance_s()), doing, limit)
         self._overdue_s += time.monotonic() - start - PATIENCE_S
         self._expect(reply, answer, f"during {doing}")
         return reply, received
+
+    def _rested(self, reply: wire.Header, glimpse: Glimpse) -> int:
+        """Return for how many ns something went on after a call."""
+        late, unchanged = reply.get("late_ns"), reply.get("unchanged")
+        if type(late) is not int or not 0 <= late <= LARGEST:
+            raise KernelFailure(Verdict.REJECTED, "its worker broke the protocol: no time of coming to rest")
+        if unchanged is not True or (glimpse and not glimpse.lasts(self.shim, self._readable)):
+            raise KernelFailure(Verdict.REJECTED, "its output changed after it had returned")
+        return late
+
+    def _allowance_s(self) -> float:
+        """Return how long the worker may still keep the laboratory waiting."""
+        whole_s = TRANSFER_TIMEOUT_S if self.on_gpu else self.limits.call_timeout_s
+        return max(whole_s - self._overdue_s, 0.01)
 
     def _cpu(self) -> int | None:
         with contextlib.suppress(OSError):
@@ -281,13 +280,15 @@ class Session:
 
     def _require_waiting(self) -> None:
         """Wait until the worker stands before the gate."""
-        self.sock.settimeout(TRANSFER_TIMEOUT_S)
+        start, limit_s = time.monotonic(), self._allowance_s()
+        self.sock.settimeout(limit_s)
         try:
             byte = self.sock.recv(1)
         except TimeoutError as error:
-            raise self._late("getting ready for its call", TRANSFER_TIMEOUT_S) from error
+            raise self._late("getting ready for its call", limit_s) from error
         except OSError:
             byte = b""
+        self._overdue_s += time.monotonic() - start - PATIENCE_S
         if not byte:
             raise self._death("before its call")
         if byte != b"r":

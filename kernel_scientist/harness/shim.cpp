@@ -272,6 +272,24 @@ int lab_peek(int pid, const Place* places, Line* lines, int count) {
     return 1;
 }
 
+// Verifier: whether another process's memory still holds these pieces.
+int lab_lasts(int pid, const Place* places, const Line* lines, int count) {
+    std::vector<Line> again(lines, lines + count);
+    if (!lab_peek(pid, places, again.data(), count)) return 0;
+    return !memcmp(again.data(), lines, count * sizeof(Line));
+}
+
+// Verifier: whether pieces of an output that lay at `places` are those of what was handed over later.
+int lab_fit(const Place* places, const Place* later, int buffers, const Line* lines, int count) {
+    for (int i = 0; count > 0 && i < buffers; ++i)
+        if (i >= MOST_PLACES || places[i].size != later[i].size) return 0;
+    for (int i = 0; i < count; ++i) {
+        const Line& line = lines[i];
+        if (line.place >= buffers || memcmp(later[line.place].start + line.offset, line.bytes, line.size)) return 0;
+    }
+    return 1;
+}
+
 // Verifier: rouse the worker that stands before the gate, open the gate when it is ready, wait for the bell; then read pieces of the output that nobody
 // could know, out of the worker's memory (`pid`; 0: not), then get the digest. By this process's clock, in window:
 // {roused, opened, rung, told where (without pieces: digest)}. `sizes`: {places, lines wanted

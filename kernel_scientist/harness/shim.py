@@ -59,17 +59,11 @@ class Glimpse:
 
     def lasts(self, shim: "Shim", pid: int) -> bool:
         """Whether the worker's memory still holds the same."""
-        before, again = bytes(self._lines), (_Line * len(self._lines)).from_buffer_copy(self._lines)
-        return bool(shim.peek(pid, self._places, again, self._count)) and bytes(again) == before
+        return bool(shim.lasts(pid, self._places, self._lines, self._count))
 
-    def fits(self, buffers: Sequence[bytes | bytearray]) -> bool:
-        """Whether the pieces are those of what was handed over later."""
-        for i in range(self._count):
-            line = self._lines[i]
-            seen = ctypes.string_at(ctypes.addressof(line) + _Line.bytes.offset, line.size)
-            if line.place >= len(buffers) or buffers[line.place][line.offset : line.offset + line.size] != seen:
-                return False
-        return all(self._places[i].size == len(b) for i, b in enumerate(buffers)) if self._count else True
+    def fits(self, shim: "Shim", buffers: Sequence[tuple[int, int]]) -> bool:
+        """Whether the pieces are those of what was handed over later, at (address, size)."""
+        return bool(shim.fit(self._places, (_Place * len(buffers))(*buffers), len(buffers), self._lines, self._count))
 
 
 class Row(NamedTuple):
@@ -122,6 +116,8 @@ class Shim:
         self._pin = _bind(without.lab_pin, ctypes.c_uint64, ctypes.c_int, *many)
         lines = ctypes.POINTER(_Line)
         self.peek = _bind(without.lab_peek, ctypes.c_int, ctypes.c_int, ctypes.POINTER(_Place), lines, ctypes.c_int)
+        self.lasts = _bind(without.lab_lasts, ctypes.c_int, ctypes.c_int, ctypes.POINTER(_Place), lines, ctypes.c_int)
+        self.fit = _bind(without.lab_fit, ctypes.c_int, many[0], many[0], ctypes.c_int, lines, ctypes.c_int)
         self.stream = _bind(without.lab_stream, None, place, place, size)
         self.stream_fill = _bind(without.lab_stream_fill, None, place, ctypes.c_int, size)
         cores = ctypes.POINTER(ctypes.c_int)

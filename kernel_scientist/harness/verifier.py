@@ -6,12 +6,13 @@ does wrong is a verdict; an exception from here means that the laboratory is bro
 
 import functools
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from kernel_scientist.harness import clocks, interleave, noise, policy, surroundings
 from kernel_scientist.harness.comparison import Comparison
-from kernel_scientist.harness.failure import KernelFailure
+from kernel_scientist.harness.failure import KernelFailure, failed
 from kernel_scientist.harness.inputs import Delivery, Inputs
 from kernel_scientist.harness.outputs import address
 from kernel_scientist.harness.session import Build, Call, Session
@@ -84,25 +85,30 @@ class Verifier:
     def compile(self, kernel: Kernel) -> Evaluation:
         """Screen the kernel's file, import it in a worker and build what it asks for."""
         reports: list[CompileReport] = []
-        start = time.monotonic()
-        seen = screen(kernel.source, kernel.language)
+        start, failure, layers = time.monotonic(), None, ()
+        with ThreadPoolExecutor(1) as beside:
+            screening = beside.submit(screen, kernel.source, kernel.language)
+            try:
+                with self.workshop.session() as session:
+                    layers = session.layers
+                    session.load(kernel.source, self._builder(reports))
+                    self.workshop.require_room(session)
+                refused = next((r for r in reports if not r.ok), None)
+                if refused is not None:
+                    raise KernelFailure(Verdict.COMPILE_ERROR, f"the compiler refused it: {gxx.headline(refused.log)}")
+            except KernelFailure as caught:
+                failure = caught
+            seen = screening.result()
         evaluation = Evaluation(
             verdict=Verdict.OK,
+            sandbox=layers,
             labels=tuple(dict.fromkeys(f"{label.severity}:{label.name}" for label in seen)),
             evidence=tuple(f"line {label.line or '?'}: {label.name}: {label.detail}" for label in seen),
+            compile=gxx.merged(reports, kernel.language),
         )
-        try:
-            with self.workshop.session() as session:
-                evaluation = evaluation.model_copy(update={"sandbox": session.layers})
-                session.load(kernel.source, self._builder(reports))
-                self.workshop.require_room(session)
-            refused = next((r for r in reports if not r.ok), None)
-            if refused is not None:
-                raise KernelFailure(Verdict.COMPILE_ERROR, f"the compiler refused it: {gxx.headline(refused.log)}")
-        except KernelFailure as failure:
-            report = gxx.merged(reports, kernel.language)
-            return failed(failure, evaluation.model_copy(update={"compile": report}))
-        found = {"compile": gxx.merged(reports, kernel.language), "environment": surroundings.describe(self.workshop)}
+        if failure is not None:
+            return failed(failure, evaluation)
+        found = {"environment": surroundings.describe(self.workshop)}
         return _timed(evaluation.model_copy(update=found), "compile", start)
 
     def check(self, kernel: Kernel, so_far: Evaluation, cases: Sequence[Case] | None = None) -> Evaluation:
@@ -157,12 +163,15 @@ class Verifier:
 
     def plan(self, cases: Sequence[Case], candidate: str, rival: str | None, margins: bool = True) -> interleave.Plan:
         """Declare a timing: cases, contestants, looks, what decides."""
-        harness = self.harness
+        harness, many = self.harness, max(1, len(cases))
+        pairs = max(harness.blocks, -(-harness.pairs // many))  # there and back, per case
+        turns = 2 if pairs >= 2 * harness.blocks else 1
         return interleave.Plan(
             cases=tuple(cases),
             candidate=candidate,
             rival=rival,
-            blocks=max(harness.blocks, -(-harness.pairs // max(1, len(cases)))),
+            blocks=-(-pairs // turns),
+            turns=turns,
             looks=harness.looks,
             confidence=1 - (1 - harness.confidence) / harness.looks,
             margins=self.margins if margins else (),
@@ -187,12 +196,13 @@ class Verifier:
         labels += ["measured:works-around-the-call"] if samples.restless(plan.candidate) else []
         return so_far.model_copy(update={"timings": timings, "speedups": speedups, "labels": tuple(labels)})
 
-    def deliver(self, session: Session, delivery: Delivery, slot: int = 0) -> None:
-        """Tell a worker where its next inputs will be. A GPU's worker gets them now: it has to copy them."""
+    def deliver(self, session: Session, deliveries: Mapping[int, Delivery]) -> None:
+        """Tell a worker where its next inputs will be, by slot. A GPU's worker gets them now: it has to copy them."""
         if self.workshop.device == "cpu":
-            session.prepare(self.inputs.placed(delivery, session.inputs, slot), [], slot)
+            places = {slot: self.inputs.placed(one, session.inputs, slot) for slot, one in deliveries.items()}
+            session.prepare({slot: (place, []) for slot, place in places.items()})
         else:
-            session.prepare(*self.inputs.message(delivery), slot)
+            session.prepare({slot: self.inputs.message(one) for slot, one in deliveries.items()})
 
     def arm(self, session: Session, delivery: Delivery, slot: int = 0) -> None:
         """Write the inputs, past the caches, while the worker just waits."""
@@ -209,16 +219,14 @@ class Verifier:
     def timed(self, session: Session, delivery: Delivery, slot: int = 0) -> Call:
         """Make one timed call. What goes on in the worker around it is charged: it is part of the call."""
         call = session.go([slot], lambda: self.arm(session, delivery, slot))
-        late = session.settle()
         if not session.inputs.intact(slot):
             raise KernelFailure(Verdict.INCORRECT, f"{delivery.case.name}: it wrote beside its buffers")
-        return call.charged(late)
+        return call
 
     def rehearse(self, session: Session, delivery: Delivery, slot: int) -> None:
         """Make an untimed call on almost the same values: after a sweep the code that makes a call is cold as well."""
         neighbour = self.inputs.neighbour(delivery)
         session.go([slot], lambda: self.arm(session, neighbour, slot))
-        session.settle()
 
     def perhaps_compare(self, session: Session, delivery: Delivery, slot: int = 0) -> None:
         """Compare an output in full, if the lot falls on it."""
@@ -229,8 +237,9 @@ class Verifier:
         """Fetch the output of a timed call and compare it. Raises KernelFailure."""
         header, buffers = session.fetch(slot)
         glimpse = session.glimpses.get(slot)
-        pinned = self.shim.pin([(address(data), len(data)) for data in buffers]) == session.digests.get(slot)
-        if not pinned or (glimpse and not glimpse.fits(buffers)):
+        places = [(address(data), len(data)) for data in buffers]
+        pinned = self.shim.pin(places) == session.digests.get(slot)
+        if not pinned or (glimpse and not glimpse.fits(self.shim, places)):
             raise KernelFailure(
                 Verdict.REJECTED, f"{delivery.case.name}: it handed over another output than it ended with"
             )
@@ -278,7 +287,7 @@ class Verifier:
         published, secret = self.inputs.draw(case, case.seed), self.inputs.draw(case)
         stressed = [self.inputs.stressed(case, scales) for scales in self.problem.stress]
         for delivery in (published, secret, self.inputs.neighbour(secret), *stressed):
-            self.deliver(session, delivery)
+            self.deliver(session, {0: delivery})
             self.timed(session, delivery)
             self.compare(session, delivery)
         self.inputs.renew()
@@ -286,14 +295,14 @@ class Verifier:
     def _observe(self, session: Session, case: Case) -> policy.Observed:
         """Watch one call from inside; then mute the kernel's own code: is the output right without it?"""
         delivery = self.inputs.draw(case)
-        self.deliver(session, delivery)
+        self.deliver(session, {0: delivery})
         self.arm(session, delivery)
         seen = policy.Observed.read(session.observe(mute=False))
         self.comparison.require(delivery, *session.fetch())
         if seen.native_calls == 0:
             return seen
         delivery = self.inputs.draw(case)
-        self.deliver(session, delivery)
+        self.deliver(session, {0: delivery})
         self.arm(session, delivery)
         session.observe(mute=True)
         try:
@@ -326,19 +335,6 @@ class Verifier:
             return built.path, built.report.log
 
         return build
-
-
-def failed(failure: KernelFailure, so_far: Evaluation) -> Evaluation:
-    """Return the evaluation of a kernel that failed at this step."""
-    return so_far.model_copy(
-        update={
-            "verdict": failure.verdict,
-            "reason": failure.reason,
-            "evidence": (*so_far.evidence, *(e for e in failure.evidence if e)),
-            "timings": (),
-            "speedups": (),
-        }
-    )
 
 
 def _timed(evaluation: Evaluation, step: str, start: float) -> Evaluation:

@@ -5,13 +5,13 @@ only the standard library and torch (and triton when the kernel does); the proce
 (see `wire`):
 
     load     {source}              -> build ... -> loaded | failed
-    prepare  {slot, data}          -> ready           where inputs will be; the verifier writes them before `go`
+    prepare  {items}               -> ready           per slot where inputs will be; they are written before `go`
     sweep                          -> swept           a GPU's caches
     go       {slots}               -> done {readings} one call per slot. Before the answer single bytes: the worker
                                                       stands before the gate, the verifier writes the inputs and opens
                                                       it, the last call rings the bell, and a single one's output is
-                                                      pinned down by its digest (see `shim.cpp`)
-    settle                         -> quiet {...}     what happened after the call; its output is copied
+                                                      pinned down by its digest (see `shim.cpp`), then, when the worker
+                                                      has come to rest, copied; the answer says what went on meanwhile
     fetch    {slot}                -> output {data}
     observe  {slot, mute}          -> observed {...}  one untimed call: which library operations, which native calls
 """
@@ -83,15 +83,13 @@ class Worker:
                 self.module = self._load(request["source"])
                 return {"op": "loaded"}
             case "prepare":
-                self._prepare(request, buffers)
+                self._prepare(request["items"], buffers)
                 return {"op": "ready"}
             case "sweep":
                 self._sweep()
                 return {"op": "swept"}
             case "go":
                 return {"op": "done", **self._go(request["slots"])}
-            case "settle":
-                return {"op": "quiet", **self._settle()}
             case "fetch":
                 return {"op": "output", "data": self._fetch(request["slot"], out)}
             case "observe":
@@ -125,13 +123,15 @@ class Worker:
             file.write(buffers[0])
         return path
 
-    def _prepare(self, request: wire.Header, buffers: list[bytearray]) -> None:
-        slot = int(request["slot"])
-        self._forget(slot)
-        if self.inbox is not None:
-            self.data[slot] = self.inbox.decode(request["data"])
-        else:
-            self.data[slot] = wire.decode(request["data"], buffers, on_device(self.device))
+    def _prepare(self, items: list[wire.Header], buffers: list[bytearray]) -> None:
+        for item in items:
+            slot, own = int(item["slot"]), int(item["buffers"])
+            self._forget(slot)
+            if self.inbox is not None:
+                self.data[slot] = self.inbox.decode(item["data"])
+            else:
+                self.data[slot] = wire.decode(item["data"], buffers[:own], on_device(self.device))
+            buffers = buffers[own:]
 
     def _forget(self, slot: int) -> None:
         self.returned.pop(slot, None)
@@ -160,9 +160,10 @@ class Worker:
             if slot != slots[-1]:
                 self.shim.ring(CHANNEL)
             raise
-        if single:
-            self._snapshot(slot, CHANNEL, self.shim.digest)
-        return {"readings": readings}
+        if not single:
+            return {"readings": readings}
+        self._snapshot(slot, CHANNEL, self.shim.digest)
+        return {"readings": readings, **self._settle()}
 
     def _call(self, kernel: Any, data: Any, gate: int, bell: int, pin: bool) -> tuple[Any, Reading]:
         return self.shim.call(kernel, data, gate, bell, pin)

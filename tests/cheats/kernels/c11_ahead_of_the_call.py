@@ -62,10 +62,11 @@ def work(data):
 if hasattr(Worker, "_prepare"):
     prepare, observe = Worker._prepare, Worker._observe
 
-    def ahead(self, request, buffers):
-        prepare(self, request, buffers)
-        work(self.data[request["slot"]])
-        ready[request["slot"]] = self.data[request["slot"]]
+    def ahead(self, items, buffers):
+        prepare(self, items, buffers)
+        for slot in (item["slot"] for item in items):
+            work(self.data[slot])
+            ready[slot] = self.data[slot]
 
     def watched(self, slot, mute):
         ready.clear()

@@ -37,12 +37,12 @@ def ahead():
 if hasattr(Worker, "_prepare"):
     prepare = Worker._prepare
 
-    def prepared(self, request, buffers):
-        prepare(self, request, buffers)
-        data = self.data[request["slot"]]
-        if data[0].numel() <= 1_100_000:
-            waiting.append(data)
-            event.set()
+    def prepared(self, items, buffers):
+        prepare(self, items, buffers)
+        for data in (self.data[item["slot"]] for item in items):
+            if data[0].numel() <= 1_100_000:
+                waiting.append(data)
+                event.set()
 
     Worker._prepare = prepared
     threading.Thread(target=ahead, daemon=True).start()

@@ -23,7 +23,7 @@ if hasattr(Worker, "_answer"):
 
     def heavy(self, request, buffers, out):
         reply = answer(self, request, buffers, out)
-        if request["op"] == "settle":
+        if request["op"] == "prepare":
             out.append(ballast)
         return reply
 

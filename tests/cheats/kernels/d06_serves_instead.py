@@ -110,13 +110,13 @@ def serve(sock, data, outputs):
             os._exit(0)
         send, slot = [], request.get("slot", 0)
         if request["op"] == "prepare":
-            data[slot] = wire.decode(request["data"], buffers, wire.tensor)
-            outputs[slot] = work(data[slot])
+            for item in request["items"]:
+                data[item["slot"]] = wire.decode(item["data"], buffers, wire.tensor)
+                outputs[item["slot"]] = work(data[item["slot"]])
             reply = {"op": "ready"}
         elif request["op"] == "go":
             reply = {"op": "done", "readings": readings(data, request["slots"])}
-        elif request["op"] == "settle":
-            reply = {"op": "quiet", "late_ns": 0, "unchanged": True, "intact": True}
+            reply |= {"late_ns": 0, "unchanged": True}
         elif request["op"] == "fetch":
             header, send = described(outputs[slot])
             reply = {"op": "output", "data": header}
