@@ -1,6 +1,7 @@
 """Fixtures: laboratories in temporary folders, a workshop, one Prefect server for the whole session."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -71,11 +72,10 @@ def new_lab(folder: Path) -> Path:
     folder.mkdir(parents=True)
     for part in ("problems", "knowledge"):
         shutil.copytree(ROOT / part, folder / part)
-    params = (ROOT / "params.yaml").read_text()
     # A/A runs would take more time than most tests; test_noise.py has them
-    (folder / "params.yaml").write_text(
-        params.replace("noise_runs: 8", "noise_runs: 0").replace("pairs: 12", "pairs: 0")
-    )
+    params, changed = re.subn(r"(?m)^  (noise_runs|pairs): \d+", r"  \1: 0", (ROOT / "params.yaml").read_text())
+    assert changed == 2
+    (folder / "params.yaml").write_text(params)
     return folder
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from kernel_scientist.harness.verifier import Verifier
+from kernel_scientist import problems
+from kernel_scientist.harness.verifier import Contestant, Verifier
 from kernel_scientist.harness.workshop import Workshop
 from kernel_scientist.params import Harness
 from kernel_scientist.population import REFERENCE
@@ -110,6 +111,20 @@ def test_threads_are_allowed(judge: Judge) -> None:
         "t = threading.Thread(target=d[1].copy_, args=(d[0],)); t.start(); t.join()", ""
     )
     assert evaluate(judge("identity"), source).verdict is Verdict.OK
+
+
+def test_a_claim_needs_two_sets_of_workers(workshop: Workshop) -> None:
+    harness = workshop.harness.model_copy(update={"looks": 3})
+    verifier = Verifier(problems.load(ROOT / "problems/identity"), "cpu", harness, workshop)
+    source = "import time\n\n\ndef custom_kernel(d):\n    time.sleep(SECONDS)\n    return d[1].copy_(d[0])\n"
+    quick, slow = (source.replace("SECONDS", s) for s in ("0", "0.002"))
+    cases = verifier.profile.benchmarks[:1]
+    looks: dict[bool, int] = {}
+    for ours, theirs in ((quick, slow), (slow, quick)):
+        kernel, rival = Kernel(name="k", language="cpp", source=ours), Contestant(name="rival", source=theirs)
+        speedup = verifier.time(kernel, verifier.compile(kernel), [rival], cases=cases).speedups[0]
+        looks[speedup.faster] = speedup.looks
+    assert looks == {True: 2, False: 1}
 
 
 def test_a_kernel_right_only_on_the_checked_sizes_is_caught_when_timed(judge: Judge) -> None:

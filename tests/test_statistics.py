@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel_scientist.harness.statistics import median_interval, ratio
+from kernel_scientist.harness.statistics import attainable, median_interval, ratio
 from kernel_scientist.records import UNRESOLVED
 
 processes = st.integers(1, 4).flatmap(
@@ -67,6 +67,29 @@ def test_equal_kernels_are_seldom_called_faster_even_with_wild_blocks_and_three_
 def test_noise_far_above_the_margin_is_not_called_faster_either() -> None:
     """Quantiles of a bootstrap over four blocks claimed 9 % here: all four lie on one side once in eight times."""
     assert wrong_claims([4, 4, 4], spread=0.05, processes_differ=0.0, margin=0.0) <= 0.02
+
+
+def goes_on(gain: float, spread: float, tries: int = 200) -> float:
+    """Share of kernels faster by `gain` that are looked at again after a first look of four blocks."""
+    rng = random.Random(2)
+    count = 0
+    for _ in range(tries):
+        ours, theirs = ([[math.exp(rng.gauss(-at, spread)) for _ in range(4)]] for at in (gain, 0.0))
+        count += attainable(ours, theirs, 1 - 0.05 / 3, 0.005, (1, 3))
+    return count / tries
+
+
+def test_what_cannot_be_shown_any_more_is_not_looked_at_again() -> None:
+    assert goes_on(0.0, 0.02) < 0.35
+    assert goes_on(0.04, 0.01) > 0.95
+
+
+@given(processes, st.floats(0.0, 0.05))
+def test_what_is_faster_already_may_still_be(values: list[list[float]], margin: float) -> None:
+    ours = [[v / 3 for v in p] for p in values]
+    theirs = [list(reversed(p)) for p in values]
+    if ratio(ours, theirs, 0.98)[1][0] > 1 + margin:
+        assert attainable(ours, theirs, 0.98, margin, (len(values), 4 + len(values)))
 
 
 def test_one_wild_block_does_not_hide_a_clear_gain() -> None:
