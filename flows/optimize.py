@@ -1,6 +1,6 @@
 """One campaign: the way of a kernel, again and again.
 
-    select -> design -> pick -> write -> compile -> check -> time -> log
+    select -> design -> pick -> write -> compile -> check -> time -> log, and tune what stands
 
 Up to `search.concurrency` experiments are in flight, each in a lane of its own; there is no barrier between
 generations. The campaign's state is the population in MLflow, so a flow that is killed goes on with `resume`.
@@ -23,10 +23,11 @@ from prefect.runtime import flow_run
 from flows.board import Board
 from flows.validate import confirm
 from kernel_scientist import environment, export
-from kernel_scientist.campaign import Campaign, Job
+from kernel_scientist.campaign import Campaign
 from kernel_scientist.errors import BudgetError, InfrastructureError, StoppedError
 from kernel_scientist.harness.verifier import Contestant
 from kernel_scientist.harness.workshop import Workshop
+from kernel_scientist.job import Job
 from kernel_scientist.laboratory import Laboratory, laboratory
 from kernel_scientist.params import Params, load
 from kernel_scientist.records import Evaluation, Kernel, Trial, Verdict
@@ -38,6 +39,7 @@ from tasks.implementation import repair_kernel, write_kernel
 from tasks.selection import select_kernels
 from tasks.timing import time_candidate
 from tasks.tracking import log_trial
+from tasks.tuning import tune_kernel
 
 POLL_S = 0.5
 """How soon a signal is noticed."""
@@ -89,11 +91,13 @@ def _search(campaign: Campaign, board: Board, check_stop: Callable[[], None]) ->
                     # every lane runs in a copy of the flow's context, so that its tasks belong to this flow run
                     lanes[pool.submit(contextvars.copy_context().run, _lane, campaign, board, job)] = job
                 ready = not seeds or not (seeds & {j.name for j in lanes.values()})
-                if len(lanes) < width and not queue and ready and campaign.over() is None and fruitless < 3:
-                    jobs = _next_jobs(campaign)
-                    queue.extend(jobs)
-                    fruitless = 0 if jobs else fruitless + 1
-                    if jobs:
+                if len(lanes) < width and not queue and ready:
+                    queue.extend(campaign.tuning_jobs())
+                    if campaign.over() is None and fruitless < 3:
+                        jobs = _next_jobs(campaign)
+                        queue.extend(jobs)
+                        fruitless = 0 if jobs else fruitless + 1
+                    if queue:
                         continue
                 if not lanes:
                     return
@@ -123,13 +127,10 @@ def _next_jobs(campaign: Campaign) -> list[Job]:
 
 def _lane(campaign: Campaign, board: Board, job: Job) -> None:
     """Take one experiment all the way."""
-    title = job.experiment.title if job.experiment else "seed"
+    title = job.title
     try:
-        board.step(job.name, f"writing {title}")
-        try:
-            kernel = write_kernel(campaign, job)
-        except BudgetError as error:
-            campaign.stuck, kernel = str(error), None
+        board.step(job.name, title if job.tuned_from else f"writing {title}")
+        kernel = _made(campaign, job)
         if kernel is None:
             campaign.drop(job)
             return
@@ -139,6 +140,18 @@ def _lane(campaign: Campaign, board: Board, job: Job) -> None:
     finally:
         board.step(job.name, None)
     board.done(trial)
+
+
+def _made(campaign: Campaign, job: Job) -> Kernel | None:
+    """Write a job's kernel, or tune it; None when nothing comes of it."""
+    try:
+        return tune_kernel(campaign, job) if job.tuned_from else write_kernel(campaign, job)
+    except BudgetError as error:
+        campaign.stuck = str(error)
+    except InfrastructureError:
+        if job.tuned_from is None:
+            raise  # tuning is an extra: the campaign goes on without
+    return None
 
 
 def _judged(campaign: Campaign, board: Board, job: Job, kernel: Kernel, title: str) -> Trial:

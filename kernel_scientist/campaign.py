@@ -11,43 +11,24 @@ from pathlib import Path
 from kernel_scientist import environment, scientist, search
 from kernel_scientist.errors import BudgetError, ModelError, SetupError
 from kernel_scientist.harness.verifier import Contestant
+from kernel_scientist.job import Job
 from kernel_scientist.laboratory import Laboratory
 from kernel_scientist.languages.fingerprint import fingerprint
 from kernel_scientist.languages.source import read_kernel
 from kernel_scientist.notebook import CampaignRun, Notebook, open_for
-from kernel_scientist.params import Params
 from kernel_scientist.population import REFERENCE, Population, beats, free_names
-from kernel_scientist.records import Attempt, Evaluation, Experiment, Kernel, Record, Trial, Verdict
-from kernel_scientist.scientist import bugs, knowledge
-from kernel_scientist.scientist.archive import Archive
+from kernel_scientist.records import Attempt, Author, Evaluation, Kernel, Trial, Verdict
+from kernel_scientist.scientist import bugs
+from kernel_scientist.scientist.archive import Archive, Reply
 from kernel_scientist.scientist.channel import Channel
 from kernel_scientist.scientist.ledger import Ledger
-from kernel_scientist.scientist.mind import (
-    Assignment,
-    Commission,
-    Design,
-    Draft,
-    Facts,
-    Lessons,
-    Mind,
-    Selection,
-    pick,
-)
+from kernel_scientist.scientist.mind import Design, Draft, Lessons, Mind, Selection, pick
 from kernel_scientist.scientist.replies import ReplyError
+from kernel_scientist.search import tuning
+from kernel_scientist.tuner import Hold, Tuner
 
 MENDED = (Verdict.COMPILE_ERROR, Verdict.INCORRECT, Verdict.CRASHED, Verdict.TIMEOUT)
 """What a Repairer is asked to mend: bugs, not cheats, nor what failed beside the kernel."""
-
-
-class Job(Record):
-    """An experiment on its way: the name its kernel will have, and what it starts from. A seed has no experiment."""
-
-    name: str
-    generation: int
-    seed_file: str | None = None
-    base: str | None = None
-    reference: str | None = None
-    experiment: Experiment | None = None
 
 
 class Campaign:
@@ -70,9 +51,9 @@ class Campaign:
         self.lessons = Lessons()
         self.run: CampaignRun = self._resume(resume) if resume else self._start()
         self.archive = Archive(environment.root() / self.params.llm.replies)
-        self.ledger = _ledger(self.archive, self.params, self.name)
+        self.ledger = Ledger.of(self.archive, self.params.budget, self.name)
         channel = Channel(self.params.llm, self.archive, self.ledger, self.name, lab.verifier.workshop.stopped)
-        self.mind: Mind = scientist.mind(self.params.llm, _assignment(lab), channel)
+        self.mind: Mind = scientist.mind(self.params.llm, lab.assignment(), channel)
         self.stuck = ""
         """Why no further experiment can be designed."""
         self.began = time.monotonic()
@@ -87,6 +68,8 @@ class Campaign:
         """Fingerprints of the sources in flight, by kernel name."""
         self._vain: set[tuple[str | None, str]] = set()
         """Experiments (base, title) that gave a source which was there already."""
+        self._untunable: frozenset[str] = frozenset()
+        """Kernels whose tuning came to nothing."""
 
     @property
     def name(self) -> str:
@@ -95,9 +78,10 @@ class Campaign:
 
     @property
     def planned(self) -> int:
-        """How many kernels the parameters ask for: seeds and experiments."""
+        """How many kernels the parameters ask for: seeds, experiments, and what tuning came to."""
         search_ = self.params.search
-        return min(len(self.seeds) + search_.generations * search_.experiments, self.params.budget.kernels)
+        tuned = sum(t.kernel.tuned_from is not None for t in self.population) + len(self._tuning())
+        return min(len(self.seeds) + search_.generations * search_.experiments + tuned, self.params.budget.kernels)
 
     def elapsed_s(self) -> float:
         """Return how long the campaign has taken, earlier sittings included."""
@@ -152,43 +136,76 @@ class Campaign:
         An experiment that is in flight already is no plan any more.
         """
         generation = max(self.population.generations(), 1)
+        authors = {"selector": Author.of(selection.asks), "designer": Author.of(design.asks)}
         with self._lock:
             left = self.planned - len(self.population) - len(self._pending)
             taken = self._vain | {(j.base, j.experiment.title) for j in self._pending.values() if j and j.experiment}
         plans = [p for p in design.plans if (selection.base, p.title) not in taken]
         jobs: list[Job] = []
         for experiment in pick(plans, self.params.search.experiments)[: max(0, left)]:
-            base, reference = selection.base, selection.reference
             job = Job(
-                name=self._take_name(), generation=generation, base=base, reference=reference, experiment=experiment
+                name=self._take_name(),
+                generation=generation,
+                base=selection.base,
+                reference=selection.reference,
+                experiment=experiment,
+                authors=authors,
             )
             self._pending[job.name] = job
             jobs.append(job)
         return jobs
+
+    def tuning_jobs(self) -> list[Job]:
+        """Return the fastest kernel that is worth tuning, one at a time, while the share of the budget lasts."""
+        settings, budget = self.params.tuning, self.params.budget
+        if not settings.tries or self._tuning() or self.late() or self._tuned_enough():
+            return []
+        with self._lock:
+            if len(self.population) + len(self._pending) >= budget.kernels:
+                return []
+        chosen = tuning.candidate(self.population, settings.promising, self._untunable)
+        if chosen is None:
+            return []
+        job = Job(name=self._take_name(), generation=chosen.kernel.generation, tuned_from=chosen.kernel.name)
+        self._pending[job.name] = job
+        return [job]
+
+    def tune(self, job: Job, hold: Hold) -> Kernel | None:
+        """Search the tunables of a job's kernel; None when there was nothing to try, or no time."""
+        assert job.tuned_from is not None
+        started = time.monotonic()
+        known = self.population.fingerprints()
+
+        def enough() -> bool:
+            return self.late() or self._tuned_enough(time.monotonic() - started)
+
+        tuner = Tuner(self.lab, self.population.get(job.tuned_from).kernel, hold)
+        kernel = tuner.tune(job.name, lambda source: fingerprint(source) in known, enough)
+        kernel = self._fresh(job, kernel) if kernel else None
+        if kernel is None:
+            self._untunable |= {job.tuned_from}
+        return kernel
+
+    def _tuning(self) -> list[Job]:
+        return [job for job in list(self._pending.values()) if job and job.tuned_from]
+
+    def _tuned_enough(self, more_s: float = 0.0) -> bool:
+        spent_s = sum(t.seconds for trial in self.population for t in trial.kernel.tries) + more_s
+        return spent_s >= self.params.tuning.share * self.params.budget.minutes * 60
 
     def write(self, job: Job) -> Kernel | None:
         """Return the kernel of a job, or None when its source was tried already or is in flight."""
         if job.seed_file is not None:
             draft = Draft(source=read_kernel(Path(job.seed_file)), report=f"seed {Path(job.seed_file).name}")
         else:
-            draft = self.mind.write(self.population, _commission(job), self.lessons)
-        kernel = Kernel(
-            name=job.name,
-            language=self.params.language,
-            source=draft.source,
-            base=job.base,
-            reference=job.reference,
-            experiment=job.experiment,
-            generation=job.generation,
-            report=draft.report,
-            asks=draft.asks,
-        )
+            draft = self.mind.write(self.population, job.commission(), self.lessons)
+        kernel = job.kernel(draft, self.params.language)
         return self._fresh(job, kernel)
 
     def mendable(self, job: Job, trial: Trial) -> bool:
         """Whether a kernel that failed may go to the Repairer."""
         left = self.params.repair.rounds - len(trial.kernel.attempts)
-        return job.seed_file is None and trial.evaluation.verdict in MENDED and left > 0 and not self.late()
+        return job.experiment is not None and trial.evaluation.verdict in MENDED and left > 0 and not self.late()
 
     def repair(self, job: Job, failed: Trial) -> Kernel:
         """Return a mended version of a kernel that failed.
@@ -198,12 +215,13 @@ class Campaign:
         """
         kernel, evaluation = failed.kernel, failed.evaluation
         try:
-            draft = self.mind.repair(self.population, _commission(job), failed, self.lessons)
+            draft = self.mind.repair(self.population, job.commission(), failed, self.lessons)
         except BudgetError as error:
             self.stuck, draft = str(error), None
         if draft is None:
             return kernel
-        asked = kernel.model_copy(update={"asks": (*kernel.asks, *draft.asks)})
+        authors = {**kernel.authors, "repairer": Author.of(draft.asks)}
+        asked = kernel.model_copy(update={"asks": (*kernel.asks, *draft.asks), "authors": authors})
         attempt = Attempt(
             source=kernel.source,
             verdict=evaluation.verdict,
@@ -254,7 +272,7 @@ class Campaign:
         """Write a kernel into the notebook, then into the population."""
         with self._lock:
             larger = self.population.add(trial)
-            self.notebook.log(self.run, trial, self.population, self.lab.problem)
+            self.notebook.log(self.run, trial, self.population, self.lab.problem, self._replies(trial.kernel))
             self.notebook.progress(self.run, larger, larger.best(), self.elapsed_s())
             self._log_spending()
             self.population = larger
@@ -272,6 +290,9 @@ class Campaign:
         best = self.best()
         self._log_spending()
         self.notebook.finish(self.run, {"champion": best.kernel.name if best else ""}, status)
+
+    def _replies(self, kernel: Kernel) -> list[Reply]:
+        return [reply for ask in kernel.asks if (reply := self.archive.get(ask.key))]
 
     def _log_spending(self) -> None:
         if paid := self.archive.paid_by(self.name):
@@ -308,28 +329,3 @@ class Campaign:
     def _rng(self, purpose: str) -> random.Random:
         """Chance that depends on the seed and on what is known, so that a resumed campaign draws as the first did."""
         return random.Random(f"{self.params.search.seed}/{purpose}/{len(self.population)}")
-
-
-def _commission(job: Job) -> Commission:
-    assert job.base is not None and job.reference is not None and job.experiment is not None
-    return Commission(name=job.name, base=job.base, reference=job.reference, experiment=job.experiment)
-
-
-def _assignment(lab: Laboratory) -> Assignment:
-    settings = lab.params.knowledge
-    return Assignment(
-        problem=lab.problem,
-        profile=lab.problem.profile(lab.params.profile),
-        language=lab.params.language,
-        target=lab.target.name,
-        facts=Facts.here(),
-        knowledge=knowledge.load([environment.root() / path for path in settings.paths]),
-        knowledge_tokens=settings.tokens,
-        most_findings=settings.findings,
-    )
-
-
-def _ledger(archive: Archive, params: Params, campaign: str) -> Ledger:
-    """Return the ledger of a campaign, with what it has spent in earlier sittings."""
-    paid = archive.paid_by(campaign)
-    return Ledger(params.budget, sum(r.usd for r in paid), sum(r.input_tokens + r.output_tokens for r in paid))

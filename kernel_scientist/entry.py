@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 from kernel_scientist.languages.source import KernelSource, SourceError
 from kernel_scientist.population import REFERENCE, Population
 from kernel_scientist.problems.taskfolder import Problem
-from kernel_scientist.records import Ask, Attempt, Evaluation, Experiment, Kernel, Trial, Verdict, geomean
+from kernel_scientist.records import Ask, Attempt, Author, Evaluation, Experiment, Kernel, Trial, Try, Verdict, geomean
 from kernel_scientist.scientist.archive import Reply
 
 KIND, CAMPAIGN, KERNEL = "kind", "campaign", "kernel"
@@ -24,21 +24,30 @@ SOURCE, EVALUATION, EXPERIMENT, ASKS, ATTEMPTS = (
     "asks.json",
     "attempts.json",
 )
+TRIES, AUTHORS = "tuning.json", "authors.json"
 _ASKS, _ATTEMPTS = TypeAdapter(tuple[Ask, ...]), TypeAdapter(tuple[Attempt, ...])
+_TRIES, _AUTHORS = TypeAdapter(tuple[Try, ...]), TypeAdapter(dict[str, Author])
 TEXT = 5000
 """Characters of prose in a tag; MLflow cuts at 8000 without a word."""
 
 
 def spending(replies: Sequence[Reply]) -> dict[str, float]:
-    """Return what replies cost: USD and tokens in all, per role, per model; and how many calls broke off."""
-    metrics: dict[str, float] = {"llm.usd": 0.0, "llm.tokens": 0, "llm.calls": 0, "llm.broken_off": 0}
+    """Return what replies cost, in all, per role and per model: USD, tokens, calls; and how many came to nothing.
+
+    `llm.broken_off`: calls that ended in the midst of a reply. `llm.unreadable_rate`: share of whole replies that could
+    not be read.
+    """
+    metrics: dict[str, float] = {"llm.broken_off": sum(bool(r.failure) for r in replies)}
+    of: dict[str, list[Reply]] = {"": list(replies)}
     for reply in replies:
-        tokens = reply.input_tokens + reply.output_tokens
-        metrics["llm.calls"] += 1
-        metrics["llm.broken_off"] += bool(reply.failure)
-        for suffix in ("", f".{reply.role}", f".{reply.question.model}"):
-            metrics[f"llm.usd{suffix}"] = metrics.get(f"llm.usd{suffix}", 0.0) + reply.usd
-            metrics[f"llm.tokens{suffix}"] = metrics.get(f"llm.tokens{suffix}", 0) + tokens
+        for suffix in (f".{reply.role}", f".{reply.question.model}", f".{reply.role}.{reply.question.model}"):
+            of.setdefault(suffix, []).append(reply)
+    for suffix, some in of.items():
+        whole = [r for r in some if not r.failure]
+        metrics[f"llm.usd{suffix}"] = sum(r.usd for r in some)
+        metrics[f"llm.tokens{suffix}"] = sum(r.input_tokens + r.output_tokens for r in some)
+        metrics[f"llm.calls{suffix}"] = len(some)
+        metrics[f"llm.unreadable_rate{suffix}"] = sum(bool(r.fault) for r in whole) / len(whole) if whole else 0.0
     return {re.sub(r"[^\w./ -]", "_", key): value for key, value in metrics.items()}
 
 
@@ -60,7 +69,7 @@ def tags(parent_id: str, campaign: str, trial: Trial) -> dict[str, str]:
         "report": kernel.report,
         "sandbox": " ".join(evaluation.sandbox),
     }
-    lineage = {"base": kernel.base, "reference": kernel.reference}
+    lineage = {"base": kernel.base, "reference": kernel.reference, "tuned_from": kernel.tuned_from}
     note = kernel.experiment.description if kernel.experiment else ""
     found |= {k: v for k, v in lineage.items() if v} | ({"mlflow.note.content": note} if note else {})
     return {k: v[:TEXT] for k, v in found.items()}
@@ -77,6 +86,8 @@ def params(trial: Trial, problem: Problem) -> dict[str, str]:
         found |= {"predicted_uplift_min": low, "predicted_uplift_max": high}
     else:
         found["experiment"] = "seed"
+    found |= {f"author.{role}": author.model for role, author in kernel.authors.items()}
+    found |= {f"prompt.{role}": author.prompt[:12] for role, author in kernel.authors.items() if author.prompt}
     try:
         found |= {f"tunable.{k}": v for k, v in KernelSource(kernel.source).tunables.items()}
     except SourceError:
@@ -111,7 +122,7 @@ def metrics(trial: Trial, population: Population) -> dict[str, float]:
     return found if uplift is None else {**found, "measured_uplift": uplift}
 
 
-def write_artifacts(folder: Path, trial: Trial, population: Population) -> None:
+def write_artifacts(folder: Path, trial: Trial, population: Population, replies: Sequence[Reply] = ()) -> None:
     """Write the files of a kernel's run: all that `read` needs, and what people want to see."""
     kernel, evaluation = trial.kernel, trial.evaluation
     (folder / SOURCE).parent.mkdir()
@@ -123,6 +134,14 @@ def write_artifacts(folder: Path, trial: Trial, population: Population) -> None:
         (folder / ASKS).write_bytes(_ASKS.dump_json(kernel.asks, indent=1))
     if kernel.attempts:
         (folder / ATTEMPTS).write_bytes(_ATTEMPTS.dump_json(kernel.attempts, indent=1))
+    for number, reply in enumerate(replies, start=1):
+        exchanges = folder / "exchanges"
+        exchanges.mkdir(exist_ok=True)
+        (exchanges / f"{number:02d}-{reply.role}.md").write_text(_exchange(reply))
+    if kernel.tries:
+        (folder / TRIES).write_bytes(_TRIES.dump_json(kernel.tries, indent=1))
+    if kernel.authors:
+        (folder / AUTHORS).write_bytes(_AUTHORS.dump_json(kernel.authors, indent=1))
     if evaluation.compile and evaluation.compile.log:
         (folder / "compiler.txt").write_text(evaluation.compile.log)
     if kernel.base is not None:
@@ -132,9 +151,16 @@ def write_artifacts(folder: Path, trial: Trial, population: Population) -> None:
         (folder / "base.diff").write_text("".join(diff))
 
 
+def _exchange(reply: Reply) -> str:
+    """Return a rendered prompt and what came back, to be read by people."""
+    messages = "\n\n".join(f"<!-- {m.role} -->\n\n{m.content}" for m in reply.question.messages)
+    facts = f"{reply.question.model}, {reply.output_tokens} tokens, {reply.usd:.6f} USD, {reply.seconds:.1f} s"
+    return f"{messages}\n\n<!-- reply: {facts} -->\n\n{reply.text}\n"
+
+
 def read(folder: Path, tags: dict[str, str]) -> Trial:
     """Return the trial that a run's tags and artifacts hold. Raises OSError or ValidationError for what is missing."""
-    experiment, asks, attempts = (folder / f for f in (EXPERIMENT, ASKS, ATTEMPTS))
+    experiment, asks, attempts, tries, authors = (folder / f for f in (EXPERIMENT, ASKS, ATTEMPTS, TRIES, AUTHORS))
     kernel = Kernel.model_validate(
         {
             "name": tags[KERNEL],
@@ -147,6 +173,9 @@ def read(folder: Path, tags: dict[str, str]) -> Trial:
             "experiment": Experiment.model_validate_json(experiment.read_text()) if experiment.exists() else None,
             "asks": _ASKS.validate_json(asks.read_text()) if asks.exists() else (),
             "attempts": _ATTEMPTS.validate_json(attempts.read_text()) if attempts.exists() else (),
+            "tries": _TRIES.validate_json(tries.read_text()) if tries.exists() else (),
+            "authors": _AUTHORS.validate_json(authors.read_text()) if authors.exists() else {},
+            "tuned_from": tags.get("tuned_from"),
         }
     )
     return Trial(kernel=kernel, evaluation=Evaluation.model_validate_json((folder / EVALUATION).read_text()))

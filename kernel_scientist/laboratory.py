@@ -12,6 +12,8 @@ from kernel_scientist.languages import gxx
 from kernel_scientist.params import Params
 from kernel_scientist.problems.taskfolder import Problem
 from kernel_scientist.records import Kernel, digest
+from kernel_scientist.scientist import knowledge
+from kernel_scientist.scientist.mind import Assignment, Facts
 from kernel_scientist.targets import Target
 
 
@@ -23,6 +25,20 @@ class Laboratory:
     problem: Problem
     target: Target
     verifier: Verifier
+
+    def assignment(self) -> Assignment:
+        """Return what a mind works on here."""
+        settings = self.params.knowledge
+        return Assignment(
+            problem=self.problem,
+            profile=self.problem.profile(self.params.profile),
+            language=self.params.language,
+            target=self.target.name,
+            facts=Facts.here(),
+            knowledge=knowledge.load([environment.root() / path for path in settings.paths]),
+            knowledge_tokens=settings.tokens,
+            most_findings=settings.findings,
+        )
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kernel_scientist import entry, environment
+from kernel_scientist import entry, environment, traces
 from kernel_scientist.entry import CAMPAIGN, KERNEL, KIND, PARENT, TEXT
 from kernel_scientist.errors import SetupError
 from kernel_scientist.population import REFERENCE, Population
@@ -23,6 +23,7 @@ from kernel_scientist.problems.taskfolder import Problem
 from kernel_scientist.records import Evaluation, Kernel, Trial
 from kernel_scientist.scientist.archive import Reply
 from kernel_scientist.scientist.mind import Lessons
+from kernel_scientist.traces import Traces
 
 ALIAS = "champion"
 PAGE = 500
@@ -37,8 +38,12 @@ class CampaignRun:
     campaign: str
     params: dict[str, str]
     tags: dict[str, str]
-    spent_s: float
-    """Wall time the campaign had taken when its last kernel was logged."""
+    metrics: dict[str, float]
+
+    @property
+    def spent_s(self) -> float:
+        """Wall time the campaign had taken when its last kernel was logged."""
+        return self.metrics.get("spent_s", 0.0)
 
 
 class Notebook:
@@ -51,10 +56,13 @@ class Notebook:
         from mlflow.exceptions import MlflowException
 
         self.uri = uri
+        self._traced: dict[str, set[str]] = {}
+        """Ids of the traces that are there, by campaign's run, once they were looked up."""
         try:
             self.client: Any = MlflowClient(tracking_uri=uri)
             found = self.client.get_experiment_by_name(experiment)
             self.experiment_id: str = found.experiment_id if found else self._create(experiment)
+            self._traces = Traces(uri, self.experiment_id)
         except MlflowException as error:
             raise SetupError(f"the MLflow store at {uri} refused: {error.message}") from error
         except Exception as error:  # the client lets transport and database errors of many kinds through
@@ -93,8 +101,18 @@ class Notebook:
         trials = [self._read(r) for r in self._children(parent.run_id) if r.info.status == "FINISHED"]
         return Population(tuple(sorted(trials, key=lambda t: t.kernel.name)))
 
-    def log(self, parent: CampaignRun, trial: Trial, population: Population, problem: Problem) -> str:
-        """Write one kernel as a run; return its id. Writing the same kernel again changes nothing."""
+    def log(
+        self,
+        parent: CampaignRun,
+        trial: Trial,
+        population: Population,
+        problem: Problem,
+        replies: Sequence[Reply] = (),
+    ) -> str:
+        """Write one kernel as a run; return its id. Writing the same kernel again changes nothing.
+
+        `replies`: what models answered for it, kept beside its source.
+        """
         kernel = trial.kernel
         where = f"tags.`{PARENT}` = '{parent.run_id}' and tags.{KERNEL} = '{kernel.name}'"
         for run in self.client.search_runs([self.experiment_id], filter_string=where, max_results=10):
@@ -109,7 +127,7 @@ class Notebook:
         self._batch(run_id, entry.metrics(trial, population), entry.params(trial, problem), {})
         self._log_problem(run_id, problem)
         with tempfile.TemporaryDirectory() as folder:
-            entry.write_artifacts(Path(folder), trial, population)
+            entry.write_artifacts(Path(folder), trial, population, replies)
             self.client.log_artifacts(run_id, folder)
         self.client.set_terminated(run_id, status="FINISHED")
         return run_id
@@ -128,8 +146,15 @@ class Notebook:
             )
 
     def log_spending(self, parent: CampaignRun, replies: Sequence[Reply]) -> None:
-        """Write on a campaign's run what its models cost, in all, per role and per model."""
+        """Write on a campaign's run what its models cost, in all, per role and per model; every reply is a trace."""
         self._batch(parent.run_id, entry.spending(replies), {}, {})
+        if parent.run_id not in self._traced:
+            self._traced[parent.run_id] = self._traces.written(parent.run_id)
+        known = self._traced[parent.run_id]
+        for reply in replies:
+            if (name := traces.identity(reply)) not in known:
+                self._traces.write(parent.run_id, reply)
+                known.add(name)
 
     def progress(self, parent: CampaignRun, population: Population, best: Trial | None, spent_s: float = 0) -> None:
         """Add a point to the campaign's curve: best so far over the number of kernels."""
@@ -188,8 +213,7 @@ class Notebook:
 
     def _campaign(self, run: Any) -> CampaignRun:
         data = run.data
-        spent_s = data.metrics.get("spent_s", 0.0)
-        return CampaignRun(run.info.run_id, data.tags[CAMPAIGN], dict(data.params), dict(data.tags), spent_s)
+        return CampaignRun(run.info.run_id, data.tags[CAMPAIGN], dict(data.params), dict(data.tags), dict(data.metrics))
 
     def _read(self, run: Any) -> Trial:
         with tempfile.TemporaryDirectory() as folder:

@@ -42,6 +42,7 @@ class Model(Section):
     api_key_env: str = ""
     price: Rates | None = None
     weight: float = Field(default=1.0, gt=0)
+    structured: bool | None = None
 
 
 def _named(value: Any) -> Any:
@@ -78,6 +79,8 @@ class Llm(Section):
     writer: Role = _role(0.1)
     repairer: Role = _role(0.1)
     distiller: Role = _role(0.3)
+    judge: Role = _role(0.1)
+    drafts: int = Field(default=1, ge=1, le=8)
     attempts: int = Field(default=5, ge=1)
     timeout_s: float = Field(default=600, gt=0)
     first_delay_s: float = Field(default=1.0, ge=0)
@@ -85,6 +88,7 @@ class Llm(Section):
     break_after: int = Field(default=5, ge=1)
     rest_s: float = Field(default=60.0, ge=0)
     corrections: int = Field(default=2, ge=0)
+    choice: Literal["weights", "bandit"] = "weights"
     replies: str = "data/replies"
     replay: str = ""
 
@@ -95,7 +99,7 @@ class Llm(Section):
         return found
 
 
-ROLES = ("selector", "designer", "writer", "repairer", "distiller")
+ROLES = ("selector", "designer", "writer", "repairer", "distiller", "judge")
 
 
 class Repair(Section):
@@ -111,6 +115,14 @@ class Knowledge(Section):
     tokens: int = Field(default=6000, ge=0)
     distil_every: int = Field(default=4, ge=0)
     findings: int = Field(default=12, ge=0)
+
+
+class Tuning(Section):
+    """The search for a kernel's numbers."""
+
+    tries: int = Field(default=8, ge=0)
+    promising: float = Field(default=0.95, gt=0, le=1)
+    share: float = Field(default=0.25, ge=0, le=1)
 
 
 class Budget(Section):
@@ -172,6 +184,7 @@ class Params(Section):
     llm: Llm = Llm()
     budget: Budget = Budget()
     repair: Repair = Repair()
+    tuning: Tuning = Tuning()
     knowledge: Knowledge = Knowledge()
     harness: Harness = Harness()
     validate_: Validate = Field(default=Validate(), alias="validate")

@@ -93,6 +93,18 @@ class Ask(Record):
     """Why the reply could not be read."""
 
 
+class Author(Record):
+    """Who played a role: a model, or the playbook; and the digest of the prompt's templates it had."""
+
+    model: str
+    prompt: str = ""
+
+    @staticmethod
+    def of(asks: "tuple[Ask, ...]") -> "Author":
+        """Return the model that answered last; the playbook where none was asked."""
+        return Author(model=asks[-1].model, prompt=asks[-1].prompt) if asks else Author(model="playbook")
+
+
 class Attempt(Record):
     """A version of a kernel that failed and was mended."""
 
@@ -103,6 +115,18 @@ class Attempt(Record):
     """Class of the bug: A.1 to C.4 (see `scientist.bugs`)."""
     critique: str = ""
     """What the Repairer says is wrong."""
+
+
+class Try(Record):
+    """A configuration of a kernel's tunables, put through the judge beside the kernel as it was."""
+
+    values: dict[str, int | float | str]
+    source: str
+    verdict: Verdict
+    reason: str = ""
+    log2_ratio: Finite | None = None
+    """How many times faster than the untuned kernel, as a power of two; none where it is not right."""
+    seconds: Finite = 0.0
 
 
 class Kernel(Record):
@@ -124,6 +148,12 @@ class Kernel(Record):
     """What models were asked for it."""
     attempts: tuple[Attempt, ...] = ()
     """Its versions that failed before this one, oldest first."""
+    authors: dict[str, Author] = Field(default_factory=dict[str, Author])
+    """By role."""
+    tuned_from: str | None = None
+    """Name of the kernel whose tunables were searched: this is its best other configuration."""
+    tries: tuple[Try, ...] = ()
+    """The configurations that were tried for it."""
 
     @property
     def digest(self) -> str:

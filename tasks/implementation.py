@@ -3,7 +3,8 @@
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from kernel_scientist.campaign import Campaign, Job
+from kernel_scientist.campaign import Campaign
+from kernel_scientist.job import Job
 from kernel_scientist.records import Kernel, Trial
 
 

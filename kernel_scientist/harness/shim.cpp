@@ -157,6 +157,13 @@ struct Place {
     size_t size;
 };
 
+void exercise() {
+    if (!torch.exercise) return;
+    void* nothing = PyObject_CallOneArg(torch.exercise, torch.material);
+    if (nothing) Py_DecRef(nothing);
+    else PyErr_Clear();
+}
+
 // Find where the tensors of an output lie: one, or a list or tuple of them, each without gaps and on the CPU.
 bool find(void* output, std::vector<Place>& places) {
     if (is(output, torch.tensor)) {
@@ -211,12 +218,9 @@ void lab_bind(void* const* objects) { memcpy(&torch, objects, sizeof torch); }
 void* lab_call(void* kernel, void* data, Stamps* stamps, int gate, int bell, int pin, double anywhere) {
     if (gate >= 0) {
         handshake(gate);
-        for (int i = 0; torch.exercise && i < EXERCISES; ++i) {
-            void* nothing = PyObject_CallOneArg(torch.exercise, torch.material);
-            if (nothing) Py_DecRef(nothing);
-            else PyErr_Clear();
-        }
+        for (int i = 0; i < EXERCISES; ++i) exercise();
         handshake(gate);
+        exercise();
     }
     const int64_t switches = involuntary_switches(), cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
     const int64_t start = clock_ns(CLOCK_MONOTONIC);

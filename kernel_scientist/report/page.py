@@ -2,17 +2,17 @@
 
 import json
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
 from rich.table import Table
 
-from kernel_scientist import environment, export, problems, targets
-from kernel_scientist.errors import SetupError
-from kernel_scientist.notebook import open_for
+from kernel_scientist import calibration, environment, export
 from kernel_scientist.params import Params
 from kernel_scientist.population import REFERENCE, Population, score
 from kernel_scientist.records import Trial, geomean
+from kernel_scientist.report import recorded
 from kernel_scientist.report.terminal import terminal
 
 VALIDATION = "validate.json"
@@ -24,19 +24,12 @@ def write(params: Params, campaign: str | None, out: Path) -> None:
     """Write the page of a campaign and print its table. Raises SetupError when there is no such campaign."""
     from jinja2 import Environment, PackageLoader
 
-    target = targets.resolve(params.target, params.language)
-    problem = problems.find(params.problem, target.device)
-    notebook = open_for(problem.name, target.name, params.tracking.uri, params.tracking.experiment)
-    run = notebook.latest(campaign)
-    if run is None:
-        raise SetupError(
-            f"no campaign {campaign or 'of ' + problem.name} in {notebook.uri}: run `kernel-scientist optimize`"
-        )
-    population = notebook.population(run)
+    found = recorded.read(params, campaign)
+    run, population = found.run, found.population
     best = population.best()
     validation = _validation(best)
     bars = _bars(validation, best) if validation else []
-    lessons = notebook.lessons(run)
+    lessons, promises = found.notebook.lessons(run), calibration.predictions(population)
     template = Environment(loader=PackageLoader("kernel_scientist.report", "."), autoescape=True).get_template(
         "page.html"
     )
@@ -51,11 +44,13 @@ def write(params: Params, campaign: str | None, out: Path) -> None:
         kernels=[_kernel(t, population, best) for t in population],
         lineage=export.lineage(population, best.kernel) if best else [],
         findings=[f"{f.text} ({', '.join(f.kernels[:6])})" for f in lessons.shown(MOST_FINDINGS)],
+        calibration=calibration.table(promises),
+        promises=_promises(promises),
         source=best.kernel.source if best else "",
     )
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(page)
-    _print(bars, validation, problem.name, out)
+    _print(bars, validation, found.problem, out)
 
 
 def _validation(best: Trial | None) -> dict[str, Any] | None:
@@ -138,6 +133,35 @@ def _plot(population: Population) -> dict[str, Any]:
             line.append(f"{x(index)},{y(score(best))}")
     ticks = [{"y": y(2.0**e), "label": f"{2.0**e:g}x"} for e in range(low, high + 1)]
     return {"ticks": ticks, "line": " ".join(line), "points": points}
+
+
+def _promises(found: Sequence[calibration.Prediction]) -> dict[str, Any]:
+    """Return measured uplift over promised in the picture's coordinates: percent of speed, from -100 to 200 at most."""
+    timed = [p for p in found if p.measured is not None]
+    low, high = -50.0, 50.0
+    for p in timed:
+        low, high = min(low, p.low, p.measured or 0.0), max(high, p.high, p.measured or 0.0)
+    low, high = max(low, -100.0), min(high, 200.0)
+
+    def x(value: float) -> float:
+        return round(60 + 420 * (min(max(value, low), high) - low) / (high - low), 1)
+
+    def y(value: float) -> float:
+        return round(320 - 300 * (min(max(value, low), high) - low) / (high - low), 1)
+
+    bars = [
+        {
+            "x1": x(p.low),
+            "x2": x(p.high),
+            "y": y(p.measured or 0.0),
+            "held": p.held,
+            "title": f"{p.kernel}: {p.low:+.0f} to {p.high:+.0f} % promised, {p.measured:+.1f} % measured",
+        }
+        for p in timed
+    ]
+    diagonal = {"x1": x(low), "y1": y(low), "x2": x(high), "y2": y(high)}
+    ticks = [{"at": v, "x": x(v), "y": y(v)} for v in range(-100, 201, 50) if low <= v <= high]
+    return {"bars": bars, "diagonal": diagonal, "ticks": ticks}
 
 
 def _environment(best: Trial | None) -> str:

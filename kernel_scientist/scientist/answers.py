@@ -100,6 +100,21 @@ class DistilReply(_Reply):
     struck: Annotated[tuple[str, ...], BeforeValidator(_listed)] = ()
 
 
+class JudgeReply(_Reply):
+    """The Judge's."""
+
+    best: Annotated[int, BeforeValidator(_plain), Field(ge=1)]
+    why: str = ""
+
+
+def verdict(answer: Answer, drafts: int) -> JudgeReply:
+    """Read which of so many drafts is the best. Raises ReplyError."""
+    found = metadata(answer, JudgeReply)
+    if found.best > drafts:
+        raise ReplyError(f"best: there is no draft {found.best}; there are {drafts}")
+    return found
+
+
 def selection(answer: Answer, right: frozenset[str]) -> SelectionReply:
     """Read a selection among the kernels that are right. Raises ReplyError."""
     found = metadata(answer, SelectionReply)

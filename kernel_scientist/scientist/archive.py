@@ -56,6 +56,8 @@ class Reply(Record):
     time: Finite = 0.0
     failure: str = ""
     """Why this is no answer, though something of it came and is counted as paid."""
+    fault: str = ""
+    """Why it could not be read."""
 
 
 class Archive:
@@ -70,7 +72,11 @@ class Archive:
 
     def find(self, question: Question) -> Reply | None:
         """Return the reply to exactly this question."""
-        return self._read(self._path(question.key))
+        return self.get(question.key)
+
+    def get(self, key: str) -> Reply | None:
+        """Return the reply under a key."""
+        return self._read(self._path(key))
 
     def at(self, campaign: str, place: str) -> Reply | None:
         """Return what a campaign was answered at a place, whatever the prompt was (timings differ from run to run)."""
@@ -84,14 +90,23 @@ class Archive:
     def keep(self, reply: Reply) -> None:
         """Write a reply; it is there whole or not at all."""
         path = self._path(reply.question.key if not reply.failure else f"{uuid.uuid4().hex}-failed")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
         reply = reply.model_copy(update={"time": time.time()})
-        part.write_text(reply.model_dump_json(indent=1))
-        part.replace(path)
+        self._write(path, reply)
         with self._lock:
             if (paid := self._paid.get(reply.campaign)) is not None:
                 paid.append(reply)
+
+    def refuse(self, reply: Reply, fault: str) -> None:
+        """Note that a reply could not be read."""
+        path = self._path(reply.question.key)
+        known = self._read(path)
+        if known is None or known.fault == fault:
+            return
+        refused = known.model_copy(update={"fault": fault})
+        self._write(path, refused)
+        with self._lock:
+            if (paid := self._paid.get(known.campaign)) is not None:
+                paid[:] = [refused if r.question.key == known.question.key and not r.failure else r for r in paid]
 
     def paid_by(self, campaign: str) -> list[Reply]:
         """Return every reply that a campaign paid for, failed ones included, in the order of their time."""
@@ -105,6 +120,12 @@ class Archive:
 
     def _path(self, key: str) -> Path:
         return self.folder / key[:2] / f"{key}.json"
+
+    def _write(self, path: Path, reply: Reply) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
+        part.write_text(reply.model_dump_json(indent=1))
+        part.replace(path)
 
     def _read(self, path: Path) -> Reply | None:
         try:

@@ -4,6 +4,7 @@ import difflib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from kernel_scientist import calibration
 from kernel_scientist.languages.source import KernelSource, SourceError
 from kernel_scientist.machine.table import floor_us
 from kernel_scientist.population import REFERENCE, Population, score
@@ -149,6 +150,13 @@ def tried(population: Population, name: str, extra: Iterable[Trial] = ()) -> lis
     return out
 
 
+def change(before: str, after: str) -> str:
+    """What was changed, as a diff; of a file that was written anew, the file."""
+    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), n=3, lineterm="")
+    diff = "\n".join(lines)
+    return diff if len(diff) < len(after) else after
+
+
 def relatives(population: Population, trials: Iterable[Trial]) -> list[dict[str, Any]]:
     """Neighbouring attempts with what they changed."""
     out: list[dict[str, Any]] = []
@@ -194,17 +202,13 @@ def evidence(trial: Trial) -> str:
 
 def record(population: Population) -> str:
     """How good predictions were so far: in how many of the trials the measured gain lay within the predicted range."""
-    pairs = [
-        (t.kernel.experiment.uplift, gain)
-        for t in population
-        if t.kernel.experiment and (gain := population.uplift(t)) is not None
-    ]
-    if not pairs:
+    timed = [p for p in calibration.predictions(population) if p.measured is not None]
+    if not timed:
         return "not known yet"
-    within = sum(low <= gain <= high for (low, high), gain in pairs)
-    mean = sum((low + high) / 2 for (low, high), _ in pairs) / len(pairs)
-    got = sum(gain for _, gain in pairs) / len(pairs)
-    return f"{within} of {len(pairs)} within the range; predicted {mean:+.0f} % on average, measured {got:+.0f} %"
+    within = sum(p.held for p in timed)
+    mean = sum(p.middle for p in timed) / len(timed)
+    got = sum(p.measured or 0.0 for p in timed) / len(timed)
+    return f"{within} of {len(timed)} within the range; predicted {mean:+.0f} % on average, measured {got:+.0f} %"
 
 
 def sites(source: str) -> list[str]:

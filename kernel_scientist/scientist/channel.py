@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+from pydantic import BaseModel
+
 from kernel_scientist.errors import ModelError, StoppedError
 from kernel_scientist.params import Llm, Model
 from kernel_scientist.records import Ask
@@ -37,9 +39,19 @@ class Channel:
         self._lock = threading.Lock()
 
     def ask(
-        self, role: str, place: str, prompt: Prompt, read_as: Read[T], sample: int = 0
+        self,
+        role: str,
+        place: str,
+        prompt: Prompt,
+        read_as: Read[T],
+        form: type[BaseModel] | None = None,
+        sample: int = 0,
+        prefer: str = "",
     ) -> tuple[T, tuple[Ask, ...]]:
         """Return the answer as a record, and what was asked for it.
+
+        A model that takes a schema is told the `form`. `prefer` names the model of the role's mix to ask first; without
+        it the lot decides, by weight.
 
         A reply that cannot be read goes back with what is wrong, at most `llm.corrections` times. Raises ReplyError
         (with the `asks` it took) after that, BudgetError before a call that could pass the budget, ModelError when no
@@ -47,11 +59,12 @@ class Channel:
         """
         messages, asks, fault = list(prompt.messages), list[Ask](), ReplyError("nothing was asked")
         for correction in range(self.llm.corrections + 1):
-            reply, recalled = self._reply(role, f"{place}/{correction}", messages, sample)
+            reply, recalled = self._reply(role, f"{place}/{correction}", messages, form, sample, prefer)
             try:
                 answer = read_as(read(reply.text))
             except ReplyError as error:
                 asks.append(_asked(reply, prompt, recalled, str(error)))
+                self.archive.refuse(reply, str(error)[:500])
                 fault = error
                 messages += [Message(role="assistant", content=reply.text[:QUOTED] or "(empty)"), _correction(error)]
             else:
@@ -59,15 +72,24 @@ class Channel:
         fault.asks = tuple(asks)
         raise fault
 
-    def _reply(self, role: str, place: str, messages: Sequence[Message], sample: int) -> tuple[Reply, bool]:
+    def _reply(
+        self,
+        role: str,
+        place: str,
+        messages: Sequence[Message],
+        form: type[BaseModel] | None,
+        sample: int,
+        prefer: str,
+    ) -> tuple[Reply, bool]:
         """Return a reply, and whether it was there already."""
         settings = self.llm.role(role)
         parameters: dict[str, object] = {"max_tokens": settings.max_tokens}
         parameters |= {} if settings.temperature is None else {"temperature": settings.temperature}
-        questions = [
-            (m, Question(model=m.model, parameters=parameters, messages=tuple(messages), sample=sample))
-            for m in self._models(role, place)
-        ]
+        questions: list[tuple[Model, Question]] = []
+        for model in self._models(role, place, prefer):
+            told = {**parameters, **(endpoint.schema(form) if form and endpoint.takes_schema(model) else {})}
+            question = Question(model=model.model, parameters=told, messages=tuple(messages), sample=sample)
+            questions.append((model, question))
         for _, question in questions:
             if found := self.archive.find(question):
                 return found, True
@@ -81,12 +103,13 @@ class Channel:
                 words.append(f"{model.model}: {fault}")
         raise ModelError(f"llm.{role}: no model answers; {'; '.join(words) or 'none is named'}")
 
-    def _models(self, role: str, place: str) -> list[Model]:
-        """Return whom to ask, in order: one of those that share the role by weight, then the fallbacks."""
+    def _models(self, role: str, place: str, prefer: str) -> list[Model]:
+        """Return whom to ask, in order: the preferred one, or one of those that share the role; then the fallbacks."""
         settings = self.llm.role(role)
         shared = [m for m in settings.models if m.model != PLAYBOOK]
         chance = random.Random(f"{self.campaign}/{place.rpartition('/')[0]}")  # a correction goes to whom it concerns
-        first = chance.choices(shared, [m.weight for m in shared])[:1] if shared else []
+        drawn = chance.choices(shared, [m.weight for m in shared])[:1] if shared else []
+        first = [m for m in shared if m.model == prefer][:1] or drawn
         return [*first, *(m for m in settings.fallbacks if m.model != PLAYBOOK)]
 
     def _patiently(self, role: str, place: str, model: Model, question: Question) -> Reply:

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic import BaseModel
+
 from kernel_scientist.errors import SetupError
 from kernel_scientist.params import Llm, Model
 from kernel_scientist.scientist.archive import Question
@@ -67,6 +69,21 @@ def complete(model: Model, question: Question, timeout_s: float) -> Completion:
         raise
     except Exception as error:
         raise _fault(error, "".join(parts)) from error
+
+
+def takes_schema(model: Model) -> bool:
+    """Whether a model answers by a schema: what the parameters say, else what litellm knows of it."""
+    if model.structured is not None:
+        return model.structured
+    import litellm
+
+    return not model.api_base and bool(litellm.supports_response_schema(model.model))
+
+
+def schema(form: type[BaseModel]) -> dict[str, object]:
+    """Return the request's parameters that ask for a record of this form."""
+    spec = {"name": form.__name__, "schema": form.model_json_schema()}
+    return {"response_format": {"type": "json_schema", "json_schema": spec}}
 
 
 def _gathered(stream: Iterable[Any], question: Question, deadline: float, parts: list[str]) -> Completion:

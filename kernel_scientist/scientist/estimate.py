@@ -8,7 +8,7 @@ from kernel_scientist.scientist.endpoint import estimated_tokens
 
 TEMPLATE_TOKENS, ROW_TOKENS = 1500, 60
 """Of a prompt beside sources and digests; and of one kernel in the Selector's table."""
-REPLY_TOKENS = {"selector": 200, "designer": 2500, "distiller": 600}
+REPLY_TOKENS = {"selector": 200, "designer": 2500, "distiller": 600, "judge": 150}
 REPAIRED = 0.4
 """Share of kernels that need a repair: what agents in the literature report at best (STARK, table 2)."""
 
@@ -21,11 +21,13 @@ def usd(params: Params, problem: Problem, seeds: int) -> float:
     rounds = params.search.generations
     kernels = min(rounds * params.search.experiments, max(0, params.budget.kernels - seeds))
     common, read = TEMPLATE_TOKENS + task, params.knowledge.tokens
+    drafts = params.llm.drafts
     every = params.knowledge.distil_every
     calls: dict[str, tuple[float, int, int]] = {
         "selector": (rounds, TEMPLATE_TOKENS + ROW_TOKENS * (seeds + kernels), REPLY_TOKENS["selector"]),
         "designer": (rounds, common + source + read, REPLY_TOKENS["designer"]),
-        "writer": (kernels, common + 2 * source + read, source + 300),
+        "writer": (kernels * drafts, common + 2 * source + read, source + 300),
+        "judge": (kernels if drafts > 1 else 0, common + (1 + drafts) * source, REPLY_TOKENS["judge"]),
         "repairer": (kernels * REPAIRED if params.repair.rounds else 0, common + 2 * source, source + 300),
         "distiller": (rounds // every if every else 0, TEMPLATE_TOKENS + 6 * 300, REPLY_TOKENS["distiller"]),
     }

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from kernel_scientist.errors import BudgetError
 from kernel_scientist.params import Budget
+from kernel_scientist.scientist.archive import Archive
 
 
 @dataclass
@@ -24,6 +25,12 @@ class Ledger:
         self.budget, self.usd, self.tokens = budget, usd, tokens
         self._open: list[Bill] = []
         self._lock = threading.Lock()
+
+    @staticmethod
+    def of(archive: Archive, budget: Budget, campaign: str) -> "Ledger":
+        """Return the ledger of a campaign, with what it has spent in earlier sittings."""
+        paid = archive.paid_by(campaign)
+        return Ledger(budget, sum(r.usd for r in paid), sum(r.input_tokens + r.output_tokens for r in paid))
 
     @contextmanager
     def call(self, most_usd: float, most_tokens: int) -> Generator[Bill]:

@@ -8,11 +8,12 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
+from kernel_scientist.errors import BudgetError
 from kernel_scientist.params import Llm
 from kernel_scientist.population import Population, score
 from kernel_scientist.records import Trial, Verdict
-from kernel_scientist.scientist import answers, brief, bugs, knowledge, windows
-from kernel_scientist.scientist.channel import Channel
+from kernel_scientist.scientist import answers, bandit, brief, bugs, knowledge, windows
+from kernel_scientist.scientist.channel import PLAYBOOK, Channel
 from kernel_scientist.scientist.mind import Assignment, Commission, Design, Draft, Lessons, Selection
 from kernel_scientist.scientist.patch import PatchError, kernel_from
 from kernel_scientist.scientist.prompts import Prompt, render
@@ -42,7 +43,11 @@ class LanguageModel:
         rows, left_out = brief.rows(population, cases)
         prompt = self._prompt("selector", lessons, cases=cases, kernels=rows, left_out=left_out)
         found, asks = self.channel.ask(
-            "selector", f"select/{len(population)}", prompt, lambda a: answers.selection(a, right)
+            "selector",
+            f"select/{len(population)}",
+            prompt,
+            lambda a: answers.selection(a, right),
+            answers.SelectionReply,
         )
         return Selection(base=found.base, reference=found.reference, rationale=found.rationale[:2000], asks=asks)
 
@@ -63,7 +68,11 @@ class LanguageModel:
             knowledge=self._knowledge(base.kernel.source),
         )
         found, asks = self.channel.ask(
-            "designer", f"design/{len(population)}", prompt, lambda a: metadata(a, answers.DesignReply).design()
+            "designer",
+            f"design/{len(population)}",
+            prompt,
+            lambda a: metadata(a, answers.DesignReply).design(),
+            answers.DesignReply,
         )
         return found.model_copy(update={"asks": asks})
 
@@ -82,7 +91,46 @@ class LanguageModel:
             sites=brief.sites(base.kernel.source),
             knowledge=self._knowledge(f"{order.experiment.title} {order.experiment.description}"),
         )
-        return self._draft("writer", f"write/{order.name}", prompt, base.kernel.source)
+        writers = [m for m in self.settings.writer.models if m.model != PLAYBOOK]
+        prefer = bandit.choose(population, "writer", writers) if self.settings.choice == "bandit" else ""
+        drafts: list[Draft] = []
+        for number in range(self.settings.drafts):
+            place = f"write/{order.name}" + (f".{number + 1}" if number else "")
+            try:
+                drafts.append(self._draft("writer", place, prompt, base.kernel.source, prefer, number))
+            except BudgetError:
+                if not drafts:
+                    raise
+                break  # what was paid for is used
+        return drafts[0] if len(drafts) == 1 else self.judge(population, order, drafts)
+
+    def judge(self, population: Population, order: Commission, drafts: Sequence[Draft]) -> Draft:
+        """Return the draft that is worth building, with all that was asked for it.
+
+        Without a model for it, or without a verdict that can be read, the first that holds a kernel.
+        """
+        asks = [ask for draft in drafts for ask in draft.asks]
+        readable = list({d.source: d for d in drafts if not d.unreadable}.values()) or [drafts[0]]
+        chosen = readable[0]
+        if len(readable) > 1 and self.settings.judge.model != PLAYBOOK:
+            base = population.get(order.base)
+            rows = [
+                {"number": i, "report": d.report, "diff": brief.change(base.kernel.source, d.source)}
+                for i, d in enumerate(readable, start=1)
+            ]
+            facts = {"base": brief.kernel(population, base), "experiment": order.experiment, "drafts": rows}
+            prompt = self._prompt("judge", Lessons(), **facts)
+            place = f"judge/{order.name}"
+            try:
+                found, judged = self.channel.ask(
+                    "judge", place, prompt, lambda a: answers.verdict(a, len(rows)), answers.JudgeReply
+                )
+                chosen, asks = readable[found.best - 1], [*asks, *judged]
+            except ReplyError as error:
+                asks += error.asks
+            except BudgetError:
+                pass
+        return chosen.model_copy(update={"asks": tuple(asks)})
 
     def repair(self, population: Population, order: Commission, failed: Trial, lessons: Lessons) -> Draft | None:
         """Critique a kernel that failed, and mend it."""
@@ -123,10 +171,10 @@ class LanguageModel:
                 raise ReplyError(f"there are no kernels {', '.join(unknown)[:200]}")
             return found
 
-        found, asks = self.channel.ask("distiller", f"distil/{len(population)}", prompt, read)
+        found, asks = self.channel.ask("distiller", f"distil/{len(population)}", prompt, read, answers.DistilReply)
         return lessons.changed([(f.text, f.kernels) for f in found.findings[:NEW_FINDINGS]], found.struck, asks)
 
-    def _draft(self, role: str, place: str, prompt: Prompt, base: str) -> Draft:
+    def _draft(self, role: str, place: str, prompt: Prompt, base: str, prefer: str = "", sample: int = 0) -> Draft:
         """Ask for a kernel; what stays unreadable is a kernel too, one that does not compile."""
 
         def read(answer: Answer) -> Draft:
@@ -140,7 +188,7 @@ class LanguageModel:
             return Draft(source=source, report=report, critique=critique)
 
         try:
-            draft, asks = self.channel.ask(role, place, prompt, read)
+            draft, asks = self.channel.ask(role, place, prompt, read, sample=sample, prefer=prefer)
         except ReplyError as error:
             text = f'raise SyntaxError("""the {role} sent no kernel: {_quoted(str(error))}""")\n'
             return Draft(source=text, report=f"no kernel: {error}"[:UNREADABLE], asks=error.asks, unreadable=True)

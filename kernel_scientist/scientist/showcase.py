@@ -9,19 +9,21 @@ import threading
 from pathlib import Path
 from typing import Any, TypeVar
 
+from pydantic import BaseModel
+
 from kernel_scientist import environment, problems
 from kernel_scientist.errors import ModelError
 from kernel_scientist.languages.source import KernelSource
 from kernel_scientist.machine.table import Machine
-from kernel_scientist.params import Budget, Knowledge, Llm
+from kernel_scientist.params import Budget, Knowledge, Llm, Role
 from kernel_scientist.population import REFERENCE, Population
-from kernel_scientist.records import CompileReport, Evaluation, Experiment, Kernel, Speedup, Timing, Trial, Verdict
+from kernel_scientist.records import Ask, CompileReport, Evaluation, Experiment, Kernel, Speedup, Timing, Trial, Verdict
 from kernel_scientist.scientist import knowledge
 from kernel_scientist.scientist.archive import Archive
 from kernel_scientist.scientist.channel import Channel, Read
 from kernel_scientist.scientist.ledger import Ledger
 from kernel_scientist.scientist.llm import LanguageModel
-from kernel_scientist.scientist.mind import Assignment, Commission, Facts, Lessons, Selection
+from kernel_scientist.scientist.mind import Assignment, Commission, Draft, Facts, Lessons, Selection
 from kernel_scientist.scientist.prompts import Prompt
 
 T = TypeVar("T")
@@ -44,12 +46,21 @@ class _Listener(Channel):
 
     def __init__(self) -> None:
         folder = environment.cache_folder() / "showcase"
-        super().__init__(Llm(), Archive(folder), Ledger(Budget()), "showcase", threading.Event())
+        super().__init__(
+            Llm(judge=Role(model="nobody")), Archive(folder), Ledger(Budget()), "showcase", threading.Event()
+        )
         self.heard: dict[str, Prompt] = {}
 
     def ask(
-        self, role: str, place: str, prompt: Prompt, read_as: Read[T], sample: int = 0
-    ) -> tuple[T, tuple[Any, ...]]:
+        self,
+        role: str,
+        place: str,
+        prompt: Prompt,
+        read_as: Read[T],
+        form: type[BaseModel] | None = None,
+        sample: int = 0,
+        prefer: str = "",
+    ) -> tuple[T, tuple[Ask, ...]]:
         """Keep the prompt and answer nothing."""
         self.heard[role] = prompt
         raise ModelError("nobody is asked")
@@ -91,12 +102,21 @@ def rendered() -> dict[str, str]:
         lambda: mind.write(without, order, lessons),
         lambda: mind.repair(without, order, failed, lessons),
         lambda: mind.distil(population, lessons, random.Random(0)),
+        lambda: mind.judge(without, order, _drafts(without)),
     ):
         try:
             play()
         except ModelError:
             continue
     return {role: _text(prompt) for role, prompt in listener.heard.items()}
+
+
+def _drafts(population: Population) -> list[Draft]:
+    base = KernelSource(population.get("k00003").kernel.source)
+    return [
+        Draft(source=base.with_tunables({"KC": kc}).text, report=f"KC is {kc}; nothing else was changed.")
+        for kc in (512, 384)
+    ]
 
 
 def _text(prompt: Prompt) -> str:

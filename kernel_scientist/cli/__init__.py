@@ -1,0 +1,49 @@
+"""The command line. Exit codes: 0 done, 1 the work says no, 2 the call or set-up is wrong, 3 nothing could be decided.
+
+Nothing heavy is imported before a command runs. Flows stand a floor above this package: they are reached by their entry
+points (`flows.optimize.optimize`), the same strings that deployments use.
+"""
+
+from typing import Any
+
+import click
+
+from kernel_scientist import __version__, environment
+from kernel_scientist.cli.common import INFRASTRUCTURE
+from kernel_scientist.cli.machine import doctor, ui
+from kernel_scientist.cli.results import compare, export, report
+from kernel_scientist.cli.shelf import baseline, cases, problems
+from kernel_scientist.cli.work import evaluate, optimize, validate
+from kernel_scientist.errors import InfrastructureError, SetupError, StoppedError
+
+
+class Program(click.Group):
+    """The group of commands: a mistake of the user's is one sentence and exit code 2, never a traceback."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command and translate what it raises."""
+        environment.prepare()
+        try:
+            return super().invoke(ctx)
+        except SetupError as error:
+            click.echo(f"error: {error}", err=True)
+            ctx.exit(2)
+        except InfrastructureError as error:
+            click.echo(f"error: {error}; nothing was decided about the kernel, try again", err=True)
+            ctx.exit(INFRASTRUCTURE)
+        except (KeyboardInterrupt, StoppedError):
+            click.echo("stopped; what was logged is kept: go on with `kernel-scientist optimize --resume`", err=True)
+            ctx.exit(130)
+
+
+@click.group(cls=Program, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__)
+def main() -> None:
+    """Improve GPU kernels by the scientific method: hypothesis, implementation, measurement, record.
+
+    Example: kernel-scientist optimize --set search.generations=10
+    """
+
+
+for _command in (optimize, evaluate, validate, problems, cases, baseline, report, compare, export, doctor, ui):
+    main.add_command(_command)

@@ -1,0 +1,84 @@
+"""Commands about problems: what there is, frozen cases, what the reference and the seeds take."""
+
+from pathlib import Path
+
+import click
+
+from kernel_scientist import environment
+from kernel_scientist.cli.common import JSON, PARAMS, SET, load, show, write_json
+
+
+@click.group()
+def problems() -> None:
+    """What can be worked on.
+
+    Example: kernel-scientist problems list
+    """
+
+
+@problems.command("list")
+@JSON
+def problems_list(as_json: bool) -> None:
+    """List the problems."""
+    from kernel_scientist import problems as shelf
+
+    rows = [{"problem": n, "about": shelf.find(n).description.strip().splitlines()[0]} for n in shelf.names()]
+    if as_json:
+        show(rows, True)
+    else:
+        for row in rows:
+            click.echo(f"{row['problem']:24} {row['about']}")
+
+
+@problems.command("show")
+@click.argument("name")
+@JSON
+def problems_show(name: str, as_json: bool) -> None:
+    """Show a problem: text, cases and their roofline.
+
+    Example: kernel-scientist problems show fp8-blockwise-gemm
+    """
+    from kernel_scientist import problems as shelf
+    from kernel_scientist.report.problem import describe
+
+    show(describe(shelf.find(name)), as_json)
+
+
+@click.command()
+@click.option("--out", "out", default="data/cases", metavar="FOLDER", help="Where to write them.")
+@SET
+@PARAMS
+def cases(out: str, overrides: tuple[str, ...], params_file: str | None) -> None:
+    """Freeze the checking cases' inputs and expected outputs (DVC stage).
+
+    Example: kernel-scientist cases --out data/cases
+    """
+    from kernel_scientist import frozen, targets
+    from kernel_scientist import problems as shelf
+
+    params = load(overrides, params_file)
+    problem = shelf.find(params.problem, targets.resolve(params.target, params.language).device)
+    paths = frozen.freeze(problem, params.profile, environment.root() / out)
+    click.echo(f"froze {len(paths)} cases of {problem.name} in {out}")
+
+
+@click.command()
+@click.option("--cases", "cases_folder", default="data/cases", metavar="FOLDER", help="The frozen cases.")
+@click.option("--metrics", "metrics", metavar="FILE", help="Also write the result to FILE.")
+@SET
+@PARAMS
+@JSON
+def baseline(
+    cases_folder: str, metrics: str | None, overrides: tuple[str, ...], params_file: str | None, as_json: bool
+) -> None:
+    """Time the reference and the seeds (DVC stage), after checking that the reference still gives the frozen outputs.
+
+    Example: kernel-scientist baseline --metrics reports/baseline.json
+    """
+    from kernel_scientist.report.baseline import measure
+
+    params = load(overrides, params_file)
+    found = measure(params, environment.root() / cases_folder)
+    if metrics:
+        write_json(Path(metrics), found)
+    show(found, as_json, brief=bool(metrics))

@@ -1,0 +1,117 @@
+"""Training data out of campaigns: every (parent, experiment, child, verdict, timings) with an ordinal reward.
+
+The reward follows PerfRL (arXiv 2312.05657): correctness in grades, then gain; ranks within one prompt are what RRHF
+needs.
+"""
+
+import math
+import os
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from kernel_scientist.params import Params
+from kernel_scientist.population import Population, beats
+from kernel_scientist.records import Experiment, Kernel, Trial, Verdict
+from kernel_scientist.report import recorded
+
+GRADES = {
+    Verdict.REJECTED: -1,
+    Verdict.COMPILE_ERROR: 0,
+    Verdict.CRASHED: 1,
+    Verdict.TIMEOUT: 1,
+    Verdict.INCORRECT: 2,
+    Verdict.OK: 3,
+}
+"""Cheats below everything; then: compiles, runs to its end, is right. One more for being faster than the parent by the
+test. What the laboratory failed to judge is no example."""
+FASTER = 4
+
+_SECRET = re.compile(
+    r"""(?x) \b(?: sk-[\w-]{16,} | hf_\w{16,} | gh[opsu]_\w{20,} | github_pat_\w{20,} | AKIA[0-9A-Z]{16}
+    | AIza[\w-]{30,} | xox[abp]-[\w-]{10,} | eyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]{5,} ) | (?i:bearer)\s+[\w.~+/-]{16,}=*
+    | -----BEGIN\ [A-Z ]*PRIVATE\ KEY-----.*?-----END\ [A-Z ]*PRIVATE\ KEY-----""",
+    re.S,
+)
+_NAMED = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.I)
+LEAST_SECRET = 8
+"""Shorter values of variables that sound secret are words, not keys."""
+
+
+def of_campaign(params: Params, campaign: str | None) -> list[dict[str, Any]]:
+    """Return the examples of a recorded campaign, the latest by default. Raises SetupError when there is none."""
+    found = recorded.read(params, campaign)
+    return list(examples(found.population, found.run.campaign, found.problem, found.target))
+
+
+def examples(population: Population, campaign: str, problem: str, target: str) -> Iterator[dict[str, Any]]:
+    """Yield one example per version of a kernel: those that failed and were mended first, then what was recorded.
+
+    A version that was mended has the version after it as `mended_by`, so that repairs are pairs as well.
+    """
+    scrub = Scrubber()
+    for trial in population:
+        kernel, experiment = trial.kernel, trial.kernel.experiment
+        if experiment is None or kernel.base is None or trial.evaluation.verdict is Verdict.INFRASTRUCTURE:
+            continue
+        parent = population.get(kernel.base).kernel
+        common = {
+            "campaign": campaign,
+            "problem": problem,
+            "target": target,
+            "language": kernel.language,
+            "parent": {"kernel": parent.name, "source": parent.source},
+            "experiment": _experiment(experiment),
+            "authors": {role: author.model for role, author in kernel.authors.items()},
+        }
+        sources = [a.source for a in kernel.attempts] + [kernel.source]
+        for attempt, mended in zip(kernel.attempts, sources[1:], strict=True):
+            child = {"kernel": kernel.name, "source": attempt.source}
+            outcome = {"verdict": attempt.verdict.value, "reason": attempt.reason, "bug": attempt.bug}
+            repair = {"mended_by": mended, "critique": attempt.critique}
+            yield scrub({**common, "child": child, **outcome, **repair, "reward": GRADES[attempt.verdict]})
+        child = {"kernel": kernel.name, "source": kernel.source, "report": kernel.report}
+        yield scrub({**common, "child": child, **_outcome(trial, parent)})
+
+
+def _outcome(trial: Trial, parent: Kernel) -> dict[str, Any]:
+    evaluation = trial.evaluation
+    over_parent = evaluation.speedup_over(parent.name)
+    return {
+        "verdict": evaluation.verdict.value,
+        "reason": evaluation.reason,
+        "timings": [
+            {"case": t.case, "time_us": t.time_us, "interval_us": list(t.interval_us)} for t in evaluation.timings
+        ],
+        "speedups": [
+            {"against": s.against, "ratio": s.ratio, "interval": list(s.interval), "faster": s.faster}
+            for s in evaluation.speedups
+        ],
+        "log2_over_parent": round(math.log2(over_parent.ratio), 4) if over_parent else None,
+        "labels": list(evaluation.labels),
+        "reward": FASTER if beats(trial, parent.name) else GRADES[evaluation.verdict],
+    }
+
+
+def _experiment(experiment: Experiment) -> dict[str, Any]:
+    return experiment.model_dump(mode="json")
+
+
+class Scrubber:
+    """Strips what looks like a key, and what this process's environment holds under a name that says so."""
+
+    def __init__(self) -> None:
+        values = {v for k, v in os.environ.items() if _NAMED.search(k) and len(v) >= LEAST_SECRET}
+        self._values = sorted(values, key=len, reverse=True)
+
+    def __call__(self, value: Any) -> Any:
+        """Return the same tree with every secret in its texts replaced."""
+        if isinstance(value, str):
+            for secret in self._values:
+                value = value.replace(secret, "[secret]")
+            return _SECRET.sub("[secret]", value)
+        if isinstance(value, dict):
+            return {k: self(v) for k, v in value.items()}  # pyright: ignore[reportUnknownVariableType]
+        if isinstance(value, list):
+            return [self(v) for v in value]  # pyright: ignore[reportUnknownVariableType]
+        return value

@@ -1,0 +1,111 @@
+"""Numbers belong to a tuner: Optuna searches what a kernel declares as tunable, on the real clock.
+
+The Scientist decides on structure; a kernel that stands says in `TUNABLES` and `CHOICES` which numbers may be chosen.
+Small spaces are searched to the end, larger ones by TPE. A configuration that was tried is never tried again.
+"""
+
+import math
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from kernel_scientist.languages.source import KernelSource, SourceError, Value
+from kernel_scientist.population import Population, score
+from kernel_scientist.records import Kernel, Trial, Try, Verdict
+
+MOST_CHOICES, MOST_TUNABLES = 64, 32
+FAILED = -20.0
+"""What the sampler is told of a configuration that is wrong: log2 of its speed over the untuned kernel's."""
+
+Space = dict[str, tuple[Value, ...]]
+Measure = Callable[[Mapping[str, Value], str], Try]
+"""Put a configuration (values, source) through the judge, timed beside the untuned kernel."""
+
+
+def space(source: str) -> Space:
+    """Return what may be chosen: tunables that are declared with a value and others; the value comes first."""
+    try:
+        file = KernelSource(source)
+        declared, choices = file.tunables, file.choices
+    except SourceError:
+        return {}
+    found: Space = {}
+    for name in list(declared)[:MOST_TUNABLES]:
+        offered = choices.get(name)
+        if not isinstance(offered, (list, tuple)) or not all(type(v) in (int, float, str) for v in offered):
+            continue
+        values = tuple(dict.fromkeys((declared[name], *offered[:MOST_CHOICES])))
+        if len(values) > 1:
+            found[name] = values
+    return found
+
+
+def values(source: str) -> dict[str, Value]:
+    """Return what the tunables that may be chosen are set to."""
+    return {name: choices[0] for name, choices in space(source).items()}
+
+
+def candidate(population: Population, promising: float, busy: frozenset[str]) -> Trial | None:
+    """Return the fastest kernel that is worth tuning: near the best, with something to tune, and not tuned yet.
+
+    `busy` names kernels that are being tuned now.
+    """
+    best = population.best()
+    if best is None:
+        return None
+    tuned = {t.kernel.tuned_from for t in population} | busy
+    for trial in population.ranked():
+        kernel = trial.kernel
+        if score(trial) < promising * score(best):
+            return None
+        if kernel.tuned_from is None and kernel.name not in tuned and space(kernel.source):
+            return trial
+    return None
+
+
+def tune(
+    kernel: Kernel, measure: Measure, tries: int, seed: int, known: Callable[[str], bool], enough: Callable[[], bool]
+) -> tuple[Try, ...]:
+    """Try at most so many configurations; stop when there are no others, or when `enough` says so.
+
+    `known` tells whether a source was tried before, as a kernel of its own; its configuration is passed over.
+    """
+    file, free, start = KernelSource(kernel.source), space(kernel.source), values(kernel.source)
+    size = math.prod(len(choices) for choices in free.values())
+    study = _study(size <= tries + 1, tries, seed)
+    study.enqueue_trial(start)
+    done: dict[str, float] = {}
+    found: list[Try] = []
+    for _ in range(20 * max(tries, 1)):  # samplers repeat themselves
+        if len(found) >= tries or len(done) >= size or enough():
+            break
+        trial = study.ask()
+        chosen: dict[str, Value] = {n: trial.suggest_categorical(n, list(choices)) for n, choices in free.items()}
+        source = file.with_tunables(chosen).text
+        if source not in done:
+            done[source] = 0.0
+            if chosen != start and not known(source):
+                found.append(measure(chosen, source))
+                done[source] = found[-1].log2_ratio if found[-1].log2_ratio is not None else FAILED
+        study.tell(trial, done[source])
+    return tuple(found)
+
+
+def winner(tries: tuple[Try, ...]) -> Try | None:
+    """Return the fastest configuration that is right; the first one when none is; None when none was tried."""
+    right = [t for t in tries if t.verdict is Verdict.OK and t.log2_ratio is not None]
+    return max(right, key=lambda t: t.log2_ratio or 0.0) if right else next(iter(tries), None)
+
+
+def _study(all_of_it: bool, tries: int, seed: int) -> Any:
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        sampler: Any = (
+            optuna.samplers.BruteForceSampler(seed=seed)
+            if all_of_it
+            else optuna.samplers.TPESampler(seed=seed, n_startup_trials=max(4, tries // 3), multivariate=True)
+        )
+    return optuna.create_study(direction="maximize", sampler=sampler)
