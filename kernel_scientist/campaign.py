@@ -156,9 +156,11 @@ class Campaign:
         return jobs
 
     def tuning_jobs(self) -> list[Job]:
-        """Return the fastest kernel that is worth tuning, one at a time, while the share of the budget lasts."""
+        """Return the fastest kernel that is worth tuning: one a generation, while the share of the budget lasts."""
         settings, budget = self.params.tuning, self.params.budget
         if not settings.tries or self._tuning() or self.late() or self._tuned_enough():
+            return []
+        if sum(t.kernel.tuned_from is not None for t in self.population) >= self.population.generations():
             return []
         with self._lock:
             if len(self.population) + len(self._pending) >= budget.kernels:

@@ -4,6 +4,7 @@ A trace's id is made of what tells the reply, so writing one again changes nothi
 ids, as everything of MLflow's here: the fluent API would write to whatever store the process looked at last.
 """
 
+import base64
 import json
 import re
 from typing import Any
@@ -47,6 +48,7 @@ class Traces:
 
         messages = [m.model_dump() for m in reply.question.messages]
         name = identity(reply)
+        number = bytes.fromhex(name.removeprefix("tr-"))
         tags = {"mlflow.traceName": reply.role, "role": reply.role, "place": reply.place, "model": reply.question.model}
         if kernel := re.search(r"/(k\d+)(/|$)", reply.place):
             tags["kernel"] = kernel[1]
@@ -85,8 +87,8 @@ class Traces:
         }
         span = Span.from_dict(
             {
-                "trace_id": name.removeprefix("tr-"),
-                "span_id": name[-16:],
+                "trace_id": base64.b64encode(number).decode(),
+                "span_id": base64.b64encode(number[:8]).decode(),
                 "parent_span_id": None,
                 "name": reply.role,
                 "start_time_unix_nano": start_ns,

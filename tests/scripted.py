@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from typing import Any
 
 from tests.modelserver import Reaction
@@ -17,6 +18,7 @@ class Scripted:
 
     def __init__(self, kinds: tuple[str, ...] = KINDS) -> None:
         self.kinds, self.designs = kinds, 0
+        self.drafts: Counter[str] = Counter()
 
     def __call__(self, request: dict[str, Any], number: int) -> Reaction:
         first = request["messages"][1]["content"]
@@ -27,6 +29,7 @@ class Scripted:
             ("# Carry out", self.write),
             ("# Mend", self.mend),
             ("# What has been learnt", self.distil),
+            ("# Judge", self.judge),
         ):
             if heading.startswith(begin):
                 return Reaction(play(first), tokens=(len(first) // 4, 100))
@@ -60,8 +63,15 @@ class Scripted:
     def write(self, prompt: str) -> str:
         """Change the base as its title says."""
         number, kind = self._plan(prompt)
-        source = _block_after(prompt, "## The base: ")
-        return self._answer(_changed(source, number, kind), f"carried out plan {number}", kind)
+        source = _changed(_block_after(prompt, "## The base: "), number, kind)
+        self.drafts[prompt] += 1
+        if (draft := self.drafts[prompt]) > 1:  # the same was asked before: another draft of it
+            source = source.replace('r"""\n', f'r"""\nstatic const int draft_{draft} = {number};\n', 1)
+        return self._answer(source, f"carried out plan {number}, draft {draft}", kind)
+
+    def judge(self, prompt: str) -> str:
+        """Take the last draft."""
+        return json.dumps({"best": max(int(n) for n in re.findall(r"^## Draft (\d+)", prompt, re.M)), "why": "newer"})
 
     def mend(self, prompt: str) -> str:
         """Mend what does not compile; of the rest a guess that is as wrong."""

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
+from kernel_scientist import entry
 from kernel_scientist.errors import BudgetError, ModelError, SetupError, StoppedError
 from kernel_scientist.params import Budget, Llm, Model, Rates, Role
 from kernel_scientist.scientist import prices
@@ -43,7 +45,7 @@ def text(answer: Answer) -> str:
 
 
 def ask(it: Channel, place: str = "write/k00001", sample: int = 0) -> tuple[str, Any]:
-    return it.ask("writer", place, PROMPT, text, sample)
+    return it.ask("writer", place, PROMPT, text, sample=sample)
 
 
 def always(reaction: Reaction) -> Script:
@@ -170,6 +172,9 @@ def test_what_cannot_be_read_goes_back_with_the_reason(tmp_path: Path) -> None:
     with serving(first(Reaction("bad"), Reaction(""), Reaction("good"))) as server:
         answer, asks = ask(channel(server, tmp_path))
         assert answer == "good" and [bool(a.fault) for a in asks] == [True, True, False]
+        kept = Archive(tmp_path).paid_by("c1")
+        assert [bool(r.fault) for r in kept] == [True, True, False]
+        assert entry.spending(kept)["llm.unreadable_rate.writer"] == pytest.approx(2 / 3)
         last = server.requests[-1]["messages"]
         assert [m["role"] for m in last] == ["user", "assistant", "user", "assistant", "user"]
         assert "it is bad" in last[2]["content"] and "empty" in last[4]["content"]
@@ -177,6 +182,37 @@ def test_what_cannot_be_read_goes_back_with_the_reason(tmp_path: Path) -> None:
         with pytest.raises(ReplyError) as failed:
             ask(channel(server, tmp_path / "other", corrections=1))
         assert len(server.requests) == 2 and len(failed.value.asks) == 2
+
+
+class Form(BaseModel):
+    """What is wanted."""
+
+    best: int
+
+
+def test_a_model_that_takes_a_schema_is_told_it(tmp_path: Path) -> None:
+    with serving(always(Reaction('{"best": 2}'))) as server:
+        for number, structured in enumerate((None, True)):
+            it = channel(server, tmp_path, writer={"structured": structured})
+            it.ask("writer", f"write/k{number}", PROMPT, text, form=Form)
+        plain, told = server.requests
+        assert "response_format" not in plain
+        assert told["response_format"]["json_schema"]["schema"]["properties"]["best"] == {
+            "title": "Best",
+            "type": "integer",
+        }
+        it.ask("writer", "write/k3", PROMPT, text)
+        assert len(server.requests) == 2  # asked without a form that is another question, and was answered
+
+
+def test_the_preferred_model_of_a_mix_is_asked(tmp_path: Path) -> None:
+    with serving(always(Reaction("x"))) as server:
+        other = {"model": "openai/other", "api_base": server.address, "price": PRICE}
+        it = channel(server, tmp_path, writer={"mix": [other]})
+        asked = [it.ask("writer", f"write/k{n}", PROMPT, text, prefer="openai/other")[1][0].model for n in range(4)]
+        assert asked == ["openai/other"] * 4
+        drawn = {it.ask("writer", f"write/k{n}", PROMPT, text, sample=n)[1][0].model for n in range(4, 16)}
+        assert drawn == {"openai/other", "openai/scripted"}
 
 
 def test_a_recorded_campaign_answers_by_place_when_prompts_differ(tmp_path: Path) -> None:

@@ -86,7 +86,20 @@ def test_help_imports_nothing_heavy(cli: Cli) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["optimize", "evaluate", "validate", "problems", "report", "doctor", "ui", "cases", "baseline"]
+    "command",
+    [
+        "optimize",
+        "evaluate",
+        "validate",
+        "problems",
+        "report",
+        "doctor",
+        "ui",
+        "cases",
+        "baseline",
+        "compare",
+        "export",
+    ],
 )
 def test_every_command_explains_itself_with_an_example(command: str, cli: Cli) -> None:
     done = cli(command, "--help")

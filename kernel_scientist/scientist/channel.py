@@ -44,6 +44,7 @@ class Channel:
         place: str,
         prompt: Prompt,
         read_as: Read[T],
+        *,
         form: type[BaseModel] | None = None,
         sample: int = 0,
         prefer: str = "",

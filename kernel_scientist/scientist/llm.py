@@ -47,7 +47,7 @@ class LanguageModel:
             f"select/{len(population)}",
             prompt,
             lambda a: answers.selection(a, right),
-            answers.SelectionReply,
+            form=answers.SelectionReply,
         )
         return Selection(base=found.base, reference=found.reference, rationale=found.rationale[:2000], asks=asks)
 
@@ -72,7 +72,7 @@ class LanguageModel:
             f"design/{len(population)}",
             prompt,
             lambda a: metadata(a, answers.DesignReply).design(),
-            answers.DesignReply,
+            form=answers.DesignReply,
         )
         return found.model_copy(update={"asks": asks})
 
@@ -123,7 +123,7 @@ class LanguageModel:
             place = f"judge/{order.name}"
             try:
                 found, judged = self.channel.ask(
-                    "judge", place, prompt, lambda a: answers.verdict(a, len(rows)), answers.JudgeReply
+                    "judge", place, prompt, lambda a: answers.verdict(a, len(rows)), form=answers.JudgeReply
                 )
                 chosen, asks = readable[found.best - 1], [*asks, *judged]
             except ReplyError as error:
@@ -171,7 +171,7 @@ class LanguageModel:
                 raise ReplyError(f"there are no kernels {', '.join(unknown)[:200]}")
             return found
 
-        found, asks = self.channel.ask("distiller", f"distil/{len(population)}", prompt, read, answers.DistilReply)
+        found, asks = self.channel.ask("distiller", f"distil/{len(population)}", prompt, read, form=answers.DistilReply)
         return lessons.changed([(f.text, f.kernels) for f in found.findings[:NEW_FINDINGS]], found.struck, asks)
 
     def _draft(self, role: str, place: str, prompt: Prompt, base: str, prefer: str = "", sample: int = 0) -> Draft:
@@ -190,7 +190,8 @@ class LanguageModel:
         try:
             draft, asks = self.channel.ask(role, place, prompt, read, sample=sample, prefer=prefer)
         except ReplyError as error:
-            text = f'raise SyntaxError("""the {role} sent no kernel: {_quoted(str(error))}""")\n'
+            # with the place: two of them are two kernels that failed, not one that was tried before
+            text = f'raise SyntaxError("""{place}: the {role} sent no kernel: {_quoted(str(error))}""")\n'
             return Draft(source=text, report=f"no kernel: {error}"[:UNREADABLE], asks=error.asks, unreadable=True)
         return draft.model_copy(update={"asks": asks})
 

@@ -57,6 +57,7 @@ class _Listener(Channel):
         place: str,
         prompt: Prompt,
         read_as: Read[T],
+        *,
         form: type[BaseModel] | None = None,
         sample: int = 0,
         prefer: str = "",

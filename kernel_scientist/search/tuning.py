@@ -1,10 +1,12 @@
 """Numbers belong to a tuner: Optuna searches what a kernel declares as tunable, on the real clock.
 
 The Scientist decides on structure; a kernel that stands says in `TUNABLES` and `CHOICES` which numbers may be chosen.
-Small spaces are searched to the end, larger ones by TPE. A configuration that was tried is never tried again.
+Small spaces are searched to the end, larger ones by Optuna's TPE. A configuration that was tried is never tried again.
 """
 
+import itertools
 import math
+import random
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -71,23 +73,33 @@ def tune(
     `known` tells whether a source was tried before, as a kernel of its own; its configuration is passed over.
     """
     file, free, start = KernelSource(kernel.source), space(kernel.source), values(kernel.source)
-    size = math.prod(len(choices) for choices in free.values())
-    study = _study(size <= tries + 1, tries, seed)
-    study.enqueue_trial(start)
-    done: dict[str, float] = {}
     found: list[Try] = []
-    for _ in range(20 * max(tries, 1)):  # samplers repeat themselves
-        if len(found) >= tries or len(done) >= size or enough():
+
+    def attempt(chosen: dict[str, Value]) -> float:
+        source = file.with_tunables(chosen).text
+        if chosen == start or known(source):
+            return 0.0
+        found.append(measure(chosen, source))
+        gain = found[-1].log2_ratio
+        return FAILED if gain is None else gain
+
+    if math.prod(len(choices) for choices in free.values()) <= tries + 1:
+        every = [dict(zip(free, chosen, strict=True)) for chosen in itertools.product(*free.values())]
+        for chosen in random.Random(seed).sample(every, len(every)):
+            if not enough():
+                attempt(chosen)
+        return tuple(found)
+    study, gains = _study(tries, seed), dict[tuple[Value, ...], float]()
+    study.enqueue_trial(start)
+    for _ in range(20 * tries):  # samplers repeat themselves
+        if len(found) >= tries or enough():
             break
         trial = study.ask()
-        chosen: dict[str, Value] = {n: trial.suggest_categorical(n, list(choices)) for n, choices in free.items()}
-        source = file.with_tunables(chosen).text
-        if source not in done:
-            done[source] = 0.0
-            if chosen != start and not known(source):
-                found.append(measure(chosen, source))
-                done[source] = found[-1].log2_ratio if found[-1].log2_ratio is not None else FAILED
-        study.tell(trial, done[source])
+        chosen = {name: trial.suggest_categorical(name, list(choices)) for name, choices in free.items()}
+        key = tuple(chosen.values())
+        if key not in gains:
+            gains[key] = attempt(chosen)
+        study.tell(trial, gains[key])
     return tuple(found)
 
 
@@ -97,15 +109,11 @@ def winner(tries: tuple[Try, ...]) -> Try | None:
     return max(right, key=lambda t: t.log2_ratio or 0.0) if right else next(iter(tries), None)
 
 
-def _study(all_of_it: bool, tries: int, seed: int) -> Any:
+def _study(tries: int, seed: int) -> Any:
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-        sampler: Any = (
-            optuna.samplers.BruteForceSampler(seed=seed)
-            if all_of_it
-            else optuna.samplers.TPESampler(seed=seed, n_startup_trials=max(4, tries // 3), multivariate=True)
-        )
+        sampler = optuna.samplers.TPESampler(seed=seed, n_startup_trials=max(4, tries // 3), multivariate=True)
     return optuna.create_study(direction="maximize", sampler=sampler)

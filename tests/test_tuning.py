@@ -1,0 +1,152 @@
+"""Tuning: what is searched, what is passed over, who wins; and on the real judge, end to end."""
+
+import contextlib
+import math
+import random
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernel_scientist import problems
+from kernel_scientist.harness.workshop import Workshop
+from kernel_scientist.laboratory import Laboratory
+from kernel_scientist.languages.source import KernelSource, Value
+from kernel_scientist.params import Params
+from kernel_scientist.population import Population
+from kernel_scientist.records import Kernel, Try, Verdict
+from kernel_scientist.search import tuning
+from kernel_scientist.targets import resolve
+from kernel_scientist.tuner import Tuner
+from tests.conftest import ROOT
+from tests.test_population import trial
+
+BIG = """
+TUNABLES = {"A": 2, "B": 1, "C": 0, "fixed": 3}
+CHOICES = {"A": [1, 2, 4, 8, 16], "B": [1, 2, 3, 4, 5, 6], "C": [0, 1], "fixed": [3], "ghost": [1, 2], "bad": "no"}
+"""
+SMALL = """
+TUNABLES = {"A": 2, "B": 1}
+CHOICES = {"A": [1, 2, 4], "B": [1, 2]}
+"""
+
+
+def kernel(source: str) -> Kernel:
+    return Kernel(name="k00001", language="cpp", source=source)
+
+
+def landscape(values: Mapping[str, Value], source: str) -> Try:
+    """The best is A 8, B 5; B 6 does not compile."""
+    assert KernelSource(source).tunables == {**KernelSource(source).tunables, **values}
+    if values["B"] == 6:
+        return Try(values=dict(values), source=source, verdict=Verdict.COMPILE_ERROR, reason="no")
+    gain = -abs(math.log2(float(values["A"])) - 3) - abs(float(values["B"]) - 5)
+    return Try(values=dict(values), source=source, verdict=Verdict.OK, log2_ratio=gain)
+
+
+def tuned(source: str, tries: int, seed: int = 1, known: frozenset[str] = frozenset()) -> tuple[Try, ...]:
+    return tuning.tune(kernel(source), landscape, tries, seed, known.__contains__, lambda: False)
+
+
+def test_the_space_is_what_is_declared_with_a_choice() -> None:
+    assert tuning.space(BIG) == {"A": (2, 1, 4, 8, 16), "B": (1, 2, 3, 4, 5, 6), "C": (0, 1)}
+    assert tuning.space("TUNABLES = {") == {} and tuning.space("x = 1") == {}
+
+
+def test_a_small_space_is_searched_to_the_end_and_nothing_is_tried_twice() -> None:
+    tries = tuned(SMALL, tries=50)
+    assert len(tries) == len({t.source for t in tries}) == 3 * 2 - 1  # all but the kernel itself
+
+
+def test_a_large_space_is_searched_better_than_by_lot() -> None:
+    names, choices = "ABCD", list(range(8))
+    source = f"TUNABLES = {dict.fromkeys(names, 0)}\nCHOICES = {dict.fromkeys(names, choices)}\n"
+
+    def bowl(values: Mapping[str, Value], source: str) -> Try:
+        gain = -sum((float(v) - 5) ** 2 for v in values.values())
+        return Try(values=dict(values), source=source, verdict=Verdict.OK, log2_ratio=gain)
+
+    searched, drawn = 0.0, 0.0
+    for seed in range(5):
+        tries = tuning.tune(kernel(source), bowl, 40, seed, lambda _: False, lambda: False)
+        best = tuning.winner(tries)
+        assert len(tries) == 40 and best is not None and best.log2_ratio is not None
+        lot = random.Random(seed)
+        searched += best.log2_ratio
+        drawn += max(-float(sum((lot.choice(choices) - 5) ** 2 for _ in names)) for _ in range(40))
+    assert searched > drawn
+
+
+@given(st.integers(0, 1000))
+def test_the_same_seed_gives_the_same_tries(seed: int) -> None:
+    assert tuned(BIG, 5, seed) == tuned(BIG, 5, seed)
+
+
+def test_what_was_tried_before_is_passed_over() -> None:
+    before = frozenset(t.source for t in tuned(SMALL, 3))
+    after = tuned(SMALL, 50, known=before)
+    assert len(after) == 2 and not before & {t.source for t in after}
+
+
+def test_time_that_is_over_ends_it() -> None:
+    assert tuning.tune(kernel(BIG), landscape, 9, 1, lambda _: False, lambda: True) == ()
+
+
+def test_only_what_is_promising_and_was_not_tuned_is_tuned() -> None:
+    def one(name: str, ratio: float, **changes: object) -> object:
+        made = trial(name, ratio, {"k00001": (ratio, ratio)} if name != "k00001" else {})
+        return made.model_copy(
+            update={"kernel": made.kernel.model_copy(update={"source": f"{SMALL}# {name}", **changes})}
+        )
+
+    population = Population((one("k00001", 1.0), one("k00002", 2.0), one("k00003", 1.95)))  # type: ignore[arg-type]
+
+    def chosen(population: Population, busy: frozenset[str] = frozenset()) -> str | None:
+        found = tuning.candidate(population, 0.9, busy)
+        return found.kernel.name if found else None
+
+    assert chosen(population) == "k00002" and chosen(population, frozenset({"k00002"})) == "k00003"
+    population = population.add(one("k00004", 2.1, tuned_from="k00002"))  # type: ignore[arg-type]
+    assert chosen(population) == "k00003"  # neither the tuned one nor the one it was tuned from
+    assert chosen(population, frozenset({"k00003"})) is None and chosen(Population()) is None
+
+
+@pytest.fixture
+def lab(workshop: Workshop) -> Laboratory:
+    problem = problems.load(ROOT / "problems" / "identity")
+    params = Params.model_validate(
+        {"problem": "identity", "profile": "cpu", "harness": workshop.harness, "tuning": {"tries": 3}}
+    )
+    from kernel_scientist.harness.verifier import Verifier
+
+    verifier = Verifier(problem, "cpu", workshop.harness, workshop)
+    return Laboratory(params, problem, resolve("cpu", "cpp"), verifier)
+
+
+def test_a_kernel_is_tuned_on_the_real_clock(lab: Laboratory, tmp_path: Path) -> None:
+    source = """
+import time
+TUNABLES = {"PAUSE_MS": 2}
+CHOICES = {"PAUSE_MS": [0, 2, -1]}
+
+def custom_kernel(data):
+    if TUNABLES["PAUSE_MS"] < 0:
+        return data[1].zero_()
+    time.sleep(TUNABLES["PAUSE_MS"] / 1000)
+    return data[1].copy_(data[0])
+"""
+    held: list[bool] = []
+
+    @contextlib.contextmanager
+    def hold() -> Iterator[None]:
+        held.append(True)
+        yield
+
+    found = Tuner(lab, kernel(source), hold).tune("k00002", lambda _: False, lambda: False)
+    assert found is not None and found.tuned_from == found.base == "k00001"
+    assert KernelSource(found.source).tunables == {"PAUSE_MS": 0} and "PAUSE_MS 0" in found.report
+    outcomes = {t.values["PAUSE_MS"]: t for t in found.tries}
+    assert outcomes[-1].verdict is Verdict.INCORRECT and outcomes[-1].log2_ratio is None
+    assert (outcomes[0].log2_ratio or 0) > 1 and len(held) == 1  # what is wrong is not timed
