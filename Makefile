@@ -1,6 +1,7 @@
 # make run    evolve a kernel, end to end          make test   everything CI checks
 # make ui     the Prefect and the MLflow UI         make lint   style, types, layers
 # make bench  our own overheads, into benchmarks/results/     make prompts   docs/prompts, an example of each
+# make soak   what takes too long for make test: twenty kills
 PYTHON ?= python3
 VENV := .venv
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
@@ -11,13 +12,16 @@ export DVC_NO_ANALYTICS := 1
 export MLFLOW_DISABLE_TELEMETRY := true
 STAMP := $(VENV)/.installed
 
-.PHONY: run test lint bench prompts ui install clean
+.PHONY: run test soak lint bench prompts ui install clean
 
 run: install
 	@dvc repro
 
 test: lint
 	@pytest -q
+
+soak: install
+	@pytest -q -m soak
 
 lint: install
 	@ruff check .

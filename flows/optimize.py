@@ -114,10 +114,15 @@ def _search(campaign: Campaign, board: Board, check_stop: Callable[[], None]) ->
 def _next_jobs(campaign: Campaign) -> list[Job]:
     if campaign.best() is None:
         return []
-    distil_findings(campaign)
+    recorded = campaign.population.generations()
     try:
-        selection = select_kernels(campaign)
-        return campaign.jobs(selection, design_experiments(campaign, selection))
+        while True:
+            generation = campaign.next_generation()
+            distil_findings(campaign, generation)
+            selection = select_kernels(campaign, generation)
+            jobs = campaign.jobs(selection, design_experiments(campaign, selection, generation), generation)
+            if jobs or generation >= recorded:  # an old one that gives nothing was done as far as it could be
+                return jobs
     except ReplyError as error:
         campaign.stuck = f"a model's replies cannot be read: {error}"
     except BudgetError as error:
@@ -184,7 +189,7 @@ def _judge(campaign: Campaign, board: Board, kernel: Kernel, title: str) -> Eval
 
 def _conclude(campaign: Campaign, params: Params) -> dict[str, Any]:
     """Confirm the best kernel, export it, register it, close the campaign."""
-    distil_findings(campaign, last=True)
+    distil_findings(campaign, campaign.population.generations(), last=True)
     best, seed = campaign.best(), campaign.population.best_seed()
     confirmation = None
     if best is not None:

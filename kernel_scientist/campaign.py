@@ -3,9 +3,9 @@
 Thread-safe: experiments run side by side and report back here.
 """
 
-import random
 import threading
 import time
+from collections import Counter
 from pathlib import Path
 
 from kernel_scientist import environment, scientist, search
@@ -20,9 +20,9 @@ from kernel_scientist.population import REFERENCE, Population, beats, free_names
 from kernel_scientist.records import Attempt, Author, Evaluation, Kernel, Trial, Verdict
 from kernel_scientist.scientist import bugs
 from kernel_scientist.scientist.archive import Archive, Reply
-from kernel_scientist.scientist.channel import Channel
+from kernel_scientist.scientist.channel import PLAYBOOK, Channel
 from kernel_scientist.scientist.ledger import Ledger
-from kernel_scientist.scientist.mind import Design, Draft, Lessons, Mind, Selection, pick
+from kernel_scientist.scientist.mind import Design, Draft, Lessons, Mind, Selection, Turn, pick
 from kernel_scientist.scientist.replies import ReplyError
 from kernel_scientist.search import tuning
 from kernel_scientist.tuner import Hold, Tuner
@@ -54,6 +54,8 @@ class Campaign:
         self.ledger = Ledger.of(self.archive, self.params.budget, self.name)
         channel = Channel(self.params.llm, self.archive, self.ledger, self.name, lab.verifier.workshop.stopped)
         self.mind: Mind = scientist.mind(self.params.llm, lab.assignment(), channel)
+        self._designed = 0
+        """The generation that was designed last in this sitting."""
         self.stuck = ""
         """Why no further experiment can be designed."""
         self.began = time.monotonic()
@@ -109,40 +111,55 @@ class Campaign:
         fresh = [f for f in self.seeds if Kernel(name="", language="cpp", source=f.read_text()).digest not in tried]
         return [Job(name=self._take_name(), generation=0, seed_file=str(f)) for f in fresh[:left]]
 
-    def select(self) -> Selection:
-        """Choose base and reference kernel. Raises ValueError when no kernel is right."""
-        return search.select(self.params.search.strategy, self.mind, self.population, self.lessons, self._rng("select"))
+    def next_generation(self) -> int:
+        """Return the oldest generation that is not complete and was not designed yet, or not since a kill."""
+        done = Counter(t.kernel.generation for t in self.population if _is_experiment(t))
+        self._designed += 1
+        while done[self._designed] >= self.params.search.experiments:
+            self._designed += 1
+        return self._designed
 
-    def design(self, selection: Selection) -> Design:
+    def select(self, generation: int) -> Selection:
+        """Choose base and reference kernel, those of a generation under way. Raises ValueError when none is right."""
+        strategy, selector = self.params.search.strategy, self.params.llm.selector.model
+        sibling = next((t.kernel for t in self._generation(generation)), None)
+        if sibling and sibling.base and sibling.reference and (strategy != "scientist" or selector == PLAYBOOK):
+            why = "what its generation started from"
+            return Selection(base=sibling.base, reference=sibling.reference, rationale=why)
+        return search.select(strategy, self.mind, self.population, self.lessons, self._turn("select", generation))
+
+    def design(self, selection: Selection, generation: int) -> Design:
         """List avenues and plans for a selection."""
-        return self.mind.design(self.population, selection, self.lessons, self._rng("design"))
+        return self.mind.design(self.population, selection, self.lessons, self._turn("design", generation))
 
-    def distil(self, last: bool = False) -> None:
-        """Write findings down: every few generations, and at the end."""
-        every, generation = self.params.knowledge.distil_every, self.population.generations()
-        due = generation > 1 and (last or generation % max(every, 1) == 0)
-        if not every or not due or generation <= self.lessons.generation:
+    def distil(self, generation: int, last: bool = False) -> None:
+        """Write findings down: every few generations, before the next is designed, and at the end."""
+        every, done = self.params.knowledge.distil_every, generation - 1
+        due = done > 0 and (last or done % max(every, 1) == 0)
+        if not every or not due or done <= self.lessons.generation:
             return
         try:
-            lessons = self.mind.distil(self.population, self.lessons, self._rng("distil"))
+            lessons = self.mind.distil(self.population, self.lessons, self._turn("distil", done))
         except (ReplyError, BudgetError, ModelError):
             lessons = self.lessons  # the campaign goes on without; the replies are kept
-        self.lessons = lessons.model_copy(update={"generation": generation})
+        self.lessons = lessons.cited(self.notebook.run_ids(self.run)).model_copy(update={"generation": done})
         self.notebook.keep_lessons(self.run, self.lessons)
 
-    def jobs(self, selection: Selection, design: Design) -> list[Job]:
+    def jobs(self, selection: Selection, design: Design, generation: int) -> list[Job]:
         """Pick experiments by rule, no more than may still be tried, and name their kernels.
 
-        An experiment that is in flight already is no plan any more.
+        An experiment that is in flight, or gave nothing new, is no plan any more; nor what was recorded before a kill.
         """
-        generation = max(self.population.generations(), 1)
         authors = {"selector": Author.of(selection.asks), "designer": Author.of(design.asks)}
+        done = {t.kernel.experiment.title for t in self._generation(generation) if t.kernel.experiment}
+        most = self.params.search.experiments
         with self._lock:
             left = self.planned - len(self.population) - len(self._pending)
             taken = self._vain | {(j.base, j.experiment.title) for j in self._pending.values() if j and j.experiment}
         plans = [p for p in design.plans if (selection.base, p.title) not in taken]
+        fresh = [p for p in pick(plans, most) if p.title not in done]
         jobs: list[Job] = []
-        for experiment in pick(plans, self.params.search.experiments)[: max(0, left)]:
+        for experiment in fresh[: max(0, min(left, most - len(done)))]:
             job = Job(
                 name=self._take_name(),
                 generation=generation,
@@ -158,13 +175,13 @@ class Campaign:
     def tuning_jobs(self) -> list[Job]:
         """Return the fastest kernel that is worth tuning: one a generation, while the share of the budget lasts."""
         settings, budget = self.params.tuning, self.params.budget
-        if not settings.tries or self._tuning() or self.late() or self._tuned_enough():
-            return []
-        if sum(t.kernel.tuned_from is not None for t in self.population) >= self.population.generations():
-            return []
+        tuned = sum(t.kernel.tuned_from is not None for t in self.population)
         with self._lock:
-            if len(self.population) + len(self._pending) >= budget.kernels:
-                return []
+            full = len(self.population) + len(self._pending) >= budget.kernels
+        if not settings.tries or full or tuned >= self.population.generations() or self._tuning():
+            return []
+        if self.late() or self._tuned_enough():
+            return []
         chosen = tuning.candidate(self.population, settings.promising, self._untunable)
         if chosen is None:
             return []
@@ -305,16 +322,8 @@ class Campaign:
         return self.notebook.start(campaign, self.params.model_dump(by_alias=True), self.lab.problem)
 
     def _resume(self, which: bool | str) -> CampaignRun:
-        run = self.notebook.latest(None if which is True else str(which))
-        if run is None:
-            raise SetupError(
-                f"no campaign {'to resume' if which is True else repr(which)} in MLflow experiment "
-                f"{self.lab.problem.name}-{self.lab.target.name} at {self.notebook.uri}"
-            )
-        if (language := run.params.get("language")) != self.params.language:
-            raise SetupError(f"campaign {run.campaign} is in {language}, not in {self.params.language}")
-        if run.tags.get("problem_digest") != self.lab.problem.digest:
-            raise SetupError(f"campaign {run.campaign} was run on another version of problem {self.lab.problem.name}")
+        name = None if which is True else str(which)
+        run = self.notebook.recorded(name, self.params.language, self.lab.problem)
         self.notebook.reopen(run)
         self.population = self.notebook.population(run)
         self.spent_s = run.spent_s
@@ -328,6 +337,12 @@ class Campaign:
             self._pending[name] = None
             return name
 
-    def _rng(self, purpose: str) -> random.Random:
-        """Chance that depends on the seed and on what is known, so that a resumed campaign draws as the first did."""
-        return random.Random(f"{self.params.search.seed}/{purpose}/{len(self.population)}")
+    def _generation(self, number: int) -> list[Trial]:
+        return [t for t in self.population if t.kernel.generation == number and _is_experiment(t)]
+
+    def _turn(self, purpose: str, generation: int) -> Turn:
+        return Turn.of(self.params.search.seed, purpose, generation)
+
+
+def _is_experiment(trial: Trial) -> bool:
+    return trial.kernel.experiment is not None and trial.kernel.tuned_from is None

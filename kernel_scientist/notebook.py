@@ -55,7 +55,7 @@ class Notebook:
         from mlflow import MlflowClient
         from mlflow.exceptions import MlflowException
 
-        self.uri = uri
+        self.uri, self.experiment = uri, experiment
         self._traced: dict[str, set[str]] = {}
         """Ids of the traces that are there, by campaign's run, once they were looked up."""
         try:
@@ -85,6 +85,22 @@ class Notebook:
         )
         return self._campaign(runs[0]) if runs else None
 
+    def recorded(self, campaign: str | None, language: str, problem: Problem) -> CampaignRun:
+        """Return a campaign that can go on, the latest when none is named.
+
+        Raises SetupError when there is none, or when it was run in another language or on another version of the
+        problem.
+        """
+        run = self.latest(campaign)
+        if run is None:
+            what = repr(campaign) if campaign else "to resume"
+            raise SetupError(f"no campaign {what} in MLflow experiment {self.experiment} at {self.uri}")
+        if (other := run.params.get("language")) != language:
+            raise SetupError(f"campaign {run.campaign} is in {other}, not in {language}")
+        if run.tags.get("problem_digest") != problem.digest:
+            raise SetupError(f"campaign {run.campaign} was run on another version of problem {problem.name}")
+        return run
+
     def reopen(self, parent: CampaignRun) -> int:
         """Make a campaign ready to go on: remove kernel runs that were being written when it was killed.
 
@@ -95,6 +111,10 @@ class Notebook:
             self.client.delete_run(run.info.run_id)
         self.client.update_run(parent.run_id, status="RUNNING")
         return len(incomplete)
+
+    def run_ids(self, parent: CampaignRun) -> dict[str, str]:
+        """Return the ids of a campaign's kernel runs, by kernel."""
+        return {r.data.tags[KERNEL]: r.info.run_id for r in self._children(parent.run_id)}
 
     def population(self, parent: CampaignRun) -> Population:
         """Read a campaign's kernels back."""

@@ -50,7 +50,7 @@ class Traces:
         name = identity(reply)
         number = bytes.fromhex(name.removeprefix("tr-"))
         tags = {"mlflow.traceName": reply.role, "role": reply.role, "place": reply.place, "model": reply.question.model}
-        if kernel := re.search(r"/(k\d+)(/|$)", reply.place):
+        if kernel := re.search(r"/(k\d+)\b", reply.place):
             tags["kernel"] = kernel[1]
         broken = reply.failure or reply.fault
         tokens = {"input_tokens": reply.input_tokens, "output_tokens": reply.output_tokens}

@@ -8,16 +8,16 @@ from kernel_scientist.scientist.mind import Design, Selection
 
 
 @task(
-    task_run_name="design on {selection.base}",
+    task_run_name="design {generation} on {selection.base}",
     timeout_seconds=7200,  # whoever asks a model retries by itself
     cache_policy=NO_CACHE,  # depends on everything tried so far
 )
-def design_experiments(campaign: Campaign, selection: Selection) -> Design:
+def design_experiments(campaign: Campaign, selection: Selection, generation: int) -> Design:
     """List avenues and plans for the base."""
-    return campaign.design(selection)
+    return campaign.design(selection, generation)
 
 
 @task(task_run_name="distil", timeout_seconds=7200, cache_policy=NO_CACHE)
-def distil_findings(campaign: Campaign, last: bool = False) -> None:
+def distil_findings(campaign: Campaign, generation: int, last: bool = False) -> None:
     """Write down what was learnt, when it is time to."""
-    campaign.distil(last)
+    campaign.distil(generation, last)

@@ -8,10 +8,10 @@ from kernel_scientist.scientist.mind import Selection
 
 
 @task(
-    task_run_name="select",
+    task_run_name="select {generation}",
     timeout_seconds=7200,  # whoever asks a model retries by itself
     cache_policy=NO_CACHE,  # depends on everything tried so far
 )
-def select_kernels(campaign: Campaign) -> Selection:
+def select_kernels(campaign: Campaign, generation: int) -> Selection:
     """Choose base and reference kernel."""
-    return campaign.select()
+    return campaign.select(generation)

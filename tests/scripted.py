@@ -17,7 +17,8 @@ class Scripted:
     """Answers requests; `kinds` is what its experiments come to, by the number that their titles carry."""
 
     def __init__(self, kinds: tuple[str, ...] = KINDS) -> None:
-        self.kinds, self.designs = kinds, 0
+        self.kinds = kinds
+        self.designs: dict[str, int] = {}
         self.drafts: Counter[str] = Counter()
 
     def __call__(self, request: dict[str, Any], number: int) -> Reaction:
@@ -46,7 +47,7 @@ class Scripted:
 
     def design(self, prompt: str) -> str:
         """Plan five experiments, of which the first three will be taken."""
-        first, self.designs = 3 * self.designs, self.designs + 1
+        first = 3 * self.designs.setdefault(prompt, len(self.designs))  # asked again, it answers the same
         plans = [
             {
                 "title": f"plan {first + i if i < 3 else 1000 + i}: {self.kinds[(first + i) % len(self.kinds)]}",

@@ -13,7 +13,7 @@ from kernel_scientist.population import Population
 from kernel_scientist.problems.taskfolder import load
 from kernel_scientist.records import Experiment, Kernel, Trial, Verdict, digest
 from kernel_scientist.scientist.catalogue_cpp import CATALOGUE
-from kernel_scientist.scientist.mind import Assignment, Commission, Facts, Lessons, pick
+from kernel_scientist.scientist.mind import Assignment, Commission, Facts, Lessons, Turn, pick
 from kernel_scientist.scientist.playbook import Playbook
 from tests.conftest import ROOT
 from tests.test_population import trial
@@ -88,9 +88,9 @@ def test_a_design_is_full_written_as_planned_and_never_repeats() -> None:
     naive, blocked = seeds("fp8-blockwise-gemm")
     population = Population((measured(naive, 0.1), measured(blocked, 2.0, k00001=(15.0, 25.0))))
     for number in range(3, 12):
-        rng = random.Random(number)
-        selection = mind.select(population, Lessons(), rng)
-        design = mind.design(population, selection, Lessons(), rng)
+        turn = Turn.of(number, "test", 1)
+        selection = mind.select(population, Lessons(), turn)
+        design = mind.design(population, selection, Lessons(), turn)
         assert 5 <= len(design.avenues) <= 10 and len(design.plans) == 5
         base, reference = population.get(selection.base).kernel, population.get(selection.reference).kernel
         orders = [order(base, reference, plan) for plan in design.plans]
@@ -161,8 +161,8 @@ def test_three_of_five_are_taken_by_the_papers_rule(five: list[Experiment]) -> N
 def _plans(mind: Playbook, population: Population) -> list[Experiment]:
     seen: list[Experiment] = []
     for seed in range(5):
-        rng = random.Random(seed)
-        seen += mind.design(population, mind.select(population, Lessons(), rng), Lessons(), rng).plans
+        turn = Turn.of(seed, "test", 1)
+        seen += mind.design(population, mind.select(population, Lessons(), turn), Lessons(), turn).plans
     return seen
 
 

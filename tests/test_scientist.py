@@ -1,20 +1,22 @@
 """The Scientist end to end: a model that plays by rule over real HTTP, the real flow, compiler, judge and store."""
 
+import contextlib
 import json
 import os
-import random
 import signal
 import subprocess
 import sys
 import threading
 import time
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 
 from kernel_scientist import scientist
 from kernel_scientist.errors import ModelError
+from kernel_scientist.languages.fingerprint import fingerprint
 from kernel_scientist.notebook import Notebook
 from kernel_scientist.params import ROLES, Budget, Llm
 from kernel_scientist.population import Population
@@ -23,8 +25,8 @@ from kernel_scientist.records import Kernel, Trial
 from kernel_scientist.scientist.archive import Archive
 from kernel_scientist.scientist.channel import Channel
 from kernel_scientist.scientist.ledger import Ledger
-from kernel_scientist.scientist.mind import Assignment, Facts, Lessons
-from tests.conftest import ROOT, Cli, lab_environment
+from kernel_scientist.scientist.mind import Assignment, Facts, Lessons, Turn
+from tests.conftest import ROOT, Cli, lab_environment, new_lab
 from tests.modelserver import ModelServer, Reaction, serving
 from tests.scripted import Scripted
 from tests.test_population import trial
@@ -32,6 +34,7 @@ from tests.test_population import trial
 QUICK = ["problem=identity", "search.experiments=3", "search.concurrency=1", "harness.blocks=2", "harness.looks=1"]
 QUICK += ["validate.processes=2", "validate.blocks=2", "harness.warmup_calls=1", "harness.call_timeout_s=2"]
 QUICK += ["harness.import_timeout_s=5", "knowledge.distil_every=2", "llm.corrections=1", "llm.first_delay_s=0.01"]
+QUICK += ["tuning.tries=0"]
 VERDICTS = {"ok", "compile_error", "incorrect", "crashed", "rejected", "timeout"}
 
 
@@ -95,7 +98,8 @@ def test_thirty_kernels_come_to_every_verdict_and_their_costs_add_up(lab: Path, 
     assert tuned and all(k.base == k.tuned_from and len(k.tries) == 2 for k in tuned)
     assert any(t.kernel.report.startswith("no kernel") for t in population)
     lessons = notebook.lessons(parent)
-    assert lessons.findings and lessons.findings[0].kernels
+    by_id = {r.info.run_id: r.data.tags["kernel"] for r in children}
+    assert lessons.findings and all(tuple(map(by_id.get, f.runs)) == f.kernels for f in lessons.findings)
     by_name = {r.data.tags["kernel"]: r for r in children}
     exchanges = notebook.client.list_artifacts(by_name[judged[0].kernel.name].info.run_id, "exchanges")
     assert [f.path.rpartition("-")[2] for f in exchanges][:3] == ["writer.md", "writer.md", "judge.md"]
@@ -138,6 +142,72 @@ def test_killed_and_resumed_nothing_is_paid_twice(lab: Path, cli: Cli, prefect_a
     assert len(server.requests) - len(keys) in (0, 1), (before, len(server.requests), len(keys))
 
 
+class FromTheSeed(Scripted):
+    """Changes the first seed, whatever was measured: two campaigns of it make the same kernels."""
+
+    def select(self, prompt: str) -> str:
+        """Take the first kernel."""
+        return json.dumps({"base": "k00001", "reference": "k00001", "rationale": "always"})
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(2400)
+def test_twenty_kills_change_nothing(tmp_path: Path, prefect_api: str) -> None:
+    """Killed at twenty random moments and resumed: the same kernels, none twice, nothing paid twice, the sum exact."""
+    kinds = ("good", "compile error", "wrong", "unreadable", "good", "crash", "good", "cheat", "good")
+    more, outcomes, rng = (
+        ("search.generations=5", "search.concurrency=2"),
+        list[dict[str, tuple[str, str]]](),
+        Random(7),
+    )
+    for kills in (0, 20):
+        lab = new_lab(tmp_path / f"{kills}")
+        with serving(FromTheSeed(kinds)) as server:
+            command = [sys.executable, "-m", "kernel_scientist", "optimize", "--json", *settings(server, *more)]
+            environment = lab_environment(lab, PREFECT_API_URL=prefect_api)
+            for _ in range(kills):
+                begun = (lab / "mlruns/mlflow.db").exists()
+                process = subprocess.Popen(
+                    [*command, *(["--resume"] if begun and known(lab) else [])],
+                    env=environment,
+                    cwd=lab,
+                    start_new_session=True,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                )
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(rng.uniform(3, 20))
+                os.killpg(process.pid, signal.SIGKILL) if process.poll() is None else None
+                process.wait()
+            resume = ["--resume"] if known(lab) else []
+            done = subprocess.run([*command, *resume], env=environment, cwd=lab, capture_output=True, text=True)
+            assert done.returncode == 0, done.stderr
+            found, asked = json.loads(done.stdout), len(server.requests)
+        parent, children, notebook = notes(lab)
+        names = [r.data.tags["kernel"] for r in children]
+        assert names == [f"k{n:05d}" for n in range(1, 18)] and found["kernels"] == 17
+        replies = Archive(lab / "data/replies").paid_by(parent.campaign)
+        assert len({r.place for r in replies}) == len({r.question.key for r in replies}) == len(replies)
+        assert 0 <= asked - len(replies) <= 2 * kills  # two may be under way when it is killed; they never arrived
+        assert found["usd"] == pytest.approx(sum(r.usd for r in replies), abs=1e-4)
+        assert len(notebook.client.search_traces(locations=[notebook.experiment_id], max_results=500)) == len(replies)
+        outcomes.append(
+            {
+                t.kernel.experiment.title if t.kernel.experiment else t.kernel.report: (
+                    fingerprint(t.kernel.source),
+                    t.evaluation.verdict.value,
+                )
+                for t in notebook.population(parent)
+            }
+        )
+    assert len(outcomes[0]) == 17 and outcomes[0] == outcomes[1]
+
+
+def known(lab: Path) -> bool:
+    """Whether a campaign was begun there."""
+    return Notebook(f"sqlite:///{lab}/mlruns/mlflow.db", "identity-cpu").latest() is not None
+
+
 def test_the_budget_of_money_ends_a_campaign(lab: Path, cli: Cli, prefect_api: str) -> None:
     with serving(Scripted(("good",))) as server:
         arguments = settings(server, "search.generations=4", "budget.usd=0.03")
@@ -157,10 +227,11 @@ def test_the_playbook_takes_over_where_it_is_a_fallback(tmp_path: Path) -> None:
         llm = Llm.model_validate({"selector": role, "designer": {**role, "fallbacks": []}, "attempts": 1})
         channel = Channel(llm, Archive(tmp_path), Ledger(Budget()), "c", threading.Event())
         mind = scientist.mind(llm, Assignment(it, it.profile("cpu"), "cpp", "cpu", Facts.here()), channel)
-        selection = mind.select(population, Lessons(), random.Random(0))
+        turn = Turn.of(0, "test", 1)
+        selection = mind.select(population, Lessons(), turn)
         assert selection.base == "k00001" and len(server.requests) == 1
         with pytest.raises(ModelError, match=r"llm\.designer"):
-            mind.design(population, selection, Lessons(), random.Random(0))
+            mind.design(population, selection, Lessons(), turn)
 
 
 def test_what_a_campaign_will_cost_is_said_before(cli: Cli) -> None:

@@ -1,6 +1,5 @@
 """Strategies: each choice is of a kernel that is right, by its rule, and the same again for the same chance."""
 
-import random
 from collections import Counter
 from typing import get_args
 
@@ -11,7 +10,7 @@ from hypothesis import strategies as st
 from kernel_scientist import search
 from kernel_scientist.population import Population, score
 from kernel_scientist.records import CompileReport, Trial
-from kernel_scientist.scientist.mind import Lessons
+from kernel_scientist.scientist.mind import Lessons, Turn
 from tests.test_population import trial
 
 ROOT, SLOW = trial("k00001", 1.0), trial("k00002", 0.5)
@@ -26,7 +25,7 @@ def compiled(one: Trial, generation: int = 0, **counts: int) -> Trial:
 
 def chosen(strategy: str, population: Population, seed: int = 0) -> str:
     mind: object = None  # no strategy but `scientist` asks it
-    return search.select(strategy, mind, population, Lessons(), random.Random(seed)).base  # type: ignore[arg-type]
+    return search.select(strategy, mind, population, Lessons(), Turn.of(seed, "test", 1)).base  # type: ignore[arg-type]
 
 
 @st.composite

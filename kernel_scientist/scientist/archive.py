@@ -6,6 +6,7 @@ colleague replays it without a key. What a campaign has spent is the sum of what
 
 import json
 import os
+import re
 import threading
 import time
 import uuid
@@ -60,6 +61,11 @@ class Reply(Record):
     """Why it could not be read."""
 
 
+def spot(place: str) -> str:
+    """Return a place without the kernel's name, which the same commission need not have again after a kill."""
+    return re.sub(r"/k\d+-", "/", place)
+
+
 class Archive:
     """Replies in a folder. Thread-safe; other processes may write to it at the same time."""
 
@@ -83,8 +89,8 @@ class Archive:
         with self._lock:
             if self._places is None:
                 found = sorted(self._all(), key=lambda r: r.time)
-                self._places = {(r.campaign, r.place): r.question.key for r in found if not r.failure}
-            key = self._places.get((campaign, place))
+                self._places = {(r.campaign, spot(r.place)): r.question.key for r in found if not r.failure}
+            key = self._places.get((campaign, spot(place)))
         return self._read(self._path(key)) if key else None
 
     def keep(self, reply: Reply) -> None:

@@ -15,7 +15,7 @@ from kernel_scientist.errors import ModelError, StoppedError
 from kernel_scientist.params import Llm, Model
 from kernel_scientist.records import Ask
 from kernel_scientist.scientist import endpoint, prices
-from kernel_scientist.scientist.archive import Archive, Message, Question, Reply
+from kernel_scientist.scientist.archive import Archive, Message, Question, Reply, spot
 from kernel_scientist.scientist.endpoint import Breaker, Completion, Fault
 from kernel_scientist.scientist.ledger import Ledger
 from kernel_scientist.scientist.prompts import Prompt
@@ -35,6 +35,9 @@ class Channel:
 
     def __init__(self, llm: Llm, archive: Archive, ledger: Ledger, campaign: str, stopped: threading.Event) -> None:
         self.llm, self.archive, self.ledger, self.campaign, self.stopped = llm, archive, ledger, campaign, stopped
+        self._earlier = {spot(r.place): r for r in archive.paid_by(campaign) if not r.failure}
+        """What this campaign was answered in earlier sittings: killed between a reply and the kernel it is for, it may
+        ask in other words now, for other kernels have been recorded."""
         self._breakers: dict[tuple[str, str], Breaker] = {}
         self._lock = threading.Lock()
 
@@ -94,6 +97,8 @@ class Channel:
         for _, question in questions:
             if found := self.archive.find(question):
                 return found, True
+        if found := self._earlier.get(spot(place)):
+            return found, True
         if self.llm.replay and (found := self.archive.at(self.llm.replay, place)):
             return found, True
         words: list[str] = []

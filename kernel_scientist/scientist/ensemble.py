@@ -1,6 +1,5 @@
 """Several minds as one: each role is played by whom the parameters name, and by the playbook when it is a fallback."""
 
-import random
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -9,7 +8,7 @@ from kernel_scientist.params import Llm
 from kernel_scientist.population import Population
 from kernel_scientist.records import Trial
 from kernel_scientist.scientist.channel import PLAYBOOK
-from kernel_scientist.scientist.mind import Commission, Design, Draft, Lessons, Mind, Selection
+from kernel_scientist.scientist.mind import Commission, Design, Draft, Lessons, Mind, Selection, Turn
 from kernel_scientist.scientist.replies import ReplyError
 
 T = TypeVar("T")
@@ -23,13 +22,13 @@ class Ensemble:
     def __init__(self, llm: Llm, playbook: Mind, models: Mind) -> None:
         self.llm, self.playbook, self.models = llm, playbook, models
 
-    def select(self, population: Population, lessons: Lessons, rng: random.Random) -> Selection:
+    def select(self, population: Population, lessons: Lessons, turn: Turn) -> Selection:
         """Choose the kernel to change and the one to contrast it with."""
-        return self._play("selector", lambda mind: mind.select(population, lessons, rng))
+        return self._play("selector", lambda mind: mind.select(population, lessons, turn))
 
-    def design(self, population: Population, selection: Selection, lessons: Lessons, rng: random.Random) -> Design:
+    def design(self, population: Population, selection: Selection, lessons: Lessons, turn: Turn) -> Design:
         """List avenues and plans for the base."""
-        return self._play("designer", lambda mind: mind.design(population, selection, lessons, rng))
+        return self._play("designer", lambda mind: mind.design(population, selection, lessons, turn))
 
     def write(self, population: Population, order: Commission, lessons: Lessons) -> Draft:
         """Carry an experiment out on the base's source."""
@@ -39,9 +38,9 @@ class Ensemble:
         """Mend a kernel that failed, or None when this mind cannot."""
         return self._play("repairer", lambda mind: mind.repair(population, order, failed, lessons))
 
-    def distil(self, population: Population, lessons: Lessons, rng: random.Random) -> Lessons:
+    def distil(self, population: Population, lessons: Lessons, turn: Turn) -> Lessons:
         """State what was learnt so far."""
-        return self._play("distiller", lambda mind: mind.distil(population, lessons, rng))
+        return self._play("distiller", lambda mind: mind.distil(population, lessons, turn))
 
     def _play(self, role: str, play: Callable[[Mind], T]) -> T:
         """Ask the models of a role; the playbook takes over where it is named, or where it is a fallback and they fail

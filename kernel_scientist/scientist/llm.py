@@ -14,7 +14,7 @@ from kernel_scientist.population import Population, score
 from kernel_scientist.records import Trial, Verdict
 from kernel_scientist.scientist import answers, bandit, brief, bugs, knowledge, windows
 from kernel_scientist.scientist.channel import PLAYBOOK, Channel
-from kernel_scientist.scientist.mind import Assignment, Commission, Design, Draft, Lessons, Selection
+from kernel_scientist.scientist.mind import Assignment, Commission, Design, Draft, Lessons, Selection, Turn
 from kernel_scientist.scientist.patch import PatchError, kernel_from
 from kernel_scientist.scientist.prompts import Prompt, render
 from kernel_scientist.scientist.replies import Answer, ReplyError, metadata
@@ -34,7 +34,7 @@ class LanguageModel:
         self.assignment, self.channel = assignment, channel
         self.settings: Llm = channel.llm
 
-    def select(self, population: Population, lessons: Lessons, rng: random.Random) -> Selection:
+    def select(self, population: Population, lessons: Lessons, turn: Turn) -> Selection:
         """Choose base and reference kernel from lineage and times. Raises ValueError when no kernel is right."""
         right = frozenset(t.kernel.name for t in population.ranked())
         if not right:
@@ -44,17 +44,17 @@ class LanguageModel:
         prompt = self._prompt("selector", lessons, cases=cases, kernels=rows, left_out=left_out)
         found, asks = self.channel.ask(
             "selector",
-            f"select/{len(population)}",
+            f"select/{turn.generation}",
             prompt,
             lambda a: answers.selection(a, right),
             form=answers.SelectionReply,
         )
         return Selection(base=found.base, reference=found.reference, rationale=found.rationale[:2000], asks=asks)
 
-    def design(self, population: Population, selection: Selection, lessons: Lessons, rng: random.Random) -> Design:
+    def design(self, population: Population, selection: Selection, lessons: Lessons, turn: Turn) -> Design:
         """List avenues and plans for the base."""
         base, reference = population.get(selection.base), population.get(selection.reference)
-        near = windows.plan(population, selection.base, rng)
+        near = windows.plan(population, selection.base, turn.rng)
         prompt = self._prompt(
             "designer",
             lessons,
@@ -69,7 +69,7 @@ class LanguageModel:
         )
         found, asks = self.channel.ask(
             "designer",
-            f"design/{len(population)}",
+            f"design/{turn.generation}",
             prompt,
             lambda a: metadata(a, answers.DesignReply).design(),
             form=answers.DesignReply,
@@ -95,7 +95,7 @@ class LanguageModel:
         prefer = bandit.choose(population, "writer", writers) if self.settings.choice == "bandit" else ""
         drafts: list[Draft] = []
         for number in range(self.settings.drafts):
-            place = f"write/{order.name}" + (f".{number + 1}" if number else "")
+            place = f"write/{order.place}" + (f".{number + 1}" if number else "")
             try:
                 drafts.append(self._draft("writer", place, prompt, base.kernel.source, prefer, number))
             except BudgetError:
@@ -120,7 +120,7 @@ class LanguageModel:
             ]
             facts = {"base": brief.kernel(population, base), "experiment": order.experiment, "drafts": rows}
             prompt = self._prompt("judge", Lessons(), **facts)
-            place = f"judge/{order.name}"
+            place = f"judge/{order.place}"
             try:
                 found, judged = self.channel.ask(
                     "judge", place, prompt, lambda a: answers.verdict(a, len(rows)), form=answers.JudgeReply
@@ -151,15 +151,16 @@ class LanguageModel:
             attempts=attempts,
             relatives=brief.relatives(population, windows.debug(population, order.base, rng)),
         )
-        return self._draft("repairer", f"repair/{order.name}/{len(attempts)}", prompt, failed.kernel.source)
+        return self._draft("repairer", f"repair/{order.place}/{len(attempts)}", prompt, failed.kernel.source)
 
-    def distil(self, population: Population, lessons: Lessons, rng: random.Random) -> Lessons:
+    def distil(self, population: Population, lessons: Lessons, turn: Turn) -> Lessons:
         """State what was learnt, from a random sample of the best and of the failures; strike what is contradicted."""
         top = population.ranked()[:TOP]
         lost = [
             t for t in population if t.kernel.experiment and (t.evaluation.verdict is not Verdict.OK or score(t) == 0)
         ]
-        sample = [*rng.sample(top, min(SAMPLE, len(top))), *rng.sample(lost, min(FAILURES, len(lost)))]
+        draw = turn.rng.sample
+        sample = [*draw(top, min(SAMPLE, len(top))), *draw(lost, min(FAILURES, len(lost)))]
         prompt = self._prompt(
             "distiller", lessons, sample=[brief.kernel(population, t) for t in sample], most=NEW_FINDINGS
         )
@@ -171,7 +172,7 @@ class LanguageModel:
                 raise ReplyError(f"there are no kernels {', '.join(unknown)[:200]}")
             return found
 
-        found, asks = self.channel.ask("distiller", f"distil/{len(population)}", prompt, read, form=answers.DistilReply)
+        found, asks = self.channel.ask("distiller", f"distil/{turn.generation}", prompt, read, form=answers.DistilReply)
         return lessons.changed([(f.text, f.kernels) for f in found.findings[:NEW_FINDINGS]], found.struck, asks)
 
     def _draft(self, role: str, place: str, prompt: Prompt, base: str, prefer: str = "", sample: int = 0) -> Draft:

@@ -2,7 +2,7 @@
 
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -10,7 +10,7 @@ from kernel_scientist.machine import cpu
 from kernel_scientist.machine.table import Machine, this_cpu
 from kernel_scientist.population import Population
 from kernel_scientist.problems.taskfolder import Problem, Profile
-from kernel_scientist.records import Ask, Experiment, Language, Record, Trial
+from kernel_scientist.records import Ask, Experiment, Language, Record, Trial, digest
 from kernel_scientist.scientist.knowledge import Digest
 
 
@@ -46,6 +46,11 @@ class Commission(Record):
     reference: str
     experiment: Experiment
 
+    @property
+    def place(self) -> str:
+        """Where it stands in the campaign: what is commissioned tells it, for names come free again."""
+        return f"{self.name}-{digest(f'{self.base} {self.reference} {self.experiment.title}')[:8]}"
+
 
 class Draft(Record):
     """What the Writer returns, or the Repairer."""
@@ -66,6 +71,8 @@ class Finding(Record):
     text: str
     kernels: tuple[str, ...]
     date: str
+    runs: tuple[str, ...] = ()
+    """Ids of the MLflow runs of those kernels."""
     struck: str = ""
     """When a later measurement contradicted it."""
 
@@ -82,6 +89,13 @@ class Lessons(Record):
     def shown(self, most: int) -> list[Finding]:
         """Return what still holds, newest first."""
         return [f for f in reversed(self.findings) if not f.struck][:most]
+
+    def cited(self, run_ids: Mapping[str, str]) -> "Lessons":
+        """Return the lessons with the run ids, by kernel's name, of what supports them."""
+        cited = [
+            f.model_copy(update={"runs": tuple(run_ids[k] for k in f.kernels if k in run_ids)}) for f in self.findings
+        ]
+        return self.model_copy(update={"findings": tuple(cited)})
 
     def changed(
         self, found: Sequence[tuple[str, Sequence[str]]], struck: Sequence[str], asks: tuple[Ask, ...]
@@ -130,16 +144,29 @@ class Assignment:
     most_findings: int = 0
 
 
+@dataclass(frozen=True)
+class Turn:
+    """Whose turn it is: the number of the generation, and chance that depends on nothing but it and the seed."""
+
+    generation: int
+    rng: random.Random
+
+    @staticmethod
+    def of(seed: int | str, purpose: str, generation: int) -> "Turn":
+        """Return a turn for a purpose. Drawn again it is the same: a resumed campaign goes on as it would have."""
+        return Turn(generation, random.Random(f"{seed}/{purpose}/{generation}"))
+
+
 class Mind(Protocol):
     """Something that can run experiments. Calls may block (a model thinks); none touches the device."""
 
     name: str
 
-    def select(self, population: Population, lessons: Lessons, rng: random.Random) -> Selection:
+    def select(self, population: Population, lessons: Lessons, turn: Turn) -> Selection:
         """Choose the kernel to change and the one to contrast it with."""
         ...
 
-    def design(self, population: Population, selection: Selection, lessons: Lessons, rng: random.Random) -> Design:
+    def design(self, population: Population, selection: Selection, lessons: Lessons, turn: Turn) -> Design:
         """List avenues and plans for the base."""
         ...
 
@@ -151,7 +178,7 @@ class Mind(Protocol):
         """Mend a kernel that failed, or None when this mind cannot."""
         ...
 
-    def distil(self, population: Population, lessons: Lessons, rng: random.Random) -> Lessons:
+    def distil(self, population: Population, lessons: Lessons, turn: Turn) -> Lessons:
         """State what was learnt so far, as short findings, beside what was known."""
         ...
 

@@ -5,7 +5,6 @@ preconditions hold, predicts from what the same entry gave before, and writes by
 nothing. It does not repair: its edits are deterministic, so the same edit would fail again.
 """
 
-import random
 import re
 from collections.abc import Sequence
 
@@ -14,7 +13,7 @@ from kernel_scientist.population import Population, score
 from kernel_scientist.records import Experiment, Kernel, Trial, digest
 from kernel_scientist.scientist.catalogue_cpp import CATALOGUE
 from kernel_scientist.scientist.edits_cpp import crossover
-from kernel_scientist.scientist.mind import Assignment, Avenue, Commission, Design, Draft, Lessons, Selection
+from kernel_scientist.scientist.mind import Assignment, Avenue, Commission, Design, Draft, Lessons, Selection, Turn
 from kernel_scientist.scientist.transformation import Transformation, Variant
 
 EXPLORE = 0.2
@@ -33,22 +32,22 @@ class Playbook:
         self.assignment = assignment
         self.catalogue = CATALOGUE if assignment.language == "cpp" else ()
 
-    def select(self, population: Population, lessons: Lessons, rng: random.Random) -> Selection:
+    def select(self, population: Population, lessons: Lessons, turn: Turn) -> Selection:
         """Take the incumbent (sometimes one of the three quickest); contrast it with one that beats it on a case."""
         ranked, best = population.ranked(), population.best()
         if best is None:
             raise ValueError("no kernel in the population is right: there is nothing to start from")
-        base = rng.choice(ranked[:3]) if rng.random() < EXPLORE else best
+        base = turn.rng.choice(ranked[:3]) if turn.rng.random() < EXPLORE else best
         reference, why = self._reference(base, ranked)
         rationale = f"{base.kernel.name} runs at {score(base):.2f}x the reference's speed, {why}"
         return Selection(base=base.kernel.name, reference=reference.kernel.name, rationale=rationale)
 
-    def design(self, population: Population, selection: Selection, lessons: Lessons, rng: random.Random) -> Design:
+    def design(self, population: Population, selection: Selection, lessons: Lessons, turn: Turn) -> Design:
         """List what applies to the base and was not tried: at most ten avenues, five plans."""
         base = population.get(selection.base)
         other = population.get(selection.reference)
         options = self._options(population, base.kernel, other.kernel)
-        rng.shuffle(options)  # among equals, chance decides
+        turn.rng.shuffle(options)  # among equals, chance decides
         plans = [self._plan(population, t, v) for t, v in options]
         plans.sort(key=lambda p: -sum(p.uplift))
         avenues = {t.name: Avenue(title=t.name, examine=t.hypothesis) for t, _ in options}
@@ -75,7 +74,7 @@ class Playbook:
         """Return None: what failed once by a deterministic edit would fail again."""
         return None
 
-    def distil(self, population: Population, lessons: Lessons, rng: random.Random) -> Lessons:
+    def distil(self, population: Population, lessons: Lessons, turn: Turn) -> Lessons:
         """State the measured uplift of every transformation that was tried; older figures are struck."""
         findings: list[tuple[str, Sequence[str]]] = []
         for transformation in (*self.catalogue, CROSSOVER):

@@ -3,7 +3,6 @@
 Problem, seeds and digests are the laboratory's own; machine, kernels' times and failures are an example's, made up.
 """
 
-import random
 import sys
 import threading
 from pathlib import Path
@@ -23,7 +22,7 @@ from kernel_scientist.scientist.archive import Archive
 from kernel_scientist.scientist.channel import Channel, Read
 from kernel_scientist.scientist.ledger import Ledger
 from kernel_scientist.scientist.llm import LanguageModel
-from kernel_scientist.scientist.mind import Assignment, Commission, Draft, Facts, Lessons, Selection
+from kernel_scientist.scientist.mind import Assignment, Commission, Draft, Facts, Lessons, Selection, Turn
 from kernel_scientist.scientist.prompts import Prompt
 
 T = TypeVar("T")
@@ -97,12 +96,13 @@ def rendered() -> dict[str, str]:
     assert failed.kernel.experiment is not None
     order = Commission(name="k00004", base="k00003", reference="k00002", experiment=failed.kernel.experiment)
     without = Population(tuple(t for t in population if t.kernel.name != "k00004"))
+    turn = Turn.of(0, "showcase", 2)
     for play in (
-        lambda: mind.select(population, lessons, random.Random(0)),
-        lambda: mind.design(population, selection, lessons, random.Random(0)),
+        lambda: mind.select(population, lessons, turn),
+        lambda: mind.design(population, selection, lessons, turn),
         lambda: mind.write(without, order, lessons),
         lambda: mind.repair(without, order, failed, lessons),
-        lambda: mind.distil(population, lessons, random.Random(0)),
+        lambda: mind.distil(population, lessons, turn),
         lambda: mind.judge(without, order, _drafts(without)),
     ):
         try:

@@ -15,7 +15,7 @@ from typing import Literal
 
 from kernel_scientist.population import Population, score
 from kernel_scientist.records import Trial
-from kernel_scientist.scientist.mind import Lessons, Mind, Selection
+from kernel_scientist.scientist.mind import Lessons, Mind, Selection, Turn
 
 Strategy = Literal["scientist", "tree", "islands", "fsr", "best_of_n", "greedy"]
 EPSILON, ROOT_CHILDREN, CHILDREN = 0.3, 5, 3
@@ -24,18 +24,18 @@ MIGRATION = 0.1
 """Islands: how often an elite of another island is taken."""
 
 
-def select(strategy: Strategy, mind: Mind, population: Population, lessons: Lessons, rng: random.Random) -> Selection:
+def select(strategy: Strategy, mind: Mind, population: Population, lessons: Lessons, turn: Turn) -> Selection:
     """Return base and reference kernel. Raises ValueError when no kernel is right."""
     if strategy == "scientist":
-        return mind.select(population, lessons, rng)
+        return mind.select(population, lessons, turn)
     best = population.best()
     if best is None:
         raise ValueError("no kernel in the population is right: there is nothing to start from")
     match strategy:
         case "tree":
-            return tree(population, rng)
+            return tree(population, turn.rng)
         case "islands":
-            return islands(population, rng)
+            return islands(population, turn.rng)
         case "fsr":
             return _selection(population, _of_last_generation(population, best), "the best of the generation before")
         case "best_of_n":
