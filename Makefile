@@ -11,6 +11,8 @@ export DO_NOT_TRACK := true
 export DVC_NO_ANALYTICS := 1
 export MLFLOW_DISABLE_TELEMETRY := true
 STAMP := $(VENV)/.installed
+# Tests of the judge have the machine to themselves; the others run two at a time.
+ALONE := tests/cheats tests/test_harness.py tests/test_noise.py tests/test_fuzz.py tests/test_sandbox.py tests/test_tuning.py
 
 .PHONY: run test soak lint bench prompts ui install clean
 
@@ -18,7 +20,8 @@ run: install
 	@dvc repro
 
 test: lint
-	@pytest -q
+	@pytest -q $(ALONE)
+	@pytest -q -n 2 --dist loadfile $(ALONE:%=--ignore=%) tests
 
 soak: install
 	@pytest -q -m soak

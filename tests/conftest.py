@@ -72,9 +72,9 @@ def new_lab(folder: Path) -> Path:
     folder.mkdir(parents=True)
     for part in ("problems", "knowledge"):
         shutil.copytree(ROOT / part, folder / part)
-    # A/A runs would take more time than most tests; test_noise.py has them
-    params, changed = re.subn(r"(?m)^  (noise_runs|pairs): \d+", r"  \1: 0", (ROOT / "params.yaml").read_text())
-    assert changed == 2
+    # A/A runs and tuning would take more time than most tests, which have them on their own
+    params, changed = re.subn(r"(?m)^  (noise_runs|pairs|tries): \d+", r"  \1: 0", (ROOT / "params.yaml").read_text())
+    assert changed == 3
     (folder / "params.yaml").write_text(params)
     return folder
 

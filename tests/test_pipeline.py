@@ -23,7 +23,8 @@ def test_the_pipeline_reproduces_and_then_rests(tmp_path: Path) -> None:
     params = yaml.safe_load((ROOT / "params.yaml").read_text())
     params |= {"problem": "identity"}
     params["search"] |= {"generations": 1, "experiments": 1}
-    params["harness"] |= {"blocks": 6, "warmup_calls": 1}
+    params["harness"] |= {"blocks": 6, "pairs": 0, "noise_runs": 0, "warmup_calls": 1}
+    params["tuning"] |= {"tries": 0}
     params["validate"] |= {"processes": 2, "blocks": 3}
     (lab / "params.yaml").write_text(yaml.safe_dump(params))
     env = lab_environment(

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
-from kernel_scientist.harness.failure import KernelFailure
+from kernel_scientist.harness.failure import Disagreement
 from kernel_scientist.harness.inputs import Delivery
 from kernel_scientist.harness.interleave import Samples
 from kernel_scientist.harness.session import Call, Session
@@ -128,7 +128,7 @@ def _require(clocks: Clocks, threads: int) -> None:
 
 
 def _reject(words: str) -> NoReturn:
-    raise KernelFailure(Verdict.REJECTED, "its clock and the verifier's disagree", (words,))
+    raise Disagreement(Verdict.REJECTED, "its clock and the verifier's disagree", (words,))
 
 
 def slopes(

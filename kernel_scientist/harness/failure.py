@@ -11,6 +11,10 @@ class KernelFailure(Exception):
         self.verdict, self.reason, self.evidence = verdict, reason, evidence
 
 
+class Disagreement(KernelFailure):
+    """Clocks that do not agree. On a busy machine that can be chance: it counts when it comes again."""
+
+
 def failed(failure: KernelFailure, so_far: Evaluation) -> Evaluation:
     """Return the evaluation of a kernel that failed at this step."""
     return so_far.model_copy(

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from kernel_scientist.harness import clocks, interleave, noise, policy, surroundings
 from kernel_scientist.harness.comparison import Comparison
-from kernel_scientist.harness.failure import KernelFailure, failed
+from kernel_scientist.harness.failure import Disagreement, KernelFailure, failed
 from kernel_scientist.harness.inputs import Delivery, Inputs
 from kernel_scientist.harness.outputs import address
 from kernel_scientist.harness.session import Build, Call, Session
@@ -152,14 +152,22 @@ class Verifier:
         chosen = self.profile.benchmarks if cases is None else tuple(cases)
         plan = self.plan(chosen, kernel.name, rival or (against[-1].name if against else None))
         try:
-            ticker = clocks.Ticker.start(self)
-            samples = interleave.run(self, plan, [Contestant.of(kernel), *against])
-            evaluation = self.result(so_far, plan, samples, [c.name for c in against])
-            evaluation = self._agree(evaluation, kernel, samples, [c.name for c in against], ticker, chosen)
+            try:
+                evaluation = self._contest(kernel, so_far, against, plan)
+            except Disagreement:
+                evaluation = self._contest(kernel, so_far, against, plan)  # nobody is accused for what may be chance
         except KernelFailure as failure:
             return failed(failure, so_far)
         happened = {**evaluation.environment, **before.until_now()}
         return _timed(evaluation.model_copy(update={"environment": happened}), "time", start)
+
+    def _contest(
+        self, kernel: Kernel, so_far: Evaluation, against: Sequence[Contestant], plan: interleave.Plan
+    ) -> Evaluation:
+        ticker, others = clocks.Ticker.start(self), [c.name for c in against]
+        samples = interleave.run(self, plan, [Contestant.of(kernel), *against])
+        evaluation = self.result(so_far, plan, samples, others)
+        return self._agree(evaluation, kernel, samples, others, ticker, plan.cases)
 
     def plan(self, cases: Sequence[Case], candidate: str, rival: str | None, margins: bool = True) -> interleave.Plan:
         """Declare a timing: cases, contestants, looks, what decides."""
