@@ -121,7 +121,7 @@ class Tuning(Section):
     """The search for a kernel's numbers."""
 
     tries: int = Field(default=6, ge=0)
-    promising: float = Field(default=0.95, gt=0, le=1)
+    promising: float = Field(default=1.0, gt=0, le=1)
     share: float = Field(default=0.25, ge=0, le=1)
 
 

@@ -103,11 +103,12 @@ def test_only_what_is_promising_and_was_not_tuned_is_tuned() -> None:
 
     population = Population((one("k00001", 1.0), one("k00002", 2.0), one("k00003", 1.95)))  # type: ignore[arg-type]
 
-    def chosen(population: Population, busy: frozenset[str] = frozenset()) -> str | None:
-        found = tuning.candidate(population, 0.9, busy)
+    def chosen(population: Population, busy: frozenset[str] = frozenset(), promising: float = 0.9) -> str | None:
+        found = tuning.candidate(population, promising, busy)
         return found.kernel.name if found else None
 
     assert chosen(population) == "k00002" and chosen(population, frozenset({"k00002"})) == "k00003"
+    assert chosen(population, frozenset({"k00002"}), 1.0) is None and chosen(population, promising=1.0) == "k00002"
     population = population.add(one("k00004", 2.1, tuned_from="k00002"))  # type: ignore[arg-type]
     assert chosen(population) == "k00003"  # neither the tuned one nor the one it was tuned from
     assert chosen(population, frozenset({"k00003"})) is None and chosen(Population()) is None

@@ -48,18 +48,19 @@ def values(source: str) -> dict[str, Value]:
 
 
 def candidate(population: Population, promising: float, busy: frozenset[str]) -> Trial | None:
-    """Return the fastest kernel that is worth tuning: near the best, with something to tune, and not tuned yet.
+    """Return the kernel that is worth tuning: the incumbent, else the fastest of those near it; with something to tune,
+    and neither tuned yet nor tuned from another.
 
-    `busy` names kernels that are being tuned now.
+    Near is `promising` times the incumbent's speed or more; 1 means the incumbent alone. `busy` names kernels that are
+    passed over.
     """
     best = population.best()
     if best is None:
         return None
     tuned = {t.kernel.tuned_from for t in population} | busy
-    for trial in population.ranked():
+    near = [t for t in population.ranked() if t is not best and score(t) >= promising * score(best)]
+    for trial in (best, *(near if promising < 1 else ())):
         kernel = trial.kernel
-        if score(trial) < promising * score(best):
-            return None
         if kernel.tuned_from is None and kernel.name not in tuned and space(kernel.source):
             return trial
     return None
