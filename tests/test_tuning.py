@@ -3,7 +3,7 @@
 import contextlib
 import math
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernel_scientist import problems
+from kernel_scientist.harness.verifier import Verifier
 from kernel_scientist.harness.workshop import Workshop
 from kernel_scientist.laboratory import Laboratory
 from kernel_scientist.languages.source import KernelSource, Value
-from kernel_scientist.params import Params
+from kernel_scientist.params import Harness, Params
 from kernel_scientist.population import Population
 from kernel_scientist.records import Kernel, Try, Verdict
 from kernel_scientist.search import tuning
@@ -114,14 +115,61 @@ def test_only_what_is_promising_and_was_not_tuned_is_tuned() -> None:
     assert chosen(population, frozenset({"k00003"})) is None and chosen(Population()) is None
 
 
+AUTOTUNED = """
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.autotune(
+    configs=[
+        triton.Config({"BLOCK": 512}, num_warps=2),
+        triton.Config({"BLOCK": 1024}, num_warps=4),  # the usual one
+        triton.Config({"BLOCK": 2048}, num_warps=8),
+    ],
+    key=["size"],
+)
+@triton.jit
+def copy_kernel(x_ptr, out_ptr, size, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + offsets, tl.load(x_ptr + offsets, mask=offsets < size), mask=offsets < size)
+
+
+def custom_kernel(data):
+    x, out = data
+    copy_kernel[lambda meta: (triton.cdiv(x.numel(), meta["BLOCK"]),)](x, out, x.numel())
+    return out
+"""
+
+
+def test_tritons_configurations_are_tunables(judge: Callable[[str], Verifier]) -> None:
+    assert tuning.space(AUTOTUNED) == {"autotune.copy_kernel": ("all", 0, 1, 2)}
+    one = tuning.configured(KernelSource(AUTOTUNED), {"autotune.copy_kernel": 1})
+    assert "1024" in one and "512" not in one and "2048" not in one and tuning.space(one) == {}
+    assert tuning.configured(KernelSource(AUTOTUNED), {"autotune.copy_kernel": "all"}) == AUTOTUNED
+    tried = tuning.tune(kernel(AUTOTUNED), first_is_best, 9, 1, lambda _: False, lambda: False)
+    assert len(tried) == 3
+    with Workshop(Harness(call_timeout_s=60), preload=("triton",)) as shop:
+        verifier = Verifier(judge("identity").problem, "cpu", shop.harness, shop)
+        made = Kernel(name="k", language="triton", source=one)
+        assert verifier.check(made, verifier.compile(made)).verdict is Verdict.OK
+
+
+def test_computed_configurations_are_left_alone() -> None:
+    assert tuning.space("@autotune(configs=[c for c in everything], key=[])\ndef f(): pass\n") == {}
+    assert tuning.space("@autotune(configs=[one], key=[])\ndef f(): pass\n") == {}
+
+
+def first_is_best(values: Mapping[str, Value], source: str) -> Try:
+    return Try(values=dict(values), source=source, verdict=Verdict.OK, log2_ratio=0.1)
+
+
 @pytest.fixture
 def lab(workshop: Workshop) -> Laboratory:
     problem = problems.load(ROOT / "problems" / "identity")
     params = Params.model_validate(
         {"problem": "identity", "profile": "cpu", "harness": workshop.harness, "tuning": {"tries": 3}}
     )
-    from kernel_scientist.harness.verifier import Verifier
-
     verifier = Verifier(problem, "cpu", workshop.harness, workshop)
     return Laboratory(params, problem, resolve("cpu", "cpp"), verifier)
 

@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from kernel_scientist.languages import autotune
 from kernel_scientist.languages.source import KernelSource, SourceError, Value
 from kernel_scientist.population import Population, score
 from kernel_scientist.records import Kernel, Trial, Try, Verdict
@@ -25,13 +26,14 @@ Measure = Callable[[Mapping[str, Value], str], Try]
 
 
 def space(source: str) -> Space:
-    """Return what may be chosen: tunables that are declared with a value and others; the value comes first."""
+    """Return what may be chosen, what is set now first: tunables that are declared with choices, and which of
+    `triton.autotune`'s configurations is used."""
     try:
         file = KernelSource(source)
         declared, choices = file.tunables, file.choices
     except SourceError:
         return {}
-    found: Space = {}
+    found: Space = dict(autotune.choices(source)) if "autotune" in source else {}
     for name in list(declared)[:MOST_TUNABLES]:
         offered = choices.get(name)
         if not isinstance(offered, (list, tuple)) or not all(type(v) in (int, float, str) for v in offered):
@@ -77,7 +79,7 @@ def tune(
     found: list[Try] = []
 
     def attempt(chosen: dict[str, Value]) -> float:
-        source = file.with_tunables(chosen).text
+        source = configured(file, chosen)
         if chosen == start or known(source):
             return 0.0
         found.append(measure(chosen, source))
@@ -102,6 +104,12 @@ def tune(
             gains[key] = attempt(chosen)
         study.tell(trial, gains[key])
     return tuple(found)
+
+
+def configured(file: KernelSource, chosen: Mapping[str, Value]) -> str:
+    """Return a kernel's file with these choices made."""
+    text = file.with_tunables({k: v for k, v in chosen.items() if not k.startswith(autotune.PREFIX)}).text
+    return autotune.chosen(text, chosen) if any(k.startswith(autotune.PREFIX) for k in chosen) else text
 
 
 def winner(tries: tuple[Try, ...]) -> Try | None:
