@@ -71,7 +71,7 @@ class Campaign:
         self._vain: set[tuple[str | None, str]] = set()
         """Experiments (base, title) that gave a source which was there already."""
         self._untunable: frozenset[str] = frozenset()
-        """Kernels whose tuning came to nothing."""
+        """Kernels that were tuned in this sitting, or could not be."""
 
     @property
     def name(self) -> str:
@@ -198,12 +198,10 @@ class Campaign:
         def enough() -> bool:
             return self.late() or self._tuned_enough(time.monotonic() - started)
 
+        self._untunable |= {job.tuned_from}  # whatever comes of it: not again in this sitting
         tuner = Tuner(self.lab, self.population.get(job.tuned_from).kernel, hold)
         kernel = tuner.tune(job.name, lambda source: fingerprint(source) in known, enough)
-        kernel = self._fresh(job, kernel) if kernel else None
-        if kernel is None:
-            self._untunable |= {job.tuned_from}
-        return kernel
+        return self._fresh(job, kernel) if kernel else None
 
     def _tuning(self) -> list[Job]:
         return [job for job in list(self._pending.values()) if job and job.tuned_from]
