@@ -54,7 +54,8 @@ def notes(lab: Path, problem: str = "identity") -> tuple[Any, list[Any], Noteboo
 @pytest.mark.timeout(900)
 def test_thirty_kernels_come_to_every_verdict_and_their_costs_add_up(lab: Path, cli: Cli, prefect_api: str) -> None:
     """Every role, repair, distillation, tuning, the stop at a budget, and going on after it."""
-    more = ["problem=fp8-blockwise-gemm", "search.generations=9", "llm.drafts=2", "tuning.tries=1"]
+    more = ["problem=fp8-blockwise-gemm", "search.generations=10", "llm.drafts=2", "tuning.tries=1"]
+    more += ["tuning.promising=0.95"]
     with serving(Scripted()) as server:
         arguments = settings(server, *more)
         stopped = cli("optimize", "--json", *arguments, "--set", "budget.kernels=12", PREFECT_API_URL=prefect_api)
