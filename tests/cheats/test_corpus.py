@@ -171,7 +171,8 @@ def test_obfuscated_kernels_behave_alike(tmp_path: Path) -> None:
     }
     memo = next(f for f in corpus.load() if f.name == "b01_shape")  # it must remain a cheat
     jobs |= {f"memo_{seed}": (memo, corpus.obfuscated(memo.source, seed)) for seed in range(corpus.VARIANTS)}
-    assert set(_wrong(jobs, tmp_path)) == {f"memo_{seed}" for seed in range(corpus.VARIANTS)}
+    wrong = _wrong(jobs, tmp_path)
+    assert set(wrong) == {f"memo_{seed}" for seed in range(corpus.VARIANTS)}, wrong
 
 
 def _wrong(jobs: dict[str, tuple[corpus.Fixture, str]], folder: Path) -> dict[str, str]:
