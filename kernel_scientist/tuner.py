@@ -64,7 +64,8 @@ class Tuner:
         if evaluation.verdict is Verdict.OK:
             with self.hold():
                 evaluation = self.verifier.time(kernel, evaluation, [Contestant.of(self.base)], rival=self.base.name)
-        changed = {k: v for k, v in values.items() if v != self._before(k)}
+        before = tuning.values(self.base.source)
+        changed = {k: v for k, v in values.items() if v != before[k]}
         return Try(
             values=changed,
             source=source,
@@ -77,6 +78,3 @@ class Tuner:
     def _gain(self, evaluation: Evaluation) -> float | None:
         speedup = evaluation.speedup_over(self.base.name)
         return round(math.log2(speedup.ratio), 5) if speedup and evaluation.verdict is Verdict.OK else None
-
-    def _before(self, name: str) -> Value | None:
-        return tuning.values(self.base.source).get(name)

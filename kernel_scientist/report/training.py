@@ -12,7 +12,7 @@ from typing import Any
 
 from kernel_scientist.params import Params
 from kernel_scientist.population import Population, beats
-from kernel_scientist.records import Experiment, Kernel, Trial, Verdict
+from kernel_scientist.records import Kernel, Trial, Verdict
 from kernel_scientist.report import recorded
 
 GRADES = {
@@ -61,7 +61,7 @@ def examples(population: Population, campaign: str, problem: str, target: str) -
             "target": target,
             "language": kernel.language,
             "parent": {"kernel": parent.name, "source": parent.source},
-            "experiment": _experiment(experiment),
+            "experiment": experiment.model_dump(mode="json"),
             "authors": {role: author.model for role, author in kernel.authors.items()},
         }
         sources = [a.source for a in kernel.attempts] + [kernel.source]
@@ -91,10 +91,6 @@ def _outcome(trial: Trial, parent: Kernel) -> dict[str, Any]:
         "labels": list(evaluation.labels),
         "reward": FASTER if beats(trial, parent.name) else GRADES[evaluation.verdict],
     }
-
-
-def _experiment(experiment: Experiment) -> dict[str, Any]:
-    return experiment.model_dump(mode="json")
 
 
 class Scrubber:
