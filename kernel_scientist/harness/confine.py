@@ -1,6 +1,7 @@
 """Run a program that reads untrusted text, a compiler, so that it sees the system's files and one folder of its own.
 
-`python -P -S -m kernel_scientist.harness.confine FOLDER PROGRAM ARGUMENT...`: Landlock on itself, then exec.
+`python -P -S -m kernel_scientist.harness.confine FOLDER READABLE... -- PROGRAM ARGUMENT...`: Landlock on itself, then
+exec.
 Imports only the standard library.
 """
 
@@ -11,12 +12,16 @@ from pathlib import Path
 from kernel_scientist.harness import enclosure, landlock
 
 
-def command(program: list[str], folder: Path) -> list[str]:
-    """Return the command that runs `program` confined to `folder`, by what this system has."""
+def command(program: list[str], folder: Path, readable: tuple[str, ...] = ()) -> list[str]:
+    """Return the command that runs `program` confined to `folder`, by what this system has.
+
+    `readable`: files and folders that it may read besides the system's; those that do not exist are passed over.
+    """
     if landlock.version():
-        return [sys.executable, "-P", "-S", "-m", "kernel_scientist.harness.confine", str(folder), *program]
+        run = [sys.executable, "-P", "-S", "-m", "kernel_scientist.harness.confine"]
+        return [*run, str(folder), *readable, "--", *program]
     if enclosure.bubblewrap_works():
-        inside = [*enclosure.bubblewrap("cpu", ()), *program]
+        inside = [*enclosure.bubblewrap("cpu", [path for path in readable if Path(path).exists()]), *program]
         inside[inside.index("--chdir") : inside.index("--")] = [
             "--bind",
             str(folder),
@@ -30,9 +35,11 @@ def command(program: list[str], folder: Path) -> list[str]:
 
 def main() -> None:
     """Confine this process and become the program."""
-    folder, *program = sys.argv[1:]
+    folder, *rest = sys.argv[1:]
+    end = rest.index("--")
+    readable, program = rest[:end], rest[end + 1 :]
     tools = str(Path(program[0]).resolve().parents[1])
-    landlock.restrict((*enclosure.SYSTEM, *([tools] if tools != "/" else [])), (folder, "/dev/null"))
+    landlock.restrict((*enclosure.SYSTEM, *([tools] if tools != "/" else []), *readable), (folder, "/dev/null"))
     os.nice(10)  # so that a build does not disturb a timing
     os.execv(program[0], program)
 
