@@ -17,13 +17,6 @@ class Machine:
     source: str
 
 
-MI300X = Machine(
-    "MI300X",
-    5300,
-    {"fp64": 163_400, "fp32": 163_400, "bf16": 1_307_400, "fp16": 1_307_400, "fp8": 2_614_900},
-    "AMD Instinct MI300X data sheet",
-)
-
 CLOCK_GHZ = 5.5
 """No current server core boosts higher; a floor must not be above what is possible."""
 FMA_UNITS = 2
