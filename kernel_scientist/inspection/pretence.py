@@ -1,0 +1,135 @@
+"""A GPU that is not there, as far as a submission can tell from torch.
+
+Its tensors lie in main memory; what asks for a device gets it there, and what asks about the device gets the table's
+answers. Runs in untrusted processes, so it imports only the standard library and torch.
+"""
+
+import contextlib
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+DEVICE = torch.device("cuda", 0)
+HIP, CUDA = "6.4.43482", "12.8"
+"""What `torch.version` says: releases that torch 2.13 was built for."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is pretended: a GPU of the machine table."""
+
+    name: str
+    arch: str
+    units: int
+    wave: int
+    lds_bytes: int
+    l2_bytes: int
+    memory_bytes: int = 128 << 30
+
+    @property
+    def amd(self) -> bool:
+        """Whether it is AMD's."""
+        return self.arch.startswith("gfx")
+
+    @property
+    def capability(self) -> tuple[int, int]:
+        """What torch calls compute capability: gfx942 is (9, 4)."""
+        digits = self.arch.removeprefix("gfx").removeprefix("sm_")
+        return int(digits[0]), int(digits[1])
+
+    def properties(self) -> SimpleNamespace:
+        """What `torch.cuda.get_device_properties` returns."""
+        major, minor = self.capability
+        return SimpleNamespace(
+            name=self.name,
+            gcnArchName=f"{self.arch}:sramecc+:xnack-" if self.amd else "",
+            multi_processor_count=self.units,
+            total_memory=self.memory_bytes,
+            warp_size=self.wave,
+            major=major,
+            minor=minor,
+            shared_memory_per_block=self.lds_bytes,
+            shared_memory_per_block_optin=self.lds_bytes,
+            shared_memory_per_multiprocessor=self.lds_bytes,
+            L2_cache_size=self.l2_bytes,
+            max_threads_per_multi_processor=2048,
+            regs_per_multiprocessor=65536,
+            is_integrated=0,
+            is_multi_gpu_board=0,
+        )
+
+
+class _Elsewhere(TorchFunctionMode):
+    """Tensors say that they are on the GPU; whatever is made there is made here."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if (told := _TOLD.get(getattr(func, "__self__", None))) is not None and func.__name__ == "__get__":
+            return told
+        if func is torch.Tensor.cuda:
+            return args[0]
+        kwargs = {k: v for k, v in (kwargs or {}).items() if k not in ("pin_memory",)}
+        if kwargs.get("device") is not None:
+            kwargs["device"] = "cpu"
+        return func(*[_here(a) for a in args], **kwargs)
+
+
+_TOLD: dict[Any, Any] = {torch.Tensor.is_cuda: True, torch.Tensor.device: DEVICE}
+
+
+def _here(argument: Any) -> Any:
+    if isinstance(argument, torch.device):
+        return torch.device("cpu")
+    return "cpu" if isinstance(argument, str) and argument.split(":")[0] in ("cuda", "hip") else argument
+
+
+class _Nothing:
+    """A stream, an event, a context: there is nothing to wait for."""
+
+    cuda_stream = 0
+    device = DEVICE
+
+    def __init__(self, *_: Any, **__: Any) -> None: ...
+
+    def __enter__(self) -> "_Nothing":
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return lambda *_, **__: 0.0
+
+
+@contextlib.contextmanager
+def pretended(facts: Facts) -> Generator[None]:
+    """Let torch say that this GPU is there, meanwhile."""
+    cuda: Any = torch.cuda
+    answers: dict[tuple[Any, str], Any] = {
+        (torch.version, "hip"): HIP if facts.amd else None,
+        (torch.version, "cuda"): None if facts.amd else CUDA,
+        (cuda, "is_available"): lambda: True,
+        (cuda, "is_initialized"): lambda: True,
+        (cuda, "device_count"): lambda: 1,
+        (cuda, "current_device"): lambda: 0,
+        (cuda, "get_device_name"): lambda *_: facts.name,
+        (cuda, "get_device_capability"): lambda *_: facts.capability,
+        (cuda, "get_device_properties"): lambda *_: facts.properties(),
+        (cuda, "get_arch_list"): lambda: [facts.arch],
+    }
+    answers |= {(cuda, name): lambda *_, **__: None for name in ("synchronize", "set_device", "empty_cache", "init")}
+    answers |= {(cuda, name): _Nothing for name in ("current_stream", "default_stream", "stream", "device", "Stream")}
+    answers |= {(cuda, "Event"): _Nothing}
+    before = {place: getattr(*place, None) for place in answers}
+    for (owner, name), answer in answers.items():
+        setattr(owner, name, answer)
+    try:
+        with _Elsewhere():
+            yield
+    finally:
+        for (owner, name), value in before.items():
+            setattr(owner, name, value)

@@ -1,0 +1,228 @@
+"""A performance model of GPU kernels: from launches, their code objects and their traffic to a predicted time.
+
+Every resource is given the time that it alone would need; the kernel takes a smooth maximum of them, for they overlap,
+though never perfectly. A roofline (Williams, Waterman and Patterson, 2009) with one roof per level of memory and per
+pipeline, the last wave's tail, and the latency that too few waves leave uncovered. Constants are few and calibrated
+where there is a GPU to calibrate on (`machine.constants`); what it says is a prediction, never a measurement.
+"""
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+
+from kernel_scientist.machine import advice, occupancy
+from kernel_scientist.machine.constants import Constants
+from kernel_scientist.machine.gpus import Gpu
+from kernel_scientist.machine.table import floor_us
+from kernel_scientist.records import CodeObject, Prediction, Work
+
+SIMDS = 4
+"""Per unit: SIMDs of a CU, schedulers of an SM."""
+LIMITED = re.compile(r" (\d+)$")
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """What a launch asks for, summed over its grid; bytes, flops (see `inspection.trace`)."""
+
+    programs: int
+    lines_bytes: float
+    l2_bytes: float
+    unique_bytes: float
+    flops: dict[str, float] = field(default_factory=dict[str, float])
+    trips: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class Load:
+    """One launch of a submission."""
+
+    code: CodeObject
+    traffic: Traffic
+    stages: int = 1
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Times of one launch in us, each as if its resource were the only one; `tail` is part of the others."""
+
+    hbm: float
+    cache: float
+    l2: float
+    l1: float
+    lds: float
+    matrix: float
+    vector: float
+    latency: float
+
+    def total(self, norm: float) -> float:
+        """Return the smooth maximum."""
+        return sum(t**norm for t in asdict(self).values()) ** (1 / norm)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How a grid falls onto a GPU's units."""
+
+    programs: int
+    resident: int
+    """Programs that a unit holds at a time."""
+    busiest: float
+    """Programs that the busiest unit runs."""
+    rounds: int
+    """Generations of programs, one after the other."""
+
+    @staticmethod
+    def of(gpu: Gpu, code: CodeObject, programs: int) -> "Shape":
+        """Place a grid. Workgroups go to units as these come free, so many small rounds even out."""
+        resident = max(1, occupancy.resident(gpu.arch, code.num_warps, code.vgpr, code.agpr, code.lds_bytes))
+        rounds = math.ceil(programs / (gpu.units * resident))
+        even = programs / gpu.units
+        busiest = math.ceil(even) if rounds <= 4 else even + 0.5
+        return Shape(programs, resident, busiest, rounds)
+
+    def tail(self, gpu: Gpu) -> float:
+        """Return how much of the time the average unit stands idle."""
+        return 1 - self.programs / gpu.units / self.busiest
+
+
+def costs(gpu: Gpu, load: Load, constants: Constants) -> tuple[Costs, Shape]:
+    """Return what one launch costs."""
+    code, traffic = load.code, load.traffic
+    shape = Shape.of(gpu, code, traffic.programs)
+    cycle_us = 1e-3 / gpu.clock_ghz
+    issue = _issue(code, traffic.trips, load.stages)
+    waves = shape.busiest * code.num_warps
+    simds = min(SIMDS, code.num_warps * min(shape.resident, math.ceil(shape.busiest)))
+    per_simd = waves / simds
+    hbm, cache = _memory(gpu, traffic)
+    busy = shape.busiest * gpu.units / traffic.programs  # the tail stretches what a unit does for itself
+    matrix_us = sum(f / _peak(gpu, name, code) for name, f in traffic.flops.items()) * 1e-3
+    serial = shape.rounds * _serial(gpu, issue, load.stages, constants) * cycle_us
+    return Costs(
+        hbm=hbm / (gpu.memory_gbps * constants.hbm) * 1e-3,
+        cache=cache / (gpu.last_gbps * constants.cache) * 1e-3 if gpu.last_gbps else 0.0,
+        l2=traffic.lines_bytes / (gpu.l2_gbps * constants.l2) * 1e-3,
+        l1=waves * issue.l1 * cycle_us / constants.l1,
+        lds=waves * issue.lds * cycle_us / constants.lds,
+        matrix=matrix_us * busy * SIMDS / simds / constants.matrix,
+        vector=per_simd * issue.vector * cycle_us / constants.vector,
+        latency=serial,
+    ), shape
+
+
+def predict(
+    gpu: Gpu, case: str, work: Work, loads: Sequence[Load], constants: Constants, missing_us: float = 0.0
+) -> Prediction:
+    """Return the predicted time of a case: its launches one after another. `missing_us`: work that was seen besides."""
+    each = [costs(gpu, load, constants) for load in loads]
+    total = {name: sum(getattr(c, name) for c, _ in each) for name in Costs.__dataclass_fields__}
+    launch = constants.launch_us + constants.next_us * max(0, len(loads) - 1)
+    time_us = launch + sum(c.total(constants.norm) for c, _ in each) + missing_us
+    breakdown = {**total, "launch": launch, **({"other": missing_us} if missing_us else {})}
+    limit = max((k for k in breakdown if k != "other"), key=lambda name: breakdown[name])
+    main = max(range(len(each)), key=lambda i: each[i][0].total(constants.norm)) if each else None
+    words = advice.words(gpu, loads[main].code, each[main][1], limit, breakdown) if main is not None else ()
+    return Prediction(
+        case=case,
+        machine=gpu.name,
+        time_us=round(time_us, 3),
+        floor_us=round(floor_us(work, gpu), 3),
+        limited_by=limit,
+        breakdown_us={k: round(v, 3) for k, v in breakdown.items()},
+        words=words,
+        calibrated=constants.calibrated,
+    )
+
+
+@dataclass(frozen=True)
+class _Issue:
+    """Cycles that one wave needs of each pipeline, and how its loads are spread over loop rounds."""
+
+    vector: float
+    lds: float
+    l1: float
+    rounds: float
+    """Loop rounds in which memory is waited for."""
+
+
+def _issue(code: CodeObject, trips: Sequence[float], stages: int) -> _Issue:
+    weights = _weights(code, trips)
+    sums = {"vector": 0.0, "lds": 0.0, "l1": 0.0}
+    wave = 64 if code.arch.startswith("gfx") else 32
+    for mix, weight in zip(code.mix, weights, strict=True):
+        for name, count in mix.items():
+            pipe, cycles = _cycles(name, wave)
+            if pipe:
+                sums[pipe] += weight * count * cycles
+    waits = sum(w for mix, w in zip(code.mix, weights, strict=True) if any(k.startswith("vmem_load") for k in mix))
+    return _Issue(**sums, rounds=max(1.0, waits))
+
+
+def _weights(code: CodeObject, trips: Sequence[float]) -> list[float]:
+    """Return how often the code of each loop depth runs. A pipelined loop does some of its rounds outside of it."""
+    weights = [1.0]
+    for depth in range(1, len(code.mix)):
+        rounds = trips[depth - 1] if depth <= len(trips) else 1.0
+        peeled = _matrix_count(code.mix[depth - 1]) / _matrix_count(code.mix[depth]) if depth <= len(trips) else 0.0
+        weights.append(weights[-1] * max(1.0, rounds - (peeled if math.isfinite(peeled) else 0.0)))
+    return weights
+
+
+def _matrix_count(mix: dict[str, int]) -> float:
+    return sum(n for name, n in mix.items() if _is_matrix(name)) or math.inf
+
+
+def _is_matrix(name: str) -> bool:
+    return name.startswith("v_mfma") or "MMA" in name
+
+
+def _cycles(name: str, wave: int) -> tuple[str, float]:
+    """Return which pipeline an instruction class takes, and for how many cycles per wave.
+
+    CDNA3: a SIMD has 16 lanes, so a wave of 64 takes 4 cycles; LDS moves 128 bytes a cycle and L1 64. Hopper: 32 lanes.
+    """
+    lanes = 16 if wave == 64 else 32
+    bits = int(match[1]) if (match := LIMITED.search(name)) else 0
+    kind = name.split(" ")[0]
+    if kind in ("valu", "valu_packed"):
+        return "vector", wave / lanes
+    if kind == "trans":
+        return "vector", 4 * wave / lanes
+    if kind.startswith("lds"):
+        return "lds", max(wave / 32, wave * bits / 8 / 128)
+    if kind.startswith("vmem"):
+        return "l1", max(wave / 16, wave * bits / 8 / 64)
+    if kind == "atomic":
+        return "l1", float(wave)
+    return "", 0.0
+
+
+def _serial(gpu: Gpu, issue: _Issue, stages: int, constants: Constants) -> float:
+    """Return the cycles that a program takes by itself: what it issues, and what of memory's latency is not covered."""
+    own = issue.vector + issue.lds + issue.l1
+    ahead = max(0, stages - 1) * own / issue.rounds
+    waited = max(0.0, constants.latency_ns * gpu.clock_ghz - ahead)
+    return constants.latency_ns * gpu.clock_ghz + waited * issue.rounds + own
+
+
+def _memory(gpu: Gpu, traffic: Traffic) -> tuple[float, float]:
+    """Return bytes from HBM and from the last-level cache.
+
+    What does not fit into the last level that all dies share comes from HBM again whenever an L2 asks for it.
+    """
+    shared = gpu.last_bytes or gpu.l2_bytes
+    missing = max(0.0, 1 - shared / traffic.unique_bytes) if traffic.unique_bytes else 0.0
+    again = max(0.0, traffic.l2_bytes - traffic.unique_bytes) * missing
+    return traffic.unique_bytes + again, traffic.l2_bytes
+
+
+def _peak(gpu: Gpu, operand: str, code: CodeObject) -> float:
+    """Return the matrix peak in GFLOP/s for `tl.dot` operands; fp8 that the code multiplies in another type as that."""
+    names = " ".join(code.mfma).lower()
+    if operand.startswith("fp8") and not re.search(r"fp8|bf8|f8|e4m3|e5m2|qgmma", names):
+        operand = "fp16"
+    kind = "fp8" if operand.startswith("fp8") else operand
+    kind = "tf32" if kind == "fp32" and re.search(r"tf32|xf32", names) else kind
+    return gpu.peak_gflops.get(kind, gpu.peak_gflops["fp32"])
