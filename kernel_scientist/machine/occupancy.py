@@ -109,8 +109,8 @@ def _fits(arch: str, num_warps: int, vgpr: int, agpr: int, lds_bytes: int) -> di
 
 def _reason(fits: dict[Limit, int], count: int, waves: int, by_registers: int) -> Limit:
     binding: list[Limit] = [name for name, fit in fits.items() if fit == count]
-    if binding == ["registers"] and count and waves < by_registers:
-        return "workgroup"
+    if binding[0] == "registers" and count and waves < by_registers:  # it is not registers that are short
+        return binding[1] if len(binding) > 1 else "workgroup"
     return binding[0]
 
 
