@@ -66,11 +66,16 @@ class _Counter:
     """Line numbers of an access and how many accesses of a loop it stands for."""
 
 
-def trace(kernel: JITFunction[Any], arguments: dict[str, Any], grid: tuple[int, ...], slots: int, dies: int) -> Trace:
-    """Trace a launch on a GPU that runs `slots` programs at a time on `dies` dies. Raises what the kernel raises."""
+def trace(
+    kernel: JITFunction[Any], arguments: dict[str, Any], grid: tuple[int, ...], slots: int, dies: int, most: int
+) -> Trace:
+    """Trace at most `most` programs of a launch on a GPU that runs `slots` at a time on `dies` dies.
+
+    Raises what the kernel raises.
+    """
     whole = (*grid, 1, 1)[:3]
     programs = int(np.prod(whole))
-    chosen = _share(programs, slots, dies)
+    chosen = range(0, min(programs, slots), dies)[:most]
     counter = _Counter()
     with _interpreting(kernel, counter) as function:
         named = {n: a if n in _constants(kernel) else interpreter._implicit_cvt(a) for n, a in arguments.items()}  # pyright: ignore
@@ -81,12 +86,6 @@ def trace(kernel: JITFunction[Any], arguments: dict[str, Any], grid: tuple[int, 
             builder.set_grid_idx(x, rest % whole[1], rest // whole[1])
             function(**named)
     return _summed(counter, programs, len(chosen), slots, dies, _sizes(arguments))
-
-
-def _share(programs: int, slots: int, dies: int, most: int = 64) -> list[int]:
-    """Return the programs of one die's share of the first full wave, at most `most`."""
-    wave = range(0, min(programs, slots), dies)
-    return list(wave)[:most]
 
 
 def _summed(counter: _Counter, programs: int, traced: int, slots: int, dies: int, sizes: float) -> Trace:

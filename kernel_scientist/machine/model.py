@@ -8,8 +8,9 @@ where there is a GPU to calibrate on (`machine.constants`); what it says is a pr
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from kernel_scientist.machine import advice, occupancy
 from kernel_scientist.machine.constants import Constants
@@ -32,6 +33,18 @@ class Traffic:
     unique_bytes: float
     flops: dict[str, float] = field(default_factory=dict[str, float])
     trips: tuple[float, ...] = ()
+
+    @staticmethod
+    def of(counts: Mapping[str, Any]) -> "Traffic":
+        """Return what a trace counted."""
+        return Traffic(
+            programs=counts["programs"],
+            lines_bytes=counts["lines_bytes"],
+            l2_bytes=counts["l2_bytes"],
+            unique_bytes=counts["unique_bytes"],
+            flops=dict(counts["flops"]),
+            trips=tuple(counts["trips"]),
+        )
 
 
 @dataclass(frozen=True)

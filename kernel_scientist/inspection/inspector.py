@@ -1,0 +1,176 @@
+"""What a submission would launch on a GPU, from a confined process in which none is there.
+
+Trusted side: gives the process a folder, reads its answer as data, keeps what was seen (by what it depends on).
+"""
+
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from kernel_scientist import HARNESS_VERSION, environment
+from kernel_scientist.harness import confine, enclosure
+from kernel_scientist.harness.failure import KernelFailure
+from kernel_scientist.inspection import shapes
+from kernel_scientist.inspection.findings import findings
+from kernel_scientist.inspection.pretence import Facts
+from kernel_scientist.languages import compiler_process
+from kernel_scientist.machine import constants, model, occupancy
+from kernel_scientist.machine.gpus import Gpu
+from kernel_scientist.problems.taskfolder import Problem
+from kernel_scientist.records import Case, CodeObject, CompileReport, Launch, Prediction, Record, Verdict, digest
+
+MEMORY_BYTES = 24 << 30
+"""Address space of the process: inputs of full size are mapped, though hardly touched."""
+
+
+class Count(Record):
+    """What a launch asks of memory and matrix units (`trace.Trace`)."""
+
+    programs: int
+    traced: int
+    loads_bytes: float
+    stores_bytes: float
+    atomics_bytes: float
+    lines_bytes: float
+    l2_bytes: float
+    unique_bytes: float
+    flops: dict[str, float]
+    trips: tuple[float, ...]
+
+
+class Seen(Launch):
+    """A launch and its trace."""
+
+    trace: Count
+
+
+class Build(Record):
+    """Sources that a submission hands to torch's extension builder."""
+
+    name: str
+    sources: tuple[str, ...]
+    flags: tuple[str, ...]
+    functions: tuple[str, ...] = ()
+
+
+class Answer(Record):
+    """What the process says."""
+
+    failure: str
+    launches: tuple[Seen, ...]
+    codes: tuple[CodeObject, ...]
+    missed: tuple[str, ...]
+    inline: tuple[Build, ...]
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """What was seen of a submission on one GPU."""
+
+    gpu: Gpu
+    report: CompileReport
+    answer: Answer
+    assembly: dict[str, str]
+    """By the digest of the code object."""
+
+    def predictions(self, problem: Problem, cases: Sequence[Case]) -> tuple[Prediction, ...]:
+        """Return the predicted time of every case whose launches were all seen and traced."""
+        known = constants.of(self.gpu.name)
+        out: list[Prediction] = []
+        for case in cases:
+            launches = [seen for seen in self.answer.launches if seen.case == case.name]
+            if launches and all(seen.trace.traced for seen in launches):
+                loads = [self._load(seen) for seen in launches]
+                out.append(model.predict(self.gpu, case.name, problem.work(case), loads, known))
+        return tuple(out)
+
+    def _load(self, seen: Seen) -> model.Load:
+        return model.Load(
+            self.answer.codes[seen.code], model.Traffic.of(seen.trace.model_dump()), max(1, seen.num_stages)
+        )
+
+
+def facts(gpu: Gpu) -> Facts:
+    """Return what a submission is told of a GPU."""
+    limits = occupancy.limits(gpu.arch)
+    return Facts(gpu.name, gpu.arch, gpu.units, gpu.wave, limits.lds_workgroup, gpu.l2_bytes)
+
+
+def inspect(source: str, problem: Problem, cases: Sequence[Case], gpu: Gpu, timeout_s: float) -> Inspection:
+    """Import a submission and call it on every case's shapes; compile what it launches for the GPU.
+
+    Raises KernelFailure when its process dies, or does not end in time.
+    """
+    folder = environment.cache_folder() / "inspections"
+    folder.mkdir(parents=True, exist_ok=True)
+    kept = folder / f"{_key(source, problem, cases, gpu)}.json"
+    start = time.monotonic()
+    if kept.exists():
+        stored = json.loads(kept.read_text())
+        return _inspection(gpu, source, Answer.model_validate(stored["answer"]), stored["assembly"], 0.0, True)
+    with tempfile.TemporaryDirectory(dir=folder, prefix="inspect-") as scratch:
+        answer, assembly = _ask(Path(scratch), source, problem, cases, gpu, timeout_s)
+    found = _inspection(gpu, source, answer, assembly, time.monotonic() - start, False)
+    temporary = kept.with_suffix(f".{time.monotonic_ns()}")
+    temporary.write_text(json.dumps({"answer": answer.model_dump(mode="json"), "assembly": assembly}))
+    temporary.replace(kept)
+    return found
+
+
+def _key(source: str, problem: Problem, cases: Sequence[Case], gpu: Gpu) -> str:
+    known = json.dumps(asdict(constants.of(gpu.name)))  # the autotuner's choice depends on them
+    parts = (source, problem.digest, *(c.name for c in cases), gpu.name, known, metadata.version("triton"))
+    return digest("\0".join((*parts, HARNESS_VERSION)))
+
+
+def _ask(
+    folder: Path, source: str, problem: Problem, cases: Sequence[Case], gpu: Gpu, timeout_s: float
+) -> tuple[Answer, dict[str, str]]:
+    """Run the process; return its answer and the assembly that it left. Raises KernelFailure."""
+    request: dict[str, Any] = {
+        "facts": asdict(facts(gpu)),
+        "gpu": gpu.name,
+        "constants": asdict(constants.of(gpu.name)),
+        "seconds": 0.8 * timeout_s,
+        "cases": [{"name": case.name, "data": shapes.described(problem, case)} for case in cases],
+    }
+    (folder / "kernel.py").write_text(source)
+    (folder / "request.json").write_text(json.dumps(request))
+    program = [sys.executable, "-P", "-m", "kernel_scientist.inspection.runner"]
+    command = confine.command(program, folder, (*enclosure.readable(), *enclosure.MACHINE))
+    status, log = compiler_process.run(command, folder, timeout_s, MEMORY_BYTES)
+    if status is None:
+        raise KernelFailure(Verdict.TIMEOUT, f"its inspection took longer than {timeout_s:g} s", (log,))
+    try:
+        answer = Answer.model_validate_json((folder / "answer.json").read_text())
+        assembly = {code.digest: (folder / f"{i}.s").read_text() for i, code in enumerate(answer.codes)}
+    except (OSError, ValidationError) as error:
+        words = log.strip().splitlines()[-1:] or [str(error).splitlines()[0]]
+        raise KernelFailure(Verdict.CRASHED, f"its inspection ended with status {status}: {words[0]}", (log,)) from error
+    return answer, assembly
+
+
+def _inspection(
+    gpu: Gpu, source: str, answer: Answer, assembly: dict[str, str], seconds: float, cached: bool
+) -> Inspection:
+    report = CompileReport(
+        ok=not answer.failure,
+        compiler=f"triton {metadata.version('triton')} for {gpu.arch}",
+        seconds=round(seconds, 3),
+        cached=cached,
+        log=answer.failure,
+        code_bytes=sum(code.code_bytes for code in answer.codes) or None,
+        objects=answer.codes,
+        launches=tuple(Launch(**seen.model_dump(exclude={"trace"})) for seen in answer.launches),
+        findings=findings(answer.codes, gpu.arch, source),
+        missed=answer.missed,
+    )
+    return Inspection(gpu, report, answer, assembly)

@@ -1,0 +1,94 @@
+"""The process that imports a submission to see what it compiles: `python -m kernel_scientist.inspection.runner`.
+
+In its folder lie `kernel.py` and `request.json`; it leaves `answer.json` and the assembly of what it compiled there.
+Untrusted from the moment the submission is imported: its answer is data.
+"""
+
+import importlib.util
+import json
+import sys
+import time
+import traceback
+from pathlib import Path
+from typing import Any
+
+from kernel_scientist.inspection import inline, numerics, shapes
+from kernel_scientist.inspection.launches import Recorder
+from kernel_scientist.inspection.pretence import Facts, pretended
+from kernel_scientist.machine import gpus
+from kernel_scientist.machine.constants import Constants
+
+WORDS = 4000
+"""Characters of an error that are passed on."""
+
+
+def main() -> None:
+    """Answer the request."""
+    request: dict[str, Any] = json.loads(Path("request.json").read_text())
+    recorder = Recorder(
+        facts=Facts(**request["facts"]),
+        gpu=gpus.named(request["gpu"]),
+        constants=Constants(**request["constants"]),
+        deadline=time.monotonic() + request["seconds"],
+    )
+    numerics.install()
+    recorder.install()
+    failure = ""
+    with pretended(recorder.facts), inline.captured() as builds:
+        try:
+            kernel = _imported()
+        except Exception as error:
+            kernel, failure = None, _words(error)
+        for case in request["cases"] if kernel else []:
+            recorder.case = case["name"]
+            if time.monotonic() > recorder.deadline:
+                recorder.missed.append(f"{recorder.case}: the time allowed for inspection was over")
+                continue
+            try:
+                kernel(shapes.made(case["data"]))
+            except Exception as error:
+                if _is_compilation(error):
+                    failure = _words(error)
+                    break
+                recorder.missed.append(f"{recorder.case}: {_words(error)}"[:WORDS])
+    for code in recorder.codes.values():
+        Path(f"{code.number}.s").write_text(code.text)
+    answer = {
+        "failure": failure,
+        "launches": recorder.launches,
+        "codes": [code.object.model_dump() for code in recorder.codes.values()],
+        "missed": recorder.missed,
+        "inline": [build.message() for build in builds],
+    }
+    Path("answer.json").write_text(json.dumps(answer))
+
+
+def _imported() -> Any:
+    spec = importlib.util.spec_from_file_location("kernel", Path("kernel.py").resolve())
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["kernel"] = module
+    spec.loader.exec_module(module)
+    return module.custom_kernel
+
+
+def _is_compilation(error: BaseException | None) -> bool:
+    """Whether the compiler refused a kernel, or the GPU would refuse its code."""
+    while error is not None:
+        if type(error).__module__.startswith(("triton.compiler", "triton.runtime.errors")):
+            return True
+        if type(error).__name__ in ("PassManagerError", "CompilationError"):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def _words(error: BaseException) -> str:
+    """Return what is wrong and where: the compiler's words, or the last line of the submission."""
+    lines = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename.endswith("kernel.py")]
+    where = f" (kernel.py, line {lines[-1].lineno})" if lines else ""
+    return f"{type(error).__name__}: {error}{where}"[:WORDS]
+
+
+if __name__ == "__main__":
+    main()
