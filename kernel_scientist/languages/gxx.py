@@ -1,16 +1,14 @@
 """The C++ compiler: builds a kernel's shared object, once per (source, flags, compiler, processor), and inspects it.
 
-The compiler runs on untrusted text: in its own process group, niced so that it does not disturb a timing, with a time
-limit, a memory limit, a bound on what it prints, an environment of PATH alone and no file of ours in sight (`confine`).
+The compiler runs on untrusted text: niced so that it does not disturb a timing, with limits and an environment of PATH
+alone (`compiler_process`) and no file of ours in sight (`confine`).
 """
 
 import functools
 import hashlib
 import os
 import re
-import resource
 import shutil
-import signal
 import subprocess
 import tempfile
 import time
@@ -20,15 +18,14 @@ from typing import NamedTuple
 
 from kernel_scientist import environment
 from kernel_scientist.errors import SetupError
-from kernel_scientist.harness import confine, enclosure
+from kernel_scientist.harness import confine
 from kernel_scientist.harness.shim import SOURCE as SHIM
+from kernel_scientist.languages import compiler_process
 from kernel_scientist.languages.cpp import BuildRequest
 from kernel_scientist.records import CompileReport
 
 BASE_FLAGS = ("-O3", "-march=native", "-fopenmp", "-std=c++20", "-fPIC", "-shared")
 FORBIDDEN = re.compile(r"^(@|-wrapper|-fplugin|-specs|-B|-o$|-x|-E$|-S$|-c$|-M|-save-temps|-dump|-Wl,|-Xlinker|-L|-l:)")
-MEMORY_BYTES = 4 << 30
-LOG_BYTES = 20_000
 MOST_COUNTED = 1 << 20
 """Bytes of an object whose instructions are still counted; a disassembly is a hundred times as long."""
 
@@ -110,7 +107,7 @@ def _compile(request: BuildRequest, scratch: Path, timeout_s: float) -> Built:
     program = [find(), *BASE_FLAGS, *request.flags, *defines, "-o", "kernel.so", "kernel.cpp"]
     command = confine.command(program, scratch)
     start = time.monotonic()
-    status, log = _run(command, scratch, timeout_s)
+    status, log = compiler_process.run(command, scratch, timeout_s)
     seconds = time.monotonic() - start
     if status is None:
         log = f"the compiler took longer than {timeout_s:g} s and was stopped\n{log}"
@@ -119,35 +116,6 @@ def _compile(request: BuildRequest, scratch: Path, timeout_s: float) -> Built:
     if not ok:
         return Built(None, report)
     return Built(out, report.model_copy(update={"code_bytes": out.stat().st_size, "instructions": instructions(out)}))
-
-
-def _run(command: list[str], folder: Path, timeout_s: float) -> tuple[int | None, str]:
-    """Run a command in its own process group; return its status (None: timed out) and its capped output."""
-    environment_ = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "TMPDIR": str(folder)}
-    environment_["PYTHONPATH"] = str(enclosure.PACKAGE.parent)
-    with (folder / "log").open("w+b") as log:
-        process = subprocess.Popen(
-            command,
-            cwd=folder,
-            env=environment_,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
-        try:
-            resource.prlimit(process.pid, resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
-            resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (256 << 20, 256 << 20))
-            status: int | None = process.wait(timeout_s)
-        except subprocess.TimeoutExpired:
-            status = None
-        finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
-        log.seek(0)
-        text = log.read(LOG_BYTES).decode(errors="replace")
-    return status, text.replace(str(folder) + "/", "")
 
 
 _CLASSES = {

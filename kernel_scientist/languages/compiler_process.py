@@ -1,0 +1,53 @@
+"""A compiler's process: untrusted text is read in its own process group, with limits and an environment of PATH alone.
+
+What it may see is `harness.confine`'s matter.
+"""
+
+import os
+import resource
+import signal
+import subprocess
+from pathlib import Path
+
+from kernel_scientist.harness import enclosure
+
+MEMORY_BYTES = 4 << 30
+FILE_BYTES = 256 << 20
+LOG_BYTES = 20_000
+
+
+def run(
+    command: list[str], folder: Path, timeout_s: float, memory_bytes: int = MEMORY_BYTES, log_bytes: int = LOG_BYTES
+) -> tuple[int | None, str]:
+    """Run a command in `folder`; return its status (None: timed out) and what it printed, capped, without the path.
+
+    memory_bytes: of address space. log_bytes: of what it prints; the rest is lost.
+    """
+    with (folder / "log").open("w+b") as log:
+        process = subprocess.Popen(
+            command,
+            cwd=folder,
+            env=_environment(folder),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+        try:
+            resource.prlimit(process.pid, resource.RLIMIT_AS, (memory_bytes, memory_bytes))
+            resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (FILE_BYTES, FILE_BYTES))
+            status: int | None = process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            status = None
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+        log.seek(0)
+        text = log.read(log_bytes).decode(errors="replace")
+    return status, text.replace(str(folder) + "/", "")
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    given = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "TMPDIR": str(folder)}
+    return {**given, "PYTHONPATH": str(enclosure.PACKAGE.parent)}
