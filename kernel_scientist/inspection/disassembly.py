@@ -1,0 +1,47 @@
+"""An NVIDIA binary as text: cuobjdump's account of what each kernel uses, then nvdisasm's code.
+
+The tools are CUDA's where they are installed, else the ones that Triton brings along. The binary comes from untrusted
+source, so they run confined.
+"""
+
+import functools
+import shutil
+import tempfile
+from importlib.util import find_spec
+from pathlib import Path
+
+from kernel_scientist.errors import SetupError
+from kernel_scientist.harness import confine
+from kernel_scientist.languages import compiler_process
+
+TEXT_BYTES = 64 << 20
+
+
+@functools.cache
+def tool(name: str) -> str:
+    """Return the path of `cuobjdump` or `nvdisasm`. Raises SetupError where there is none."""
+    triton = find_spec("triton")  # not imported: it takes a second
+    place = Path(triton.origin).parent / "backends/nvidia/bin" / name if triton and triton.origin else None
+    if place is not None and place.exists():
+        return str(place)
+    found = shutil.which(name)
+    if found is None:
+        raise SetupError(f"no {name}: install CUDA's binary utilities, or triton, which brings it along")
+    return found
+
+
+def of_cubin(cubin: bytes, timeout_s: float = 60) -> str:
+    """Return what `assembly.read` reads. Raises SetupError without the tools, ValueError when they refuse it."""
+    with tempfile.TemporaryDirectory(prefix="disassembly-") as name:
+        folder = Path(name)
+        (folder / "kernel.cubin").write_bytes(cubin)
+        usage = _run([tool("cuobjdump"), "-res-usage", "kernel.cubin"], folder, timeout_s)
+        return usage + _run([tool("nvdisasm"), "-c", "kernel.cubin"], folder, timeout_s)
+
+
+def _run(program: list[str], folder: Path, timeout_s: float) -> str:
+    command = confine.command(program, folder)
+    status, text = compiler_process.run(command, folder, timeout_s, log_bytes=TEXT_BYTES)
+    if status != 0:
+        raise ValueError(f"{Path(program[0]).name} refuses the binary: {text.strip()[:300] or f'status {status}'}")
+    return text
