@@ -9,10 +9,23 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from kernel_scientist.inspection import assembly_store
 from kernel_scientist.languages.source import KernelSource, SourceError
-from kernel_scientist.population import REFERENCE, Population
+from kernel_scientist.population import REFERENCE, Population, roofline_fraction
 from kernel_scientist.problems.taskfolder import Problem
-from kernel_scientist.records import Ask, Attempt, Author, Evaluation, Experiment, Kernel, Trial, Try, Verdict, geomean
+from kernel_scientist.records import (
+    Ask,
+    Attempt,
+    Author,
+    CompileReport,
+    Evaluation,
+    Experiment,
+    Kernel,
+    Trial,
+    Try,
+    Verdict,
+    geomean,
+)
 from kernel_scientist.scientist.archive import Reply
 
 KIND, CAMPAIGN, KERNEL = "kind", "campaign", "kernel"
@@ -63,6 +76,7 @@ def tags(parent_id: str, campaign: str, trial: Trial) -> dict[str, str]:
         "mlflow.runName": f"{kernel.name} {title}"[:200],
         "language": kernel.language,
         "verdict": evaluation.verdict.value,
+        "scored_by": "model" if evaluation.by_model else "clock",
         "reason": evaluation.reason,
         "generation": str(kernel.generation),
         "digest": kernel.digest,
@@ -103,11 +117,13 @@ def metrics(trial: Trial, population: Population) -> dict[str, float]:
         found["compiler_s"] = evaluation.compile.seconds
         found |= {f"asm.{k}": v for k, v in evaluation.compile.instructions.items()}
         found |= {"code_bytes": evaluation.compile.code_bytes} if evaluation.compile.code_bytes else {}
+        found |= _resources(evaluation.compile)
     asks = trial.kernel.asks
     if asks:
         found |= {"llm.usd": sum(a.usd for a in asks), "llm.calls": len(asks)}
         found |= {"llm.tokens": sum(a.input_tokens + a.output_tokens for a in asks)}
         found |= {"llm.unreadable": sum(bool(a.fault) for a in asks), "repairs": len(trial.kernel.attempts)}
+    found |= predicted(trial, population)
     if evaluation.verdict is not Verdict.OK or not evaluation.timings:
         return found
     found["geomean_us"] = evaluation.geomean_us or math.nan
@@ -120,6 +136,25 @@ def metrics(trial: Trial, population: Population) -> dict[str, float]:
         found |= {"speedup_low": speedup.interval[0], "speedup_high": speedup.interval[1]} if speedup.resolved else {}
     uplift = population.add(trial).uplift(trial)
     return found if uplift is None else {**found, "measured_uplift": uplift}
+
+
+def predicted(trial: Trial, population: Population) -> dict[str, float]:
+    """Return what a machine model says of a kernel, under names of its own: never mixed with what was measured."""
+    evaluation = trial.evaluation
+    if not evaluation.predictions:
+        return {}
+    found = {f"predicted_us.{p.case}": p.time_us for p in evaluation.predictions}
+    found["predicted_geomean_us"] = evaluation.predicted_us or math.nan
+    found["predicted_roofline_fraction"] = roofline_fraction(evaluation) or math.nan
+    uplift = population.add(trial).uplift(trial) if evaluation.by_model else None
+    return found if uplift is None else {**found, "predicted_uplift": uplift}
+
+
+def _resources(report: CompileReport) -> dict[str, float]:
+    """Return what the most demanding of a GPU kernel's code objects takes."""
+    names = ("vgpr", "agpr", "sgpr", "spills", "scratch_bytes", "lds_bytes")
+    found = {f"gpu.{name}": float(max(getattr(o, name) for o in report.objects)) for name in names if report.objects}
+    return found | ({"gpu.occupancy": float(min(o.occupancy for o in report.objects))} if report.objects else {})
 
 
 def write_artifacts(folder: Path, trial: Trial, population: Population, replies: Sequence[Reply] = ()) -> None:
@@ -144,6 +179,10 @@ def write_artifacts(folder: Path, trial: Trial, population: Population, replies:
         (folder / AUTHORS).write_bytes(_AUTHORS.dump_json(kernel.authors, indent=1))
     if evaluation.compile and evaluation.compile.log:
         (folder / "compiler.txt").write_text(evaluation.compile.log)
+    for code in evaluation.compile.objects if evaluation.compile else ():
+        if assembly := assembly_store.get(code.digest):
+            (folder / "assembly").mkdir(exist_ok=True)
+            (folder / "assembly" / f"{code.kernel}-{code.digest[:8]}.s").write_text(assembly)
     if kernel.base is not None:
         before = population.get(kernel.base).kernel.source.splitlines(keepends=True)
         after = kernel.source.splitlines(keepends=True)

@@ -2,7 +2,8 @@
 
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from kernel_scientist import HARNESS_VERSION, environment, preflight
 from kernel_scientist.harness import admission
@@ -31,7 +32,7 @@ class Laboratory:
         settings = self.params.knowledge
         return Assignment(
             problem=self.problem,
-            profile=self.problem.profile(self.params.profile),
+            profile=self.verifier.profile,
             language=self.params.language,
             target=self.target.name,
             facts=Facts.here(),
@@ -48,11 +49,29 @@ def laboratory(params: Params) -> Generator[Laboratory]:
     Raises SetupError for an unknown problem, profile or target, a missing compiler, or a problem unfit to judge by.
     """
     problem, target = preflight.resolve(params)
-    preload = ("triton",) if params.language == "triton" else ()
-    with Workshop(params.harness, target.device, preload) as workshop:
+    interpreted = params.language == "triton" and target.device == "cpu"
+    preload = ("kernel_scientist.inspection.stage",) if interpreted else ()
+    stage = _stage(problem, target) if interpreted else None
+    with Workshop(params.harness, target.device, preload, stage) as workshop:
         admission.require(problem, params.profile)
-        verifier = Verifier(problem, params.profile, params.harness, workshop)
+        verifier = _judge(params, problem, target, workshop)
         yield Laboratory(params, problem, target, verifier)
+
+
+def _stage(problem: Problem, target: Target) -> dict[str, Any]:
+    """Return what interpreted kernels run on: this machine, or a GPU that is pretended."""
+    from kernel_scientist.inspection import inspector
+
+    facts = asdict(inspector.facts(target.model)) if target.model else None
+    return {"facts": facts, "writes": problem.writes}
+
+
+def _judge(params: Params, problem: Problem, target: Target, workshop: Workshop) -> Verifier:
+    if target.model is None:
+        return Verifier(problem, params.profile, params.harness, workshop)
+    from kernel_scientist.inspection.modeller import Modeller
+
+    return Modeller(problem, params.profile, params.harness, workshop, target.model)
 
 
 def cache_key(lab: Laboratory, kernel: Kernel, step: str) -> str:

@@ -138,6 +138,7 @@ class Harness(Section):
     """Limits and statistics of the judge."""
 
     sandbox: Literal["auto", "basic", "none"] = "auto"
+    inspect_timeout_s: float = Field(default=120, gt=0)
     build_timeout_s: float = Field(default=60, gt=0)
     import_timeout_s: float = Field(default=20, gt=0)
     call_timeout_s: float = Field(default=10, gt=0)
@@ -178,7 +179,7 @@ class Params(Section):
 
     problem: str = "fp8-blockwise-gemm"
     language: Language = "cpp"
-    target: Literal["auto", "cpu", "cuda", "rocm"] = "auto"
+    target: str = Field(default="auto", pattern=r"^(auto|cpu|cuda|rocm|model:[a-z0-9]+)$")
     profile: str = "auto"
     search: Search = Search()
     llm: Llm = Llm()

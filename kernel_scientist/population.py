@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from kernel_scientist.languages.fingerprint import fingerprint
-from kernel_scientist.records import Trial, Verdict
+from kernel_scientist.records import Evaluation, Trial, Verdict, geomean
 
 REFERENCE = "reference"
 """Name under which the problem's reference is timed beside kernels."""
@@ -37,7 +37,7 @@ class Population:
         return self._by_name[name]
 
     def ranked(self) -> list[Trial]:
-        """Return the kernels with a measured speed, fastest first."""
+        """Return the kernels with a score, best first."""
         scored = [(score(t), t) for t in self.trials]
         return [t for s, t in sorted(scored, key=lambda p: (-p[0], p[1].kernel.name)) if s > 0]
 
@@ -48,6 +48,8 @@ class Population:
         the order in which kernels were logged.
         """
         right = [t for t in self.trials if score(t) > 0]
+        if any(t.evaluation.by_model for t in right):
+            return self.ranked()[0]  # predictions have no noise
         current = next((t for t in right if len(t.evaluation.speedups) == 1), None)
         seen: set[str] = set()
         while current is not None and current.kernel.name not in seen:
@@ -94,10 +96,22 @@ class Population:
 def score(trial: Trial) -> float:
     """Return a kernel's measured speed relative to the reference, 0 for one without a time.
 
-    A ratio within one run, so it compares across the minutes and loads of a campaign, as microseconds do not.
+    A ratio within one run, so it compares across the minutes and loads of a campaign, as microseconds do not. Where the
+    target is a model: its predicted speed relative to the roofline.
     """
-    speedup = trial.evaluation.speedup_over(REFERENCE)
-    return speedup.ratio if trial.evaluation.verdict is Verdict.OK and speedup else 0.0
+    evaluation = trial.evaluation
+    if evaluation.verdict is not Verdict.OK:
+        return 0.0
+    if evaluation.by_model:
+        return roofline_fraction(evaluation) or 0.0
+    speedup = evaluation.speedup_over(REFERENCE)
+    return speedup.ratio if speedup else 0.0
+
+
+def roofline_fraction(evaluation: Evaluation) -> float | None:
+    """Return the predicted speed relative to the roofline's, over all cases; none when nothing was predicted."""
+    fractions = [p.floor_us / p.time_us for p in evaluation.predictions if p.floor_us]
+    return geomean(fractions) if fractions else None
 
 
 def beats(trial: Trial, other: str) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 from kernel_scientist import environment, problems, scientist, targets
 from kernel_scientist.errors import SetupError
 from kernel_scientist.languages import gxx
-from kernel_scientist.languages.source import language_of, read_kernel, require_judge
+from kernel_scientist.languages.source import language_of, read_kernel
 from kernel_scientist.params import ROLES, Params
 from kernel_scientist.problems.taskfolder import Problem
 from kernel_scientist.scientist import estimate
@@ -21,7 +21,6 @@ TIMEOUT_S = 5
 
 def resolve(params: Params) -> tuple[Problem, Target]:
     """Return the problem and the target that the parameters name, once the language can be judged there."""
-    require_judge(params.language)
     target = targets.resolve(params.target, params.language)
     problem = problems.find(params.problem, target.device)
     problem.profile(params.profile)

@@ -334,6 +334,8 @@ class Evaluation(Record):
     timings: tuple[Timing, ...] = ()
     predictions: tuple[Prediction, ...] = ()
     """What a machine model says, where nothing can be measured or before it is."""
+    by_model: bool = False
+    """The target is a model: predictions are all there is, and what kernels are ranked by."""
     coverage: str = ""
     """How much of the kernel an interpreted check executed, and how its memory was watched."""
     speedups: tuple[Speedup, ...] = ()

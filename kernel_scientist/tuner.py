@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 
-from kernel_scientist.harness.verifier import Contestant, Verifier
+from kernel_scientist.harness.verifier import Contestant
 from kernel_scientist.laboratory import Laboratory
 from kernel_scientist.languages.source import Value
 from kernel_scientist.records import Evaluation, Experiment, Kernel, Try, Verdict, digest
@@ -22,7 +22,7 @@ class Tuner:
         self.lab, self.base, self.hold = lab, base, hold
         # one look: a configuration that wins here is a kernel of the campaign then, and judged in full
         harness = lab.params.harness.model_copy(update={"looks": 1})
-        self.verifier = Verifier(lab.problem, lab.params.profile, harness, lab.verifier.workshop)
+        self.verifier = lab.verifier.reharnessed(harness)
 
     def tune(self, name: str, known: Callable[[str], bool], enough: Callable[[], bool]) -> Kernel | None:
         """Return the best other configuration as a kernel of that name; None when there was nothing to try.

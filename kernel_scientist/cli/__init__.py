@@ -10,7 +10,7 @@ import click
 
 from kernel_scientist import __version__, environment
 from kernel_scientist.cli.common import INFRASTRUCTURE
-from kernel_scientist.cli.machine import doctor, ui
+from kernel_scientist.cli.machine import compile, doctor, ui
 from kernel_scientist.cli.results import compare, export, report
 from kernel_scientist.cli.shelf import baseline, cases, problems
 from kernel_scientist.cli.work import evaluate, optimize, validate
@@ -45,5 +45,5 @@ def main() -> None:
     """
 
 
-for _command in (optimize, evaluate, validate, problems, cases, baseline, report, compare, export, doctor, ui):
+for _command in (optimize, evaluate, validate, compile, problems, cases, baseline, report, compare, export, doctor, ui):
     main.add_command(_command)

@@ -1,10 +1,11 @@
-"""Commands about this machine: what it can do, and the two user interfaces."""
+"""Commands about machines: what this one can do, what a kernel becomes on one that is not here, the interfaces."""
 
 import sys
+from pathlib import Path
 
 import click
 
-from kernel_scientist.cli.common import JSON, show
+from kernel_scientist.cli.common import JSON, PARAMS, SET, load, show
 
 
 @click.command()
@@ -36,3 +37,53 @@ def ui(prefect_port: int, mlflow_port: int) -> None:
     from kernel_scientist.report.ui import serve
 
     serve(prefect_port, mlflow_port)
+
+
+@click.command()
+@click.argument("file")
+@click.option(
+    "--problem", metavar="NAME", help="Whose cases it is called on; default: the problem that it fits."
+)
+@click.option("--arch", default="", metavar="ARCH", help="gfx942, gfx950, sm_90; default: gfx942.")
+@click.option("--machine", default="", metavar="NAME", help="mi300x, mi325x, mi355x, h100, ...; default: the arch's.")
+@click.option("--asm", "folder", metavar="FOLDER", help="Also write the assembly of every code object there.")
+@SET
+@PARAMS
+@JSON
+def compile(  # the command's name
+    file: str,
+    problem: str | None,
+    arch: str,
+    machine: str,
+    folder: str | None,
+    overrides: tuple[str, ...],
+    params_file: str | None,
+    as_json: bool,
+) -> None:
+    """Compile a Triton or HIP submission for a GPU that need not be here; say what its code objects tell.
+
+    Exit code: 0 it compiles, 1 it does not, 2 the call or the set-up is wrong.
+
+    Example: kernel-scientist compile problems/fp8-blockwise-gemm/seeds/triton_tiled.py --arch gfx942
+    """
+    from kernel_scientist.harness.failure import KernelFailure
+    from kernel_scientist.languages.source import read_kernel
+    from kernel_scientist.machine import gpus
+    from kernel_scientist.report import compilation, resources
+
+    params = load(overrides, params_file)
+    gpu = gpus.named(machine) if machine else gpus.of_arch(arch or "gfx942")
+    gpus.require(gpu, arch)
+    source = read_kernel(Path(file))
+    try:
+        found = compilation.compiled(source, gpu, problem, params)
+    except KernelFailure as failure:
+        found = {"ok": False, "reason": failure.reason, "tried": list(failure.evidence)}
+    if folder and found.get("launches"):
+        found["assembly"] = compilation.write_assembly(found, Path(folder))
+    if as_json:
+        show(found, True)
+    else:
+        for line in resources.lines(found):
+            click.echo(line)
+    sys.exit(0 if found["ok"] else 1)

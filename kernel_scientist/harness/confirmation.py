@@ -72,20 +72,22 @@ def conclude(
     public = interleave.Samples.joined([r.public for r in runs])
     hidden = interleave.Samples.joined([r.hidden for r in runs])
     try:
-        evaluation = verifier.result(checked, shape, public, others)
+        evaluation = verifier.reckoner.result(checked, shape, public, others)
     except KernelFailure as failure:
         return refused(failed(failure, checked))
-    held_out = tuple(verifier.speedup(hidden, shape, other) for other in others)
+    held_out = tuple(verifier.reckoner.speedup(hidden, shape, other) for other in others)
     confirmed, reason = _decide(evaluation, held_out, against)
     everyone: dict[str, dict[str, float]] = {}
     for part, cases in ((public, verifier.profile.benchmarks), (hidden, verifier.profile.held_out)):
         for who in (name, *others):
-            everyone.setdefault(who, {}).update({t.case: t.time_us for t in verifier.timings(part, who, cases)})
+            everyone.setdefault(who, {}).update(
+                {t.case: t.time_us for t in verifier.reckoner.timings(part, who, cases)}
+            )
     return Confirmation(
         confirmed=confirmed,
         reason=reason,
         evaluation=evaluation,
-        held_out=verifier.timings(hidden, name, verifier.profile.held_out),
+        held_out=verifier.reckoner.timings(hidden, name, verifier.profile.held_out),
         held_out_speedups=held_out,
         others_us=everyone,
     )

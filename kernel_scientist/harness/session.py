@@ -203,6 +203,10 @@ class Session:
         reply, _ = self._ask(request, [], "observed", self.limits.call_timeout_s, "its observed call")
         return reply
 
+    def watched(self) -> wire.Header:
+        """Return what an interpreted kernel did to memory; see `inspection.memory`."""
+        return self._ask({"op": "watched"}, [], "report", TRANSFER_TIMEOUT_S, "its report on memory")[0]
+
     def log_tail(self) -> str:
         """The end of what the worker printed."""
         size = os.fstat(self.log).st_size

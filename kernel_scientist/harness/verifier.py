@@ -15,24 +15,23 @@ from kernel_scientist.harness.comparison import Comparison
 from kernel_scientist.harness.failure import Disagreement, KernelFailure, failed
 from kernel_scientist.harness.inputs import Delivery, Inputs
 from kernel_scientist.harness.outputs import address
+from kernel_scientist.harness.reckoner import Reckoner
 from kernel_scientist.harness.session import Build, Call, Session
 from kernel_scientist.harness.shim import Shim
-from kernel_scientist.harness.statistics import median_interval, ratio
 from kernel_scientist.harness.sweeper import Sweeper
 from kernel_scientist.harness.workshop import Workshop
 from kernel_scientist.languages import gxx
 from kernel_scientist.languages.cpp import BuildRequest
-from kernel_scientist.machine.table import floor_us, this_cpu
+from kernel_scientist.machine import gpus
+from kernel_scientist.machine.table import Machine, this_cpu
 from kernel_scientist.params import Harness
 from kernel_scientist.population import REFERENCE
 from kernel_scientist.problems.taskfolder import Problem
-from kernel_scientist.records import Case, CompileReport, Evaluation, Kernel, Record, Speedup, Timing, Verdict
+from kernel_scientist.records import Case, CompileReport, Evaluation, Kernel, Record, Verdict
 from kernel_scientist.screen import screen
 
 SECRET_CASES = 3
 """How many shapes off the list a kernel is checked on, where the problem names ranges."""
-FLOOR_SLACK = 1.05
-"""How far below the roofline floor a time may lie: the figures behind the floor are no better than that."""
 
 
 class Contestant(Record):
@@ -58,6 +57,7 @@ class Verifier:
         self.problem, self.harness, self.workshop = problem, harness, workshop
         self.profile_name, self.profile = profile, problem.profile(profile)
         self.inputs, self.comparison = Inputs(problem), Comparison(problem)
+        self.reckoner = Reckoner(problem, _machine(workshop.device), harness.confidence)
 
     @property
     def shim(self) -> Shim:
@@ -77,6 +77,10 @@ class Verifier:
     def warmup_s(self) -> float:
         """How long contestants are warmed up at the least: a GPU's clocks and power must settle."""
         return 0.0 if self.workshop.device == "cpu" else self.harness.gpu_warmup_s
+
+    def reharnessed(self, harness: Harness) -> "Verifier":
+        """Return the same judge with other settings."""
+        return Verifier(self.problem, self.profile_name, harness, self.workshop)
 
     def reference(self) -> Contestant:
         """Return the problem's reference as a contestant."""
@@ -166,7 +170,7 @@ class Verifier:
     ) -> Evaluation:
         ticker, others = clocks.Ticker.start(self), [c.name for c in against]
         samples = interleave.run(self, plan, [Contestant.of(kernel), *against])
-        evaluation = self.result(so_far, plan, samples, others)
+        evaluation = self.reckoner.result(so_far, plan, samples, others)
         return self._agree(evaluation, kernel, samples, others, ticker, plan.cases)
 
     def plan(self, cases: Sequence[Case], candidate: str, rival: str | None, margins: bool = True) -> interleave.Plan:
@@ -186,23 +190,6 @@ class Verifier:
             drop_after=harness.drop_after,
             drop_below=harness.drop_below,
         )
-
-    def result(
-        self, so_far: Evaluation, plan: interleave.Plan, samples: interleave.Samples, others: Sequence[str]
-    ) -> Evaluation:
-        """Return the evaluation with what was measured. Raises KernelFailure when a time is not possible."""
-        timings = self.timings(samples, plan.candidate, plan.cases)
-        for timing in timings:
-            if timing.floor_us is not None and timing.time_us * FLOOR_SLACK < timing.floor_us:
-                words = f"{timing.case}: {timing.time_us:.2f} us, at least {timing.floor_us:.2f} us are needed"
-                raise KernelFailure(Verdict.REJECTED, "quarantined: below the roofline floor of this machine", (words,))
-        speedups = tuple(self.speedup(samples, plan, other) for other in others)
-        labels = list(so_far.labels)
-        labels += [
-            f"measured:slower-case:{case}" for s in speedups if s.against == plan.rival for case in s.slower_cases
-        ]
-        labels += ["measured:works-around-the-call"] if samples.restless(plan.candidate) else []
-        return so_far.model_copy(update={"timings": timings, "speedups": speedups, "labels": tuple(labels)})
 
     def deliver(self, session: Session, deliveries: Mapping[int, Delivery]) -> None:
         """Tell a worker where its next inputs will be, by slot. A GPU's worker gets them now: it has to copy them."""
@@ -258,39 +245,6 @@ class Verifier:
         session.load(contestant.source, self._builder([]))
         self.workshop.require_room(session)
 
-    def timings(self, samples: interleave.Samples, name: str, cases: Sequence[Case]) -> tuple[Timing, ...]:
-        """Return one contestant's timing per case."""
-        machine = this_cpu() if self.workshop.device == "cpu" else None  # a GPU's peaks are not looked up yet
-        out: list[Timing] = []
-        for case in cases:
-            values = samples.of(name, case.name)
-            middle, interval = median_interval(values, self.harness.confidence)
-            floor = floor_us(self.problem.work(case), machine) if machine else None
-            out.append(
-                Timing(case=case.name, time_us=middle, interval_us=interval, floor_us=floor, samples_us=tuple(values))
-            )
-        return tuple(out)
-
-    def speedup(self, samples: interleave.Samples, plan: interleave.Plan, against: str) -> Speedup:
-        """Return how many times faster the candidate was than `against` in the same blocks."""
-        name, margin = plan.candidate, plan.margin(samples.looks)
-        middle, interval = ratio(samples.blocks_of(name), samples.blocks_of(against), plan.confidence)
-        cases: dict[str, float] = {}
-        slower: list[str] = []
-        for case in samples.case_names():
-            of_case = samples.blocks_of(name, case), samples.blocks_of(against, case)
-            cases[case], (_, high) = ratio(*of_case, plan.confidence)
-            slower += [case] if high < 1 - margin else []
-        return Speedup(
-            against=against,
-            ratio=middle,
-            interval=interval,
-            margin=margin,
-            looks=samples.looks,
-            cases=cases,
-            slower_cases=tuple(slower),
-        )
-
     def _check_case(self, session: Session, case: Case) -> None:
         published, secret = self.inputs.draw(case, case.seed), self.inputs.draw(case)
         stressed = [self.inputs.stressed(case, scales) for scales in self.problem.stress]
@@ -343,6 +297,15 @@ class Verifier:
             return built.path, built.report.log
 
         return build
+
+
+def _machine(device: str) -> Machine | None:
+    """Return the peaks of a device of this host, where they are known."""
+    if device == "cpu":
+        return this_cpu()
+    import torch
+
+    return gpus.detected(torch.cuda.get_device_name())
 
 
 def _timed(evaluation: Evaluation, step: str, start: float) -> Evaluation:

@@ -14,8 +14,10 @@ only the standard library and torch (and triton when the kernel does); the proce
                                                       has come to rest, copied; the answer says what went on meanwhile
     fetch    {slot}                -> output {data}
     observe  {slot, mute}          -> observed {...}  one untimed call: which library operations, which native calls
+    watched                        -> report {...}    what an interpreted kernel did to memory since it was last asked
 """
 
+import contextlib
 import importlib.util
 import os
 import socket
@@ -60,6 +62,7 @@ class Worker:
         self.inputs: list[torch.Tensor] = []
         self.rooms: outputs.Rooms = {}
         self.libraries = 0
+        self.stage = _stage(settings)
 
     def serve(self) -> None:
         """Answer until the verifier hangs up."""
@@ -94,6 +97,8 @@ class Worker:
                 return {"op": "output", "data": self._fetch(request["slot"], out)}
             case "observe":
                 return {"op": "observed", **self._observe(request["slot"], request["mute"])}
+            case "watched":
+                return {"op": "report", **(self.stage.report() if self.stage else {})}
             case other:
                 raise wire.WireError(f"unknown request {other!r}")
 
@@ -106,9 +111,12 @@ class Worker:
         module = importlib.util.module_from_spec(spec)
         sys.modules["kernel"] = module
         cpp.set_builder(self._build)
-        spec.loader.exec_module(module)
+        with self.stage.pretending() if self.stage else contextlib.nullcontext():
+            spec.loader.exec_module(module)
         if not callable(getattr(module, "custom_kernel", None)):
             raise AttributeError("the kernel's file defines no custom_kernel(data)")
+        if self.stage:
+            module.custom_kernel = self.stage.wrapped(module.custom_kernel)
         return module
 
     def _build(self, request: cpp.BuildRequest) -> str:
@@ -203,6 +211,15 @@ class Worker:
         found, self.returned[slot] = observation.observe(self.module.custom_kernel, self.data[slot], mute)
         self._snapshot(slot)
         return found
+
+
+def _stage(settings: dict[str, Any]) -> Any:
+    """Return what an interpreted kernel runs on; None for a kernel that runs as it is."""
+    if not settings.get("stage"):
+        return None
+    from kernel_scientist.inspection.stage import Stage  # imported before the fork where it is needed
+
+    return Stage(settings["stage"])
 
 
 def _exercise(worker: Worker) -> Any:

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -30,8 +30,15 @@ MOST_FILES = 64 << 20
 class Workshop:
     """Forks workers from one warm zygote; thread-safe. Use as a context manager, or call `close`."""
 
-    def __init__(self, harness: Harness, device: str = "cpu", preload: tuple[str, ...] = ()) -> None:
-        self.harness, self.device, self.preload = harness, device, preload
+    def __init__(
+        self,
+        harness: Harness,
+        device: str = "cpu",
+        preload: tuple[str, ...] = (),
+        stage: Mapping[str, Any] | None = None,
+    ) -> None:
+        """`preload`: modules that workers share; `stage`: what interpreted kernels run on (`inspection.stage`)."""
+        self.harness, self.device, self.preload, self.stage = harness, device, preload, stage
         self.enclosure = enclosure.kind(harness.sandbox)
         _require_sandbox(harness.sandbox, self.enclosure)
         self.cores = sorted(os.sched_getaffinity(0))[: harness.threads or None]
@@ -112,6 +119,7 @@ class Workshop:
             "other_user": self._other_user,
             "inputs_bytes": self.harness.memory_mib << 20,
             "memory_bytes": self.harness.memory_mib << 20,
+            "stage": self.stage,
             "output_bytes": int(self.harness.output_mib * (1 << 20)),
         }
 

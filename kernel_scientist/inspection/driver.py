@@ -7,7 +7,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import torch
-import triton
 from triton.backends.compiler import GPUTarget
 
 from kernel_scientist.inspection.pretence import Facts
@@ -36,7 +35,7 @@ class StandIn:
             "mem_bus_width": 8192,
             "arch": facts.arch,
         }
-        self.utils = SimpleNamespace(get_device_properties=lambda _device: properties)
+        self.utils = SimpleNamespace(get_device_properties={0: properties}.__getitem__)
 
     def get_current_target(self) -> GPUTarget:
         """What is compiled for."""
@@ -78,9 +77,10 @@ def install(facts: Facts, benchmarker: Any) -> None:
     import triton.testing
 
     triton.runtime.driver.set_active(StandIn(facts, benchmarker))  # pyright: ignore
+
+    def bench(call: Any, *_: Any, **options: Any) -> Any:
+        times = benchmarker(call)
+        return times if options.get("quantiles") else times[0]
+
     for name in ("do_bench", "do_bench_cudagraph"):
-        setattr(triton.testing, name, lambda call, *_, **kwargs: _one(benchmarker(call), kwargs))
-
-
-def _one(times: list[float], kwargs: dict[str, Any]) -> Any:
-    return times if kwargs.get("quantiles") else times[0]
+        setattr(triton.testing, name, bench)

@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from kernel_scientist import HARNESS_VERSION, environment
 from kernel_scientist.harness import confine, enclosure
 from kernel_scientist.harness.failure import KernelFailure
-from kernel_scientist.inspection import shapes
+from kernel_scientist.inspection import assembly_store, shapes
 from kernel_scientist.inspection.findings import findings
 from kernel_scientist.inspection.pretence import Facts
 from kernel_scientist.languages import compiler_process
@@ -29,6 +29,9 @@ from kernel_scientist.records import Case, CodeObject, CompileReport, Launch, Pr
 
 MEMORY_BYTES = 24 << 30
 """Address space of the process: inputs of full size are mapped, though hardly touched."""
+
+SHARE = 0.8
+"""Of the time allowed, after which no further case is begun."""
 
 
 class Count(Record):
@@ -78,8 +81,6 @@ class Inspection:
     gpu: Gpu
     report: CompileReport
     answer: Answer
-    assembly: dict[str, str]
-    """By the digest of the code object."""
 
     def predictions(self, problem: Problem, cases: Sequence[Case]) -> tuple[Prediction, ...]:
         """Return the predicted time of every case whose launches were all seen and traced."""
@@ -114,15 +115,13 @@ def inspect(source: str, problem: Problem, cases: Sequence[Case], gpu: Gpu, time
     kept = folder / f"{_key(source, problem, cases, gpu)}.json"
     start = time.monotonic()
     if kept.exists():
-        stored = json.loads(kept.read_text())
-        return _inspection(gpu, source, Answer.model_validate(stored["answer"]), stored["assembly"], 0.0, True)
+        return _inspection(gpu, source, Answer.model_validate_json(kept.read_text()), 0.0, True)
     with tempfile.TemporaryDirectory(dir=folder, prefix="inspect-") as scratch:
-        answer, assembly = _ask(Path(scratch), source, problem, cases, gpu, timeout_s)
-    found = _inspection(gpu, source, answer, assembly, time.monotonic() - start, False)
+        answer = _ask(Path(scratch), source, problem, cases, gpu, timeout_s)
     temporary = kept.with_suffix(f".{time.monotonic_ns()}")
-    temporary.write_text(json.dumps({"answer": answer.model_dump(mode="json"), "assembly": assembly}))
+    temporary.write_text(answer.model_dump_json())
     temporary.replace(kept)
-    return found
+    return _inspection(gpu, source, answer, time.monotonic() - start, False)
 
 
 def _key(source: str, problem: Problem, cases: Sequence[Case], gpu: Gpu) -> str:
@@ -131,36 +130,34 @@ def _key(source: str, problem: Problem, cases: Sequence[Case], gpu: Gpu) -> str:
     return digest("\0".join((*parts, HARNESS_VERSION)))
 
 
-def _ask(
-    folder: Path, source: str, problem: Problem, cases: Sequence[Case], gpu: Gpu, timeout_s: float
-) -> tuple[Answer, dict[str, str]]:
-    """Run the process; return its answer and the assembly that it left. Raises KernelFailure."""
+def _ask(folder: Path, source: str, problem: Problem, cases: Sequence[Case], gpu: Gpu, timeout_s: float) -> Answer:
+    """Run the process; return its answer; the assembly that it left is kept. Raises KernelFailure."""
     request: dict[str, Any] = {
         "facts": asdict(facts(gpu)),
         "gpu": gpu.name,
         "constants": asdict(constants.of(gpu.name)),
-        "seconds": 0.8 * timeout_s,
+        "seconds": SHARE * timeout_s,
         "cases": [{"name": case.name, "data": shapes.described(problem, case)} for case in cases],
     }
     (folder / "kernel.py").write_text(source)
     (folder / "request.json").write_text(json.dumps(request))
     program = [sys.executable, "-P", "-m", "kernel_scientist.inspection.runner"]
-    command = confine.command(program, folder, (*enclosure.readable(), *enclosure.MACHINE))
+    command = confine.command(program, folder, (*enclosure.readable(), *enclosure.MACHINE, *enclosure.DEVICES))
     status, log = compiler_process.run(command, folder, timeout_s, MEMORY_BYTES)
     if status is None:
         raise KernelFailure(Verdict.TIMEOUT, f"its inspection took longer than {timeout_s:g} s", (log,))
     try:
         answer = Answer.model_validate_json((folder / "answer.json").read_text())
-        assembly = {code.digest: (folder / f"{i}.s").read_text() for i, code in enumerate(answer.codes)}
+        texts = [(folder / f"{i}.s").read_text() for i in range(len(answer.codes))]
     except (OSError, ValidationError) as error:
-        words = log.strip().splitlines()[-1:] or [str(error).splitlines()[0]]
-        raise KernelFailure(Verdict.CRASHED, f"its inspection ended with status {status}: {words[0]}", (log,)) from error
-    return answer, assembly
+        words = (log.strip().splitlines()[-1:] or [str(error).splitlines()[0]])[0]
+        raise KernelFailure(Verdict.CRASHED, f"its inspection ended with status {status}: {words}", (log,)) from error
+    if [assembly_store.put(text) for text in texts] != [code.digest for code in answer.codes]:
+        raise KernelFailure(Verdict.REJECTED, "its inspection tells of other code than it left")
+    return answer
 
 
-def _inspection(
-    gpu: Gpu, source: str, answer: Answer, assembly: dict[str, str], seconds: float, cached: bool
-) -> Inspection:
+def _inspection(gpu: Gpu, source: str, answer: Answer, seconds: float, cached: bool) -> Inspection:
     report = CompileReport(
         ok=not answer.failure,
         compiler=f"triton {metadata.version('triton')} for {gpu.arch}",
@@ -173,4 +170,4 @@ def _inspection(
         findings=findings(answer.codes, gpu.arch, source),
         missed=answer.missed,
     )
-    return Inspection(gpu, report, answer, assembly)
+    return Inspection(gpu, report, answer)

@@ -11,7 +11,7 @@ from typing import Any
 from triton.runtime.autotuner import Autotuner, OutOfResources
 from triton.runtime.jit import JITFunction
 
-from kernel_scientist.inspection import assembly, driver
+from kernel_scientist.inspection import assembly, disassembly, driver
 from kernel_scientist.inspection.pretence import Facts
 from kernel_scientist.inspection.trace import Trace, trace
 from kernel_scientist.machine import model, occupancy
@@ -92,7 +92,7 @@ class Recorder:
 
     def _record(self, kernel: Any, compiled: Any, args: tuple[Any, ...], grid: Any, options: dict[str, Any]) -> None:
         bound = _bound(kernel, args, options)
-        sizes = grid(bound) if callable(grid) else grid
+        sizes: Any = grid(bound) if callable(grid) else grid
         whole = tuple(int(n) for n in (*sizes, 1, 1)[:3])
         code = self._code(compiled)
         seen = self._traced(kernel, bound, whole, code.object)
@@ -145,7 +145,7 @@ class Recorder:
 def _read(compiled: Any) -> tuple[str, CodeObject]:
     """Return a compiled kernel's assembly and what it tells."""
     metadata = compiled.metadata
-    text = compiled.asm["amdgcn"]
+    text = compiled.asm["amdgcn"] if "amdgcn" in compiled.asm else disassembly.of_cubin(compiled.asm["cubin"])
     return text, assembly.read(text, metadata.num_warps, metadata.shared)[0]
 
 

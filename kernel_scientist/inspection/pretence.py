@@ -102,7 +102,14 @@ class _Nothing:
     def __getattr__(self, name: str) -> Callable[..., Any]:
         if name.startswith("__"):
             raise AttributeError(name)
-        return lambda *_, **__: 0.0
+        return _saying(0.0)
+
+
+def _saying(answer: Any) -> Callable[..., Any]:
+    def say(*_: Any, **__: Any) -> Any:
+        return answer
+
+    return say
 
 
 @contextlib.contextmanager
@@ -112,16 +119,16 @@ def pretended(facts: Facts) -> Generator[None]:
     answers: dict[tuple[Any, str], Any] = {
         (torch.version, "hip"): HIP if facts.amd else None,
         (torch.version, "cuda"): None if facts.amd else CUDA,
-        (cuda, "is_available"): lambda: True,
-        (cuda, "is_initialized"): lambda: True,
-        (cuda, "device_count"): lambda: 1,
-        (cuda, "current_device"): lambda: 0,
-        (cuda, "get_device_name"): lambda *_: facts.name,
-        (cuda, "get_device_capability"): lambda *_: facts.capability,
-        (cuda, "get_device_properties"): lambda *_: facts.properties(),
-        (cuda, "get_arch_list"): lambda: [facts.arch],
+        (cuda, "is_available"): _saying(True),
+        (cuda, "is_initialized"): _saying(True),
+        (cuda, "device_count"): _saying(1),
+        (cuda, "current_device"): _saying(0),
+        (cuda, "get_device_name"): _saying(facts.name),
+        (cuda, "get_device_capability"): _saying(facts.capability),
+        (cuda, "get_device_properties"): _saying(facts.properties()),
+        (cuda, "get_arch_list"): _saying([facts.arch]),
     }
-    answers |= {(cuda, name): lambda *_, **__: None for name in ("synchronize", "set_device", "empty_cache", "init")}
+    answers |= {(cuda, name): _saying(None) for name in ("synchronize", "set_device", "empty_cache", "init")}
     answers |= {(cuda, name): _Nothing for name in ("current_stream", "default_stream", "stream", "device", "Stream")}
     answers |= {(cuda, "Event"): _Nothing}
     before = {place: getattr(*place, None) for place in answers}

@@ -6,6 +6,7 @@ Untrusted from the moment the submission is imported: its answer is data.
 
 import importlib.util
 import json
+import os
 import sys
 import time
 import traceback
@@ -24,6 +25,7 @@ WORDS = 4000
 
 def main() -> None:
     """Answer the request."""
+    os.environ |= {"TRITON_CACHE_DIR": str(Path("cache").resolve()), "HOME": str(Path.cwd())}
     request: dict[str, Any] = json.loads(Path("request.json").read_text())
     recorder = Recorder(
         facts=Facts(**request["facts"]),
@@ -35,10 +37,11 @@ def main() -> None:
     recorder.install()
     failure = ""
     with pretended(recorder.facts), inline.captured() as builds:
+        kernel: Any = None
         try:
             kernel = _imported()
         except Exception as error:
-            kernel, failure = None, _words(error)
+            failure = _words(error)
         for case in request["cases"] if kernel else []:
             recorder.case = case["name"]
             if time.monotonic() > recorder.deadline:

@@ -170,7 +170,9 @@ def _interpreting(kernel: JITFunction[Any], counter: _Counter) -> Generator[Call
 def _counted(counter: _Counter, *bounds: Any, step: Any = None, **_: Any) -> Iterator[int]:
     """Go through a loop: short ones whole, of long ones the first rounds, which count for the rest."""
     numbers = [int(b) for b in bounds]
-    rounds = range(*numbers) if step is None else range(*(numbers if len(numbers) > 1 else [0, *numbers]), int(step))
+    first, last = numbers[:2] if len(numbers) > 1 else (0, numbers[0])
+    third = numbers[2] if len(numbers) > 2 else 1
+    rounds = range(first, last, third if step is None else int(step))
     counter.rounds[counter.depth].append(len(rounds))
     shown = rounds if len(rounds) <= SHORT else rounds[:ROUNDS]
     weight, factor = counter.weight, len(rounds) / max(1, len(shown))

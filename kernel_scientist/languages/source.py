@@ -16,8 +16,6 @@ from kernel_scientist.errors import SetupError
 from kernel_scientist.records import Language
 
 Value = int | str | float
-JUDGED: tuple[Language, ...] = ("cpp", "triton")
-"""What the judge can build and run yet."""
 
 
 class SourceError(ValueError):
@@ -107,12 +105,6 @@ class KernelSource:
             raise SourceError(f"line {error.lineno}: {error.msg}") from error
 
 
-def require_judge(language: Language) -> None:
-    """Raise SetupError for a language that the judge cannot build and run yet."""
-    if language not in JUDGED:
-        raise SetupError(f"language {language!r} cannot be run yet; {' and '.join(JUDGED)} can")
-
-
 def read_kernel(path: Path) -> str:
     """Return a kernel file's text. Raises SetupError when it cannot be read or defines no `custom_kernel`.
 
@@ -128,6 +120,12 @@ def read_kernel(path: Path) -> str:
     except SourceError:
         pass
     return text
+
+
+def leaderboard(text: str) -> str:
+    """Return the leaderboard that a submission names in its first lines, or nothing."""
+    found = re.search(r"^#!POPCORN leaderboard[s]? (\S+)", text, re.M)
+    return found[1] if found else ""
 
 
 def language_of(text: str) -> Language:

@@ -127,3 +127,9 @@ def of_arch(arch: str) -> Gpu:
             return gpu
     known = ", ".join(sorted({gpu.arch for gpu in GPUS.values()}))
     raise SetupError(f"unknown architecture {arch!r}; known: {known}")
+
+
+def require(gpu: Gpu, arch: str) -> None:
+    """Raise SetupError where a GPU is not of an architecture that was named besides."""
+    if arch and gpu.arch != arch:
+        raise SetupError(f"{gpu.name} is {gpu.arch}, not {arch}: name one of the two")

@@ -12,9 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from kernel_scientist.machine import advice, occupancy
+from kernel_scientist.machine import advice
 from kernel_scientist.machine.constants import Constants
 from kernel_scientist.machine.gpus import Gpu
+from kernel_scientist.machine.placement import Placement
 from kernel_scientist.machine.table import floor_us
 from kernel_scientist.records import CodeObject, Prediction, Work
 
@@ -74,36 +75,10 @@ class Costs:
         return sum(t**norm for t in asdict(self).values()) ** (1 / norm)
 
 
-@dataclass(frozen=True)
-class Shape:
-    """How a grid falls onto a GPU's units."""
-
-    programs: int
-    resident: int
-    """Programs that a unit holds at a time."""
-    busiest: float
-    """Programs that the busiest unit runs."""
-    rounds: int
-    """Generations of programs, one after the other."""
-
-    @staticmethod
-    def of(gpu: Gpu, code: CodeObject, programs: int) -> "Shape":
-        """Place a grid. Workgroups go to units as these come free, so many small rounds even out."""
-        resident = max(1, occupancy.resident(gpu.arch, code.num_warps, code.vgpr, code.agpr, code.lds_bytes))
-        rounds = math.ceil(programs / (gpu.units * resident))
-        even = programs / gpu.units
-        busiest = math.ceil(even) if rounds <= 4 else even + 0.5
-        return Shape(programs, resident, busiest, rounds)
-
-    def tail(self, gpu: Gpu) -> float:
-        """Return how much of the time the average unit stands idle."""
-        return 1 - self.programs / gpu.units / self.busiest
-
-
-def costs(gpu: Gpu, load: Load, constants: Constants) -> tuple[Costs, Shape]:
+def costs(gpu: Gpu, load: Load, constants: Constants) -> tuple[Costs, Placement]:
     """Return what one launch costs."""
     code, traffic = load.code, load.traffic
-    shape = Shape.of(gpu, code, traffic.programs)
+    shape = Placement.of(gpu, code, traffic.programs)
     cycle_us = 1e-3 / gpu.clock_ghz
     issue = _issue(code, traffic.trips, load.stages)
     waves = shape.busiest * code.num_warps

@@ -59,6 +59,17 @@ class Policy(Record):
     """Positions of inputs that stay the same from call to call (weights); a kernel may prepare them once."""
 
 
+class Leaderboard(Record):
+    """Where a kernel of this problem may be submitted (lab.yml: leaderboard)."""
+
+    name: str = ""
+    gpu: str = ""
+
+    def header(self) -> str:
+        """Return the lines that its submissions begin with."""
+        return f"#!POPCORN leaderboard {self.name}\n#!POPCORN gpu {self.gpu}\n" if self.name else ""
+
+
 class Controls(Record):
     """What is known to be wrong for this problem, for its admission (lab.yml: controls)."""
 
@@ -83,6 +94,7 @@ class Problem:
     writes: tuple[int, ...]
     policy: Policy
     controls: Controls
+    leaderboard: Leaderboard = Leaderboard()
     stress: tuple[dict[int, float], ...] = ()
     """Factors by input position: distributions on which a kernel is checked besides the generator's own."""
     device: str = "cpu"
@@ -177,6 +189,7 @@ def load(folder: Path, device: str = "cpu") -> Problem:
         writes=tuple(int(i) for i in lab.get("writes", [])),
         policy=_section(Policy, lab.get("policy"), folder),
         controls=_section(Controls, lab.get("controls"), folder),
+        leaderboard=_section(Leaderboard, lab.get("leaderboard"), folder),
         stress=tuple({int(k): float(v) for k, v in one.items()} for one in lab.get("stress", [])),
         device=device,
     )
@@ -191,7 +204,7 @@ def _ranges(given: dict[str, Any], folder: Path) -> dict[str, tuple[int, int, in
     return {name: (a, b, step) for name, (a, b, step) in given.items()}
 
 
-_Section = TypeVar("_Section", Policy, Controls)
+_Section = TypeVar("_Section", Policy, Controls, Leaderboard)
 
 
 def _section(kind: type[_Section], given: Any, folder: Path) -> _Section:

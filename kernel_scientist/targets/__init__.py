@@ -1,30 +1,40 @@
-"""Where a kernel is timed."""
+"""Where a kernel is timed, or its time predicted."""
 
 from dataclasses import dataclass
 
 from kernel_scientist.errors import SetupError
+from kernel_scientist.machine import gpus
+from kernel_scientist.machine.gpus import Gpu
+
+MODEL = "model:"
 
 
 @dataclass(frozen=True)
 class Target:
-    """A device of this host."""
+    """A device of this host, or the model of one that is not here."""
 
     name: str
-    """`cpu`, `cuda` or `rocm`."""
+    """`cpu`, `cuda`, `rocm`, or `model-mi300x`."""
     device: str
     """torch's name for it."""
     lock: str
     """Name of the lock that every timing on it holds."""
+    model: Gpu | None = None
+    """The GPU whose times are predicted, not measured."""
 
 
 CPU = Target("cpu", "cpu", "cpu")
 
 
 def resolve(name: str, language: str) -> Target:
-    """Return the target that the parameters name; `auto` is the GPU that is there, and the CPU for C++ or without one.
+    """Return the target that the parameters name, for kernels of a language.
 
-    Raises SetupError when the target is not there.
+    `auto` is the GPU that is there, and the CPU for C++ or without one. Raises SetupError when the target is not there.
     """
+    if name.startswith(MODEL):
+        return _modelled(name, language)
+    if language not in ("cpp", "triton"):
+        raise SetupError(f"{language} kernels are not built by the judge yet: use target=model:mi300x for HIP")
     if name == "cpu" or (name == "auto" and language == "cpp"):
         return CPU
     import torch
@@ -40,3 +50,12 @@ def resolve(name: str, language: str) -> Target:
     if language == "cpp":
         raise SetupError(f"target {name!r}: C++ kernels run on the CPU; use target=cpu")
     return Target(name, "cuda", f"{name}-0")
+
+
+def _modelled(name: str, language: str) -> Target:
+    gpu = gpus.named(name.removeprefix(MODEL))
+    if language not in ("triton", "hip"):
+        raise SetupError(f"target {name!r} predicts GPU kernels (triton, hip), not {language}; use target=cpu")
+    if language == "hip" and not gpu.arch.startswith("gfx"):
+        raise SetupError(f"target {name!r}: HIP kernels are compiled for AMD's GPUs; use target=model:mi300x")
+    return Target(f"model-{gpu.name.lower()}", "cpu", "cpu", gpu)

@@ -1,0 +1,73 @@
+"""From samples to figures: medians with intervals, paired ratios, and the floor that no time may lie below."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kernel_scientist.harness import interleave
+from kernel_scientist.harness.failure import KernelFailure
+from kernel_scientist.harness.statistics import median_interval, ratio
+from kernel_scientist.machine.table import Machine, floor_us
+from kernel_scientist.problems.taskfolder import Problem
+from kernel_scientist.records import Case, Evaluation, Speedup, Timing, Verdict
+
+FLOOR_SLACK = 1.05
+"""How far below the roofline floor a time may lie: the figures behind the floor are no better than that."""
+
+
+@dataclass(frozen=True)
+class Reckoner:
+    """Works out what was measured of a problem's cases."""
+
+    problem: Problem
+    machine: Machine | None
+    """Peaks of the device; None for a GPU that is in no table."""
+    confidence: float
+
+    def result(
+        self, so_far: Evaluation, plan: interleave.Plan, samples: interleave.Samples, others: Sequence[str]
+    ) -> Evaluation:
+        """Return the evaluation with what was measured. Raises KernelFailure when a time is not possible."""
+        timings = self.timings(samples, plan.candidate, plan.cases)
+        for timing in timings:
+            if timing.floor_us is not None and timing.time_us * FLOOR_SLACK < timing.floor_us:
+                words = f"{timing.case}: {timing.time_us:.2f} us, at least {timing.floor_us:.2f} us are needed"
+                raise KernelFailure(Verdict.REJECTED, "quarantined: below the roofline floor of this machine", (words,))
+        speedups = tuple(self.speedup(samples, plan, other) for other in others)
+        labels = list(so_far.labels)
+        labels += [
+            f"measured:slower-case:{case}" for s in speedups if s.against == plan.rival for case in s.slower_cases
+        ]
+        labels += ["measured:works-around-the-call"] if samples.restless(plan.candidate) else []
+        return so_far.model_copy(update={"timings": timings, "speedups": speedups, "labels": tuple(labels)})
+
+    def timings(self, samples: interleave.Samples, name: str, cases: Sequence[Case]) -> tuple[Timing, ...]:
+        """Return one contestant's timing per case."""
+        out: list[Timing] = []
+        for case in cases:
+            values = samples.of(name, case.name)
+            middle, interval = median_interval(values, self.confidence)
+            floor = floor_us(self.problem.work(case), self.machine) if self.machine else None
+            out.append(
+                Timing(case=case.name, time_us=middle, interval_us=interval, floor_us=floor, samples_us=tuple(values))
+            )
+        return tuple(out)
+
+    def speedup(self, samples: interleave.Samples, plan: interleave.Plan, against: str) -> Speedup:
+        """Return how many times faster the candidate was than `against` in the same blocks."""
+        name, margin = plan.candidate, plan.margin(samples.looks)
+        middle, interval = ratio(samples.blocks_of(name), samples.blocks_of(against), plan.confidence)
+        cases: dict[str, float] = {}
+        slower: list[str] = []
+        for case in samples.case_names():
+            of_case = samples.blocks_of(name, case), samples.blocks_of(against, case)
+            cases[case], (_, high) = ratio(*of_case, plan.confidence)
+            slower += [case] if high < 1 - margin else []
+        return Speedup(
+            against=against,
+            ratio=middle,
+            interval=interval,
+            margin=margin,
+            looks=samples.looks,
+            cases=cases,
+            slower_cases=tuple(slower),
+        )

@@ -1,0 +1,110 @@
+"""What a submission compiles to for a GPU that need not be there: the report of `kernel-scientist compile`."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from kernel_scientist.harness.failure import KernelFailure
+from kernel_scientist.inspection import assembly_store, extension, inspector
+from kernel_scientist.inspection.inspector import Inspection
+from kernel_scientist.languages.source import leaderboard
+from kernel_scientist.machine.gpus import Gpu
+from kernel_scientist.params import Params
+from kernel_scientist.problems import find, names
+from kernel_scientist.problems.taskfolder import Problem
+from kernel_scientist.records import Case, CodeObject, CompileReport, Launch, Prediction
+
+
+def compiled(source: str, gpu: Gpu, problem: str | None, params: Params) -> dict[str, Any]:
+    """Return the report of a submission, for the cases of a problem; where none is named, of the one that it fits.
+
+    Raises SetupError for an unknown problem, KernelFailure when the submission's process dies.
+    """
+    tried: list[str] = []
+    for name in [problem] if problem else _candidates(source, params.problem):
+        it = find(name)
+        cases = it.profile("full" if params.profile == "auto" else params.profile).benchmarks
+        try:
+            found = inspector.inspect(source, it, cases, gpu, params.harness.inspect_timeout_s)
+        except KernelFailure as failure:
+            tried.append(f"{name}: {failure.reason}")
+            continue
+        if problem or found.answer.launches or found.answer.inline or found.answer.failure:
+            return _described(found, it, cases, params)
+        tried.append(f"{name}: {'; '.join(found.answer.missed[:1]) or 'it launches nothing'}")
+    return {"ok": False, "reason": "no problem's inputs fit this submission, or it launches nothing", "tried": tried}
+
+
+def _candidates(source: str, usual: str) -> list[str]:
+    """Return the problems to try, the likeliest first: the one that the file names, the usual one, then all."""
+    named = leaderboard(source)
+    return sorted(names(), key=lambda name: (not named or find(name).leaderboard.name != named, name != usual, name))
+
+
+def _described(found: Inspection, problem: Problem, cases: Sequence[Case], params: Params) -> dict[str, Any]:
+    report = extension.compiled(found, params.harness.build_timeout_s)
+    predictions = found.predictions(problem, cases)
+    return {
+        "problem": problem.name,
+        "arch": found.gpu.arch,
+        "machine": found.gpu.name,
+        "ok": report.ok,
+        "reason": "" if report.ok else report.log,
+        "compiler": report.compiler,
+        "launches": launches(report),
+        "predicted": [_prediction(p) for p in predictions],
+        "predicted_by": _provenance(predictions),
+        "findings": list(report.findings),
+        "missed": list(report.missed),
+        "seconds": report.seconds,
+    }
+
+
+def launches(report: CompileReport) -> list[dict[str, Any]]:
+    """Return what is launched, each different launch once, with the cases it is made in."""
+    if not report.launches:
+        return [{"cases": [], "kernel": code.kernel, "grid": None, **_code(code)} for code in report.objects]
+    cases: dict[tuple[Any, ...], list[str]] = {}
+    first: dict[tuple[Any, ...], Launch] = {}
+    for launch in report.launches:
+        key = (launch.kernel, launch.code, launch.grid)
+        cases.setdefault(key, []).append(launch.case)
+        first.setdefault(key, launch)
+    return [{"cases": list(dict.fromkeys(cases[k])), **_launch(first[k], report)} for k in cases]
+
+
+def _launch(launch: Launch, report: CompileReport) -> dict[str, Any]:
+    own = {"kernel": launch.kernel, "grid": list(launch.grid), "num_stages": launch.num_stages}
+    own |= {"constants": launch.constants, "autotuned": launch.autotuned}
+    return {**own, **_code(report.objects[launch.code])}
+
+
+def _code(code: CodeObject) -> dict[str, Any]:
+    names = ("num_warps", "vgpr", "agpr", "sgpr", "spills", "lds_bytes", "scratch_bytes", "occupancy", "limited_by")
+    rest = ("mfma", "accesses", "waits", "barriers", "code_bytes", "digest")
+    return {name: getattr(code, name) for name in (*names, *rest)}
+
+
+def _prediction(prediction: Prediction) -> dict[str, Any]:
+    return prediction.model_dump(exclude={"machine", "calibrated"})
+
+
+def _provenance(predictions: Sequence[Prediction]) -> str:
+    if not predictions:
+        return ""
+    first = predictions[0]
+    basis = f"calibrated on {first.calibrated}" if first.calibrated else "uncalibrated: no such GPU was at hand"
+    return f"model of {first.machine}, {basis}; predicted, not measured"
+
+
+def write_assembly(found: dict[str, Any], folder: Path) -> list[str]:
+    """Write each code object's assembly into a folder; return the files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    files: dict[str, str] = {}
+    for launch in found["launches"]:
+        text = assembly_store.get(launch["digest"])
+        if text is not None and launch["digest"] not in files:
+            file = folder / f"{launch['kernel']}-{launch['digest'][:8]}.s"
+            file.write_text(text)
+            files[launch["digest"]] = str(file)
+    return list(files.values())

@@ -1,0 +1,78 @@
+"""The report of `kernel-scientist compile` as people read it."""
+
+from collections.abc import Iterator
+from typing import Any
+
+SHOWN = 4
+"""Grids of one code object that are listed."""
+
+
+def lines(found: dict[str, Any]) -> Iterator[str]:
+    """Yield the report line by line."""
+    if not found["ok"]:
+        yield f"refused: {found['reason']}"
+        yield from (f"  tried {line}" for line in found.get("tried", ()))
+        if "launches" not in found:
+            return
+    yield f"{found['problem']} on {found['machine']} ({found['arch']}), {found['compiler']}, {found['seconds']:g} s"
+    for launches in _by_code(found["launches"]):
+        yield ""
+        yield from _launched(launches)
+    for title in ("findings", "missed"):
+        if found[title]:
+            yield f"\n{title}:"
+            yield from (f"  {line}" for line in found[title])
+    if found["predicted"]:
+        yield f"\npredicted ({found['predicted_by']}):"
+        yield from _predictions(found["predicted"])
+
+
+def _by_code(launches: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """Group launches of the same code with the same constants."""
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for launch in launches:
+        groups.setdefault(f"{launch['digest']} {launch.get('constants')}", []).append(launch)
+    return list(groups.values())
+
+
+def _launched(launches: list[dict[str, Any]]) -> Iterator[str]:
+    it = launches[0]
+    tuned = f", chosen among {it['autotuned']} configurations" if it.get("autotuned") else ""
+    yield f"{it['kernel']}, {it['num_warps']} warps{tuned}"
+    for launch in launches[:SHOWN]:
+        cases = launch["cases"]
+        more = f" and {len(cases) - 2} more" if len(cases) > 2 else ""
+        grid = "x".join(map(str, launch["grid"])) if launch["grid"] else "not launched"
+        yield f"  grid       {grid:14} {', '.join(cases[:2])}{more}"
+    if len(launches) > SHOWN:
+        yield f"             and {len(launches) - SHOWN} more grids"
+    if it.get("constants"):
+        yield f"  constants  {', '.join(f'{k} {v}' for k, v in it['constants'].items())}"
+    yield (
+        f"  registers  {it['vgpr']} vector + {it['agpr']} accumulation, {it['sgpr']} scalar; "
+        f"{it['spills']} spilled, {it['scratch_bytes']} B scratch per lane"
+    )
+    yield (
+        f"  occupancy  {it['occupancy']} waves per SIMD, limited by {it['limited_by'] or 'nothing'}; "
+        f"{it['lds_bytes']} B LDS per workgroup"
+    )
+    yield f"  matrix     {_counts(it['mfma']) or 'no matrix instruction'}"
+    yield f"  memory     {_counts(it['accesses']) or 'none'} bits per lane"
+    yield f"  code       {it['code_bytes']} B, {it['waits']} waits, {it['barriers']} barriers"
+
+
+def _counts(counts: dict[str, int]) -> str:
+    return ", ".join(f"{n} x {name}" for name, n in sorted(counts.items(), key=lambda p: -p[1]))
+
+
+def _predictions(predictions: list[dict[str, Any]]) -> Iterator[str]:
+    yield f"  {'case':26} {'us':>10} {'floor us':>10} {'roofline':>9}  limited by"
+    for p in predictions:
+        fraction = 100 * p["floor_us"] / p["time_us"]
+        parts = sorted(p["breakdown_us"].items(), key=lambda item: -item[1])[:4]
+        split = ", ".join(f"{name} {us:.3g}" for name, us in parts)
+        figures = f"{p['time_us']:10.2f} {p['floor_us']:10.2f} {fraction:8.1f}%"
+        yield f"  {p['case']:26} {figures}  {p['limited_by']} ({split})"
+    worst = min(predictions, key=lambda p: p["floor_us"] / p["time_us"])
+    yield f"  furthest from its floor, {worst['case']}:"
+    yield from (f"    {word}" for word in worst["words"])
