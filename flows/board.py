@@ -61,11 +61,20 @@ class Board:
         create_table_artifact(
             key=self._key("leaderboard"),
             table=[self._row(t) for t in population.ranked()[:TOP]],
-            description=f"{self.campaign.name}: measured speed relative to the reference",
+            description=f"{self.campaign.name}: {'predicted' if self._modelled else 'measured'} speed relative to the "
+            f"{'roofline' if self._modelled else 'reference'}",
         )
         get_run_logger().info(self._line(trial))
         if self._live is None:
             self.console.print(self._line(trial), highlight=False, markup=False, soft_wrap=True)
+
+    @property
+    def _modelled(self) -> bool:
+        return self.campaign.lab.target.model is not None
+
+    def _speed(self, trial: Trial) -> str:
+        """Return the speed by which kernels are ranked; `p` marks what is predicted."""
+        return f"p {100 * score(trial):.1f} %" if trial.evaluation.by_model else f"{score(trial):.2f}x"
 
     def _key(self, what: str) -> str:
         name = f"{what}-{self.campaign.lab.problem.name}-{self.campaign.lab.target.name}".lower()
@@ -78,17 +87,15 @@ class Board:
             "kernel": trial.kernel.name,
             "base": trial.kernel.base or "seed",
             "experiment": trial.kernel.experiment.title if trial.kernel.experiment else trial.kernel.report,
-            "geomean us": f"{trial.evaluation.geomean_us:.1f}" if trial.evaluation.geomean_us else "",
-            "speedup": f"{score(trial):.2f}x",
+            "geomean us": _geomean(trial),
+            "speedup": self._speed(trial),
             "interval": interval,
         }
 
     def _line(self, trial: Trial) -> str:
         kernel, evaluation = trial.kernel, trial.evaluation
         what = kernel.experiment.title if kernel.experiment else kernel.report
-        timed = (
-            f"{evaluation.geomean_us:9.1f} us {score(trial):6.2f}x" if evaluation.geomean_us else evaluation.reason[:60]
-        )
+        timed = f"{_geomean(trial):>11} us {self._speed(trial):>8}" if score(trial) else evaluation.reason[:60]
         return f"{kernel.name} from {kernel.base or 'seed':6} {evaluation.verdict.value:13} {timed}  {what}"
 
     def _table(self) -> Table:
@@ -97,8 +104,8 @@ class Board:
         table = Table(title=title, title_justify="left", expand=False)
         for column, justify in (("kernel", "left"), ("base", "left"), ("experiment", "left"), ("verdict", "left")):
             table.add_column(column, justify=justify, max_width=44, no_wrap=True)  # type: ignore[arg-type]
-        table.add_column("geomean us", justify="right")
-        table.add_column("speedup", justify="right")
+        table.add_column("predicted us" if self._modelled else "geomean us", justify="right")
+        table.add_column("of the roofline" if self._modelled else "speedup", justify="right")
         best = self.campaign.best()
         for trial in list(population)[-ROWS:]:
             row = self._row(trial)
@@ -110,3 +117,9 @@ class Board:
             for name, what in sorted(self.steps.items()):
                 table.add_row(name, "", what, "...", "", "", style="dim")
         return table
+
+
+def _geomean(trial: Trial) -> str:
+    evaluation = trial.evaluation
+    us = evaluation.predicted_us if evaluation.by_model else evaluation.geomean_us
+    return f"{'p ' if evaluation.by_model else ''}{us:.1f}" if us and score(trial) else ""

@@ -16,7 +16,7 @@ from kernel_scientist.params import load
 from kernel_scientist.records import Evaluation, Kernel, Verdict
 from tasks.compilation import compile_kernel
 from tasks.correctness import check_kernel
-from tasks.timing import confirm_once
+from tasks.timing import confirm_once, time_kernel
 
 
 @flow(name="validate", flow_run_name="validate {file}")
@@ -56,6 +56,8 @@ def confirm(
         evaluation = check_kernel(lab, kernel, evaluation, confirmation.held_out_check(lab.verifier))
         if evaluation.verdict is not Verdict.OK:
             return confirmation.refused(evaluation)
+        if lab.target.model is not None:
+            return confirmation.unmeasured(time_kernel(lab, kernel, evaluation, ()), lab.target.model.name)
         everyone = [Contestant.of(kernel), *rivals]
         settings = lab.params.validate_
         runs = [confirm_once(lab, everyone, settings.blocks) for _ in range(settings.processes)]

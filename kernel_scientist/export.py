@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from kernel_scientist import environment
 from kernel_scientist.harness.confirmation import Confirmation
-from kernel_scientist.population import REFERENCE, Population, score
+from kernel_scientist.languages.source import leaderboard
+from kernel_scientist.population import REFERENCE, Population, roofline_fraction, score
+from kernel_scientist.problems.taskfolder import Problem
 from kernel_scientist.records import Clocks, Evaluation, Kernel, Speedup, Timing
 
 if TYPE_CHECKING:
@@ -41,7 +43,7 @@ def evaluation_summary(lab: "Laboratory", evaluation: Evaluation, against: str) 
         "evidence": list(evaluation.evidence),
         "sandbox": list(evaluation.sandbox),
         "clocks": [_clocks(c) for c in evaluation.clocks],
-        "predicted": None,
+        "predicted": predicted(evaluation),
         "compile": evaluation.compile.model_dump(exclude={"log"}) if evaluation.compile else None,
         "environment": evaluation.environment,
         "seconds": evaluation.seconds,
@@ -80,6 +82,7 @@ def campaign_summary(campaign: "Campaign", confirmation: Confirmation | None) ->
         "why": confirmation.reason if confirmation else "no kernel was right",
         "speedup": _round(speedup.ratio) if speedup else None,
         "interval": [_round(x) for x in speedup.interval] if speedup else None,
+        "predicted": predicted(best.evaluation) if best else None,
         "kernels": len(campaign.population),
         "verdicts": campaign.population.verdicts(),
         "usd": _round(campaign.ledger.usd),
@@ -90,8 +93,23 @@ def campaign_summary(campaign: "Campaign", confirmation: Confirmation | None) ->
     }
 
 
+def predicted(evaluation: Evaluation) -> dict[str, Any] | None:
+    """Return what a machine model says of a kernel; None where it was not asked."""
+    if not evaluation.predictions:
+        return None
+    first = evaluation.predictions[0]
+    return {
+        "machine": first.machine,
+        "calibrated": first.calibrated or None,
+        "geomean_us": _round(evaluation.predicted_us),
+        "roofline_fraction": _round(roofline_fraction(evaluation)),
+        "cases": [p.model_dump(exclude={"machine", "calibrated"}) for p in evaluation.predictions],
+        "coverage": evaluation.coverage,
+    }
+
+
 def curve(campaign: "Campaign") -> list[dict[str, Any]]:
-    """Return measured speed and best so far per kernel, in order."""
+    """Return speed (measured, or what a model predicts of the roofline's) and best so far per kernel, in order."""
     out: list[dict[str, Any]] = []
     best = 0.0
     for index, trial in enumerate(campaign.population, start=1):
@@ -116,7 +134,7 @@ def confirmation(campaign: "Campaign", confirmation: Confirmation) -> None:
     assert best is not None
     folder = champion_folder(campaign.lab.problem.name)
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "kernel.py").write_text(best.kernel.source)
+    (folder / "kernel.py").write_text(submission(best.kernel, campaign.lab.problem))
     experiment = best.kernel.experiment
     card = {
         "problem": campaign.lab.problem.name,
@@ -124,6 +142,8 @@ def confirmation(campaign: "Campaign", confirmation: Confirmation) -> None:
         "campaign": campaign.name,
         "digest": best.kernel.digest,
         "confirmed": confirmation.confirmed,
+        "why": confirmation.reason,
+        "predicted": predicted(best.evaluation),
         "lineage": lineage(campaign.population, best.kernel),
         "experiment": experiment.title if experiment else "seed",
     }
@@ -131,6 +151,13 @@ def confirmation(campaign: "Campaign", confirmation: Confirmation) -> None:
     metrics = {f"confirmed_speedup_over_{s.against}": s.ratio for s in confirmation.evaluation.speedups}
     metrics |= {f"held_out_speedup_over_{s.against}": s.ratio for s in confirmation.held_out_speedups}
     campaign.notebook.log_confirmation(campaign.run, confirmation.evaluation, metrics)
+
+
+def submission(kernel: Kernel, problem: Problem) -> str:
+    """Return a kernel's file; a GPU kernel's begins with the lines by which a leaderboard knows where it belongs."""
+    if kernel.language == "cpp" or leaderboard(kernel.source):
+        return kernel.source
+    return problem.leaderboard.header() + kernel.source
 
 
 def lineage(population: Population, kernel: Kernel) -> list[str]:

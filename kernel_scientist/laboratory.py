@@ -10,6 +10,8 @@ from kernel_scientist.harness import admission
 from kernel_scientist.harness.verifier import Verifier
 from kernel_scientist.harness.workshop import Workshop
 from kernel_scientist.languages import gxx
+from kernel_scientist.machine.gpus import Gpu
+from kernel_scientist.machine.table import this_cpu
 from kernel_scientist.params import Params
 from kernel_scientist.problems.taskfolder import Problem
 from kernel_scientist.records import Kernel, digest
@@ -36,6 +38,8 @@ class Laboratory:
             language=self.params.language,
             target=self.target.name,
             facts=Facts.here(),
+            peaks=self.verifier.machine or this_cpu(),
+            gpu=self.verifier.machine if isinstance(self.verifier.machine, Gpu) else None,
             knowledge=knowledge.load([environment.root() / path for path in settings.paths]),
             knowledge_tokens=settings.tokens,
             most_findings=settings.findings,

@@ -1,5 +1,6 @@
 """Tuning on the real clock: what `search.tuning` proposes goes through the judge, beside the kernel as it was."""
 
+import functools
 import math
 import time
 from collections.abc import Callable, Mapping
@@ -8,6 +9,7 @@ from contextlib import AbstractContextManager
 from kernel_scientist.harness.verifier import Contestant
 from kernel_scientist.laboratory import Laboratory
 from kernel_scientist.languages.source import Value
+from kernel_scientist.population import roofline_fraction
 from kernel_scientist.records import Evaluation, Experiment, Kernel, Try, Verdict, digest
 from kernel_scientist.search import tuning
 
@@ -23,6 +25,11 @@ class Tuner:
         # one look: a configuration that wins here is a kernel of the campaign then, and judged in full
         harness = lab.params.harness.model_copy(update={"looks": 1})
         self.verifier = lab.verifier.reharnessed(harness)
+
+    @functools.cached_property
+    def _untuned(self) -> Evaluation:
+        """What a model says of the kernel as it is."""
+        return self.verifier.compile(self.base)
 
     def tune(self, name: str, known: Callable[[str], bool], enough: Callable[[], bool]) -> Kernel | None:
         """Return the best other configuration as a kernel of that name; None when there was nothing to try.
@@ -76,5 +83,8 @@ class Tuner:
         )
 
     def _gain(self, evaluation: Evaluation) -> float | None:
+        if evaluation.by_model:
+            now, before = roofline_fraction(evaluation), roofline_fraction(self._untuned)
+            return round(math.log2(now / before), 5) if now and before else None
         speedup = evaluation.speedup_over(self.base.name)
         return round(math.log2(speedup.ratio), 5) if speedup and evaluation.verdict is Verdict.OK else None

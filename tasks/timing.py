@@ -4,7 +4,7 @@ Not by a Prefect concurrency limit as well: see docs/decisions/0003-one-lock-per
 """
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 
 from prefect import task
 from prefect.cache_policies import NO_CACHE
@@ -18,7 +18,9 @@ from tasks import infrastructure_only
 
 
 def device(lab: Laboratory) -> AbstractContextManager[None]:
-    """Hold the laboratory's device. Raises DeviceBusyError after `harness.device_wait_s`."""
+    """Hold the laboratory's device; a model needs none. Raises DeviceBusyError after `harness.device_wait_s`."""
+    if lab.target.model is not None:
+        return nullcontext()
     return locks.device(lab.target.lock, lab.params.harness.device_wait_s)
 
 

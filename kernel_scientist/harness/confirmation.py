@@ -93,6 +93,12 @@ def conclude(
     )
 
 
+def unmeasured(evaluation: Evaluation, machine: str) -> Confirmation:
+    """Return what can be said of a kernel whose time is only predicted: right on every case, its speed unconfirmed."""
+    words = f"right on every case; its time is predicted by a model of {machine}, nothing was measured"
+    return Confirmation(confirmed=False, reason=words, evaluation=evaluation)
+
+
 def refused(evaluation: Evaluation) -> Confirmation:
     """Return the confirmation of a kernel that failed on the way."""
     return Confirmation(

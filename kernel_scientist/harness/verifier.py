@@ -57,7 +57,9 @@ class Verifier:
         self.problem, self.harness, self.workshop = problem, harness, workshop
         self.profile_name, self.profile = profile, problem.profile(profile)
         self.inputs, self.comparison = Inputs(problem), Comparison(problem)
-        self.reckoner = Reckoner(problem, _machine(workshop.device), harness.confidence)
+        self.machine = _machine(workshop.device)
+        """Peaks of the device; None for a GPU that is in no table."""
+        self.reckoner = Reckoner(problem, self.machine, harness.confidence)
 
     @property
     def shim(self) -> Shim:

@@ -116,7 +116,7 @@ class Worker:
         if not callable(getattr(module, "custom_kernel", None)):
             raise AttributeError("the kernel's file defines no custom_kernel(data)")
         if self.stage:
-            module.custom_kernel = self.stage.wrapped(module.custom_kernel)
+            module.__dict__["custom_kernel"] = self.stage.wrapped(module.custom_kernel)
         return module
 
     def _build(self, request: cpp.BuildRequest) -> str:

@@ -28,7 +28,7 @@ class Modeller(Verifier):
 
     def __init__(self, problem: Problem, profile: str, harness: Harness, workshop: Workshop, gpu: Gpu) -> None:
         super().__init__(problem, profile, harness, workshop)
-        self.gpu = gpu
+        self.gpu = self.machine = gpu
         self.profile = merged(problem, profile)
 
     def reharnessed(self, harness: Harness) -> "Modeller":
@@ -107,4 +107,4 @@ def merged(problem: Problem, profile: str) -> Profile:
         return problem.profile(profile)
     full = problem.profile("full")
     small = problem.profile(INTERPRETED) if INTERPRETED in problem.profiles else full
-    return Profile(tests=small.tests, benchmarks=full.benchmarks, held_out=full.held_out, vary=small.vary)
+    return Profile(tests=small.tests, benchmarks=full.benchmarks, held_out=small.held_out, vary=small.vary)

@@ -3,6 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
+from kernel_scientist.inspection import wording
+from kernel_scientist.records import CodeObject
+
 SHOWN = 4
 """Grids of one code object that are listed."""
 
@@ -48,21 +51,8 @@ def _launched(launches: list[dict[str, Any]]) -> Iterator[str]:
         yield f"             and {len(launches) - SHOWN} more grids"
     if it.get("constants"):
         yield f"  constants  {', '.join(f'{k} {v}' for k, v in it['constants'].items())}"
-    yield (
-        f"  registers  {it['vgpr']} vector + {it['agpr']} accumulation, {it['sgpr']} scalar; "
-        f"{it['spills']} spilled, {it['scratch_bytes']} B scratch per lane"
-    )
-    yield (
-        f"  occupancy  {it['occupancy']} waves per SIMD, limited by {it['limited_by'] or 'nothing'}; "
-        f"{it['lds_bytes']} B LDS per workgroup"
-    )
-    yield f"  matrix     {_counts(it['mfma']) or 'no matrix instruction'}"
-    yield f"  memory     {_counts(it['accesses']) or 'none'} bits per lane"
-    yield f"  code       {it['code_bytes']} B, {it['waits']} waits, {it['barriers']} barriers"
-
-
-def _counts(counts: dict[str, int]) -> str:
-    return ", ".join(f"{n} x {name}" for name, n in sorted(counts.items(), key=lambda p: -p[1]))
+    code = CodeObject.model_validate({k: v for k, v in it.items() if k in CodeObject.model_fields} | {"arch": ""})
+    yield from (f"  {line}" for line in wording.lines(code))
 
 
 def _predictions(predictions: list[dict[str, Any]]) -> Iterator[str]:

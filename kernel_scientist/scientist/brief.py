@@ -9,7 +9,8 @@ from kernel_scientist.languages.source import KernelSource, SourceError
 from kernel_scientist.machine.table import floor_us
 from kernel_scientist.population import REFERENCE, Population, score
 from kernel_scientist.problems.taskfolder import Problem, Profile
-from kernel_scientist.records import Timing, Trial, Verdict
+from kernel_scientist.records import Trial, Verdict
+from kernel_scientist.scientist import brief_gpu as gpu
 from kernel_scientist.scientist.mind import Assignment
 from kernel_scientist.scientist.prompts import brief_us
 
@@ -41,6 +42,8 @@ def problem(it: Problem, profile: Profile) -> dict[str, Any]:
 
 def machine(assignment: Assignment) -> list[str]:
     """What the kernel runs on, a line each."""
+    if assignment.gpu is not None:
+        return gpu.machine(assignment.gpu, assignment.target)
     facts = assignment.facts
     caches = ", ".join(f"{level} {size >> 10} KiB" for level, size in facts.caches.items())
     wide = {"avx2", "fma", "avx512f", "avx512bw", "avx512vl", "avx512_bf16", "avx512_vnni", "amx_bf16", "asimd", "sve"}
@@ -52,9 +55,17 @@ def machine(assignment: Assignment) -> list[str]:
     ]
 
 
+def times(trial: Trial) -> dict[str, float]:
+    """A kernel's time per case in us: measured, or predicted where the target is a model."""
+    evaluation = trial.evaluation
+    if evaluation.by_model:
+        return {p.case: p.time_us for p in evaluation.predictions}
+    return {t.case: t.time_us for t in evaluation.timings}
+
+
 def timings(trial: Trial, cases: Sequence[str]) -> list[str]:
-    """A kernel's measured time per case."""
-    known = {t.case: t.time_us for t in trial.evaluation.timings}
+    """A kernel's time per case, in words."""
+    known = times(trial)
     return [brief_us(known[c]) if c in known else "-" for c in cases]
 
 
@@ -85,7 +96,7 @@ def rows(population: Population, cases: Sequence[str]) -> tuple[list[dict[str, A
 def kernel(population: Population, trial: Trial) -> dict[str, Any]:
     """A kernel with its one-step analysis: the experiment that made it, and times before and after."""
     base = population.get(trial.kernel.base) if trial.kernel.base else None
-    before = {t.case: t.time_us for t in base.evaluation.timings} if base else {}
+    before = times(base) if base else {}
     return {
         "name": trial.kernel.name,
         "base": trial.kernel.base,
@@ -95,19 +106,19 @@ def kernel(population: Population, trial: Trial) -> dict[str, Any]:
         "measured": measured(population, trial),
         "outcome": outcome(population, trial),
         "times": [
-            {"case": t.case, "before": brief_us(before[t.case]), "after": brief_us(t.time_us)}
-            for t in trial.evaluation.timings
-            if t.case in before
+            {"case": case, "before": brief_us(before[case]), "after": brief_us(us)}
+            for case, us in times(trial).items()
+            if case in before
         ],
     }
 
 
 def roofline(assignment: Assignment, trial: Trial) -> list[dict[str, Any]]:
-    """Per case the predicted floor, and how much of its rate was reached."""
+    """Per case the predicted floor, how much of its rate was reached, and what a model holds to be the limits."""
     peaks, found = assignment.peaks, list[dict[str, Any]]()
-    measured_us: dict[str, Timing] = {t.case: t for t in trial.evaluation.timings}
+    known, predicted = times(trial), {p.case: p for p in trial.evaluation.predictions}
     for case in assignment.profile.benchmarks:
-        if (timing := measured_us.get(case.name)) is None:
+        if (time_us := known.get(case.name)) is None:
             continue
         work = assignment.problem.work(case)
         floor = floor_us(work, peaks)
@@ -115,10 +126,11 @@ def roofline(assignment: Assignment, trial: Trial) -> list[dict[str, Any]]:
         found.append(
             {
                 "case": case.name,
-                "time_us": timing.time_us,
+                "time_us": time_us,
                 "floor_us": floor,
-                "percent": f"{100 * floor / timing.time_us:.2g}",
+                "percent": f"{100 * floor / time_us:.2g}",
                 "bound": "memory" if memory_us >= floor else "arithmetic",
+                "limits": gpu.limits(predicted[case.name]) if case.name in predicted else "",
             }
         )
     return found
@@ -170,8 +182,11 @@ def relatives(population: Population, trials: Iterable[Trial]) -> list[dict[str,
 
 
 def measured(population: Population, trial: Trial) -> str:
-    """The measured gain over the base, in words."""
+    """The gain over the base, in words: measured, or predicted where the target is a model."""
     gain, ratio = population.uplift(trial), score(trial)
+    if trial.evaluation.by_model and ratio:
+        share = f"{100 * ratio:.3g} % of the roofline, predicted by the model"
+        return share if gain is None else f"{gain:+.1f} % (predicted by the model)"
     over = f"{ratio:.3g} times the reference's speed" if ratio else "not timed"
     return over if gain is None else (f"{gain:+.1f} %" if ratio else f"nothing: {trial.evaluation.verdict.value}")
 
@@ -182,6 +197,8 @@ def outcome(population: Population, trial: Trial) -> str:
         reason = " ".join(trial.evaluation.reason.split())[:WORDS]
         return f"{trial.evaluation.verdict.value}: {reason}"
     speedup = trial.evaluation.speedup_over(REFERENCE)
+    if trial.evaluation.by_model:
+        return f"right, {measured(population, trial)}"
     best = population.best()
     rank = " (the incumbent)" if best is not None and best.kernel.name == trial.kernel.name else ""
     return f"right, {speedup.ratio:.3g} times the reference's speed{rank}" if speedup else "right, not timed"

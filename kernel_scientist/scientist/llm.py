@@ -12,7 +12,7 @@ from kernel_scientist.errors import BudgetError
 from kernel_scientist.params import Llm
 from kernel_scientist.population import Population, score
 from kernel_scientist.records import Trial, Verdict
-from kernel_scientist.scientist import answers, bandit, brief, bugs, knowledge, windows
+from kernel_scientist.scientist import answers, bandit, brief, brief_gpu, bugs, knowledge, windows
 from kernel_scientist.scientist.channel import PLAYBOOK, Channel
 from kernel_scientist.scientist.mind import Assignment, Commission, Design, Draft, Lessons, Selection, Turn
 from kernel_scientist.scientist.patch import PatchError, kernel_from
@@ -63,6 +63,8 @@ class LanguageModel:
             selection_rationale=selection.rationale,
             roofline=brief.roofline(self.assignment, base),
             compile_report=brief.compiled(base),
+            code=brief_gpu.code(base),
+            advice=brief_gpu.advice(base),
             tried=brief.tried(population, selection.base, near),
             record=brief.record(population),
             knowledge=self._knowledge(base.kernel.source),
@@ -204,6 +206,7 @@ class LanguageModel:
             machine=brief.machine(it),
             language=it.language,
             target=it.target,
+            by_model=it.target.startswith("model"),
             findings=lessons.shown(it.most_findings),
             role_note="",
             **facts,

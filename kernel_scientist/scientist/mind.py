@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from kernel_scientist.machine import cpu
+from kernel_scientist.machine.gpus import Gpu
 from kernel_scientist.machine.table import Machine, this_cpu
 from kernel_scientist.population import Population
 from kernel_scientist.problems.taskfolder import Problem, Profile
@@ -139,6 +140,8 @@ class Assignment:
     target: str
     facts: Facts
     peaks: Machine = field(default_factory=this_cpu)
+    gpu: Gpu | None = None
+    """The GPU that kernels run on, or whose model predicts them; None: this CPU, or a GPU in no table."""
     knowledge: tuple[Digest, ...] = ()
     knowledge_tokens: int = 0
     most_findings: int = 0

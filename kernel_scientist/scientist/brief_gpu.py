@@ -1,0 +1,58 @@
+"""What prompts say of a GPU: the machine, code objects, what a machine model holds to be the limits."""
+
+from collections import Counter
+
+from kernel_scientist.inspection import wording
+from kernel_scientist.machine import occupancy
+from kernel_scientist.machine.gpus import Gpu
+from kernel_scientist.records import Prediction, Trial
+from kernel_scientist.scientist.prompts import brief_us
+
+ADVICE, OBJECTS, GRIDS = 6, 4, 4
+"""Sentences of a model's, code objects, and grids of each that are shown."""
+
+
+def machine(gpu: Gpu, target: str) -> list[str]:
+    """What the kernel runs on, a line each."""
+    limits = occupancy.limits(gpu.arch)
+    peaks = ", ".join(f"{name} {value / 1000:.0f}" for name, value in gpu.peak_gflops.items())
+    last = f", {gpu.last_bytes >> 20} MiB last-level cache in front of memory" if gpu.last_bytes else ""
+    lines = [
+        f"{gpu.name} ({gpu.arch}): {gpu.units} compute units on {gpu.dies} die(s), {gpu.clock_ghz} GHz, "
+        f"waves of {gpu.wave} lanes",
+        f"memory {gpu.memory_gbps / 1000:.2f} TB/s; L2 {gpu.l2_bytes >> 20} MiB per die, {gpu.l2_gbps / 1000:.0f} TB/s "
+        f"together{last}",
+        f"peaks in TFLOP/s, dense: {peaks}",
+        f"per compute unit {limits.lds >> 10} KiB of LDS ({limits.lds_workgroup >> 10} KiB per workgroup), "
+        f"{limits.simds} SIMDs of {limits.waves} waves at most and {limits.registers} registers per lane",
+    ]
+    if target.startswith("model"):
+        lines.append("there is no such machine at hand: code is compiled for it, and times are predicted by a model")
+    return lines
+
+
+def limits(prediction: Prediction) -> str:
+    """A prediction's breakdown in a line, the largest part first."""
+    parts = sorted(prediction.breakdown_us.items(), key=lambda item: -item[1])
+    return ", ".join(f"{name} {brief_us(us)}" for name, us in parts if us > 0.1 * parts[0][1])
+
+
+def advice(trial: Trial) -> list[str]:
+    """What a machine model says of a kernel's limits, each sentence once, those of most cases first."""
+    counts = Counter(word.split(" (")[0] for p in trial.evaluation.predictions for word in p.words)
+    return [f"{word} [{n} of {len(trial.evaluation.predictions)} cases]" for word, n in counts.most_common(ADVICE)]
+
+
+def code(trial: Trial) -> list[str]:
+    """What a GPU kernel's code objects tell, and what is worth knowing of them."""
+    report = trial.evaluation.compile
+    if report is None or not report.objects:
+        return []
+    lines: list[str] = []
+    for number, it in enumerate(report.objects[:OBJECTS]):
+        grids = sorted({"x".join(map(str, x.grid)) for x in report.launches if x.code == number})
+        lines += [
+            f"{it.kernel}, {it.num_warps} warps, grids {', '.join(grids[:4]) or 'not known'}:",
+            *wording.lines(it),
+        ]
+    return [*lines, *report.findings, *(f"not seen: {m}" for m in report.missed[:2])]
