@@ -41,9 +41,7 @@ def ui(prefect_port: int, mlflow_port: int) -> None:
 
 @click.command()
 @click.argument("file")
-@click.option(
-    "--problem", metavar="NAME", help="Whose cases it is called on; default: the problem that it fits."
-)
+@click.option("--problem", metavar="NAME", help="Whose cases it is called on; default: the problem that it fits.")
 @click.option("--arch", default="", metavar="ARCH", help="gfx942, gfx950, sm_90; default: gfx942.")
 @click.option("--machine", default="", metavar="NAME", help="mi300x, mi325x, mi355x, h100, ...; default: the arch's.")
 @click.option("--asm", "folder", metavar="FOLDER", help="Also write the assembly of every code object there.")
@@ -76,7 +74,7 @@ def compile(  # the command's name
     gpus.require(gpu, arch)
     source = read_kernel(Path(file))
     try:
-        found = compilation.compiled(source, gpu, problem, params)
+        found = compilation.compiled(Path(file), source, gpu, problem, params)
     except KernelFailure as failure:
         found = {"ok": False, "reason": failure.reason, "tried": list(failure.evidence)}
     if folder and found.get("launches"):

@@ -19,6 +19,7 @@ from kernel_scientist.harness.reckoner import Reckoner
 from kernel_scientist.harness.session import Build, Call, Session
 from kernel_scientist.harness.shim import Shim
 from kernel_scientist.harness.sweeper import Sweeper
+from kernel_scientist.harness.watching import Watch
 from kernel_scientist.harness.workshop import Workshop
 from kernel_scientist.languages import gxx
 from kernel_scientist.languages.cpp import BuildRequest
@@ -126,12 +127,14 @@ class Verifier:
         try:
             with self.workshop.session() as session:
                 session.load(kernel.source, self._builder([]))
+                watch = Watch()
                 secret = [case for case in (self.inputs.secret(self.profile) for _ in range(SECRET_CASES)) if case]
                 for case in (*chosen, *secret):
-                    self._check_case(session, case)
+                    self._check_case(session, case, watch)
                 seen = self._observe(session, chosen[-1]) if chosen else policy.Observed()
             labels = (*so_far.labels, *(f"measured:{label}" for label in seen.labels()))
-            so_far = so_far.model_copy(update={"labels": tuple(dict.fromkeys(labels))})
+            coverage = watch.words() if self.workshop.stage is not None else ""
+            so_far = so_far.model_copy(update={"labels": tuple(dict.fromkeys(labels)), "coverage": coverage})
             policy.require(self.problem.policy, so_far.labels, seen)
         except KernelFailure as failure:
             return failed(failure, so_far)
@@ -247,12 +250,14 @@ class Verifier:
         session.load(contestant.source, self._builder([]))
         self.workshop.require_room(session)
 
-    def _check_case(self, session: Session, case: Case) -> None:
+    def _check_case(self, session: Session, case: Case, watch: Watch) -> None:
         published, secret = self.inputs.draw(case, case.seed), self.inputs.draw(case)
         stressed = [self.inputs.stressed(case, scales) for scales in self.problem.stress]
         for delivery in (published, secret, self.inputs.neighbour(secret), *stressed):
             self.deliver(session, {0: delivery})
             self.timed(session, delivery)
+            if self.workshop.stage is not None:
+                watch.require(session.watched())
             self.compare(session, delivery)
         self.inputs.renew()
 

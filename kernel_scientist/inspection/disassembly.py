@@ -30,17 +30,20 @@ def tool(name: str) -> str:
     return found
 
 
-def of_cubin(cubin: bytes, timeout_s: float = 60) -> str:
-    """Return what `assembly.read` reads. Raises SetupError without the tools, ValueError when they refuse it."""
+def of_cubin(cubin: bytes, timeout_s: float = 60, confined: bool = False) -> str:
+    """Return what `assembly.read` reads. Raises SetupError without the tools, ValueError when they refuse it.
+
+    `confined`: the caller is confined itself, and with it the tools.
+    """
     with tempfile.TemporaryDirectory(prefix="disassembly-") as name:
         folder = Path(name)
         (folder / "kernel.cubin").write_bytes(cubin)
-        usage = _run([tool("cuobjdump"), "-res-usage", "kernel.cubin"], folder, timeout_s)
-        return usage + _run([tool("nvdisasm"), "-c", "kernel.cubin"], folder, timeout_s)
+        programs = [tool("cuobjdump"), "-res-usage", "kernel.cubin"], [tool("nvdisasm"), "-c", "kernel.cubin"]
+        return "".join(_run(program, folder, timeout_s, confined) for program in programs)
 
 
-def _run(program: list[str], folder: Path, timeout_s: float) -> str:
-    command = confine.command(program, folder)
+def _run(program: list[str], folder: Path, timeout_s: float, confined: bool) -> str:
+    command = program if confined else confine.command(program, folder)
     status, text = compiler_process.run(command, folder, timeout_s, log_bytes=TEXT_BYTES)
     if status != 0:
         raise ValueError(f"{Path(program[0]).name} refuses the binary: {text.strip()[:300] or f'status {status}'}")

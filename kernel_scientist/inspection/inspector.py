@@ -3,11 +3,12 @@
 Trusted side: gives the process a folder, reads its answer as data, keeps what was seen (by what it depends on).
 """
 
+import functools
 import json
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
@@ -15,8 +16,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from kernel_scientist import HARNESS_VERSION, environment
-from kernel_scientist.harness import confine, enclosure
+from kernel_scientist import environment
+from kernel_scientist.harness import confine, enclosure, wire
 from kernel_scientist.harness.failure import KernelFailure
 from kernel_scientist.inspection import assembly_store, shapes
 from kernel_scientist.inspection.findings import findings
@@ -85,18 +86,21 @@ class Inspection:
     def predictions(self, problem: Problem, cases: Sequence[Case]) -> tuple[Prediction, ...]:
         """Return the predicted time of every case whose launches were all seen and traced."""
         known = constants.of(self.gpu.name)
-        out: list[Prediction] = []
-        for case in cases:
-            launches = [seen for seen in self.answer.launches if seen.case == case.name]
-            if launches and all(seen.trace.traced for seen in launches):
-                loads = [self._load(seen) for seen in launches]
-                out.append(model.predict(self.gpu, case.name, problem.work(case), loads, known))
-        return tuple(out)
-
-    def _load(self, seen: Seen) -> model.Load:
-        return model.Load(
-            self.answer.codes[seen.code], model.Traffic.of(seen.trace.model_dump()), max(1, seen.num_stages)
+        loads = {case.name: self.loads(case.name) for case in cases}
+        return tuple(
+            model.predict(self.gpu, case.name, problem.work(case), loads[case.name], known)
+            for case in cases
+            if loads[case.name]
         )
+
+    def loads(self, case: str) -> list[model.Load]:
+        """Return what a case's launches ask of the GPU; nothing unless all of them were traced."""
+        launches = [launch for launch in self.answer.launches if launch.case == case]
+        return [self._load(launch) for launch in launches] if all(x.trace.traced for x in launches) else []
+
+    def _load(self, launch: Seen) -> model.Load:
+        traffic = model.Traffic.of(launch.trace.model_dump())
+        return model.Load(self.answer.codes[launch.code], traffic, max(1, launch.num_stages))
 
 
 def facts(gpu: Gpu) -> Facts:
@@ -106,38 +110,57 @@ def facts(gpu: Gpu) -> Facts:
 
 
 def inspect(source: str, problem: Problem, cases: Sequence[Case], gpu: Gpu, timeout_s: float) -> Inspection:
-    """Import a submission and call it on every case's shapes; compile what it launches for the GPU.
+    """Import a submission and call it on the shapes of a problem's cases; compile what it launches for the GPU.
 
     Raises KernelFailure when its process dies, or does not end in time.
     """
-    folder = environment.cache_folder() / "inspections"
-    folder.mkdir(parents=True, exist_ok=True)
-    kept = folder / f"{_key(source, problem, cases, gpu)}.json"
-    start = time.monotonic()
+    kept = _kept(source, problem, cases, gpu)
     if kept.exists():
         return _inspection(gpu, source, Answer.model_validate_json(kept.read_text()), 0.0, True)
-    with tempfile.TemporaryDirectory(dir=folder, prefix="inspect-") as scratch:
-        answer = _ask(Path(scratch), source, problem, cases, gpu, timeout_s)
+    found = seen(source, {case.name: shapes.described(problem, case) for case in cases}, gpu, timeout_s)
     temporary = kept.with_suffix(f".{time.monotonic_ns()}")
-    temporary.write_text(answer.model_dump_json())
+    temporary.write_text(found.answer.model_dump_json())
     temporary.replace(kept)
+    return found
+
+
+def seen(source: str, inputs: Mapping[str, wire.Header], gpu: Gpu, timeout_s: float) -> Inspection:
+    """Import a submission and call it on described inputs (`shapes`), by the names of cases. Raises as `inspect`."""
+    start = time.monotonic()
+    with tempfile.TemporaryDirectory(dir=_folder(), prefix="inspect-") as scratch:
+        answer = _ask(Path(scratch), source, inputs, gpu, timeout_s)
     return _inspection(gpu, source, answer, time.monotonic() - start, False)
 
 
-def _key(source: str, problem: Problem, cases: Sequence[Case], gpu: Gpu) -> str:
+def _folder() -> Path:
+    folder = environment.cache_folder() / "inspections"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _kept(source: str, problem: Problem, cases: Sequence[Case], gpu: Gpu) -> Path:
+    """Return where an inspection is kept, by all that it depends on."""
     known = json.dumps(asdict(constants.of(gpu.name)))  # the autotuner's choice depends on them
     parts = (source, problem.digest, *(c.name for c in cases), gpu.name, known, metadata.version("triton"))
-    return digest("\0".join((*parts, HARNESS_VERSION)))
+    return _folder() / f"{digest(chr(0).join((*parts, _instrument())))}.json"
 
 
-def _ask(folder: Path, source: str, problem: Problem, cases: Sequence[Case], gpu: Gpu, timeout_s: float) -> Answer:
+@functools.cache
+def _instrument() -> str:
+    """Return a digest of what sees and counts: another version may see something else."""
+    package = Path(__file__).parents[1]
+    files = sorted([*(package / "inspection").glob("*.py"), *(package / "machine").glob("*.py")])
+    return digest("\0".join(file.read_text() for file in files))
+
+
+def _ask(folder: Path, source: str, inputs: Mapping[str, wire.Header], gpu: Gpu, timeout_s: float) -> Answer:
     """Run the process; return its answer; the assembly that it left is kept. Raises KernelFailure."""
     request: dict[str, Any] = {
         "facts": asdict(facts(gpu)),
         "gpu": gpu.name,
         "constants": asdict(constants.of(gpu.name)),
         "seconds": SHARE * timeout_s,
-        "cases": [{"name": case.name, "data": shapes.described(problem, case)} for case in cases],
+        "cases": [{"name": name, "data": data} for name, data in inputs.items()],
     }
     (folder / "kernel.py").write_text(source)
     (folder / "request.json").write_text(json.dumps(request))
@@ -166,7 +189,7 @@ def _inspection(gpu: Gpu, source: str, answer: Answer, seconds: float, cached: b
         log=answer.failure,
         code_bytes=sum(code.code_bytes for code in answer.codes) or None,
         objects=answer.codes,
-        launches=tuple(Launch(**seen.model_dump(exclude={"trace"})) for seen in answer.launches),
+        launches=tuple(Launch(**launch.model_dump(exclude={"trace"})) for launch in answer.launches),
         findings=findings(answer.codes, gpu.arch, source),
         missed=answer.missed,
     )

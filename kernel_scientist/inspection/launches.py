@@ -128,7 +128,7 @@ class Recorder:
             1, occupancy.resident(code.arch, code.num_warps, code.vgpr, code.agpr, code.lds_bytes)
         )
         try:
-            return trace(kernel, bound, grid, slots, self.gpu.dies, TRIAL if self._trying else FULL)
+            return trace(kernel, bound, grid, slots, self.gpu, TRIAL if self._trying else FULL)
         except Exception as error:
             self._miss(f"{self.case}: {code.kernel} could not be traced: {type(error).__name__}: {error}"[:400])
             return Trace(programs=max(1, grid[0] * grid[1] * grid[2]))
@@ -145,7 +145,11 @@ class Recorder:
 def _read(compiled: Any) -> tuple[str, CodeObject]:
     """Return a compiled kernel's assembly and what it tells."""
     metadata = compiled.metadata
-    text = compiled.asm["amdgcn"] if "amdgcn" in compiled.asm else disassembly.of_cubin(compiled.asm["cubin"])
+    text = (
+        compiled.asm["amdgcn"]
+        if "amdgcn" in compiled.asm
+        else disassembly.of_cubin(compiled.asm["cubin"], confined=True)
+    )
     return text, assembly.read(text, metadata.num_warps, metadata.shared)[0]
 
 

@@ -33,6 +33,7 @@ class Gpu(Machine):
     """Per unit."""
     wave: int = 64
     line_bytes: int = 128
+    """What L1 asks L2 for at the least."""
     names: tuple[str, ...] = field(default=())
     """What torch and people call it."""
 
@@ -90,8 +91,9 @@ def _hopper(name: str, memory_gbps: float) -> Gpu:
         units=132,
         clock_ghz=1.83,
         l2_bytes=50 << 20,
-        l2_gbps=5_500,  # 32 B per clock and SM at 1.83 GHz, less what measurements of the H100's L2 lose
+        l2_gbps=9_400,  # 80 slices of 64 B per clock
         wave=32,
+        line_bytes=32,  # a sector: what L1 asks L2 for
         names=(name.lower(), f"nvidia {name.lower()}", f"nvidia {name.lower()} 80gb hbm3"),
     )
 

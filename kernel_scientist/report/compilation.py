@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from kernel_scientist.harness.failure import KernelFailure
-from kernel_scientist.inspection import assembly_store, extension, inspector
+from kernel_scientist.inspection import assembly_store, extension, inspector, shapes
 from kernel_scientist.inspection.inspector import Inspection
 from kernel_scientist.languages.source import leaderboard
 from kernel_scientist.machine.gpus import Gpu
@@ -15,30 +14,41 @@ from kernel_scientist.problems.taskfolder import Problem
 from kernel_scientist.records import Case, CodeObject, CompileReport, Launch, Prediction
 
 
-def compiled(source: str, gpu: Gpu, problem: str | None, params: Params) -> dict[str, Any]:
+def compiled(file: Path, source: str, gpu: Gpu, problem: str | None, params: Params) -> dict[str, Any]:
     """Return the report of a submission, for the cases of a problem; where none is named, of the one that it fits.
 
     Raises SetupError for an unknown problem, KernelFailure when the submission's process dies.
     """
-    tried: list[str] = []
-    for name in [problem] if problem else _candidates(source, params.problem):
-        it = find(name)
-        cases = it.profile("full" if params.profile == "auto" else params.profile).benchmarks
-        try:
-            found = inspector.inspect(source, it, cases, gpu, params.harness.inspect_timeout_s)
-        except KernelFailure as failure:
-            tried.append(f"{name}: {failure.reason}")
-            continue
-        if problem or found.answer.launches or found.answer.inline or found.answer.failure:
-            return _described(found, it, cases, params)
-        tried.append(f"{name}: {'; '.join(found.answer.missed[:1]) or 'it launches nothing'}")
-    return {"ok": False, "reason": "no problem's inputs fit this submission, or it launches nothing", "tried": tried}
+    name = problem or _named(file, source)
+    if name is None:
+        name, refusals = _fitting(source, gpu, params)
+        if name is None:
+            words = "no problem's inputs fit this submission, or it launches nothing: name one by --problem"
+            return {"ok": False, "reason": words, "tried": refusals}
+    it = find(name)
+    cases = it.profile("full" if params.profile == "auto" else params.profile).benchmarks
+    found = inspector.inspect(source, it, cases, gpu, params.harness.inspect_timeout_s)
+    return _described(found, it, cases, params)
 
 
-def _candidates(source: str, usual: str) -> list[str]:
-    """Return the problems to try, the likeliest first: the one that the file names, the usual one, then all."""
-    named = leaderboard(source)
-    return sorted(names(), key=lambda name: (not named or find(name).leaderboard.name != named, name != usual, name))
+def _named(file: Path, source: str) -> str | None:
+    """Return the problem that a file is for by its own word, or by where it lies."""
+    board = leaderboard(source)
+    by_board = [name for name in names() if board and find(name).leaderboard.name == board]
+    by_place = [part for part in reversed(file.resolve().parts[:-1]) if part in names()]
+    return next(iter((*by_board, *by_place)), None)
+
+
+def _fitting(source: str, gpu: Gpu, params: Params) -> tuple[str | None, list[str]]:
+    """Call a submission once on the inputs of each problem; return the first on which it launches something."""
+    order = sorted(names(), key=lambda name: (name != params.problem, name))
+    problems = {name: find(name) for name in order}
+    inputs = {name: shapes.described(p, p.profile("full").benchmarks[0]) for name, p in problems.items()}
+    answer = inspector.seen(source, inputs, gpu, params.harness.inspect_timeout_s).answer
+    launched = [launch.case for launch in answer.launches]
+    if answer.inline or answer.failure:  # it is the same on any inputs
+        return launched[0] if launched else params.problem, []
+    return (launched[0] if launched else None), list(answer.missed)
 
 
 def _described(found: Inspection, problem: Problem, cases: Sequence[Case], params: Params) -> dict[str, Any]:

@@ -99,6 +99,7 @@ BUGS = (
 BY_ID = {bug.id: bug for bug in BUGS}
 
 _COMPILER = (
+    ("B.5", r"OutOfResources|out of resource"),
     ("A.3", r"no such file or directory|fatal error: .*\.h|ModuleNotFoundError|ImportError|No module named"),
     ("A.2", r"IndentationError|TabError|unexpected indent|unindent does not match"),
     ("A.1", r"SyntaxError|unterminated|expected .* at end of input|was never closed|EOF while|missing terminating"),
@@ -122,6 +123,8 @@ _CRASH = (
     ("B.5", r"MemoryError|bad_alloc|SIGKILL|out of memory|RecursionError"),
 )
 _WRONG = (
+    ("B.3", r"memory: (out-of-bounds|mask mistake)"),
+    ("C.1", r"memory: "),
     ("C.3", r"dtype|shape|strides?\b|returned|device|type\b.*expected|instead of a tensor|NoneType"),
     ("B.3", r"beside its buffers|guard"),
     ("C.2", r"changed after|another output|still holds what it was filled with|not written"),

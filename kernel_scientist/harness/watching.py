@@ -1,0 +1,95 @@
+"""What an interpreted kernel did to memory, as its worker reports it: a defect makes it incorrect.
+
+The report is an untrusted process's: it can show that a kernel is wrong, its absence shows nothing.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from kernel_scientist.harness import wire
+from kernel_scientist.harness.failure import KernelFailure
+from kernel_scientist.harness.replies import printable
+from kernel_scientist.records import Verdict
+
+MOST_TOLD, WORDS = 10, 300
+
+
+class Example(BaseModel):
+    """One lane of one program."""
+
+    program: tuple[int, int, int]
+    element: int
+
+
+class Defect(BaseModel):
+    """What was seen at a line (`inspection.defect.Defect`)."""
+
+    kind: str
+    kernel: str
+    line: int
+    source: str
+    tensor: str
+    lanes: int
+    programs: int
+    of_programs: int
+    examples: tuple[Example, ...]
+    note: str
+
+    def words(self) -> str:
+        """Return it in a sentence."""
+        place = ", ".join(f"program {e.program} element {e.element}" for e in self.examples[:2])
+        text = f"{self.kind} of {self.tensor} in {self.kernel}, line {self.line} ({self.source}): {self.note}; {place}"
+        return printable(text)[:WORDS]
+
+
+class Coverage(BaseModel):
+    """How much of the launches was executed."""
+
+    launches: int = 0
+    programs_run: int = 0
+    programs: int = 0
+
+
+class Call(BaseModel):
+    """What was seen in one call."""
+
+    defects: tuple[Defect, ...]
+    coverage: Coverage
+
+
+@dataclass
+class Watch:
+    """Adds up what was seen of a kernel."""
+
+    launches: int = 0
+    run: int = 0
+    programs: int = 0
+
+    def require(self, report: wire.Header) -> None:
+        """Take a worker's report. Raises KernelFailure where memory was used wrongly."""
+        defects: list[Defect] = []
+        for call in _calls(report):
+            self.launches += call.coverage.launches
+            self.run += call.coverage.programs_run
+            self.programs += call.coverage.programs
+            defects += call.defects
+        if defects:
+            words = [f"line {d.line}: {d.words()}" for d in defects[:MOST_TOLD]]
+            raise KernelFailure(Verdict.INCORRECT, f"memory: {defects[0].words()}", tuple(words))
+
+    def words(self) -> str:
+        """Return how much was covered."""
+        if not self.launches:
+            return "no launch was interpreted"
+        share = "all" if self.run == self.programs else f"{self.run} of {self.programs}"
+        return f"interpreted: {share} programs of {self.launches} launches, every address watched"
+
+
+def _calls(report: wire.Header) -> list[Call]:
+    calls: Any = report.get("calls")
+    try:
+        return [Call.model_validate(call) for call in calls or ()]
+    except (ValidationError, TypeError) as error:
+        raise KernelFailure(Verdict.REJECTED, "its worker broke the protocol: no report on memory") from error

@@ -1,0 +1,138 @@
+"""Triton's interpreter hollowed out: addresses and masks are computed as ever, values are not; what is asked counts.
+
+Loads and floating-point operations give zeros of the right form, so that a program is walked through quickly. Runs in
+untrusted processes: imports the standard library, numpy and triton.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from triton.runtime import interpreter as _interpreter_module
+
+SHORT, ROUNDS = 4, 2
+"""A loop of at most SHORT rounds is run whole; of a longer one so many, and they count for the rest."""
+
+interpreter: Any = _interpreter_module
+Lines = np.ndarray[Any, Any]
+
+
+@dataclass
+class Counter:
+    """What the programs did so far: bytes, lines and flops, rounds of loops that were not run included."""
+
+    loads: float = 0.0
+    stores: float = 0.0
+    atomics: float = 0.0
+    lines: float = 0.0
+    flops: dict[str, float] = field(default_factory=lambda: defaultdict[str, float](float))
+    rounds: dict[int, list[int]] = field(default_factory=lambda: defaultdict[int, list[int]](list))
+    """Lengths of the loops that were entered, by how many loops they stood in."""
+    touched: list[tuple[Lines, float]] = field(default_factory=list[tuple[Lines, float]])
+    """Line numbers of every access, and for how many accesses of a loop it stands."""
+    line_bytes: int = 128
+    weight: float = 1.0
+    depth: int = 0
+
+    def range(self, *bounds: Any, step: Any = None, **_: Any) -> Iterator[int]:
+        """Go through a loop."""
+        numbers = [int(b) for b in bounds]
+        first, last = numbers[:2] if len(numbers) > 1 else (0, numbers[0])
+        third = numbers[2] if len(numbers) > 2 else 1
+        rounds = range(first, last, third if step is None else int(step))
+        self.rounds[self.depth].append(len(rounds))
+        shown = rounds if len(rounds) <= SHORT else rounds[:ROUNDS]
+        weight, factor = self.weight, len(rounds) / max(1, len(shown))
+        self.depth += 1
+        try:
+            for number in shown:
+                self.weight = weight * factor
+                yield number
+        finally:
+            self.depth -= 1
+            self.weight = weight
+
+    def touch(self, pointers: Any, mask: Any) -> float:
+        """Count an access; return its bytes."""
+        active = pointers.data
+        if mask is not None:
+            active = active[np.broadcast_to(mask.data, active.shape)]
+        lines = np.unique(active // np.uint64(self.line_bytes))
+        self.lines += self.weight * len(lines)
+        self.touched.append((lines, self.weight))
+        return self.weight * active.size * max(1, pointers.get_element_ty().primitive_bitwidth // 8)
+
+    def load(self, pointers: Any, mask: Any, other: Any, *_: Any) -> Any:
+        """Stand for a load."""
+        self.loads += self.touch(pointers, mask)
+        return _zeros(pointers.data.shape, pointers.get_element_ty())
+
+    def store(self, pointers: Any, value: Any, mask: Any, *_: Any) -> None:
+        """Stand for a store."""
+        self.stores += self.touch(pointers, mask)
+
+    def rmw(self, operation: Any, pointers: Any, value: Any, mask: Any, *_: Any) -> Any:
+        """Stand for an atomic operation."""
+        self.atomics += self.touch(pointers, mask)
+        return _zeros(value.data.shape, value.dtype.scalar)
+
+    def cas(self, pointers: Any, compared: Any, value: Any, *_: Any) -> Any:
+        """Stand for a compare-and-swap: it succeeds, or a lock would never be had."""
+        self.atomics += self.touch(pointers, None)
+        return interpreter.TensorHandle(compared.data, compared.dtype.scalar)
+
+    def dot(self, a: Any, b: Any, accumulator: Any, *_: Any) -> Any:
+        """Stand for a product of matrices."""
+        rows, inner = a.data.shape[-2:]
+        batch = int(np.prod(a.data.shape[:-2]))
+        self.flops[str(a.dtype.scalar)] += self.weight * 2.0 * batch * rows * inner * b.data.shape[-1]
+        return accumulator
+
+    def builder(self) -> dict[str, Callable[..., Any]]:
+        """Return what stands for the builder's operations, by name."""
+        counted = {"masked_load": self.load, "masked_store": self.store, "dot": self.dot}
+        counted |= {"atomic_rmw": self.rmw, "atomic_cas": self.cas}
+        counted |= dict.fromkeys(("print", "assert", "assume"), _nothing)
+        counted |= dict.fromkeys(("fp_ext", "fp_trunc", "fp_to_fp", "si_to_fp", "ui_to_fp"), _cast)
+        counted |= dict.fromkeys(_FLOATING, _first)
+        return {f"create_{name}": function for name, function in counted.items()}
+
+
+_FLOATING = (
+    *("fadd", "fsub", "fmul", "fdiv", "frem", "precise_divf", "fma", "clampf", "fabs"),
+    *("minimumf", "maximumf", "minnumf", "maxnumf"),
+    *("exp", "exp2", "log", "log2", "sin", "cos", "sqrt", "precise_sqrt", "rsqrt", "erf", "floor", "ceil"),
+)
+
+
+def _zeros(shape: tuple[int, ...], kind: Any) -> Any:
+    return interpreter.TensorHandle(np.zeros(shape, dtype=interpreter._get_np_dtype(kind)), kind)
+
+
+def _nothing(*_: Any, **__: Any) -> None: ...
+
+
+def _first(value: Any, *_: Any) -> Any:
+    return value
+
+
+def _cast(value: Any, kind: Any, *_: Any) -> Any:
+    return _zeros(value.data.shape, kind.scalar)
+
+
+def reduce(values: Any, axis: Any, combine: Any, keep_dims: bool = False, **_: Any) -> Any:
+    """Stand for a reduction: the first element along the axis."""
+    if isinstance(values, tuple):
+        return tuple(reduce(v, axis, combine, keep_dims) for v in values)  # pyright: ignore[reportUnknownVariableType]
+    data = values.handle.data
+    taken = data.reshape(-1)[0] if axis is None else np.take(data, 0, axis=int(axis))
+    if keep_dims:
+        taken = np.reshape(taken, (1,) * data.ndim) if axis is None else np.expand_dims(taken, int(axis))
+    return interpreter.ReduceScanOpInterface(axis, combine).to_tensor(taken, values.dtype)
+
+
+def scan(values: Any, *_: Any, **__: Any) -> Any:
+    """Stand for a scan."""
+    return values
