@@ -7,7 +7,7 @@ from kernel_scientist.scientist.channel import PLAYBOOK, Channel
 from kernel_scientist.scientist.ensemble import Ensemble
 from kernel_scientist.scientist.llm import LanguageModel
 from kernel_scientist.scientist.mind import Assignment, Mind
-from kernel_scientist.scientist.playbook import Playbook
+from kernel_scientist.scientist.playbook import CATALOGUES, Playbook
 
 
 def mind(llm: Llm, assignment: Assignment, channel: Channel) -> Mind:
@@ -22,10 +22,10 @@ def require(llm: Llm, language: Language) -> None:
     from kernel_scientist.scientist import prices
 
     for name in ("selector", "designer", "writer"):
-        if language != "cpp" and any(m.model == PLAYBOOK for m in llm.role(name).models):
+        if language not in CATALOGUES and any(m.model == PLAYBOOK for m in llm.role(name).models):
             raise SetupError(
-                f"llm.{name}: the playbook's catalogue is for cpp, not for {language}; name a model, or use "
-                f"language=cpp ({language} kernels can be evaluated without)"
+                f"llm.{name}: the playbook has no catalogue for {language}, only for {' and '.join(CATALOGUES)}; "
+                f"name a model ({language} kernels can be evaluated without)"
             )
     for model in models(llm):
         prices.price(model)
