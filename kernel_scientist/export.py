@@ -1,6 +1,7 @@
 """What leaves the laboratory: the command line's JSON, and the files DVC tracks."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,7 @@ from kernel_scientist.harness.confirmation import Confirmation
 from kernel_scientist.languages.source import leaderboard
 from kernel_scientist.population import REFERENCE, Population, roofline_fraction, score
 from kernel_scientist.problems.taskfolder import Problem
-from kernel_scientist.records import Clocks, Evaluation, Kernel, Speedup, Timing
+from kernel_scientist.records import Clocks, Evaluation, Kernel, Prediction, Speedup, Timing
 
 if TYPE_CHECKING:
     from kernel_scientist.campaign import Campaign
@@ -101,11 +102,21 @@ def predicted(evaluation: Evaluation) -> dict[str, Any] | None:
     return {
         "machine": first.machine,
         "calibrated": first.calibrated or None,
+        "by": provenance(evaluation.predictions),
         "geomean_us": _round(evaluation.predicted_us),
         "roofline_fraction": _round(roofline_fraction(evaluation)),
         "cases": [p.model_dump(exclude={"machine", "calibrated"}) for p in evaluation.predictions],
         "coverage": evaluation.coverage,
     }
+
+
+def provenance(predictions: Sequence[Prediction]) -> str:
+    """Return by what predictions were made, in words."""
+    if not predictions:
+        return ""
+    first = predictions[0]
+    basis = f"calibrated on {first.calibrated}" if first.calibrated else "uncalibrated: no such GPU was at hand"
+    return f"model of {first.machine}, {basis}; predicted, not measured"
 
 
 def curve(campaign: "Campaign") -> list[dict[str, Any]]:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from kernel_scientist.cli.common import JSON, PARAMS, SET, load, show
+from kernel_scientist.cli.common import INFRASTRUCTURE, JSON, PARAMS, SET, load, show
 
 
 @click.command()
@@ -60,7 +60,7 @@ def compile(  # the command's name
 ) -> None:
     """Compile a Triton or HIP submission for a GPU that need not be here; say what its code objects tell.
 
-    Exit code: 0 it compiles, 1 it does not, 2 the call or the set-up is wrong.
+    Exit code: 0 it compiles, 1 it does not, 2 the call or the set-up is wrong, 3 this machine lacks what it needs.
 
     Example: kernel-scientist compile problems/fp8-blockwise-gemm/seeds/triton_tiled.py --arch gfx942
     """
@@ -76,7 +76,12 @@ def compile(  # the command's name
     try:
         found = compilation.compiled(Path(file), source, gpu, problem, params)
     except KernelFailure as failure:
-        found = {"ok": False, "reason": failure.reason, "tried": list(failure.evidence)}
+        found = {
+            "ok": False,
+            "verdict": failure.verdict.value,
+            "reason": failure.reason,
+            "tried": list(failure.evidence),
+        }
     if folder and found.get("launches"):
         found["assembly"] = compilation.write_assembly(found, Path(folder))
     if as_json:
@@ -84,4 +89,4 @@ def compile(  # the command's name
     else:
         for line in resources.lines(found):
             click.echo(line)
-    sys.exit(0 if found["ok"] else 1)
+    sys.exit(0 if found["ok"] else INFRASTRUCTURE if found.get("verdict") == "infrastructure" else 1)

@@ -76,7 +76,7 @@ def evaluate(
     found = _flow(
         "flows.evaluate.evaluate", file=file, overrides=list(overrides), against=against, params_file=params_file
     )
-    show(found, as_json)
+    _show(found, as_json)
     sys.exit({"ok": 0, "infrastructure": INFRASTRUCTURE}.get(found["verdict"], 1))
 
 
@@ -112,6 +112,16 @@ def validate(
         write_json(Path(metrics), found)
     show(found, as_json, brief=bool(metrics))
     sys.exit(0 if found["confirmed"] else 1)
+
+
+def _show(found: dict[str, Any], as_json: bool) -> None:
+    """Print an evaluation; what is told of a GPU's code in lines of its own."""
+    from kernel_scientist.report import resources
+
+    on_gpu = bool(found["compile"] and found["compile"]["objects"]) and not as_json
+    show({k: v for k, v in found.items() if not on_gpu or k not in ("predicted", "compile")}, as_json)
+    for line in resources.evaluation(found) if on_gpu else ():
+        click.echo(line)
 
 
 def _named(overrides: tuple[str, ...], problem: str | None, target: str | None) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from kernel_scientist import export
 from kernel_scientist.inspection import assembly_store, extension, inspector, shapes
 from kernel_scientist.inspection.inspector import Inspection
 from kernel_scientist.languages.source import leaderboard
@@ -11,7 +12,8 @@ from kernel_scientist.machine.gpus import Gpu
 from kernel_scientist.params import Params
 from kernel_scientist.problems import find, names
 from kernel_scientist.problems.taskfolder import Problem
-from kernel_scientist.records import Case, CodeObject, CompileReport, Launch, Prediction
+from kernel_scientist.records import Case, Prediction
+from kernel_scientist.report import launches
 
 
 def compiled(file: Path, source: str, gpu: Gpu, problem: str | None, params: Params) -> dict[str, Any]:
@@ -46,9 +48,9 @@ def _fitting(source: str, gpu: Gpu, params: Params) -> tuple[str | None, list[st
     inputs = {name: shapes.described(p, p.profile("full").benchmarks[0]) for name, p in problems.items()}
     answer = inspector.seen(source, inputs, gpu, params.harness.inspect_timeout_s).answer
     launched = [launch.case for launch in answer.launches]
-    if answer.inline or answer.failure:  # it is the same on any inputs
-        return launched[0] if launched else params.problem, []
-    return (launched[0] if launched else None), list(answer.missed)
+    if answer.inline or answer.failure:  # an extension's launches are not seen, and a refusal is the same on any inputs
+        launched += [name for name in order if not any(m.startswith(f"{name}: ") for m in answer.missed)]
+    return next(iter(launched), None), list(answer.missed)
 
 
 def _described(found: Inspection, problem: Problem, cases: Sequence[Case], params: Params) -> dict[str, Any]:
@@ -61,50 +63,17 @@ def _described(found: Inspection, problem: Problem, cases: Sequence[Case], param
         "ok": report.ok,
         "reason": "" if report.ok else report.log,
         "compiler": report.compiler,
-        "launches": launches(report),
+        "launches": launches.listed(report),
         "predicted": [_prediction(p) for p in predictions],
-        "predicted_by": _provenance(predictions),
+        "predicted_by": export.provenance(predictions),
         "findings": list(report.findings),
         "missed": list(report.missed),
         "seconds": report.seconds,
     }
 
 
-def launches(report: CompileReport) -> list[dict[str, Any]]:
-    """Return what is launched, each different launch once, with the cases it is made in."""
-    if not report.launches:
-        return [{"cases": [], "kernel": code.kernel, "grid": None, **_code(code)} for code in report.objects]
-    cases: dict[tuple[Any, ...], list[str]] = {}
-    first: dict[tuple[Any, ...], Launch] = {}
-    for launch in report.launches:
-        key = (launch.kernel, launch.code, launch.grid)
-        cases.setdefault(key, []).append(launch.case)
-        first.setdefault(key, launch)
-    return [{"cases": list(dict.fromkeys(cases[k])), **_launch(first[k], report)} for k in cases]
-
-
-def _launch(launch: Launch, report: CompileReport) -> dict[str, Any]:
-    own = {"kernel": launch.kernel, "grid": list(launch.grid), "num_stages": launch.num_stages}
-    own |= {"constants": launch.constants, "autotuned": launch.autotuned}
-    return {**own, **_code(report.objects[launch.code])}
-
-
-def _code(code: CodeObject) -> dict[str, Any]:
-    names = ("num_warps", "vgpr", "agpr", "sgpr", "spills", "lds_bytes", "scratch_bytes", "occupancy", "limited_by")
-    rest = ("mfma", "accesses", "waits", "barriers", "code_bytes", "digest")
-    return {name: getattr(code, name) for name in (*names, *rest)}
-
-
 def _prediction(prediction: Prediction) -> dict[str, Any]:
     return prediction.model_dump(exclude={"machine", "calibrated"})
-
-
-def _provenance(predictions: Sequence[Prediction]) -> str:
-    if not predictions:
-        return ""
-    first = predictions[0]
-    basis = f"calibrated on {first.calibrated}" if first.calibrated else "uncalibrated: no such GPU was at hand"
-    return f"model of {first.machine}, {basis}; predicted, not measured"
 
 
 def write_assembly(found: dict[str, Any], folder: Path) -> list[str]:

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from kernel_scientist.inspection import wording
-from kernel_scientist.records import CodeObject
+from kernel_scientist.records import CodeObject, CompileReport
+from kernel_scientist.report import launches as rows
 
 SHOWN = 4
 """Grids of one code object that are listed."""
@@ -21,13 +22,43 @@ def lines(found: dict[str, Any]) -> Iterator[str]:
     for launches in _by_code(found["launches"]):
         yield ""
         yield from _launched(launches)
-    for title in ("findings", "missed"):
-        if found[title]:
-            yield f"\n{title}:"
-            yield from (f"  {line}" for line in found[title])
+    yield from _listed("findings", found["findings"])
+    yield from _listed("not seen", _grouped(found["missed"]))
     if found["predicted"]:
         yield f"\npredicted ({found['predicted_by']}):"
         yield from _predictions(found["predicted"])
+
+
+def _listed(title: str, lines: list[str]) -> Iterator[str]:
+    if lines:
+        yield f"\n{title}:"
+        yield from (f"  {line}" for line in lines)
+
+
+def _grouped(missed: list[str]) -> list[str]:
+    """Say once what is the same for several cases."""
+    cases: dict[str, list[str]] = {}
+    for line in missed:
+        case, _, words = line.partition(": ")
+        cases.setdefault(words, []).append(case)
+    return [f"{names[0]}{f' and {len(names) - 1} more' if len(names) > 1 else ''}: {w}" for w, names in cases.items()]
+
+
+def evaluation(found: dict[str, Any]) -> Iterator[str]:
+    """Yield what `evaluate` and `validate` tell of a GPU kernel, in place of its raw records."""
+    report, predicted = found["compile"], found["predicted"] or {}
+    yield from lines(
+        {
+            "problem": found["problem"],
+            "ok": True,
+            "arch": found["environment"].get("arch", ""),
+            "machine": found["environment"].get("machine", found["target"]),
+            **{key: report[key] for key in ("compiler", "seconds", "findings", "missed")},
+            "launches": rows.listed(CompileReport.model_validate(report)),
+            "predicted": predicted.get("cases", []),
+            "predicted_by": predicted.get("by", ""),
+        }
+    )
 
 
 def _by_code(launches: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
