@@ -10,7 +10,17 @@ import torch
 import triton
 import triton.language as tl
 
-TUNABLES = {"BLOCK_M": 64, "BLOCK_N": 64, "BLOCK_K": 128, "GROUP_M": 8, "num_warps": 4, "num_stages": 2}
+TUNABLES = {
+    "BLOCK_M": 64,
+    "BLOCK_N": 64,
+    "BLOCK_K": 128,
+    "GROUP_M": 8,
+    "num_warps": 4,
+    "num_stages": 2,
+    "waves_per_eu": 0,  # 0 here and below: the compiler chooses
+    "matrix_instr_nonkdim": 0,
+    "kpack": 1,
+}
 CHOICES = {
     "BLOCK_M": [32, 64, 128],  # with the other choices at most 64 KiB of LDS on gfx942
     "BLOCK_N": [32, 64, 128],  # at most 128: a tile lies in one column block of b_scale
@@ -18,7 +28,11 @@ CHOICES = {
     "GROUP_M": [1, 4, 8, 16],
     "num_warps": [4, 8],
     "num_stages": [1, 2, 3],
+    "waves_per_eu": [0, 1, 2, 4],
+    "matrix_instr_nonkdim": [0, 16, 32],
+    "kpack": [1, 2],
 }
+AMD_ONLY = ("waves_per_eu", "matrix_instr_nonkdim", "kpack")  # other backends refuse them
 
 Data = tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]
 
@@ -95,10 +109,16 @@ def gemm_kernel(
 
 @functools.cache
 def has_native_fp8(device: torch.device) -> bool:
-    """True on gfx94x: only CDNA3 multiplies e4m3fnuz; elsewhere, and in the interpreter, the kernel decodes bytes."""
-    if torch.version.hip is None or device.type != "cuda" or triton.knobs.runtime.interpret:
+    """True on gfx94x: only CDNA3 multiplies e4m3fnuz; elsewhere the kernel decodes bytes."""
+    if torch.version.hip is None:
         return False
     return torch.cuda.get_device_properties(device).gcnArchName.startswith("gfx94")
+
+
+def options() -> dict[str, int]:
+    """Return the launch options that the backend knows."""
+    names = ("num_warps", "num_stages", *(AMD_ONLY if torch.version.hip else ()))
+    return {name: TUNABLES[name] for name in names}
 
 
 def custom_kernel(data: Data) -> torch.Tensor:
@@ -122,7 +142,6 @@ def custom_kernel(data: Data) -> torch.Tensor:
         BLOCK_N=TUNABLES["BLOCK_N"],
         BLOCK_K=TUNABLES["BLOCK_K"],
         GROUP_M=TUNABLES["GROUP_M"],
-        num_warps=TUNABLES["num_warps"],
-        num_stages=TUNABLES["num_stages"],
+        **options(),
     )
     return c
