@@ -6,18 +6,25 @@ nothing. It does not repair: its edits are deterministic, so the same edit would
 """
 
 import re
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 from kernel_scientist.languages.source import KernelSource, SourceError
 from kernel_scientist.population import Population, score
-from kernel_scientist.records import Experiment, Kernel, Trial, digest
-from kernel_scientist.scientist.catalogue_cpp import CATALOGUE
+from kernel_scientist.records import CodeObject, Evaluation, Experiment, Kernel, Language, Trial, digest
+from kernel_scientist.scientist import catalogue_cpp, catalogue_triton
 from kernel_scientist.scientist.edits_cpp import crossover
 from kernel_scientist.scientist.mind import Assignment, Avenue, Commission, Design, Draft, Lessons, Selection, Turn
 from kernel_scientist.scientist.transformation import Transformation, Variant
 
 EXPLORE = 0.2
 """Chance of changing one of the three best kernels rather than the best."""
+LOW_OCCUPANCY = 2
+"""Waves per SIMD that hardly hide latency, so that what holds occupancy down is worth relieving."""
+CATALOGUES: dict[Language, tuple[Transformation, ...]] = {
+    "cpp": catalogue_cpp.CATALOGUE,
+    "triton": catalogue_triton.CATALOGUE,
+}
 CROSSOVER = Transformation(
     "crossover", "The reference kernel's tunables may suit this structure too.", (-10, 20), 50, lambda source, facts: []
 )
@@ -30,7 +37,7 @@ class Playbook:
 
     def __init__(self, assignment: Assignment) -> None:
         self.assignment = assignment
-        self.catalogue = CATALOGUE if assignment.language == "cpp" else ()
+        self.catalogue = CATALOGUES.get(assignment.language, ())
 
     def select(self, population: Population, lessons: Lessons, turn: Turn) -> Selection:
         """Take the incumbent (sometimes one of the three quickest); contrast it with one that beats it on a case."""
@@ -43,13 +50,18 @@ class Playbook:
         return Selection(base=base.kernel.name, reference=reference.kernel.name, rationale=rationale)
 
     def design(self, population: Population, selection: Selection, lessons: Lessons, turn: Turn) -> Design:
-        """List what applies to the base and was not tried: at most ten avenues, five plans."""
+        """List what applies to the base and was not tried: at most ten avenues, five plans.
+
+        First comes what relieves the limits that a model and the compiler see for the base, if they saw it.
+        """
         base = population.get(selection.base)
         other = population.get(selection.reference)
         options = self._options(population, base.kernel, other.kernel)
         turn.rng.shuffle(options)  # among equals, chance decides
-        plans = [self._plan(population, t, v) for t, v in options]
-        plans.sort(key=lambda p: -sum(p.uplift))
+        found = limits(base.evaluation)
+        options.sort(key=lambda option: not option[0].helps & found)
+        plans = [(not t.helps & found, self._plan(population, t, v)) for t, v in options]
+        plans = [plan for _, plan in sorted(plans, key=lambda p: (p[0], -sum(p[1].uplift)))]
         avenues = {t.name: Avenue(title=t.name, examine=t.hypothesis) for t, _ in options}
         return Design(avenues=tuple(avenues.values())[:10], plans=tuple(_varied(plans, 5)))
 
@@ -129,6 +141,28 @@ class Playbook:
             uplift=(round(low, 1), round(high, 1)),
             innovation=transformation.innovation // (1 + len(gains)),
         )
+
+
+def limits(evaluation: Evaluation) -> frozenset[str]:
+    """Return what limits a kernel: the resource that limits most cases as predicted, and what its code objects lack.
+
+    Cases count alike, as in a geometric mean; of two resources that limit as many, the one that takes longer.
+    """
+    cases, shares = Counter[str](), defaultdict[str, float](float)
+    for case in evaluation.predictions:
+        cases[case.limited_by] += 1
+        shares[case.limited_by] += case.breakdown_us.get(case.limited_by, case.time_us) / max(case.time_us, 1e-9)
+    dominant = max(cases, key=lambda name: (cases[name], shares[name], name), default=None)
+    objects = evaluation.compile.objects if evaluation.compile else ()
+    lacking = {name for code in objects for name in _lacks(code)}
+    return frozenset(lacking | ({dominant} if dominant else set()))
+
+
+def _lacks(code: CodeObject) -> set[str]:
+    """Return what a code object has too little of: `registers`, `capacity` of local memory."""
+    low = code.limited_by if 0 < code.occupancy <= LOW_OCCUPANCY else ""
+    held = {"registers": "registers", "lds": "capacity"}.get(low)
+    return ({held} if held else set()) | ({"registers"} if code.spills else set())
 
 
 def _title(transformation: Transformation, variant: Variant) -> str:

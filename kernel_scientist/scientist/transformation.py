@@ -33,3 +33,13 @@ class Transformation:
     innovation: int
     apply: Apply
     """Return the variants; none when the precondition does not hold."""
+    helps: frozenset[str] = frozenset()
+    """The limits it relieves: resources as in `Prediction.limited_by`; `registers` and `capacity` (of local memory)
+    when they hold occupancy down."""
+
+
+def entry(
+    name: str, hypothesis: str, uplift: tuple[float, float], innovation: int, apply: Apply, helps: str = ""
+) -> Transformation:
+    """Return an entry of a catalogue; `helps` names the limits it relieves, with spaces between."""
+    return Transformation(name, hypothesis, uplift, innovation, apply, frozenset(helps.split()))
