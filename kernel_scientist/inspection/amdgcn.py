@@ -12,6 +12,7 @@ import yaml
 from pydantic import BaseModel, Field
 
 from kernel_scientist.inspection.amdgcn_classes import classify
+from kernel_scientist.inspection.names import plain
 from kernel_scientist.inspection.tally import Instruction, Tally
 from kernel_scientist.machine import occupancy
 from kernel_scientist.records import CodeObject, digest
@@ -66,8 +67,11 @@ def read(text: str, num_warps: int, shared_bytes: int) -> list[CodeObject]:
     bodies = _bodies(text, {kernel.name for kernel in metadata.kernels})
     if (lost := [k.name for k in metadata.kernels if not (k.name in bodies and bodies[k.name].ended)]) != []:
         raise ValueError(f"the code of kernel {lost[0]!r} is missing or ends in the middle")
-    key = digest(text)
-    return [_object(k, bodies[k.name], arch[1], key, num_warps, shared_bytes) for k in metadata.kernels]
+    key, names = digest(text), plain([k.name for k in metadata.kernels])
+    return [
+        _object(k, bodies[k.name], arch[1], key, num_warps, shared_bytes).model_copy(update={"kernel": names[k.name]})
+        for k in metadata.kernels
+    ]
 
 
 def _metadata(text: str) -> Metadata:

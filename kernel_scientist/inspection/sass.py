@@ -2,6 +2,7 @@
 
 import re
 
+from kernel_scientist.inspection.names import plain
 from kernel_scientist.inspection.sass_classes import classify
 from kernel_scientist.inspection.tally import Instruction, Tally
 from kernel_scientist.machine import occupancy
@@ -28,9 +29,9 @@ def read(text: str, num_warps: int, shared_bytes: int) -> list[CodeObject]:
     code = dict(zip(parts[1::2], parts[2::2], strict=True))
     if (lost := next((name for name, *_ in usages if name not in code), None)) is not None:
         raise ValueError(f"the code of kernel {lost!r} is missing")
-    key = digest(text)
+    key, names = digest(text), plain([name for name, *_ in usages])
     return [
-        _object(name, f"sm_{arch[1]}", key, (int(r), int(stack), int(s)), code[name], num_warps, shared_bytes)
+        _object(names[name], f"sm_{arch[1]}", key, (int(r), int(stack), int(s)), code[name], num_warps, shared_bytes)
         for name, r, stack, s in usages
     ]
 
