@@ -1,0 +1,25 @@
+"""Padding is added atomically."""
+
+import torch
+import triton
+import triton.language as tl
+
+KIND = "mask mistake"
+
+
+@triton.jit
+def kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, mask=i < n)  # defect
+    tl.atomic_add(out_ptr, tl.sum(x, axis=0))
+
+
+def custom_kernel(data):
+    x, out = data
+    out.zero_()
+    kernel[(triton.cdiv(x.numel(), 128),)](x, out, x.numel(), BLOCK=128)
+    return out
+
+
+def data():
+    return torch.randn(1000), torch.empty(1)

@@ -1,0 +1,27 @@
+"""Two descriptors; the store forgets the row of the tile."""
+
+import torch
+import triton
+import triton.language as tl
+
+KIND = "write race"
+
+
+@triton.jit
+def kernel(x_ptr, out_ptr, m, n, BM: tl.constexpr, BN: tl.constexpr):
+    x = tl.make_tensor_descriptor(x_ptr, shape=[m, n], strides=[n, 1], block_shape=[BM, BN])
+    out = tl.make_tensor_descriptor(out_ptr, shape=[m, n], strides=[n, 1], block_shape=[BM, BN])
+    row, col = tl.program_id(0) * BM, tl.program_id(1) * BN
+    value = x.load([row, col])
+    out.store([0, col], value)  # defect
+
+
+def custom_kernel(data):
+    x, out = data
+    m, n = x.shape
+    kernel[(triton.cdiv(m, 16), triton.cdiv(n, 32))](x, out, m, n, BM=16, BN=32)
+    return out
+
+
+def data():
+    return torch.randn(48, 64), torch.empty(48, 64)

@@ -1,0 +1,27 @@
+"""Every block reads the last element of the one before it, which that one overwrites."""
+
+import torch
+import triton
+import triton.language as tl
+
+KIND = "write race"
+
+
+DEFINED = [0]
+
+
+@triton.jit
+def kernel(x_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    left = tl.load(x_ptr + i - 1, mask=(i > 0) & (i < n), other=0.0)  # defect
+    x = tl.load(x_ptr + i, mask=i < n, other=0.0)
+    tl.store(x_ptr + i, x + left, mask=i < n)
+
+
+def custom_kernel(data):
+    kernel[(triton.cdiv(data[0].numel(), 128),)](data[0], data[0].numel(), BLOCK=128)
+    return data[0]
+
+
+def data():
+    return (torch.randn(1000),)

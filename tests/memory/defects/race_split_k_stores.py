@@ -1,0 +1,26 @@
+"""Every split of k stores its part of c in the same place."""
+
+import torch
+import triton
+import triton.language as tl
+
+KIND = "write race"
+
+
+@triton.jit
+def kernel(x_ptr, out_ptr, k, n, BN: tl.constexpr, BK: tl.constexpr):
+    j = tl.arange(0, BN)
+    at = tl.program_id(0) * BK + tl.arange(0, BK)
+    x = tl.load(x_ptr + at[:, None] * n + j[None, :], mask=(at < k)[:, None] & (j < n)[None, :], other=0.0)
+    tl.store(out_ptr + j, tl.sum(x, axis=0), mask=j < n)  # defect
+
+
+def custom_kernel(data):
+    x, out = data
+    k, n = x.shape
+    kernel[(triton.cdiv(k, 16),)](x, out, k, n, BN=64, BK=16)
+    return out
+
+
+def data():
+    return torch.randn(100, 50), torch.empty(50)

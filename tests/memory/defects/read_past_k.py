@@ -1,0 +1,32 @@
+"""A matrix product whose last block of k is not masked in b."""
+
+import torch
+import triton
+import triton.language as tl
+
+KIND = "out-of-bounds read"
+
+
+@triton.jit
+def kernel(a_ptr, b_ptr, c_ptr, m, n, k, B: tl.constexpr, BK: tl.constexpr):
+    i = tl.program_id(0) * B + tl.arange(0, B)
+    j = tl.program_id(1) * B + tl.arange(0, B)
+    kk = tl.arange(0, BK)
+    acc = tl.zeros((B, B), dtype=tl.float32)
+    for start in range(0, k, BK):
+        at = start + kk
+        a = tl.load(a_ptr + i[:, None] * k + at[None, :], mask=(i < m)[:, None] & (at < k)[None, :], other=0.0)
+        b = tl.load(b_ptr + at[:, None] * n + j[None, :], mask=(j < n)[None, :], other=0.0)  # defect
+        acc += tl.dot(a, b)
+    tl.store(c_ptr + i[:, None] * n + j[None, :], acc, mask=(i < m)[:, None] & (j < n)[None, :])
+
+
+def custom_kernel(data):
+    a, b, c = data
+    (m, k), n = a.shape, b.shape[1]
+    kernel[(triton.cdiv(m, 32), triton.cdiv(n, 32))](a, b, c, m, n, k, B=32, BK=32)
+    return c
+
+
+def data():
+    return torch.randn(40, 80), torch.randn(80, 48), torch.empty(40, 48)

@@ -1,0 +1,24 @@
+"""The last block is stored without a mask."""
+
+import torch
+import triton
+import triton.language as tl
+
+KIND = "out-of-bounds write"
+
+
+@triton.jit
+def kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, mask=i < n, other=0.0)
+    tl.store(out_ptr + i, x * 2)  # defect
+
+
+def custom_kernel(data):
+    x, out = data
+    kernel[(triton.cdiv(x.numel(), 128),)](x, out, x.numel(), BLOCK=128)
+    return out
+
+
+def data():
+    return torch.randn(1000), torch.empty(1000)

@@ -1,0 +1,27 @@
+"""A histogram by masked atomics."""
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, mask=i < n)
+    tl.atomic_add(out_ptr + x, 1, mask=i < n)
+
+
+def custom_kernel(data):
+    x, out = data
+    out.zero_()
+    kernel[(triton.cdiv(x.numel(), 128),)](x, out, x.numel(), BLOCK=128)
+    return out
+
+
+def data():
+    return torch.randint(0, 16, (1000,), dtype=torch.int32), torch.empty(16, dtype=torch.int32)
+
+
+def expected(x, out):
+    return torch.bincount(x, minlength=16)

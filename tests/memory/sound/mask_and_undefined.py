@@ -1,0 +1,27 @@
+"""A condition on an undefined lane counts only where the mask lets it."""
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, mask=i < n)
+    tl.store(out_ptr + i, x, mask=(i < n) & (x > 0))
+
+
+def custom_kernel(data):
+    x, out = data
+    out.zero_()
+    kernel[(triton.cdiv(x.numel(), 128),)](x, out, x.numel(), BLOCK=128)
+    return out
+
+
+def data():
+    return torch.randn(1000), torch.empty(1000)
+
+
+def expected(x, out):
+    return x.clamp(min=0)

@@ -1,0 +1,26 @@
+"""An undefined index under a mask is never used."""
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def kernel(table_ptr, index_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    index = tl.load(index_ptr + i, mask=i < n)
+    tl.store(out_ptr + i, tl.load(table_ptr + index, mask=i < n), mask=i < n)
+
+
+def custom_kernel(data):
+    table, index, out = data
+    kernel[(triton.cdiv(index.numel(), 128),)](table, index, out, index.numel(), BLOCK=128)
+    return out
+
+
+def data():
+    return torch.randn(64), torch.randint(0, 64, (1000,)), torch.empty(1000)
+
+
+def expected(table, index, out):
+    return table[index]

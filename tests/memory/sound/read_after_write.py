@@ -1,0 +1,28 @@
+"""A program reads what it wrote itself."""
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + i, tl.load(x_ptr + i, mask=i < n) * 2, mask=i < n)
+    tl.debug_barrier()
+    again = tl.load(out_ptr + i, mask=i < n)
+    tl.store(out_ptr + i, again + 1, mask=i < n)
+
+
+def custom_kernel(data):
+    x, out = data
+    kernel[(triton.cdiv(x.numel(), 128),)](x, out, x.numel(), BLOCK=128)
+    return out
+
+
+def data():
+    return torch.randn(1000), torch.empty(1000)
+
+
+def expected(x, out):
+    return x * 2 + 1
