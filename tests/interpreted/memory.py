@@ -23,7 +23,7 @@ DAMAGE = {
         ("mask=offsets < cols, other=0.0).to", "mask=offsets < cols).to"),
         ("mask=mask)", "mask=offsets <= cols)"),
     ],
-    "identity": [("mask=mask), mask=mask", "mask=mask)"), ("triton.cdiv(size, BLOCK)", "1 + size // BLOCK * 2")],
+    "identity": [("mask=mask), mask=mask", "mask=mask)"), ("offsets < size", "offsets < size + 1")],
     "fp8-blockwise-gemm": [("rows_k[:, None] * n +", "rows_k[:, None] * (n + 1) +"), ("BLOCK // 128", "BLOCK // 64")],
 }
 """What is replaced in the naive seed of a problem, one at a time."""
