@@ -71,9 +71,11 @@ def test_the_corpus_is_as_large_as_promised() -> None:
     assert len(DEFECTS) >= 32 and len(SOUND) >= 34
 
 
-def test_a_sample_says_how_much_was_covered_and_accuses_nobody(results: dict[str, Any]) -> None:
-    sampled = results["sampled"]
-    assert sampled["defects"] == [] and sampled["coverage"] == {"launches": 2, "programs": 16, "programs_run": 6}
+def test_a_sample_says_how_much_was_covered(results: dict[str, Any]) -> None:
+    for name in ("workspace_written_first", "index_table_from_a_kernel"):
+        sampled = results[f"sampled/sound/{name}"]  # what was left out is no defect, nor what depends on it
+        assert sampled["defects"] == [] and sampled["coverage"] == {"launches": 2, "programs": 16, "programs_run": 6}
+    assert results["sampled/defects/read_without_mask"]["defects"], "the last program is always in the sample"
 
 
 def test_the_interpreter_is_left_as_it_was(results: dict[str, Any]) -> None:

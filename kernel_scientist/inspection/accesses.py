@@ -51,10 +51,10 @@ class Accesses:
         codes = self._switched_off(pointers, active, mask, other)
         for lanes in self.addresses.sort(self.launch, pointers.data, active, width, writes=False):
             if (found := self.history.read(lanes, volatile=bool(rest[2]))) is not None:
-                codes = np.zeros(active.shape, np.int16) if codes is None else codes
-                codes.reshape(-1)[lanes.where] = np.maximum(codes.reshape(-1)[lanes.where], found)
+                codes = np.zeros(active.size, np.int16) if codes is None else codes
+                codes[lanes.where] = np.maximum(codes[lanes.where], found)
         result = original(_plain(pointers), _flags(active), other, *rest)
-        mark(result, codes)
+        mark(result, None if codes is None else codes.reshape(active.shape))
         return result
 
     def _store(self, original: Operation, pointers: Handle, value: Handle, mask: Handle, *rest: Any) -> Any:
@@ -85,34 +85,37 @@ class Accesses:
 
     def _update(self, pointers: Handle, value: Handle, mask: Handle, exchange: bool) -> tuple[Array, Array]:
         active, codes = self._active(pointers, mask), self._value_codes(value, mask, pointers)
-        old, width = np.zeros(active.shape, np.int16), value.data.dtype.itemsize
+        old, width = np.zeros(active.size, np.int16), value.data.dtype.itemsize
         for lanes in self.addresses.sort(self.launch, pointers.data, active, width, writes=True):
             own = None if codes is None else codes[lanes.where]
             if (found := self.history.update(lanes, own, exchange)) is not None:
-                old.reshape(-1)[lanes.where] = found
+                old[lanes.where] = found
         self.history.synchronise()
-        return active, old
+        return active, old.reshape(active.shape)
 
     def _active(self, pointers: Handle, mask: Handle) -> Array:
         """Return which lanes are to touch memory; an address that is undefined there is a defect at once."""
-        active = np.array(np.broadcast_to(np.asarray(mask.data), pointers.data.shape))
+        active = np.array(np.broadcast_to(np.asarray(mask.data), pointers.data.shape), order="C")
+        for codes in (codes_of(pointers), codes_of(mask)):
+            if codes is not None:
+                active &= codes != defect.UNKNOWN
         if (codes := codes_of(pointers)) is not None:
             self.ledger.reach(codes[active])
         return active
 
     def _switched_off(self, pointers: Handle, active: Array, mask: Handle, other: Handle) -> Array | None:
-        """Return the codes of a load's lanes as far as its mask and `other` make them."""
+        """Return the codes, flat, of a load's lanes as far as its mask and `other` make them."""
         codes = codes_of(mask)
-        found = None if codes is None else np.array(np.broadcast_to(codes, active.shape))
+        found = None if codes is None else np.broadcast_to(codes, active.shape).flatten()
         if other is None and not active.all():
             off = ~active
             tensor, element = self.addresses.locate(self.launch, int(pointers.data[off][0]))
             where = self.launch.site(), tensor, self.launch.program, element, self.launch.total
             code = self.ledger.code(defect.MASK_MISTAKE, *where)
             self.ledger.count(code, int(off.sum()))
-            return np.where(off, np.int16(code), np.int16(0) if found is None else found)
+            return np.where(off.ravel(), np.int16(code), np.int16(0) if found is None else found)
         if other is not None and (given := codes_of(other)) is not None:
-            given = np.where(active, np.int16(0), given)
+            given = np.where(active, np.int16(0), given).ravel()
             return given if found is None else np.maximum(found, given)
         return found
 

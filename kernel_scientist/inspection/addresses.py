@@ -14,7 +14,7 @@ import triton
 
 from kernel_scientist.inspection import defect
 from kernel_scientist.inspection.allocations import TAG_SHIFT, Allocation, Allocations
-from kernel_scientist.inspection.defect import Array, Ledger, Program, Site
+from kernel_scientist.inspection.defect import Array, Ledger, Origin, Program, Site
 
 Handle = Any
 ADDRESS = np.uint64((1 << TAG_SHIFT) - 1)
@@ -91,7 +91,7 @@ class Addresses:
         self.allocations, self.ledger = allocations, ledger
 
     def sort(self, launch: Launch, pointers: Array, active: Array, width: int, writes: bool) -> list[Lanes]:
-        """Return the active lanes by allocation; switch those that are in none off, in `active` itself."""
+        """Return the active lanes by allocation; switch those that are in none off, in `active` (contiguous) itself."""
         where = np.flatnonzero(active)
         addresses = pointers.ravel()[where]
         found: list[Lanes] = []
@@ -132,8 +132,8 @@ class Addresses:
             return lanes
         outside = np.flatnonzero(~inside)
         kind = defect.OUT_OF_BOUNDS_WRITE if writes else defect.OUT_OF_BOUNDS_READ
-        finding = self.ledger.finding(kind, launch.site(), lanes.tensor, launch.total)
-        finding.add(launch.program, lanes.element(int(outside[0])), outside.size)
+        place = launch.program, lanes.element(int(outside[0])), launch.total
+        self.ledger.out_of_bounds(Origin(kind, launch.site(), lanes.tensor, *place, lanes=outside.size))
         active.ravel()[lanes.where[outside]] = False
         if not inside.any():
             return None

@@ -20,6 +20,8 @@ MASK_MISTAKE: Final = "mask mistake"
 
 NEVER_WRITTEN: Final = 1
 """The code of memory that was allocated and not written; codes above are origins, 0 is defined."""
+UNKNOWN: Final = 32_767
+"""The code of memory that a program may have written which was left out of a sample: nothing is concluded from it."""
 MOST_ORIGINS: Final = 32_000
 """Codes are int16."""
 MOST_DEFECTS, MOST_EXAMPLES = 40, 4
@@ -140,6 +142,8 @@ class Ledger:
         self._shared: dict[tuple[str, Site, str], int] = {}
         self.races: set[int] = set()
         """Codes whose origin is a race."""
+        self.only_races = False
+        """A launch is repeated: everything else has been counted."""
 
     def code(self, kind: str, site: Site, tensor: str, program: Program, element: int, of_programs: int) -> int:
         """Return the code of an origin; beyond MOST_ORIGINS, programs share one (0, defined, if there is none)."""
@@ -155,20 +159,25 @@ class Ledger:
 
     def count(self, code: int, lanes: int) -> None:
         """Add lanes to an origin."""
-        if code > NEVER_WRITTEN:
+        if code > NEVER_WRITTEN and (code in self.races or not self.only_races):
             self._origins[code - NEVER_WRITTEN - 1].lanes += lanes
 
     def reach(self, codes: Array) -> None:
         """Something that counts depends on values with these codes: their origins are defects."""
         for code in np.unique(codes).tolist():
-            if code > NEVER_WRITTEN and not (origin := self._origins[code - NEVER_WRITTEN - 1]).reached:
+            if NEVER_WRITTEN < code < UNKNOWN and not (origin := self._origins[code - NEVER_WRITTEN - 1]).reached:
                 origin.reached = True
-                found = self.finding(origin.kind, origin.site, origin.tensor, origin.of_programs)
-                found.add(origin.program, origin.element, origin.lanes)
+                self._add(origin)
 
-    def finding(self, kind: str, site: Site, tensor: str, of_programs: int) -> Finding:
-        """Return the finding of one kind at one line on one tensor."""
-        return self._findings.setdefault((kind, site, tensor), Finding(kind, site, tensor, of_programs))
+    def out_of_bounds(self, lanes: Origin) -> None:
+        """Lanes were out of bounds: a defect at once."""
+        if not self.only_races:
+            self._add(lanes)
+
+    def _add(self, origin: Origin) -> None:
+        key = (origin.kind, origin.site, origin.tensor)
+        finding = self._findings.setdefault(key, Finding(*key, origin.of_programs))
+        finding.add(origin.program, origin.element, origin.lanes)
 
     def defects(self) -> tuple[Defect, ...]:
         """All defects, in the order in which they were found, capped."""

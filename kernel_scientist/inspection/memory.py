@@ -25,7 +25,7 @@ from triton.runtime import interpreter as _interpreter_module
 from kernel_scientist.inspection.accesses import Accesses
 from kernel_scientist.inspection.addresses import Addresses, Launch
 from kernel_scientist.inspection.allocations import TAG_SHIFT, Allocation, Allocations
-from kernel_scientist.inspection.defect import Array, Defect, Ledger
+from kernel_scientist.inspection.defect import UNKNOWN, Array, Defect, Ledger
 from kernel_scientist.inspection.history import History
 from kernel_scientist.inspection.sample import Sample
 from kernel_scientist.inspection.torchside import TorchSide, tensors
@@ -127,9 +127,14 @@ class Watcher:
             with self.torch_side.suspended():
                 before = [_State(allocation) for allocation in self._touched(found.values())]
                 run = self._begin(executor, found)
-                result = original(executor, *args, **kwargs)
-                self._count(run, before)
-                if run.suspects and not run.atomics and run.run == run.total:
+                try:
+                    result = original(executor, *args, **kwargs)
+                finally:
+                    self._count(run)
+                if run.run < run.total:
+                    self._forget([state.allocation for state in before], run)
+                elif run.suspects and not run.atomics:
+                    executor.fn = getattr(executor.fn, "function", executor.fn)  # not a sample of it
                     self._confirm(lambda: original(executor, *args, **kwargs), run, before)
             return result
 
@@ -148,14 +153,19 @@ class Watcher:
         self.history.launch = run
         return run
 
-    def _count(self, run: Launch, touched: list["_State"]) -> None:
+    def _count(self, run: Launch) -> None:
         self._next_base = run.everyone
         self.report.launches += 1
         self.report.programs += run.total
         self.report.programs_run += run.run
-        if run.run < run.total:  # what the others would have written is not known
-            for state in touched:
-                state.allocation.codes = None
+
+    def _forget(self, touched: list[Allocation], run: Launch) -> None:
+        """Only a sample has run: what the others would have written is not known."""
+        for allocation in touched:
+            written = np.abs(allocation.shadow("writer")) > run.base
+            if allocation.updater is not None:
+                written &= allocation.updater <= run.base
+            allocation.shadow("codes")[~written] = UNKNOWN
 
     def _confirm(self, again: Callable[[], Any], run: Launch, before: list["_State"]) -> None:
         """Programs wrote what others had read: run them backwards, so that those read what was written.
@@ -165,12 +175,12 @@ class Watcher:
         after = [_State(state.allocation) for state in before]
         for state in before:
             state.restore()
-        self.reverse = True
+        self.reverse = self.ledger.only_races = True
         self.history.launch = Launch(run.kernel, run.names, self._next_base)
         try:
             again()
         finally:
-            self.reverse = False
+            self.reverse = self.ledger.only_races = False
             self._next_base = self.history.launch.everyone
             for state in after:
                 raced = _only(state.allocation.codes, self.ledger.races)

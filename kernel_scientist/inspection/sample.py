@@ -13,7 +13,7 @@ class Sample:
     """Stands for a kernel's function in a launch: runs evenly spaced programs, the first and the last included."""
 
     def __init__(self, function: Callable[..., Any], launch: Launch, most: int) -> None:
-        self._function, self._launch, self._most = function, launch, most
+        self.function, self._launch, self._most = function, launch, most
         self._chosen: set[int] | None = None
         self.__name__ = function.__name__
         self.__signature__ = inspect.signature(function)
@@ -28,6 +28,6 @@ class Sample:
             spaced = np.linspace(0, run.total - 1, min(self._most, run.total))
             self._chosen = {run.base + 1 + round(float(i)) for i in spaced}
         if run.me in self._chosen:
-            self._function(**kwargs)
+            self.function(**kwargs)
         else:
             run.run -= 1

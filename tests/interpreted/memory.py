@@ -69,9 +69,9 @@ def examine_seed(name: str, path: Path, change: tuple[str, str] = ("", "")) -> d
     return {"defects": [d for each in found for d in each["defects"]], "right": all(each["right"] for each in found)}
 
 
-def sampled() -> dict:
+def sampled(name: str) -> dict:
     """Check a sample of the programs of a large grid."""
-    module = load(FOLDER / "sound" / "workspace_written_first.py")
+    module = load(FOLDER / f"{name}.py")
     data = module.data()
     with memory.watched(data, [1], most_programs=3) as report:
         output = module.custom_kernel(data)
@@ -102,7 +102,8 @@ def main() -> None:
         for number, change in enumerate(DAMAGE.get(name, [])):
             path = problems.find(name).seeds("triton")[0]
             results[f"damaged/{name}-{number}"] = attempt(examine_seed, name, path, change)
-    results["sampled"] = attempt(sampled)
+    for name in ("sound/workspace_written_first", "sound/index_table_from_a_kernel", "defects/read_without_mask"):
+        results[f"sampled/{name}"] = attempt(sampled, name)
     results["hooks"] = {"restored": hooks() == before}
     json.dump(results, sys.stdout)
 
