@@ -151,7 +151,7 @@ def test_two_loops_in_sass(texts: dict[str, str]) -> None:
         ([Flow(), Flow(4), Flow(), Flow(falls=False), Flow(2, falls=False)], [0, 0, 0, 0, 0]),  # a cold block behind
         ([Flow(), Flow(0), Flow(0), Flow()], [1, 1, 1, 0]),  # a `continue` is no second loop
         ([Flow(2), Flow(), Flow(1), Flow()], [0, 1, 1, 0]),  # entered at two places
-        ([Flow(falls=False), Flow(1)], [0, 1]),  # nothing reaches it
+        ([Flow(falls=False), Flow(1)], [0, 0]),  # nothing reaches it
     ],
 )
 def test_depths(flow: list[Flow], expected: list[int]) -> None:

@@ -85,6 +85,37 @@ torch::Tensor run(torch::Tensor x, double by) {
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("run", &run, "scales"); }
 """
 
+FNUZ = """
+#include <hip/amd_detail/amd_hip_bf16.h>
+#include <hip/amd_detail/amd_hip_fp8.h>
+#include <hip/hip_cooperative_groups.h>
+#include <hip/hip_runtime.h>
+#include <torch/torch.h>
+namespace cg = cooperative_groups;
+using floats = float __attribute__((ext_vector_type(4)));
+
+__launch_bounds__(256, 2)
+__global__ void transpose_and_multiply(const __hip_fp8_e4m3_fnuz* __restrict__ a, const uint64_t* __restrict__ packed,
+                                       __hip_bfloat16* __restrict__ c, size_t m) {
+  __shared__ __hip_fp8_e4m3_fnuz tile[64][64 + 8];
+  cg::thread_block group = cg::this_thread_block();
+  __hip_fp8_e4m3_fnuz row[4] = {a[threadIdx.x], a[threadIdx.x + m], a[threadIdx.x + 2 * m], a[threadIdx.x + 3 * m]};
+  *(float*)&tile[threadIdx.x % 64][threadIdx.x / 64 * 4] = threadIdx.x < m ? *(float*)row : 0;
+  group.sync();
+  floats sum[2] = {0};
+  long left = *(long*)&tile[threadIdx.x % 16][threadIdx.x / 16 % 4 * 8];
+  sum[0] = __builtin_amdgcn_mfma_f32_16x16x32_fp8_fp8(left, packed[threadIdx.x], sum[0], 0, 0, 0);
+  for (int i = 0; i < 4; i++) c[i * m + threadIdx.x] = (__hip_bfloat16)(sum[0][i] * __shfl(sum[0][0], 3, 64));
+}
+void run(torch::Tensor a, torch::Tensor as, torch::Tensor c) {
+  size_t m = a.size(0);
+  auto options = torch::TensorOptions().dtype(torch::kUInt64).device(torch::kCUDA);
+  torch::Tensor packed = torch::empty(m * 64, options);
+  transpose_and_multiply<<<dim3(m / 64), dim3(64, 4), 0, 0>>>((__hip_fp8_e4m3_fnuz*)a.data_ptr(),
+      packed.data_ptr<uint64_t>(), (__hip_bfloat16*)c.data_ptr(), m);
+}
+"""
+
 
 def compiled(source: str, arch: str = "gfx942", flags: tuple[str, ...] = ()) -> Compiled:
     return hip.compile_hip(source, arch, list(flags), 240)
@@ -154,6 +185,19 @@ def test_a_typical_submission_with_host_code() -> None:
     assert len(found) == 5 and "narrow" in {code.kernel for code in found}
     (narrow,) = (code for code in found if code.kernel == "narrow")
     assert narrow.accesses["global_load 8"] == 1 and narrow.mix[0]["atomic"] == 1
+
+
+@needs_hip
+def test_what_submissions_do_with_fp8_in_lds() -> None:
+    (code,) = read(FNUZ)
+    assert code.kernel == "transpose_and_multiply" and code.lds_bytes == 64 * 72 and code.num_warps == 4
+    assert code.mfma == {"v_mfma_f32_16x16x32_fp8_fp8": 1} and code.barriers == 1
+
+
+@needs_hip
+def test_a_builtin_that_is_unknown_is_the_kernels_error_with_a_note() -> None:
+    got = compiled(VECTOR_ADD.replace("a[i] + b[i]", "__builtin_amdgcn_does_not_exist(a[i])"))
+    assert not got.ok and not got.missing and "__builtin_amdgcn_does_not_exist" in got.log and "older" in got.log
 
 
 @needs_hip

@@ -83,8 +83,8 @@ def find() -> Compiler | None:
     library = _nvrtc()
     if library is None:
         return None
-    script = (sys.executable, "-P", "-S", "-m", "kernel_scientist.inspection.nvrtc_process", str(library))
-    return Compiler(script, library.name, headers=False)
+    script = Path(__file__).with_name("nvrtc_process.py")
+    return Compiler((sys.executable, "-P", "-S", str(script), str(library)), library.name, headers=False)
 
 
 def _nvrtc() -> Path | None:

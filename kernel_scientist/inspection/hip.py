@@ -58,6 +58,8 @@ def _attempt(arch: str, flags: list[str], tools: Toolchain, scratch: Path, timeo
     ok, log, seconds = run(command, scratch, timeout_s)
     if not ok or not out.exists() or out.stat().st_size > TEXT_BYTES:
         missing = _missing(log, arch, tools)
+        if re.search(r"undeclared identifier '__builtin_amdgcn_", log):
+            log += f"note: {tools.version} may be older than the builtin\n"
         return Compiled(ok=False, compiler=tools.version, log=log, missing=missing, seconds=seconds)
     text = out.read_text(errors="replace")
     return Compiled(ok=True, compiler=tools.version, log=log + _unlinked(text), assembly=text, seconds=seconds)

@@ -25,31 +25,31 @@ class Flow(NamedTuple):
 
 
 def depths(flow: Sequence[Flow]) -> list[int]:
-    """Return, per instruction, the number of loops that enclose it."""
+    """Return, per instruction, the number of loops that enclose it; 0 for what is never reached."""
     count = len(flow)
     edges = [(i, step.target) for i, step in enumerate(flow) if step.target is not None]
     edges += [(i, i + 1) for i, step in enumerate(flow[:-1]) if step.falls]
-    left = np.array([(count, 0), *edges], dtype=np.int64).reshape(-1, 2)  # node `count`: whoever starts the kernel
+    left = np.array([(count, 0), *edges], dtype=np.int64)  # node `count`: whoever starts the kernel
     depth = np.zeros(count + 1, dtype=np.int64)
+    left = left[np.isin(left[:, 0], csgraph.breadth_first_order(_graph(left, count + 1), count)[0])] if count else left
     for _ in range(DEEPEST):
         loop = _components(left, count + 1)
         inside = loop[left[:, 0]] == loop[left[:, 1]]
         if not inside.any():
             break
         depth[np.unique(left[inside])] += 1
-        left = left[inside & ~np.isin(left[:, 1], _entries(left, inside, loop))]
+        left = left[inside & ~np.isin(left[:, 1], _entries(left, inside))]
     return [int(d) for d in depth[:count]]
 
 
+def _graph(edges: np.ndarray, count: int) -> csr_array:
+    return csr_array((np.ones(len(edges), dtype=np.int8), (edges[:, 0], edges[:, 1])), shape=(count, count))
+
+
 def _components(edges: np.ndarray, count: int) -> np.ndarray:
-    graph = csr_array((np.ones(len(edges), dtype=np.int8), (edges[:, 0], edges[:, 1])), shape=(count, count))
-    return csgraph.connected_components(graph, directed=True, connection="strong")[1]
+    return csgraph.connected_components(_graph(edges, count), directed=True, connection="strong")[1]
 
 
-def _entries(edges: np.ndarray, inside: np.ndarray, loop: np.ndarray) -> np.ndarray:
-    """Return the instructions by which loops are entered; of a loop that nothing enters, the first."""
-    entered = np.unique(edges[~inside, 1])
-    members = np.unique(edges[inside])
-    unentered = members[~np.isin(loop[members], loop[entered])]
-    first = unentered[np.unique(loop[unentered], return_index=True)[1]]
-    return np.concatenate([entered, first])
+def _entries(edges: np.ndarray, inside: np.ndarray) -> np.ndarray:
+    """Return the instructions by which loops are entered."""
+    return np.unique(edges[~inside, 1])

@@ -1,6 +1,6 @@
-"""NVRTC's process: `python -m ...nvrtc_process LIBRARY OPTION... kernel.cu` leaves `kernel.cubin`, or prints the log.
+"""NVRTC's process: run with LIBRARY OPTION... kernel.cu, it leaves `kernel.cubin`, and prints the compiler's words.
 
-Imports only the standard library. Source: NVRTC's documentation (docs.nvidia.com/cuda/nvrtc).
+Run as a script, with nothing of this project to import. Source: NVRTC's documentation (docs.nvidia.com/cuda/nvrtc).
 """
 
 import ctypes

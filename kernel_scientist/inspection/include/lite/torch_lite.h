@@ -26,7 +26,7 @@ enum class ScalarType : signed char {
 };
 #define KS_K(name) constexpr ScalarType k##name = ScalarType::name;
 KS_K(Byte) KS_K(Char) KS_K(Short) KS_K(Int) KS_K(Long) KS_K(Half) KS_K(Float) KS_K(Double) KS_K(Bool) KS_K(BFloat16)
-KS_K(Float8_e5m2) KS_K(Float8_e4m3fn) KS_K(Float8_e5m2fnuz) KS_K(Float8_e4m3fnuz)
+KS_K(UInt16) KS_K(UInt32) KS_K(UInt64) KS_K(Float8_e5m2) KS_K(Float8_e4m3fn) KS_K(Float8_e5m2fnuz) KS_K(Float8_e4m3fnuz)
 #undef KS_K
 constexpr ScalarType kUInt8 = kByte, kInt8 = kChar, kInt16 = kShort, kInt32 = kInt, kInt64 = kLong;
 constexpr ScalarType kFloat16 = kHalf, kFloat32 = kFloat, kFloat64 = kDouble;
@@ -73,6 +73,7 @@ std::ostream& operator<<(std::ostream&, const Device&);
 std::ostream& operator<<(std::ostream&, ScalarType);
 struct IntArrayRef {
   IntArrayRef(std::initializer_list<int64_t>);
+  IntArrayRef(const int64_t&);
   IntArrayRef(const std::vector<int64_t>&);
   std::size_t size() const;
   int64_t operator[](std::size_t) const;
