@@ -207,7 +207,7 @@ def test_the_catalogue_is_what_it_promises() -> None:
     assert len({t.name[:10] for t in CATALOGUE}) == len(CATALOGUE)  # MLflow's charts cut values there, and merge them
     for entry in CATALOGUE:
         assert entry.hypothesis.endswith(".") and entry.uplift[0] <= entry.uplift[1] and 0 <= entry.innovation <= 100
-        assert entry.helps and entry.helps <= {*RESOURCES, "registers", "capacity"}, entry.name
+        assert entry.helps <= {*RESOURCES, "registers", "capacity"}, entry.name
 
 
 def test_every_entry_applies_to_a_seed_or_to_one_changed_before() -> None:
@@ -317,11 +317,11 @@ def test_what_is_not_recognised_is_left_alone(text: str) -> None:
 
 
 def test_amd_s_options_are_for_amd_alone() -> None:
-    naive = next(s for s in seeds() if s.problem == "rmsnorm" and s.steps == ("triton_naive",))
+    naive = next(s for s in seeds() if "fp8" in s.problem and s.steps == ("triton_naive",))
     first = next(v for v in variants(naive) if "waves_per_eu 0 -> 2" in v.steps[-1])
     assert '**({"waves_per_eu": 2} if torch.version.hip else {})' in first.text
-    second = next(v for v in variants(first) if "waves_per_eu 2 -> 4" in v.steps[-1])
-    assert '{"waves_per_eu": 4}' in second.text
+    second = next(v for v in variants(first) if "waves_per_eu 2 -> 3" in v.steps[-1])
+    assert '{"waves_per_eu": 3}' in second.text
 
 
 def planned(evaluation: Evaluation) -> list[str]:
@@ -352,7 +352,8 @@ def test_what_relieves_the_predicted_limit_comes_first() -> None:
     for resource in ("lds", "cache", "latency"):
         seen = tuple(prediction(r, i) for i, r in enumerate([resource, "matrix", resource]))
         plans = planned(Evaluation(verdict=Verdict.OK, predictions=seen))
-        assert all(resource in helps[name] for name in plans) and plans != plain
+        helping = [resource in helps[name] for name in plans]
+        assert helping[0] and helping == sorted(helping, reverse=True) and plans != plain
 
 
 def test_what_relieves_registers_comes_first_when_they_spill_or_hold_occupancy_down() -> None:

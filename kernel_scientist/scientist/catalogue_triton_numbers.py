@@ -26,7 +26,7 @@ NUMBERS = (
     entry(
         "smaller-tile",
         "A smaller tile gives more programs to fill the units with, and needs fewer registers.",
-        (-35, 40),
+        (-45, 40),
         20,
         edits.smaller(*TILES),
         "latency registers capacity",
@@ -42,7 +42,7 @@ NUMBERS = (
     entry(
         "shallower-step",
         "A shallower step needs less local memory and fewer registers, so more waves fit.",
-        (-20, 15),
+        (-40, 15),
         15,
         edits.smaller(*DEPTHS),
         "registers capacity",
@@ -91,11 +91,12 @@ NUMBERS = (
         edits.smaller(*COUNTS),
         "registers",
     ),
-    # 128 x 128: 190 registers and 2 waves per SIMD with 4 warps, 70 and 7 with 8 (triton-on-amd, figures)
+    # 128 x 128: 190 registers and 2 waves per SIMD with 4 warps, 70 and 7 with 8 (triton-on-amd, figures); but 64 x 64
+    # of column-major fp8 is then read from local memory byte by byte
     entry(
         "more-warps",
         "Twice the waves halve the registers per lane of a tile and hide more latency.",
-        (-20, 35),
+        (-40, 35),
         15,
         edits.larger("num_warps"),
         "latency registers vector",
@@ -139,7 +140,7 @@ NUMBERS = (
         "16 x 16 matrix instructions give finer fragments and fewer registers than 32 x 32 (AMD's advice for GEMM).",
         (-10, 12),
         25,
-        edits.others("matrix_instr_nonkdim"),
+        edits.larger("matrix_instr_nonkdim"),
         "matrix registers lds",
     ),
     # 8-byte accesses to local memory become 16-byte ones: at best their time halves

@@ -18,19 +18,14 @@ DEFAULTS: dict[str, int] = {"num_warps": 4, "num_stages": 2, "waves_per_eu": 0, 
 CHOICES: dict[str, list[Value]] = {
     "num_warps": [*WARPS],
     "num_stages": [*STAGES],
-    "waves_per_eu": [0, 1, 2, 4],
+    "waves_per_eu": [0, 2, 3, 4],
     "matrix_instr_nonkdim": [0, 16, 32],
     "kpack": [1, 2],
 }
 AMD_ONLY = ("waves_per_eu", "matrix_instr_nonkdim", "kpack")
 """Options that NVIDIA's backend refuses, so they are passed only where torch is built for HIP."""
-NEEDS = {
-    "matrix_instr_nonkdim": "tl.dot",
-    "kpack": "tl.dot",
-    "num_stages": "range",
-    "waves_per_eu": "range",
-}
-"""What an option means nothing without: a product, a loop."""
+PRODUCTS_ONLY = ("num_stages", "waves_per_eu", "matrix_instr_nonkdim", "kpack")
+"""Options that leave the code of a kernel without `tl.dot` as it is on AMD: it pipelines nothing, registers abound."""
 DOT_TILE: list[Value] = [32, 64, 128]
 """Of an undeclared tile of `tl.dot`: below 32 the matrix units idle, above 128 registers spill."""
 FLAT_BLOCK: list[Value] = [256, 512, 1024, 2048, 4096, 8192]
@@ -70,7 +65,7 @@ def _present(source: KernelSource, name: str) -> tuple[Value | None, list[Value]
     if name in source.tunables:
         return source.tunables[name], source.choices.get(name, [])
     file = TritonFile.of(source)
-    if file is None or not (name not in NEEDS or calls(file.kernel, NEEDS[name], f"tl.{NEEDS[name]}")):
+    if file is None or (name in PRODUCTS_ONLY and not calls(file.kernel, "tl.dot")):
         return None, []
     if name in DEFAULTS:
         value = _option(file, name)

@@ -28,7 +28,7 @@ CHOICES = {
     "GROUP_M": [1, 4, 8, 16],
     "num_warps": [4, 8],
     "num_stages": [1, 2, 3],
-    "waves_per_eu": [0, 1, 2, 4],
+    "waves_per_eu": [0, 2, 3, 4],
     "matrix_instr_nonkdim": [0, 16, 32],
     "kpack": [1, 2],
 }
