@@ -6,10 +6,11 @@ pipeline, the last wave's tail, and the latency that too few waves leave uncover
 where there is a GPU to calibrate on (`machine.constants`); what it says is a prediction, never a measurement.
 """
 
+import functools
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from kernel_scientist.machine import advice
@@ -72,7 +73,7 @@ class Costs:
 
     def total(self, norm: float) -> float:
         """Return the smooth maximum."""
-        return sum(t**norm for t in asdict(self).values()) ** (1 / norm)
+        return sum(t**norm for t in vars(self).values()) ** (1 / norm)
 
 
 def costs(gpu: Gpu, load: Load, constants: Constants) -> tuple[Costs, Placement]:
@@ -100,13 +101,22 @@ def costs(gpu: Gpu, load: Load, constants: Constants) -> tuple[Costs, Placement]
     ), shape
 
 
+def time_us(gpu: Gpu, loads: Sequence[Load], constants: Constants) -> float:
+    """Return the predicted time of launches one after another, and nothing else: what constants are fitted by."""
+    return _launch_us(loads, constants) + sum(costs(gpu, load, constants)[0].total(constants.norm) for load in loads)
+
+
+def _launch_us(loads: Sequence[Load], constants: Constants) -> float:
+    return constants.launch_us + constants.next_us * max(0, len(loads) - 1)
+
+
 def predict(
     gpu: Gpu, case: str, work: Work, loads: Sequence[Load], constants: Constants, missing_us: float = 0.0
 ) -> Prediction:
     """Return the predicted time of a case: its launches one after another. `missing_us`: work that was seen besides."""
     each = [costs(gpu, load, constants) for load in loads]
     total = {name: sum(getattr(c, name) for c, _ in each) for name in Costs.__dataclass_fields__}
-    launch = constants.launch_us + constants.next_us * max(0, len(loads) - 1)
+    launch = _launch_us(loads, constants)
     time_us = launch + sum(c.total(constants.norm) for c, _ in each) + missing_us
     breakdown = {**total, "launch": launch, **({"other": missing_us} if missing_us else {})}
     limit = max((k for k in breakdown if k != "other"), key=lambda name: breakdown[name])
@@ -166,6 +176,7 @@ def _is_matrix(name: str) -> bool:
     return name.startswith("v_mfma") or "MMA" in name
 
 
+@functools.cache
 def _cycles(name: str, wave: int) -> tuple[str, float]:
     """Return which pipeline an instruction class takes, and for how many cycles per wave.
 
@@ -188,11 +199,16 @@ def _cycles(name: str, wave: int) -> tuple[str, float]:
 
 
 def _serial(gpu: Gpu, issue: _Issue, stages: int, constants: Constants) -> float:
-    """Return the cycles that a program takes by itself: what it issues, and what of memory's latency is not covered."""
+    """Return the cycles that a program takes by itself: what it issues, and what of memory's latency is not covered.
+
+    A pipelined loop asks for a round's data `stages` - 1 rounds ahead, so a round takes no less than that part of the
+    latency; without a pipeline it waits for all of it.
+    """
     own = issue.vector + issue.lds + issue.l1
-    ahead = max(0, stages - 1) * own / issue.rounds
-    waited = max(0.0, constants.latency_ns * gpu.clock_ghz - ahead)
-    return constants.latency_ns * gpu.clock_ghz + waited * issue.rounds + own
+    latency = constants.latency_ns * gpu.clock_ghz
+    if stages < 2:
+        return latency + latency * issue.rounds + own
+    return latency + max(own, latency * issue.rounds / (stages - 1))
 
 
 def _memory(gpu: Gpu, traffic: Traffic) -> tuple[float, float]:
