@@ -102,6 +102,22 @@ class Allocation:
             codes.fill_(NEVER_WRITTEN)
 
 
+class State:
+    """The bytes and codes of an allocation at one moment."""
+
+    def __init__(self, allocation: Allocation) -> None:
+        self.allocation, self.bytes, self.grain = allocation, allocation.memory().copy(), allocation.grain
+        self.codes = None if allocation.codes is None else allocation.codes.copy()
+
+    def restore(self) -> None:
+        """Make it so again."""
+        self.allocation.memory()[:] = self.bytes
+        self.allocation.codes = None if self.codes is None else self.codes.copy()
+        if self.codes is not None and self.grain != self.allocation.grain:
+            times = self.grain // self.allocation.grain
+            self.allocation.codes = np.repeat(self.codes, times)[: self.allocation.granules]
+
+
 class Allocations:
     """All storages that are known, by address."""
 
@@ -115,10 +131,9 @@ class Allocations:
 
     def of(self, tensor: torch.Tensor, writable: bool = True) -> Allocation | None:
         """Return a tensor's allocation, made known (as defined) where it was not; None for an empty one."""
-        storage = tensor.untyped_storage()
-        base = storage.data_ptr()
-        if base == 0 or storage.nbytes() == 0 or tensor.device.type != "cpu":
+        if (storage := _storage(tensor)) is None:
             return None
+        base = storage.data_ptr()
         known = self._known.get(base)
         if known is None or known.weak.cdata != _identity(storage) or known.size != storage.nbytes():
             known = self._known[base] = Allocation(storage, tensor.element_size(), writable)
@@ -126,7 +141,8 @@ class Allocations:
 
     def known(self, tensor: torch.Tensor) -> Allocation | None:
         """Return a tensor's allocation if it is known."""
-        storage = tensor.untyped_storage()
+        if (storage := _storage(tensor)) is None:
+            return None
         found = self._known.get(storage.data_ptr())
         return found if found is not None and found.weak.cdata == _identity(storage) else None
 
@@ -157,6 +173,14 @@ class Allocations:
                 if allocation.base <= address < allocation.base + allocation.size and not allocation.weak.expired():
                     return allocation
         return None
+
+
+def _storage(tensor: torch.Tensor) -> torch.UntypedStorage | None:
+    """Return a tensor's storage if it has one in this process's memory: sparse, meta and empty ones have not."""
+    if tensor.layout is not torch.strided or tensor.device.type != "cpu":
+        return None
+    storage = tensor.untyped_storage()
+    return storage if storage.nbytes() > 0 and storage.data_ptr() != 0 else None
 
 
 def _identity(storage: torch.UntypedStorage) -> int:

@@ -24,7 +24,7 @@ from triton.runtime import interpreter as _interpreter_module
 
 from kernel_scientist.inspection.accesses import Accesses
 from kernel_scientist.inspection.addresses import Addresses, Launch
-from kernel_scientist.inspection.allocations import TAG_SHIFT, Allocation, Allocations
+from kernel_scientist.inspection.allocations import TAG_SHIFT, Allocation, Allocations, State
 from kernel_scientist.inspection.defect import UNKNOWN, Array, Defect, Ledger
 from kernel_scientist.inspection.history import History
 from kernel_scientist.inspection.sample import Sample
@@ -125,7 +125,7 @@ class Watcher:
         def launch(executor: Any, *args: Any, **kwargs: Any) -> Any:
             found = dict(_named(executor.arg_names, args, kwargs))
             with self.torch_side.suspended():
-                before = [_State(allocation) for allocation in self._touched(found.values())]
+                before = [State(allocation) for allocation in self._touched(found.values())]
                 run = self._begin(executor, found)
                 try:
                     result = original(executor, *args, **kwargs)
@@ -167,12 +167,12 @@ class Watcher:
                 written &= allocation.updater <= run.base
             allocation.shadow("codes")[~written] = UNKNOWN
 
-    def _confirm(self, again: Callable[[], Any], run: Launch, before: list["_State"]) -> None:
+    def _confirm(self, again: Callable[[], Any], run: Launch, before: list["State"]) -> None:
         """Programs wrote what others had read: run them backwards, so that those read what was written.
 
         Only then is it seen whether a result depends on it. Memory is as after the first run when this returns.
         """
-        after = [_State(state.allocation) for state in before]
+        after = [State(state.allocation) for state in before]
         for state in before:
             state.restore()
         self.reverse = self.ledger.only_races = True
@@ -216,21 +216,6 @@ class Watcher:
             return made
 
         return convert
-
-
-class _State:
-    """The bytes and codes of an allocation at one moment."""
-
-    def __init__(self, allocation: Allocation) -> None:
-        self.allocation, self.bytes, self.grain = allocation, allocation.memory().copy(), allocation.grain
-        self.codes = None if allocation.codes is None else allocation.codes.copy()
-
-    def restore(self) -> None:
-        self.allocation.memory()[:] = self.bytes
-        self.allocation.codes = None if self.codes is None else self.codes.copy()
-        if self.codes is not None and self.grain != self.allocation.grain:
-            times = self.grain // self.allocation.grain
-            self.allocation.codes = np.repeat(self.codes, times)[: self.allocation.granules]
 
 
 def _only(codes: Array | None, kept: set[int]) -> Array | None:

@@ -173,11 +173,15 @@ def _rounded(ops: Any, found: Any, dtype: Any) -> Any:
 
 
 def _atomic(original: Callable[..., Handle]) -> Callable[..., Handle]:
-    """Add 16-bit floats lane after lane: the interpreter's own atomics know fp32 and fp64 only."""
+    """Add 16-bit floats lane after lane, exchange floats as bits: the interpreter's own atomics do neither."""
 
     @functools.wraps(original)
     def atomic(self: Any, op: Any, ptr: Handle, val: Handle, mask: Handle, sem: Any, scope: Any) -> Handle:
         name = val.dtype.scalar.name
+        if op == interpreter._ir.ATOMIC_OP.XCHG and val.data.dtype.kind == "f":
+            bits = _handle(val.data.view(f"u{val.data.itemsize}"), getattr(tl, f"uint{val.data.itemsize * 8}"))
+            old = original(self, op, ptr, bits, mask, sem, scope)
+            return _handle(old.data.view(val.data.dtype), val.dtype)
         if op != interpreter._ir.ATOMIC_OP.FADD or name not in ("bf16", "fp16"):
             return original(self, op, ptr, val, mask, sem, scope)
         return _handle(_add_in_turn(ptr.data, val.data, mask.data, name), val.dtype)

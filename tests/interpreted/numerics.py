@@ -77,6 +77,12 @@ def accumulate(x_ptr, index_ptr, out_ptr, old_ptr, size, N: tl.constexpr):
 
 
 @triton.jit
+def exchange(x_ptr, out_ptr, old_ptr, N: tl.constexpr):
+    lanes = tl.arange(0, N)
+    tl.store(old_ptr + lanes, tl.atomic_xchg(out_ptr + lanes, tl.load(x_ptr + lanes)))
+
+
+@triton.jit
 def library(x_ptr, out_ptr, N: tl.constexpr):
     lanes = tl.arange(0, N)
     x = tl.load(x_ptr + lanes)
@@ -315,6 +321,14 @@ def check_atomic_adds():
         accumulate[(1,)](x, index, out, old, 100, N=128)
         same(out, torch.full((4,), 25.0))
         same(old[:100], (torch.arange(100) // 4).to(dtype))
+
+
+def check_atomic_exchange():
+    for dtype in (torch.float32, torch.float64, torch.int32, torch.int64):
+        x, out, old = torch.randn(64).to(dtype), torch.ones(64, dtype=dtype), torch.zeros(64, dtype=dtype)
+        exchange[(1,)](x, out, old, N=64)
+        same(out, x)
+        same(old, torch.ones(64))
 
 
 def check_library_functions():
