@@ -305,6 +305,15 @@ def test_cudas_names_become_hips() -> None:
     assert unit.hipified("__global__ void k() {}") == "__global__ void k() {}"
 
 
+def test_a_name_cannot_end_its_line() -> None:
+    assert unit.of(["int x;"], 'a"\n#error') == '#line 1 "a___error[0]"\nint x;'
+
+
+@needs_hip
+def test_a_source_without_kernels_has_none() -> None:
+    assert read("#include <hip/hip_runtime.h>\nint host() { return 1; }") == []
+
+
 def test_names_are_plain_where_they_stay_apart() -> None:
     assert plain(["_Z4gemmPKhPf", "k"]) == {"_Z4gemmPKhPf": "gemm", "k": "k"}
     assert plain(["_Z1kIfEvPT_", "_Z1kIdEvPT_"]) == {"_Z1kIfEvPT_": "_Z1kIfEvPT_", "_Z1kIdEvPT_": "_Z1kIdEvPT_"}

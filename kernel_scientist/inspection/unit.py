@@ -10,7 +10,8 @@ _FROM_CUDA = re.compile(r"cuda|CUDA|curand|cub/|cub::|nccl|__nv_")
 
 def of(sources: Sequence[str], name: str = "source") -> str:
     """Join sources; what the compiler says of them names `name[0]`, `name[1]`, ... and their own lines."""
-    return "\n".join(f'#line 1 "{name}[{number}]"\n{text}' for number, text in enumerate(sources))
+    plain = re.sub(r"[^\w.-]", "_", name)[:80]
+    return "\n".join(f'#line 1 "{plain}[{number}]"\n{text}' for number, text in enumerate(sources))
 
 
 def hipified(text: str) -> str:
