@@ -85,6 +85,17 @@ class Limits:
         return Limits(**{field.name: settings[field.name] for field in fields(Limits)})
 
 
+_PROGRAMS = ("fork", "vfork", "execve", "execveat", "clone", "clone3", "prlimit64")
+"""What starting a program and limiting it takes."""
+
+
+def forbid_calls(programs: bool) -> None:
+    """Put this process under the workers' filter of system calls alone; with `programs` it may still start some."""
+    if supported():
+        _prctl(PR_SET_NO_NEW_PRIVS, 1)
+        _install_filter(_PROGRAMS if programs else ())
+
+
 def supported() -> bool:
     """Whether this system can filter system calls the way `apply` does."""
     return platform.machine() in _ARCHES and platform.system() == "Linux" and ctypes.sizeof(ctypes.c_void_p) == 8
@@ -154,7 +165,7 @@ def _prctl(option: int, value: int, pointer: object = None) -> None:
         raise OSError(error, f"prctl({option}) refused")
 
 
-def _install_filter() -> None:
+def _install_filter(allowed: tuple[str, ...] = ()) -> None:
     """Install a seccomp program: forbidden calls kill, probing calls are refused, threads are let through."""
     arch, numbers = _ARCHES[platform.machine()]
 
@@ -170,7 +181,7 @@ def _install_filter() -> None:
     program = [load(4), jump_equal(arch, 1, 0), answer(KILL_PROCESS), load(0)]
     if platform.machine() == "x86_64":  # the x32 calls share the architecture value
         program += [struct.pack("<HBBI", 0x35, 0, 1, 0x40000000), answer(KILL_PROCESS)]
-    for name, number in numbers.items():
+    for name, number in ((n, number) for n, number in numbers.items() if n not in allowed):
         if name == "clone3":  # its flags lie behind a pointer; glibc falls back to clone
             program += [jump_equal(number, 0, 1), answer(ERRNO_ENOSYS)]
         elif name == "clone":

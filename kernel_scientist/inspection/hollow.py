@@ -64,26 +64,26 @@ class Counter:
         self.touched.append((lines, self.weight))
         return self.weight * active.size * max(1, pointers.get_element_ty().primitive_bitwidth // 8)
 
-    def load(self, pointers: Any, mask: Any, other: Any, *_: Any) -> Any:
+    def load(self, pointers: Any, mask: Any, other: Any, *_: Any, **__: Any) -> Any:
         """Stand for a load."""
         self.loads += self.touch(pointers, mask)
         return _zeros(pointers.data.shape, pointers.get_element_ty())
 
-    def store(self, pointers: Any, value: Any, mask: Any, *_: Any) -> None:
+    def store(self, pointers: Any, value: Any, mask: Any, *_: Any, **__: Any) -> None:
         """Stand for a store."""
         self.stores += self.touch(pointers, mask)
 
-    def rmw(self, operation: Any, pointers: Any, value: Any, mask: Any, *_: Any) -> Any:
+    def rmw(self, operation: Any, pointers: Any, value: Any, mask: Any, *_: Any, **__: Any) -> Any:
         """Stand for an atomic operation."""
         self.atomics += self.touch(pointers, mask)
         return _zeros(value.data.shape, value.dtype.scalar)
 
-    def cas(self, pointers: Any, compared: Any, value: Any, *_: Any) -> Any:
+    def cas(self, pointers: Any, compared: Any, value: Any, *_: Any, **__: Any) -> Any:
         """Stand for a compare-and-swap: it succeeds, or a lock would never be had."""
         self.atomics += self.touch(pointers, None)
         return interpreter.TensorHandle(compared.data, compared.dtype.scalar)
 
-    def dot(self, a: Any, b: Any, accumulator: Any, *_: Any) -> Any:
+    def dot(self, a: Any, b: Any, accumulator: Any, *_: Any, **__: Any) -> Any:
         """Stand for a product of matrices."""
         rows, inner = a.data.shape[-2:]
         batch = int(np.prod(a.data.shape[:-2]))
@@ -114,11 +114,11 @@ def _zeros(shape: tuple[int, ...], kind: Any) -> Any:
 def _nothing(*_: Any, **__: Any) -> None: ...
 
 
-def _first(value: Any, *_: Any) -> Any:
+def _first(value: Any, *_: Any, **__: Any) -> Any:
     return value
 
 
-def _cast(value: Any, kind: Any, *_: Any) -> Any:
+def _cast(value: Any, kind: Any, *_: Any, **__: Any) -> Any:
     return _zeros(value.data.shape, kind.scalar)
 
 

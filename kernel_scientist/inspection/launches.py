@@ -117,7 +117,8 @@ class Recorder:
     def _code(self, compiled: Any) -> Code:
         """Return a kernel's code object. Raises OutOfResources as a device would when it is loaded."""
         if compiled.metadata.shared > self.facts.lds_bytes:
-            raise OutOfResources(compiled.metadata.shared, self.facts.lds_bytes, "LDS (shared memory)")
+            what = f"LDS of a workgroup of {compiled.metadata.name} on {self.facts.arch}"
+            raise OutOfResources(compiled.metadata.shared, self.facts.lds_bytes, what)
         if id(compiled) not in self.codes:
             text, found = _read(compiled)
             self.codes[id(compiled)] = Code(len(self.codes), text, found, compiled)

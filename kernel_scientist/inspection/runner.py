@@ -13,6 +13,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+from kernel_scientist.harness import sandbox
 from kernel_scientist.inspection import inline, numerics, shapes
 from kernel_scientist.inspection.launches import Recorder
 from kernel_scientist.inspection.pretence import Facts, pretended
@@ -36,6 +37,7 @@ def main() -> None:
     numerics.install()
     recorder.install()
     failure = ""
+    sandbox.forbid_calls(programs=not recorder.facts.amd)  # NVIDIA's assembler is a program of its own
     with pretended(recorder.facts), inline.captured() as builds:
         kernel: Any = None
         try:
@@ -87,10 +89,18 @@ def _is_compilation(error: BaseException | None) -> bool:
 
 
 def _words(error: BaseException) -> str:
-    """Return what is wrong and where: the compiler's words, or the last line of the submission."""
-    lines = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename.endswith("kernel.py")]
-    where = f" (kernel.py, line {lines[-1].lineno})" if lines else ""
-    return f"{type(error).__name__}: {error}{where}"[:WORDS]
+    """Return what is wrong and where: the line of the kernel that the compiler names, or the submission's last one."""
+    lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename.endswith("kernel.py")]
+    line = _compiled_line(error) or (lines[-1] if lines else None)
+    where = f"kernel.py, line {line}: " if line else ""
+    return f"{where}{type(error).__name__}: {error}"[:WORDS]
+
+
+def _compiled_line(error: BaseException) -> int | None:
+    """Return the line of the file that a compilation error is about; Triton counts from the function's first."""
+    source, node = getattr(error, "src", None), getattr(error, "node", None)
+    before, found, _ = Path("kernel.py").read_text().partition(source or chr(0))
+    return before.count("\n") + node.lineno if found and node is not None else None
 
 
 if __name__ == "__main__":

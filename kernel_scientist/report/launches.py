@@ -1,4 +1,4 @@
-"""A compile report's launches as rows: each different one once, with the cases it is made in and what its code tells."""
+"""A compile report's launches as rows: each different one once, with the cases it is made in and what it takes."""
 
 from typing import Any
 

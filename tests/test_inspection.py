@@ -1,0 +1,183 @@
+"""What a submission launches on a GPU that is not here: the real compiler, in its confined process."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kernel_scientist import problems
+from kernel_scientist.harness.failure import KernelFailure
+from kernel_scientist.harness.workshop import Workshop
+from kernel_scientist.inspection import assembly_store, inspector
+from kernel_scientist.inspection.inspector import Inspection
+from kernel_scientist.inspection.modeller import Modeller
+from kernel_scientist.languages.source import KernelSource
+from kernel_scientist.machine import gpus, model, occupancy
+from kernel_scientist.machine.constants import Constants
+from kernel_scientist.records import Case, Kernel, Verdict
+from tests.conftest import ROOT
+
+WILD = ROOT / "tests/submissions"
+CASES = (Case(sizes={"rows": 4096, "cols": 4096}, seed=1), Case(sizes={"rows": 2048, "cols": 16384}, seed=2))
+
+
+def look(source: str, problem: str = "rmsnorm", gpu: str = "mi300x", cases: tuple[Case, ...] = CASES) -> Inspection:
+    return inspector.inspect(source, problems.find(problem), cases, gpus.named(gpu), 120)
+
+
+def wild(name: str, gpu: str = "mi300x") -> Inspection:
+    return look((WILD / f"{name}.py").read_text(), gpu=gpu)
+
+
+@pytest.fixture
+def modeller(workshop: Workshop) -> Callable[[str], Modeller]:
+    def make(problem: str) -> Modeller:
+        return Modeller(problems.find(problem), "auto", workshop.harness, workshop, gpus.MI300X)
+
+    return make
+
+
+def test_the_seed_gemm_is_seen_as_mi300_would_run_it() -> None:
+    source = (ROOT / "problems/fp8-blockwise-gemm/seeds/triton_tiled.py").read_text()
+    problem = problems.find("fp8-blockwise-gemm")
+    cases = problem.profile("full").benchmarks[:3]
+    found = look(source, "fp8-blockwise-gemm", cases=cases)
+    assert found.report.ok and not found.report.missed
+    (code,) = found.report.objects
+    assert code.arch == "gfx942" and all("fp8_fp8" in name for name in code.mfma) and sum(code.mfma.values()) > 0
+    assert [launch.case for launch in found.report.launches] == [case.name for case in cases]
+    text = assembly_store.get(code.digest)
+    assert text is not None and f".vgpr_count:     {code.vgpr}" in text and "v_mfma_f32" in text
+    assert code.lds_bytes <= 65536 and code.spills == 0
+    assert occupancy.occupancy("gfx942", code.num_warps, code.vgpr, code.agpr, code.lds_bytes)[0] == code.occupancy
+    for prediction, case in zip(found.predictions(problem, cases), cases, strict=True):
+        flops = sum(sum(load.traffic.flops.values()) for load in found.loads(case.name))
+        assert flops == pytest.approx(problem.work(case).flops)  # the sizes divide: no padding
+        unique = sum(load.traffic.unique_bytes for load in found.loads(case.name))
+        assert unique == pytest.approx(problem.work(case).bytes, rel=0.25)
+        assert prediction.time_us > prediction.floor_us and "MI300X" in prediction.machine
+
+
+def test_autotuned_configurations_are_compiled_and_one_is_chosen() -> None:
+    found = wild("autotuned")
+    assert not found.report.missed
+    assert {launch.autotuned for launch in found.report.launches} == {3}
+    assert {launch.constants["BLOCK"] for launch in found.report.launches} == {"4096", "16384"}  # the heuristic
+    assert len(found.report.objects) == 6, "every configuration of both sizes"
+
+
+def test_several_kernels_and_helpers_are_seen_in_order() -> None:
+    found = wild("several")
+    assert [launch.kernel for launch in found.report.launches] == ["scales", "rows"] * 2
+    assert found.report.launches[1].grid == (304, 1, 1), "it asked how many units there are"
+    assert found.report.launches[0].grid == (4096, 1, 1)
+
+
+def test_descriptors_and_block_pointers() -> None:
+    found = wild("descriptors")
+    assert {launch.kernel for launch in found.report.launches} == {"copy"} and not found.report.missed
+    traffic = found.loads(CASES[0].name)[0].traffic
+    assert traffic.unique_bytes == pytest.approx(2 * 2 * 4096 * 4096)
+
+
+@pytest.mark.parametrize("gpu", ["mi355x", "h100"])
+def test_other_architectures(gpu: str) -> None:
+    found = wild("several", gpu)
+    assert {code.arch for code in found.report.objects} == {gpus.named(gpu).arch} and not found.report.missed
+
+
+def test_lds_over_the_limit_is_refused_from_the_code_object(modeller: Callable[[str], Modeller]) -> None:
+    kernel = Kernel(name="k", language="triton", source=(WILD / "too_much_lds.py").read_text())
+    evaluation = modeller("rmsnorm").compile(kernel)
+    assert evaluation.verdict is Verdict.COMPILE_ERROR
+    assert "262144" in evaluation.reason and "65536" in evaluation.reason and "LDS" in evaluation.reason
+    assert look(kernel.source, gpu="h100").report.ok is False
+
+
+def test_the_compiler_s_words_come_with_the_line() -> None:
+    found = wild("refused")
+    assert not found.report.ok and found.report.log.startswith("kernel.py, line 12: CompilationError")
+    assert "undefined_name is not defined" in found.report.log
+
+
+def test_what_cannot_be_seen_is_named() -> None:
+    source = (
+        (WILD / "several.py").read_text().replace("m, n = x.shape", "m, n = x.shape\n    x.tolist()[0][-1].nonsense()")
+    )
+    found = look(source)
+    assert found.report.ok and not found.report.launches
+    assert len(found.report.missed) == 2 and "nonsense" in found.report.missed[0]
+
+
+@pytest.mark.parametrize(
+    ("body", "verdict"),
+    [
+        ("import os\nos._exit(0)", Verdict.CRASHED),
+        ("import ctypes\nctypes.string_at(8)", Verdict.CRASHED),
+        ("while True: pass", Verdict.TIMEOUT),
+        ("import subprocess\nsubprocess.run(['true'])", Verdict.CRASHED),
+    ],
+)
+def test_a_hostile_submission_ends_as_a_failure(body: str, verdict: Verdict) -> None:
+    problem = problems.find("identity")
+    with pytest.raises(KernelFailure) as caught:
+        inspector.inspect(body + "\ndef custom_kernel(data): ...", problem, (), gpus.MI300X, 12)
+    assert caught.value.verdict is verdict
+
+
+def test_it_can_end_no_other_process() -> None:
+    found = look("import os, signal\nos.kill(os.getppid(), signal.SIGKILL)\n", "identity", cases=())
+    assert found.report.log.startswith("kernel.py, line 2: PermissionError")
+
+
+def test_no_file_of_ours_can_be_read_or_written(tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("a key")
+    tries = f"""
+        import os, pathlib, socket
+        seen = []
+        for attempt in (lambda: pathlib.Path({str(secret)!r}).read_text(),
+                        lambda: pathlib.Path({str(tmp_path / "new")!r}).write_text("x"),
+                        lambda: pathlib.Path({str(ROOT / "params.yaml")!r}).read_text()):
+            try:
+                attempt()
+                seen.append("done")
+            except OSError:
+                pass
+        if seen or any("KEY" in name for name in os.environ):
+            raise RuntimeError("it could: " + str(seen))
+        def custom_kernel(data): ...
+        """
+    lines = [line[8:] for line in tries.splitlines()]
+    found = look("\n".join(lines), "identity", cases=())
+    assert found.report.ok and not found.report.missed, found.report.log
+
+
+def test_right_and_wrong_are_executed_with_the_gpu_s_own_arithmetic(modeller: Callable[[str], Modeller]) -> None:
+    judge = modeller("identity")
+    source = (ROOT / "problems/identity/seeds/triton_naive.py").read_text()
+    right = judge.compile(Kernel(name="k", language="triton", source=source))
+    assert right.verdict is Verdict.OK and right.by_model and right.predictions and not right.timings
+    assert {p.case for p in right.predictions} == {c.name for c in judge.problem.profile("full").benchmarks}
+    hip = Kernel(name="h", language="hip", source="def custom_kernel(data): ...")
+    assert "not executed" in judge.check(hip, right).reason
+
+
+def test_a_larger_tile_reads_less_and_fewer_units_take_longer() -> None:
+    source = (ROOT / "problems/fp8-blockwise-gemm/seeds/triton_tiled.py").read_text()
+    case = problems.find("fp8-blockwise-gemm").profile("full").benchmarks[:1]
+    small, large = (
+        look(
+            KernelSource(source).with_tunables({"BLOCK_M": tile, "BLOCK_N": tile}).text,
+            "fp8-blockwise-gemm",
+            cases=case,
+        )
+        for tile in (32, 128)
+    )
+    name = case[0].name
+    lines = [sum(load.traffic.lines_bytes for load in found.loads(name)) for found in (small, large)]
+    assert lines[0] > 2 * lines[1]
+    load = large.loads(name)[0]
+    slower = gpus.GPUS["mi355x"]
+    full, _ = model.costs(gpus.MI300X, load, Constants())
+    assert full.hbm > model.costs(slower, load, Constants())[0].hbm, "MI355X has more bandwidth"
