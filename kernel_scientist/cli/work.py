@@ -43,6 +43,8 @@ def optimize(
     curve = found.pop("curve")
     if metrics:
         _write_metrics(Path(metrics), found, curve)
+    if not as_json and found["predicted"]:
+        found["predicted"] = _in_a_line(found["predicted"])
     show(found, as_json, brief=bool(metrics))
     sys.exit(0 if found["champion"] else 1)
 
@@ -122,6 +124,11 @@ def _show(found: dict[str, Any], as_json: bool) -> None:
     show({k: v for k, v in found.items() if not on_gpu or k not in ("predicted", "compile")}, as_json)
     for line in resources.evaluation(found) if on_gpu else ():
         click.echo(line)
+
+
+def _in_a_line(predicted: dict[str, Any]) -> str:
+    share = f"{100 * predicted['roofline_fraction']:.1f} % of the roofline"
+    return f"{predicted['geomean_us']:.1f} us geomean, {share} ({predicted['by']})"
 
 
 def _named(overrides: tuple[str, ...], problem: str | None, target: str | None) -> tuple[str, ...]:

@@ -44,4 +44,7 @@ def _build(build: Build, arch: str, timeout_s: float) -> Compiled:
 def _objects(text: str) -> list[CodeObject]:
     """Read the code objects of a translation unit; its assembly is kept under the digest that they name."""
     assembly_store.put(text)
-    return assembly.read(text)
+    try:
+        return assembly.read(text)
+    except assembly.AssemblyError as error:  # the submission's own assembly stands in it, whatever that is
+        raise KernelFailure(Verdict.COMPILE_ERROR, f"its code cannot be read: {error}") from error
