@@ -42,6 +42,7 @@ def test_a_planted_defect_is_found_at_its_line(path: Path, results: dict[str, An
     assert (kind, line) in lines and lines <= {(kind, each) for each in (line, *marked(path, "# also"))}, found
     for defect in found["defects"]:
         assert defect["source"] and defect["tensor"].endswith(("_ptr", "x", "out")) and defect["lanes"] > 0, defect
+        assert defect["severity"] == ("warning" if defect["kind"] == "mask mistake" else "error")
         assert 0 < defect["programs"] <= defect["of_programs"] and len(defect["examples"]) > 0, defect
 
 

@@ -2,8 +2,8 @@
 
 Every load and store comes this way: plain pointers, block pointers and tensor descriptors all end in the builder's
 masked load and masked store. Lanes out of bounds are switched off: nothing is read or written there. Masked-off lanes
-without `other` keep the value that the interpreter gives them, zero, which is also what the AMD backend gives them; but
-they count as undefined, as Triton's documentation has it. Imports only numpy and triton.
+without `other` keep the value that the interpreter gives them, zero, which is also what Triton 3.7 gives them on gfx942 and
+sm_90 (seen in its code); but they count as undefined, as Triton's documentation has it. Imports only numpy and triton.
 """
 
 import functools
@@ -44,6 +44,12 @@ class Accesses:
             "create_atomic_cas": self._cas,
         }
         return {name: _before(getattr(interpreter.InterpreterBuilder, name), check) for name, check in checks.items()}
+
+    def decide(self, handle: Handle) -> None:
+        """A branch or a loop's bound depends on a scalar; that programs race for it is how some of them wait."""
+        codes = codes_of(handle)
+        if codes is not None and codes.size == 1 and int(codes.flat[0]) not in self.ledger.races:
+            self.ledger.reach(codes)
 
     def _load(self, original: Operation, pointers: Handle, mask: Handle, other: Handle, *rest: Any) -> Handle:
         width = interpreter._get_np_dtype(pointers.get_element_ty()).itemsize

@@ -31,7 +31,8 @@ EXPLANATIONS: Final = {
     OUT_OF_BOUNDS_WRITE: "writes outside the tensor",
     UNINITIALISED_READ: "reads what nothing has written, and the result depends on it",
     WRITE_RACE: "programs of one launch use one address without atomics, and the result depends on their order",
-    MASK_MISTAKE: "lanes that the mask switches off have no `other`: undefined, and the result depends on it",
+    MASK_MISTAKE: "lanes that the mask switches off have no `other`: undefined, says Triton's documentation, and the "
+    "result depends on them (Triton 3.7 puts zero there on gfx942 and sm_90)",
 }
 
 
@@ -73,6 +74,8 @@ class Defect:
     of_programs: int
     """... of how many in the launch where it was first seen."""
     examples: tuple[Example, ...]
+    severity: str
+    """`error`; `warning` for a mask mistake: it does no harm as long as the compiler puts zero in such lanes."""
     note: str
 
     def message(self) -> dict[str, Any]:
@@ -114,6 +117,7 @@ class Finding:
             programs=len(self.programs),
             of_programs=self.of_programs,
             examples=tuple(self.examples),
+            severity="warning" if self.kind == MASK_MISTAKE else "error",
             note=note,
         )
 

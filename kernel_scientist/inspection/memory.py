@@ -4,18 +4,18 @@
         output = custom_kernel(data)
     report.message(output)
 
-Found, each with kernel, line, program and element: reads and writes out of bounds; and, where an address, or in the end
-an output, depends on it: memory that nothing has written, lanes that a mask without `other` switches off, and values
-that depend on the order in which programs of one launch run. What a result does not depend on is no defect: padding
-that is read and thrown away, a slot that every program may overwrite. Programs that write the same value do not race.
+Found, each with kernel, line, program and element: reads and writes out of bounds; and, where an address, a branch, or
+in the end an output, depends on it: memory that nothing has written, lanes that a mask without `other` switches off,
+and values that depend on the order in which programs of one launch run. What a result does not depend on is no defect:
+padding that is read and thrown away, a slot that every program may overwrite. Programs that write the same value do not
+race.
 
 Bounds are those of the storage that a pointer was made from, so a row that runs into the next one is not seen here
 (its values are wrong instead). Runs in the worker; imports only the standard library, numpy, torch and triton.
 """
 
 import contextlib
-import itertools
-from collections.abc import Callable, Collection, Generator, Iterator
+from collections.abc import Callable, Collection, Generator
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from triton.runtime import interpreter as _interpreter_module
 from kernel_scientist.inspection.accesses import Accesses
 from kernel_scientist.inspection.addresses import Addresses, Launch
 from kernel_scientist.inspection.allocations import TAG_SHIFT, Allocation, Allocations, State
+from kernel_scientist.inspection.arguments import named, tensor_of
 from kernel_scientist.inspection.defect import UNKNOWN, Array, Defect, Ledger
 from kernel_scientist.inspection.history import History
 from kernel_scientist.inspection.sample import Sample
@@ -111,6 +112,7 @@ class Watcher:
         places += [(builder, "set_grid_dim", self._grid(builder.set_grid_dim))]
         places += [(builder, "set_grid_idx", self._program(builder.set_grid_idx))]
         places += [(interpreter, "_implicit_cvt", self._tagging(interpreter._implicit_cvt))]
+        places += [(interpreter, "_patch_lang_tensor", self._deciding(interpreter._patch_lang_tensor))]
         places += [(interpreter.GridExecutor, "__call__", self._launching(interpreter.GridExecutor.__call__))]
         originals = [(owner, name, vars(owner)[name]) for owner, name, _ in places]
         for owner, name, value in places:
@@ -123,7 +125,7 @@ class Watcher:
 
     def _launching(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def launch(executor: Any, *args: Any, **kwargs: Any) -> Any:
-            found = dict(_named(executor.arg_names, args, kwargs))
+            found = dict(named(executor.arg_names, args, kwargs))
             with self.torch_side.suspended():
                 before = [State(allocation) for allocation in self._touched(found.values())]
                 run = self._begin(executor, found)
@@ -208,10 +210,25 @@ class Watcher:
 
         return set_grid_idx
 
+    def _deciding(self, original: Callable[..., None]) -> Callable[..., None]:
+        def patch(tensor: Any, scope: Any) -> None:
+            original(tensor, scope)
+            for name in ("__bool__", "__index__"):
+                scope.set_attr(tensor, name, self._decided(getattr(tensor, name)))
+
+        return patch
+
+    def _decided(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def decided(value: Any) -> Any:
+            self.accesses.decide(value.handle)
+            return original(value)
+
+        return decided
+
     def _tagging(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def convert(arg: Any) -> Any:
             made = original(arg)
-            if (tensor := _tensor(arg)) is not None:
+            if (tensor := tensor_of(arg)) is not None:
                 made.handle.data = made.handle.data | np.uint64(self.allocations.tag(tensor) << TAG_SHIFT)
             return made
 
@@ -220,20 +237,3 @@ class Watcher:
 
 def _only(codes: Array | None, kept: set[int]) -> Array | None:
     return None if codes is None else np.where(np.isin(codes, list(kept)), codes, np.int16(0))
-
-
-def _tensor(arg: Any) -> torch.Tensor | None:
-    """The tensor of a launch argument that is one, or wraps one."""
-    unwrapped = interpreter._unwrap_tensor(arg)
-    return unwrapped if isinstance(unwrapped, torch.Tensor) else None
-
-
-def _named(names: list[str], args: Any, kwargs: dict[str, Any]) -> Iterator[tuple[str, torch.Tensor]]:
-    """Every tensor among a launch's arguments with its name, those in tuples and descriptors too."""
-    for name, arg in itertools.chain(zip(names, args, strict=False), kwargs.items()):
-        if isinstance(arg, interpreter.TensorDescriptor):
-            yield from _named([name], [arg.base], {})
-        elif isinstance(arg, tuple | list):
-            yield from _named([f"{name}[{i}]" for i in range(len(arg))], arg, {})
-        elif (tensor := _tensor(arg)) is not None:
-            yield name, tensor

@@ -92,14 +92,15 @@ class TorchSide(TorchFunctionMode):
         result = func(*args, **kwargs)
         if not isinstance(result, torch.Tensor) or any(result is each for each in tensors(args)):
             return result
-        self._allocations.of(result)
+        if (allocation := self._allocations.of(result)) is not None:
+            allocation.define(result)
         operands = list(tensors(args))
         if name in SUMMING:
             self._summed(func, args, kwargs, result)
         else:
             self._passed_on(operands, result)
         for tensor in tensors(kwargs):
-            if (allocation := self._allocations.known(tensor)) is not None:
+            if tensor is not result and (allocation := self._allocations.known(tensor)) is not None:
                 allocation.define(tensor)
         return result
 

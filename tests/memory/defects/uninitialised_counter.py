@@ -1,0 +1,34 @@
+"""The counter that tells the last program is never cleared."""
+
+import torch
+import triton
+import triton.language as tl
+
+KIND = "uninitialised read"
+
+
+@triton.jit
+def kernel(x_ptr, work_ptr, count_ptr, out_ptr, k, n, SPLITS: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    j, split = tl.arange(0, BN), tl.program_id(0)
+    at = split * BK + tl.arange(0, BK)
+    x = tl.load(x_ptr + at[:, None] * n + j[None, :], mask=(at < k)[:, None] & (j < n)[None, :], other=0.0)
+    tl.store(work_ptr + split * BN + j, tl.sum(x, axis=0))
+    tl.debug_barrier()
+    if tl.atomic_add(count_ptr, 1) == SPLITS - 1:  # defect
+        total = tl.zeros((BN,), dtype=tl.float32)
+        for s in range(SPLITS):
+            total += tl.load(work_ptr + s * BN + j)
+        tl.store(out_ptr + j, total, mask=j < n)
+
+
+def custom_kernel(data):
+    x, out = data
+    k, n = x.shape
+    splits = triton.cdiv(k, 16)
+    work, count = torch.empty((splits, 64)), torch.empty(1, dtype=torch.int32)
+    kernel[(splits,)](x, work, count, out, k, n, SPLITS=splits, BN=64, BK=16)
+    return out
+
+
+def data():
+    return torch.randn(100, 50), torch.empty(50)
