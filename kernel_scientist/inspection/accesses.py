@@ -2,8 +2,8 @@
 
 Every load and store comes this way: plain pointers, block pointers and tensor descriptors all end in the builder's
 masked load and masked store. Lanes out of bounds are switched off: nothing is read or written there. Masked-off lanes
-without `other` keep the value that the interpreter gives them, zero, which is also what Triton 3.7 gives them on gfx942 and
-sm_90 (seen in its code); but they count as undefined, as Triton's documentation has it. Imports only numpy and triton.
+without `other` keep the value that the interpreter gives them, zero, as Triton 3.7 does on gfx942 and sm_90 (seen in
+its code); but they count as undefined, as Triton's documentation has it. Imports only numpy and triton.
 """
 
 import functools
