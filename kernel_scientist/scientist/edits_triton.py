@@ -22,6 +22,10 @@ CHOICES: dict[str, list[Value]] = {
     "matrix_instr_nonkdim": [0, 16, 32],
     "kpack": [1, 2],
 }
+LDS_BYTES = 64 << 10
+"""Local memory of a workgroup on CDNA3."""
+ROUND_BYTES = 128
+"""What a round of the loop over k takes of each row: 128 fp8 values, or 64 of two bytes."""
 AMD_ONLY = ("waves_per_eu", "matrix_instr_nonkdim", "kpack")
 """Options that NVIDIA's backend refuses, so they are passed only where torch is built for HIP."""
 PRODUCTS_ONLY = ("num_stages", "waves_per_eu", "matrix_instr_nonkdim", "kpack")
@@ -83,18 +87,33 @@ def _set(source: KernelSource, name: str, now: Value | None, value: Value) -> li
 
 
 def fits(source: KernelSource) -> bool:
-    """Whether an undeclared square tile of `tl.dot` leaves its operands room in 64 KiB of local memory (CDNA3).
+    """Whether the tiles of a product's operands have room in local memory, as far as the file tells their sizes.
 
-    `num_stages - 1` copies of two tiles BLOCK x BLOCK_K lie there: fp8 as it is, decoded bytes as fp16.
+    `num_stages - 1` copies lie there of every round that a pipelined loop unrolls. A tile that nobody declared may
+    not fill it: layouts and reductions take a little beside.
     """
     file = TritonFile.of(source)
-    tile = _integer(_constant(file, "BLOCK")) if file and calls(file.kernel, "tl.dot") else None
-    if file is None or tile is None:
+    if file is None or not calls(file.kernel, "tl.dot"):
         return True
-    depth = _integer(file.argument("BLOCK_K")) or 128
-    ranged = [_integer(keyword(c, "num_stages")) or 1 for c in calls(file.kernel, "tl.range")]
-    stages = max([_integer(_option(file, "num_stages")) or 2, *ranged])
-    return 2 * tile * depth * (1 if "NATIVE_FP8" in file.names else 2) * max(1, stages - 1) <= 64 << 10
+    rows = (
+        [_size(file, n) for n in ("BLOCK_M", "BLOCK_N")] if "BLOCK_M" in file.parameters else [_size(file, "BLOCK")] * 2
+    )
+    ranges = calls(file.kernel, "tl.range")
+    stages = [_size(file, "num_stages") or DEFAULTS["num_stages"], *_numbers(ranges, "num_stages")]
+    rounds = (max(stages) - 1) * max([1, *_numbers(ranges, "loop_unroll_factor")])
+    taken = sum(rows) * ROUND_BYTES * max(1, rounds)
+    return taken < LDS_BYTES or (taken == LDS_BYTES and bool(source.tunables))
+
+
+def _size(file: TritonFile, name: str) -> int:
+    """Return a number that is declared, an option, or a constant; 0 for what is none of them."""
+    declared = file.source.tunables.get(name)
+    found = _integer(_option(file, name) if name in DEFAULTS else _constant(file, name))
+    return declared if isinstance(declared, int) else found or 0
+
+
+def _numbers(heads: list[ast.Call], option: str) -> list[int]:
+    return [n for h in heads if (n := _integer(keyword(h, option)))]
 
 
 def _undeclared(source: KernelSource, name: str, value: Value) -> KernelSource | None:
