@@ -1,7 +1,7 @@
 # make run    evolve a kernel, end to end          make test   everything CI checks
 # make ui     the Prefect and the MLflow UI         make lint   style, types, layers
 # make bench  our own overheads, into benchmarks/results/     make prompts   docs/prompts, an example of each
-# make soak   what takes too long for make test: twenty kills
+# make soak   what takes too long for make test: twenty kills     make gpu-check   all that needs a GPU, in ten minutes
 PYTHON ?= python3
 VENV := .venv
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
@@ -14,7 +14,7 @@ STAMP := $(VENV)/.installed
 # Tests of the judge have the machine to themselves; the others run two at a time.
 ALONE := tests/cheats tests/test_harness.py tests/test_noise.py tests/test_fuzz.py tests/test_sandbox.py tests/test_tuning.py
 
-.PHONY: run test soak lint bench prompts ui install clean
+.PHONY: run test soak lint bench gpu-check prompts ui install clean
 
 run: install
 	@dvc repro
@@ -35,6 +35,9 @@ lint: install
 bench: install
 	@python -m benchmarks.overhead
 	@python -m benchmarks.judge
+
+gpu-check: install
+	@python -m benchmarks.gpu_check
 
 prompts: install
 	@python -m kernel_scientist.scientist.showcase

@@ -1,0 +1,165 @@
+"""Everything that needs a GPU, in under ten minutes: `make gpu-check`, `python -m benchmarks.gpu_check`.
+
+The GPU's tests, its cheats, the calibration of the performance model, and every problem's Triton seeds through the
+whole judge; each part has a bound and runs in processes of its own. Leaves one folder,
+`benchmarks/results/gpu-<device>-<date>/`: a summary, and what each part said. Exit code: 0 all is well, 1 a part
+failed, 2 there is no GPU.
+"""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.overhead import RESULTS, machine
+from kernel_scientist import environment
+
+environment.prepare()
+
+from kernel_scientist import problems  # noqa: E402
+from kernel_scientist.calibrate import device  # noqa: E402
+
+PROGRAM = (sys.executable, "-m", "kernel_scientist")
+TESTS = (sys.executable, "-m", "pytest", "-q", "-m", "gpu", "-rA", "--tb=short")
+NOTHING_COLLECTED = 5
+"""pytest's exit code where no test bears the mark."""
+BOUNDS_S = {"tests": 120.0, "cheats": 60.0, "calibration": 240.0, "suite": 150.0}
+"""Together 570 s. The test that calibrates is left out of the first: the third does the same."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """A process that has ended, or was ended."""
+
+    status: int | None
+    """None: it took too long."""
+    seconds: float
+    output: str
+
+
+def main() -> None:
+    """Run all parts; write and print the summary."""
+    found = device.present()
+    if found is None:
+        print("gpu-check: torch finds no GPU here, so there is nothing to check; run it where there is one")
+        sys.exit(2)
+    date = time.strftime("%Y-%m-%d")
+    folder = RESULTS / f"gpu-{_word(found.name)}-{date}"
+    folder.mkdir(parents=True, exist_ok=True)
+    parts = {
+        "tests": _pytest(folder, "tests", "tests", "--ignore=tests/cheats", "-k", "not whole_suite"),
+        "cheats": _pytest(folder, "cheats", "tests/cheats"),
+        "calibration": _calibration(folder),
+        "suite": _suite(folder, found.platform),
+    }
+    failed = [name for name, part in parts.items() if not part["ok"]]
+    summary = {"date": date, "device": found.model_dump(), "machine": machine(), "failed": failed, "parts": parts}
+    (folder / "summary.json").write_text(json.dumps(summary, indent=1) + "\n")
+    print(json.dumps(summary, indent=1))
+    sys.exit(1 if failed else 0)
+
+
+def bounded(command: Sequence[str], seconds: float) -> Done:
+    """Run a command for at most so long; it and what it started are ended then."""
+    start = time.monotonic()
+    with tempfile.TemporaryFile("w+") as log:  # no pipe: what outlives the command would hold its other end
+        process = subprocess.Popen(
+            list(command), stdout=log, stderr=log, start_new_session=True, cwd=environment.root()
+        )
+        try:
+            status: int | None = process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            status = None
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        log.seek(0)
+        return Done(status, round(time.monotonic() - start, 1), log.read())
+
+
+def _pytest(folder: Path, name: str, *arguments: str) -> dict[str, Any]:
+    done = bounded([*TESTS, *arguments], BOUNDS_S[name])
+    (folder / f"{name}.txt").write_text(done.output)
+    counts = re.findall(r"(\d+) (passed|failed|skipped|error)", done.output.rpartition("\n=")[2] or done.output[-300:])
+    return {
+        "ok": done.status in (0, NOTHING_COLLECTED),
+        "status": done.status,
+        "seconds": done.seconds,
+        "bound_s": BOUNDS_S[name],
+        "tests": {kind: int(count) for count, kind in counts},
+        "failed": re.findall(r"^(?:FAILED|ERROR) (\S+)", done.output, re.M),
+    }
+
+
+def _calibration(folder: Path) -> dict[str, Any]:
+    done = bounded([*PROGRAM, "calibrate", "--json"], BOUNDS_S["calibration"])
+    (folder / "calibration.txt").write_text(done.output)
+    found = answer(done.output)
+    fit: dict[str, Any] = found.get("fit") or {}
+    return {
+        "ok": done.status == 0,
+        "status": done.status,
+        "seconds": done.seconds,
+        "bound_s": BOUNDS_S["calibration"],
+        "figures": {key: fit.get(key) for key in ("rho", "error", "families", "constants", "kept")},
+        "timed": len(found.get("measured", ())),
+        "dropped": found.get("dropped", {}),
+        "words": "" if found else done.output[-2000:],
+    }
+
+
+def _suite(folder: Path, target: str) -> dict[str, Any]:
+    """Evaluate every problem's Triton seeds, as far as the bound allows."""
+    end, rows = time.monotonic() + BOUNDS_S["suite"], list[dict[str, Any]]()
+    for name in problems.names():
+        for seed in problems.find(name).seeds("triton"):
+            left = end - time.monotonic()
+            if left < 1:
+                rows.append({"problem": name, "kernel": seed.stem, "verdict": "not reached"})
+                continue
+            command = [*PROGRAM, "evaluate", str(seed), "--problem", name, "--target", target, "--json"]
+            done = bounded(command, left)
+            (folder / f"{name}-{seed.stem}.txt").write_text(done.output)
+            rows.append({"problem": name, "kernel": seed.stem, **_judged(done)})
+    return {
+        "ok": bool(rows) and all(row["verdict"] == "ok" for row in rows),
+        "seconds": round(time.monotonic() - end + BOUNDS_S["suite"], 1),
+        "bound_s": BOUNDS_S["suite"],
+        "kernels": rows,
+    }
+
+
+def _judged(done: Done) -> dict[str, Any]:
+    found = answer(done.output)
+    if not found:
+        return {"verdict": "no answer", "seconds": done.seconds, "words": done.output[-1000:]}
+    keys = ("verdict", "reason", "geomean_us", "cases", "speedup", "sandbox")
+    return {**{key: found.get(key) for key in keys}, "seconds": done.seconds}
+
+
+def answer(output: str) -> dict[str, Any]:
+    """Return the JSON that a program's words end with; nothing where there is none."""
+    for place in [0, *(match.start() + 1 for match in re.finditer(r"\n\{", output))]:
+        try:
+            found, _ = json.JSONDecoder().raw_decode(output[place:])
+        except ValueError:
+            continue
+        if isinstance(found, dict):
+            return found
+    return {}
+
+
+def _word(name: str) -> str:
+    """Return a device's name as part of a folder's."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+
+
+if __name__ == "__main__":
+    main()
