@@ -273,10 +273,11 @@ def test_without_a_gpu_the_command_tells_of_the_last_calibrations(root: Path) ->
     assert said.returncode == 0 and said.stdout.startswith("torch finds no GPU here")
     lines = {line.split()[1]: line for line in said.stdout.splitlines() if line.startswith("│ ") and line[2] != " "}
     assert set(lines) == set(gpus.GPUS)
-    assert "2026-11-21" in lines["mi300x"] and "driver 6.12" in lines["mi300x"]
+    assert "2026-11-21" in lines["mi300x"] and "AMD Instinct MI300X" in lines["mi300x"]
     assert all("uncalibrated" in line for name, line in lines.items() if name != "mi300x")
     told = json.loads(cli(root, "--json", "--machine", "MI300X").stdout)
     (row,) = told["machines"]
+    assert row["device"] == "AMD Instinct MI300X, driver 6.12"
     assert told["gpu"] is None and row["machine"] == "mi300x" and row["rho"] == calibration().fit.rho
     assert "uncalibrated" in cli(root, "--machine", "h200").stdout
 
