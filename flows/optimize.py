@@ -177,6 +177,8 @@ def _judge(campaign: Campaign, board: Board, kernel: Kernel, title: str) -> Eval
     try:
         board.step(kernel.name, f"compiling {title}")
         evaluation = compile_kernel(lab, kernel)
+        if (held := campaign.prescreen.held(kernel, evaluation)) is not None:
+            return held
         board.step(kernel.name, f"checking {title}")
         evaluation = check_kernel(lab, kernel, evaluation)
         if evaluation.verdict is not Verdict.OK:

@@ -25,6 +25,7 @@ from kernel_scientist.scientist.ledger import Ledger
 from kernel_scientist.scientist.mind import Design, Draft, Lessons, Mind, Selection, Turn, pick
 from kernel_scientist.scientist.replies import ReplyError
 from kernel_scientist.search import tuning
+from kernel_scientist.search.prescreen import Prescreen
 from kernel_scientist.tuner import Hold, Tuner
 
 MENDED = (Verdict.COMPILE_ERROR, Verdict.INCORRECT, Verdict.CRASHED, Verdict.TIMEOUT)
@@ -54,6 +55,7 @@ class Campaign:
         self.ledger = Ledger.of(self.archive, self.params.budget, self.name)
         channel = Channel(self.params.llm, self.archive, self.ledger, self.name, lab.verifier.workshop.stopped)
         self.mind: Mind = scientist.mind(self.params.llm, lab.assignment(), channel)
+        self.prescreen = Prescreen(self.params.search.prescreen)
         self._designed = 0
         """The generation that was designed last in this sitting."""
         self.stuck = ""

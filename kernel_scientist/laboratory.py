@@ -10,6 +10,7 @@ from kernel_scientist.harness import admission
 from kernel_scientist.harness.verifier import Verifier
 from kernel_scientist.harness.workshop import Workshop
 from kernel_scientist.languages import gxx
+from kernel_scientist.machine import gpus
 from kernel_scientist.machine.gpus import Gpu
 from kernel_scientist.machine.table import this_cpu
 from kernel_scientist.params import Params
@@ -71,11 +72,13 @@ def _stage(problem: Problem, target: Target) -> dict[str, Any]:
 
 
 def _judge(params: Params, problem: Problem, target: Target, workshop: Workshop) -> Verifier:
-    if target.model is None:
+    gpu = target.model or gpus.here(target.device)
+    if gpu is None or params.language == "cpp":
         return Verifier(problem, params.profile, params.harness, workshop)
-    from kernel_scientist.inspection.modeller import Modeller
+    from kernel_scientist.inspection.modeller import Foreseeing, Modeller
 
-    return Modeller(problem, params.profile, params.harness, workshop, target.model)
+    judge = Modeller if target.model else Foreseeing
+    return judge(problem, params.profile, params.harness, workshop, gpu)
 
 
 def cache_key(lab: Laboratory, kernel: Kernel, step: str) -> str:

@@ -22,6 +22,7 @@ class Search(Section):
 
     strategy: Literal["scientist", "tree", "islands", "fsr", "best_of_n", "greedy"] = "scientist"
     generations: int = Field(default=4, ge=0)
+    prescreen: int = Field(default=0, ge=0)
     experiments: int = Field(default=3, ge=1, le=5)
     concurrency: int = Field(default=2, ge=1, le=64)
     seed: int = 2025

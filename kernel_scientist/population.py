@@ -86,10 +86,12 @@ class Population:
         return max((t.kernel.generation for t in self.trials), default=-1) + 1
 
     def uplift(self, trial: Trial) -> float | None:
-        """Return the measured gain over its base in percent of speed (-100 for a failure), or None for a seed."""
+        """Return the gain over its base in percent of speed (-100 for a failure); None for a seed, and where none is known."""
         if trial.kernel.base is None or trial.kernel.base not in self._by_name:
             return None
         before, after = score(self._by_name[trial.kernel.base]), score(trial)
+        if trial.evaluation.verdict is Verdict.OK and after == 0:
+            return None  # right as far as is known, and not timed
         return 100 * (after / before - 1) if before > 0 else None
 
 

@@ -203,6 +203,10 @@ class Session:
         reply, _ = self._ask(request, [], "observed", self.limits.call_timeout_s, "its observed call")
         return reply
 
+    def alive(self) -> bool:
+        """Whether the worker has not ended."""
+        return not select.select([self.status_fd], [], [], 0)[0]
+
     def watched(self) -> wire.Header:
         """Return what an interpreted kernel did to memory; see `inspection.memory`."""
         return self._ask({"op": "watched"}, [], "report", TRANSFER_TIMEOUT_S, "its report on memory")[0]

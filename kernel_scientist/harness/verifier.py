@@ -4,9 +4,10 @@ Each step takes an `Evaluation` and returns the next one; a kernel that failed p
 does wrong is a verdict; an exception from here means that the laboratory is broken (InfrastructureError: for now).
 """
 
+import contextlib
 import functools
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -58,7 +59,7 @@ class Verifier:
         self.problem, self.harness, self.workshop = problem, harness, workshop
         self.profile_name, self.profile = profile, problem.profile(profile)
         self.inputs, self.comparison = Inputs(problem), Comparison(problem)
-        self.machine = _machine(workshop.device)
+        self.machine: Machine | None = this_cpu() if workshop.device == "cpu" else gpus.here(workshop.device)
         """Peaks of the device; None for a GPU that is in no table."""
         self.reckoner = Reckoner(problem, self.machine, harness.confidence)
 
@@ -134,7 +135,10 @@ class Verifier:
                 seen = self._observe(session, chosen[-1]) if chosen else policy.Observed()
             labels = (*so_far.labels, *(f"measured:{label}" for label in seen.labels()))
             coverage = watch.words() if self.workshop.stage is not None else ""
-            so_far = so_far.model_copy(update={"labels": tuple(dict.fromkeys(labels)), "coverage": coverage})
+            warned = tuple(f"memory, warning: {words}" for words in sorted(watch.warnings))
+            labels = (*labels, *(("measured:undefined-lanes",) if warned else ()))
+            told = {"coverage": coverage, "evidence": (*so_far.evidence, *warned)}
+            so_far = so_far.model_copy(update={"labels": tuple(dict.fromkeys(labels)), **told})
             policy.require(self.problem.policy, so_far.labels, seen)
         except KernelFailure as failure:
             return failed(failure, so_far)
@@ -255,11 +259,25 @@ class Verifier:
         stressed = [self.inputs.stressed(case, scales) for scales in self.problem.stress]
         for delivery in (published, secret, self.inputs.neighbour(secret), *stressed):
             self.deliver(session, {0: delivery})
-            self.timed(session, delivery)
-            if self.workshop.stage is not None:
-                watch.require(session.watched())
+            with self._watched(session, watch):
+                self.timed(session, delivery)
             self.compare(session, delivery)
         self.inputs.renew()
+
+    @contextlib.contextmanager
+    def _watched(self, session: Session, watch: Watch) -> Generator[None]:
+        """Read what an interpreted call did to memory, first of all where it broke: that may be why.
+
+        Raises KernelFailure.
+        """
+        try:
+            yield
+        except KernelFailure as broken:
+            if self.workshop.stage is not None and broken.verdict is Verdict.CRASHED and session.alive():
+                watch.require(session.watched())
+            raise
+        if self.workshop.stage is not None:
+            watch.require(session.watched())
 
     def _observe(self, session: Session, case: Case) -> policy.Observed:
         """Watch one call from inside; then mute the kernel's own code: is the output right without it?"""
@@ -304,15 +322,6 @@ class Verifier:
             return built.path, built.report.log
 
         return build
-
-
-def _machine(device: str) -> Machine | None:
-    """Return the peaks of a device of this host, where they are known."""
-    if device == "cpu":
-        return this_cpu()
-    import torch
-
-    return gpus.detected(torch.cuda.get_device_name())
 
 
 def _timed(evaluation: Evaluation, step: str, start: float) -> Evaluation:

@@ -3,8 +3,8 @@
 The report is an untrusted process's: it can show that a kernel is wrong, its absence shows nothing.
 """
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 from pydantic import BaseModel, ValidationError
 
@@ -35,6 +35,8 @@ class Defect(BaseModel):
     programs: int
     of_programs: int
     examples: tuple[Example, ...]
+    severity: Literal["error", "warning"]
+    """A warning is what goes well with today's compilers and is promised by none."""
     note: str
 
     def words(self) -> str:
@@ -66,6 +68,8 @@ class Watch:
     launches: int = 0
     run: int = 0
     programs: int = 0
+    warnings: set[str] = field(default_factory=set[str])
+    """In words; evidence, not a verdict."""
 
     def require(self, report: wire.Header) -> None:
         """Take a worker's report. Raises KernelFailure where memory was used wrongly."""
@@ -75,9 +79,11 @@ class Watch:
             self.run += call.coverage.programs_run
             self.programs += call.coverage.programs
             defects += call.defects
-        if defects:
-            words = [f"line {d.line}: {d.words()}" for d in defects[:MOST_TOLD]]
-            raise KernelFailure(Verdict.INCORRECT, f"memory: {defects[0].words()}", tuple(words))
+        self.warnings |= {d.words() for d in defects[:MOST_TOLD] if d.severity == "warning"}
+        errors = [d for d in defects if d.severity == "error"]
+        if errors:
+            words = tuple(f"memory: {d.words()}" for d in errors[:MOST_TOLD])
+            raise KernelFailure(Verdict.INCORRECT, words[0], words)
 
     def words(self) -> str:
         """Return how much was covered."""

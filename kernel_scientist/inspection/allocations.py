@@ -177,9 +177,11 @@ class Allocations:
 
 def _storage(tensor: torch.Tensor) -> torch.UntypedStorage | None:
     """Return a tensor's storage if it has one in this process's memory: sparse, meta and empty ones have not."""
-    if tensor.layout is not torch.strided or tensor.device.type != "cpu":
+    if tensor.layout is not torch.strided:
         return None
     storage = tensor.untyped_storage()
+    if storage.device.type != "cpu":  # the storage's: the tensor may pretend to lie on a GPU
+        return None
     return storage if storage.nbytes() > 0 and storage.data_ptr() != 0 else None
 
 

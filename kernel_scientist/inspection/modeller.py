@@ -1,7 +1,7 @@
-"""The judge of a target that is not there: executes a kernel in Triton's interpreter, and predicts its time.
+"""Judges that look at a GPU kernel before it runs: one for a GPU that is here, one for a GPU that is not.
 
-Right or wrong is decided as on any target, by the same verifier and its sandboxed workers; what the compiler makes of
-the kernel is seen in full; its time is what the machine model says, and nothing calls it measured.
+Right or wrong is decided as on any target, by the same verifier and its sandboxed workers. Without the GPU a Triton
+kernel is executed in the interpreter, and its time is what the machine model says; nothing calls that measured.
 """
 
 import time
@@ -11,45 +11,68 @@ from concurrent.futures import ThreadPoolExecutor
 from kernel_scientist.harness.failure import KernelFailure, failed
 from kernel_scientist.harness.verifier import Contestant, Verifier
 from kernel_scientist.harness.workshop import Workshop
-from kernel_scientist.inspection import extension, inspector
+from kernel_scientist.inspection.foresight import Foresight, refusal
 from kernel_scientist.machine.gpus import Gpu
 from kernel_scientist.params import Harness
 from kernel_scientist.problems.taskfolder import Problem, Profile
-from kernel_scientist.records import Case, CompileReport, Evaluation, Kernel, Verdict
+from kernel_scientist.records import Case, Evaluation, Kernel, Verdict
 from kernel_scientist.screen import screen
 
 INTERPRETED = "cpu"
-"""Profile whose cases a kernel is executed on: sized for an interpreter."""
+"""Profile whose cases a kernel is executed on without a GPU: sized for an interpreter."""
 UNMEASURED = "predicted by a model of {}, not measured"
 
 
-class Modeller(Verifier):
-    """Judges kernels for one problem on one GPU's model."""
+class Foreseeing(Verifier):
+    """Judges kernels on a GPU of this host, and has looked at them before: their code, and what the model expects."""
 
     def __init__(self, problem: Problem, profile: str, harness: Harness, workshop: Workshop, gpu: Gpu) -> None:
         super().__init__(problem, profile, harness, workshop)
         self.gpu = self.machine = gpu
-        self.profile = merged(problem, profile)
+        self.foresight = Foresight(problem, gpu, harness)
 
-    def reharnessed(self, harness: Harness) -> "Modeller":
+    def reharnessed(self, harness: Harness) -> "Foreseeing":
         """Return the same judge with other settings."""
-        return Modeller(self.problem, self.profile_name, harness, self.workshop, self.gpu)
+        return type(self)(self.problem, self.profile_name, harness, self.workshop, self.gpu)
+
+    def compile(self, kernel: Kernel) -> Evaluation:
+        """Compile as ever; then see what is launched. What the GPU would refuse (LDS over its limit) is refused here."""
+        evaluation = super().compile(kernel)
+        return self._foreseen(kernel, evaluation) if evaluation.verdict is Verdict.OK else evaluation
+
+    def _foreseen(self, kernel: Kernel, so_far: Evaluation) -> Evaluation:
+        try:
+            report, predictions = self.foresight.look(kernel.source, self.profile.benchmarks)
+        except KernelFailure as failure:
+            return failed(failure, so_far)
+        known = {**so_far.environment, "arch": self.gpu.arch, "compiler": report.compiler}
+        seen = so_far.model_copy(update={"compile": report, "predictions": predictions, "environment": known})
+        return seen if report.ok else failed(refusal(report), seen)
+
+
+class Modeller(Foreseeing):
+    """Judges kernels for a GPU that is not here."""
+
+    def __init__(self, problem: Problem, profile: str, harness: Harness, workshop: Workshop, gpu: Gpu) -> None:
+        super().__init__(problem, profile, harness, workshop, gpu)
+        self.profile = merged(problem, profile)
 
     def compile(self, kernel: Kernel) -> Evaluation:
         """Screen the kernel's file, see what it launches on every timed case, compile that, predict its time."""
         start = time.monotonic()
+        with self.workshop.session() as session:
+            layers = session.layers
         with ThreadPoolExecutor(1) as beside:
             screening = beside.submit(screen, kernel.source, kernel.language)
-            evaluation = self._inspected(kernel)
+            empty = Evaluation(verdict=Verdict.OK, by_model=True, sandbox=layers)
+            evaluation = self._foreseen(kernel, empty)
             seen = screening.result()
+        labelled = (f"line {label.line or '?'}: {label.name}: {label.detail}" for label in seen)
         found = {
             "labels": tuple(dict.fromkeys(f"{label.severity}:{label.name}" for label in seen)),
-            "evidence": (
-                *evaluation.evidence,
-                *(f"line {label.line or '?'}: {label.name}: {label.detail}" for label in seen),
-            ),
+            "evidence": (*evaluation.evidence, *labelled),
             "seconds": {"compile": round(time.monotonic() - start, 3)},
-            "by_model": True,
+            "environment": {"machine": f"model of {self.gpu.name}", **evaluation.environment},
         }
         return evaluation.model_copy(update=found)
 
@@ -68,34 +91,10 @@ class Modeller(Verifier):
         rival: str | None = None,
         cases: Sequence[Case] | None = None,
     ) -> Evaluation:
-        """Say that nothing was measured. Predictions were made when the kernel was compiled; other cases get theirs."""
+        """Say that nothing was measured: predictions were made when the kernel was compiled."""
         if so_far.verdict is not Verdict.OK:
             return so_far
-        changed: dict[str, object] = {"reason": so_far.reason or UNMEASURED.format(self.gpu.name)}
-        if cases is not None:
-            changed["predictions"] = self.inspect(kernel.source, cases).predictions(self.problem, cases)
-        return so_far.model_copy(update=changed)
-
-    def inspect(self, source: str, cases: Sequence[Case]) -> inspector.Inspection:
-        """Return what a submission launches. Raises KernelFailure."""
-        return inspector.inspect(source, self.problem, cases, self.gpu, self.harness.inspect_timeout_s)
-
-    def _inspected(self, kernel: Kernel) -> Evaluation:
-        empty = Evaluation(verdict=Verdict.OK)
-        try:
-            found = self.inspect(kernel.source, self.profile.benchmarks)
-            report = extension.compiled(found, self.harness.build_timeout_s)
-        except KernelFailure as failure:
-            return failed(failure, empty)
-        evaluation = empty.model_copy(update={"compile": report, "environment": self._environment(report)})
-        if not report.ok:
-            words = report.log.strip().splitlines() or ["no word from the compiler"]
-            refused = KernelFailure(Verdict.COMPILE_ERROR, f"the compiler refused it: {words[0]}", (report.log,))
-            return failed(refused, evaluation)
-        return evaluation.model_copy(update={"predictions": found.predictions(self.problem, self.profile.benchmarks)})
-
-    def _environment(self, report: CompileReport) -> dict[str, str]:
-        return {"machine": f"model of {self.gpu.name}", "arch": self.gpu.arch, "compiler": report.compiler}
+        return so_far.model_copy(update={"reason": so_far.reason or UNMEASURED.format(self.gpu.name)})
 
 
 def merged(problem: Problem, profile: str) -> Profile:

@@ -30,9 +30,13 @@ class Stage:
         """Return the kernel as it is to be called."""
 
         def custom_kernel(data: Any) -> Any:
-            with memory.watched(data, self.writes) as report, self.pretending():
-                output = kernel(data)
-            self.reports.append(report.message())
+            report, output = None, None
+            try:
+                with memory.watched(data, self.writes) as report, self.pretending():
+                    output = kernel(data)
+            finally:  # what broke it is in the report, which must not be watched itself
+                if report is not None:
+                    self.reports.append(report.message(output))
             return output
 
         return custom_kernel

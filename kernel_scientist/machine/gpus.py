@@ -122,6 +122,15 @@ def detected(device_name: str) -> Gpu | None:
     return next((gpu for key, gpu in GPUS.items() if key in lowered or lowered in gpu.names), None)
 
 
+def here(device: str) -> Gpu | None:
+    """Return the GPU of this host behind torch's name for a device; None for a CPU, and for one in no table."""
+    if device == "cpu":
+        return None
+    import torch
+
+    return detected(torch.cuda.get_device_name(device))
+
+
 def of_arch(arch: str) -> Gpu:
     """Return the best-known GPU of an architecture. Raises SetupError with the known ones."""
     for gpu in GPUS.values():

@@ -1,0 +1,41 @@
+"""What can be known of a GPU kernel before it runs: what it compiles to, whether that fits, how long it may take."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kernel_scientist.harness.failure import KernelFailure
+from kernel_scientist.inspection import extension, inspector
+from kernel_scientist.inspection.inspector import Inspection
+from kernel_scientist.machine.gpus import Gpu
+from kernel_scientist.params import Harness
+from kernel_scientist.problems.taskfolder import Problem
+from kernel_scientist.records import Case, CompileReport, Prediction, Verdict
+
+
+@dataclass(frozen=True)
+class Foresight:
+    """Looks at kernels for one problem on one GPU, which need not be there."""
+
+    problem: Problem
+    gpu: Gpu
+    harness: Harness
+
+    def look(self, source: str, cases: Sequence[Case]) -> tuple[CompileReport, tuple[Prediction, ...]]:
+        """Return what a submission compiles to, and its predicted time per case.
+
+        Raises KernelFailure where its process dies, and (infrastructure) where this machine lacks a compiler. A refusal
+        by the compiler is a report that is not ok.
+        """
+        found = self.inspect(source, cases)
+        report = extension.compiled(found, self.harness.build_timeout_s)
+        return report, found.predictions(self.problem, cases) if report.ok else ()
+
+    def inspect(self, source: str, cases: Sequence[Case]) -> Inspection:
+        """Return what a submission launches. Raises KernelFailure."""
+        return inspector.inspect(source, self.problem, cases, self.gpu, self.harness.inspect_timeout_s)
+
+
+def refusal(report: CompileReport) -> KernelFailure:
+    """Return the failure of a kernel that does not compile, or whose code the GPU would refuse."""
+    words = report.log.strip().splitlines() or ["no word from the compiler"]
+    return KernelFailure(Verdict.COMPILE_ERROR, f"the compiler refused it: {words[0]}", (report.log,))

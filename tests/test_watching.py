@@ -1,0 +1,80 @@
+"""The memory checker through the judge: what an interpreted kernel does to memory reaches its verdict."""
+
+from collections.abc import Iterator
+from dataclasses import asdict
+
+import pytest
+
+from kernel_scientist import problems
+from kernel_scientist.harness.workshop import Workshop
+from kernel_scientist.inspection import inspector
+from kernel_scientist.inspection.modeller import Modeller
+from kernel_scientist.machine import gpus
+from kernel_scientist.params import Harness
+from kernel_scientist.records import Evaluation, Kernel, Verdict
+from kernel_scientist.scientist import bugs
+
+HEAD = "import torch\nimport triton\nimport triton.language as tl\n\n\n@triton.jit\n"
+SEED = (
+    HEAD + "def copy(x_ptr, out_ptr, n, BLOCK: tl.constexpr):\n"
+    "    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)\n"
+    "    tl.store(out_ptr + at, tl.load(x_ptr + at, mask=at < n), mask=at < n)\n\n\n"
+    "def custom_kernel(data):\n    x, out = data\n    n = x.numel()\n"
+    "    copy[(triton.cdiv(n, 256),)](x, out, n, BLOCK=256)\n    return out\n"
+)
+
+
+@pytest.fixture(scope="module")
+def judge() -> Iterator[Modeller]:
+    problem = problems.find("identity")
+    stage = {"facts": asdict(inspector.facts(gpus.MI300X)), "writes": problem.writes}
+    harness = Harness(call_timeout_s=20, import_timeout_s=20, noise_runs=0)
+    with Workshop(harness, "cpu", ("kernel_scientist.inspection.stage",), stage) as shop:
+        yield Modeller(problem, "auto", harness, shop, gpus.MI300X)
+
+
+def judged(judge: Modeller, source: str) -> Evaluation:
+    kernel = Kernel(name="k", language="triton", source=source)
+    return judge.check(kernel, Evaluation(verdict=Verdict.OK, by_model=True))
+
+
+def test_a_sound_kernel_is_right_and_covered(judge: Modeller) -> None:
+    found = judged(judge, SEED)
+    assert found.verdict is Verdict.OK, found.reason
+    assert found.coverage.startswith("interpreted: all programs of ") and "undefined" not in str(found.labels)
+
+
+def test_it_runs_on_the_gpu_that_is_pretended(judge: Modeller) -> None:
+    asks = (
+        "    assert x.is_cuda and torch.version.hip\n"
+        "    assert torch.cuda.get_device_properties(0).gcnArchName.startswith('gfx942')\n"
+    )
+    assert judged(judge, SEED.replace("    n = x.numel()\n", asks + "    n = x.numel()\n")).verdict is Verdict.OK
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "kind", "line", "bug"),
+    [
+        (", mask=at < n), mask", "), mask", "out-of-bounds read", 9, "B.3"),
+        ("mask=at < n), mask=at < n)", "mask=at < n))", "out-of-bounds write", 9, "B.3"),
+        ("out_ptr + at,", "out_ptr + at % 256,", "write race", 9, "C.1"),
+        ("tl.load(x_ptr", "tl.load(out_ptr", "uninitialised read", 9, "C.1"),
+    ],
+)
+def test_a_defect_is_incorrect_with_its_line(
+    judge: Modeller, before: str, after: str, kind: str, line: int, bug: str
+) -> None:
+    found = judged(judge, SEED.replace(before, after))
+    assert found.verdict is Verdict.INCORRECT
+    assert kind in found.reason and f"line {line}" in found.reason and "_ptr in copy" in found.reason, found.reason
+    assert bugs.classify(found).id == bug
+
+
+def test_undefined_lanes_are_a_warning(judge: Modeller) -> None:
+    source = SEED.replace(
+        "tl.load(x_ptr + at, mask=at < n)",
+        "tl.load(x_ptr + at, mask=at < n) + 0 * tl.sum(tl.load(x_ptr + at, mask=at < n))",
+    )
+    found = judged(judge, source)
+    assert found.verdict is Verdict.OK and "measured:undefined-lanes" in found.labels
+    assert any(e.startswith("memory, warning: mask mistake") for e in found.evidence)
