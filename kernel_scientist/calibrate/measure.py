@@ -33,7 +33,7 @@ ROUNDS, CALLS, LEAST = 6, 6, 12
 WARMUP_S = 1.5
 """Of work before anything is timed: clocks and power must settle."""
 CHECK_S = 150.0
-"""For building and checking; entries that come later are left out."""
+"""For building and checking, in random order; entries that come later are left out."""
 LOCK_S = 600.0
 
 
@@ -77,9 +77,10 @@ def measure(entries: Sequence[Entry], seed: int = 0) -> Sitting:
         raise SetupError("torch finds no GPU here to measure on")
     with locks.device(found.lock, LOCK_S), tempfile.TemporaryDirectory() as folder:
         dropped: dict[str, str] = {}
-        benches = _right(entries, Path(folder), dropped)
+        rng = random.Random(seed)
+        benches = _right(rng.sample(list(entries), len(entries)), Path(folder), dropped)
         _warm_up(benches)
-        _time(benches, random.Random(seed))
+        _time(benches, rng)
     measured = {bench.entry.name: _summary(bench) for bench in benches if len(bench.times_us) >= LEAST}
     few = {b.entry.name: f"only {len(b.times_us)} calls could be timed" for b in benches}
     return Sitting(found, measured, dropped | {name: why for name, why in few.items() if name not in measured})
@@ -116,7 +117,7 @@ def _right(entries: Sequence[Entry], folder: Path, dropped: dict[str, str]) -> l
         except Exception as error:  # whatever a compiler or a driver raises: it is this entry's, and it is written down
             dropped[entry.name] = f"{type(error).__name__}: {error}"[:400]
             continue
-        if off <= families.TOLERANCE:
+        if off <= families.tolerance(entry.family):
             benches.append(_Bench(entry, kernel, data))
         else:
             dropped[entry.name] = f"wrong: an element is off by {off:.3g} of its size"
