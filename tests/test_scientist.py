@@ -161,9 +161,9 @@ def test_a_colleague_replays_a_campaign_without_a_model(lab: Path, cli: Cli, tmp
     parent, _, notebook = notes(lab)
     theirs = new_lab(tmp_path / "colleague")
     shutil.copytree(lab / "data/replies", theirs / "data/replies")
+    arguments += ["--set", f"llm.replay={parent.campaign}"]
     replayed = subprocess.run(
-        [sys.executable, "-m", "kernel_scientist", "optimize", "--json", *arguments]
-        + ["--set", f"llm.replay={parent.campaign}"],
+        [sys.executable, "-m", "kernel_scientist", "optimize", "--json", *arguments],
         cwd=theirs,
         env=lab_environment(theirs, PREFECT_API_URL=prefect_api),
         capture_output=True,

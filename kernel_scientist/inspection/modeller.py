@@ -36,7 +36,7 @@ class Foreseeing(Verifier):
         return type(self)(self.problem, self.profile_name, harness, self.workshop, self.gpu)
 
     def compile(self, kernel: Kernel) -> Evaluation:
-        """Compile as ever; then see what is launched. What the GPU would refuse (LDS over its limit) is refused here."""
+        """Compile as ever; then see what is launched. What the GPU would refuse is refused: LDS over its limit."""
         evaluation = super().compile(kernel)
         return self._foreseen(kernel, evaluation) if evaluation.verdict is Verdict.OK else evaluation
 

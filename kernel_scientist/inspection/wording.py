@@ -8,8 +8,8 @@ def lines(code: CodeObject) -> list[str]:
     return [
         f"registers  {code.vgpr} vector + {code.agpr} accumulation, {code.sgpr} scalar; {code.spills} spilled, "
         f"{code.scratch_bytes} B scratch per lane",
-        f"occupancy  {code.occupancy} waves per SIMD ({4 * code.occupancy} per compute unit), limited by {code.limited_by or 'nothing'}; "
-        f"{code.lds_bytes} B LDS per workgroup",
+        f"occupancy  {code.occupancy} waves per SIMD ({4 * code.occupancy} per compute unit), "
+        f"limited by {code.limited_by or 'nothing'}; {code.lds_bytes} B LDS per workgroup",
         f"matrix     {_counts(code.mfma) or 'no matrix instruction'}",
         f"memory     {_counts(code.accesses) or 'none'} (bits per lane)",
         f"code       {code.code_bytes} B, {code.waits} waits, {code.barriers} barriers",

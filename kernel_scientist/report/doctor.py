@@ -30,7 +30,7 @@ def examine() -> list[dict[str, Any]]:
         _row("objdump", shutil.which("objdump") is not None, shutil.which("objdump") or "no instruction counts")
     )
     rows += [_package(name) for name in ("torch", "triton", "prefect", "mlflow", "dvc", "litellm")]
-    rows.append(_gpu())
+    rows += [_gpu(), *_compilers()]
     uri = environment.tracking_uri()
     try:
         from kernel_scientist.notebook import reach
@@ -108,6 +108,19 @@ def _package(name: str) -> dict[str, Any]:
         return _row(name, True, metadata.version(name), needed=True)
     except metadata.PackageNotFoundError:
         return _row(name, False, "not installed: run make install", needed=True)
+
+
+def _compilers() -> list[dict[str, Any]]:
+    """What compiles kernels for GPUs that are not here."""
+    from kernel_scientist.inspection import cuda, toolchain
+
+    tools, nvidia = toolchain.find(), cuda.find()
+    without = isinstance(tools, str)
+    return [
+        _row("triton for GPUs", True, "gfx942, gfx950 and sm_90, without a GPU"),
+        _row("hip compiler", not without, tools if isinstance(tools, str) else tools.version),
+        _row("cuda compiler", nvidia is not None, nvidia.version if nvidia else "neither nvcc nor NVRTC"),
+    ]
 
 
 def _gpu() -> dict[str, Any]:

@@ -1,0 +1,115 @@
+"""A campaign for a GPU that is not here: the real flow, compiler, interpreter, store. Predicted is never measured."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernel_scientist.notebook import Notebook
+from kernel_scientist.population import Population, score
+from kernel_scientist.records import Evaluation, Experiment, Kernel, Prediction, Trial, Verdict
+from kernel_scientist.search.prescreen import Prescreen
+from tests.conftest import Cli
+
+MODEL = [x for s in ("language=triton", "target=model:mi300x") for x in ("--set", s)]
+MEASURED = ("time_us", "geomean_us", "speedup", "log2_speedup", "roofline_fraction", "measured_uplift", "best_speedup")
+
+
+def predicted(us: float, floor_us: float = 1.0) -> Prediction:
+    return Prediction(case="a", machine="MI300X", time_us=us, floor_us=floor_us, limited_by="hbm")
+
+
+def test_a_whole_campaign_on_a_model(lab: Path, cli: Cli, prefect_api: str) -> None:
+    more = ["problem=identity", "search.generations=1", "search.experiments=2"]
+    arguments = [*MODEL, *(x for s in more for x in ("--set", s))]
+    done = cli("optimize", "--json", *arguments, PREFECT_API_URL=prefect_api)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["kernels"] == 4 and found["verdicts"]["ok"] == 4 and found["champion"]
+    assert not found["confirmed"] and found["speedup"] is None and "nothing was measured" in found["why"]
+    assert found["predicted"]["machine"] == "MI300X" and found["predicted"]["calibrated"] is None
+    assert 0 < found["predicted"]["roofline_fraction"] <= 1 and "predicted, not measured" in found["predicted"]["by"]
+
+    notebook = Notebook(f"sqlite:///{lab}/mlruns/mlflow.db", "identity-model-mi300x")
+    parent = notebook.latest()
+    assert parent is not None
+    children: list[Any] = [notebook.client.get_run(run_id) for run_id in notebook.run_ids(parent).values()]
+    for run in children:
+        assert run.data.tags["scored_by"] == "model"
+        assert run.data.metrics["predicted_geomean_us"] > 0 and run.data.metrics["gpu.vgpr"] > 0
+        assert not [m for m in run.data.metrics if m.split(".")[0] in MEASURED]
+        assert notebook.client.list_artifacts(run.info.run_id, "assembly")
+    population = notebook.population(parent)
+    best = population.best()
+    assert best is not None and best.kernel.name == found["champion"]
+    assert score(best) == max(score(t) for t in population) and best.evaluation.coverage.startswith("interpreted: all")
+
+    champion = (lab / "champions/identity/kernel.py").read_text()
+    assert champion.startswith("#!POPCORN leaderboard amd-identity\n#!POPCORN gpu MI300\n")
+    compile(champion, "kernel.py", "exec")
+    assert "kernel_scientist" not in champion, "a leaderboard has nothing of ours"
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        (("language=triton", "target=model:mi999"), "unknown machine 'mi999'; known: mi300x"),
+        (("language=cpp", "target=model:mi300x"), "predicts GPU kernels (triton, hip), not cpp"),
+        (("language=hip", "target=model:h100"), "HIP kernels are compiled for AMD's GPUs"),
+        (("language=hip", "target=cpu"), "use target=model:mi300x"),
+        (("language=triton", "target=models"), "parameter 'target'"),
+    ],
+)
+def test_a_target_that_cannot_be_is_a_mistake(settings: tuple[str, ...], words: str, cli: Cli) -> None:
+    done = cli("optimize", *(x for s in settings for x in ("--set", s)))
+    assert done.returncode == 2 and words in done.stderr and len(done.stderr.splitlines()) == 1, done.stderr
+
+
+def test_compile_is_the_contracts_json(cli: Cli, lab: Path, tmp_path: Path) -> None:
+    seed = str(lab / "problems/identity/seeds/triton_naive.py")
+    done = cli("compile", seed, "--arch", "gfx942", "--json", "--asm", str(tmp_path / "asm"))
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    keys = {"kernel", "grid", "num_warps", "vgpr", "agpr", "sgpr", "spills", "lds_bytes", "scratch_bytes"}
+    keys |= {"occupancy", "limited_by", "mfma", "code_bytes"}
+    assert found["launches"] and all(keys <= set(launch) for launch in found["launches"])
+    assert {tuple(launch["grid"]) for launch in found["launches"]} > {(1, 1, 1)}
+    assert found["problem"] == "identity" and "amdgcn" in Path(found["assembly"][0]).read_text()
+    for arguments, words in (
+        (("--arch", "gfx90a"), "unknown architecture 'gfx90a'"),
+        (("--arch", "gfx942", "--machine", "h100"), "H100 is sm_90, not gfx942"),
+        (("--problem", "nothing"), "unknown problem 'nothing'"),
+    ):
+        done = cli("compile", seed, *arguments)
+        assert done.returncode == 2 and words in done.stderr, done.stderr
+
+
+@given(st.lists(st.floats(1, 1e6), min_size=1, max_size=8, unique=True), st.integers(1, 4))
+def test_the_best_by_prediction_always_go_on(times: list[float], most: int) -> None:
+    screen = Prescreen(most)
+    plan = Experiment(title="t", description="d", rubric=(), uplift=(0, 1), innovation=1)
+    through: list[float] = []
+    for number, us in enumerate(times):
+        kernel = Kernel(name=f"k{number}", language="triton", source="", experiment=plan, generation=1)
+        so_far = Evaluation(verdict=Verdict.OK, predictions=(predicted(us),), by_model=True)
+        held = screen.held(kernel, so_far)
+        through += [us] if held is None else []
+        assert held is None or (score(Trial(kernel=kernel, evaluation=held)) == 0 and "not executed" in held.reason)
+    assert set(sorted(times)[:most]) <= set(through)
+
+
+def test_a_kernel_that_was_not_executed_is_no_loss() -> None:
+    plan = Experiment(title="t", description="d", rubric=(), uplift=(0, 1), innovation=1)
+    base = Trial(
+        kernel=Kernel(name="k1", language="triton", source="a"),
+        evaluation=Evaluation(verdict=Verdict.OK, predictions=(predicted(4.0),), by_model=True),
+    )
+    held = Trial(
+        kernel=Kernel(name="k2", language="triton", source="b", base="k1", experiment=plan),
+        evaluation=Evaluation(verdict=Verdict.OK, predictions=(predicted(8.0),), reason="not executed"),
+    )
+    population = Population((base, held))
+    assert population.uplift(held) is None and population.best() == base and score(base) == 0.25
