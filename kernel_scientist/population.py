@@ -86,7 +86,7 @@ class Population:
         return max((t.kernel.generation for t in self.trials), default=-1) + 1
 
     def uplift(self, trial: Trial) -> float | None:
-        """Return the gain over its base in percent of speed (-100 for a failure); None for a seed, and where none is known."""
+        """Return the gain over its base in percent of speed (-100 for a failure); None where there is none to know."""
         if trial.kernel.base is None or trial.kernel.base not in self._by_name:
             return None
         before, after = score(self._by_name[trial.kernel.base]), score(trial)

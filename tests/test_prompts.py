@@ -12,10 +12,25 @@ def rendered() -> dict[str, str]:
     return showcase.rendered()
 
 
-@pytest.mark.parametrize("role", ROLES)
-def test_the_example_in_the_documentation_is_what_is_rendered(role: str, rendered: dict[str, str]) -> None:
-    file = ROOT / "docs" / "prompts" / f"{role}.md"
-    assert file.read_text() == rendered[role], "run: make prompts"
+def test_the_examples_in_the_documentation_are_what_is_rendered(rendered: dict[str, str]) -> None:
+    kept = {file.stem: file.read_text() for file in (ROOT / "docs" / "prompts").glob("*.md")}
+    assert kept == rendered, "run: make prompts"
+    assert set(ROLES) < set(kept)
+
+
+def test_a_designer_for_a_gpu_sees_its_code_and_its_limits(rendered: dict[str, str]) -> None:
+    text = rendered["designer-triton-mi300x"]
+    for words in (
+        "MI300X (gfx942)",
+        "v_mfma_f32_32x32x16_fp8_fp8",
+        "98 vector",
+        "L2's bandwidth",
+        "times are predicted",
+    ):
+        assert words in text
+    assert "| predicted us |" in text and "measured us" not in text and "g++" not in text
+    assert "out-of-bounds read of a_ptr" in rendered["repairer-triton-mi300x"]
+    assert "**B.3 (wrong boundary)**" in rendered["repairer-triton-mi300x"]
 
 
 def test_the_selector_sees_times_but_no_code(rendered: dict[str, str]) -> None:

@@ -94,7 +94,7 @@ class Problem:
     writes: tuple[int, ...]
     policy: Policy
     controls: Controls
-    leaderboard: Leaderboard = Leaderboard()
+    leaderboard: Leaderboard
     stress: tuple[dict[int, float], ...] = ()
     """Factors by input position: distributions on which a kernel is checked besides the generator's own."""
     device: str = "cpu"

@@ -3,6 +3,7 @@
 Problem, seeds and digests are the laboratory's own; machine, kernels' times and failures are an example's, made up.
 """
 
+import contextlib
 import sys
 import threading
 from pathlib import Path
@@ -16,8 +17,9 @@ from kernel_scientist.languages.source import KernelSource
 from kernel_scientist.machine.table import Machine
 from kernel_scientist.params import Budget, Knowledge, Llm, Role
 from kernel_scientist.population import REFERENCE, Population
+from kernel_scientist.problems.taskfolder import Problem
 from kernel_scientist.records import Ask, CompileReport, Evaluation, Experiment, Kernel, Speedup, Timing, Trial, Verdict
-from kernel_scientist.scientist import knowledge
+from kernel_scientist.scientist import knowledge, showcase_gpu
 from kernel_scientist.scientist.archive import Archive
 from kernel_scientist.scientist.channel import Channel, Read
 from kernel_scientist.scientist.ledger import Ledger
@@ -105,11 +107,21 @@ def rendered() -> dict[str, str]:
         lambda: mind.distil(population, lessons, turn),
         lambda: mind.judge(without, order, _drafts(without)),
     ):
-        try:
+        with contextlib.suppress(ModelError):
             play()
-        except ModelError:
-            continue
-    return {role: _text(prompt) for role, prompt in listener.heard.items()}
+    texts = {role: _text(prompt) for role, prompt in listener.heard.items()}
+    return {**texts, **_on_a_model(problem, settings)}
+
+
+def _on_a_model(problem: Problem, settings: Knowledge) -> dict[str, str]:
+    """Return what is told besides when GPU kernels are predicted."""
+    listener = _Listener()
+    digests = knowledge.load([environment.root() / path for path in settings.paths])
+    assignment = showcase_gpu.assignment(problem, FACTS, digests, settings.tokens, settings.findings)
+    for play in showcase_gpu.plays(LanguageModel(assignment, listener), problem).values():
+        with contextlib.suppress(ModelError):
+            play()
+    return {f"{role}-triton-mi300x": _text(prompt) for role, prompt in listener.heard.items()}
 
 
 def _drafts(population: Population) -> list[Draft]:
