@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -59,3 +60,19 @@ def test_an_old_python_gets_a_sentence(monkeypatch: pytest.MonkeyPatch, capsys: 
     monkeypatch.setattr(sys, "version_info", (3, 9, 0))
     assert install.main() == 2
     assert "3.11 or newer is needed" in capsys.readouterr().out
+
+
+def test_every_package_and_its_data_are_installed() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
+    tops = ("kernel_scientist", "flows", "tasks")
+    folders = [file.parent for top in tops for file in (ROOT / top).rglob("__init__.py")]
+    packages = {".".join(folder.relative_to(ROOT).parts) for folder in folders}
+    assert packages == set(settings["packages"])
+    tracked = subprocess.run(["git", "ls-files", *tops], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    for name in tracked.split():
+        file = ROOT / name
+        package = next(p for p in file.parents if (p / "__init__.py").exists())
+        if file.parent == package and file.suffix == ".py":
+            continue
+        patterns = settings["package-data"].get(".".join(package.relative_to(ROOT).parts), [])
+        assert any(file in package.glob(pattern) for pattern in patterns), f"{name} would not be installed"

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from kernel_scientist import __version__, environment
+from kernel_scientist.cli.calibration import calibrate
 from kernel_scientist.cli.common import INFRASTRUCTURE
 from kernel_scientist.cli.machine import compile, doctor, ui
 from kernel_scientist.cli.results import compare, export, report
@@ -45,5 +46,7 @@ def main() -> None:
     """
 
 
-for _command in (optimize, evaluate, validate, compile, problems, cases, baseline, report, compare, export, doctor, ui):
+_WORK = (optimize, evaluate, validate, compile, calibrate)
+_RESULTS = (problems, cases, baseline, report, compare, export, doctor, ui)
+for _command in (*_WORK, *_RESULTS):
     main.add_command(_command)
