@@ -152,7 +152,7 @@ def points(noise: float, seed: int = 0, families: int = 6) -> list[fit.Point]:
         moved = programs * trips * (4096.0 if family != 3 else 65536.0) * rng.uniform(0.5, 2)
         flops = programs * trips * 2.0**21 * (24 if family == 5 else 1) * rng.uniform(0.5, 2)
         l2 = moved * rng.uniform(1, 2)
-        traffic = Traffic(programs, l2 * (12 if family == 4 else 1), l2, moved, {"bf16": flops}, (float(trips),))
+        traffic = Traffic(programs, 0.0, l2 * (12 if family == 4 else 1), l2, moved, {"bf16": flops}, (float(trips),))
         load = Load(code(rng.choice([4, 8]), **amounts), traffic, rng.choice([1, 2, 3]))
         loads = (load, load) if number % 5 == 0 else (load,)
         time_us = model.time_us(gpu, loads, TRUTH) * math.exp(rng.gauss(0, noise))

@@ -23,6 +23,8 @@ Lines = np.ndarray[Any, Any]
 class Counter:
     """What the programs did so far: bytes, lines and flops, rounds of loops that were not run included."""
 
+    asked: float = 0.0
+    """Bytes of all lanes, those that a mask switches off included: what the instructions are made for."""
     loads: float = 0.0
     stores: float = 0.0
     atomics: float = 0.0
@@ -57,12 +59,14 @@ class Counter:
     def touch(self, pointers: Any, mask: Any) -> float:
         """Count an access; return its bytes."""
         active = pointers.data
+        size = max(1, pointers.get_element_ty().primitive_bitwidth // 8)
+        self.asked += self.weight * active.size * size
         if mask is not None:
             active = active[np.broadcast_to(mask.data, active.shape)]
         lines = np.unique(active // np.uint64(self.line_bytes))
         self.lines += self.weight * len(lines)
         self.touched.append((lines, self.weight))
-        return self.weight * active.size * max(1, pointers.get_element_ty().primitive_bitwidth // 8)
+        return self.weight * active.size * size
 
     def load(self, pointers: Any, mask: Any, other: Any, *_: Any, **__: Any) -> Any:
         """Stand for a load."""

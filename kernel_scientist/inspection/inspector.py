@@ -40,6 +40,7 @@ class Count(Record):
 
     programs: int
     traced: int
+    asked_bytes: float
     loads_bytes: float
     stores_bytes: float
     atomics_bytes: float

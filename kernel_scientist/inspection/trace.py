@@ -30,6 +30,8 @@ class Trace:
 
     programs: int
     traced: int = 0
+    asked_bytes: float = 0.0
+    """Of all lanes of loads, stores and atomics, those that a mask switches off included."""
     loads_bytes: float = 0.0
     """Requested by loads, lane by lane; `stores_bytes` and `atomics_bytes` likewise."""
     stores_bytes: float = 0.0
@@ -84,6 +86,7 @@ def _summed(counter: Counter, programs: int, traced: int, slots: int, dies: int,
     return Trace(
         programs=programs,
         traced=traced,
+        asked_bytes=counter.asked * scale,
         loads_bytes=counter.loads * scale,
         stores_bytes=counter.stores * scale,
         atomics_bytes=counter.atomics * scale,

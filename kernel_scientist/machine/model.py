@@ -6,47 +6,22 @@ pipeline, the last wave's tail, and the latency that too few waves leave uncover
 where there is a GPU to calibrate on (`machine.constants`); what it says is a prediction, never a measurement.
 """
 
-import functools
 import math
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from kernel_scientist.machine import advice
 from kernel_scientist.machine.constants import Constants
 from kernel_scientist.machine.gpus import Gpu
+from kernel_scientist.machine.issue import Issue, issued
 from kernel_scientist.machine.placement import Placement
 from kernel_scientist.machine.table import floor_us
+from kernel_scientist.machine.traffic import Traffic
 from kernel_scientist.records import CodeObject, Prediction, Work
 
 SIMDS = 4
 """Per unit: SIMDs of a CU, schedulers of an SM."""
-LIMITED = re.compile(r" (\d+)$")
-
-
-@dataclass(frozen=True)
-class Traffic:
-    """What a launch asks for, summed over its grid; bytes, flops (see `inspection.trace`)."""
-
-    programs: int
-    lines_bytes: float
-    l2_bytes: float
-    unique_bytes: float
-    flops: dict[str, float] = field(default_factory=dict[str, float])
-    trips: tuple[float, ...] = ()
-
-    @staticmethod
-    def of(counts: Mapping[str, Any]) -> "Traffic":
-        """Return what a trace counted."""
-        return Traffic(
-            programs=counts["programs"],
-            lines_bytes=counts["lines_bytes"],
-            l2_bytes=counts["l2_bytes"],
-            unique_bytes=counts["unique_bytes"],
-            flops=dict(counts["flops"]),
-            trips=tuple(counts["trips"]),
-        )
 
 
 @dataclass(frozen=True)
@@ -81,7 +56,7 @@ def costs(gpu: Gpu, load: Load, constants: Constants) -> tuple[Costs, Placement]
     code, traffic = load.code, load.traffic
     shape = Placement.of(gpu, code, traffic.programs)
     cycle_us = 1e-3 / gpu.clock_ghz
-    issue = _issue(code, traffic.trips, load.stages)
+    issue = issued(code, traffic)
     waves = shape.busiest * code.num_warps
     simds = min(SIMDS, code.num_warps * min(shape.resident, math.ceil(shape.busiest)))
     per_simd = waves / simds
@@ -134,71 +109,7 @@ def predict(
     )
 
 
-@dataclass(frozen=True)
-class _Issue:
-    """Cycles that one wave needs of each pipeline, and how its loads are spread over loop rounds."""
-
-    vector: float
-    lds: float
-    l1: float
-    rounds: float
-    """Loop rounds in which memory is waited for."""
-
-
-def _issue(code: CodeObject, trips: Sequence[float], stages: int) -> _Issue:
-    weights = _weights(code, trips)
-    sums = {"vector": 0.0, "lds": 0.0, "l1": 0.0}
-    wave = 64 if code.arch.startswith("gfx") else 32
-    for mix, weight in zip(code.mix, weights, strict=True):
-        for name, count in mix.items():
-            pipe, cycles = _cycles(name, wave)
-            if pipe:
-                sums[pipe] += weight * count * cycles
-    waits = sum(w for mix, w in zip(code.mix, weights, strict=True) if any(k.startswith("vmem_load") for k in mix))
-    return _Issue(**sums, rounds=max(1.0, waits))
-
-
-def _weights(code: CodeObject, trips: Sequence[float]) -> list[float]:
-    """Return how often the code of each loop depth runs. A pipelined loop does some of its rounds outside of it."""
-    weights = [1.0]
-    for depth in range(1, len(code.mix)):
-        rounds = trips[depth - 1] if depth <= len(trips) else 1.0
-        peeled = _matrix_count(code.mix[depth - 1]) / _matrix_count(code.mix[depth]) if depth <= len(trips) else 0.0
-        weights.append(weights[-1] * max(1.0, rounds - (peeled if math.isfinite(peeled) else 0.0)))
-    return weights
-
-
-def _matrix_count(mix: dict[str, int]) -> float:
-    return sum(n for name, n in mix.items() if _is_matrix(name)) or math.inf
-
-
-def _is_matrix(name: str) -> bool:
-    return name.startswith("v_mfma") or "MMA" in name
-
-
-@functools.cache
-def _cycles(name: str, wave: int) -> tuple[str, float]:
-    """Return which pipeline an instruction class takes, and for how many cycles per wave.
-
-    CDNA3: a SIMD has 16 lanes, so a wave of 64 takes 4 cycles; LDS moves 128 bytes a cycle and L1 64. Hopper: 32 lanes.
-    """
-    lanes = 16 if wave == 64 else 32
-    bits = int(match[1]) if (match := LIMITED.search(name)) else 0
-    kind = name.split(" ")[0]
-    if kind in ("valu", "valu_packed"):
-        return "vector", wave / lanes
-    if kind == "trans":
-        return "vector", 4 * wave / lanes
-    if kind.startswith("lds"):
-        return "lds", max(wave / 32, wave * bits / 8 / 128)
-    if kind.startswith("vmem"):
-        return "l1", max(wave / 16, wave * bits / 8 / 64)
-    if kind == "atomic":
-        return "l1", float(wave)
-    return "", 0.0
-
-
-def _serial(gpu: Gpu, issue: _Issue, stages: int, constants: Constants) -> float:
+def _serial(gpu: Gpu, issue: Issue, stages: int, constants: Constants) -> float:
     """Return the cycles that a program takes by itself: what it issues, and what of memory's latency is not covered.
 
     A pipelined loop asks for a round's data `stages` - 1 rounds ahead, so a round takes no less than that part of the
