@@ -1,8 +1,10 @@
 """What a kernel is judged with, open for the time of a flow."""
 
+import math
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from importlib import metadata
 from typing import Any
 
 from kernel_scientist import HARNESS_VERSION, environment, preflight
@@ -10,15 +12,18 @@ from kernel_scientist.harness import admission
 from kernel_scientist.harness.verifier import Verifier
 from kernel_scientist.harness.workshop import Workshop
 from kernel_scientist.languages import gxx
-from kernel_scientist.machine import gpus
+from kernel_scientist.machine import constants, gpu, gpus
 from kernel_scientist.machine.gpus import Gpu
-from kernel_scientist.machine.table import this_cpu
+from kernel_scientist.machine.table import Machine
 from kernel_scientist.params import Params
 from kernel_scientist.problems.taskfolder import Problem
 from kernel_scientist.records import Kernel, digest
 from kernel_scientist.scientist import knowledge
 from kernel_scientist.scientist.mind import Assignment, Facts
 from kernel_scientist.targets import Target
+
+UNKNOWN = Machine("a GPU in no table", math.inf, {"fp32": math.inf}, "nobody")
+"""Peaks that make every floor zero: no claim is better than a wrong one."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +44,7 @@ class Laboratory:
             language=self.params.language,
             target=self.target.name,
             facts=Facts.here(),
-            peaks=self.verifier.machine or this_cpu(),
+            peaks=self.verifier.machine or UNKNOWN,
             gpu=self.verifier.machine if isinstance(self.verifier.machine, Gpu) else None,
             knowledge=knowledge.load([environment.root() / path for path in settings.paths]),
             knowledge_tokens=settings.tokens,
@@ -81,9 +86,17 @@ def _judge(params: Params, problem: Problem, target: Target, workshop: Workshop)
     return judge(problem, params.profile, params.harness, workshop, gpu)
 
 
+def _device(target: Target) -> str:
+    """Return what tells a GPU, and what drives it, from another; nothing for a CPU, which `gxx.processor` tells."""
+    if target.model is not None:
+        return f"model {target.model.name} {constants.of(target.model.name)}"
+    return " ".join(gpu.state().get(key, "") for key in ("gpu", "driver")) if target.device != "cpu" else ""
+
+
 def cache_key(lab: Laboratory, kernel: Kernel, step: str) -> str:
     """Return what a step's result depends on: problem, kernel, toolchain, device, harness."""
     parts = (step, lab.problem.digest, lab.params.profile, kernel.digest, kernel.language, lab.target.name)
     machine = (gxx.processor(), gxx.version() if kernel.language == "cpp" else "", HARNESS_VERSION)
+    machine += (metadata.version("torch"), metadata.version("triton"), _device(lab.target))
     settings = (lab.params.harness.model_dump_json(), str(environment.cache_folder()))
     return f"{step}-{digest(chr(0).join((*parts, *machine, *settings)))}"

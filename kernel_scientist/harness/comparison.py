@@ -6,6 +6,7 @@ The expected output is computed here, after the kernel has handed over its own, 
 from typing import Any
 
 from kernel_scientist.harness import wire
+from kernel_scientist.harness.buffers import on_device
 from kernel_scientist.harness.failure import KernelFailure
 from kernel_scientist.harness.inputs import Delivery
 from kernel_scientist.problems.taskfolder import Problem
@@ -25,7 +26,7 @@ class Comparison:
         if fault := self._fault(self._form(delivery), got):
             raise KernelFailure(Verdict.INCORRECT, f"{name}: it returned {fault}")
         try:
-            output = wire.decode(got, buffers)
+            output = wire.decode(got, buffers, None if self.problem.device == "cpu" else on_device(self.problem.device))
         except wire.WireError as error:
             raise KernelFailure(Verdict.REJECTED, f"{name}: its output is not data: {error}") from error
         if fault := _shared(got) or self._alias(delivery, got, output):

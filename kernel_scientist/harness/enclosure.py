@@ -20,9 +20,15 @@ from kernel_scientist.harness import landlock
 PACKAGE = Path(__file__).resolve().parents[1]
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc/ld.so.cache", "/etc/alternatives", "/opt/rocm")
 MACHINE = ("/sys/devices/system", "/proc/cpuinfo", "/proc/meminfo")
-GPU = ("/sys", "/dev/kfd", "/dev/dri", *(f"/dev/nvidia{x}" for x in ("0", "ctl", "-uvm", "-uvm-tools", "-modeset")))
+GPU_FACTS = ("/sys", "/proc/driver/nvidia", "/proc/devices", "/proc/sys/vm")
+"""What a GPU's driver reads; a kernel must not write to it: clocks are set there."""
 DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom", "/dev/random")
 TMP_BYTES = 1 << 30
+
+
+def gpu_devices() -> tuple[str, ...]:
+    """Return the files through which processes speak to GPUs; which GPU is theirs is the environment's affair."""
+    return ("/dev/kfd", "/dev/dri", *sorted(str(path) for path in Path("/dev").glob("nvidia*")))
 
 
 def readable() -> tuple[str, ...]:
@@ -34,12 +40,12 @@ def readable() -> tuple[str, ...]:
 
 def visible(device: str) -> tuple[str, ...]:
     """Return what Landlock lets a worker read."""
-    return (*readable(), *MACHINE, f"/proc/{os.getpid()}", *(GPU if device != "cpu" else ()))
+    return (*readable(), *MACHINE, f"/proc/{os.getpid()}", *((*GPU_FACTS, *gpu_devices()) if device != "cpu" else ()))
 
 
 def writable(device: str, scratch: str) -> tuple[str, ...]:
     """Return what Landlock lets a worker write."""
-    return (scratch, *DEVICES, *(GPU if device != "cpu" else ()))
+    return (scratch, *DEVICES, *(gpu_devices() if device != "cpu" else ()))
 
 
 def nobody_can_read() -> bool:
@@ -78,11 +84,16 @@ def bubblewrap(device: str, files: Sequence[str]) -> list[str]:
     for path in readable():
         if Path(path).is_symlink():
             command += ["--symlink", str(Path(path).readlink()), path]
+            if not str(Path(path).resolve()).startswith("/usr"):  # ROCm's lies beside its link
+                command += ["--ro-bind-try", str(Path(path).resolve()), str(Path(path).resolve())]
         else:
             command += ["--ro-bind-try", path, path]
     command += ["--ro-bind-try", MACHINE[0], MACHINE[0]]
-    for path in GPU if device != "cpu" else ():
-        command += ["--dev-bind-try", path, path]
+    if device != "cpu":
+        for path in GPU_FACTS[:1]:  # the others lie in the namespace's own /proc
+            command += ["--ro-bind-try", path, path]
+        for path in gpu_devices():
+            command += ["--dev-bind-try", path, path]
     for path in files:
         command += ["--ro-bind", path, path]
     return [*command, "--chdir", "/tmp", "--"]

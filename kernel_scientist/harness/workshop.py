@@ -166,12 +166,14 @@ class Workshop:
     def _environment(self) -> dict[str, str]:
         """What a worker may know of ours: where Python's packages are and how many threads it has. No key, no home."""
         keep = ("PATH", "LANG", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
-        gpus = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES") if self.device != "cpu" else ()
+        on_gpu = self.device != "cpu"
+        gpus = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES") if on_gpu else ()
+        keep += ("CUDA_DEVICE_ORDER", "ROCR_VISIBLE_DEVICES") if on_gpu else ()
         package = str(Path(__file__).resolve().parents[2])
         return {
             **{name: os.environ[name] for name in keep if name in os.environ},
             # read when triton is imported: its own library is jitted or interpreted from then on
-            **({"TRITON_INTERPRET": "1"} if self.device == "cpu" else {}),
+            **({} if on_gpu else {"TRITON_INTERPRET": "1"}),
             **{name: os.environ.get(name, "0").split(",")[0] for name in gpus},  # one GPU, the one that is locked
             "PYTHONPATH": package,
             "PYTHONDONTWRITEBYTECODE": "1",
