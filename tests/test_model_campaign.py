@@ -12,7 +12,7 @@ from kernel_scientist.notebook import Notebook
 from kernel_scientist.population import Population, score
 from kernel_scientist.records import Evaluation, Experiment, Kernel, Prediction, Trial, Verdict
 from kernel_scientist.search.prescreen import Prescreen
-from tests.conftest import Cli
+from tests.conftest import ROOT, Cli
 
 MODEL = [x for s in ("language=triton", "target=model:mi300x") for x in ("--set", s)]
 MEASURED = ("time_us", "geomean_us", "speedup", "log2_speedup", "roofline_fraction", "measured_uplift", "best_speedup")
@@ -85,6 +85,18 @@ def test_compile_is_the_contracts_json(cli: Cli, lab: Path, tmp_path: Path) -> N
     ):
         done = cli("compile", seed, *arguments)
         assert done.returncode == 2 and words in done.stderr, done.stderr
+
+
+def test_a_submission_of_no_problem_is_compiled_kernel_by_kernel(cli: Cli) -> None:
+    done = cli("compile", str(ROOT / "tests/submissions/of_no_problem.py"), "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["problem"] is None and found["predicted"] == []
+    assert [launch["kernel"] for launch in found["launches"]] == ["mm", "norm"], "gelu is a helper"
+    assert (
+        found["launches"][0]["mfma"] and found["launches"][0]["num_warps"] == 8 and found["launches"][0]["grid"] is None
+    )
+    assert len(found["missed"]) == 2 and "eps 0.5" in found["missed"][1]
 
 
 @given(st.lists(st.floats(1, 1e6), min_size=1, max_size=8, unique=True), st.integers(1, 4))

@@ -125,11 +125,14 @@ def inspect(source: str, problem: Problem, cases: Sequence[Case], gpu: Gpu, time
     return found
 
 
-def seen(source: str, inputs: Mapping[str, wire.Header], gpu: Gpu, timeout_s: float) -> Inspection:
-    """Import a submission and call it on described inputs (`shapes`), by the names of cases. Raises as `inspect`."""
+def seen(source: str, inputs: Mapping[str, wire.Header], gpu: Gpu, timeout_s: float, alone: bool = False) -> Inspection:
+    """Import a submission and call it on described inputs (`shapes`), by the names of cases. Raises as `inspect`.
+
+    `alone`: also compile each of its Triton kernels with made-up arguments.
+    """
     start = time.monotonic()
     with tempfile.TemporaryDirectory(dir=_folder(), prefix="inspect-") as scratch:
-        answer = _ask(Path(scratch), source, inputs, gpu, timeout_s)
+        answer = _ask(Path(scratch), source, inputs, gpu, timeout_s, alone)
     return _inspection(gpu, source, answer, time.monotonic() - start, False)
 
 
@@ -154,13 +157,16 @@ def _instrument() -> str:
     return digest("\0".join(file.read_text() for file in files))
 
 
-def _ask(folder: Path, source: str, inputs: Mapping[str, wire.Header], gpu: Gpu, timeout_s: float) -> Answer:
+def _ask(
+    folder: Path, source: str, inputs: Mapping[str, wire.Header], gpu: Gpu, timeout_s: float, alone: bool
+) -> Answer:
     """Run the process; return its answer; the assembly that it left is kept. Raises KernelFailure."""
     request: dict[str, Any] = {
         "facts": asdict(facts(gpu)),
         "gpu": gpu.name,
         "constants": asdict(constants.of(gpu.name)),
         "seconds": SHARE * timeout_s,
+        "alone": alone,
         "cases": [{"name": name, "data": data} for name, data in inputs.items()],
     }
     (folder / "kernel.py").write_text(source)

@@ -114,6 +114,11 @@ class Recorder:
             }
         )
 
+    def keep(self, compiled: Any) -> None:
+        """Note code that nothing was seen to launch. Its LDS may be over the limit: a finding says so."""
+        text, found = _read(compiled)
+        self.codes[id(compiled)] = Code(len(self.codes), text, found, compiled)
+
     def _code(self, compiled: Any) -> Code:
         """Return a kernel's code object. Raises OutOfResources as a device would when it is loaded."""
         if compiled.metadata.shared > self.facts.lds_bytes:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from kernel_scientist.harness import sandbox
-from kernel_scientist.inspection import inline, numerics, shapes
+from kernel_scientist.inspection import alone, inline, numerics, shapes
 from kernel_scientist.inspection.launches import Recorder
 from kernel_scientist.inspection.pretence import Facts, pretended
 from kernel_scientist.machine import gpus
@@ -44,6 +44,10 @@ def main() -> None:
             kernel = _imported()
         except Exception as error:
             failure = _words(error)
+        for compiled, words in alone.compiled(sys.modules["kernel"]) if kernel and request["alone"] else ():
+            recorder.missed.append(f"no call: {words}")
+            if compiled is not None:
+                recorder.keep(compiled)
         for case in request["cases"] if kernel else []:
             recorder.case = case["name"]
             if time.monotonic() > recorder.deadline:

@@ -25,12 +25,20 @@ def compiled(file: Path, source: str, gpu: Gpu, problem: str | None, params: Par
     if name is None:
         name, refusals = _fitting(source, gpu, params)
         if name is None:
-            words = "no problem's inputs fit this submission, or it launches nothing: name one by --problem"
-            return {"ok": False, "reason": words, "tried": refusals}
+            return _by_themselves(source, gpu, params, refusals)
     it = find(name)
     cases = it.profile("full" if params.profile == "auto" else params.profile).benchmarks
     found = inspector.inspect(source, it, cases, gpu, params.harness.inspect_timeout_s)
     return _described(found, it, cases, params)
+
+
+def _by_themselves(source: str, gpu: Gpu, params: Params, refusals: list[str]) -> dict[str, Any]:
+    """Return the report of a submission that fits no problem: its Triton kernels, each with made-up arguments."""
+    found = inspector.seen(source, {}, gpu, params.harness.inspect_timeout_s, alone=True)
+    if not found.report.objects:
+        words = "no problem's inputs fit this submission, and no Triton kernel of it compiles by itself: use --problem"
+        return {"ok": False, "reason": words, "tried": [*refusals, *found.report.missed]}
+    return {**_described(found, None, (), params), "tried": refusals}
 
 
 def _named(file: Path, source: str) -> str | None:
@@ -53,11 +61,11 @@ def _fitting(source: str, gpu: Gpu, params: Params) -> tuple[str | None, list[st
     return next(iter(launched), None), list(answer.missed)
 
 
-def _described(found: Inspection, problem: Problem, cases: Sequence[Case], params: Params) -> dict[str, Any]:
+def _described(found: Inspection, problem: Problem | None, cases: Sequence[Case], params: Params) -> dict[str, Any]:
     report = extension.compiled(found, params.harness.build_timeout_s)
-    predictions = found.predictions(problem, cases)
+    predictions = found.predictions(problem, cases) if problem else ()
     return {
-        "problem": problem.name,
+        "problem": problem.name if problem else None,
         "arch": found.gpu.arch,
         "machine": found.gpu.name,
         "ok": report.ok,

@@ -18,7 +18,8 @@ def lines(found: dict[str, Any]) -> Iterator[str]:
         yield from (f"  tried {line}" for line in found.get("tried", ()))
         if "launches" not in found:
             return
-    yield f"{found['problem']} on {found['machine']} ({found['arch']}), {found['compiler']}, {found['seconds']:g} s"
+    what = f"{found['problem'] or 'no problem'} on {found['machine']} ({found['arch']})"
+    yield f"{what}, {found['compiler']}, {found['seconds']:g} s"
     for launches in _by_code(found["launches"]):
         yield ""
         yield from _launched(launches)
