@@ -40,7 +40,7 @@ def predictions(population: Population) -> list[Prediction]:
         if kernel.experiment is None or kernel.tuned_from is not None:
             continue
         low, high = kernel.experiment.uplift
-        measured = population.uplift(trial) if score(trial) else None
+        measured = population.uplift(trial) if score(trial) and not trial.evaluation.by_model else None
         designer = kernel.authors.get("designer", Author.of(())).model
         found.append(Prediction(kernel=kernel.name, designer=designer, low=low, high=high, measured=measured))
     return found

@@ -18,7 +18,7 @@ from typing import Any
 from kernel_scientist import entry, environment, traces
 from kernel_scientist.entry import CAMPAIGN, KERNEL, KIND, PARENT, TEXT
 from kernel_scientist.errors import SetupError
-from kernel_scientist.population import REFERENCE, Population
+from kernel_scientist.population import REFERENCE, Population, score
 from kernel_scientist.problems.taskfolder import Problem
 from kernel_scientist.records import Evaluation, Kernel, Trial
 from kernel_scientist.scientist.archive import Reply
@@ -179,7 +179,10 @@ class Notebook:
     def progress(self, parent: CampaignRun, population: Population, best: Trial | None, spent_s: float = 0) -> None:
         """Add a point to the campaign's curve: best so far over the number of kernels."""
         metrics: dict[str, float] = {"kernels": len(population), "spent_s": spent_s}
-        if best is not None:
+        if best is not None and best.evaluation.by_model:
+            metrics |= {"predicted_best_roofline_fraction": score(best)}
+            metrics |= {"predicted_best_geomean_us": best.evaluation.predicted_us or math.inf}
+        elif best is not None:
             speedup = best.evaluation.speedup_over(REFERENCE)
             metrics |= {"best_speedup": speedup.ratio if speedup else 0.0}
             metrics |= {"best_geomean_us": best.evaluation.geomean_us or 0.0}

@@ -22,7 +22,7 @@ def predicted(us: float, floor_us: float = 1.0) -> Prediction:
     return Prediction(case="a", machine="MI300X", time_us=us, floor_us=floor_us, limited_by="hbm")
 
 
-def test_a_whole_campaign_on_a_model(lab: Path, cli: Cli, prefect_api: str) -> None:
+def test_a_whole_campaign_on_a_model(lab: Path, cli: Cli, tmp_path: Path, prefect_api: str) -> None:
     more = ["problem=identity", "search.generations=1", "search.experiments=2"]
     arguments = [*MODEL, *(x for s in more for x in ("--set", s))]
     done = cli("optimize", "--json", *arguments, PREFECT_API_URL=prefect_api)
@@ -42,10 +42,18 @@ def test_a_whole_campaign_on_a_model(lab: Path, cli: Cli, prefect_api: str) -> N
         assert run.data.metrics["predicted_geomean_us"] > 0 and run.data.metrics["gpu.vgpr"] > 0
         assert not [m for m in run.data.metrics if m.split(".")[0] in MEASURED]
         assert notebook.client.list_artifacts(run.info.run_id, "assembly")
+    campaign = notebook.client.get_run(parent.run_id).data.metrics
+    assert campaign["predicted_best_roofline_fraction"] > 0 and not [m for m in campaign if m in MEASURED]
     population = notebook.population(parent)
     best = population.best()
     assert best is not None and best.kernel.name == found["champion"]
     assert score(best) == max(score(t) for t in population) and best.evaluation.coverage.startswith("interpreted: all")
+
+    page = tmp_path / "page.html"
+    done = cli("report", "--out", str(page), *MODEL, "--set", "problem=identity")
+    assert done.returncode == 0, done.stderr
+    text = page.read_text()
+    assert "of the roofline, predicted" in text and "nothing was measured" in text and "measured speed" not in text
 
     champion = (lab / "champions/identity/kernel.py").read_text()
     assert champion.startswith("#!POPCORN leaderboard amd-identity\n#!POPCORN gpu MI300\n")

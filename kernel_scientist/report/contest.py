@@ -64,7 +64,7 @@ def of_campaigns(params: Params, first: Sequence[str], second: Sequence[str]) ->
     sides = [[_entry(params, name) for name in side] for side in (first, second)]
     if empty := next((e.name for side in sides for e in side if not e.curve), None):
         raise SetupError(f"campaign {empty} has tried no kernel")
-    return compare(*sides)
+    return {**compare(*sides), "by_model": params.target.startswith("model:")}
 
 
 def _entry(params: Params, name: str) -> Entry:
@@ -84,7 +84,7 @@ def write(found: dict[str, Any], out: Path) -> None:
         "contest.html"
     )
     out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(template.render(found=found, plot=_plot(found)))
+    out.write_text(template.render(found=found, plot=_plot(found), by_model=found.get("by_model")))
 
 
 def _plot(found: dict[str, Any]) -> dict[str, Any]:

@@ -47,6 +47,7 @@ def write(params: Params, campaign: str | None, out: Path) -> None:
         calibration=calibration.table(promises),
         promises=_promises(promises),
         source=best.kernel.source if best else "",
+        by_model=any(t.evaluation.by_model for t in population),
     )
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(page)
@@ -93,6 +94,7 @@ def _kernel(trial: Trial, population: Population, best: Trial | None) -> dict[st
     kernel, evaluation = trial.kernel, trial.evaluation
     uplift = population.uplift(trial)
     low, high = kernel.experiment.uplift if kernel.experiment else (0.0, 0.0)
+    us = evaluation.predicted_us if evaluation.by_model else evaluation.geomean_us
     failed = "failed" if evaluation.verdict.value != "ok" else ""
     return {
         "style": "champion" if best is trial else failed,
@@ -101,11 +103,16 @@ def _kernel(trial: Trial, population: Population, best: Trial | None) -> dict[st
         "experiment": kernel.experiment.title if kernel.experiment else kernel.report,
         "verdict": evaluation.verdict.value,
         "reason": evaluation.reason[:400],
-        "us": f"{evaluation.geomean_us:.1f}" if evaluation.geomean_us else "",
-        "speedup": f"{score(trial):.2f}x" if score(trial) else "",
+        "us": f"{us:.1f}" if us else "",
+        "speedup": _speed(score(trial), evaluation.by_model) if score(trial) else "",
         "predicted": f"{low:+.0f} to {high:+.0f}" if kernel.experiment else "",
         "uplift": f"{uplift:+.1f}" if uplift is not None and score(trial) else "",
     }
+
+
+def _speed(value: float, by_model: bool) -> str:
+    """Return a score in words: over the reference where it was measured, of the roofline where a model says so."""
+    return f"{100 * value:.3g} %" if by_model else f"{value:.2f}x"
 
 
 def _plot(population: Population) -> dict[str, Any]:
@@ -122,16 +129,19 @@ def _plot(population: Population) -> dict[str, Any]:
     def y(value: float) -> float:
         return round(260 - 240 * (math.log2(value) - low) / (high - low), 1)
 
+    def said(value: float) -> str:
+        return _speed(value, any(t.evaluation.by_model for t in population))
+
     points: list[dict[str, Any]] = []
     line: list[str] = []
     seen = Population()
     for index, trial in enumerate(population, start=1):
         seen = seen.add(trial)
         if score(trial) > 0:
-            points.append({"x": x(index), "y": y(score(trial)), "title": f"{trial.kernel.name} {score(trial):.2f}x"})
+            points.append({"x": x(index), "y": y(score(trial)), "title": f"{trial.kernel.name} {said(score(trial))}"})
         if best := seen.best():
             line.append(f"{x(index)},{y(score(best))}")
-    ticks = [{"y": y(2.0**e), "label": f"{2.0**e:g}x"} for e in range(low, high + 1)]
+    ticks = [{"y": y(2.0**e), "label": said(2.0**e)} for e in range(low, high + 1)]
     return {"ticks": ticks, "line": " ".join(line), "points": points}
 
 

@@ -83,6 +83,10 @@ def _outcome(trial: Trial, parent: Kernel) -> dict[str, Any]:
         "timings": [
             {"case": t.case, "time_us": t.time_us, "interval_us": list(t.interval_us)} for t in evaluation.timings
         ],
+        "predictions": [
+            {"case": p.case, "machine": p.machine, "time_us": p.time_us, "limited_by": p.limited_by}
+            for p in evaluation.predictions
+        ],
         "speedups": [
             {"against": s.against, "ratio": s.ratio, "interval": list(s.interval), "faster": s.faster}
             for s in evaluation.speedups
