@@ -34,7 +34,7 @@ def resolve(name: str, language: str) -> Target:
     if name.startswith(MODEL):
         return _modelled(name, language)
     if language not in ("cpp", "triton"):
-        raise SetupError(f"{language} kernels are not built by the judge yet: use target=model:mi300x for HIP")
+        raise SetupError(f"{language} kernels cannot be run yet, only inspected: use {_inspecting(language)}")
     if name == "cpu" or (name == "auto" and language == "cpp"):
         return CPU
     import torch
@@ -50,6 +50,10 @@ def resolve(name: str, language: str) -> Target:
     if language == "cpp":
         raise SetupError(f"target {name!r}: C++ kernels run on the CPU; use target=cpu")
     return Target(name, "cuda", f"{name}-0")
+
+
+def _inspecting(language: str) -> str:
+    return "target=model:mi300x" if language == "hip" else "`kernel-scientist compile`"
 
 
 def _modelled(name: str, language: str) -> Target:
