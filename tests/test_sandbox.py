@@ -6,14 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from kernel_scientist import problems
 from kernel_scientist.errors import InfrastructureError, SetupError, StoppedError
 from kernel_scientist.harness import enclosure, landlock, sandbox
 from kernel_scientist.harness.failure import KernelFailure
+from kernel_scientist.harness.verifier import Verifier
 from kernel_scientist.harness.workshop import Workshop
 from kernel_scientist.languages import gxx
 from kernel_scientist.languages.cpp import BuildRequest
 from kernel_scientist.params import Harness
-from kernel_scientist.records import Verdict
+from kernel_scientist.records import Case, Verdict
 from tests.conftest import ROOT, dedent
 
 KINDS = ("bubblewrap", "landlock")
@@ -195,3 +197,47 @@ def test_a_closed_workshop_stays_closed() -> None:
     shop.close()
     with pytest.raises(StoppedError), shop.session():
         pass
+
+
+BUILDS = """
+import os, subprocess
+subprocess.run(["true"], check=True)  # a compiler
+if {stray}:
+    subprocess.Popen(["sleep", "60"], start_new_session=True)
+def custom_kernel(data):
+    x, out = data
+    if x.numel() == {runs_at}:
+        subprocess.run(["true"])
+    return out.copy_(x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("stray", "runs_at", "reason"),
+    [(False, 0, ""), (False, 64, "forbidden system call"), (True, 0, "still running|left a process behind")],
+)
+def test_programs_may_start_until_a_worker_is_sealed(stray: bool, runs_at: int, reason: str) -> None:
+    """As on a GPU, where Triton starts compilers: in the build's calls, and not afterwards."""
+    problem = problems.find("identity")
+    harness = Harness(call_timeout_s=5, import_timeout_s=10, noise_runs=0)
+    with Workshop(harness) as shop:
+        shop.programs = True
+        with shop.session() as session:
+            session.load(BUILDS.format(stray=stray, runs_at=runs_at), lambda _: (None, ""))
+            judge = Verifier(problem, "cpu", harness, shop)
+
+            def call(size: int) -> None:
+                judge.deliver(session, {0: (delivery := judge.inputs.draw(Case(sizes={"size": size}, seed=1)))})
+                judge.timed(session, delivery)
+
+            call(32)
+            if not reason:
+                session.seal()
+                shop.require_no_strays()
+                call(64)
+                return
+            with pytest.raises(KernelFailure, match=reason) as caught:
+                session.seal()
+                shop.require_no_strays()
+                call(64)
+            assert caught.value.verdict is Verdict.REJECTED

@@ -13,10 +13,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
+from kernel_scientist.harness.call import Call
 from kernel_scientist.harness.failure import Disagreement
 from kernel_scientist.harness.inputs import Delivery
 from kernel_scientist.harness.interleave import Samples
-from kernel_scientist.harness.session import Call, Session
+from kernel_scientist.harness.session import Session
 from kernel_scientist.records import Case, Clocks, Verdict
 
 if TYPE_CHECKING:
@@ -141,7 +142,7 @@ def slopes(
     less of single calls than of calls in a row.
     """
     with verifier.workshop.session(timing=True) as session:
-        verifier.load(session, contestant)
+        verifier.load(session, contestant, cases)
         found = list(clocks)
         for place in verifier.inputs.lot(len(cases), SLOPE_CASES):
             clock, case = clocks[place], cases[place]

@@ -16,8 +16,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from kernel_scientist.errors import InfrastructureError
+from kernel_scientist.harness.call import Call
 from kernel_scientist.harness.failure import KernelFailure
-from kernel_scientist.harness.session import Call, Session
+from kernel_scientist.harness.session import Session
 from kernel_scientist.harness.statistics import attainable, ratio
 from kernel_scientist.population import REFERENCE
 from kernel_scientist.records import Case, Verdict, geomean
@@ -174,7 +175,7 @@ def run(verifier: "Verifier", plan: Plan, contestants: Sequence["Contestant"]) -
             for contestant in contestants:
                 with blame(contestant.name, plan.candidate):
                     session = stack.enter_context(verifier.workshop.session(timing=True))
-                    verifier.load(session, contestant)
+                    verifier.load(session, contestant, plan.cases)
                 sessions[contestant.name] = session
             _warm_up(verifier, plan, sessions)
             before = {name: session.scheduling() for name, session in sessions.items()}

@@ -18,6 +18,9 @@ from typing import Any
 from kernel_scientist.harness import enclosure, landlock
 
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 1, 4, 22, 24, 38
+PR_SET_CHILD_SUBREAPER = 36
+SECCOMP_CALL = {"x86_64": 317, "aarch64": 277}
+SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC = 1, 1
 CAPABILITY_VERSION_3 = 0x20080522
 NOBODY = 65534
 RESERVED_BYTES = 1 << 30
@@ -78,6 +81,8 @@ class Limits:
     """Largest file it may write; its standard output is a file."""
     other_user: bool
     """Whether to become the user `nobody`: the laboratory runs as root, in no namespace."""
+    programs: bool
+    """Whether it may start programs until it is sealed: compilers of what a GPU kernel launches."""
 
     @staticmethod
     def of(settings: dict[str, Any]) -> "Limits":
@@ -94,6 +99,12 @@ def forbid_calls(programs: bool) -> None:
     if supported():
         _prctl(PR_SET_NO_NEW_PRIVS, 1)
         _install_filter(_PROGRAMS if programs else ())
+
+
+def seal() -> None:
+    """Let this process and all its threads start no program any more. Raises OSError when the system refuses."""
+    if supported():
+        _install_filter(all_threads=True)
 
 
 def supported() -> bool:
@@ -122,7 +133,7 @@ def apply(limits: Limits) -> tuple[str, ...]:
     if os.geteuid() == 0:
         layers += _leave_root(limits.other_user)
     _prctl(PR_SET_NO_NEW_PRIVS, 1)
-    _install_filter()
+    _install_filter(_PROGRAMS if limits.programs else ())
     return (*layers, "no-new-privs", "seccomp")
 
 
@@ -145,6 +156,11 @@ def _leave_root(other_user: bool) -> list[str]:
     return layers
 
 
+def adopt_orphans() -> None:
+    """Ask the kernel to make this process the parent of all descendants whose own parents have ended."""
+    _prctl(PR_SET_CHILD_SUBREAPER, 1)
+
+
 def die_with_parent() -> None:
     """Ask the kernel to kill this process when its parent dies."""
     _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -165,7 +181,7 @@ def _prctl(option: int, value: int, pointer: object = None) -> None:
         raise OSError(error, f"prctl({option}) refused")
 
 
-def _install_filter(allowed: tuple[str, ...] = ()) -> None:
+def _install_filter(allowed: tuple[str, ...] = (), all_threads: bool = False) -> None:
     """Install a seccomp program: forbidden calls kill, probing calls are refused, threads are let through."""
     arch, numbers = _ARCHES[platform.machine()]
 
@@ -196,4 +212,11 @@ def _install_filter(allowed: tuple[str, ...] = ()) -> None:
 
     code = ctypes.create_string_buffer(b"".join(program))
     header = struct.pack("<HxxxxxxQ", len(program), ctypes.addressof(code))
-    _prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.create_string_buffer(header))
+    pointer = ctypes.create_string_buffer(header)
+    if not all_threads:
+        _prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, pointer)
+        return
+    libc = ctypes.CDLL(None, use_errno=True)
+    number = ctypes.c_long(SECCOMP_CALL[platform.machine()])
+    if libc.syscall(number, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, pointer) != 0:
+        raise OSError(ctypes.get_errno(), "the filter of system calls cannot be put on all threads")

@@ -8,16 +8,16 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from kernel_scientist.errors import InfrastructureError, StoppedError
 from kernel_scientist.harness import wire
+from kernel_scientist.harness.call import Call
 from kernel_scientist.harness.failure import KernelFailure
 from kernel_scientist.harness.replies import LARGEST, REASON, build_request, printable, readings, signal_name
 from kernel_scientist.harness.shared import SharedMemory
-from kernel_scientist.harness.shim import Glimpse, Reading, Shim
+from kernel_scientist.harness.shim import Glimpse, Shim
 from kernel_scientist.languages.cpp import BuildRequest
 from kernel_scientist.params import Harness
 from kernel_scientist.records import Verdict
@@ -37,44 +37,6 @@ COMPILE_ERRORS = ("CompileError", "CompilationError", "SyntaxError", "Indentatio
 
 Build = Callable[[BuildRequest], tuple[Path | None, str]]
 """Compile a request; return (path, "") or (None, the compiler's words)."""
-
-
-@dataclass(frozen=True)
-class Call:
-    """One timed request, by the worker's clocks and by the verifier's own."""
-
-    readings: tuple[Reading, ...]
-    wall_ns: int
-    """From the gate's opening to the bell, by the verifier's clock."""
-    before_ns: int
-    """From the moment that the worker was roused to the moment that it was ready."""
-    after_ns: int
-    """From the bell to the answer with the output's digest."""
-    cpu_ns: int | None
-    """CPU time of the worker's process meanwhile, as the system told the verifier ..."""
-    span_ns: int
-    """... and the time between its two answers."""
-
-    late_ns: int = 0
-    """How long something worked in the worker before it was asked to, or after the call had returned."""
-
-    hidden_ns: int = 0
-    """What passed beyond the worker's word by the verifier's clock, and cannot be chance; see `interleave`."""
-
-    @property
-    def claimed_ns(self) -> int:
-        """What the worker says the calls took."""
-        return sum(reading.ns for reading in self.readings)
-
-    @property
-    def measured_ns(self) -> int:
-        """The calls alone: a GPU's by its events where they say something."""
-        return sum(reading.event_ns or reading.ns for reading in self.readings)
-
-    @property
-    def ns(self) -> int:
-        """What is scored: the calls, what went on around them, and what was hidden."""
-        return self.measured_ns + self.late_ns + self.hidden_ns
 
 
 class Session:
@@ -153,13 +115,13 @@ class Session:
         """Make the worker's GPU read more than its caches hold."""
         self._ask({"op": "sweep"}, [], "swept", TRANSFER_TIMEOUT_S, "a sweep")
 
-    def go(self, slots: Sequence[int], arm: Callable[[], None]) -> Call:
+    def go(self, slots: Sequence[int], arm: Callable[[], None], limit_s: float | None = None) -> Call:
         """Make the timed calls, one per slot; `arm` writes their inputs when the worker stands before the gate.
 
         After a single call the worker comes to rest, and what goes on until then is charged. Raises KernelFailure also
-        when the output changes meanwhile.
+        when the output changes meanwhile. `limit_s`: instead of `harness.call_timeout_s` for each.
         """
-        limit_s = self.limits.call_timeout_s * len(slots)
+        limit_s = limit_s or self.limits.call_timeout_s * len(slots)
         self._send({"op": "go", "slots": list(slots)})
         self._require_waiting()
         waiting = self._cpu()
@@ -202,6 +164,14 @@ class Session:
         request = {"op": "observe", "slot": slot, "mute": mute}
         reply, _ = self._ask(request, [], "observed", self.limits.call_timeout_s, "its observed call")
         return reply
+
+    def seal(self) -> None:
+        """Let the worker start no program any more. Raises KernelFailure when one that it started is still there."""
+        self._ask({"op": "seal"}, [], "sealed", TRANSFER_TIMEOUT_S, "being sealed")
+        with contextlib.suppress(OSError):
+            tasks = Path(f"/proc/{self.process}/task").glob("*/children")
+            if any(task.read_text().strip() for task in tasks):
+                raise KernelFailure(Verdict.REJECTED, "what it had started while it was built is still running")
 
     def alive(self) -> bool:
         """Whether the worker has not ended."""

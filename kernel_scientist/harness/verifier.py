@@ -12,12 +12,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from kernel_scientist.harness import clocks, interleave, noise, policy, surroundings
+from kernel_scientist.harness.call import Call
 from kernel_scientist.harness.comparison import Comparison
 from kernel_scientist.harness.failure import Disagreement, KernelFailure, failed
 from kernel_scientist.harness.inputs import Delivery, Inputs
 from kernel_scientist.harness.outputs import address
 from kernel_scientist.harness.reckoner import Reckoner
-from kernel_scientist.harness.session import Build, Call, Session
+from kernel_scientist.harness.session import Build, Session
 from kernel_scientist.harness.shim import Shim
 from kernel_scientist.harness.sweeper import Sweeper
 from kernel_scientist.harness.watching import Watch
@@ -132,6 +133,7 @@ class Verifier:
                 session.load(kernel.source, self._builder([]))
                 watch = Watch()
                 secret = [case for case in (self.inputs.secret(self.profile) for _ in range(SECRET_CASES)) if case]
+                self.build(session, (*chosen, *secret))
                 for case in (*chosen, *secret):
                     self._check_case(session, case, watch)
                 seen = self._observe(session, chosen[-1]) if chosen else policy.Observed()
@@ -255,10 +257,21 @@ class Verifier:
             )
         self.comparison.require(delivery, header, buffers)
 
-    def load(self, session: Session, contestant: Contestant) -> None:
-        """Import a contestant's file in its worker."""
+    def load(self, session: Session, contestant: Contestant, cases: Sequence[Case]) -> None:
+        """Import a contestant's file in its worker, and let it compile what it launches on these cases."""
         session.load(contestant.source, self._builder([]))
+        self.build(session, cases)
         self.workshop.require_room(session)
+
+    def build(self, session: Session, cases: Sequence[Case]) -> None:
+        """Let a GPU's worker compile, and autotune, in a call on each case; then it may start no program any more."""
+        if not self.workshop.programs:
+            return
+        for case in cases:
+            session.prepare({SPARE: self.inputs.message(self.inputs.draw(case))})
+            session.go([SPARE], lambda: None, self.harness.build_timeout_s)
+        session.seal()
+        self.workshop.require_no_strays()
 
     def _check_case(self, session: Session, case: Case, watch: Watch) -> None:
         published, secret = self.inputs.draw(case, case.seed), self.inputs.draw(case)

@@ -14,6 +14,7 @@ only the standard library and torch (and triton when the kernel does); the proce
                                                       has come to rest, copied; the answer says what went on meanwhile
     fetch    {slot}                -> output {data}
     observe  {slot, mute}          -> observed {...}  one untimed call: which library operations, which native calls
+    seal                           -> sealed          what was to be compiled is: no program may be started any more
     watched                        -> report {...}    what an interpreted kernel did to memory since it was last asked
 """
 
@@ -97,6 +98,9 @@ class Worker:
                 return {"op": "output", "data": self._fetch(request["slot"], out)}
             case "observe":
                 return {"op": "observed", **self._observe(request["slot"], request["mute"])}
+            case "seal":
+                sandbox.seal()
+                return {"op": "sealed"}
             case "watched":
                 return {"op": "report", **(self.stage.report() if self.stage else {})}
             case other:

@@ -43,6 +43,8 @@ class Workshop:
         _require_sandbox(harness.sandbox, self.enclosure)
         self.cores = sorted(os.sched_getaffinity(0))[: harness.threads or None]
         self.threads = len(self.cores)
+        self.programs = device != "cpu"
+        """Whether workers may start compilers until they are sealed: Triton's do on a GPU."""
         self._lock = threading.Lock()
         self.stopped = threading.Event()
         """Set when all work is to end."""
@@ -110,6 +112,11 @@ class Workshop:
             words = f"it filled its folder with {used >> 20} MiB; {MOST_FILES >> 20} MiB are allowed"
             raise KernelFailure(Verdict.REJECTED, words)
 
+    def require_no_strays(self) -> None:
+        """End what workers started and left to itself. Raises KernelFailure when there was something."""
+        if int(self._request({"strays": True}, [])["strays"]):
+            raise KernelFailure(Verdict.REJECTED, "it left a process behind that it had started while it was built")
+
     def _settings(self, timing: bool) -> dict[str, Any]:
         return {
             "device": self.device,
@@ -120,6 +127,7 @@ class Workshop:
             "inputs_bytes": self.harness.memory_mib << 20,
             "memory_bytes": self.harness.memory_mib << 20,
             "stage": self.stage,
+            "programs": self.programs,
             "output_bytes": int(self.harness.output_mib * (1 << 20)),
         }
 

@@ -1,0 +1,43 @@
+"""A timed request to a worker, by everybody's clocks."""
+
+from dataclasses import dataclass
+
+from kernel_scientist.harness.shim import Reading
+
+
+@dataclass(frozen=True)
+class Call:
+    """One timed request, by the worker's clocks and by the verifier's own."""
+
+    readings: tuple[Reading, ...]
+    wall_ns: int
+    """From the gate's opening to the bell, by the verifier's clock."""
+    before_ns: int
+    """From the moment that the worker was roused to the moment that it was ready."""
+    after_ns: int
+    """From the bell to the answer with the output's digest."""
+    cpu_ns: int | None
+    """CPU time of the worker's process meanwhile, as the system told the verifier ..."""
+    span_ns: int
+    """... and the time between its two answers."""
+
+    late_ns: int = 0
+    """How long something worked in the worker before it was asked to, or after the call had returned."""
+
+    hidden_ns: int = 0
+    """What passed beyond the worker's word by the verifier's clock, and cannot be chance; see `interleave`."""
+
+    @property
+    def claimed_ns(self) -> int:
+        """What the worker says the calls took."""
+        return sum(reading.ns for reading in self.readings)
+
+    @property
+    def measured_ns(self) -> int:
+        """The calls alone: a GPU's by its events where they say something."""
+        return sum(reading.event_ns or reading.ns for reading in self.readings)
+
+    @property
+    def ns(self) -> int:
+        """What is scored: the calls, what went on around them, and what was hidden."""
+        return self.measured_ns + self.late_ns + self.hidden_ns
