@@ -5,6 +5,7 @@ Trusted side: gives the process a folder, reads its answer as data, keeps what w
 
 import functools
 import json
+import signal
 import sys
 import tempfile
 import time
@@ -19,6 +20,7 @@ from pydantic import ValidationError
 from kernel_scientist import environment
 from kernel_scientist.harness import confine, enclosure, wire
 from kernel_scientist.harness.failure import KernelFailure
+from kernel_scientist.harness.replies import signal_name
 from kernel_scientist.inspection import assembly_store, shapes
 from kernel_scientist.inspection.findings import findings
 from kernel_scientist.inspection.pretence import Facts
@@ -180,11 +182,21 @@ def _ask(
         answer = Answer.model_validate_json((folder / "answer.json").read_text())
         texts = [(folder / f"{i}.s").read_text() for i in range(len(answer.codes))]
     except (OSError, ValidationError) as error:
-        words = (log.strip().splitlines()[-1:] or [str(error).splitlines()[0]])[0]
-        raise KernelFailure(Verdict.CRASHED, f"its inspection ended with status {status}: {words}", (log,)) from error
+        raise KernelFailure(Verdict.CRASHED, f"its inspection ended: {_end(status, log, error)}", (log,)) from error
     if [assembly_store.put(text) for text in texts] != [code.digest for code in answer.codes]:
         raise KernelFailure(Verdict.REJECTED, "its inspection tells of other code than it left")
     return answer
+
+
+def _end(status: int, log: str, error: Exception) -> str:
+    """Say how the process came to its end before it could answer."""
+    if status == -signal.SIGSYS:
+        return "it made a forbidden system call (a new process, tracing, mounting ...)"
+    if status < 0:
+        return signal_name(-status)
+    if isinstance(error, ValidationError):
+        return "its answer is none"
+    return (log.strip().splitlines() or [f"its process ended by itself (exit status {status})"])[-1]
 
 
 def _inspection(gpu: Gpu, source: str, answer: Answer, seconds: float, cached: bool) -> Inspection:
