@@ -113,6 +113,7 @@ def test_what_cannot_be_seen_is_named() -> None:
     ("body", "verdict"),
     [
         ("import os\nos._exit(0)", Verdict.CRASHED),
+        ("import pathlib\npathlib.Path('answer.json').write_text('{}')\nimport os\nos._exit(0)", Verdict.CRASHED),
         ("import ctypes\nctypes.string_at(8)", Verdict.CRASHED),
         ("while True: pass", Verdict.TIMEOUT),
         ("import subprocess\nsubprocess.run(['true'])", Verdict.CRASHED),

@@ -86,6 +86,8 @@ def test_compile_is_the_contracts_json(cli: Cli, lab: Path, tmp_path: Path) -> N
     assert found["launches"] and all(keys <= set(launch) for launch in found["launches"])
     assert {tuple(launch["grid"]) for launch in found["launches"]} > {(1, 1, 1)}
     assert found["problem"] == "identity" and "amdgcn" in Path(found["assembly"][0]).read_text()
+    cpp = cli("compile", str(lab / "problems/identity/seeds/cpp_naive.py"))
+    assert cpp.returncode == 2 and "is a C++ kernel for the CPU" in cpp.stderr
     for arguments, words in (
         (("--arch", "gfx90a"), "unknown architecture 'gfx90a'"),
         (("--arch", "gfx942", "--machine", "h100"), "H100 is sm_90, not gfx942"),

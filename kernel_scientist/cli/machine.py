@@ -64,6 +64,7 @@ def compile(  # the command's name
 
     Example: kernel-scientist compile problems/fp8-blockwise-gemm/seeds/triton_tiled.py --arch gfx942
     """
+    from kernel_scientist.errors import SetupError
     from kernel_scientist.harness.failure import KernelFailure
     from kernel_scientist.languages.source import read_kernel
     from kernel_scientist.machine import gpus
@@ -73,6 +74,8 @@ def compile(  # the command's name
     gpu = gpus.named(machine) if machine else gpus.of_arch(arch or "gfx942")
     gpus.require(gpu, arch)
     source = read_kernel(Path(file))
+    if "kernel_scientist.languages.cpp" in source:
+        raise SetupError(f"{file} is a C++ kernel for the CPU: `kernel-scientist evaluate` compiles it")
     try:
         found = compilation.compiled(Path(file), source, gpu, problem, params)
     except KernelFailure as failure:
@@ -80,7 +83,7 @@ def compile(  # the command's name
             "ok": False,
             "verdict": failure.verdict.value,
             "reason": failure.reason,
-            "tried": list(failure.evidence),
+            "tried": [e for e in failure.evidence if e],
         }
     if folder and found.get("launches"):
         found["assembly"] = compilation.write_assembly(found, Path(folder))
