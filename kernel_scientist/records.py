@@ -241,7 +241,7 @@ class Prediction(Record):
     floor_us: Finite
     """Roofline floor of the case on that machine."""
     limited_by: str
-    """The resource that takes longest: `hbm`, `cache`, `l2`, `lds`, `matrix`, `vector`, `latency`, `launch`."""
+    """The resource that takes longest: `hbm`, `cache`, `l2`, `l1`, `lds`, `matrix`, `vector`, `latency`, `launch`."""
     breakdown_us: dict[str, Finite] = Field(default_factory=dict)
     """Time that each resource alone would take, in us."""
     words: tuple[str, ...] = ()

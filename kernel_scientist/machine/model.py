@@ -85,26 +85,23 @@ def _launch_us(loads: Sequence[Load], constants: Constants) -> float:
     return constants.launch_us + constants.next_us * max(0, len(loads) - 1)
 
 
-def predict(
-    gpu: Gpu, case: str, work: Work, loads: Sequence[Load], constants: Constants, missing_us: float = 0.0
-) -> Prediction:
-    """Return the predicted time of a case: its launches one after another. `missing_us`: work that was seen besides."""
+def predict(gpu: Gpu, case: str, work: Work, loads: Sequence[Load], constants: Constants) -> Prediction:
+    """Return the predicted time of a case: its launches, one at least, one after another."""
     each = [costs(gpu, load, constants) for load in loads]
-    total = {name: sum(getattr(c, name) for c, _ in each) for name in Costs.__dataclass_fields__}
+    times = [cost.total(constants.norm) for cost, _ in each]
     launch = _launch_us(loads, constants)
-    time_us = launch + sum(c.total(constants.norm) for c, _ in each) + missing_us
-    breakdown = {**total, "launch": launch, **({"other": missing_us} if missing_us else {})}
-    limit = max((k for k in breakdown if k != "other"), key=lambda name: breakdown[name])
-    main = max(range(len(each)), key=lambda i: each[i][0].total(constants.norm)) if each else None
-    words = advice.words(gpu, loads[main].code, each[main][1], limit, breakdown) if main is not None else ()
+    breakdown = {name: sum(getattr(cost, name) for cost, _ in each) for name in Costs.__dataclass_fields__}
+    breakdown["launch"] = launch
+    limit = max(breakdown, key=lambda name: breakdown[name])
+    longest = times.index(max(times))
     return Prediction(
         case=case,
         machine=gpu.name,
-        time_us=round(time_us, 3),
+        time_us=round(launch + sum(times), 3),
         floor_us=round(floor_us(work, gpu), 3),
         limited_by=limit,
-        breakdown_us={k: round(v, 3) for k, v in breakdown.items()},
-        words=words,
+        breakdown_us={name: round(us, 3) for name, us in breakdown.items()},
+        words=advice.words(gpu, loads[longest].code, each[longest][1], limit, breakdown),
         calibrated=constants.calibrated,
     )
 
