@@ -55,7 +55,7 @@ class Campaign:
         self.ledger = Ledger.of(self.archive, self.params.budget, self.name)
         channel = Channel(self.params.llm, self.archive, self.ledger, self.name, lab.verifier.workshop.stopped)
         self.mind: Mind = scientist.mind(self.params.llm, lab.assignment(), channel)
-        self.prescreen = Prescreen(self.params.search.prescreen)
+        self.prescreen = Prescreen(self.params.search.prescreen, self.population)
         self._designed = 0
         """The generation that was designed last in this sitting."""
         self.stuck = ""

@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 
 from kernel_scientist.inspection import assembly_store
 from kernel_scientist.languages.source import KernelSource, SourceError
-from kernel_scientist.population import REFERENCE, Population, roofline_fraction
+from kernel_scientist.population import REFERENCE, Population, roofline_fraction, score
 from kernel_scientist.problems.taskfolder import Problem
 from kernel_scientist.records import (
     Ask,
@@ -76,7 +76,7 @@ def tags(parent_id: str, campaign: str, trial: Trial) -> dict[str, str]:
         "mlflow.runName": f"{kernel.name} {title}"[:200],
         "language": kernel.language,
         "verdict": evaluation.verdict.value,
-        "scored_by": "model" if evaluation.by_model else "clock",
+        "scored_by": "nothing" if not score(trial) else "model" if evaluation.by_model else "clock",
         "reason": evaluation.reason,
         "generation": str(kernel.generation),
         "digest": kernel.digest,

@@ -132,6 +132,7 @@ def curve(campaign: "Campaign") -> list[dict[str, Any]]:
                 "kernel": trial.kernel.name,
                 "experiment": title,
                 "verdict": trial.evaluation.verdict.value,
+                "scored_by": "model" if trial.evaluation.by_model else "clock",
                 "speedup": _round(score(trial)) or None,
                 "best": _round(best),
             }

@@ -90,7 +90,13 @@ def _device(target: Target) -> str:
     """Return what tells a GPU, and what drives it, from another; nothing for a CPU, which `gxx.processor` tells."""
     if target.model is not None:
         return f"model {target.model.name} {constants.of(target.model.name)}"
-    return " ".join(gpu.state().get(key, "") for key in ("gpu", "driver")) if target.device != "cpu" else ""
+    if target.device == "cpu":
+        return ""
+    import torch
+
+    name, known = torch.cuda.get_device_name(target.device), gpus.here(target.device)
+    fitted = str(constants.of(known.name)) if known else ""
+    return f"{name} {torch.version.hip} {torch.version.cuda} {gpu.state().get('driver', '')} {fitted}"
 
 
 def cache_key(lab: Laboratory, kernel: Kernel, step: str) -> str:

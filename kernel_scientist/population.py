@@ -96,13 +96,13 @@ class Population:
 
 
 def score(trial: Trial) -> float:
-    """Return a kernel's measured speed relative to the reference, 0 for one without a time.
+    """Return what kernels are ranked by: measured speed relative to the reference, 0 for one without a time.
 
-    A ratio within one run, so it compares across the minutes and loads of a campaign, as microseconds do not. Where the
-    target is a model: its predicted speed relative to the roofline.
+    A ratio within one run compares across the minutes and loads of a campaign, as microseconds do not. Where the target
+    is a model: the predicted speed relative to the roofline.
     """
     evaluation = trial.evaluation
-    if evaluation.verdict is not Verdict.OK:
+    if evaluation.verdict is not Verdict.OK or evaluation.held:
         return 0.0
     if evaluation.by_model:
         return roofline_fraction(evaluation) or 0.0

@@ -336,6 +336,8 @@ class Evaluation(Record):
     """What a machine model says, where nothing can be measured or before it is."""
     by_model: bool = False
     """The target is a model: predictions are all there is, and what kernels are ranked by."""
+    held: bool = False
+    """It was not executed, for others are predicted to be faster (`search.prescreen`): no score, and no failure."""
     coverage: str = ""
     """How much of the kernel an interpreted check executed, and how its memory was watched."""
     speedups: tuple[Speedup, ...] = ()

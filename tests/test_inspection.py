@@ -126,6 +126,84 @@ def test_a_hostile_submission_ends_as_a_failure(body: str, verdict: Verdict) -> 
     assert caught.value.verdict is verdict
 
 
+FORGED = """
+import json, os, pathlib
+{attack}
+os._exit(0)
+def custom_kernel(data): ...
+"""
+
+
+@pytest.mark.parametrize(
+    "attack",
+    [
+        "os.mkfifo('answer.json')",
+        "os.symlink('/dev/zero', 'answer.json')",
+        "pathlib.Path('answer.json').write_bytes(bytes([0xff, 0xfe]) * 99)",
+        "os.mkdir('answer.json')",
+        "os.truncate(os.open('answer.json', os.O_CREAT | os.O_RDWR), 1 << 27)",
+    ],
+)
+def test_an_answer_that_is_none_hangs_and_breaks_nothing(attack: str) -> None:
+    with pytest.raises(KernelFailure) as caught:
+        inspector.inspect(FORGED.format(attack=attack), problems.find("identity"), (), gpus.MI300X, 30)
+    assert caught.value.verdict is Verdict.CRASHED
+
+
+@pytest.mark.parametrize(
+    "tale",
+    [
+        "code.object.__dict__['vgpr'] = 1",
+        "code.object.__dict__['mix'] = ()",
+        "code.object.__dict__['num_warps'] = 0",
+    ],
+)
+def test_what_it_says_of_its_code_must_be_true(tale: str) -> None:
+    source = (ROOT / "problems/identity/seeds/triton_naive.py").read_text()
+    lie = f"""
+
+import atexit
+from kernel_scientist.inspection import launches
+
+honest = launches.Recorder._code
+
+
+def lying(recorder, compiled):
+    code = honest(recorder, compiled)
+    {tale}
+    return code
+
+
+launches.Recorder._code = lying
+"""
+    cases = problems.find("identity").profile("full").benchmarks[:1]
+    with pytest.raises(KernelFailure) as caught:
+        look(source + lie, "identity", cases=cases)
+    assert caught.value.verdict in (Verdict.REJECTED, Verdict.CRASHED)
+
+
+def test_work_that_no_launch_does_is_not_predicted() -> None:
+    """A small launch beside a library's product would be a very fast product."""
+    problem = problems.find("rmsnorm")
+    source = (ROOT / "problems/rmsnorm/seeds/triton_naive.py").read_text()
+    little = source.replace("def custom_kernel(data: Data) -> torch.Tensor:", "def whole(data: Data) -> torch.Tensor:")
+    little += "\n\ndef custom_kernel(data):\n    x, w, out = data\n    whole((x[:8], w, out[:8]))\n    return out\n"
+    found = look(little)
+    assert found.report.launches and not found.predictions(problem, CASES)
+    assert all("something else does the work" in words for words in found.unpredicted(problem, CASES))
+
+
+def test_a_kernel_is_not_judged_by_the_cases_that_it_likes() -> None:
+    source = (ROOT / "problems/rmsnorm/seeds/triton_naive.py").read_text()
+    picky = (
+        source
+        + "\n\nrest = custom_kernel\n\n\ndef custom_kernel(data):\n    assert data[0].shape[0] > 3000\n    return rest(data)\n"
+    )
+    found = look(picky)
+    assert len(found.report.missed) == 1 and not found.predictions(problems.find("rmsnorm"), CASES)
+    assert found.loads(CASES[0].name) and not found.loads(CASES[1].name)
+
+
 def test_it_can_end_no_other_process() -> None:
     found = look("import os, signal\nos.kill(os.getppid(), signal.SIGKILL)\n", "identity", cases=())
     assert found.report.log.startswith("kernel.py, line 2: PermissionError")

@@ -123,6 +123,19 @@ def test_the_best_by_prediction_always_go_on(times: list[float], most: int) -> N
     assert set(sorted(times)[:most]) <= set(through)
 
 
+def test_a_kernel_that_proves_wrong_keeps_nobody_back() -> None:
+    plan = Experiment(title="t", description="d", rubric=(), uplift=(0, 1), innovation=1)
+    quick, right = (Kernel(name=n, language="triton", source=n, experiment=plan, generation=1) for n in "ab")
+    fast, slow = (Evaluation(verdict=Verdict.OK, predictions=(predicted(us),), by_model=True) for us in (1.0, 2.0))
+    screen = Prescreen(1)
+    assert screen.held(quick, fast) is None
+    assert screen.held(right, slow) is not None
+    screen.forget(quick)
+    assert screen.held(right, slow) is None
+    resumed = Prescreen(1, (Trial(kernel=quick, evaluation=fast),))
+    assert resumed.held(right, slow) is not None
+
+
 def test_a_kernel_that_was_not_executed_is_no_loss() -> None:
     plan = Experiment(title="t", description="d", rubric=(), uplift=(0, 1), innovation=1)
     base = Trial(
@@ -131,7 +144,7 @@ def test_a_kernel_that_was_not_executed_is_no_loss() -> None:
     )
     held = Trial(
         kernel=Kernel(name="k2", language="triton", source="b", base="k1", experiment=plan),
-        evaluation=Evaluation(verdict=Verdict.OK, predictions=(predicted(8.0),), reason="not executed"),
+        evaluation=Evaluation(verdict=Verdict.OK, predictions=(predicted(8.0),), by_model=True, held=True, reason="no"),
     )
     population = Population((base, held))
     assert population.uplift(held) is None and population.best() == base and score(base) == 0.25

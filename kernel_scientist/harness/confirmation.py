@@ -94,8 +94,9 @@ def conclude(
 
 
 def unmeasured(evaluation: Evaluation, machine: str) -> Confirmation:
-    """Return what can be said of a kernel whose time is only predicted: right on every case, its speed unconfirmed."""
-    words = f"right on every case; its time is predicted by a model of {machine}, nothing was measured"
+    """Return what can be said of a kernel whose time is only predicted: its speed is unconfirmed."""
+    executed = "not executed" if evaluation.coverage in ("", "none") else f"right ({evaluation.coverage})"
+    words = f"{executed}; its time is predicted by a model of {machine}, nothing was measured"
     return Confirmation(confirmed=False, reason=words, evaluation=evaluation)
 
 

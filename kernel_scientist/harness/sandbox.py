@@ -94,8 +94,16 @@ _PROGRAMS = ("fork", "vfork", "execve", "execveat", "clone", "clone3", "prlimit6
 """What starting a program and limiting it takes."""
 
 
-def forbid_calls(programs: bool) -> None:
-    """Put this process under the workers' filter of system calls alone; with `programs` it may still start some."""
+def confine_builder(programs: bool) -> None:
+    """Put a process that imports a submission to build it under what workers are under, but for files (`confine`):
+    no capability, the filter of system calls, an end with its parent's. With `programs` it may still start some.
+
+    Raises OSError when the system refuses.
+    """
+    die_with_parent()
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if os.geteuid() == 0:
+        _leave_root(other_user=False)
     if supported():
         _prctl(PR_SET_NO_NEW_PRIVS, 1)
         _install_filter(_PROGRAMS if programs else ())

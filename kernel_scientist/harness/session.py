@@ -167,11 +167,27 @@ class Session:
 
     def seal(self) -> None:
         """Let the worker start no program any more. Raises KernelFailure when one that it started is still there."""
+        before = max((filters for filters, _ in self._threads()), default=0)
         self._ask({"op": "seal"}, [], "sealed", TRANSFER_TIMEOUT_S, "being sealed")
-        with contextlib.suppress(OSError):
-            tasks = Path(f"/proc/{self.process}/task").glob("*/children")
-            if any(task.read_text().strip() for task in tasks):
-                raise KernelFailure(Verdict.REJECTED, "what it had started while it was built is still running")
+        threads = self._threads()
+        if not threads or min(filters for filters, _ in threads) <= before:
+            raise KernelFailure(Verdict.REJECTED, "it did not let itself be sealed")
+        if any(children for _, children in threads):
+            raise KernelFailure(Verdict.REJECTED, "what it had started while it was built is still running")
+
+    def _threads(self) -> list[tuple[int, bool]]:
+        """Return for each thread of the worker how many filters of system calls it has, and whether it has children.
+
+        By the system's word, not the worker's; a thread that ends meanwhile does not count. A worker adopts what its
+        own children leave behind (`sandbox.adopt_orphans`).
+        """
+        found: list[tuple[int, bool]] = []
+        for task in Path(f"/proc/{self.process}/task").glob("*"):
+            with contextlib.suppress(OSError):
+                status = (task / "status").read_text()
+                filters = next((line.split()[1] for line in status.splitlines() if line.startswith("Seccomp_f")), "0")
+                found.append((int(filters), bool((task / "children").read_text().strip())))
+        return found
 
     def alive(self) -> bool:
         """Whether the worker has not ended."""

@@ -112,11 +112,6 @@ class Workshop:
             words = f"it filled its folder with {used >> 20} MiB; {MOST_FILES >> 20} MiB are allowed"
             raise KernelFailure(Verdict.REJECTED, words)
 
-    def require_no_strays(self) -> None:
-        """End what workers started and left to itself. Raises KernelFailure when there was something."""
-        if int(self._request({"strays": True}, [])["strays"]):
-            raise KernelFailure(Verdict.REJECTED, "it left a process behind that it had started while it was built")
-
     def _settings(self, timing: bool) -> dict[str, Any]:
         return {
             "device": self.device,

@@ -6,7 +6,6 @@ control socket it takes one JSON line per request, with file descriptors attache
     {"spawn": {...worker settings...}}  + [worker socket, log file, status pipe, shared memory]  ->  {"pid": 123}
     {"kill": 123}                                                 ->  {"killed": true}
     {"used": 123}                                                 ->  {"used": bytes in its folder}
-    {"strays": true}                                              ->  {"strays": orphans of workers, now ended}
 
 When a worker ends, its wait status is written to its status pipe as decimal text. When the control socket closes
 (the verifier is gone, however it went), every worker is killed.
@@ -75,8 +74,6 @@ class Zygote:
         request: dict[str, Any] = json.loads(data)
         if "spawn" in request:
             reply = {"pid": self._spawn(request["spawn"], descriptors)}
-        elif "strays" in request:
-            reply = {"strays": self._end_strays()}
         elif "used" in request:
             reply = {"used": _used(self.scratches.get(int(request["used"]), ""))}
         else:
@@ -107,6 +104,7 @@ class Zygote:
     def _become_worker(self, settings: dict[str, Any], worker_fd: int, log_fd: int, inputs_fd: int) -> None:
         os.setsid()
         sandbox.die_with_parent()
+        sandbox.adopt_orphans()
         from kernel_scientist.harness import worker
 
         signal.set_wakeup_fd(-1)
@@ -141,15 +139,6 @@ class Zygote:
         _end_group(pid)
         os.kill(pid, signal.SIGKILL)
         return True
-
-    def _end_strays(self) -> int:
-        """End the processes whose parents have ended; the system gave them to this one. Return how many there were."""
-        text = Path(f"/proc/self/task/{os.getpid()}/children").read_text()
-        strays = [int(pid) for pid in text.split() if int(pid) not in self.status_pipes]
-        for pid in strays:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        return len(strays)
 
     def _kill_all(self) -> None:
         for pid in self.status_pipes:
@@ -187,7 +176,6 @@ def main() -> None:
     os.sched_setaffinity(0, {int(core) for core in sys.argv[3].split(",")})
     for module in ("kernel_scientist.harness.worker", *sys.argv[4:]):
         importlib.import_module(module)
-    sandbox.adopt_orphans()
     _clear_stale()
     folder = tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-")
     os.chmod(folder, 0o711)  # another user's worker must reach its own folder in it

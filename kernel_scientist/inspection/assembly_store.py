@@ -1,5 +1,7 @@
 """Assembly of what was compiled for GPUs, kept by its digest so that a record need only name it."""
 
+import os
+import threading
 from pathlib import Path
 
 from kernel_scientist import environment
@@ -12,7 +14,9 @@ def put(text: str) -> str:
     path = _path(name)
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+        temporary = path.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
+        temporary.write_text(text)
+        temporary.replace(path)
     return name
 
 

@@ -1,6 +1,6 @@
 """An NVIDIA binary as text: cuobjdump's account of what each kernel uses, then nvdisasm's code.
 
-The tools are CUDA's where they are installed, else the ones that Triton brings along. The binary comes from untrusted
+The tools are the ones that Triton brings along, else CUDA's where they are installed. The binary comes from untrusted
 source, so they run confined.
 """
 

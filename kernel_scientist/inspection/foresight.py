@@ -13,6 +13,16 @@ from kernel_scientist.records import Case, CompileReport, Prediction, Verdict
 
 
 @dataclass(frozen=True)
+class Look:
+    """What was seen of a kernel."""
+
+    report: CompileReport
+    predictions: tuple[Prediction, ...]
+    refused: bool = False
+    """Whether the compiler or the GPU refuses it; else a report that is not ok says that it could not be looked at."""
+
+
+@dataclass(frozen=True)
 class Foresight:
     """Looks at kernels for one problem on one GPU, which need not be there."""
 
@@ -20,7 +30,7 @@ class Foresight:
     gpu: Gpu
     harness: Harness
 
-    def look(self, source: str, cases: Sequence[Case]) -> tuple[CompileReport, tuple[Prediction, ...]]:
+    def look(self, source: str, cases: Sequence[Case]) -> "Look":
         """Return what a submission compiles to, and its predicted time per case.
 
         Raises KernelFailure where its process dies, and (infrastructure) where this machine lacks a compiler. A refusal
@@ -28,7 +38,11 @@ class Foresight:
         """
         found = self.inspect(source, cases)
         report = extension.compiled(found, self.harness.build_timeout_s)
-        return report, found.predictions(self.problem, cases) if report.ok else ()
+        if not report.ok:
+            return Look(report, (), found.answer.refused or bool(found.answer.inline))
+        missed = () if found.answer.inline else found.unpredicted(self.problem, cases)
+        report = report.model_copy(update={"missed": tuple(dict.fromkeys((*report.missed, *missed)))})
+        return Look(report, found.predictions(self.problem, cases))
 
     def inspect(self, source: str, cases: Sequence[Case]) -> Inspection:
         """Return what a submission launches. Raises KernelFailure."""

@@ -25,9 +25,6 @@ class Counter:
 
     asked: float = 0.0
     """Bytes of all lanes, those that a mask switches off included: what the instructions are made for."""
-    loads: float = 0.0
-    stores: float = 0.0
-    atomics: float = 0.0
     lines: float = 0.0
     flops: dict[str, float] = field(default_factory=lambda: defaultdict[str, float](float))
     rounds: dict[int, list[int]] = field(default_factory=lambda: defaultdict[int, list[int]](list))
@@ -56,8 +53,8 @@ class Counter:
             self.depth -= 1
             self.weight = weight
 
-    def touch(self, pointers: Any, mask: Any) -> float:
-        """Count an access; return its bytes."""
+    def touch(self, pointers: Any, mask: Any) -> None:
+        """Count an access."""
         active = pointers.data
         size = max(1, pointers.get_element_ty().primitive_bitwidth // 8)
         self.asked += self.weight * active.size * size
@@ -66,25 +63,24 @@ class Counter:
         lines = np.unique(active // np.uint64(self.line_bytes))
         self.lines += self.weight * len(lines)
         self.touched.append((lines, self.weight))
-        return self.weight * active.size * size
 
     def load(self, pointers: Any, mask: Any, other: Any, *_: Any, **__: Any) -> Any:
         """Stand for a load."""
-        self.loads += self.touch(pointers, mask)
+        self.touch(pointers, mask)
         return _zeros(pointers.data.shape, pointers.get_element_ty())
 
     def store(self, pointers: Any, value: Any, mask: Any, *_: Any, **__: Any) -> None:
         """Stand for a store."""
-        self.stores += self.touch(pointers, mask)
+        self.touch(pointers, mask)
 
     def rmw(self, operation: Any, pointers: Any, value: Any, mask: Any, *_: Any, **__: Any) -> Any:
         """Stand for an atomic operation."""
-        self.atomics += self.touch(pointers, mask)
+        self.touch(pointers, mask)
         return _zeros(value.data.shape, value.dtype.scalar)
 
     def cas(self, pointers: Any, compared: Any, value: Any, *_: Any, **__: Any) -> Any:
         """Stand for a compare-and-swap: it succeeds, or a lock would never be had."""
-        self.atomics += self.touch(pointers, None)
+        self.touch(pointers, None)
         return interpreter.TensorHandle(compared.data, compared.dtype.scalar)
 
     def dot(self, a: Any, b: Any, accumulator: Any, *_: Any, **__: Any) -> Any:

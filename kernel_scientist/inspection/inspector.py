@@ -5,7 +5,9 @@ Trusted side: gives the process a folder, reads its answer as data, keeps what w
 
 import functools
 import json
+import os
 import signal
+import stat
 import sys
 import tempfile
 import time
@@ -13,44 +15,48 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError, model_validator
 
 from kernel_scientist import environment
 from kernel_scientist.harness import confine, enclosure, wire
 from kernel_scientist.harness.failure import KernelFailure
 from kernel_scientist.harness.replies import signal_name
-from kernel_scientist.inspection import assembly_store, shapes
+from kernel_scientist.inspection import assembly, assembly_store, shapes
 from kernel_scientist.inspection.findings import findings
 from kernel_scientist.inspection.pretence import Facts
 from kernel_scientist.languages import compiler_process
 from kernel_scientist.machine import constants, model, occupancy
 from kernel_scientist.machine.gpus import Gpu
 from kernel_scientist.problems.taskfolder import Problem
-from kernel_scientist.records import Case, CodeObject, CompileReport, Launch, Prediction, Record, Verdict, digest
+from kernel_scientist.records import Case, CodeObject, CompileReport, Launch, Prediction, Record, Verdict, Work, digest
 
 MEMORY_BYTES = 24 << 30
 """Address space of the process: inputs of full size are mapped, though hardly touched."""
 
+ENOUGH = 0.5
+"""Of a case's compulsory work: a trace may miss some, not most."""
+MOST_BYTES = 64 << 20
+"""Of a file that it may leave."""
 SHARE = 0.8
 """Of the time allowed, after which no further case is begun."""
+
+
+Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class Count(Record):
     """What a launch asks of memory and matrix units (`trace.Trace`)."""
 
-    programs: int
-    traced: int
-    asked_bytes: float
-    loads_bytes: float
-    stores_bytes: float
-    atomics_bytes: float
-    lines_bytes: float
-    l2_bytes: float
-    unique_bytes: float
-    flops: dict[str, float]
-    trips: tuple[float, ...]
+    programs: int = Field(ge=1)
+    traced: int = Field(ge=0)
+    asked_bytes: Amount
+    lines_bytes: Amount
+    l2_bytes: Amount
+    unique_bytes: Amount
+    flops: dict[str, Amount]
+    trips: tuple[Amount, ...]
 
 
 class Seen(Launch):
@@ -72,10 +78,23 @@ class Answer(Record):
     """What the process says."""
 
     failure: str
+    refused: bool
+    """Whether it is the compiler that failed, or the GPU that would refuse its code; else the submission could not be
+    looked at."""
+    hurried: bool
+    """Whether time ran out before all was seen."""
     launches: tuple[Seen, ...]
     codes: tuple[CodeObject, ...]
     missed: tuple[str, ...]
     inline: tuple[Build, ...]
+
+    @model_validator(mode="after")
+    def _whole(self) -> "Answer":
+        if any(not 0 <= launch.code < len(self.codes) for launch in self.launches):
+            raise ValueError("a launch of code that is not there")
+        if any(code.num_warps < 1 for code in self.codes):
+            raise ValueError("a code object without warps")
+        return self
 
 
 @dataclass(frozen=True)
@@ -87,14 +106,27 @@ class Inspection:
     answer: Answer
 
     def predictions(self, problem: Problem, cases: Sequence[Case]) -> tuple[Prediction, ...]:
-        """Return the predicted time of every case whose launches were all seen and traced."""
+        """Return the predicted time of every case; nothing unless all can be predicted, or a kernel would be judged by
+        the cases that it likes."""
         known = constants.of(self.gpu.name)
         loads = {case.name: self.loads(case.name) for case in cases}
-        return tuple(
-            model.predict(self.gpu, case.name, problem.work(case), loads[case.name], known)
-            for case in cases
-            if loads[case.name]
-        )
+        works = {case.name: problem.work(case) for case in cases}
+        if not all(loads[name] and _suffices(loads[name], works[name]) for name in works):
+            return ()
+        return tuple(model.predict(self.gpu, name, works[name], loads[name], known) for name in works)
+
+    def unpredicted(self, problem: Problem, cases: Sequence[Case]) -> tuple[str, ...]:
+        """Return why cases cannot be predicted, a sentence each."""
+        out: list[str] = []
+        for case in cases:
+            loads, work = self.loads(case.name), problem.work(case)
+            if not loads:
+                out.append(f"{case.name}: no launch of it was seen and traced whole")
+            elif not _suffices(loads, work):
+                moved = sum(load.traffic.unique_bytes for load in loads)
+                words = f"its launches move {moved:.3g} bytes of {work.bytes:.3g} that the case needs"
+                out.append(f"{case.name}: {words}: something else does the work")
+        return tuple(out)
 
     def loads(self, case: str) -> list[model.Load]:
         """Return what a case's launches ask of the GPU; nothing unless all of them were traced."""
@@ -104,6 +136,13 @@ class Inspection:
     def _load(self, launch: Seen) -> model.Load:
         traffic = model.Traffic.of(launch.trace.model_dump())
         return model.Load(self.answer.codes[launch.code], traffic, max(1, launch.num_stages))
+
+
+def _suffices(loads: Sequence[model.Load], work: Work) -> bool:
+    """Whether what was seen can be all of a case's work: its compulsory bytes, and its flops where it multiplies."""
+    moved = sum(load.traffic.unique_bytes for load in loads)
+    flops = sum(sum(load.traffic.flops.values()) for load in loads)
+    return moved >= ENOUGH * work.bytes and (not flops or flops >= ENOUGH * work.flops)
 
 
 def facts(gpu: Gpu) -> Facts:
@@ -121,6 +160,8 @@ def inspect(source: str, problem: Problem, cases: Sequence[Case], gpu: Gpu, time
     if kept.exists():
         return _inspection(gpu, source, Answer.model_validate_json(kept.read_text()), 0.0, True)
     found = seen(source, {case.name: shapes.described(problem, case) for case in cases}, gpu, timeout_s)
+    if found.answer.hurried:
+        return found  # more time may show more
     temporary = kept.with_suffix(f".{time.monotonic_ns()}")
     temporary.write_text(found.answer.model_dump_json())
     temporary.replace(kept)
@@ -147,7 +188,15 @@ def _folder() -> Path:
 def _kept(source: str, problem: Problem, cases: Sequence[Case], gpu: Gpu) -> Path:
     """Return where an inspection is kept, by all that it depends on."""
     known = json.dumps(asdict(constants.of(gpu.name)))  # the autotuner's choice depends on them
-    parts = (source, problem.digest, *(c.name for c in cases), gpu.name, known, metadata.version("triton"))
+    parts = (
+        source,
+        problem.digest,
+        *(c.name for c in cases),
+        gpu.name,
+        known,
+        metadata.version("triton"),
+        metadata.version("torch"),
+    )
     return _folder() / f"{digest(chr(0).join((*parts, _instrument())))}.json"
 
 
@@ -179,13 +228,38 @@ def _ask(
     if status is None:
         raise KernelFailure(Verdict.TIMEOUT, f"its inspection took longer than {timeout_s:g} s", (log,))
     try:
-        answer = Answer.model_validate_json((folder / "answer.json").read_text())
-        texts = [(folder / f"{i}.s").read_text() for i in range(len(answer.codes))]
+        answer = Answer.model_validate_json(_read(folder / "answer.json"))
+        texts = [_read(folder / f"{i}.s") for i in range(len(answer.codes))]
     except (OSError, ValidationError) as error:
         raise KernelFailure(Verdict.CRASHED, f"its inspection ended: {_end(status, log, error)}", (log,)) from error
-    if [assembly_store.put(text) for text in texts] != [code.digest for code in answer.codes]:
-        raise KernelFailure(Verdict.REJECTED, "its inspection tells of other code than it left")
+    for text, code in zip(texts, answer.codes, strict=True):
+        _require_true(text, code)
     return answer
+
+
+def _read(path: Path) -> str:
+    """Return a file that an untrusted process left. Raises OSError for one that is no plain file, or too long."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(f"{path.name} is no plain file")
+        data = file.read(MOST_BYTES + 1)
+    if len(data) > MOST_BYTES:
+        raise OSError(f"{path.name} is too long")
+    return data.decode(errors="replace")
+
+
+def _require_true(text: str, code: CodeObject) -> None:
+    """Keep a code object's assembly. Raises KernelFailure unless it tells what the process said of it."""
+    try:
+        own = next(c for c in assembly.read(text, code.num_warps) if c.kernel == code.kernel)
+        launched = max(0, code.lds_bytes - own.lds_bytes)  # what Triton allocates stands in no assembly
+        own = next(c for c in assembly.read(text, code.num_warps, launched) if c.kernel == code.kernel)
+    except (assembly.AssemblyError, StopIteration) as error:
+        raise KernelFailure(Verdict.REJECTED, "its inspection left code that cannot be read") from error
+    if own != code:
+        raise KernelFailure(Verdict.REJECTED, "its inspection tells of other code than it left")
+    assembly_store.put(text)
 
 
 def _end(status: int, log: str, error: Exception) -> str:

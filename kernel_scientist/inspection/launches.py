@@ -50,6 +50,8 @@ class Recorder:
     launches: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     codes: dict[int, Code] = field(default_factory=dict[int, Code])
     missed: list[str] = field(default_factory=list[str])
+    hurried: bool = False
+    """Whether time ran out before all was seen."""
     _configurations: int = 0
     _trying: bool = False
     _tried_us: float = 0.0
@@ -81,6 +83,7 @@ class Recorder:
     def _benchmark(self, call: Callable[[], Any], quantiles: Any = None) -> list[float]:
         """Say how many ms a configuration takes: the model's word, for the autotuner to choose by."""
         if time.monotonic() > self._tuned_until:
+            self.hurried = True
             self._miss(f"{self.case}: not all of {self._configurations} configurations could be compiled in time")
             return [float("inf")] * 3
         self._trying = True

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from kernel_scientist.harness.failure import KernelFailure, failed
+from kernel_scientist.harness.reckoner import FLOOR_SLACK
 from kernel_scientist.harness.verifier import Contestant, Verifier
 from kernel_scientist.harness.workshop import Workshop
 from kernel_scientist.inspection.foresight import Foresight, refusal
@@ -20,6 +21,7 @@ from kernel_scientist.screen import screen
 
 INTERPRETED = "cpu"
 """Profile whose cases a kernel is executed on without a GPU: sized for an interpreter."""
+UNPREDICTED = "right where it was executed; not every case could be predicted (compile: missed says why)"
 UNMEASURED = "predicted by a model of {}, not measured"
 
 
@@ -41,13 +43,21 @@ class Foreseeing(Verifier):
         return self._foreseen(kernel, evaluation) if evaluation.verdict is Verdict.OK else evaluation
 
     def _foreseen(self, kernel: Kernel, so_far: Evaluation) -> Evaluation:
+        """Add what was seen. What could not be looked at is no fault of a kernel that runs on the GPU itself."""
         try:
-            report, predictions = self.foresight.look(kernel.source, self.profile.benchmarks)
+            seen = self.foresight.look(kernel.source, self.profile.benchmarks)
         except KernelFailure as failure:
-            return failed(failure, so_far)
-        known = {**so_far.environment, "arch": self.gpu.arch, "compiler": report.compiler}
-        seen = so_far.model_copy(update={"compile": report, "predictions": predictions, "environment": known})
-        return seen if report.ok else failed(refusal(report), seen)
+            return self._unseen(so_far, failure)
+        known = {**so_far.environment, "arch": self.gpu.arch, "compiler": seen.report.compiler}
+        changes = {"compile": seen.report, "predictions": seen.predictions, "environment": known}
+        found = so_far.model_copy(update=changes)
+        if seen.report.ok:
+            return found
+        return failed(refusal(seen.report), found) if seen.refused else self._unseen(so_far, refusal(seen.report))
+
+    def _unseen(self, so_far: Evaluation, why: KernelFailure) -> Evaluation:
+        words = f"it could not be looked at before it ran: {why.reason}"
+        return so_far.model_copy(update={"evidence": (*so_far.evidence, words)})
 
 
 class Modeller(Foreseeing):
@@ -76,6 +86,21 @@ class Modeller(Foreseeing):
         }
         return evaluation.model_copy(update=found)
 
+    def _unseen(self, so_far: Evaluation, why: KernelFailure) -> Evaluation:
+        """Nothing else is known of a kernel here: it fails."""
+        return failed(why, so_far)
+
+    def _foreseen(self, kernel: Kernel, so_far: Evaluation) -> Evaluation:
+        """Add what was seen. Raises nothing: a time that is not possible is a verdict."""
+        found = super()._foreseen(kernel, so_far)
+        for p in found.predictions:
+            if p.time_us * FLOOR_SLACK < p.floor_us:
+                words = f"{p.case}: {p.time_us:.2f} us predicted, at least {p.floor_us:.2f} us are needed"
+                reason = "quarantined: predicted below the roofline floor"
+                cleared = found.model_copy(update={"predictions": ()})
+                return failed(KernelFailure(Verdict.REJECTED, reason, (words,)), cleared)
+        return found
+
     def check(self, kernel: Kernel, so_far: Evaluation, cases: Sequence[Case] | None = None) -> Evaluation:
         """Execute a Triton kernel in the interpreter, its memory watched. HIP without a GPU is not executed."""
         if so_far.verdict is Verdict.OK and kernel.language == "hip":
@@ -94,7 +119,9 @@ class Modeller(Foreseeing):
         """Say that nothing was measured: predictions were made when the kernel was compiled."""
         if so_far.verdict is not Verdict.OK:
             return so_far
-        return so_far.model_copy(update={"reason": so_far.reason or UNMEASURED.format(self.gpu.name)})
+        missing = "" if so_far.predictions or kernel.language == "hip" else UNPREDICTED
+        reason = so_far.reason or missing or UNMEASURED.format(self.gpu.name)
+        return so_far.model_copy(update={"reason": reason})
 
 
 def merged(problem: Problem, profile: str) -> Profile:

@@ -36,8 +36,8 @@ def main() -> None:
     )
     numerics.install()
     recorder.install()
-    failure = ""
-    sandbox.forbid_calls(programs=not recorder.facts.amd)  # NVIDIA's assembler is a program of its own
+    failure, refused = "", False
+    sandbox.confine_builder(programs=not recorder.facts.amd)  # NVIDIA's assembler is a program of its own
     with pretended(recorder.facts), inline.captured() as builds:
         kernel: Any = None
         try:
@@ -52,18 +52,21 @@ def main() -> None:
             recorder.case = case["name"]
             if time.monotonic() > recorder.deadline:
                 recorder.missed.append(f"{recorder.case}: the time allowed for inspection was over")
+                recorder.hurried = True
                 continue
             try:
                 kernel(shapes.made(case["data"]))
             except Exception as error:
                 if _is_compilation(error):
-                    failure = _words(error)
+                    failure, refused = _words(error), True
                     break
                 recorder.missed.append(f"{recorder.case}: {_words(error)}"[:WORDS])
     for code in recorder.codes.values():
         Path(f"{code.number}.s").write_text(code.text)
     answer = {
         "failure": failure,
+        "refused": refused,
+        "hurried": recorder.hurried,
         "launches": recorder.launches,
         "codes": [code.object.model_dump() for code in recorder.codes.values()],
         "missed": recorder.missed,

@@ -32,10 +32,6 @@ class Trace:
     traced: int = 0
     asked_bytes: float = 0.0
     """Of all lanes of loads, stores and atomics, those that a mask switches off included."""
-    loads_bytes: float = 0.0
-    """Requested by loads, lane by lane; `stores_bytes` and `atomics_bytes` likewise."""
-    stores_bytes: float = 0.0
-    atomics_bytes: float = 0.0
     lines_bytes: float = 0.0
     """Distinct lines of each access, which is what L1 asks L2 for."""
     l2_bytes: float = 0.0
@@ -87,9 +83,6 @@ def _summed(counter: Counter, programs: int, traced: int, slots: int, dies: int,
         programs=programs,
         traced=traced,
         asked_bytes=counter.asked * scale,
-        loads_bytes=counter.loads * scale,
-        stores_bytes=counter.stores * scale,
-        atomics_bytes=counter.atomics * scale,
         lines_bytes=lines * scale,
         l2_bytes=min(l2, lines * scale),
         unique_bytes=min(sizes, l2, lines * scale) if sizes else min(l2, lines * scale),

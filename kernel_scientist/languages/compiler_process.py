@@ -3,6 +3,7 @@
 What it may see is `harness.confine`'s matter.
 """
 
+import contextlib
 import os
 import resource
 import signal
@@ -40,9 +41,9 @@ def run(
         except subprocess.TimeoutExpired:
             status = None
         finally:
-            if process.poll() is None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):  # whatever it started goes with it
                 os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
+            process.wait()
         log.seek(0)
         text = log.read(log_bytes).decode(errors="replace")
     return status, text.replace(str(folder) + "/", "")

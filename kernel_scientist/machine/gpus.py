@@ -6,7 +6,8 @@ article of the ROCm blogs (2 * M * N * K * matrix cores * clock / cycles); NVIDI
 Infinity Cache's 17.2 TB/s is AMD's peak; measured figures are lower, which is what calibration is for.
 """
 
-from dataclasses import dataclass, field
+import re
+from dataclasses import dataclass
 
 from kernel_scientist.errors import SetupError
 from kernel_scientist.machine.table import Machine
@@ -27,20 +28,9 @@ class Gpu(Machine):
     last_bytes: int = 0
     """Last-level cache on the memory's side (Infinity Cache); 0: none."""
     last_gbps: float = 0.0
-    lds_bytes_per_clock: int = 128
-    """Per unit."""
-    l1_bytes_per_clock: int = 64
-    """Per unit."""
     wave: int = 64
     line_bytes: int = 128
     """What L1 asks L2 for at the least."""
-    names: tuple[str, ...] = field(default=())
-    """What torch and people call it."""
-
-    @property
-    def lds_gbps(self) -> float:
-        """Bandwidth of all local data shares together."""
-        return self.units * self.lds_bytes_per_clock * self.clock_ghz
 
 
 def _cdna3(name: str, memory_gbps: float) -> Gpu:
@@ -58,7 +48,6 @@ def _cdna3(name: str, memory_gbps: float) -> Gpu:
         l2_gbps=34_400,
         last_bytes=256 << 20,
         last_gbps=17_200,
-        names=(name.lower(), f"amd instinct {name.lower()}"),
     )
 
 
@@ -76,7 +65,6 @@ def _cdna4(name: str, clock_ghz: float, fp32: float, half: float, fp8: float) ->
         l2_gbps=128 * 16 * 8 * clock_ghz,
         last_bytes=256 << 20,
         last_gbps=17_200,
-        names=(name.lower(), f"amd instinct {name.lower()}"),
     )
 
 
@@ -94,7 +82,6 @@ def _hopper(name: str, memory_gbps: float) -> Gpu:
         l2_gbps=9_400,  # 80 slices of 64 B per clock
         wave=32,
         line_bytes=32,  # a sector: what L1 asks L2 for
-        names=(name.lower(), f"nvidia {name.lower()}", f"nvidia {name.lower()} 80gb hbm3"),
     )
 
 
@@ -109,6 +96,10 @@ GPUS: dict[str, Gpu] = {
 }
 
 
+OTHER_PARTS = {"nvl", "pcie", "mig", "gh200"}
+"""Words of parts that share a name with one of these, and not its memory or its units."""
+
+
 def named(name: str) -> Gpu:
     """Return a GPU by its short name. Raises SetupError with the known ones."""
     if name.lower() not in GPUS:
@@ -117,9 +108,11 @@ def named(name: str) -> Gpu:
 
 
 def detected(device_name: str) -> Gpu | None:
-    """Return the GPU that a driver's name for a device means, or None for one that is not in the table."""
-    lowered = device_name.lower()
-    return next((gpu for key, gpu in GPUS.items() if key in lowered or lowered in gpu.names), None)
+    """Return the GPU that a driver's name for a device means; None for one that is not in the table, or only akin."""
+    words = set(re.split(r"[^a-z0-9]+", device_name.lower()))
+    if words & OTHER_PARTS:
+        return None
+    return next((gpu for key, gpu in GPUS.items() if key in words), None)
 
 
 def here(device: str) -> Gpu | None:

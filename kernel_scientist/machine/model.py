@@ -35,7 +35,7 @@ class Load:
 
 @dataclass(frozen=True)
 class Costs:
-    """Times of one launch in us, each as if its resource were the only one; `tail` is part of the others."""
+    """Times of one launch in us, each as if its resource were the only one; an incomplete last round stretches them."""
 
     hbm: float
     cache: float
@@ -90,7 +90,7 @@ def predict(gpu: Gpu, case: str, work: Work, loads: Sequence[Load], constants: C
     each = [costs(gpu, load, constants) for load in loads]
     times = [cost.total(constants.norm) for cost, _ in each]
     launch = _launch_us(loads, constants)
-    breakdown = {name: sum(getattr(cost, name) for cost, _ in each) for name in Costs.__dataclass_fields__}
+    breakdown: dict[str, float] = {n: sum(getattr(c, n) for c, _ in each) for n in Costs.__dataclass_fields__}
     breakdown["launch"] = launch
     limit = max(breakdown, key=lambda name: breakdown[name])
     longest = times.index(max(times))

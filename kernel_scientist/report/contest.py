@@ -37,6 +37,8 @@ class Entry(Record):
     seed: str
     curve: tuple[float, ...]
     usd: float = 0.0
+    by_model: bool = False
+    """Its speeds are predicted, as parts of the roofline's."""
     settings: dict[str, str] = Field(default_factory=dict[str, str])
 
 
@@ -64,7 +66,9 @@ def of_campaigns(params: Params, first: Sequence[str], second: Sequence[str]) ->
     sides = [[_entry(params, name) for name in side] for side in (first, second)]
     if empty := next((e.name for side in sides for e in side if not e.curve), None):
         raise SetupError(f"campaign {empty} has tried no kernel")
-    return {**compare(*sides), "by_model": params.target.startswith("model:")}
+    if len(kinds := {e.by_model for side in sides for e in side}) > 1:
+        raise SetupError("measured and predicted campaigns cannot be compared with one another")
+    return {**compare(*sides), "by_model": kinds.pop()}
 
 
 def _entry(params: Params, name: str) -> Entry:
@@ -74,6 +78,7 @@ def _entry(params: Params, name: str) -> Entry:
         seed=found.run.params.get("search.seed", ""),
         curve=curve(found.population),
         usd=found.run.metrics.get("llm.usd", 0.0),
+        by_model=any(t.evaluation.by_model for t in found.population),
         settings=found.run.params,
     )
 

@@ -197,6 +197,8 @@ def outcome(population: Population, trial: Trial) -> str:
         reason = " ".join(trial.evaluation.reason.split())[:WORDS]
         return f"{trial.evaluation.verdict.value}: {reason}"
     speedup = trial.evaluation.speedup_over(REFERENCE)
+    if trial.evaluation.held or trial.evaluation.coverage == "none":
+        return trial.evaluation.reason
     if trial.evaluation.by_model:
         return f"right, {measured(population, trial)}"
     best = population.best()

@@ -52,7 +52,7 @@ def code(trial: Trial) -> list[str]:
     for number, it in enumerate(report.objects[:OBJECTS]):
         grids = sorted({"x".join(map(str, x.grid)) for x in report.launches if x.code == number})
         lines += [
-            f"{it.kernel}, {it.num_warps} warps, grids {', '.join(grids[:4]) or 'not known'}:",
+            f"{it.kernel}, {it.num_warps} warps, grids {', '.join(grids[:GRIDS]) or 'not known'}:",
             *wording.lines(it),
         ]
     return [*lines, *report.findings, *(f"not seen: {m}" for m in report.missed[:2])]

@@ -1,8 +1,9 @@
 """Which kernels are worth executing, by what a machine model predicts of them (`search.prescreen`)."""
 
 import threading
+from collections.abc import Iterable
 
-from kernel_scientist.records import Evaluation, Kernel
+from kernel_scientist.records import Evaluation, Kernel, Trial, Verdict
 
 
 class Prescreen:
@@ -12,12 +13,16 @@ class Prescreen:
     always go on, whatever the order, and sometimes one more.
     """
 
-    def __init__(self, most: int) -> None:
-        """`most`: 0 lets all through."""
+    def __init__(self, most: int, population: Iterable[Trial] = ()) -> None:
+        """`most`: 0 lets all through. `population`: kernels of an earlier sitting."""
         self.most = most
         self._lock = threading.Lock()
         self._foreseen: dict[int, dict[str, float]] = {}
         """Predicted times in us by generation and kernel."""
+        for trial in population:
+            us = trial.evaluation.predicted_us
+            if us is not None and trial.evaluation.verdict is Verdict.OK and not trial.evaluation.held:
+                self._foreseen.setdefault(trial.kernel.generation, {})[trial.kernel.name] = us
 
     def held(self, kernel: Kernel, so_far: Evaluation) -> Evaluation | None:
         """Return the evaluation of an experiment that is not executed; None where it goes on."""
@@ -28,7 +33,13 @@ class Prescreen:
             known = self._foreseen.setdefault(kernel.generation, {})
             known[kernel.name] = us
             faster = sorted(name for name, other in known.items() if other < us)
-        if len(faster) < self.most:
-            return None
+            if len(faster) < self.most:
+                return None
+            del known[kernel.name]
         words = f"not executed: {', '.join(faster[: self.most])} are predicted to be faster (search.prescreen)"
-        return so_far.model_copy(update={"reason": words, "by_model": False})
+        return so_far.model_copy(update={"reason": words, "held": True})
+
+    def forget(self, kernel: Kernel) -> None:
+        """Take a kernel that is not right out of others' way."""
+        with self._lock:
+            self._foreseen.get(kernel.generation, {}).pop(kernel.name, None)
