@@ -182,6 +182,7 @@ def _judge(campaign: Campaign, board: Board, kernel: Kernel, title: str) -> Eval
         board.step(kernel.name, f"checking {title}")
         evaluation = check_kernel(lab, kernel, evaluation)
         if evaluation.verdict is not Verdict.OK:
+            campaign.prescreen.forget(kernel)
             return evaluation
         board.step(kernel.name, f"timing {title}")
         return time_candidate(campaign, kernel, evaluation)

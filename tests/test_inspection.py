@@ -195,10 +195,8 @@ def test_work_that_no_launch_does_is_not_predicted() -> None:
 
 def test_a_kernel_is_not_judged_by_the_cases_that_it_likes() -> None:
     source = (ROOT / "problems/rmsnorm/seeds/triton_naive.py").read_text()
-    picky = (
-        source
-        + "\n\nrest = custom_kernel\n\n\ndef custom_kernel(data):\n    assert data[0].shape[0] > 3000\n    return rest(data)\n"
-    )
+    body = "    assert data[0].shape[0] > 3000\n    return rest(data)\n"
+    picky = f"{source}\n\nrest = custom_kernel\n\n\ndef custom_kernel(data):\n{body}"
     found = look(picky)
     assert len(found.report.missed) == 1 and not found.predictions(problems.find("rmsnorm"), CASES)
     assert found.loads(CASES[0].name) and not found.loads(CASES[1].name)
