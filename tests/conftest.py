@@ -30,9 +30,14 @@ ROOT = Path(__file__).resolve().parent.parent
 Cli = Callable[..., subprocess.CompletedProcess[str]]
 
 
+LONG = ("test_scientist.py", "test_inspection.py", "test_playbook_triton.py", "test_campaign.py")
+"""Files that take longest: begun first, or one of two processes waits for them at the end."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     import torch
 
+    items.sort(key=lambda item: LONG.index(item.path.name) if item.path.name in LONG else len(LONG))
     if not torch.cuda.is_available():
         skip = pytest.mark.skip(reason="needs a GPU that torch can use")
         for item in items:
