@@ -21,7 +21,7 @@ run: install
 
 test: lint
 	@pytest -q $(ALONE)
-	@pytest -q -n 2 --dist loadfile $(ALONE:%=--ignore=%) tests
+	@pytest -q -n 2 --dist loadfile --no-loadscope-reorder $(ALONE:%=--ignore=%) tests
 
 soak: install
 	@pytest -q -m soak
