@@ -225,6 +225,19 @@ def test_a_recorded_campaign_answers_by_place_when_prompts_differ(tmp_path: Path
         assert answer == "as then" and asks[0].recalled and not server.requests
 
 
+def test_a_resumed_campaign_recalls_by_place_what_was_asked_elsewhere_in_the_same_words(tmp_path: Path) -> None:
+    """After a kill a generation may be designed again in the words of the one after it: what it had counts."""
+    other = Prompt((Message(role="user", content="say something else"),), "digest")
+    with serving(first(Reaction("second generation"), Reaction("third generation"))) as server:
+        it = channel(server, tmp_path)
+        assert it.ask("writer", "design/2", PROMPT, text)[0] == "second generation"
+        assert it.ask("writer", "design/3", other, text)[0] == "third generation"
+        resumed = channel(server, tmp_path)
+        assert resumed.ask("writer", "design/2", other, text)[0] == "second generation"
+        assert resumed.ask("writer", "design/3", other, text)[0] == "third generation"
+        assert len(server.requests) == 2
+
+
 def test_stopping_does_not_wait_for_a_model(tmp_path: Path) -> None:
     with serving(always(Reaction(hang=True))) as server:
         it = channel(server, tmp_path, timeout_s=60)
