@@ -19,7 +19,8 @@ def test_the_pipeline_reproduces_and_then_rests(tmp_path: Path) -> None:
     lab.mkdir()
     for name in ("problems", "knowledge", "flows", "tasks", "kernel_scientist"):
         shutil.copytree(ROOT / name, lab / name, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(ROOT / "dvc.yaml", lab)
+    for name in ("dvc.yaml", ".dvcignore"):
+        shutil.copy(ROOT / name, lab)
     params = yaml.safe_load((ROOT / "params.yaml").read_text())
     params |= {"problem": "identity"}
     params["search"] |= {"generations": 1, "experiments": 1}
@@ -30,6 +31,7 @@ def test_the_pipeline_reproduces_and_then_rests(tmp_path: Path) -> None:
     env = lab_environment(
         lab, PATH=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}", PYTHONPATH=str(lab)
     )
+    env.pop("PYTHONDONTWRITEBYTECODE", None)  # compiled Python beside the sources must not make a stage run again
 
     def dvc(*arguments: str) -> str:
         done = subprocess.run(["dvc", *arguments], cwd=lab, env=env, capture_output=True, text=True, timeout=280)
