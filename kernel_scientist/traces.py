@@ -14,6 +14,8 @@ from kernel_scientist.scientist.archive import Reply
 
 PREVIEW = 1000
 """Characters of question and answer in the list of traces."""
+SPANS = "mlflow.trace.spansLocation"
+"""The tag that the store sets when a trace's spans are in."""
 
 
 class Traces:
@@ -26,7 +28,10 @@ class Traces:
         self.experiment_id = experiment_id
 
     def written(self, run_id: str) -> set[str]:
-        """Return the ids of the traces that a run has."""
+        """Return the ids of the traces that a run has whole.
+
+        One whose spans never came (a kill between the two steps of writing it) is not among them: it is written again.
+        """
         found: set[str] = set()
         token = None
         while True:
@@ -37,7 +42,7 @@ class Traces:
                 page_token=token,
                 include_spans=False,
             )
-            found |= {trace.info.trace_id for trace in page}
+            found |= {trace.info.trace_id for trace in page if SPANS in trace.info.tags}
             token = page.token
             if not token:
                 return found

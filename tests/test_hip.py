@@ -238,7 +238,7 @@ def test_flags_that_are_not_allowed(flag: str) -> None:
 
 
 @needs_hip
-@pytest.mark.parametrize("line", [f'#include "{ROOT}/params.yaml"', '#include "/etc/passwd"', "#include </root/x>"])
+@pytest.mark.parametrize("line", [f'#include "{ROOT}/params.yaml"', '#include "/etc/passwd"', "#include </etc/shadow>"])
 def test_the_compiler_reads_no_file_of_ours(line: str) -> None:
     got = compiled(f"{line}\n{VECTOR_ADD}")
     assert not got.ok and "generations" not in got.log and "root:" not in got.log

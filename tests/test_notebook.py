@@ -11,6 +11,7 @@ from kernel_scientist.notebook import CampaignRun, Notebook, reach
 from kernel_scientist.population import Population
 from kernel_scientist.problems.taskfolder import load
 from kernel_scientist.records import CompileReport, Evaluation, Experiment, Kernel, Trial, Verdict
+from kernel_scientist.scientist.archive import Message, Question, Reply
 from tests.conftest import ROOT
 from tests.test_population import trial
 
@@ -122,6 +123,32 @@ def test_a_champion_is_registered_with_its_source(notebook: Notebook, campaign: 
     mlflow.set_tracking_uri(notebook.uri)
     folder = mlflow.artifacts.download_artifacts("models:/identity-cpu@champion", dst_path=str(tmp_path))
     assert (Path(folder) / "kernel.py").read_text() == two.kernel.source
+
+
+def test_a_trace_that_a_kill_left_without_its_span_is_written_again(
+    notebook: Notebook, campaign: CampaignRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    question = Question(model="m", parameters={}, messages=(Message(role="user", content="why?"),))
+    answers = [
+        Reply(question=question, text=text, role="writer", place=f"write/k0000{n}/0", campaign=campaign.campaign, time=n)
+        for n, text in enumerate(("because", "so"), 1)
+    ]
+
+    def found() -> list[str]:
+        traces = notebook.client.search_traces(
+            locations=[notebook.experiment_id], filter_string=f"request_metadata.`mlflow.sourceRun` = '{campaign.run_id}'"
+        )
+        return sorted(trace.data.spans[0].outputs["content"] for trace in traces)
+
+    killed = Notebook(notebook.uri, "identity-cpu")
+    with monkeypatch.context() as m:
+        m.setattr(killed._traces._client, "log_spans", _fail)
+        with pytest.raises(RuntimeError, match="killed here"):
+            killed.log_spending(campaign, answers)
+    assert found() == []
+    for _ in range(2):
+        Notebook(notebook.uri, "identity-cpu").log_spending(campaign, answers)
+        assert found() == ["because", "so"]
 
 
 def test_a_store_that_cannot_be_is_named(tmp_path: Path) -> None:
