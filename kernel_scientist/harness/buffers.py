@@ -1,8 +1,8 @@
 """A kernel's inputs in its worker: tensors over memory that the verifier fills. See `shared`.
 
 Where a tensor stays where it was, it stays the same object, so that nothing but its values tells a call from the last.
-What a kernel may not write is read-only. On a GPU torch allocates, and values come with the message. Imports only the
-standard library and torch.
+What a kernel may not write is read-only. On a GPU torch allocates, values come with the message, and what was written
+to is found afterwards. Imports only the standard library and torch.
 """
 
 import ctypes
@@ -12,7 +12,8 @@ from typing import Any
 
 import torch
 
-from kernel_scientist.harness import wire
+from kernel_scientist.harness import outputs, wire
+from kernel_scientist.harness.shim import Shim
 
 READ, READ_WRITE = 1, 3
 POPULATE_WRITE = 23
@@ -62,6 +63,30 @@ class Inbox:
     def _protect(self, start: int, length: int, access: int) -> None:
         if _libc.mprotect(start, length, access) != 0:
             raise OSError(ctypes.get_errno(), "mprotect refused")
+
+
+class GpuInbox:
+    """Inputs on a GPU, and what tells their bytes: nothing forbids to write to them there."""
+
+    def __init__(self, device: str, shim: Shim) -> None:
+        self._shim, self._place = shim, on_device(device)
+        self._kept: dict[int, list[tuple[torch.Tensor, int]]] = {}
+
+    def decode(self, slot: int, spec: wire.Header, buffers: list[bytearray]) -> Any:
+        """Return the inputs that a message holds."""
+        kept = self._kept[slot] = []
+
+        def place(form: wire.Form, data: bytearray | int) -> torch.Tensor:
+            tensor = self._place(form, data)
+            if form.bytes and not form.writable and isinstance(data, bytearray):
+                kept.append((tensor, self._shim.pin([(outputs.address(data), len(data))])))
+            return tensor
+
+        return wire.decode(spec, buffers, place)
+
+    def untouched(self, slot: int) -> bool:
+        """Whether the inputs that a kernel may not write are what they were."""
+        return all(outputs.Snapshot(x, self._shim, {}, on_gpu=True).digest == was for x, was in self._kept[slot])
 
 
 def on_device(device: str) -> Callable[[wire.Form, bytearray | int], torch.Tensor]:

@@ -176,7 +176,7 @@ def _fault(clocks: Clocks, count: int) -> float:
     """Return by how many us a slope, or what is claimed in a row, is beyond what an honest worker's can be."""
     slope, claimed, row = clocks.slope_us or 0.0, clocks.slope_claimed_us or 0.0, clocks.row_us or 0.0
     hidden = slope - claimed - SLOPE_US - ROW_US / count - SLACK * max(claimed, 0.0)
-    return max(hidden, SINGLE_SHARE * row - SLOPE_US - clocks.call_us)
+    return max(hidden, SINGLE_SHARE * row - SLOPE_US - clocks.host_us)  # the host's clock on both sides
 
 
 def _in_a_row(verifier: "Verifier", session: Session, delivery: Delivery, runs: dict[int, list[Call]]) -> None:

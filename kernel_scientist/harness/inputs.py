@@ -107,10 +107,20 @@ class Inputs:
             memory.write(shim, slot, index, delivery.poison if writable else tensor)
 
     def message(self, delivery: Delivery) -> tuple[wire.Header, list[wire.Buffer]]:
-        """Return inputs as a message, for a GPU's worker."""
+        """Return inputs as a message, for a GPU's worker; what is to be written is garbage."""
         buffers: list[wire.Buffer] = []
-        poisoned = {id(t): _filled(t, delivery.poison) for t, writable, _ in self._tensors(delivery) if writable}
-        return wire.encode(_mapped(delivery.data, lambda t: poisoned.get(id(t), t)), buffers), buffers
+        found = iter(self._tensors(delivery))
+
+        def describe(value: Any) -> wire.Header:
+            if not isinstance(value, torch.Tensor):
+                return _tree(value, describe)
+            tensor, writable, _ = next(found)
+            return {
+                **wire.encode(_filled(tensor, delivery.poison) if writable else tensor, buffers),
+                "writable": writable,
+            }
+
+        return describe(delivery.data), buffers
 
     def _tensors(self, delivery: Delivery) -> list[tuple[torch.Tensor, bool, bool]]:
         """Return tensor, whether it is to be written, whether it stays from call to call, in the order of the tree."""
@@ -142,16 +152,6 @@ def _tree(value: Any, describe: Callable[[Any], wire.Header]) -> wire.Header:
         named: dict[Any, Any] = value
         return {"kind": "dict", "items": {str(k): describe(v) for k, v in named.items()}}
     return wire.encode(value, [])
-
-
-def _mapped(value: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
-    if isinstance(value, torch.Tensor):
-        return change(value)
-    if isinstance(value, (list, tuple)):
-        return type(value)(_mapped(v, change) for v in value)  # pyright: ignore
-    if isinstance(value, dict):
-        return {k: _mapped(v, change) for k, v in value.items()}  # pyright: ignore
-    return value
 
 
 def _filled(tensor: torch.Tensor, byte: int) -> torch.Tensor:

@@ -23,12 +23,23 @@ Rooms = dict[int, list[bytearray]]
 
 
 class Snapshot:
-    """A tree of outputs: a digest as early as possible, copies when that is no longer on the verifier's clock."""
+    """A tree of outputs: a digest as early as possible, copies when that is no longer on the verifier's clock.
 
-    def __init__(self, output: object, shim: Shim, rooms: Rooms, socket: int = -1, digest: int | None = None) -> None:
-        self._output, self._shim, self._rooms = output, shim, rooms
+    `on_gpu`: the outputs stay where they are, and every look at them is a copy, so that what writes late is seen.
+    """
+
+    def __init__(
+        self,
+        output: object,
+        shim: Shim,
+        rooms: Rooms,
+        on_gpu: bool = False,
+        socket: int = -1,
+        digest: int | None = None,
+    ) -> None:
+        self._output, self._shim, self._rooms, self._on_gpu = output, shim, rooms, on_gpu
         self._lives: list[torch.Tensor] = []
-        _lives(output, self._lives)
+        _lives(output, self._lives, on_gpu)
         self.digest = self._pin(socket) if digest is None else digest
         """What pins the outputs' bytes down before anybody has seen them; sent at once on `socket`, if one is given."""
         self._tree: wire.Header | None = None
@@ -56,13 +67,21 @@ class Snapshot:
         self._copies = []
 
     def _pin(self, socket: int = -1) -> int:
-        return self._shim.pin([(_data_ptr(live), _size(live)) for live in self._lives], socket)
+        if not self._on_gpu:
+            return self._shim.pin([(_data_ptr(live), _size(live)) for live in self._lives], socket)
+        copies = [self._copy(live) for live in self._lives]
+        digest = self._shim.pin([(address(copy), len(copy)) for copy in copies], socket)
+        for copy in copies:
+            self._rooms.setdefault(len(copy), []).append(copy)
+        return digest
 
     def _copy(self, live: torch.Tensor) -> bytearray:
         size = _size(live)
         waiting = self._rooms.get(size)
         data = waiting.pop() if waiting else bytearray(size)
-        if size:
+        if size and self._on_gpu:
+            self._shim.read_gpu(address(data), _data_ptr(live), size)
+        elif size:
             ctypes.memmove(address(data), _data_ptr(live), size)
         return data
 
@@ -76,15 +95,15 @@ def _described(tensor: torch.Tensor) -> bool:
     return tensor.layout is torch.strided and not tensor.is_quantized
 
 
-def _lives(value: object, found: list[torch.Tensor]) -> None:
-    """Find the outputs in a tree: in memory of the CPU, without gaps."""
+def _lives(value: object, found: list[torch.Tensor], on_gpu: bool) -> None:
+    """Find the outputs in a tree, without gaps; in memory of the CPU where that is what is timed."""
     if type(value) is torch.Tensor:
         if _described(value):
-            live = value.detach().to("cpu")
+            live = value.detach() if on_gpu else value.detach().to("cpu")
             found.append(live if wire.dense_order(live) is not None else live.contiguous())
     elif type(value) in (list, tuple, dict):
         for item in value.values() if type(value) is dict else value:  # type: ignore[attr-defined]
-            _lives(item, found)
+            _lives(item, found, on_gpu)
 
 
 def _describe(value: object, inputs: list[torch.Tensor], numbers: Iterator[int]) -> wire.Header:

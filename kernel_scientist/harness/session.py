@@ -32,6 +32,8 @@ PATIENCE_S = 0.1
 """What each answer may take on average, besides an allowance for all answers of a worker together: as long as one call
 may take. On a GPU, where the first answer starts the driver, it is TRANSFER_TIMEOUT_S."""
 MOST_BUILDS = 16
+SHOWN = -1
+"""In place of a worker's number: its outputs lie in a GPU's memory, and it shows pieces of them when it is asked."""
 SO_PASSCRED, SCM_CREDENTIALS = 16, 2
 COMPILE_ERRORS = ("CompileError", "CompilationError", "SyntaxError", "IndentationError", "TabError")
 
@@ -84,6 +86,8 @@ class Session:
                 self.process = int(struct.unpack("iii", data)[0])
                 self._cpu_clock = (~self.process << 3) | 2  # Linux: the CPU clock of another process
                 self._readable = self.process if self.shim.can_peek(self.process) else 0
+        if self.on_gpu:
+            self._readable = SHOWN
 
     def load(self, source: str, build: Build) -> None:
         """Import the kernel's file in the worker, building what it asks for."""
@@ -147,8 +151,8 @@ class Session:
             raise KernelFailure(
                 Verdict.REJECTED, "its clock is impossible", (f"worker {said}; verifier {row.ns} ns for the same call",)
             )
-        if not self.on_gpu and any(r.event_ns for r in seen):
-            raise KernelFailure(Verdict.REJECTED, "its worker tells of events on a GPU that it has not got")
+        if any(r.event_ns > (row.ns if self.on_gpu else 0) for r in seen):
+            raise KernelFailure(Verdict.REJECTED, "its worker tells of events on a GPU that cannot be")
         self.digests[slots[0]], self.glimpses[slots[0]] = row.digest, row.glimpse
         spent = cpu_after - cpu if cpu is not None and cpu_after is not None else None
         late = self._rested(reply, row.glimpse) if len(slots) == 1 else 0
@@ -204,6 +208,8 @@ class Session:
         return f"its last output: {text}" if text else "it printed nothing"
 
     def _output(self, reply: wire.Header, buffers: list[bytearray]) -> tuple[wire.Header, list[bytearray]]:
+        if reply.get("wrote_inputs"):
+            raise KernelFailure(Verdict.INCORRECT, "it wrote to inputs that it may only read")
         if not isinstance(reply.get("data"), dict):
             raise KernelFailure(Verdict.REJECTED, "its worker broke the protocol: an output without a description")
         return reply["data"], buffers
@@ -229,7 +235,8 @@ class Session:
         late, unchanged = reply.get("late_ns"), reply.get("unchanged")
         if type(late) is not int or not 0 <= late <= LARGEST:
             raise KernelFailure(Verdict.REJECTED, "its worker broke the protocol: no time of coming to rest")
-        if unchanged is not True or (glimpse and not glimpse.lasts(self.shim, self._readable)):
+        lasts = self._readable == SHOWN or not glimpse or glimpse.lasts(self.shim, self._readable)
+        if unchanged is not True or not lasts:
             raise KernelFailure(Verdict.REJECTED, "its output changed after it had returned")
         return late
 

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <cstring>
 #include <ctime>
+#include <memory>
 #include <thread>
 #include <vector>
 #if defined(__SSE2__)
@@ -29,6 +30,8 @@ void PyErr_Clear();
 unsigned long long PyLong_AsUnsignedLongLong(void* number);
 long PySequence_Size(void* sequence);
 void* PySequence_GetItem(void* sequence, long index);
+void* PyEval_SaveThread();
+void PyEval_RestoreThread(void* state);
 }
 
 namespace {
@@ -150,6 +153,7 @@ unsigned long long ask(void* method, void* tensor) {
 }
 
 constexpr int64_t MOST_PLACES = 64;
+constexpr int64_t SHOWN = 16;  // pieces out of a GPU's memory: each is a copy of its own, some 10 us
 constexpr int EXERCISES = 2;
 
 struct Place {
@@ -164,7 +168,28 @@ void exercise() {
     else PyErr_Clear();
 }
 
-// Find where the tensors of an output lie: one, or a list or tuple of them, each without gaps and on the CPU.
+// A GPU's runtime (`runtime.py`): CUDA's or ROCm's, whose functions take the same arguments. All null on a CPU.
+struct Gpu {
+    int (*create)(void** event);
+    int (*record)(void* event, void* stream);
+    int (*elapsed)(float* ms, void* start, void* end);
+    int (*synchronize)();  // the whole device, whatever the stream
+    int (*copy)(void* to, const void* from, size_t bytes, int kind);
+};
+Gpu gpu;
+void *start_event, *end_event;
+constexpr int WHEREVER = 4;  // cudaMemcpyDefault, hipMemcpyDefault: the runtime knows where addresses lie
+
+// Wait until the whole device is idle; the kernel's other threads may go on meanwhile, as they might in torch's own.
+int synchronize() {
+    if (!gpu.synchronize) return 0;
+    void* state = PyEval_SaveThread();
+    const int error = gpu.synchronize();
+    PyEval_RestoreThread(state);
+    return error;
+}
+
+// Find where the tensors of an output lie: one, or a list or tuple of them, each without gaps.
 bool find(void* output, std::vector<Place>& places) {
     if (is(output, torch.tensor)) {
         if (ask(torch.is_contiguous, output) != 1) return false;
@@ -185,13 +210,65 @@ bool find(void* output, std::vector<Place>& places) {
 
 uint64_t digest(const Place* places, int64_t count, double anywhere) {
     uint64_t total = START;
-    for (int64_t i = 0; i < count; ++i)
-        total = (total ^ hash(places[i].start, places[i].size, size_t(anywhere * places[i].size))) * PLACE + i;
+    for (int64_t i = 0; i < count; ++i) {
+        const size_t size = places[i].size;
+        std::unique_ptr<char[]> copy;
+        if (gpu.copy) {
+            copy.reset(new char[size]);
+            gpu.copy(copy.get(), places[i].start, size, WHEREVER);
+        }
+        total = (total ^ hash(gpu.copy ? copy.get() : places[i].start, size, size_t(anywhere * size))) * PLACE + i;
+    }
     return total;
 }
 
 void say(int socket, const void* words, size_t size) {
     if (send(socket, words, size, MSG_NOSIGNAL) != ssize_t(size)) _exit(0);
+}
+
+void hear(int socket, void* words, size_t size) {
+    if (size && recv(socket, words, size, MSG_WAITALL) != ssize_t(size)) _exit(0);
+}
+
+struct Line {  // a piece of an output, as it was when the bell had rung
+    int64_t place, offset, size;
+    char bytes[64];
+};
+
+// Worker: hand over the pieces of an output that the verifier names now, out of a GPU's memory, where it cannot look.
+void show(int socket, const std::vector<Place>& places) {
+    int64_t count = 0;
+    hear(socket, &count, sizeof count);
+    std::vector<Line> lines(count);
+    hear(socket, lines.data(), count * sizeof(Line));
+    for (Line& line : lines) gpu.copy(line.bytes, places[line.place].start + line.offset, line.size, WHEREVER);
+    say(socket, lines.data(), count * sizeof(Line));
+}
+
+// Verifier: choose pieces of an output of which nobody can know beforehand.
+void choose(const Place* places, size_t total, uint64_t seed, Line* lines, int64_t wanted) {
+    for (int64_t i = 0; i < wanted; ++i) {
+        seed = (seed ^ seed >> 30) * 0xbf58476d1ce4e5b9u + PLACE;  // as splitmix64
+        size_t line = (seed ^ seed >> 31) % total;
+        int64_t place = 0;
+        for (; line >= (places[place].size + 63) / 64; ++place) line -= (places[place].size + 63) / 64;
+        lines[i] = {place, int64_t(line * 64), int64_t(std::min<size_t>(64, places[place].size - line * 64)), {}};
+    }
+}
+
+// Verifier: have the worker show pieces of an output in a GPU's memory. Returns as `await`; 3 for other pieces.
+int ask_for(int socket, Line* lines, int64_t count, int64_t deadline) {
+    std::vector<Line> shown(count);
+    if (send(socket, &count, sizeof count, MSG_NOSIGNAL) != sizeof count) return 2;
+    const ssize_t size = ssize_t(count * sizeof(Line));
+    if (send(socket, lines, size, MSG_NOSIGNAL) != size) return 2;
+    if (const int failed = await(socket, (char*)shown.data(), size, deadline)) return failed;
+    for (int64_t i = 0; i < count; ++i) {
+        if (shown[i].place != lines[i].place || shown[i].offset != lines[i].offset || shown[i].size != lines[i].size)
+            return 3;
+        lines[i] = shown[i];
+    }
+    return 0;
 }
 
 }  // namespace
@@ -205,9 +282,22 @@ struct Stamps {
     int64_t switches;                // involuntary context switches meanwhile
     uint64_t digest;                 // of the output
     int64_t pinned;                  // whether that was found and sent
+    int64_t event_ns;                // between two events of a GPU around the call; 0 where they say nothing
+    int64_t error;                   // what its runtime said when all of the call had ended; 0: nothing
 };
 
 void lab_bind(void* const* objects) { memcpy(&torch, objects, sizeof torch); }
+
+// Worker: tell the functions of a GPU's runtime. Returns what the runtime says to the first use of it.
+int lab_bind_gpu(void* const* functions) {
+    memcpy(&gpu, functions, sizeof gpu);
+    if (const int error = gpu.create(&start_event)) return error;
+    return gpu.create(&end_event);
+}
+
+int lab_gpu_synchronize() { return gpu.synchronize(); }
+
+int lab_gpu_copy(void* to, const void* from, size_t bytes) { return gpu.copy(to, from, bytes, WHEREVER); }
 
 // Worker: the first call of a row stands before the gate while the inputs are written; roused, it gets the code that makes
 // a call back into the caches, which waiting drove out, and says that it is ready. The last one rings the bell and waits until it is heard, each a
@@ -215,7 +305,10 @@ void lab_bind(void* const* objects) { memcpy(&torch, objects, sizeof torch); }
 // one call nothing else. If it did not wait, the verifier might, for the very core that the worker goes on using. Then, if
 // `pin` is set, it says where the output lies (how many places, and each), waits until the verifier has looked there, and
 // sends the digest of it, read from `anywhere` (0 to 1) on. After a row or an exception these are none; -1 leaves the digest to the caller.
+//
+// On a GPU the device is idle when the clock starts and idle when it stops, by the runtime's word for all streams.
 void* lab_call(void* kernel, void* data, Stamps* stamps, int gate, int bell, int pin, double anywhere) {
+    synchronize();
     if (gate >= 0) {
         handshake(gate);
         for (int i = 0; i < EXERCISES; ++i) exercise();
@@ -225,7 +318,10 @@ void* lab_call(void* kernel, void* data, Stamps* stamps, int gate, int bell, int
     const int64_t switches = involuntary_switches(), cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
     const int64_t start = clock_ns(CLOCK_MONOTONIC);
     const uint64_t start_ticks = ticks();
+    if (gpu.record) gpu.record(start_event, nullptr);
     void* output = PyObject_CallOneArg(kernel, data);
+    if (gpu.record) gpu.record(end_event, nullptr);
+    const int error = synchronize();
     const uint64_t end_ticks = ticks();
     const int64_t end = clock_ns(CLOCK_MONOTONIC);
     if (bell >= 0) handshake(bell);
@@ -238,11 +334,15 @@ void* lab_call(void* kernel, void* data, Stamps* stamps, int gate, int bell, int
         say(bell, &count, sizeof count);
         if (count > 0) say(bell, places.data(), count * sizeof(Place));
         char byte;
+        if (count > 0 && gpu.copy) show(bell, places);
         if (count > 0 && recv(bell, &byte, 1, 0) != 1) _exit(0);
         pinned = digest(places.data(), count, anywhere);
         if (found) say(bell, &pinned, sizeof pinned);
     }
-    *stamps = {start, end, start_ticks, end_ticks, cpu_spent, switched, pinned, found};
+    float ms = 0;  // ROCm's events may read zero or a little less for very short intervals
+    if (!gpu.elapsed || error || gpu.elapsed(&ms, start_event, end_event) || !(ms > 0)) ms = 0;
+    const int64_t event = int64_t(double(ms) * 1e6);
+    *stamps = {start, end, start_ticks, end_ticks, cpu_spent, switched, pinned, found, event, error};
     return output;
 }
 
@@ -252,11 +352,6 @@ void lab_ring(int bell) {
     const uint64_t nothing[2] = {0, 0};
     say(bell, nothing, sizeof nothing);
 }
-
-struct Line {  // a piece of an output, as it was when the bell had rung
-    int64_t place, offset, size;
-    char bytes[64];
-};
 
 // Verifier: read pieces of another process's memory. Returns whether all of them could be read.
 int lab_peek(int pid, const Place* places, Line* lines, int count) {
@@ -295,9 +390,10 @@ int lab_fit(const Place* places, const Place* later, int buffers, const Line* li
 }
 
 // Verifier: rouse the worker that stands before the gate, open the gate when it is ready, wait for the bell; then read pieces of the output that nobody
-// could know, out of the worker's memory (`pid`; 0: not), then get the digest. By this process's clock, in window:
-// {roused, opened, rung, told where (without pieces: digest)}. `sizes`: {places, lines wanted
-// in, got out}. Returns 0; 1 when the time is over; 2 when the worker is gone; 3 when it says what cannot be.
+// could know, out of the worker's memory (`pid`; 0: not; -1: it lies on a GPU, and the worker shows them), then get the digest.
+// By this process's clock, in window: {roused, opened, rung, told where (without pieces: digest; shown: when they came)}.
+// `sizes`: {places, lines wanted in, got out}. Returns 0; 1 when the time is over; 2 when the worker is gone; 3 when it
+// says what cannot be.
 int lab_row(int socket, int64_t limit_ms, int64_t* window, uint64_t* sum, int pid, uint64_t seed, Place* places,
             Line* lines, int64_t* sizes) {
     char byte = 'g';
@@ -322,14 +418,15 @@ int lab_row(int socket, int64_t limit_ms, int64_t* window, uint64_t* sum, int pi
         if (places[i].size > size_t(1) << 50) return 3;
         total += (places[i].size + 63) / 64;
     }
+    if (pid < 0 && count > 0) {
+        const int64_t asked = total > 0 ? std::min(wanted, SHOWN) : 0;
+        choose(places, total, seed, lines, asked);
+        if (const int failed = ask_for(socket, lines, asked, deadline)) return failed;
+        window[3] = clock_ns(CLOCK_MONOTONIC);
+        sizes[1] = asked;
+    }
     if (pid > 0 && total > 0) {
-        for (int64_t i = 0; i < wanted; ++i) {
-            seed = (seed ^ seed >> 30) * 0xbf58476d1ce4e5b9u + PLACE;  // as splitmix64
-            size_t line = (seed ^ seed >> 31) % total;
-            int64_t place = 0;
-            for (; line >= (places[place].size + 63) / 64; ++place) line -= (places[place].size + 63) / 64;
-            lines[i] = {place, int64_t(line * 64), int64_t(std::min<size_t>(64, places[place].size - line * 64)), {}};
-        }
+        choose(places, total, seed, lines, wanted);
         if (!lab_peek(pid, places, lines, int(wanted))) return 3;
         sizes[1] = wanted;
     }

@@ -31,7 +31,7 @@ class Reading(NamedTuple):
     switches: int
     """Involuntary context switches."""
     event_ns: int = 0
-    """Between two events on a GPU's stream; 0 on a CPU, or when the events say nothing usable."""
+    """Between two events on a GPU's default stream; 0 on a CPU, or when the events say nothing usable."""
 
 
 class _Place(ctypes.Structure):
@@ -90,6 +90,8 @@ class _Stamps(ctypes.Structure):
         ("switches", ctypes.c_int64),
         ("digest", ctypes.c_uint64),
         ("pinned", ctypes.c_int64),
+        ("event_ns", ctypes.c_int64),
+        ("error", ctypes.c_int64),
     ]
 
 
@@ -104,6 +106,9 @@ class Shim:
         self._call.argtypes = (ctypes.py_object, ctypes.py_object, ctypes.POINTER(_Stamps), *ends)
         self._call.restype = ctypes.py_object
         self._bind = _bind(with_lock.lab_bind, None, ctypes.POINTER(ctypes.py_object))
+        self._bind_gpu = _bind(without.lab_bind_gpu, ctypes.c_int, ctypes.POINTER(ctypes.c_void_p))
+        self.gpu_synchronize = _bind(without.lab_gpu_synchronize, ctypes.c_int)
+        self._gpu_copy = _bind(without.lab_gpu_copy, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
         self.ring = _bind(without.lab_ring, None, ctypes.c_int)
         window = ctypes.POINTER(ctypes.c_int64)
         sum_, seed = ctypes.POINTER(ctypes.c_uint64), ctypes.c_uint64
@@ -133,6 +138,19 @@ class Shim:
         self._bound = (ctypes.py_object * 9)(tensor, *methods, tuple, list, exercise, material)
         self._bind(self._bound)
 
+    def bind_gpu(self, functions: Sequence[int]) -> None:
+        """Tell the functions of a GPU's runtime (`Runtime.addresses`), before a kernel could put others in their place.
+
+        From here on calls are timed by its events as well, and end when the whole device is idle. Raises RuntimeError.
+        """
+        if error := self._bind_gpu((ctypes.c_void_p * len(functions))(*functions)):
+            raise RuntimeError(f"the GPU's runtime cannot be used here: it reports error {error}")
+
+    def read_gpu(self, to: int, start: int, size: int) -> None:
+        """Copy bytes at an address of a GPU's memory to one of ours. Raises RuntimeError."""
+        if error := self._gpu_copy(to, start, size):
+            raise RuntimeError(f"the GPU's runtime reports error {error} while an output is copied")
+
     def call(
         self, kernel: Callable[[Any], Any], data: object, gate: int = -1, bell: int = -1, pin: bool = False
     ) -> tuple[Any, Reading]:
@@ -140,12 +158,15 @@ class Shim:
 
         First wait for a byte on the socket `gate`, if one is given; afterwards send one on `bell`, and then the digest
         of the output (0 without `pin`), if it can be found without Python: see `digest`.
+
+        Raises RuntimeError when a GPU's runtime reports an error at the end of what the call has started.
         """
         stamps = self._stamps
         output = self._call(kernel, data, stamps, gate, bell, pin, self._anywhere())
-        return output, Reading(
-            stamps.end_ns - stamps.start_ns, stamps.end_ticks - stamps.start_ticks, stamps.cpu_ns, stamps.switches
-        )
+        if stamps.error:
+            raise RuntimeError(f"the GPU's runtime reports error {stamps.error} when the call has ended")
+        span, ticks = stamps.end_ns - stamps.start_ns, stamps.end_ticks - stamps.start_ticks
+        return output, Reading(span, ticks, stamps.cpu_ns, stamps.switches, stamps.event_ns)
 
     @property
     def digest(self) -> int | None:
@@ -155,8 +176,8 @@ class Shim:
     def row(self, socket: int, limit_s: float, pid: int = 0) -> "Row":
         """Rouse a worker that stands before the gate, open it; return what this process's clock says of what followed.
 
-        `pid`: the worker's number, if its memory may be read. Raises TimeoutError, ConnectionError when the worker is
-        gone, ValueError when it says what cannot be.
+        `pid`: the worker's number, if its memory may be read; -1 on a GPU, where the worker shows pieces.
+        Raises TimeoutError, ConnectionError when the worker is gone, ValueError when it says what cannot be.
         """
         window, digest = (ctypes.c_int64 * 4)(), ctypes.c_uint64()
         places, lines, sizes = (

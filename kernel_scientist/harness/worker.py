@@ -31,7 +31,8 @@ from typing import Any
 import torch
 
 from kernel_scientist.harness import observation, outputs, sandbox, wire
-from kernel_scientist.harness.buffers import Inbox, on_device
+from kernel_scientist.harness.buffers import GpuInbox, Inbox
+from kernel_scientist.harness.runtime import Runtime
 from kernel_scientist.harness.shim import Reading, Shim
 from kernel_scientist.languages import cpp
 
@@ -41,6 +42,7 @@ CHANNEL, INBOX = 3, 4
 """Descriptors: of the socket, and of the memory shared with the verifier."""
 REPORT = 4000
 """Characters of a traceback that travel back."""
+_sum = torch.Tensor.sum  # bound before a kernel's file is read
 
 
 class Worker:
@@ -50,12 +52,16 @@ class Worker:
         self.sock, self.shim = sock, shim
         self.device = str(settings["device"])
         self.threads = len(os.sched_getaffinity(0))  # now: a kernel's OpenMP binds this thread to one core later
-        self.trash: torch.Tensor | None = None
         self.module: ModuleType | None = None
         self.material = (torch.zeros(1), torch.zeros(1))
+        shim.bind(torch.Tensor, _exercise, self)
+        self.inbox = self.gpu = self.trash = None
         if self.device == "cpu":
-            shim.bind(torch.Tensor, _exercise, self)
-        self.inbox = Inbox(INBOX, int(settings["inputs_bytes"])) if self.device == "cpu" else None
+            self.inbox = Inbox(INBOX, int(settings["inputs_bytes"]))
+        else:
+            self.trash = torch.ones(GPU_SWEEP_BYTES // 8, dtype=torch.int64, device=self.device)
+            shim.bind_gpu(Runtime.loaded().addresses())
+            self.gpu = GpuInbox(self.device, shim)
         self.data: dict[int, Any] = {}
         self.returned: dict[int, Any] = {}
         self.snapshots: dict[int, outputs.Snapshot] = {}
@@ -95,7 +101,8 @@ class Worker:
             case "go":
                 return {"op": "done", **self._go(request["slots"])}
             case "fetch":
-                return {"op": "output", "data": self._fetch(request["slot"], out)}
+                touched = self.gpu is not None and not self.gpu.untouched(request["slot"])
+                return {"op": "output", "data": self._fetch(request["slot"], out), "wrote_inputs": touched}
             case "observe":
                 return {"op": "observed", **self._observe(request["slot"], request["mute"])}
             case "seal":
@@ -141,8 +148,8 @@ class Worker:
             self._forget(slot)
             if self.inbox is not None:
                 self.data[slot] = self.inbox.decode(item["data"])
-            else:
-                self.data[slot] = wire.decode(item["data"], buffers[:own], on_device(self.device))
+            elif self.gpu is not None:
+                self.data[slot] = self.gpu.decode(slot, item["data"], buffers[:own])
             buffers = buffers[own:]
 
     def _forget(self, slot: int) -> None:
@@ -152,15 +159,13 @@ class Worker:
 
     def _sweep(self) -> None:
         """Read more of the GPU's memory than its caches hold. On a CPU the verifier sweeps."""
-        if self.device != "cpu":
-            if self.trash is None:
-                self.trash = torch.ones(GPU_SWEEP_BYTES // 8, dtype=torch.int64, device=self.device)
-            self.trash.sum()
-            torch.cuda.synchronize()
+        if self.trash is not None:
+            _sum(self.trash)
+            self.shim.gpu_synchronize()
 
     def _go(self, slots: list[int]) -> wire.Header:
         assert self.module is not None
-        call = self._call if self.device == "cpu" else self._call_on_gpu
+        call = self.shim.call
         readings: list[Reading] = []
         slot, single = slots[0], len(slots) == 1
         try:
@@ -177,27 +182,10 @@ class Worker:
         self._snapshot(slot, CHANNEL, self.shim.digest)
         return {"readings": readings, **self._settle()}
 
-    def _call(self, kernel: Any, data: Any, gate: int, bell: int, pin: bool) -> tuple[Any, Reading]:
-        return self.shim.call(kernel, data, gate, bell, pin)
-
-    def _call_on_gpu(self, kernel: Any, data: Any, gate: int, bell: int, pin: bool) -> tuple[Any, Reading]:
-        """Time the call and the end of everything it started, on any stream, by host clock and by events."""
-        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-
-        def call(data: Any) -> Any:
-            start.record()
-            output = kernel(data)
-            end.record()
-            torch.cuda.synchronize()
-            return output
-
-        torch.cuda.synchronize()
-        output, reading = self.shim.call(call, data, gate, bell, pin)
-        # ROCm's events may read zero or a little less than zero for very short intervals
-        return output, reading._replace(event_ns=max(0, int(start.elapsed_time(end) * 1e6)))
-
     def _snapshot(self, slot: int, socket: int = -1, digest: int | None = None) -> outputs.Snapshot:
-        self.last = self.snapshots[slot] = outputs.Snapshot(self.returned[slot], self.shim, self.rooms, socket, digest)
+        self.last = self.snapshots[slot] = outputs.Snapshot(
+            self.returned[slot], self.shim, self.rooms, self.gpu is not None, socket, digest
+        )
         self.inputs = outputs.tensors(self.data[slot])
         return self.last
 

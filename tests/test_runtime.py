@@ -1,0 +1,157 @@
+"""The shim's side of a GPU, on a stand-in for a GPU's runtime library: what it binds, reads, shows and finds changed.
+
+No GPU is timed here, and nothing of torch's is replaced: the stand-in is a library with the runtime's functions, whose
+streams are threads. What a real runtime does with them is for the tests marked `gpu`.
+"""
+
+import ctypes
+import os
+import pickle
+import shutil
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from kernel_scientist.harness import outputs, wire
+from kernel_scientist.harness.buffers import GpuInbox
+from kernel_scientist.harness.runtime import Runtime
+from kernel_scientist.harness.shim import GLIMPSE_LINES, MOST_PLACES, Glimpse, Row, Shim, _Line, _Place
+from kernel_scientist.languages import gxx
+from kernel_scientist.languages.cpp import BuildRequest
+
+MS = 1_000_000
+SHOWN = -1
+
+
+@pytest.fixture
+def device() -> Any:
+    built = gxx.build(BuildRequest((Path(__file__).parent / "standin_runtime.cpp").read_text(), {}, ["-pthread"]))
+    assert built.path is not None, built.report.log
+    library: Any = ctypes.CDLL(str(built.path))
+    library.work.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t)
+    return library
+
+
+@pytest.fixture
+def shim(device: Any, tmp_path: Path) -> Shim:
+    own = shutil.copy(gxx.shim(), tmp_path / "shim.so")  # another file is another library: nobody else's gets a GPU
+    shim = Shim(str(own))
+    shim.bind(torch.Tensor, lambda _: None, None)
+    shim.bind_gpu(Runtime(device, "standin").addresses())
+    return shim
+
+
+def test_a_call_lasts_until_all_that_it_queued_has_ended(shim: Shim, device: Any) -> None:
+    out = torch.zeros(64, dtype=torch.uint8)
+
+    def kernel(stream: int) -> torch.Tensor:
+        device.work(stream, 30, out.data_ptr(), 7, 64)
+        return out
+
+    returned, reading = shim.call(kernel, 0)
+    assert returned is out and out.tolist() == [7] * 64
+    assert 30 * MS <= reading.event_ns <= reading.ns
+    _, beside = shim.call(kernel, 1)  # a stream that no event is recorded on
+    assert beside.ns >= 30 * MS and beside.event_ns < beside.ns
+
+
+def test_what_the_runtime_complains_of_at_the_end_of_a_call_is_raised(shim: Shim, device: Any) -> None:
+    with pytest.raises(RuntimeError, match="error 700 when the call has ended"):
+        shim.call(lambda _: device.fail(700), None)
+    shim.call(lambda _: None, None)
+    with pytest.raises(ValueError, match="its own"):
+        shim.call(_raise, None)
+
+
+def _raise(_: object) -> None:
+    raise ValueError("its own")
+
+
+def timed(shim: Shim, call: Callable[[int], Any]) -> tuple[Any, Row]:
+    """Make a call as a worker does, given its end of a socket, while another process is its verifier.
+
+    Another process, because a worker that stands before the gate holds the interpreter's lock.
+    """
+    ours, theirs = socket.socketpair()
+    told, tells = os.pipe()
+    verifier = os.fork()
+    if verifier == 0:
+        try:
+            assert ours.recv(1) == b"r"
+            row = shim.row(ours.fileno(), 20, SHOWN)
+            places, lines, count = row.glimpse._places, row.glimpse._lines, row.glimpse._count
+            os.write(tells, pickle.dumps((*row[:4], bytes(places), bytes(lines), count)))
+        finally:
+            os._exit(0)
+    try:
+        output = call(theirs.fileno())
+        *figures, places, lines, count = pickle.loads(os.read(told, 1 << 16))
+    finally:
+        os.waitpid(verifier, 0)
+        for end in (ours, theirs):
+            end.close()
+        os.close(told)
+        os.close(tells)
+    seen = (_Place * MOST_PLACES).from_buffer_copy(places), (_Line * GLIMPSE_LINES).from_buffer_copy(lines)
+    return output, Row(*figures, Glimpse(*seen, count))
+
+
+def test_pieces_of_an_output_that_the_verifier_names_are_shown_before_anything_else(shim: Shim, device: Any) -> None:
+    out = torch.zeros(3, 1000, dtype=torch.uint8)
+
+    def kernel(_: object) -> list[torch.Tensor]:
+        device.work(1, 20, out.data_ptr(), 9, out.nbytes)
+        return [out[0], out[1:]]
+
+    returned, row = timed(shim, lambda end: shim.call(kernel, None, end, end, pin=True)[0])
+    assert row.ns >= 20 * MS and row.glimpse and row.digest == shim.digest
+    snapshot = outputs.Snapshot(returned, shim, {}, True, -1, row.digest)
+    assert snapshot.keep([])
+    handed: list[wire.Buffer] = []
+    snapshot.message([], handed)
+    places = [(outputs.address(data), len(data)) for data in handed]
+    assert [size for _, size in places] == [1000, 2000] and row.glimpse.fits(shim, places)
+    assert shim.pin(places) == row.digest
+    handed[1][:] = bytes([5]) * 2000  # type: ignore[index]
+    assert not row.glimpse.fits(shim, places)
+
+
+def test_an_output_without_places_is_pinned_by_the_worker(shim: Shim) -> None:
+    def call(end: int) -> outputs.Snapshot:
+        output, _ = shim.call(lambda _: {"out": torch.ones(2)}, None, end, end, pin=True)
+        assert shim.digest is None
+        return outputs.Snapshot(output, shim, {}, True, end, shim.digest)
+
+    snapshot, row = timed(shim, call)
+    assert row.digest == snapshot.digest and not row.glimpse
+
+
+def test_what_is_written_after_a_call_is_seen(shim: Shim, device: Any) -> None:
+    out = torch.zeros(512, dtype=torch.uint8)
+    snapshot = outputs.Snapshot(out, shim, {}, on_gpu=True)
+    device.work(0, 1, out.data_ptr() + 100, 1, 1)
+    assert not snapshot.keep([])
+
+
+def test_inputs_that_are_written_to_are_told_from_those_that_may_be(shim: Shim) -> None:
+    inbox = GpuInbox("cpu", shim)
+    buffers: list[wire.Buffer] = []
+    spec = wire.encode((torch.arange(6.0).reshape(2, 3).t(), torch.zeros(4)), buffers)
+    spec["items"][1]["writable"] = True
+    x, out = inbox.decode(0, spec, [bytearray(b) for b in buffers])
+    assert x.stride() == (1, 3)
+    out.fill_(3)
+    assert inbox.untouched(0)
+    x[2, 1] += 1
+    assert not inbox.untouched(0)
+
+
+def test_a_build_of_torch_without_a_gpu_has_no_runtime() -> None:
+    if torch.cuda.is_available():
+        pytest.skip("this torch has one")
+    with pytest.raises(RuntimeError, match="no GPU runtime"):
+        Runtime.loaded()
