@@ -11,6 +11,7 @@ from kernel_scientist import environment, problems, scientist, targets
 from kernel_scientist.errors import SetupError
 from kernel_scientist.languages import gxx
 from kernel_scientist.languages.source import language_of, read_kernel
+from kernel_scientist.machine import gpu
 from kernel_scientist.params import ROLES, Params
 from kernel_scientist.problems.taskfolder import Problem
 from kernel_scientist.scientist import estimate
@@ -26,6 +27,11 @@ def resolve(params: Params) -> tuple[Problem, Target]:
     problem.profile(params.profile)
     if params.language == "cpp":
         gxx.find()
+    if target.device != "cpu" and (mode := gpu.exclusive()):
+        raise SetupError(
+            f"a GPU here is in compute mode {mode}: a comparison keeps several processes on one; "
+            "set it with `nvidia-smi -c DEFAULT`"
+        )
     return problem, target
 
 

@@ -23,7 +23,7 @@ class Device(Record):
     @property
     def lock(self) -> str:
         """Name of the lock that every timing on it holds."""
-        return f"{self.platform}-0"
+        return at_hand.lock(self.platform)
 
 
 def present() -> Device | None:

@@ -1,12 +1,16 @@
 """One timing at a time per device: a lock that every process on this host shares."""
 
+import contextlib
 import os
-import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
 from kernel_scientist.errors import DeviceBusyError
+
+FOLDER = Path("/tmp/kernel-scientist.locks")
+"""The same for every user and process of this host, whatever its TMPDIR. A folder of its own that all may write to:
+in a sticky one some systems let nobody open another user's file (fs.protected_regular)."""
 
 
 @contextmanager
@@ -17,7 +21,10 @@ def device(name: str, timeout_s: float) -> Generator[None]:
     """
     from filelock import FileLock, Timeout
 
-    path = Path(tempfile.gettempdir()) / f"kernel-scientist-{name}.lock"
+    FOLDER.mkdir(exist_ok=True)
+    with contextlib.suppress(PermissionError):  # another user's: who made it has opened it to all
+        FOLDER.chmod(0o777)
+    path = FOLDER / f"{name}.lock"
     lock = FileLock(path, timeout=timeout_s, mode=0o666, thread_local=False)
     try:
         lock.acquire(poll_interval=0.02)

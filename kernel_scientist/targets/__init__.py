@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from kernel_scientist.errors import SetupError
-from kernel_scientist.machine import gpus
+from kernel_scientist.machine import gpu, gpus
 from kernel_scientist.machine.gpus import Gpu
 
 MODEL = "model:"
@@ -41,7 +41,7 @@ def resolve(name: str, language: str) -> Target:
 
     present = ("rocm" if torch.version.hip else "cuda") if torch.cuda.is_available() else None
     if name == "auto":
-        return Target(present, "cuda", f"{present}-0") if present else CPU
+        return Target(present, "cuda", gpu.lock(present)) if present else CPU
     if name != present:
         raise SetupError(
             f"target {name!r}: torch {torch.__version__} finds no such GPU here; use target=cpu, or install torch's "
@@ -49,7 +49,7 @@ def resolve(name: str, language: str) -> Target:
         )
     if language == "cpp":
         raise SetupError(f"target {name!r}: C++ kernels run on the CPU; use target=cpu")
-    return Target(name, "cuda", f"{name}-0")
+    return Target(name, "cuda", gpu.lock(name))
 
 
 def _inspecting(language: str) -> str:
@@ -57,9 +57,9 @@ def _inspecting(language: str) -> str:
 
 
 def _modelled(name: str, language: str) -> Target:
-    gpu = gpus.named(name.removeprefix(MODEL))
+    modelled = gpus.named(name.removeprefix(MODEL))
     if language not in ("triton", "hip"):
         raise SetupError(f"target {name!r} predicts GPU kernels (triton, hip), not {language}; use target=cpu")
-    if language == "hip" and not gpu.arch.startswith("gfx"):
+    if language == "hip" and not modelled.arch.startswith("gfx"):
         raise SetupError(f"target {name!r}: HIP kernels are compiled for AMD's GPUs; use target=model:mi300x")
-    return Target(f"model-{gpu.name.lower()}", "cpu", "cpu", gpu)
+    return Target(f"model-{modelled.name.lower()}", "cpu", "cpu", modelled)
