@@ -247,3 +247,36 @@ def test_programs_may_start_until_a_worker_is_sealed(stray: bool, runs_at: int, 
                 session.seal()
                 call(64)
             assert caught.value.verdict is Verdict.REJECTED
+
+
+COMPILES = """
+import os
+from pathlib import Path
+cache = Path(os.environ["TRITON_CACHE_DIR"]) / "key"
+if cache.exists():
+    raise SystemError(f"its cache holds {sorted(p.name for p in cache.glob('*'))}")
+cache.mkdir()
+(cache / "binary").write_bytes(b"x" * 1000)
+(cache / "launcher.so").write_bytes(b"y")
+(cache / "link").symlink_to("/etc/passwd")
+os.mkfifo(cache / "pipe")
+def custom_kernel(d): return d
+"""
+
+
+def test_what_a_worker_compiled_is_there_for_the_next_one_with_its_source_alone() -> None:
+    """As on a GPU: Triton's cache. Links and pipes are not taken along."""
+    if not landlock.version():
+        pytest.skip("this system has no Landlock, and nothing is kept without it")
+    with Workshop(Harness(import_timeout_s=10, memory_mib=512)) as shop:
+
+        def compiles(source: str) -> None:
+            with shop.session() as session:
+                shop.fill(session, source)
+                session.load(source, lambda _: (None, ""))
+                shop.keep(session, source)
+
+        compiles(COMPILES)
+        with pytest.raises(KernelFailure, match=r"its cache holds \['binary', 'launcher.so'\]"):
+            compiles(COMPILES)
+        compiles(f"{COMPILES}# another one")

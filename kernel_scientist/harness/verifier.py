@@ -23,8 +23,8 @@ from kernel_scientist.harness.shim import Shim
 from kernel_scientist.harness.sweeper import Sweeper
 from kernel_scientist.harness.watching import Watch
 from kernel_scientist.harness.workshop import Workshop
-from kernel_scientist.languages import gxx
-from kernel_scientist.languages.cpp import BuildRequest
+from kernel_scientist.languages import builder, gxx
+from kernel_scientist.languages.extension import Request
 from kernel_scientist.machine import gpus
 from kernel_scientist.machine.table import Machine, this_cpu
 from kernel_scientist.params import Harness
@@ -130,10 +130,9 @@ class Verifier:
         chosen = self.profile.tests if cases is None else tuple(cases)
         try:
             with self.workshop.session() as session:
-                session.load(kernel.source, self._builder([]))
                 watch = Watch()
                 secret = [case for case in (self.inputs.secret(self.profile) for _ in range(SECRET_CASES)) if case]
-                self.build(session, (*chosen, *secret))
+                self.open(session, kernel.source, (*chosen, *secret))
                 for case in (*chosen, *secret):
                     self._check_case(session, case, watch)
                 seen = self._observe(session, chosen[-1]) if chosen else policy.Observed()
@@ -259,17 +258,24 @@ class Verifier:
 
     def load(self, session: Session, contestant: Contestant, cases: Sequence[Case]) -> None:
         """Import a contestant's file in its worker, and let it compile what it launches on these cases."""
-        session.load(contestant.source, self._builder([]))
-        self.build(session, cases)
+        self.open(session, contestant.source, cases)
         self.workshop.require_room(session)
 
-    def build(self, session: Session, cases: Sequence[Case]) -> None:
+    def open(self, session: Session, source: str, cases: Sequence[Case]) -> None:
+        """Import a file in its worker, and let it compile what it launches on these cases."""
+        if self.workshop.programs:
+            self.workshop.fill(session, source)
+        session.load(source, self._builder([]))
+        self.build(session, source, cases)
+
+    def build(self, session: Session, source: str, cases: Sequence[Case]) -> None:
         """Let a GPU's worker compile, and autotune, in a call on each case; then it may start no program any more."""
         if not self.workshop.programs:
             return
         for case in cases:
             session.prepare({SPARE: self.inputs.message(self.inputs.draw(case))})
             session.go([SPARE], lambda: None, self.harness.build_timeout_s)
+        self.workshop.keep(session, source)
         session.seal()
 
     def _check_case(self, session: Session, case: Case, watch: Watch) -> None:
@@ -334,8 +340,8 @@ class Verifier:
         return evaluation.model_copy(update={"clocks": found})
 
     def _builder(self, reports: list[CompileReport]) -> Build:
-        def build(request: BuildRequest) -> tuple[Path | None, str]:
-            built = gxx.build(request, self.harness.build_timeout_s)
+        def build(request: Request) -> tuple[Path | None, str]:
+            built = builder.build(request, self.workshop.device, self.harness.build_timeout_s)
             reports.append(built.report)
             return built.path, built.report.log
 

@@ -21,7 +21,7 @@ from kernel_scientist.harness.shared import SharedMemory
 from kernel_scientist.harness.shim import Shim
 from kernel_scientist.languages import gxx
 from kernel_scientist.params import Harness
-from kernel_scientist.records import Verdict
+from kernel_scientist.records import Verdict, digest
 
 MOST_FILES = 64 << 20
 """Bytes that a worker may leave in its folder."""
@@ -111,6 +111,19 @@ class Workshop:
         if used > MOST_FILES:
             words = f"it filled its folder with {used >> 20} MiB; {MOST_FILES >> 20} MiB are allowed"
             raise KernelFailure(Verdict.REJECTED, words)
+
+    def keep(self, session: Session, source: str) -> None:
+        """Keep what a worker has compiled for the next one with the same source.
+
+        Only where Landlock keeps workers' hands off what is kept of others.
+        """
+        if "landlock" in session.layers:
+            self._request({"keep": session.pid, "as": digest(source)}, [])
+
+    def fill(self, session: Session, source: str) -> None:
+        """Give a fresh worker what another one with the same source has compiled."""
+        if "landlock" in session.layers:
+            self._request({"fill": session.pid, "from": digest(source)}, [])
 
     def _settings(self, timing: bool) -> dict[str, Any]:
         return {

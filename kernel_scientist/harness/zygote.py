@@ -6,6 +6,8 @@ control socket it takes one JSON line per request, with file descriptors attache
     {"spawn": {...worker settings...}}  + [worker socket, log file, status pipe, shared memory]  ->  {"pid": 123}
     {"kill": 123}                                                 ->  {"killed": true}
     {"used": 123}                                                 ->  {"used": bytes in its folder}
+    {"keep": 123, "as": name}     what it compiled (`keepsakes`)  ->  {"files": 7}
+    {"fill": 123, "from": name}   a worker's folder with that     ->  {"files": 7}
 
 When a worker ends, its wait status is written to its status pipe as decimal text. When the control socket closes
 (the verifier is gone, however it went), every worker is killed.
@@ -27,7 +29,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from kernel_scientist.harness import sandbox
+from kernel_scientist.harness import keepsakes, sandbox
 from kernel_scientist.harness.shim import Shim
 
 MESSAGE = 1 << 16
@@ -74,12 +76,22 @@ class Zygote:
         request: dict[str, Any] = json.loads(data)
         if "spawn" in request:
             reply = {"pid": self._spawn(request["spawn"], descriptors)}
+        elif "keep" in request:
+            reply = {"files": keepsakes.keep(self._scratch(request["keep"]), self._kept(request["as"]))}
+        elif "fill" in request:
+            reply = {"files": keepsakes.fill(self._kept(request["from"]), self._scratch(request["fill"]))}
         elif "used" in request:
             reply = {"used": _used(self.scratches.get(int(request["used"]), ""))}
         else:
             reply = {"killed": self._kill(int(request["kill"]))}
         self.control.send(json.dumps(reply).encode())
         return True
+
+    def _scratch(self, pid: int) -> Path:
+        return Path(self.scratches.get(pid, self.folder + "/gone"))
+
+    def _kept(self, name: str) -> Path:
+        return Path(self.folder) / f"kept-{name}"
 
     def _spawn(self, settings: dict[str, Any], descriptors: list[int]) -> int:
         worker_fd, log_fd, status_fd, inputs_fd = descriptors
