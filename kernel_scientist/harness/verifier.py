@@ -262,21 +262,18 @@ class Verifier:
         self.workshop.require_room(session)
 
     def open(self, session: Session, source: str, cases: Sequence[Case]) -> None:
-        """Import a file in its worker, and let it compile what it launches on these cases."""
-        if self.workshop.programs:
-            self.workshop.fill(session, source)
-        session.load(source, self._builder([]))
-        self.build(session, source, cases)
-
-    def build(self, session: Session, source: str, cases: Sequence[Case]) -> None:
-        """Let a GPU's worker compile, and autotune, in a call on each case; then it may start no program any more."""
+        """Import a file in its worker. On a GPU it compiles, and autotunes, in a call on each case; then it may start no
+        program any more.
+        """
         if not self.workshop.programs:
-            return
+            return session.load(source, self._builder([]))
+        self.workshop.fill(session, source)
+        session.load(source, self._builder([]))
         for case in cases:
             session.prepare({SPARE: self.inputs.message(self.inputs.draw(case))})
             session.go([SPARE], lambda: None, self.harness.build_timeout_s)
         self.workshop.keep(session, source)
-        session.seal()
+        return session.seal()
 
     def _check_case(self, session: Session, case: Case, watch: Watch) -> None:
         published, secret = self.inputs.draw(case, case.seed), self.inputs.draw(case)
