@@ -262,8 +262,8 @@ class Verifier:
         self.workshop.require_room(session)
 
     def open(self, session: Session, source: str, cases: Sequence[Case]) -> None:
-        """Import a file in its worker. On a GPU it compiles, and autotunes, in a call on each case; then it may start no
-        program any more.
+        """Import a file in its worker. On a GPU it compiles, and autotunes, in a call on each case, and starts no program
+        afterwards.
         """
         if not self.workshop.programs:
             return session.load(source, self._builder([]))
