@@ -16,8 +16,8 @@ def code(*mix: dict[str, int]) -> CodeObject:
     return CodeObject(kernel="k", arch="gfx942", digest="", num_warps=4, vgpr=64, mix=mix)
 
 
-def traffic(trips: float, asked: float = 0.0, flops: float = 0.0) -> Traffic:
-    return Traffic(10, 10 * asked, 0.0, 0.0, 0.0, {"fp8e4b8": 10 * flops} if flops else {}, (trips,))
+def traffic(*trips: float, asked: float = 0.0, flops: float = 0.0) -> Traffic:
+    return Traffic(10, 10 * asked, 0.0, 0.0, 0.0, {"fp8e4b8": 10 * flops} if flops else {}, trips)
 
 
 @given(st.sampled_from([1, 2, 4, 8]), st.integers(2, 40))
@@ -35,6 +35,16 @@ def test_rounds_outside_of_a_pipelined_loop_count_once(trips: int, peeled: int) 
     around = {MFMA: 8 * peeled, "valu": 100 * peeled} if peeled else {}
     seen = issued(code(around, per_round), traffic(trips, flops=trips * 8 * FLOPS * 4))
     assert seen.vector == pytest.approx(trips * 100 * 4)
+
+
+@pytest.mark.parametrize("straight", ["outer", "inner", "neither"])
+def test_of_two_loops_the_one_that_became_straight_code_is_found(straight: str) -> None:
+    outer, inner = 3, 64
+    copies = {"outer": outer, "inner": inner, "neither": 1}[straight]
+    per_round = {MFMA: 2 * copies, "valu": 50 * copies}
+    mix = [{}, {}, per_round] if straight == "neither" else [{}, per_round]
+    seen = issued(code(*mix), traffic(outer, inner, flops=outer * inner * 2 * FLOPS * 4))
+    assert seen.vector == pytest.approx(outer * inner * 50 * 4)
 
 
 def test_loads_that_all_lanes_repeat_are_no_unrolled_loop() -> None:

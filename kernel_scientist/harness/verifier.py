@@ -262,9 +262,7 @@ class Verifier:
         self.workshop.require_room(session)
 
     def open(self, session: Session, source: str, cases: Sequence[Case]) -> None:
-        """Import a file in its worker. On a GPU it compiles, and autotunes, in a call on each case, and starts no program
-        afterwards.
-        """
+        """Import a file in its worker. On a GPU it compiles, and autotunes, in a call on each case, then no more."""
         if not self.workshop.programs:
             return session.load(source, self._builder([]))
         self.workshop.fill(session, source)

@@ -1,8 +1,10 @@
 """What a wave issues to each pipeline: the instructions of a code object, as often as a trace says that they run."""
 
 import functools
+import itertools
 import math
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from kernel_scientist.machine.traffic import Traffic
@@ -41,25 +43,44 @@ def issued(code: CodeObject, traffic: Traffic) -> Issue:
 def _weights(code: CodeObject, traffic: Traffic) -> list[float]:
     """Return how often the code of each loop depth runs.
 
-    A pipelined loop does some of its rounds outside of it, and a compiler may put several rounds into one: what the
-    code would do in all, by its rounds as they stand in the source, is held against what the trace counted.
+    A compiler may put a whole loop into straight code, and several rounds of one into one: what the code would do in
+    all, by the rounds as they stand in the source, is held against what the trace counted. The loops that are left in
+    the code are those whose rounds fit best.
     """
-    weights = [1.0]
-    for depth in range(1, len(code.mix)):
-        rounds = traffic.trips[depth - 1] if depth <= len(traffic.trips) else 1.0
-        around, inside = (_flops(code, code.mix[d]) for d in (depth - 1, depth))
-        weights.append(weights[-1] * max(1.0, rounds - (around / inside if inside else 0.0)))
+    loops = min(len(code.mix) - 1, len(traffic.trips))
+    fits = (_by_rounds(code, rounds) for rounds in itertools.combinations(traffic.trips, loops))
+    weights = min(fits, key=lambda found: _misfit(code, traffic, found))
     if len(weights) > 1:
         weights[-1] = max(1.0, weights[-1] / _unrolled(code, traffic, weights))
     return weights
 
 
-def _unrolled(code: CodeObject, traffic: Traffic, weights: list[float]) -> float:
-    """Return how many rounds of the innermost loop the compiler put into one: a power of two, or 1 where none fits.
+def _by_rounds(code: CodeObject, rounds: Sequence[float]) -> list[float]:
+    """Return the weights where the loops make so many rounds: a pipelined one does some of them outside of it."""
+    weights = [1.0]
+    for depth in range(1, len(code.mix)):
+        own = rounds[depth - 1] if depth <= len(rounds) else 1.0
+        around, inside = (_flops(code, code.mix[d]) for d in (depth - 1, depth))
+        weights.append(weights[-1] * max(1.0, own - (around / inside if inside else 0.0)))
+    return weights
 
-    By the flops of matrix instructions, and without any by the bytes of memory instructions.
-    """
-    work, counted = (_flops, sum(traffic.flops.values())) if traffic.flops else (_bytes, traffic.asked_bytes)
+
+def _misfit(code: CodeObject, traffic: Traffic, weights: Sequence[float]) -> float:
+    """Return how far what the code would do lies from what was counted, as a logarithm; 0 where nothing can be told."""
+    work, counted = _counted(traffic)
+    done = sum(work(code, mix) * weight for mix, weight in zip(code.mix, weights, strict=True))
+    expected = counted / traffic.programs / code.num_warps
+    return abs(math.log(done / expected)) if done > 0 and expected > 0 else 0.0
+
+
+def _counted(traffic: Traffic) -> tuple[Callable[[CodeObject, dict[str, int]], float], float]:
+    """Return what code and trace are compared by: flops of matrix instructions, without any bytes of memory's."""
+    return (_flops, sum(traffic.flops.values())) if traffic.flops else (_bytes, traffic.asked_bytes)
+
+
+def _unrolled(code: CodeObject, traffic: Traffic, weights: list[float]) -> float:
+    """Return how many rounds of the innermost loop the compiler put into one: a power of two, or 1 where none fits."""
+    work, counted = _counted(traffic)
     inside = work(code, code.mix[-1]) * weights[-1]
     outside = sum(work(code, mix) * weight for mix, weight in zip(code.mix[:-1], weights[:-1], strict=True))
     expected = counted / traffic.programs / code.num_warps - outside
