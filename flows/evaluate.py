@@ -14,6 +14,7 @@ from kernel_scientist.params import load
 from kernel_scientist.records import Evaluation, Kernel, Verdict
 from tasks.compilation import compile_kernel
 from tasks.correctness import check_kernel
+from tasks.counting import counted
 from tasks.timing import time_kernel
 
 
@@ -39,7 +40,7 @@ def evaluate(
         try:
             evaluation = compile_kernel(lab, kernel)
             evaluation = check_kernel(lab, kernel, evaluation)
-            evaluation = time_kernel(lab, kernel, evaluation, rivals)
+            evaluation = counted(lab, kernel, time_kernel(lab, kernel, evaluation, rivals))
         except InfrastructureError as error:
             evaluation = Evaluation(verdict=Verdict.INFRASTRUCTURE, reason=str(error))
         return export.evaluation_summary(lab, evaluation, rivals[-1].name)

@@ -34,6 +34,7 @@ from kernel_scientist.records import Evaluation, Kernel, Trial, Verdict
 from kernel_scientist.scientist.replies import ReplyError
 from tasks.compilation import compile_kernel
 from tasks.correctness import check_kernel
+from tasks.counting import counted
 from tasks.hypothesis import design_experiments, distil_findings
 from tasks.implementation import repair_kernel, write_kernel
 from tasks.selection import select_kernels
@@ -172,7 +173,10 @@ def _judged(campaign: Campaign, board: Board, job: Job, kernel: Kernel, title: s
 
 
 def _judge(campaign: Campaign, board: Board, kernel: Kernel, title: str) -> Evaluation:
-    """Compile, check, time. What is broken beside the kernel becomes the verdict `infrastructure` when retries end."""
+    """Compile, check, time, count.
+
+    What is broken beside the kernel becomes the verdict `infrastructure` when retries end.
+    """
     lab: Laboratory = campaign.lab
     try:
         board.step(kernel.name, f"compiling {title}")
@@ -185,7 +189,7 @@ def _judge(campaign: Campaign, board: Board, kernel: Kernel, title: str) -> Eval
             campaign.prescreen.forget(kernel)
             return evaluation
         board.step(kernel.name, f"timing {title}")
-        return time_candidate(campaign, kernel, evaluation)
+        return counted(lab, kernel, time_candidate(campaign, kernel, evaluation))
     except InfrastructureError as error:
         return Evaluation(verdict=Verdict.INFRASTRUCTURE, reason=str(error))
 

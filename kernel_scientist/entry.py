@@ -9,10 +9,12 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from kernel_scientist.counters import Counters
 from kernel_scientist.inspection import assembly_store
 from kernel_scientist.languages.source import KernelSource, SourceError
 from kernel_scientist.population import REFERENCE, Population, roofline_fraction, score
 from kernel_scientist.problems.taskfolder import Problem
+from kernel_scientist.profiling import figures
 from kernel_scientist.records import (
     Ask,
     Attempt,
@@ -37,8 +39,9 @@ SOURCE, EVALUATION, EXPERIMENT, ASKS, ATTEMPTS = (
     "asks.json",
     "attempts.json",
 )
-TRIES, AUTHORS = "tuning.json", "authors.json"
+TRIES, AUTHORS, COUNTERS = "tuning.json", "authors.json", "counters.json"
 _ASKS, _ATTEMPTS = TypeAdapter(tuple[Ask, ...]), TypeAdapter(tuple[Attempt, ...])
+_COUNTERS = TypeAdapter(tuple[Counters, ...])
 _TRIES, _AUTHORS = TypeAdapter(tuple[Try, ...]), TypeAdapter(dict[str, Author])
 TEXT = 5000
 """Characters of prose in a tag; MLflow cuts at 8000 without a word."""
@@ -123,7 +126,7 @@ def metrics(trial: Trial, population: Population) -> dict[str, float]:
         found |= {"llm.usd": sum(a.usd for a in asks), "llm.calls": len(asks)}
         found |= {"llm.tokens": sum(a.input_tokens + a.output_tokens for a in asks)}
         found |= {"llm.unreadable": sum(bool(a.fault) for a in asks), "repairs": len(trial.kernel.attempts)}
-    found |= predicted(trial, population)
+    found |= predicted(trial, population) | counted(evaluation)
     if evaluation.verdict is not Verdict.OK or not evaluation.timings:
         return found
     found["geomean_us"] = evaluation.geomean_us or math.nan
@@ -148,6 +151,14 @@ def predicted(trial: Trial, population: Population) -> dict[str, float]:
     found["predicted_roofline_fraction"] = roofline_fraction(evaluation) or math.nan
     uplift = population.add(trial).uplift(trial) if evaluation.by_model else None
     return found if uplift is None else {**found, "predicted_uplift": uplift}
+
+
+def counted(evaluation: Evaluation) -> dict[str, float]:
+    """Return what a GPU's counters say of a kernel, all cases together."""
+    total = figures.total(evaluation.counters).model_dump()
+    stalls: dict[str, float] = total.pop("stalls")
+    known = {f"counter.{name}": value for name, value in total.items() if value is not None}
+    return known | {f"counter.stall.{reason}": value for reason, value in stalls.items()}
 
 
 def _resources(report: CompileReport) -> dict[str, float]:
@@ -177,6 +188,8 @@ def write_artifacts(folder: Path, trial: Trial, population: Population, replies:
         (folder / TRIES).write_bytes(_TRIES.dump_json(kernel.tries, indent=1))
     if kernel.authors:
         (folder / AUTHORS).write_bytes(_AUTHORS.dump_json(kernel.authors, indent=1))
+    if evaluation.counters:
+        (folder / COUNTERS).write_bytes(_COUNTERS.dump_json(evaluation.counters, indent=1))
     if evaluation.compile and evaluation.compile.log:
         (folder / "compiler.txt").write_text(evaluation.compile.log)
     for code in evaluation.compile.objects if evaluation.compile else ():

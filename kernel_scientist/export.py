@@ -10,6 +10,7 @@ from kernel_scientist.harness.confirmation import Confirmation
 from kernel_scientist.languages.source import leaderboard
 from kernel_scientist.population import REFERENCE, Population, roofline_fraction, score
 from kernel_scientist.problems.taskfolder import Problem
+from kernel_scientist.profiling import figures
 from kernel_scientist.records import Clocks, Evaluation, Kernel, Prediction, Speedup, Timing
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ def evaluation_summary(lab: "Laboratory", evaluation: Evaluation, against: str) 
         "sandbox": list(evaluation.sandbox),
         "clocks": [_clocks(c) for c in evaluation.clocks],
         "predicted": predicted(evaluation),
+        "counters": counters(evaluation),
         "compile": evaluation.compile.model_dump(exclude={"log"}) if evaluation.compile else None,
         "environment": evaluation.environment,
         "seconds": evaluation.seconds,
@@ -107,6 +109,17 @@ def predicted(evaluation: Evaluation) -> dict[str, Any] | None:
         "roofline_fraction": _round(roofline_fraction(evaluation)),
         "cases": [p.model_dump(exclude={"machine", "calibrated"}) for p in evaluation.predictions],
         "coverage": evaluation.coverage,
+    }
+
+
+def counters(evaluation: Evaluation) -> dict[str, Any] | None:
+    """Return what a GPU's counters say of a kernel, all of it and in sum; None where nothing was counted."""
+    if not evaluation.counters:
+        return None
+    return {
+        "by": evaluation.counters[0].tool,
+        "total": figures.total(evaluation.counters).model_dump(),
+        "kernels": [c.model_dump() for c in evaluation.counters],
     }
 
 

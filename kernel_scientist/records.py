@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from kernel_scientist.codeobject import CodeObject, Launch, Prediction
+from kernel_scientist.counters import Counters
 from kernel_scientist.record import Finite, Record
 
 Language = Literal["cpp", "triton", "hip", "cuda"]
@@ -270,6 +271,8 @@ class Evaluation(Record):
     """How much of the kernel an interpreted check executed, and how its memory was watched."""
     speedups: tuple[Speedup, ...] = ()
     clocks: tuple[Clocks, ...] = ()
+    counters: tuple[Counters, ...] = ()
+    """What the GPU's own counters say, where they could be read; `environment` says by what, or why not."""
     labels: tuple[str, ...] = ()
     evidence: tuple[str, ...] = ()
     sandbox: tuple[str, ...] = ()

@@ -117,12 +117,17 @@ def validate(
 
 
 def _show(found: dict[str, Any], as_json: bool) -> None:
-    """Print an evaluation; what is told of a GPU's code in lines of its own."""
-    from kernel_scientist.report import resources
+    """Print an evaluation; what is told of a GPU's code, and what was counted there, in lines of their own."""
+    from kernel_scientist.records import Counters
+    from kernel_scientist.report import counted, resources
 
     on_gpu = bool(found["compile"] and found["compile"]["objects"]) and not as_json
-    show({k: v for k, v in found.items() if not on_gpu or k not in ("predicted", "compile")}, as_json)
+    kernels = found["counters"]["kernels"] if found["counters"] else []
+    apart = (("predicted", "compile") if on_gpu else ()) + (() if as_json else ("counters",))
+    show({k: v for k, v in found.items() if k not in apart}, as_json)
     for line in resources.evaluation(found) if on_gpu else ():
+        click.echo(line)
+    for line in counted.lines([Counters.model_validate(k) for k in kernels]) if not as_json else ():
         click.echo(line)
 
 

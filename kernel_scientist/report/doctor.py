@@ -30,7 +30,7 @@ def examine() -> list[dict[str, Any]]:
         _row("objdump", shutil.which("objdump") is not None, shutil.which("objdump") or "no instruction counts")
     )
     rows += [_package(name) for name in ("torch", "triton", "prefect", "mlflow", "dvc", "litellm")]
-    rows += [_gpu(), *_compilers()]
+    rows += [_gpu(), _profiler(), *_compilers()]
     uri = environment.tracking_uri()
     try:
         from kernel_scientist.notebook import reach
@@ -121,6 +121,18 @@ def _compilers() -> list[dict[str, Any]]:
         _row("hip compiler", not without, tools if isinstance(tools, str) else tools.version),
         _row("cuda compiler", nvidia is not None, nvidia.version if nvidia else "neither nvcc nor NVRTC"),
     ]
+
+
+def _profiler() -> dict[str, Any]:
+    """What reads a GPU's own counters."""
+    import torch
+
+    from kernel_scientist.profiling import profiler
+
+    if not torch.cuda.is_available():
+        return _row("counters", False, "no GPU to count on")
+    tool = profiler.find("rocm" if torch.version.hip else "cuda")
+    return _row("counters", not isinstance(tool, str), tool if isinstance(tool, str) else tool.program)
 
 
 def _gpu() -> dict[str, Any]:

@@ -1,15 +1,22 @@
-"""What prompts say of a GPU: the machine, code objects, what a machine model holds to be the limits."""
+"""What prompts say of a GPU: the machine, code objects, what a machine model holds to be the limits, its counters."""
 
 from collections import Counter
+from collections.abc import Sequence
 
+from kernel_scientist.counters import Counters, Figures
 from kernel_scientist.inspection import wording
 from kernel_scientist.machine import occupancy
 from kernel_scientist.machine.gpus import Gpu
+from kernel_scientist.profiling import figures
+from kernel_scientist.profiling import wording as counted_wording
 from kernel_scientist.records import Prediction, Trial
+from kernel_scientist.scientist.mind import Assignment
 from kernel_scientist.scientist.prompts import brief_us
 
 ADVICE, OBJECTS, GRIDS = 6, 4, 4
 """Sentences of a model's, code objects, and grids of each that are shown."""
+COUNTED, KERNELS, ROWS = 6, 4, 12
+"""Cases and kernels of which a designer sees counters, and kernels of which a selector does."""
 
 
 def machine(gpu: Gpu, target: str) -> list[str]:
@@ -56,3 +63,35 @@ def code(trial: Trial) -> list[str]:
             *wording.lines(it),
         ]
     return [*lines, *report.findings, *(f"not seen: {m}" for m in report.missed[:2])]
+
+
+def counted(assignment: Assignment, trial: Trial) -> list[str]:
+    """What the GPU's counters say of a kernel: in all, by its parts, and case by case, the most wasteful first."""
+    counters = trial.evaluation.counters
+    if not counters:
+        return []
+    must = {c.name: assignment.problem.work(c).bytes for c in assignment.profile.benchmarks}
+    cases, parts = (_by(counters, "case"), _by(counters, "kernel"))
+    lines = [f"all {len(cases)} cases together: {counted_wording.total(counters)}"]
+    if len(parts) > 1:
+        lines += [f"{name}, all cases: {counted_wording.total(some)}" for name, some in [*parts.items()][:KERNELS]]
+    totals = {case: figures.total(some) for case, some in cases.items()}
+    order = sorted(totals, key=lambda case: _moved(totals[case]) / (must.get(case) or 1.0), reverse=True)
+    return [*lines, *(f"{case}: {counted_wording.said(totals[case], must.get(case))}" for case in order[:COUNTED])]
+
+
+def counted_rows(trials: Sequence[Trial]) -> list[str]:
+    """What the counters say of several kernels, a line each."""
+    having = [t for t in trials if t.evaluation.counters][:ROWS]
+    return [f"{t.kernel.name}: {counted_wording.total(t.evaluation.counters)}" for t in having]
+
+
+def _by(counters: Sequence[Counters], key: str) -> dict[str, list[Counters]]:
+    found: dict[str, list[Counters]] = {}
+    for it in counters:
+        found.setdefault(getattr(it, key), []).append(it)
+    return found
+
+
+def _moved(of: Figures) -> float:
+    return (of.hbm_read_bytes or 0.0) + (of.hbm_written_bytes or 0.0)

@@ -41,7 +41,8 @@ class LanguageModel:
             raise ValueError("no kernel in the population is right: there is nothing to start from")
         cases = [c.name for c in self.assignment.profile.benchmarks]
         rows, left_out = brief.rows(population, cases)
-        prompt = self._prompt("selector", lessons, cases=cases, kernels=rows, left_out=left_out)
+        counted = brief_gpu.counted_rows(population.ranked())
+        prompt = self._prompt("selector", lessons, cases=cases, kernels=rows, left_out=left_out, counted=counted)
         found, asks = self.channel.ask(
             "selector",
             f"select/{turn.generation}",
@@ -65,6 +66,7 @@ class LanguageModel:
             compile_report=brief.compiled(base),
             code=brief_gpu.code(base),
             advice=brief_gpu.advice(base),
+            counted=brief_gpu.counted(self.assignment, base),
             tried=brief.tried(population, selection.base, near),
             record=brief.record(population),
             knowledge=self._knowledge(base.kernel.source),
@@ -91,6 +93,7 @@ class LanguageModel:
             experiment=order.experiment,
             relatives=brief.relatives(population, [t for t in near if t.kernel.name != order.reference]),
             sites=brief.sites(base.kernel.source),
+            counted=brief_gpu.counted(self.assignment, base),
             knowledge=self._knowledge(f"{order.experiment.title} {order.experiment.description}"),
         )
         writers = [m for m in self.settings.writer.models if m.model != PLAYBOOK]

@@ -19,7 +19,7 @@ from kernel_scientist.params import Budget, Knowledge, Llm, Role
 from kernel_scientist.population import REFERENCE, Population
 from kernel_scientist.problems.taskfolder import Problem
 from kernel_scientist.records import Ask, CompileReport, Evaluation, Experiment, Kernel, Speedup, Timing, Trial, Verdict
-from kernel_scientist.scientist import knowledge, showcase_gpu
+from kernel_scientist.scientist import knowledge, showcase_counted, showcase_gpu
 from kernel_scientist.scientist.archive import Archive
 from kernel_scientist.scientist.channel import Channel, Read
 from kernel_scientist.scientist.ledger import Ledger
@@ -114,14 +114,20 @@ def rendered() -> dict[str, str]:
 
 
 def _on_a_model(problem: Problem, settings: Knowledge) -> dict[str, str]:
-    """Return what is told besides when GPU kernels are predicted."""
-    listener = _Listener()
+    """Return what is told besides when GPU kernels are predicted, and when they are timed and counted."""
     digests = knowledge.load([environment.root() / path for path in settings.paths])
     assignment = showcase_gpu.assignment(problem, FACTS, digests, settings.tokens, settings.findings)
-    for play in showcase_gpu.plays(LanguageModel(assignment, listener), problem).values():
-        with contextlib.suppress(ModelError):
-            play()
-    return {f"{role}-triton-mi300x": _text(prompt) for role, prompt in listener.heard.items()}
+    found: dict[str, str] = {}
+    for where, there, plays in (
+        ("mi300x", assignment, showcase_gpu.plays),
+        ("rocm", showcase_counted.assignment(assignment), showcase_counted.plays),
+    ):
+        listener = _Listener()
+        for play in plays(LanguageModel(there, listener), problem).values():
+            with contextlib.suppress(ModelError):
+                play()
+        found |= {f"{role}-triton-{where}": _text(prompt) for role, prompt in listener.heard.items()}
+    return found
 
 
 def _drafts(population: Population) -> list[Draft]:

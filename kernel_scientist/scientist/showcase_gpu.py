@@ -48,19 +48,20 @@ def assignment(problem: Problem, facts: Facts, digests: tuple[Digest, ...], toke
 
 def plays(mind: Mind, problem: Problem) -> dict[str, Callable[[], object]]:
     """Return the calls that render one prompt each, by the role that is asked."""
-    population = _population(problem)
+    kernels = population(problem)
     selection = Selection(base="k00002", reference="k00001", rationale="k00002 is the best; k00001 is the other seed.")
     order = Commission(name="k00003", base="k00002", reference="k00001", experiment=LARGER)
-    failed = population.get("k00003")
-    without = Population(tuple(t for t in population if t is not failed))
+    failed = kernels.get("k00003")
+    without = Population(tuple(t for t in kernels if t is not failed))
     turn = Turn.of(0, "showcase", 1)
     return {
-        "designer": lambda: mind.design(population, selection, Lessons(), turn),
+        "designer": lambda: mind.design(kernels, selection, Lessons(), turn),
         "repairer": lambda: mind.repair(without, order, failed, Lessons()),
     }
 
 
-def _population(problem: Problem) -> Population:
+def population(problem: Problem) -> Population:
+    """Return two seeds that were predicted, and an experiment that failed."""
     naive, tiled = (file.read_text() for file in problem.seeds("triton"))
     larger = KernelSource(tiled).with_tunables({"BLOCK_M": 128}).text.replace(", mask=in_m[:, None])", ")", 1)
     kernels = (

@@ -1,0 +1,29 @@
+"""Count what a kernel did, under the vendor's profiler: never a verdict, never a time."""
+
+from prefect import task
+from prefect.cache_policies import NO_CACHE
+
+from kernel_scientist.errors import InfrastructureError
+from kernel_scientist.laboratory import Laboratory
+from kernel_scientist.profiling import counting
+from kernel_scientist.records import Evaluation, Kernel
+from tasks.timing import device
+
+
+@task(
+    task_run_name="count {kernel.name}",
+    timeout_seconds=1800,  # the domain has its own limit; this one is for waiting for the device
+    cache_policy=NO_CACHE,  # it belongs to the times beside it
+)
+def count_kernel(lab: Laboratory, kernel: Kernel, timed: Evaluation) -> Evaluation:
+    """Add what the GPU's counters say, alone on the device; where they say nothing, why."""
+    try:
+        with device(lab):
+            return counting.count(lab.verifier, kernel, timed)
+    except InfrastructureError as error:  # nothing depends on it, so nothing is tried again
+        return counting.without(timed, str(error))
+
+
+def counted(lab: Laboratory, kernel: Kernel, timed: Evaluation) -> Evaluation:
+    """Count where there is something to count: on a GPU, of a kernel that was timed."""
+    return count_kernel(lab, kernel, timed) if counting.wanted(lab.verifier, timed) else timed
