@@ -157,6 +157,7 @@ class Harness(Section):
     warmup_calls: int = Field(default=2, ge=0)
     gpu_warmup_s: float = Field(default=1.0, ge=0)
     verify_fraction: float = Field(default=0.5, gt=0, le=1)
+    sampled_programs: int = Field(default=4, ge=0)
     device_wait_s: float = Field(default=300, gt=0)
     counters: Literal["auto", "off"] = "auto"
     counters_timeout_s: float = Field(default=180, gt=0)

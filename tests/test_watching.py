@@ -1,7 +1,7 @@
 """The memory checker through the judge: what an interpreted kernel does to memory reaches its verdict."""
 
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import pytest
 
@@ -30,7 +30,9 @@ def judge() -> Iterator[Modeller]:
     stage = {"facts": asdict(inspector.facts(gpus.MI300X)), "writes": problem.writes}
     harness = Harness(call_timeout_s=20, import_timeout_s=20, noise_runs=0)
     with Workshop(harness, "cpu", ("kernel_scientist.inspection.stage",), stage) as shop:
-        yield Modeller(problem, "auto", harness, shop, gpus.MI300X)
+        judge = Modeller(problem, "auto", harness, shop, gpus.MI300X)
+        judge.profile = replace(judge.profile, vary={"size": (1, 5000, 1)})  # shapes that are drawn are executed in full
+        yield judge
 
 
 def judged(judge: Modeller, source: str) -> Evaluation:
@@ -78,3 +80,17 @@ def test_undefined_lanes_are_a_warning(judge: Modeller) -> None:
     found = judged(judge, source)
     assert found.verdict is Verdict.OK and "measured:undefined-lanes" in found.labels
     assert any(e.startswith("memory, warning: mask mistake") for e in found.evidence)
+
+
+def test_a_large_case_is_watched_in_part(judge: Modeller) -> None:
+    timed = "n >= 1024 and n & (n - 1) == 0"  # no case that is executed in full, and hardly one drawn by lot
+    beyond = SEED.replace("x_ptr, out_ptr, n,", "x_ptr, out_ptr, n, more,").replace("x_ptr + at,", "x_ptr + at + more,")
+    beyond = beyond.replace("(x, out, n,", f"(x, out, n, int({timed}),")
+    found = judged(judge, beyond)
+    assert found.verdict is Verdict.INCORRECT and "out-of-bounds read" in found.reason, found
+    sound = judged(judge, SEED)
+    assert "programs of" in sound.coverage.partition("; at size")[2] and "4 of" in sound.coverage, sound.coverage
+    slow = SEED.replace("    n = x.numel()\n", f"    n = x.numel()\n    while {timed}: pass\n")
+    judge.harness = judge.workshop.harness = judge.harness.model_copy(update={"call_timeout_s": 3})
+    found = judged(judge, slow)
+    assert found.verdict is Verdict.OK and "nothing: its call took longer than 3 s" in found.coverage

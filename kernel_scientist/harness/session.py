@@ -18,7 +18,7 @@ from kernel_scientist.harness.failure import KernelFailure
 from kernel_scientist.harness.replies import LARGEST, REASON, build_request, printable, readings, signal_name
 from kernel_scientist.harness.shared import SharedMemory
 from kernel_scientist.harness.shim import Glimpse, Shim
-from kernel_scientist.languages.cpp import BuildRequest
+from kernel_scientist.languages.extension import Request
 from kernel_scientist.params import Harness
 from kernel_scientist.records import Verdict
 
@@ -37,7 +37,7 @@ SHOWN = -1
 SO_PASSCRED, SCM_CREDENTIALS = 16, 2
 COMPILE_ERRORS = ("CompileError", "CompilationError", "SyntaxError", "IndentationError", "TabError")
 
-Build = Callable[[BuildRequest], tuple[Path | None, str]]
+Build = Callable[[Request], tuple[Path | None, str]]
 """Compile a request; return (path, "") or (None, the compiler's words)."""
 
 
@@ -196,6 +196,11 @@ class Session:
     def alive(self) -> bool:
         """Whether the worker has not ended."""
         return not select.select([self.status_fd], [], [], 0)[0]
+
+    def sample(self, programs: int) -> None:
+        """Have only so many programs of each launch interpreted from here on; outputs say nothing then."""
+        request = {"op": "sample", "programs": programs}
+        self._ask(request, [], "sampled", TRANSFER_TIMEOUT_S, "being told how much to run")
 
     def watched(self) -> wire.Header:
         """Return what an interpreted kernel did to memory; see `inspection.memory`."""

@@ -85,12 +85,12 @@ class Watch:
             words = tuple(f"memory: {d.words()}" for d in errors[:MOST_TOLD])
             raise KernelFailure(Verdict.INCORRECT, words[0], words)
 
-    def words(self) -> str:
+    def words(self, where: str = "interpreted:") -> str:
         """Return how much was covered."""
         if not self.launches:
-            return "no launch was interpreted"
+            return f"{where} no launch was interpreted"
         share = "all" if self.run == self.programs else f"{self.run} of {self.programs}"
-        return f"interpreted: {share} programs of {self.launches} launches, every address watched"
+        return f"{where} {share} programs of {self.launches} launches, every address watched"
 
 
 def _calls(report: wire.Header) -> list[Call]:

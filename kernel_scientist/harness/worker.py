@@ -15,6 +15,7 @@ only the standard library and torch (and triton when the kernel does); the proce
     fetch    {slot}                -> output {data}
     observe  {slot, mute}          -> observed {...}  one untimed call: which library operations, which native calls
     seal                           -> sealed          what was to be compiled is: no program may be started any more
+    sample   {programs}            -> sampled         of an interpreted launch so many programs run, and no more
     watched                        -> report {...}    what an interpreted kernel did to memory since it was last asked
 """
 
@@ -34,7 +35,7 @@ from kernel_scientist.harness import observation, outputs, sandbox, wire
 from kernel_scientist.harness.buffers import GpuInbox, Inbox
 from kernel_scientist.harness.runtime import Runtime
 from kernel_scientist.harness.shim import Reading, Shim
-from kernel_scientist.languages import cpp
+from kernel_scientist.languages import cpp, extension
 
 GPU_SWEEP_BYTES = 768 << 20
 """Three times MI300X's Infinity Cache; 256 MB would just equal it."""
@@ -108,6 +109,10 @@ class Worker:
             case "seal":
                 sandbox.seal()
                 return {"op": "sealed"}
+            case "sample":
+                if self.stage:
+                    self.stage.most_programs = int(request["programs"])
+                return {"op": "sampled"}
             case "watched":
                 return {"op": "report", **(self.stage.report() if self.stage else {})}
             case other:
@@ -122,7 +127,8 @@ class Worker:
         module = importlib.util.module_from_spec(spec)
         sys.modules["kernel"] = module
         cpp.set_builder(self._build)
-        with self.stage.pretending() if self.stage else contextlib.nullcontext():
+        pretending = self.stage.pretending() if self.stage else contextlib.nullcontext()
+        with extension.built_by(self._build, source), pretending:
             spec.loader.exec_module(module)
         if not callable(getattr(module, "custom_kernel", None)):
             raise AttributeError("the kernel's file defines no custom_kernel(data)")
@@ -130,7 +136,7 @@ class Worker:
             module.__dict__["custom_kernel"] = self.stage.wrapped(module.custom_kernel)
         return module
 
-    def _build(self, request: cpp.BuildRequest) -> str:
+    def _build(self, request: extension.Request) -> str:
         """Ask the verifier's builder for a shared object; return its path."""
         wire.send(self.sock, {"op": "build", "request": request._asdict()})
         reply, buffers = wire.receive(self.sock, None)

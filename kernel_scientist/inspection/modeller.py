@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from kernel_scientist.harness.failure import KernelFailure, failed
 from kernel_scientist.harness.reckoner import FLOOR_SLACK
 from kernel_scientist.harness.verifier import Contestant, Verifier
+from kernel_scientist.harness.watching import Watch
 from kernel_scientist.harness.workshop import Workshop
 from kernel_scientist.inspection.foresight import Foresight, refusal
 from kernel_scientist.machine.gpus import Gpu
@@ -48,6 +49,8 @@ class Foreseeing(Verifier):
             seen = self.foresight.look(kernel.source, self.profile.benchmarks)
         except KernelFailure as failure:
             return self._unseen(so_far, failure)
+        if not seen.report.ok and self.workshop.device != "cpu" and kernel.language in ("hip", "cuda"):
+            return self._unseen(so_far, refusal(seen.report))  # torch's own build of it went well
         known = {**so_far.environment, "arch": self.gpu.arch, "compiler": seen.report.compiler}
         changes = {"compile": seen.report, "predictions": seen.predictions, "environment": known}
         found = so_far.model_copy(update=changes)
@@ -106,7 +109,33 @@ class Modeller(Foreseeing):
         if so_far.verdict is Verdict.OK and kernel.language == "hip":
             words = "compiled and inspected, not executed: a HIP kernel needs a GPU"
             return so_far.model_copy(update={"reason": words, "coverage": "none"})
-        return super().check(kernel, so_far, cases)
+        checked = super().check(kernel, so_far, cases)
+        if checked.verdict is not Verdict.OK or not self.harness.sampled_programs:
+            return checked
+        return self._sampled(kernel, checked)
+
+    def _sampled(self, kernel: Kernel, so_far: Evaluation) -> Evaluation:
+        """Watch some programs of a large case, drawn by lot: what they do to memory counts, what they return does not.
+
+        That it takes too long, or breaks where only part of it runs, is no fault of the kernel.
+        """
+        start, watch = time.monotonic(), Watch()
+        case = self.profile.benchmarks[self.inputs.lot(len(self.profile.benchmarks), 1)[0]]
+        try:
+            with self.workshop.session() as session:
+                self.open(session, kernel.source, ())
+                session.sample(self.harness.sampled_programs)
+                delivery = self.inputs.draw(case)
+                self.deliver(session, {0: delivery})
+                session.go([0], lambda: self.arm(session, delivery))
+                watch.require(session.watched())
+            words = watch.words(f"at {case.name}")
+        except KernelFailure as failure:
+            if failure.verdict is Verdict.INCORRECT:
+                return failed(failure, so_far)
+            words = f"at {case.name} nothing: {failure.reason}"
+        seconds = {**so_far.seconds, "check": round(so_far.seconds.get("check", 0) + time.monotonic() - start, 3)}
+        return so_far.model_copy(update={"coverage": f"{so_far.coverage}; {words}", "seconds": seconds})
 
     def time(
         self,

@@ -21,6 +21,8 @@ class Stage:
         self.facts = Facts(**settings["facts"]) if settings.get("facts") else None
         self.writes: tuple[int, ...] = tuple(settings["writes"])
         self.reports: list[dict[str, Any]] = []
+        self.most_programs: int | None = None
+        """Of a launch that are executed; None: all."""
 
     def pretending(self) -> AbstractContextManager[None]:
         """Let torch say that the GPU is there, where there is one to pretend."""
@@ -32,7 +34,7 @@ class Stage:
         def custom_kernel(data: Any) -> Any:
             report, output = None, None
             try:
-                with memory.watched(data, self.writes) as report, self.pretending():
+                with memory.watched(data, self.writes, (), self.most_programs) as report, self.pretending():
                     output = kernel(data)
             finally:  # what broke it is in the report, which must not be watched itself
                 if report is not None:
