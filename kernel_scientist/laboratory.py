@@ -11,13 +11,13 @@ from kernel_scientist import HARNESS_VERSION, environment, preflight
 from kernel_scientist.harness import admission
 from kernel_scientist.harness.verifier import Verifier
 from kernel_scientist.harness.workshop import Workshop
-from kernel_scientist.languages import gxx
+from kernel_scientist.languages import extension_builder, gxx
 from kernel_scientist.machine import constants, gpu, gpus
 from kernel_scientist.machine.gpus import Gpu
 from kernel_scientist.machine.table import Machine
 from kernel_scientist.params import Params
 from kernel_scientist.problems.taskfolder import Problem
-from kernel_scientist.records import Kernel, digest
+from kernel_scientist.records import Kernel, Language, digest
 from kernel_scientist.scientist import knowledge
 from kernel_scientist.scientist.mind import Assignment, Facts
 from kernel_scientist.targets import Target
@@ -99,10 +99,18 @@ def _device(target: Target) -> str:
     return f"{name} {torch.version.hip} {torch.version.cuda} {gpu.state().get('driver', '')} {fitted}"
 
 
+def _compiler(language: Language, target: Target) -> str:
+    """Return the version of what compiles kernels beside torch and triton; nothing where that is all."""
+    if language == "cpp":
+        return gxx.version()
+    built = language != "triton" and target.device != "cpu"
+    return extension_builder.find(gpu=True).version if built else ""
+
+
 def cache_key(lab: Laboratory, kernel: Kernel, step: str) -> str:
     """Return what a step's result depends on: problem, kernel, toolchain, device, harness."""
     parts = (step, lab.problem.digest, lab.params.profile, kernel.digest, kernel.language, lab.target.name)
-    machine = (gxx.processor(), gxx.version() if kernel.language == "cpp" else "", HARNESS_VERSION)
+    machine = (gxx.processor(), _compiler(kernel.language, lab.target), HARNESS_VERSION)
     machine += (metadata.version("torch"), metadata.version("triton"), _device(lab.target))
     settings = (lab.params.harness.model_dump_json(), str(environment.cache_folder()))
     return f"{step}-{digest(chr(0).join((*parts, *machine, *settings)))}"

@@ -9,7 +9,7 @@ from typing import Any
 
 from kernel_scientist import environment, problems, scientist, targets
 from kernel_scientist.errors import SetupError
-from kernel_scientist.languages import gxx
+from kernel_scientist.languages import extension_builder, gxx
 from kernel_scientist.languages.source import language_of, read_kernel
 from kernel_scientist.machine import gpu
 from kernel_scientist.params import ROLES, Params
@@ -27,6 +27,8 @@ def resolve(params: Params) -> tuple[Problem, Target]:
     problem.profile(params.profile)
     if params.language == "cpp":
         gxx.find()
+    if params.language in ("hip", "cuda") and target.device != "cpu":
+        extension_builder.find(gpu=True)
     if target.device != "cpu" and (mode := gpu.exclusive()):
         raise SetupError(
             f"a GPU here is in compute mode {mode}: a comparison keeps several processes on one; "

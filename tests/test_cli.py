@@ -16,7 +16,7 @@ MISTAKES = {
     "unknown profile": (["optimize", "--set", "profile=huge"], "no profile 'huge'"),
     "no such GPU": (["optimize", "--set", "target=rocm", "--set", "language=triton"], "finds no such GPU"),
     "a model that is not there": (["optimize", "--set", "llm.writer.model=gpt-9", "--dry-run"], "gpt-9"),
-    "language without a judge": (["evaluate", "hip.py"], "hip kernels cannot be run yet, only inspected"),
+    "language without a judge": (["evaluate", "hip.py"], "hip kernels are only inspected here: they need target=rocm"),
     "no such file": (["evaluate", "absent.py"], "cannot read kernel absent.py"),
     "kernel without custom_kernel": (["evaluate", "empty.py"], "empty.py defines no custom_kernel(data)"),
     "another without": (

@@ -1,34 +1,67 @@
 """What a worker says, read with suspicion: every field is checked before anything is made of it."""
 
 import signal
+from typing import Any
 
 from kernel_scientist.harness import wire
 from kernel_scientist.harness.failure import KernelFailure
 from kernel_scientist.harness.shim import Reading
 from kernel_scientist.languages.cpp import BuildRequest
+from kernel_scientist.languages.extension import NAME, ExtensionRequest, Request
 from kernel_scientist.records import Verdict
 
 MOST_SOURCE, MOST_ARGUMENTS = 4 << 20, 1 << 16
-"""Bytes of one build's source, and of its defines and flags together."""
+"""Bytes of one build's sources, and of its names and flags together."""
 REASON = 500
 """Characters of a worker's words that go into a reason."""
 LARGEST = 1 << 62
 """No integer of a worker's may be larger."""
 
 
-def build_request(reply: wire.Header) -> BuildRequest:
+def build_request(reply: wire.Header) -> Request:
     """Return the build that a worker asks for. Raises KernelFailure for what is none, or is too long to be one."""
     match reply.get("request"):
         case {"source": str(source), "defines": dict(defines), "flags": list(flags)}:
-            request = BuildRequest(source, {str(k): str(v) for k, v in defines.items()}, [str(f) for f in flags])
+            request = BuildRequest(source, _named(defines), _texts(flags))
+            arguments = [*request.defines, *request.defines.values(), *request.flags]
+        case {"name": str(name), "cpp_sources": list(sources), "cuda_sources": list(device), **rest}:
+            request = _extension(name, _texts(sources), _texts(device), rest)
+            source = "".join((*request.cpp_sources, *request.cuda_sources))
+            arguments = [*request.cflags, *request.cuda_cflags, *request.ldflags, *request.include_paths]
+            arguments += [text for pair in (request.functions or {}).items() for text in pair]
         case _:
             raise KernelFailure(Verdict.REJECTED, "its worker broke the protocol: no build request")
-    arguments = "".join([*request.defines, *request.defines.values(), *request.flags])
+    _require_text(source, "".join(arguments))
+    return request
+
+
+def _extension(name: str, sources: list[str], device: list[str], rest: dict[str, Any]) -> ExtensionRequest:
+    functions = rest.get("functions")
+    bound = _named(functions) if isinstance(functions, dict) else None
+    with_cuda, handling, headers = (rest.get(key) is True for key in ("with_cuda", "error_handling", "headers"))
+    match rest:
+        case {"cflags": list(cc), "cuda_cflags": list(nvcc), "ldflags": list(ld), "include_paths": list(paths)}:
+            flags = _texts(cc), _texts(nvcc), _texts(ld), _texts(paths)
+        case _:
+            flags = None
+    if flags is None or not NAME.fullmatch(name):
+        raise KernelFailure(Verdict.REJECTED, "its worker broke the protocol: no build request")
+    return ExtensionRequest(name, sources, device, bound, *flags, with_cuda, handling, headers)
+
+
+def _require_text(source: str, arguments: str) -> None:
     if "\0" in source + arguments or printable(source + arguments) != source + arguments:
         raise KernelFailure(Verdict.COMPILE_ERROR, "its C++ source or flags hold characters that are none")
     if len(source) > MOST_SOURCE or len(arguments) > MOST_ARGUMENTS:
         raise KernelFailure(Verdict.COMPILE_ERROR, "its C++ source or flags are too long")
-    return request
+
+
+def _texts(values: list[Any]) -> list[str]:
+    return [str(value) for value in values]
+
+
+def _named(values: dict[Any, Any]) -> dict[str, str]:
+    return {str(name): str(value) for name, value in values.items()}
 
 
 def printable(value: object) -> str:

@@ -13,6 +13,7 @@ import subprocess
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -70,17 +71,21 @@ def key(request: BuildRequest) -> str:
 
 def build(request: BuildRequest, timeout_s: float = 60) -> Built:
     """Compile a request, or return what was built before. A refusal is a report, not an exception."""
+    if (bad := next((f for f in request.flags if FORBIDDEN.search(f)), None)) is not None:
+        return Built(None, CompileReport(ok=False, compiler=version(), log=f"flag {bad!r} is not allowed"))
+    return kept(key(request), lambda scratch: _compile(request, scratch, timeout_s))
+
+
+def kept(name: str, make: Callable[[Path], Built]) -> Built:
+    """Return what was built before under a name, else what `make` builds in an empty folder; keep what is ok."""
     folder = environment.cache_folder() / "objects"
     folder.mkdir(parents=True, exist_ok=True)
-    name = key(request)
     target, report_file = folder / f"{name}.so", folder / f"{name}.json"
     if target.exists() and report_file.exists():
         report = CompileReport.model_validate_json(report_file.read_text())
         return Built(target, report.model_copy(update={"cached": True}))
-    if (bad := next((f for f in request.flags if FORBIDDEN.search(f)), None)) is not None:
-        return Built(None, CompileReport(ok=False, compiler=version(), log=f"flag {bad!r} is not allowed"))
     with tempfile.TemporaryDirectory(dir=folder, prefix="build-") as scratch:
-        built = _compile(request, Path(scratch), timeout_s)
+        built = make(Path(scratch))
         if built.path is None:
             return built
         report_file.with_suffix(f".{os.getpid()}").write_text(built.report.model_dump_json())

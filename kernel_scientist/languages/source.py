@@ -129,12 +129,15 @@ def leaderboard(text: str) -> str:
 
 
 def language_of(text: str) -> Language:
-    """Guess a kernel file's language from what it uses: Triton's decorator, an inline HIP or CUDA source, else C++."""
+    """Guess a kernel file's language from what it uses: Triton's decorator, an inline HIP or CUDA source, else C++.
+
+    Torch's `load_inline` without `cuda_sources` is C++ too.
+    """
     if re.search(r"@triton\.(jit|autotune)", text):
         return "triton"
     if re.search(r"hip/hip_|__hip_|--offload-arch", text):
         return "hip"
-    if re.search(r"cuda_sources|__global__", text):
+    if re.search(r"cuda_sources(?!\s*=\s*(None|\[\s*\]|''|\"\"))|__global__", text):
         return "cuda"
     return "cpp"
 

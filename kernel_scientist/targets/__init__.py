@@ -24,6 +24,8 @@ class Target:
 
 
 CPU = Target("cpu", "cpu", "cpu")
+NEEDED = {"hip": "rocm", "cuda": "cuda"}
+"""The only target that a language's kernels run on."""
 
 
 def resolve(name: str, language: str) -> Target:
@@ -33,13 +35,16 @@ def resolve(name: str, language: str) -> Target:
     """
     if name.startswith(MODEL):
         return _modelled(name, language)
-    if language not in ("cpp", "triton"):
-        raise SetupError(f"{language} kernels cannot be run yet, only inspected: use {_inspecting(language)}")
+    needed = NEEDED.get(language)
+    if needed and name == "cpu":
+        raise _unrunnable(language, needed)
     if name == "cpu" or (name == "auto" and language == "cpp"):
         return CPU
     import torch
 
     present = ("rocm" if torch.version.hip else "cuda") if torch.cuda.is_available() else None
+    if needed and name == "auto" and present != needed:
+        raise _unrunnable(language, needed)
     if name == "auto":
         return Target(present, "cuda", gpu.lock(present)) if present else CPU
     if name != present:
@@ -49,11 +54,14 @@ def resolve(name: str, language: str) -> Target:
         )
     if language == "cpp":
         raise SetupError(f"target {name!r}: C++ kernels run on the CPU; use target=cpu")
+    if needed not in (None, name):
+        raise SetupError(f"target {name!r}: {language} kernels run on target={needed} alone")
     return Target(name, "cuda", gpu.lock(name))
 
 
-def _inspecting(language: str) -> str:
-    return "target=model:mi300x" if language == "hip" else "`kernel-scientist compile`"
+def _unrunnable(language: str, needed: str) -> SetupError:
+    instead = "target=model:mi300x" if language == "hip" else "`kernel-scientist compile`"
+    return SetupError(f"{language} kernels are only inspected here: they need target={needed}; use {instead}")
 
 
 def _modelled(name: str, language: str) -> Target:
