@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -18,11 +19,11 @@ from hypothesis import strategies as st
 
 from kernel_scientist import entry, export
 from kernel_scientist.counters import Counters, Figures
-from kernel_scientist.harness import landlock
+from kernel_scientist.harness import landlock, locks
 from kernel_scientist.harness.verifier import Verifier
 from kernel_scientist.harness.workshop import Workshop
 from kernel_scientist.machine.gpus import MI300X
-from kernel_scientist.params import Harness
+from kernel_scientist.params import Harness, Params
 from kernel_scientist.population import Population
 from kernel_scientist.profiling import counting, enclosed, figures, ncu, profiler, rocprof, scene, subject, wording
 from kernel_scientist.profiling.dispatches import MARKER, CountingError, Dispatch, grouped
@@ -30,6 +31,8 @@ from kernel_scientist.profiling.profiler import Profiler
 from kernel_scientist.records import Evaluation, Kernel, Timing, Trial, Verdict
 from kernel_scientist.report import counted
 from kernel_scientist.scientist import showcase
+from kernel_scientist.targets import Target
+from tasks.counting import count_kernel
 from tests.conftest import ROOT
 
 Judge = Callable[[str], Verifier]
@@ -383,6 +386,40 @@ def test_the_subject_gets_what_was_built_for_the_kernel(
     assert play(it, workshop.enclosure) == (0, "")
 
 
+EXTENSION = """
+from torch.utils.cpp_extension import load_inline
+
+SOURCE = r'''
+#include <Python.h>
+#include <cstring>
+
+static PyObject *copy(PyObject *, PyObject *given) {
+    unsigned long long from, to, bytes;
+    if (!PyArg_ParseTuple(given, "KKK", &from, &to, &bytes)) return nullptr;
+    std::memcpy(reinterpret_cast<void *>(to), reinterpret_cast<void *>(from), bytes);
+    Py_RETURN_NONE;
+}
+static PyMethodDef methods[] = {{"copy", copy, METH_VARARGS, nullptr}, {nullptr, nullptr, 0, nullptr}};
+static PyModuleDef module = {PyModuleDef_HEAD_INIT, "copies", nullptr, -1, methods};
+PyMODINIT_FUNC PyInit_copies() { return PyModule_Create(&module); }
+'''
+native = load_inline("copies", SOURCE, no_implicit_headers=True, with_pytorch_error_handling=False)
+
+def custom_kernel(data):
+    x, out = data
+    native.copy(x.data_ptr(), out.data_ptr(), x.nbytes)
+    return out
+"""
+
+
+def test_the_subject_gets_the_extension_that_was_built_for_the_kernel(
+    ready: Callable[[str, str], scene.Scene], workshop: Workshop
+) -> None:
+    it = ready(EXTENSION, "hip")
+    assert len(list((it.folder / subject.BUILDS).iterdir())) == 1
+    assert play(it, workshop.enclosure) == (0, "")
+
+
 def test_what_is_handed_over_holds_no_seed_and_no_expected_output(ready: Callable[[str, str], scene.Scene]) -> None:
     it = ready(TORCH, "triton")
     request = json.loads((it.folder / subject.REQUEST).read_text())
@@ -511,6 +548,16 @@ def test_a_profiler_that_fails_is_a_sentence_and_no_verdict(
     assert found.environment["counters"].startswith("none: ") and words in found.environment["counters"]
 
 
+def test_a_busy_device_is_a_sentence(judge: Judge) -> None:
+    name = f"test-{os.getpid()}"
+    harness = Harness(device_wait_s=0.1)
+    lab = SimpleNamespace(target=Target(name, "cuda", name), params=Params(harness=harness), verifier=judge("identity"))
+    with locks.device(name, 1):
+        found = count_kernel.fn(lab, Kernel(name="k00001", language="triton", source=TORCH), evaluation())  # type: ignore
+    assert found.environment["counters"].startswith(f"none: device {name} was busy for 0.1 s")
+    assert found.timings == evaluation().timings and found.verdict is Verdict.OK
+
+
 def test_ncu_is_asked_again_without_what_it_does_not_know(
     judge: Judge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -538,8 +585,10 @@ def test_the_profiler_of_this_gpu_counts_a_triton_kernel() -> None:
         verifier = Verifier(problems.find("identity"), "full", shop.harness, shop)
         source = (ROOT / "problems/identity/seeds/triton_tiled.py").read_text()
         found = counting.count(verifier, Kernel(name="k00001", language="triton", source=source), evaluation())
-    if not found.counters:
-        pytest.skip(found.environment["counters"])
+    said = found.environment["counters"]
+    if said.startswith("none: no ") or ncu.FORBIDDEN in said:
+        pytest.skip(said)
+    assert found.counters, said
     for it in found.counters:
         moved = (it.figures.hbm_read_bytes or 0) + (it.figures.hbm_written_bytes or 0)
         assert moved > 0 and it.dispatches == 1

@@ -12,7 +12,8 @@ from kernel_scientist.harness import wire
 from kernel_scientist.harness.failure import KernelFailure
 from kernel_scientist.harness.inputs import Inputs
 from kernel_scientist.harness.verifier import Verifier
-from kernel_scientist.languages import gxx
+from kernel_scientist.languages import builder
+from kernel_scientist.languages.extension import Request
 from kernel_scientist.profiling import subject
 from kernel_scientist.profiling.dispatches import CountingError
 from kernel_scientist.records import Case, Kernel
@@ -81,8 +82,8 @@ def _limits(verifier: Verifier, folder: Path) -> dict[str, Any]:
 def _build(verifier: Verifier, kernel: Kernel, folder: Path) -> None:
     """Let a worker import the kernel, and keep what is built for it."""
 
-    def build(request: Any) -> tuple[Path | None, str]:
-        done = gxx.build(request, verifier.harness.build_timeout_s)
+    def build(request: Request) -> tuple[Path | None, str]:
+        done = builder.build(request, verifier.workshop.device, verifier.harness.build_timeout_s)
         if done.path is not None:
             shutil.copyfile(done.path, folder / subject.built(request))
         return done.path, done.report.log

@@ -18,14 +18,14 @@ from typing import Any
 import torch
 
 from kernel_scientist.harness import sandbox, wire
-from kernel_scientist.languages import cpp
+from kernel_scientist.languages import cpp, extension
 
 REQUEST, KERNEL, BUILDS = "request.json", "kernel.py", "builds"
 SWEEP_BYTES = 768 << 20
 """As a worker's."""
 
 
-def built(request: cpp.BuildRequest) -> str:
+def built(request: extension.Request) -> str:
     """Return the name of what was built for a request."""
     return hashlib.sha256(json.dumps(request._asdict(), sort_keys=True).encode()).hexdigest() + ".so"
 
@@ -84,18 +84,20 @@ def _inputs(number: int, case: dict[str, Any], device: str) -> Any:
 
 
 def _imported() -> Callable[[Any], Any]:
-    def library(request: cpp.BuildRequest) -> str:
-        path = Path(BUILDS).resolve() / built(request)
-        if not path.exists():
-            raise cpp.CompileError("this was not asked for when it was imported by the judge")
-        return str(path)
+    def library(request: extension.Request) -> str:
+        found = Path(BUILDS).resolve() / built(request)
+        if not found.exists():
+            raise cpp.CompileError("this was not asked for when the judge imported the kernel")
+        return str(found)
 
     cpp.set_builder(library)
-    spec = importlib.util.spec_from_file_location("kernel", Path(KERNEL).resolve())
+    path = Path(KERNEL).resolve()
+    spec = importlib.util.spec_from_file_location("kernel", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules["kernel"] = module
-    spec.loader.exec_module(module)
+    with extension.built_by(library, path.read_text()):
+        spec.loader.exec_module(module)
     return module.custom_kernel
 
 
