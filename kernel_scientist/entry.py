@@ -86,6 +86,7 @@ def tags(parent_id: str, campaign: str, trial: Trial) -> dict[str, str]:
         "report": kernel.report,
         "sandbox": " ".join(evaluation.sandbox),
     }
+    found |= {"coverage": evaluation.coverage} if evaluation.coverage else {}
     lineage = {"base": kernel.base, "reference": kernel.reference, "tuned_from": kernel.tuned_from}
     note = kernel.experiment.description if kernel.experiment else ""
     found |= {k: v for k, v in lineage.items() if v} | ({"mlflow.note.content": note} if note else {})

@@ -38,6 +38,7 @@ def evaluation_summary(lab: "Laboratory", evaluation: Evaluation, against: str) 
         "target": lab.target.name,
         "verdict": evaluation.verdict.value,
         "reason": evaluation.reason,
+        "coverage": evaluation.coverage or None,
         "geomean_us": _round(evaluation.geomean_us),
         "cases": [_case(t) for t in evaluation.timings],
         "speedup": _speedup(speedup) if speedup else None,

@@ -52,7 +52,7 @@ def optimize(
 @click.command()
 @click.argument("file")
 @click.option("--problem", metavar="NAME", help="The problem; default: that of params.yaml.")
-@click.option("--target", metavar="NAME", help="auto, cpu, cuda or rocm.")
+@click.option("--target", metavar="NAME", help="auto, cpu, cuda, rocm or model:mi300x.")
 @click.option("--against", metavar="FILE", help="Another kernel to compare with; default: the reference.")
 @SET
 @PARAMS
@@ -85,7 +85,7 @@ def evaluate(
 @click.command()
 @click.argument("file")
 @click.option("--problem", metavar="NAME", help="The problem; default: that of params.yaml.")
-@click.option("--target", metavar="NAME", help="auto, cpu, cuda or rocm.")
+@click.option("--target", metavar="NAME", help="auto, cpu, cuda, rocm or model:mi300x.")
 @click.option("--against", metavar="FILE", help="The kernel it must beat; default: the best seed.")
 @click.option("--metrics", "metrics", metavar="FILE", help="Also write the result to FILE.")
 @SET
