@@ -140,7 +140,7 @@ class Harness(Section):
 
     sandbox: Literal["auto", "basic", "none"] = "auto"
     inspect_timeout_s: float = Field(default=120, gt=0)
-    build_timeout_s: float = Field(default=60, gt=0)
+    build_timeout_s: float = Field(default=180, gt=0)
     import_timeout_s: float = Field(default=20, gt=0)
     call_timeout_s: float = Field(default=10, gt=0)
     memory_mib: int = Field(default=4096, ge=64, le=1 << 20)
