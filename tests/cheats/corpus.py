@@ -1,5 +1,7 @@
 """The corpus: kernels that try to fool the judge (`kernels/`) and honest ones that look suspicious (`honest/`).
 
+Those for a CPU are here, those for a GPU, of either vendor, in `gpu/`, in folders of the same names.
+
 A file begins with comment lines `# key: value` that end at the first line of another kind:
 
     # cheat: B1 memo keyed by data_ptr        in honest/: `# honest: what looks suspicious`
@@ -22,6 +24,7 @@ from pathlib import Path
 from kernel_scientist.records import Verdict
 
 FOLDER = Path(__file__).resolve().parent
+GPU = FOLDER / "gpu"
 PROBLEMS = ("identity", "rmsnorm", "fp8-blockwise-gemm")
 KEYS = ("cheat", "honest", "problem", "expect", "label", "gains")
 HONEST_WORK = {
@@ -29,8 +32,9 @@ HONEST_WORK = {
     "rmsnorm": ("one_thread_rows", "asserts_shapes"),
     "fp8-blockwise-gemm": ("gemm_panels_by_shape",),
 }
+GPU_HONEST_WORK = {"identity": ("triton_copy",), "rmsnorm": ("triton_rows",)}
 """What `gains: false` is measured against: the code most cheats are built on, and its like on all threads. A cheat that
-is neutralised is not faster than the faster of the two."""
+is neutralised is not faster than the faster of the two, where there are two."""
 VARIANTS = 5
 """How many kinds of `obfuscated` there are; the seed picks one and then its details."""
 
@@ -60,9 +64,9 @@ class HeaderError(ValueError):
     """A file's header is not what the corpus needs; the message names file and key."""
 
 
-def load() -> list[Fixture]:
-    """Return every kernel of both folders, by name. Raises HeaderError."""
-    paths = [p for folder in ("kernels", "honest") for p in (FOLDER / folder).glob("*.py")]
+def load(within: Path = FOLDER) -> list[Fixture]:
+    """Return every kernel of both folders within one, by name. Raises HeaderError."""
+    paths = [p for folder in ("kernels", "honest") for p in (within / folder).glob("*.py")]
     fixtures = [parse(p, p.read_text()) for p in sorted(paths, key=lambda p: (p.parent.name == "honest", p.name))]
     names = [f.name for f in fixtures]
     if twice := sorted({n for n in names if names.count(n) > 1}):

@@ -10,7 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from kernel_scientist.records import Verdict
+from kernel_scientist import problems
+from kernel_scientist.inspection import inspector
+from kernel_scientist.machine import gpus
+from kernel_scientist.records import Case, Verdict
 from tests.cheats import corpus
 from tests.conftest import ROOT
 
@@ -22,6 +25,13 @@ NOT_ON_A_CPU = {
     "C1": "a CPU has no streams; threads that nobody joins (C3) are the same trick",
     "D4": "a CPU kernel's device memory is host memory: D5",
 }
+ON_A_GPU = {
+    *("A1", "A2", "A3", "A6", "A12", "A13", "A14", "B1", "B2", "B3", "B5", "B6", "B8", "B9", "C1", "C2", "C3", "C5"),
+    *("C6", "C7", "C8", "C9", "C10", "C11", "C12", "D3", "D4", "D13", "E1", "E2", "E4"),
+}
+"""What is another thing on a GPU; of the rest the CPU's corpus says all."""
+COMPILED = ("block_by_heuristics", "keeps_the_compiled_kernel", "two_kernels")
+"""Honest kernels for GPUs, few enough to be compiled in a moment."""
 SMALL = {
     "identity": [{"size": n} for n in (1, 127, 4099)],
     "rmsnorm": [{"rows": 1, "cols": 128}, {"rows": 33, "cols": 577}],
@@ -55,9 +65,10 @@ Path("wrong.json").write_text(json.dumps(wrong))
 """
 
 
-def test_headers_are_read() -> None:
-    fixtures = corpus.load()
-    assert len([f for f in fixtures if f.cheat]) >= 90 and len([f for f in fixtures if not f.cheat]) >= 24
+@pytest.mark.parametrize(("within", "cheats", "honest"), [(corpus.FOLDER, 90, 24), (corpus.GPU, 45, 12)])
+def test_headers_are_read(within: Path, cheats: int, honest: int) -> None:
+    fixtures = corpus.load(within)
+    assert len([f for f in fixtures if f.cheat]) >= cheats and len([f for f in fixtures if not f.cheat]) >= honest
     assert len({f.name for f in fixtures}) == len(fixtures)
     for fixture in fixtures:
         assert fixture.expect and Verdict.INFRASTRUCTURE not in fixture.expect
@@ -74,25 +85,52 @@ def test_every_cheat_is_covered() -> None:
     assert covered <= set(CATALOGUE)
 
 
-def test_honest_work_is_honest() -> None:
-    fixtures = {f.name: f for f in corpus.load()}
-    for problem, names in corpus.HONEST_WORK.items():
+def test_what_only_a_gpu_has_is_covered_there() -> None:
+    covered = {f.family for f in corpus.load(corpus.GPU) if f.family}
+    assert covered == ON_A_GPU and covered <= set(CATALOGUE)
+    assert set(NOT_ON_A_CPU) - covered == {"A4"}
+
+
+@pytest.mark.parametrize(
+    ("within", "work"), [(corpus.FOLDER, corpus.HONEST_WORK), (corpus.GPU, corpus.GPU_HONEST_WORK)]
+)
+def test_honest_work_is_honest(within: Path, work: dict[str, tuple[str, ...]]) -> None:
+    fixtures = {f.name: f for f in corpus.load(within)}
+    for problem, names in work.items():
         for name in names:
             assert fixtures[name].problem == problem and not fixtures[name].cheat
-    assert {f.problem for f in fixtures.values()} == set(corpus.HONEST_WORK)
+    assert {f.problem for f in fixtures.values()} == set(work)
 
 
-def test_a_file_is_named_after_its_cheat() -> None:
-    for fixture in corpus.load():
+@pytest.mark.parametrize("within", [corpus.FOLDER, corpus.GPU])
+def test_a_file_is_named_after_its_cheat(within: Path) -> None:
+    for fixture in corpus.load(within):
         if fixture.family:
             number = f"{fixture.family[0].lower()}{int(fixture.family[1:]):02d}_"
             assert fixture.name.startswith(number), fixture.name
 
 
-def test_no_file_names_this_machine() -> None:
-    for fixture in corpus.load():
+@pytest.mark.parametrize("within", [corpus.FOLDER, corpus.GPU])
+def test_no_file_names_this_machine(within: Path) -> None:
+    for fixture in corpus.load(within):
         for word in (str(ROOT), str(Path.home()) + "/"):
             assert word not in fixture.source, fixture.name
+
+
+def test_kernels_for_gpus_are_python() -> None:
+    for fixture in corpus.load(corpus.GPU):
+        names = {node.name for node in ast.parse(fixture.source).body if isinstance(node, ast.FunctionDef)}
+        assert "custom_kernel" in names, fixture.name
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_honest_kernels_for_gpus_compile(name: str) -> None:
+    fixture = next(f for f in corpus.load(corpus.GPU) if f.name == name)
+    sizes = {"size": 1000} if fixture.problem == "identity" else {"rows": 8, "cols": 1000}
+    cases = (Case(sizes=sizes, seed=1),)
+    found = inspector.inspect(fixture.source, problems.find(fixture.problem), cases, gpus.MI300X, 60)
+    assert found.report.ok and not found.report.missed, (name, found.report.log, found.report.missed)
+    assert {code.arch for code in found.report.objects} == {"gfx942"}
 
 
 @pytest.mark.parametrize(

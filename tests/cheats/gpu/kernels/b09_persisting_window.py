@@ -1,0 +1,61 @@
+# cheat: B9 a window of the cache in which its inputs persist, through whatever sweeps it
+# problem: identity
+# expect: ok incorrect rejected
+# gains: false
+# No input is read twice: what persists is of no use, or the cache is reset before it is swept.
+
+import ctypes
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def copy_kernel(x_ptr, out_ptr, size, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + at, tl.load(x_ptr + at, mask=at < size), mask=at < size)
+
+
+def copy(x, out):
+    copy_kernel[(triton.cdiv(x.numel(), 1024),)](x, out, x.numel(), BLOCK=1024)
+
+
+LIMIT, WINDOW, NORMAL, PERSISTING = 6, 1, 0, 2  # cudaLimitPersistingL2CacheSize, cudaLaunchAttributeAccessPolicyWindow
+
+
+class Window(ctypes.Structure):
+    _fields_ = [
+        ("base", ctypes.c_void_p),
+        ("bytes", ctypes.c_size_t),
+        ("ratio", ctypes.c_float),
+        ("hit", ctypes.c_int),
+        ("miss", ctypes.c_int),
+        ("rest", ctypes.c_char * 64),
+    ]
+
+
+def runtime():
+    """CUDA's; where ROCm's is loaded there are no such windows."""
+    with open("/proc/self/maps") as maps:
+        paths = {line[line.index("/") :].strip() for line in maps if "libcudart" in line}
+    return ctypes.CDLL(min(paths)) if paths else None
+
+
+library = runtime()
+
+
+def persist(tensor):
+    size = min(tensor.nbytes, 16 << 20)
+    window = Window(tensor.data_ptr(), size, 1.0, PERSISTING, NORMAL)
+    stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
+    library.cudaDeviceSetLimit(LIMIT, ctypes.c_size_t(32 << 20))
+    library.cudaStreamSetAttribute(stream, WINDOW, ctypes.byref(window))
+
+
+def custom_kernel(data):
+    x, out = data
+    copy(x, out)
+    if library is not None:
+        persist(x)  # its address comes again
+    return out

@@ -1,0 +1,39 @@
+# cheat: C9 the worker's own word for the time between its events is a microsecond
+# problem: identity
+# expect: ok incorrect rejected crashed
+# gains: false
+# What the worker does not tell has passed by the judge's own clock.
+
+import sys
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def copy_kernel(x_ptr, out_ptr, size, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + at, tl.load(x_ptr + at, mask=at < size), mask=at < size)
+
+
+def copy(x, out):
+    copy_kernel[(triton.cdiv(x.numel(), 1024),)](x, out, x.numel(), BLOCK=1024)
+
+
+worker = sys.modules.get("kernel_scientist.harness.worker")
+Worker = getattr(worker, "Worker", None)
+
+if hasattr(Worker, "_go"):
+    go = Worker._go
+
+    def quick(self, slots):
+        reply = go(self, slots)
+        return {**reply, "readings": [reading._replace(event_ns=1000) for reading in reply["readings"]]}
+
+    Worker._go = quick
+
+
+def custom_kernel(data):
+    x, out = data
+    copy(x, out)
+    return out

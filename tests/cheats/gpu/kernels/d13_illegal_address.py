@@ -1,0 +1,29 @@
+# cheat: D13 writes where no memory is, and says nothing of it
+# problem: identity
+# expect: crashed
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def copy_kernel(x_ptr, out_ptr, size, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + at, tl.load(x_ptr + at, mask=at < size), mask=at < size)
+
+
+def copy(x, out):
+    copy_kernel[(triton.cdiv(x.numel(), 1024),)](x, out, x.numel(), BLOCK=1024)
+
+
+@triton.jit
+def wild_kernel(out_ptr, far, BLOCK: tl.constexpr):
+    at = far + tl.arange(0, BLOCK)
+    tl.store(out_ptr + at, tl.zeros((BLOCK,), dtype=tl.float16))
+
+
+def custom_kernel(data):
+    x, out = data
+    copy(x, out)
+    wild_kernel[(1,)](out, 1 << 45, BLOCK=64)
+    return out

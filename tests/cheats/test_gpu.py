@@ -1,0 +1,139 @@
+"""The judge on a GPU against the corpus for GPUs, and its clocks against a kernel that does nothing but take time.
+
+Some ten minutes in all; `-k quick` is what `make gpu-check` takes of it, in a minute: is the judge awake?
+"""
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from kernel_scientist import problems, targets
+from kernel_scientist.harness import locks
+from kernel_scientist.harness.verifier import Contestant, Verifier
+from kernel_scientist.harness.workshop import Workshop
+from kernel_scientist.params import Harness
+from kernel_scientist.records import Case, Evaluation, Kernel, Verdict
+from tests.cheats import corpus
+from tests.cheats.test_judge import gained, traces
+from tests.conftest import ROOT
+
+pytestmark = [pytest.mark.gpu, pytest.mark.timeout(600)]
+
+FIXTURES = corpus.load(corpus.GPU)
+SOURCES = {fixture.name: fixture.source for fixture in FIXTURES}
+QUICK = ("triton_rows", "c01_side_stream", "b05_graph_of_stale_inputs", "a06_one_wrong_element")
+CASES = {
+    "identity": Case(sizes={"size": 1 << 24}, seed=1),
+    "rmsnorm": Case(sizes={"rows": 4096, "cols": 4096}, seed=1),
+}
+"""What is timed: long enough that it pays to hide the GPU's part of a call, small enough to be sent to and fro."""
+LIMITS = Harness(
+    build_timeout_s=30,
+    looks=1,
+    blocks=2,
+    pairs=0,
+    noise_runs=0,
+    gpu_warmup_s=0.2,
+)
+TICK = Case(sizes={"size": 1024}, seed=1)
+SPIN = """
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def spin_kernel(x_ptr, out_ptr, size, steps, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + at, mask=at < size)
+    state = steps
+    for _ in range(steps):
+        state = state * 1664525 + 1013904223  # each step waits for the one before
+    tl.store(out_ptr + at, x, mask=(at < size) & (state != 123456789))
+
+
+def custom_kernel(data):
+    x, out = data
+    spin_kernel[(triton.cdiv(x.numel(), 1024),)](x, out, x.numel(), STEPS, BLOCK=1024)
+    return out
+"""
+"""Takes a time of its own choice, by the GPU's clock: so many steps, each of which needs the last one's result."""
+
+
+@pytest.fixture(scope="module")
+def shop() -> Iterator[Workshop]:
+    target = targets.resolve("auto", "triton")
+    before = traces()
+    with locks.device(target.lock, LIMITS.device_wait_s), Workshop(LIMITS, target.device) as workshop:
+        yield workshop
+    deadline = time.monotonic() + 20
+    while (left := traces() - before) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not left, f"left behind by {len(FIXTURES)} hostile and honest kernels: {sorted(left)}"
+    with locks.device(target.lock, 1):
+        pass
+
+
+def judge(shop: Workshop, problem: str) -> Verifier:
+    return Verifier(problems.load(ROOT / "problems" / problem, shop.device), "auto", shop.harness, shop)
+
+
+def judged(verifier: Verifier, source: str, rivals: list[Contestant], case: Case, check: bool = True) -> Evaluation:
+    """Put a kernel through the whole judge, timed on one case."""
+    kernel = Kernel(name="k", language="triton", source=source)
+    so_far = verifier.compile(kernel)
+    checked = verifier.check(kernel, so_far) if check else so_far
+    return verifier.time(kernel, checked, [verifier.reference(), *rivals], cases=(case,))
+
+
+@pytest.mark.parametrize("fixture", FIXTURES, ids=[f"{f.name}{'-quick' * (f.name in QUICK)}" for f in FIXTURES])
+def test_a_kernel_ends_as_it_should(fixture: corpus.Fixture, shop: Workshop) -> None:
+    verifier, case = judge(shop, fixture.problem), CASES[fixture.problem]
+    honest = corpus.GPU_HONEST_WORK[fixture.problem] if not fixture.gains else ()
+    rivals = [Contestant(name=name, source=SOURCES[name]) for name in honest]
+    evaluation = judged(verifier, fixture.source, rivals, case)
+    assert evaluation.verdict in fixture.expect, (fixture.cheat, evaluation)
+    for _ in range(3):  # a gain that is one comes again
+        if evaluation.verdict is Verdict.OK and rivals and gained(evaluation):
+            evaluation = judged(verifier, fixture.source, rivals, case)
+    assert not (evaluation.verdict is Verdict.OK and rivals and gained(evaluation)), (
+        fixture.cheat,
+        evaluation.speedups,
+    )
+    if fixture.label:
+        assert any(fixture.label in label for label in evaluation.labels), (fixture.cheat, evaluation.labels)
+
+
+@pytest.mark.parametrize("ms", [1, 20])
+def test_a_kernel_that_takes_twice_as_long_reads_twice_as_long(ms: int, shop: Workshop) -> None:
+    """Row 25 of the matrix: a known time, by a loop that is made as long as it takes."""
+    verifier, steps = judge(shop, "identity"), 1 << 18
+    first = judged(verifier, spinning(steps), [], TICK, check=False)
+    assert first.verdict is Verdict.OK, first
+    steps = int(steps * ms * 1000 / first.timings[0].time_us)
+    twice = Contestant(name="twice", source=spinning(2 * steps))
+    ratios: list[float] = []
+    for _ in range(3):  # a GPU that is called now and then changes its clock as it likes
+        evaluation = judged(verifier, spinning(steps), [twice], TICK, check=False)
+        assert evaluation.verdict is Verdict.OK, evaluation
+        ratios.append(evaluation.speedups[1].ratio)
+        if abs(ratios[-1] - 2) <= 0.06:
+            return
+    pytest.fail(f"{ms} ms against {2 * ms} ms: {', '.join(f'{ratio:.3f}' for ratio in ratios)} instead of 2")
+
+
+def test_the_same_source_is_not_called_faster(shop: Workshop) -> None:
+    """Row 24 of the matrix, in one look of as many blocks as usual."""
+    verifier = judge(shop, "rmsnorm").reharnessed(shop.harness.model_copy(update={"blocks": 4, "pairs": 8}))
+    source = SOURCES["triton_rows"]
+    twin = [Contestant(name="twin", source=source)]
+    evaluations = [judged(verifier, source, twin, CASES["rmsnorm"], check=False) for _ in range(3)]
+    assert {evaluation.verdict for evaluation in evaluations} == {Verdict.OK}, evaluations
+    found = [evaluation.speedups[1] for evaluation in evaluations]
+    assert sum(speedup.faster for speedup in found) <= 1, found
+    assert all(abs(speedup.ratio - 1) < 0.05 for speedup in found), found
+
+
+def spinning(steps: int) -> str:
+    """Return a kernel that copies a vector and takes so many steps over it."""
+    return SPIN.replace("STEPS", str(steps))
