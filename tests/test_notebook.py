@@ -130,13 +130,14 @@ def test_a_trace_that_a_kill_left_without_its_span_is_written_again(
 ) -> None:
     question = Question(model="m", parameters={}, messages=(Message(role="user", content="why?"),))
     answers = [
-        Reply(question=question, text=text, role="writer", place=f"write/k0000{n}/0", campaign=campaign.campaign, time=n)
+        Reply(question=question, text=text, role="writer", place="write/k00001/0", campaign=campaign.campaign, time=n)
         for n, text in enumerate(("because", "so"), 1)
     ]
 
     def found() -> list[str]:
         traces = notebook.client.search_traces(
-            locations=[notebook.experiment_id], filter_string=f"request_metadata.`mlflow.sourceRun` = '{campaign.run_id}'"
+            locations=[notebook.experiment_id],
+            filter_string=f"request_metadata.`mlflow.sourceRun` = '{campaign.run_id}'",
         )
         return sorted(trace.data.spans[0].outputs["content"] for trace in traces)
 
