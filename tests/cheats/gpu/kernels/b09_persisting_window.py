@@ -37,8 +37,11 @@ class Window(ctypes.Structure):
 
 def runtime():
     """CUDA's; where ROCm's is loaded there are no such windows."""
-    with open("/proc/self/maps") as maps:
-        paths = {line[line.index("/") :].strip() for line in maps if "libcudart" in line}
+    try:
+        with open("/proc/self/maps") as maps:
+            paths = {line[line.index("/") :].strip() for line in maps if "libcudart" in line}
+    except OSError:  # nothing of it can be seen
+        return None
     return ctypes.CDLL(min(paths)) if paths else None
 
 

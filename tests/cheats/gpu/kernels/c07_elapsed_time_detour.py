@@ -40,7 +40,10 @@ def detour():
 
 
 if platform.machine() == "x86_64":
-    detour()
+    try:
+        detour()
+    except OSError:  # nothing of the runtime's place can be seen
+        pass
 
 
 def custom_kernel(data):
