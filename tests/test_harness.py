@@ -194,7 +194,7 @@ def test_workers_die_with_a_killed_verifier() -> None:
         from pathlib import Path
         shop = Workshop(Harness())
         with shop.session() as session:
-            print(shop._process.pid, session.process, flush=True)
+            print(shop._process.pid, session.process.number, flush=True)
             os.kill(os.getpid(), signal.SIGKILL)
         """
     )

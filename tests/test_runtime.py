@@ -18,8 +18,10 @@ import torch
 
 from kernel_scientist.harness import outputs, wire
 from kernel_scientist.harness.buffers import GpuInbox
+from kernel_scientist.harness.call import Call
+from kernel_scientist.harness.interleave import Samples
 from kernel_scientist.harness.runtime import Runtime
-from kernel_scientist.harness.shim import GLIMPSE_LINES, MOST_PLACES, Glimpse, Row, Shim, _Line, _Place
+from kernel_scientist.harness.shim import GLIMPSE_LINES, MOST_PLACES, Glimpse, Reading, Row, Shim, _Line, _Place
 from kernel_scientist.languages import gxx
 from kernel_scientist.languages.cpp import BuildRequest
 
@@ -146,7 +148,12 @@ def test_inputs_that_are_written_to_are_told_from_those_that_may_be(shim: Shim) 
     assert x.stride() == (1, 3)
     out.fill_(3)
     assert inbox.untouched(0)
+    assert x.tolist() == [[0, 3], [1, 4], [2, 5]]
     x[2, 1] += 1
+    assert not inbox.untouched(0)
+    x[2, 1] -= 1
+    assert inbox.untouched(0)
+    torch.as_strided(out, (5,), (1,), out.storage_offset())[4] = 0  # one element too far
     assert not inbox.untouched(0)
 
 
@@ -155,3 +162,19 @@ def test_a_build_of_torch_without_a_gpu_has_no_runtime() -> None:
         pytest.skip("this torch has one")
     with pytest.raises(RuntimeError, match="no GPU runtime"):
         Runtime.loaded()
+
+
+def test_what_passes_beyond_a_gpus_events_is_charged() -> None:
+    """Work on a stream that no event is on: the device is idle later than the events say."""
+
+    def call(event_us: int, host_us: int) -> Call:
+        return Call((Reading(host_us * 1000, 0, 0, 0, event_us * 1000),), (host_us + 30) * 1000, 0, 0, None, 0)
+
+    samples = Samples()
+    for block in range(8):
+        samples.add("reference", "c", 0, block, call(100, 108 + block % 2))
+        samples.add("honest", "c", 0, block, call(50, 58 + block % 2))
+        samples.add("beside", "c", 0, block, call(5, 33))
+    samples.charge("beside")
+    assert all(us == 100 for us in samples.of("reference", "c")) and all(us == 50 for us in samples.of("honest", "c"))
+    assert all(24 <= us <= 25 for us in samples.of("beside", "c"))

@@ -1,6 +1,7 @@
 """The sandbox, tried from inside: what a kernel cannot see, reach, write or outlive, with and without namespaces."""
 
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from kernel_scientist import problems
 from kernel_scientist.errors import InfrastructureError, SetupError, StoppedError
 from kernel_scientist.harness import enclosure, landlock, sandbox
 from kernel_scientist.harness.failure import KernelFailure
+from kernel_scientist.harness.process import Process
 from kernel_scientist.harness.verifier import Verifier
 from kernel_scientist.harness.workshop import Workshop
 from kernel_scientist.languages import gxx
@@ -280,3 +282,34 @@ def test_what_a_worker_compiled_is_there_for_the_next_one_with_its_source_alone(
         with pytest.raises(KernelFailure, match=r"its cache holds \['binary', 'launcher.so'\]"):
             compiles(COMPILES)
         compiles(f"{COMPILES}# another one")
+
+
+def test_a_worker_that_is_paused_does_nothing_until_it_is_resumed(shop: Workshop) -> None:
+    busy = """
+        import threading
+        def count():
+            while True:
+                pass
+        threading.Thread(target=count, daemon=True).start()
+    """
+    with shop.session() as session:
+        session.load(f"{dedent(busy)}\ndef custom_kernel(d): return d\n", lambda _: (None, ""))
+        process = session.process
+        assert process is not None
+        process.pause()
+        before = spent(process)
+        assert spent(process) == before
+        process.resume()
+        deadline = time.monotonic() + 10
+        while spent(process) == before and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert spent(process) > before
+        process.pause()  # and one that is paused can be ended
+
+
+def spent(process: Process) -> int:
+    """Return its CPU time after a moment."""
+    time.sleep(0.05)
+    found = process.cpu_ns()
+    assert found is not None
+    return found

@@ -7,6 +7,7 @@ to is found afterwards. Imports only the standard library and torch.
 
 import ctypes
 import mmap
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +16,8 @@ import torch
 from kernel_scientist.harness import outputs, wire
 from kernel_scientist.harness.shim import Shim
 
+GUARD_BYTES = 512
+"""On a GPU, on either side; torch's own blocks there begin at such a multiple, and kernels may count on it."""
 READ, READ_WRITE = 1, 3
 POPULATE_WRITE = 23
 _libc: Any = ctypes.CDLL(None, use_errno=True)
@@ -66,27 +69,35 @@ class Inbox:
 
 
 class GpuInbox:
-    """Inputs on a GPU, and what tells their bytes: nothing forbids to write to them there."""
+    """Inputs on a GPU, and what tells their bytes: nothing forbids to write to them there, or beside them."""
 
     def __init__(self, device: str, shim: Shim) -> None:
-        self._shim, self._place = shim, on_device(device)
+        self._shim, self._device = shim, device
         self._kept: dict[int, list[tuple[torch.Tensor, int]]] = {}
 
     def decode(self, slot: int, spec: wire.Header, buffers: list[bytearray]) -> Any:
-        """Return the inputs that a message holds."""
+        """Return the inputs that a message holds, each between two guard bands of random bytes."""
         kept = self._kept[slot] = []
 
         def place(form: wire.Form, data: bytearray | int) -> torch.Tensor:
-            tensor = self._place(form, data)
-            if form.bytes and not form.writable and isinstance(data, bytearray):
-                kept.append((tensor, self._shim.pin([(outputs.address(data), len(data))])))
-            return tensor
+            if isinstance(data, int):
+                raise wire.WireError("a place in shared memory, where there is none")
+            before, after = os.urandom(GUARD_BYTES), os.urandom(GUARD_BYTES)
+            block = torch.frombuffer(bytearray(before + data + after), dtype=torch.uint8).to(self._device)
+            inner = block[GUARD_BYTES : GUARD_BYTES + form.bytes]
+            parts = ((block[:GUARD_BYTES], before), (block[GUARD_BYTES + form.bytes :], after))
+            for part, held in (*parts, *(() if form.writable else ((inner, data),))):
+                kept.append((part, self._digest(bytearray(held))))
+            return form.shaped(inner.view(form.dtype))
 
         return wire.decode(spec, buffers, place)
 
     def untouched(self, slot: int) -> bool:
-        """Whether the inputs that a kernel may not write are what they were."""
+        """Whether the inputs that a kernel may not write, and what lies beside them all, are what they were."""
         return all(outputs.Snapshot(x, self._shim, {}, on_gpu=True).digest == was for x, was in self._kept[slot])
+
+    def _digest(self, data: bytearray) -> int:
+        return self._shim.pin([(outputs.address(data), len(data))] if data else [(0, 0)])
 
 
 def on_device(device: str) -> Callable[[wire.Form, bytearray | int], torch.Tensor]:

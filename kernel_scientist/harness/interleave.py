@@ -10,8 +10,8 @@ it is decided whether to go on.
 import random
 import statistics
 import time
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -31,6 +31,8 @@ LEAST_LOOKS = 2
 """Sets of workers in which a kernel must have been faster, where so many looks are allowed."""
 FREE_NS, FREE_CALL = 5000, 0.02
 """What may pass outside a worker's clock before it is charged, beyond what is usual, and as a share of the call."""
+FREE_EVENTS_NS = 1000
+"""The same of what its clock shows beyond a GPU's events: both are read beside each other in native code."""
 
 
 @dataclass(frozen=True)
@@ -87,13 +89,14 @@ class Samples:
         calls the quicker counts: honest ones lose no more than others.
         """
         for case in self.case_names():
-            usual = [
-                _Usual.of(row)
-                for row in zip(*map(_beside_ns, self.calls_of(self.believed(candidate), case)), strict=True)
-            ]
+            believed = self.calls_of(self.believed(candidate), case)
+            usual = [_Usual.of(row) for row in zip(*map(_beside_ns, believed), strict=True)]
+            joined = _Usual.of([_after_events_ns(c) for c in believed])
             for (_, of_case), processes in self.calls.items():
                 for block in (b for p in processes for b in p) if of_case == case else ():
-                    block[:] = [replace(c, hidden_ns=_hidden_ns(c, usual)) for c in block]
+                    block[:] = [
+                        replace(c, hidden_ns=max(_hidden_ns(c, usual), _beyond_events_ns(c, joined))) for c in block
+                    ]
 
     @property
     def looks(self) -> int:
@@ -162,6 +165,16 @@ def _hidden_ns(call: Call, usual: Sequence[_Usual]) -> int:
     return int(sum(passed - u.middle for passed, u, most in seen if passed > u.most + most))
 
 
+def _after_events_ns(call: Call) -> int:
+    """Return what the worker's own clock saw of a GPU beyond its events: the end of what ran on no stream of theirs."""
+    return sum(reading.ns - reading.event_ns for reading in call.readings if reading.event_ns)
+
+
+def _beyond_events_ns(call: Call, usual: _Usual) -> int:
+    passed = _after_events_ns(call)
+    return int(passed - usual.middle) if passed > usual.most + FREE_EVENTS_NS else 0
+
+
 def run(verifier: "Verifier", plan: Plan, contestants: Sequence["Contestant"]) -> Samples:
     """Time all contestants by the plan.
 
@@ -178,7 +191,7 @@ def run(verifier: "Verifier", plan: Plan, contestants: Sequence["Contestant"]) -
                     verifier.load(session, contestant, plan.cases)
                 sessions[contestant.name] = session
             _warm_up(verifier, plan, sessions)
-            before = {name: session.scheduling() for name, session in sessions.items()}
+            before = {name: _scheduling(session) for name, session in sessions.items()}
             for block in range(plan.blocks):
                 for order in (rng.sample(list(sessions), len(sessions)) for _ in range(plan.turns)):
                     for half in (order, order[::-1]):
@@ -217,12 +230,31 @@ def _half(
             verifier.rehearse(session, deliveries[slot], slot)
     for slot in rng.sample(list(deliveries), len(deliveries)):
         for name, session in sessions.items():
-            with blame(name, plan.candidate):
+            with blame(name, plan.candidate), _alone(session, sessions.values()):
                 samples.add(name, plan.cases[slot].name, *place, verifier.timed(session, deliveries[slot], slot))
     for slot, delivery in deliveries.items():
         for name, session in sessions.items():
             with blame(name, plan.candidate):
                 verifier.perhaps_compare(session, delivery, slot)
+
+
+@contextmanager
+def _alone(session: Session, everybody: Iterable[Session]) -> Generator[None]:
+    """Stop the other workers meanwhile on a GPU: what they launched there would be at this one's expense, and no clock
+    of the host's shows it.
+    """
+    others = [other.process for other in everybody if other.on_gpu and other is not session and other.process]
+    for other in others:
+        other.pause()
+    try:
+        yield
+    finally:
+        for other in others:
+            other.resume()
+
+
+def _scheduling(session: Session) -> object:
+    return session.process.scheduling() if session.process is not None else None
 
 
 def _warm_up(verifier: "Verifier", plan: Plan, sessions: dict[str, Session]) -> None:
@@ -241,7 +273,7 @@ def _warm_up(verifier: "Verifier", plan: Plan, sessions: dict[str, Session]) -> 
 def _require_untouched(sessions: dict[str, Session], candidate: str, before: dict[str, object]) -> None:
     """Raise KernelFailure when the cores or the scheduling of another contestant's worker were changed meanwhile."""
     for name, session in sessions.items():
-        if name != candidate and session.scheduling() != before[name]:
+        if name != candidate and _scheduling(session) != before[name]:
             raise KernelFailure(
                 Verdict.REJECTED, "while it was timed another worker's cores or scheduling were changed"
             )

@@ -50,12 +50,16 @@ def observe(kernel: Callable[[Any], Any], data: Any, mute: bool) -> tuple[dict[s
 
 @contextlib.contextmanager
 def _launches(counts: Counter[str], mute: bool) -> Generator[None]:
-    """Count Triton's launches, compiled or interpreted, and swallow them when muted."""
-    places: list[tuple[Any, str]] = []
-    if "triton.runtime.interpreter" in sys.modules:
-        places.append((sys.modules["triton.runtime.interpreter"].GridExecutor, "__call__"))
-    if "triton.runtime.jit" in sys.modules:
-        places.append((sys.modules["triton.runtime.jit"].JITFunction, "run"))
+    """Count launches, and swallow them when muted: Triton's, compiled or interpreted, those of a kernel that is kept
+    compiled (`compiled[grid](...)`), and replays of a graph, whose kernels were launched when it was recorded.
+    """
+    known = (
+        ("triton.runtime.interpreter", "GridExecutor", "__call__"),
+        ("triton.runtime.jit", "JITFunction", "run"),
+        ("triton.compiler.compiler", "CompiledKernel", "__getitem__"),
+        ("torch.cuda.graphs", "CUDAGraph", "replay"),
+    )
+    places = [(getattr(sys.modules[module], owner), name) for module, owner, name in known if module in sys.modules]
     originals = [(owner, name, getattr(owner, name)) for owner, name in places]
 
     def counted(original: Any) -> Any:
@@ -65,8 +69,14 @@ def _launches(counts: Counter[str], mute: bool) -> Generator[None]:
 
         return launch
 
+    def of_item(original: Any) -> Any:
+        def item(kernel: Any, grid: Any) -> Any:
+            return counted(original(kernel, grid))
+
+        return item
+
     for owner, name, original in originals:
-        setattr(owner, name, counted(original))
+        setattr(owner, name, of_item(original) if name == "__getitem__" else counted(original))
     try:
         yield
     finally:

@@ -35,3 +35,8 @@ class Runtime(NamedTuple):
         """Return where the functions lie. Raises AttributeError for one that the library lacks."""
         functions = (getattr(self.handle, self.prefix + name) for name in FUNCTIONS)
         return [ctypes.cast(function, ctypes.c_void_p).value or 0 for function in functions]
+
+    def release_cache(self) -> None:
+        """Let go of what was made to persist in L2 (NVIDIA's access policies): a sweep would go around it."""
+        if (release := getattr(self.handle, f"{self.prefix}CtxResetPersistingL2Cache", None)) is not None:
+            release()

@@ -1,6 +1,5 @@
 """One worker holding one kernel, as the verifier holds it: requests, time limits, what its death means."""
 
-import contextlib
 import os
 import select
 import socket
@@ -15,6 +14,7 @@ from kernel_scientist.errors import InfrastructureError, StoppedError
 from kernel_scientist.harness import wire
 from kernel_scientist.harness.call import Call
 from kernel_scientist.harness.failure import KernelFailure
+from kernel_scientist.harness.process import Process
 from kernel_scientist.harness.replies import LARGEST, REASON, build_request, printable, readings, signal_name
 from kernel_scientist.harness.shared import SharedMemory
 from kernel_scientist.harness.shim import Glimpse, Shim
@@ -65,9 +65,8 @@ class Session:
         """The worker's number, if the system lets its memory be read."""
         self.layers: tuple[str, ...] = ()
         self.on_gpu = False
-        self.process: int | None = None
+        self.process: Process | None = None
         """The worker's number outside all namespaces, as the system told it."""
-        self._cpu_clock: int | None = None
         self._overdue_s = 0.0
         """How much longer than on average this worker has taken for its answers, calls of the kernel not counted."""
 
@@ -83,9 +82,8 @@ class Session:
         self.layers = tuple(hello.get("sandbox", []))
         for level, kind, data in ancillary:
             if (level, kind) == (socket.SOL_SOCKET, SCM_CREDENTIALS):
-                self.process = int(struct.unpack("iii", data)[0])
-                self._cpu_clock = (~self.process << 3) | 2  # Linux: the CPU clock of another process
-                self._readable = self.process if self.shim.can_peek(self.process) else 0
+                self.process = Process(int(struct.unpack("iii", data)[0]))
+                self._readable = self.process.number if self.shim.can_peek(self.process.number) else 0
         if self.on_gpu:
             self._readable = SHOWN
 
@@ -180,18 +178,7 @@ class Session:
             raise KernelFailure(Verdict.REJECTED, "what it had started while it was built is still running")
 
     def _threads(self) -> list[tuple[int, bool]]:
-        """Return for each thread of the worker how many filters of system calls it has, and whether it has children.
-
-        By the system's word, not the worker's; a thread that ends meanwhile does not count. A worker adopts what its
-        own children leave behind (`sandbox.adopt_orphans`).
-        """
-        found: list[tuple[int, bool]] = []
-        for task in Path(f"/proc/{self.process}/task").glob("*"):
-            with contextlib.suppress(OSError):
-                status = (task / "status").read_text()
-                filters = next((line.split()[1] for line in status.splitlines() if line.startswith("Seccomp_f")), "0")
-                found.append((int(filters), bool((task / "children").read_text().strip())))
-        return found
+        return self.process.threads() if self.process is not None else []
 
     def alive(self) -> bool:
         """Whether the worker has not ended."""
@@ -214,7 +201,7 @@ class Session:
 
     def _output(self, reply: wire.Header, buffers: list[bytearray]) -> tuple[wire.Header, list[bytearray]]:
         if reply.get("wrote_inputs"):
-            raise KernelFailure(Verdict.INCORRECT, "it wrote to inputs that it may only read")
+            raise KernelFailure(Verdict.INCORRECT, "it wrote to inputs that it may only read, or beside them")
         if not isinstance(reply.get("data"), dict):
             raise KernelFailure(Verdict.REJECTED, "its worker broke the protocol: an output without a description")
         return reply["data"], buffers
@@ -251,9 +238,7 @@ class Session:
         return max(whole_s - self._overdue_s, 0.01)
 
     def _cpu(self) -> int | None:
-        with contextlib.suppress(OSError):
-            return time.clock_gettime_ns(self._cpu_clock) if self._cpu_clock is not None else None
-        return None
+        return self.process.cpu_ns() if self.process is not None else None
 
     def _send(self, header: wire.Header, buffers: list[wire.Buffer] | None = None) -> None:
         self.sock.settimeout(TRANSFER_TIMEOUT_S)
@@ -263,13 +248,6 @@ class Session:
             raise KernelFailure(Verdict.TIMEOUT, "its worker stopped reading") from error
         except wire.WireClosedError as error:
             raise self._death("before it could be asked") from error
-
-    def scheduling(self) -> object:
-        """Return on which cores and by which rules the system runs the worker's threads; None where it does not say."""
-        with contextlib.suppress(OSError):
-            threads = sorted(int(t) for t in (t.name for t in Path(f"/proc/{self.process}/task").iterdir()))
-            return [(t, frozenset(os.sched_getaffinity(t)), os.sched_getscheduler(t)) for t in threads[:1]]
-        return None
 
     def _receive(self, timeout_s: float, doing: str, limit: int = 0) -> tuple[wire.Header, list[bytearray]]:
         try:
@@ -326,7 +304,7 @@ class Session:
         if self.stopped.is_set():
             raise StoppedError("the workshop was closed")
         status = self._status()
-        if status is None and self.process is not None and Path(f"/proc/{self.process}").exists():
+        if status is None and self.process is not None and self.process.exists():
             return KernelFailure(Verdict.REJECTED, f"it closed its channel and lived on {when}")
         if status is None:
             raise InfrastructureError(f"a worker and the parent that watched it are gone {when}")

@@ -61,7 +61,8 @@ class Worker:
             self.inbox = Inbox(INBOX, int(settings["inputs_bytes"]))
         else:
             self.trash = torch.ones(GPU_SWEEP_BYTES // 8, dtype=torch.int64, device=self.device)
-            shim.bind_gpu(Runtime.loaded().addresses())
+            self.runtime = Runtime.loaded()
+            shim.bind_gpu(self.runtime.addresses())
             self.gpu = GpuInbox(self.device, shim)
         self.data: dict[int, Any] = {}
         self.returned: dict[int, Any] = {}
@@ -166,6 +167,7 @@ class Worker:
     def _sweep(self) -> None:
         """Read more of the GPU's memory than its caches hold. On a CPU the verifier sweeps."""
         if self.trash is not None:
+            self.runtime.release_cache()
             _sum(self.trash)
             self.shim.gpu_synchronize()
 

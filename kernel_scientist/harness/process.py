@@ -1,0 +1,58 @@
+"""A worker's process as the system tells of it, and nothing that the worker says itself."""
+
+import contextlib
+import os
+import signal
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Process:
+    """One process of this host."""
+
+    number: int
+
+    def cpu_ns(self) -> int | None:
+        """Return the CPU time of all its threads so far; None where the system does not say."""
+        with contextlib.suppress(OSError):
+            return time.clock_gettime_ns((~self.number << 3) | 2)  # Linux: the CPU clock of another process
+        return None
+
+    def exists(self) -> bool:
+        """Whether it has not ended."""
+        return Path(f"/proc/{self.number}").exists()
+
+    def threads(self) -> list[tuple[int, bool]]:
+        """Return for each thread how many filters of system calls it has, and whether it has children.
+
+        A thread that ends meanwhile does not count. A worker adopts what its own children leave behind
+        (`sandbox.adopt_orphans`).
+        """
+        found: list[tuple[int, bool]] = []
+        for task in Path(f"/proc/{self.number}/task").glob("*"):
+            with contextlib.suppress(OSError):
+                status = (task / "status").read_text()
+                filters = next((line.split()[1] for line in status.splitlines() if line.startswith("Seccomp_f")), "0")
+                found.append((int(filters), bool((task / "children").read_text().strip())))
+        return found
+
+    def scheduling(self) -> object:
+        """Return on which cores and by which rules the system runs its first thread; None where it does not say."""
+        with contextlib.suppress(OSError):
+            threads = sorted(int(t) for t in (t.name for t in Path(f"/proc/{self.number}/task").iterdir()))
+            return [(t, frozenset(os.sched_getaffinity(t)), os.sched_getscheduler(t)) for t in threads[:1]]
+        return None
+
+    def pause(self) -> None:
+        """Stop it where it is, whatever it is doing."""
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let it go on."""
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: int) -> None:
+        with contextlib.suppress(ProcessLookupError):  # that it has ended is noticed when it is asked next
+            os.kill(self.number, number)
