@@ -1,6 +1,10 @@
 """A confined program reads the system, its folder and what it is given besides, by Landlock and by bubblewrap."""
 
+import contextlib
+import os
 import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -35,3 +39,40 @@ def test_what_is_named_readable_is_read_and_nothing_beside_it(tmp_path: Path) ->
     assert cat(tmp_path / "open/file", scratch, readable).stdout == "open"
     assert cat(tmp_path / "shut/file", scratch, readable).returncode != 0
     assert cat(tmp_path / "open/file", scratch, ()).returncode != 0
+
+
+RUNS = """
+import sys
+from pathlib import Path
+from kernel_scientist.harness import confine
+from kernel_scientist.languages import compiler_process
+folder = Path(sys.argv[1])
+compiler_process.run(confine.command(["/bin/sleep", sys.argv[2]], folder), folder, 300)
+"""
+
+
+@pytest.mark.parametrize("wait_s", [0.0, 0.03, 0.1, 1.5])
+def test_a_confined_program_ends_with_whoever_runs_it(tmp_path: Path, wait_s: float) -> None:
+    """By SIGKILL, when the program has only just been started as well as later."""
+    seconds = f"{100000 + os.getpid()}.{int(wait_s * 1000)}"
+    ours = subprocess.Popen([sys.executable, "-c", RUNS, str(tmp_path), seconds], cwd=enclosure.PACKAGE.parent)
+    deadline = time.monotonic() + 30
+    while not running(seconds, beside=ours.pid) and time.monotonic() < deadline:
+        time.sleep(0.002)
+    assert running(seconds, beside=ours.pid)
+    time.sleep(wait_s)
+    ours.kill()
+    ours.wait()
+    while running(seconds) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not running(seconds)
+
+
+def running(word: str, beside: int = 0) -> list[int]:
+    """Return the processes that have a word in their command, but for one."""
+    found: list[int] = []
+    for path in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if word.encode() in (path / "cmdline").read_bytes() and int(path.name) not in (beside, os.getpid()):
+                found.append(int(path.name))
+    return found

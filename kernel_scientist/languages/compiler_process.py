@@ -15,6 +15,8 @@ from kernel_scientist.harness import enclosure
 MEMORY_BYTES = 4 << 30
 FILE_BYTES = 256 << 20
 LOG_BYTES = 20_000
+CPU_SHARE = 4
+"""CPU seconds that one process may take, per second of the time limit: compilers have few threads."""
 
 
 def run(
@@ -37,6 +39,8 @@ def run(
         try:
             resource.prlimit(process.pid, resource.RLIMIT_AS, (memory_bytes, memory_bytes))
             resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (FILE_BYTES, FILE_BYTES))
+            most = int(CPU_SHARE * timeout_s) + 1  # what it starts does not always end with it, nor with us
+            resource.prlimit(process.pid, resource.RLIMIT_CPU, (most, most))
             status: int | None = process.wait(timeout_s)
         except subprocess.TimeoutExpired:
             status = None
