@@ -93,6 +93,7 @@ def test_every_kernel_is_right_and_can_be_timed_in_the_interpreter(tmp_path: Pat
         from kernel_scientist.calibrate import device, measure, suite
         from kernel_scientist.calibrate.families import FAMILIES
         from kernel_scientist.calibrate.suite import Entry
+        from kernel_scientist.machine import gpu as at_hand
         from kernel_scientist.machine import gpus
         from tests.test_calibrate import HERE
 
@@ -106,7 +107,7 @@ def test_every_kernel_is_right_and_can_be_timed_in_the_interpreter(tmp_path: Pat
 
         torch.cuda.Event = Event
         torch.cuda.synchronize = torch.cuda.empty_cache = lambda: None
-        device.present = lambda: HERE
+        device.present, at_hand.lock = lambda: HERE, lambda platform: "no gpu"
         measure.WHERE, measure.SWEEP_BYTES, measure.WARMUP_S = "cpu", 1 << 10, 0.1
         measure.ROUNDS, measure.CALLS, measure.LEAST = 1, 1, 1
         small = {"copy": (3000,), "reduction": (3, 700), "softmax": (3, 700), "rmsnorm": (5, 200)}

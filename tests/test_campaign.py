@@ -14,7 +14,7 @@ import pytest
 from kernel_scientist.notebook import Notebook
 from tests.conftest import Cli, dedent, lab_environment
 
-QUICK = ["problem=identity", "search.generations=2", "search.experiments=2", "harness.blocks=6", "validate.processes=2"]
+QUICK = ["problem=identity", "search.generations=2", "search.experiments=2", "harness.blocks=4", "validate.processes=1"]
 QUICK += ["validate.blocks=3", "harness.warmup_calls=1", "harness.call_timeout_s=2", "harness.import_timeout_s=5"]
 SETTINGS = [x for s in QUICK for x in ("--set", s)]
 

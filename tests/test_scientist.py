@@ -32,7 +32,7 @@ from tests.scripted import Scripted
 from tests.test_population import trial
 
 QUICK = ["problem=identity", "search.experiments=3", "search.concurrency=1", "harness.blocks=2", "harness.looks=1"]
-QUICK += ["validate.processes=2", "validate.blocks=2", "harness.warmup_calls=1", "harness.call_timeout_s=2"]
+QUICK += ["validate.processes=1", "validate.blocks=2", "harness.warmup_calls=1", "harness.call_timeout_s=2"]
 QUICK += ["harness.import_timeout_s=5", "knowledge.distil_every=2", "llm.corrections=1", "llm.first_delay_s=0.01"]
 VERDICTS = {"ok", "compile_error", "incorrect", "crashed", "rejected", "timeout"}
 
