@@ -1,5 +1,6 @@
 """Every label of a source."""
 
+import functools
 from collections import Counter
 
 from kernel_scientist.records import Language
@@ -9,8 +10,11 @@ from kernel_scientist.screen.limits import LONGEST, MOST
 from kernel_scientist.screen.rules import findings
 
 
+@functools.lru_cache(maxsize=256)
 def screen(source: str, language: Language) -> tuple[Label, ...]:
     """Return what a kernel's source looks like: the worst first, without duplicates, the same for the same text.
+
+    A text that was read lately is not read again: an incumbent, a champion and a kernel that is tuned come many times.
 
     Never raises, whatever the text is, and takes bounded time; a file that is too long, or is no Python, says so.
     """
