@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from kernel_scientist.languages.source import KernelSource, language_of
 from kernel_scientist.records import Language
-from kernel_scientist.screen import Label, Severity, findings, screen
+from kernel_scientist.screen import Label, Screen, Severity, findings
 from tests.conftest import ROOT, dedent
 
+screen = Screen().labels
 LANGUAGES: list[Language] = ["cpp", "triton", "hip", "cuda"]
 SEEDS = sorted((ROOT / "problems").glob("*/seeds/*.py"))
 FRAGMENTS = ROOT / "kernel_scientist" / "scientist" / "fragments"
@@ -290,6 +291,30 @@ def test_kernelguard_is_heard() -> None:
     labels = {label.name: label for label in screen(PYTHON["event"][0], "triton")}
     heard = labels["kernelguard:timer-monkeypatch"]
     assert heard.severity == "high" and heard.line is None and "elapsed_time" in heard.detail
+
+
+def test_kernelguard_is_heard_again_after_its_process_was_killed_and_nothing_of_it_is_left() -> None:
+    own, kernel = Screen(), PYTHON["event"][0]
+    try:
+        assert own.labels(kernel, "triton") == screen(kernel, "triton")
+        process = own._guard._process
+        assert process is not None
+        process.kill()
+        process.wait()
+        labels = own.labels(kernel + "\n# again", "triton")
+        assert "kernelguard:timer-monkeypatch" in {label.name for label in labels}
+        assert "kernelguard:unfinished" not in {label.name for label in labels}
+        again = own._guard._process
+        assert again is not None and again.pid != process.pid
+    finally:
+        own.close()
+    assert again.returncode is not None
+
+
+def test_kernelguard_reads_on_after_a_text_on_which_its_rules_do_not_end() -> None:
+    labels = {label.name for label in screen("torch.cuda.Event =" * 10_000, "cpp")}
+    assert {"kernelguard:timer-monkeypatch", "kernelguard:unfinished"} <= labels  # what it saw until then, too
+    assert "kernelguard:timer-monkeypatch" in {label.name for label in screen(PYTHON["event"][0] + "# then", "triton")}
 
 
 def test_order_is_worst_first_and_the_same_each_time() -> None:

@@ -18,7 +18,7 @@ from typing import Any
 from kernel_scientist.harness import enclosure, landlock
 
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 1, 4, 22, 24, 38
-PR_SET_CHILD_SUBREAPER = 36
+PR_SET_CHILD_SUBREAPER, PR_SET_TIMERSLACK = 36, 29
 SECCOMP_CALL = {"x86_64": 317, "aarch64": 277}
 SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC = 1, 1
 CAPABILITY_VERSION_3 = 0x20080522
@@ -167,6 +167,11 @@ def _leave_root(other_user: bool) -> list[str]:
 def adopt_orphans() -> None:
     """Ask the kernel to make this process the parent of all descendants whose own parents have ended."""
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
+
+
+def sleep_exactly() -> None:
+    """Ask the kernel to wake this process when it asked to be woken, not up to 50 us later with others."""
+    _prctl(PR_SET_TIMERSLACK, 1)
 
 
 def die_with_parent() -> None:

@@ -31,7 +31,6 @@ from kernel_scientist.params import Harness
 from kernel_scientist.population import REFERENCE
 from kernel_scientist.problems.taskfolder import Problem
 from kernel_scientist.records import Case, CompileReport, Evaluation, Kernel, Record, Verdict
-from kernel_scientist.screen import screen
 
 SPARE = 1 << 16
 """A slot beside those of a timing."""
@@ -98,7 +97,7 @@ class Verifier:
         reports: list[CompileReport] = []
         start, failure, layers = time.monotonic(), None, ()
         with ThreadPoolExecutor(1) as beside:
-            screening = beside.submit(screen, kernel.source, kernel.language)
+            screening = beside.submit(self.workshop.screen.labels, kernel.source, kernel.language)
             try:
                 with self.workshop.session() as session:
                     layers = session.layers

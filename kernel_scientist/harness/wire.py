@@ -6,6 +6,7 @@ A message is `<u32 header length><header JSON><buffer 0><buffer 1>...`; the head
 """
 
 import ctypes
+import functools
 import json
 import math
 import socket
@@ -196,5 +197,16 @@ def tensor(form: Form, data: bytearray | int) -> torch.Tensor:
 
 def dense_order(tensor: torch.Tensor) -> list[int] | None:
     """Return the dimensions from slowest to fastest if the tensor fills its memory without gaps, else None."""
-    order = sorted(range(tensor.dim()), key=lambda d: (-tensor.stride(d), d))
-    return order if tensor.permute(order).is_contiguous() else None
+    order = _dense_order(tuple(tensor.shape), tensor.stride())
+    return None if order is None else list(order)
+
+
+@functools.lru_cache(maxsize=256)
+def _dense_order(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, ...] | None:
+    order = sorted(range(len(shape)), key=lambda d: (-strides[d], d))
+    expected = 1
+    for dimension in reversed(order):
+        if shape[dimension] != 1 and strides[dimension] != expected and 0 not in shape:
+            return None
+        expected *= shape[dimension]
+    return tuple(order)

@@ -22,6 +22,7 @@ from kernel_scientist.harness.shim import Shim
 from kernel_scientist.languages import gxx
 from kernel_scientist.params import Harness
 from kernel_scientist.records import Verdict, digest
+from kernel_scientist.screen import Screen
 
 MOST_FILES = 64 << 20
 """Bytes that a worker may leave in its folder."""
@@ -45,6 +46,7 @@ class Workshop:
         self.threads = len(self.cores)
         self.programs = device != "cpu"
         """Whether workers may start compilers until they are sealed: Triton's do on a GPU."""
+        self.screen = Screen()
         self._lock = threading.Lock()
         self.stopped = threading.Event()
         """Set when all work is to end."""
@@ -67,6 +69,7 @@ class Workshop:
     def close(self) -> None:
         """End the zygote and with it every worker; what is under way ends with StoppedError. It cannot be reopened."""
         self.stopped.set()
+        self.screen.close()
         with self._lock:
             if self._control is not None:
                 self._control.close()

@@ -117,6 +117,7 @@ class Zygote:
         os.setsid()
         sandbox.die_with_parent()
         sandbox.adopt_orphans()
+        sandbox.sleep_exactly()
         from kernel_scientist.harness import worker
 
         signal.set_wakeup_fd(-1)

@@ -18,7 +18,6 @@ from kernel_scientist.machine.gpus import Gpu
 from kernel_scientist.params import Harness
 from kernel_scientist.problems.taskfolder import Problem, Profile
 from kernel_scientist.records import Case, Evaluation, Kernel, Verdict
-from kernel_scientist.screen import screen
 
 INTERPRETED = "cpu"
 """Profile whose cases a kernel is executed on without a GPU: sized for an interpreter."""
@@ -76,7 +75,7 @@ class Modeller(Foreseeing):
         with self.workshop.session() as session:
             layers = session.layers
         with ThreadPoolExecutor(1) as beside:
-            screening = beside.submit(screen, kernel.source, kernel.language)
+            screening = beside.submit(self.workshop.screen.labels, kernel.source, kernel.language)
             empty = Evaluation(verdict=Verdict.OK, by_model=True, sandbox=layers)
             evaluation = self._foreseen(kernel, empty)
             seen = screening.result()

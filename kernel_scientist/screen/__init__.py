@@ -6,6 +6,6 @@ label goes into the record, tells a person where to look, and makes a surprising
 
 from kernel_scientist.screen.finding import Label, Severity
 from kernel_scientist.screen.rules import findings
-from kernel_scientist.screen.screening import screen
+from kernel_scientist.screen.screening import Screen
 
-__all__ = ["Label", "Severity", "findings", "screen"]
+__all__ = ["Label", "Screen", "Severity", "findings"]

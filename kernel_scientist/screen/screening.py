@@ -2,27 +2,44 @@
 
 import functools
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 
 from kernel_scientist.records import Language
-from kernel_scientist.screen import kernelguard_runner
 from kernel_scientist.screen.finding import HIGH, LOW, MEDIUM, Finding, Label
+from kernel_scientist.screen.guard import Guard
 from kernel_scientist.screen.limits import LONGEST, MOST
 from kernel_scientist.screen.rules import findings
 
+REMEMBERED = 256
+"""Texts: an incumbent, a champion and a kernel that is tuned come many times."""
 
-@functools.lru_cache(maxsize=256)
-def screen(source: str, language: Language) -> tuple[Label, ...]:
-    """Return what a kernel's source looks like: the worst first, without duplicates, the same for the same text.
 
-    A text that was read lately is not read again: an incumbent, a champion and a kernel that is tuned come many times.
+class Screen:
+    """Reads sources. Keeps a process for kernelguard's rules; `close` ends it. Thread-safe."""
 
-    Never raises, whatever the text is, and takes bounded time; a file that is too long, or is no Python, says so.
-    """
-    if len(source) > LONGEST:
-        detail = f"{len(source)} characters: more than {LONGEST} are not screened"
-        return (Label(name="too-long", severity=HIGH, line=None, detail=detail),)
-    helper = kernelguard_runner.start(source)  # it works while our own rules do
-    found = [*findings(source, language), *kernelguard_runner.answers(helper)]
+    def __init__(self) -> None:
+        self._guard = Guard()
+        self.labels = functools.lru_cache(maxsize=REMEMBERED)(self._labels)
+
+    def close(self) -> None:
+        """End what was started; it starts again when it is needed."""
+        self._guard.close()
+
+    def _labels(self, source: str, language: Language) -> tuple[Label, ...]:
+        """Return what a kernel's source looks like: the worst first, without duplicates, the same for the same text.
+
+        Never raises, whatever the text is, and takes bounded time; a file that is too long, or is no Python, says so.
+        """
+        if len(source) > LONGEST:
+            detail = f"{len(source)} characters: more than {LONGEST} are not screened"
+            return (Label(name="too-long", severity=HIGH, line=None, detail=detail),)
+        with ThreadPoolExecutor(1) as beside:
+            guarded = beside.submit(lambda: list(self._guard.findings(source)))
+            found = [*findings(source, language), *guarded.result()]
+        return _sorted(found)
+
+
+def _sorted(found: list[Finding]) -> tuple[Label, ...]:
     kept: dict[tuple[str, int | None], Finding] = {}
     for finding in sorted(found, key=_order):
         kept.setdefault((finding.label, finding.line), finding)
