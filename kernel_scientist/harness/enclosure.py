@@ -31,6 +31,7 @@ def gpu_devices() -> tuple[str, ...]:
     return ("/dev/kfd", "/dev/dri", *sorted(str(path) for path in Path("/dev").glob("nvidia*")))
 
 
+@functools.cache
 def readable() -> tuple[str, ...]:
     """Return the paths that a worker must be able to read."""
     python = {sys.prefix, sys.base_prefix, sysconfig.get_path("stdlib"), sysconfig.get_path("purelib")}

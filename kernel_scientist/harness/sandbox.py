@@ -51,6 +51,7 @@ _ARCHES: dict[str, tuple[int, dict[str, int]]] = {
         "kill": 129, "tkill": 130, "pidfd_open": 434, "pidfd_send_signal": 424, "pidfd_getfd": 438,
     }),
 }  # fmt: skip
+_libc = ctypes.CDLL(None, use_errno=True)
 _REFUSED = (
     *("socket", "io_uring_setup", "kill", "tkill", "pidfd_open", "pidfd_send_signal", "perf_event_open"),
     *("sched_setscheduler", "sched_setparam", "sched_setattr"),
@@ -147,8 +148,8 @@ def apply(limits: Limits) -> tuple[str, ...]:
 
 def _leave_root(other_user: bool) -> list[str]:
     """Give up root's capabilities for good, and its identity where another user can run the worker."""
-    for capability in range(64):
-        with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError):  # a number beyond the last capability, or nothing may be dropped
+        for capability in range(64):
             _prctl(PR_CAPBSET_DROP, capability)
     layers = ["no-capabilities"]
     if other_user:
@@ -159,7 +160,7 @@ def _leave_root(other_user: bool) -> list[str]:
         die_with_parent()
         layers.append("another user")
     header, none = struct.pack("<Ii", CAPABILITY_VERSION_3, 0), bytes(24)
-    if ctypes.CDLL(None, use_errno=True).capset(header, none) != 0:
+    if _libc.capset(header, none) != 0:
         raise OSError(ctypes.get_errno(), "capset refused")
     return layers
 
@@ -188,8 +189,7 @@ def _status_bytes(name: str) -> int:
 
 
 def _prctl(option: int, value: int, pointer: object = None) -> None:
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(option, ctypes.c_ulong(value), pointer, 0, 0) != 0:
+    if _libc.prctl(option, ctypes.c_ulong(value), pointer, 0, 0) != 0:
         error = ctypes.get_errno()
         raise OSError(error, f"prctl({option}) refused")
 
@@ -229,7 +229,6 @@ def _install_filter(allowed: tuple[str, ...] = (), all_threads: bool = False) ->
     if not all_threads:
         _prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, pointer)
         return
-    libc = ctypes.CDLL(None, use_errno=True)
     number = ctypes.c_long(SECCOMP_CALL[platform.machine()])
-    if libc.syscall(number, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, pointer) != 0:
+    if _libc.syscall(number, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, pointer) != 0:
         raise OSError(ctypes.get_errno(), "the filter of system calls cannot be put on all threads")

@@ -29,7 +29,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from kernel_scientist.harness import keepsakes, sandbox
+from kernel_scientist.harness import enclosure, keepsakes, sandbox
 from kernel_scientist.harness.shim import Shim
 
 MESSAGE = 1 << 16
@@ -189,6 +189,7 @@ def main() -> None:
     os.sched_setaffinity(0, {int(core) for core in sys.argv[3].split(",")})
     for module in ("kernel_scientist.harness.worker", *sys.argv[4:]):
         importlib.import_module(module)
+    enclosure.readable()  # it takes 2 ms: not once per worker
     _clear_stale()
     folder = tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-")
     os.chmod(folder, 0o711)  # another user's worker must reach its own folder in it
