@@ -17,13 +17,12 @@ import pytest
 import torch
 
 from kernel_scientist.harness import outputs, wire
-from kernel_scientist.harness.buffers import GpuInbox
 from kernel_scientist.harness.call import Call
 from kernel_scientist.harness.interleave import Samples
 from kernel_scientist.harness.runtime import Runtime
 from kernel_scientist.harness.shim import GLIMPSE_LINES, MOST_PLACES, Glimpse, Reading, Row, Shim, _Line, _Place
 from kernel_scientist.languages import gxx
-from kernel_scientist.languages.cpp import BuildRequest
+from tests import standin
 
 MS = 1_000_000
 SHOWN = -1
@@ -31,9 +30,7 @@ SHOWN = -1
 
 @pytest.fixture
 def device() -> Any:
-    built = gxx.build(BuildRequest((Path(__file__).parent / "standin_runtime.cpp").read_text(), {}, ["-pthread"]))
-    assert built.path is not None, built.report.log
-    library: Any = ctypes.CDLL(str(built.path))
+    library: Any = ctypes.CDLL(str(standin.library()))
     library.work.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t)
     return library
 
@@ -84,14 +81,14 @@ def timed(shim: Shim, call: Callable[[int], Any]) -> tuple[Any, Row]:
     if verifier == 0:
         try:
             assert ours.recv(1) == b"r"
-            row = shim.row(ours.fileno(), 20, SHOWN)
+            row = shim.row(ours.fileno(), 20, SHOWN, [7, 2**64 - 1])
             places, lines, count = row.glimpse._places, row.glimpse._lines, row.glimpse._count
-            os.write(tells, pickle.dumps((*row[:4], bytes(places), bytes(lines), count)))
+            os.write(tells, pickle.dumps((*row[:4], row.swept, bytes(places), bytes(lines), count)))
         finally:
             os._exit(0)
     try:
         output = call(theirs.fileno())
-        *figures, places, lines, count = pickle.loads(os.read(told, 1 << 16))
+        *figures, swept, places, lines, count = pickle.loads(os.read(told, 1 << 16))
     finally:
         os.waitpid(verifier, 0)
         for end in (ours, theirs):
@@ -99,7 +96,7 @@ def timed(shim: Shim, call: Callable[[int], Any]) -> tuple[Any, Row]:
         os.close(told)
         os.close(tells)
     seen = (_Place * MOST_PLACES).from_buffer_copy(places), (_Line * GLIMPSE_LINES).from_buffer_copy(lines)
-    return output, Row(*figures, Glimpse(*seen, count))
+    return output, Row(*figures, Glimpse(*seen, count), swept)
 
 
 def test_pieces_of_an_output_that_the_verifier_names_are_shown_before_anything_else(shim: Shim, device: Any) -> None:
@@ -122,6 +119,18 @@ def test_pieces_of_an_output_that_the_verifier_names_are_shown_before_anything_e
     assert not row.glimpse.fits(shim, places)
 
 
+def test_keys_come_when_the_worker_is_roused_and_it_commits_itself_before_the_gate(shim: Shim) -> None:
+    heard: list[int] = []
+
+    def exercise(_: object) -> None:
+        heard.append(shim.key(1))
+        shim.commit(shim.key(0) + 1)
+
+    shim.bind(torch.Tensor, exercise, None)
+    _, row = timed(shim, lambda end: shim.call(lambda _: torch.ones(2), None, end, end, pin=True)[0])
+    assert heard[0] == 2**64 - 1 and row.swept == 8
+
+
 def test_an_output_without_places_is_pinned_by_the_worker(shim: Shim) -> None:
     def call(end: int) -> outputs.Snapshot:
         output, _ = shim.call(lambda _: {"out": torch.ones(2)}, None, end, end, pin=True)
@@ -137,24 +146,6 @@ def test_what_is_written_after_a_call_is_seen(shim: Shim, device: Any) -> None:
     snapshot = outputs.Snapshot(out, shim, {}, on_gpu=True)
     device.work(0, 1, out.data_ptr() + 100, 1, 1)
     assert not snapshot.keep([])
-
-
-def test_inputs_that_are_written_to_are_told_from_those_that_may_be(shim: Shim) -> None:
-    inbox = GpuInbox("cpu", shim)
-    buffers: list[wire.Buffer] = []
-    spec = wire.encode((torch.arange(6.0).reshape(2, 3).t(), torch.zeros(4)), buffers)
-    spec["items"][1]["writable"] = True
-    x, out = inbox.decode(0, spec, [bytearray(b) for b in buffers])
-    assert x.stride() == (1, 3)
-    out.fill_(3)
-    assert inbox.untouched(0)
-    assert x.tolist() == [[0, 3], [1, 4], [2, 5]]
-    x[2, 1] += 1
-    assert not inbox.untouched(0)
-    x[2, 1] -= 1
-    assert inbox.untouched(0)
-    torch.as_strided(out, (5,), (1,), out.storage_offset())[4] = 0  # one element too far
-    assert not inbox.untouched(0)
 
 
 def test_a_build_of_torch_without_a_gpu_has_no_runtime() -> None:

@@ -1,19 +1,20 @@
 """A kernel's inputs in its worker: tensors over memory that the verifier fills. See `shared`.
 
 Where a tensor stays where it was, it stays the same object, so that nothing but its values tells a call from the last.
-What a kernel may not write is read-only. On a GPU torch allocates, values come with the message, and what was written
-to is found afterwards. Imports only the standard library and torch.
+What a kernel may not write is read-only. On a GPU torch allocates, values come masked with the message, and what was
+written to is found afterwards. Imports only the standard library and torch.
 """
 
 import ctypes
 import mmap
-import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 
 from kernel_scientist.harness import outputs, wire
+from kernel_scientist.harness.masks import WORD, Masks, Trash
+from kernel_scientist.harness.runtime import Runtime
 from kernel_scientist.harness.shim import Shim
 
 GUARD_BYTES = 512
@@ -69,35 +70,70 @@ class Inbox:
 
 
 class GpuInbox:
-    """Inputs on a GPU, and what tells their bytes: nothing forbids to write to them there, or beside them."""
+    """Inputs on a GPU: they come masked (`masks`), each in a block of its own between guard bands.
 
-    def __init__(self, device: str, shim: Shim) -> None:
-        self._shim, self._device = shim, device
-        self._kept: dict[int, list[tuple[torch.Tensor, int]]] = {}
+    Nothing forbids to write to them there, or beside them: digests tell, and the verifier knows what they must be.
+    """
+
+    def __init__(self, device: str, shim: Shim, runtime: Runtime, sweep_bytes: int, seed: tuple[int, int]) -> None:
+        self._device, self._shim, self._runtime, self._masks = device, shim, runtime, Masks(device)
+        self._trash = Trash(self._masks, device, sweep_bytes, seed)
+        self._blocks: dict[int, list[torch.Tensor]] = {}
+        self._masked: set[int] = set()
+        self._kept: dict[int, list[torch.Tensor]] = {}
 
     def decode(self, slot: int, spec: wire.Header, buffers: list[bytearray]) -> Any:
-        """Return the inputs that a message holds, each between two guard bands of random bytes."""
-        kept = self._kept[slot] = []
+        """Return the inputs whose blocks a message holds. Nobody can read them yet."""
+        blocks, kept = self._blocks[slot], self._kept[slot] = list[torch.Tensor](), list[torch.Tensor]()
+        self._masked.add(slot)
 
         def place(form: wire.Form, data: bytearray | int) -> torch.Tensor:
             if isinstance(data, int):
                 raise wire.WireError("a place in shared memory, where there is none")
-            before, after = os.urandom(GUARD_BYTES), os.urandom(GUARD_BYTES)
-            block = torch.frombuffer(bytearray(before + data + after), dtype=torch.uint8).to(self._device)
-            inner = block[GUARD_BYTES : GUARD_BYTES + form.bytes]
-            parts = ((block[:GUARD_BYTES], before), (block[GUARD_BYTES + form.bytes :], after))
-            for part, held in (*parts, *(() if form.writable else ((inner, data),))):
-                kept.append((part, self._digest(bytearray(held))))
+            block = torch.frombuffer(data, dtype=torch.int64).to(self._device, copy=True)
+            blocks.append(block)
+            raw = block.view(torch.uint8)
+            inner, end = raw[GUARD_BYTES : GUARD_BYTES + form.bytes], 2 * GUARD_BYTES + form.bytes
+            writable = (raw[:GUARD_BYTES], raw[GUARD_BYTES + form.bytes : end])
+            kept.extend(writable if form.writable else (raw[:end],))
             return form.shaped(inner.view(form.dtype))
 
         return wire.decode(spec, buffers, place)
 
-    def untouched(self, slot: int) -> bool:
-        """Whether the inputs that a kernel may not write, and what lies beside them all, are what they were."""
-        return all(outputs.Snapshot(x, self._shim, {}, on_gpu=True).digest == was for x, was in self._kept[slot])
+    def unmask(self, slots: Sequence[int], keys: Sequence[int]) -> None:
+        """Make inputs what they are, once. `keys`: the sweep's, then two for each slot."""
+        for i, slot in enumerate(slots):
+            if slot in self._masked:
+                self._masked.remove(slot)
+                self._masks.turn(self._blocks[slot], (keys[1 + 2 * i], keys[2 + 2 * i]))
 
-    def _digest(self, data: bytearray) -> int:
-        return self._shim.pin([(outputs.address(data), len(data))] if data else [(0, 0)])
+    def sweep(self, key: int) -> int:
+        """Make the GPU's caches cold; return the sum that tells it (`masks`). The device is idle then."""
+        self._runtime.release_cache()
+        told = self._trash.sweep(key)
+        self._shim.gpu_synchronize()
+        return told
+
+    def digest(self, slot: int) -> int:
+        """Return what tells the inputs that a kernel may not write, and what lies beside them all."""
+        copies = [bytearray(part.numel()) for part in self._kept[slot]]
+        for copy, part in zip(copies, self._kept[slot], strict=True):
+            self._shim.read_gpu(outputs.address(copy), part.data_ptr(), len(copy))
+        return self._shim.pin([(outputs.address(copy), len(copy)) for copy in copies])
+
+
+def block(data: bytes | bytearray | memoryview, guard: bytes) -> bytearray:
+    """Return values between guard bands (`guard` holds both), as many bytes as a mask covers."""
+    length = 2 * GUARD_BYTES + len(data)
+    return bytearray(b"".join((guard[:GUARD_BYTES], data, guard[GUARD_BYTES:], bytes(-length % WORD))))
+
+
+def pieces(block: bytearray, size: int, writable: bool) -> list[tuple[int, int]]:
+    """Return at which (address, size) a block of `size` bytes of values lies that must stay as it is."""
+    start = outputs.address(block)
+    if writable:
+        return [(start, GUARD_BYTES), (start + GUARD_BYTES + size, GUARD_BYTES)]
+    return [(start, 2 * GUARD_BYTES + size)]
 
 
 def on_device(device: str) -> Callable[[wire.Form, bytearray | int], torch.Tensor]:

@@ -24,6 +24,9 @@ class Call:
     late_ns: int = 0
     """How long something worked in the worker before it was asked to, or after the call had returned."""
 
+    swept: int = 0
+    """On a GPU, what the worker said of the sweep before the call; the same of all workers, if they made it."""
+
     hidden_ns: int = 0
     """What passed beyond the worker's word by the verifier's clock, and cannot be chance; see `interleave`."""
 

@@ -188,18 +188,13 @@ def _in_a_row(verifier: "Verifier", session: Session, delivery: Delivery, runs: 
         for _ in range(n):
             delivered.append(verifier.inputs.neighbour(delivered[-1] if delivered else delivery))
         verifier.deliver(session, dict(enumerate(delivered)))
-        arm = functools.partial(_arm, verifier, session, delivered)
+        arm = functools.partial(verifier.arm, session, *enumerate(delivered))
         runs[n].append(session.go(range(n), arm))  # nothing is swept: only the inputs are cold, as in most single calls
     for slot, one in enumerate(delivered):
         if verifier.inputs.verified(verifier.harness.verify_fraction):
             verifier.comparison.require(one, *session.fetch(slot))
     if first:
         del runs[max(runs)][0]
-
-
-def _arm(verifier: "Verifier", session: Session, delivered: Sequence[Delivery]) -> None:
-    for slot, one in enumerate(delivered):
-        verifier.arm(session, one, slot)
 
 
 def _slope(runs: dict[int, list[Call]], count: int) -> dict[str, float]:

@@ -1,13 +1,14 @@
 """What a kernel is called on: values nobody has seen, at times at old addresses, at times almost the old ones."""
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from kernel_scientist.harness import wire
+from kernel_scientist.harness.buffers import GUARD_BYTES, block, pieces
 from kernel_scientist.harness.outputs import tensors
 from kernel_scientist.harness.shared import SharedMemory
 from kernel_scientist.harness.shim import Shim
@@ -30,6 +31,10 @@ class Delivery:
     fresh: bool
     """Whether they are put at new addresses."""
     poison: int
+    keys: tuple[int, int] = (0, 0)
+    """What the values are masked with on their way to a GPU's worker (`masks`)."""
+    sweep: int = 0
+    """The key of the sweep before a call on them, there."""
 
     @property
     def bytes(self) -> int:
@@ -107,7 +112,7 @@ class Inputs:
             memory.write(shim, slot, index, delivery.poison if writable else tensor)
 
     def message(self, delivery: Delivery) -> tuple[wire.Header, list[wire.Buffer]]:
-        """Return inputs as a message, for a GPU's worker; what is to be written is garbage."""
+        """Return inputs as a message; what is to be written is garbage."""
         buffers: list[wire.Buffer] = []
         found = iter(self._tensors(delivery))
 
@@ -122,6 +127,22 @@ class Inputs:
 
         return describe(delivery.data), buffers
 
+    def masked(self, delivery: Delivery, shim: Shim) -> tuple[wire.Header, Sequence[bytearray], int]:
+        """Return inputs as a message that nobody can read without the delivery's keys, and their digest.
+
+        The digest tells what a kernel may not write: inputs that are only to be read, and what lies beside them all.
+        """
+        header, buffers = self.message(delivery)
+        blocks: list[bytearray] = []
+        places: list[tuple[int, int]] = []
+        for (_, writable, _), data in zip(self._tensors(delivery), buffers, strict=True):
+            one = block(data, self._rng.randbytes(2 * GUARD_BYTES))
+            places += pieces(one, len(data), writable)
+            blocks.append(one)
+        digest = shim.pin(places)
+        shim.mask(blocks, delivery.keys)
+        return header, blocks, digest
+
     def _tensors(self, delivery: Delivery) -> list[tuple[torch.Tensor, bool, bool]]:
         """Return tensor, whether it is to be written, whether it stays from call to call, in the order of the tree."""
         items = delivery.data if isinstance(delivery.data, tuple) else (delivery.data,)
@@ -129,7 +150,9 @@ class Inputs:
         return [(t, i in writes, i in static) for i, item in enumerate(items) for t in tensors(item)]
 
     def _delivery(self, case: Case, data: Any) -> Delivery:
-        return Delivery(case, data, fresh=self._rng.random() < 0.5, poison=self._rng.choice(POISONS))
+        fresh, poison = self._rng.random() < 0.5, self._rng.choice(POISONS)
+        first, second, sweep = (self._rng.getrandbits(64) for _ in range(3))
+        return Delivery(case, data, fresh, poison, (first, second), sweep)
 
     def _turned(self, tensor: torch.Tensor) -> torch.Tensor:
         """Rotate a short run of elements: values that were valid stay valid."""

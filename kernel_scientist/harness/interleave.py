@@ -10,7 +10,7 @@ it is decided whether to go on.
 import random
 import statistics
 import time
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
@@ -223,19 +223,30 @@ def _half(
     for name, session in sessions.items():
         with blame(name, plan.candidate):
             verifier.deliver(session, deliveries)
-    verifier.sweep(sessions.values())
+    verifier.sweep()
     for name, session in sessions.items():
         with blame(name, plan.candidate):
             slot = rng.choice(list(deliveries))
             verifier.rehearse(session, deliveries[slot], slot)
     for slot in rng.sample(list(deliveries), len(deliveries)):
+        calls: dict[str, Call] = {}
         for name, session in sessions.items():
             with blame(name, plan.candidate), _alone(session, sessions.values()):
-                samples.add(name, plan.cases[slot].name, *place, verifier.timed(session, deliveries[slot], slot))
+                calls[name] = verifier.timed(session, deliveries[slot], slot)
+            samples.add(name, plan.cases[slot].name, *place, calls[name])
+        _require_swept(plan, samples.believed(plan.candidate), calls)
     for slot, delivery in deliveries.items():
         for name, session in sessions.items():
             with blame(name, plan.candidate):
                 verifier.perhaps_compare(session, delivery, slot)
+
+
+def _require_swept(plan: Plan, believed: str, calls: Mapping[str, Call]) -> None:
+    """Raise KernelFailure when a worker has not made the sweep before its call: all of them have the same sum."""
+    for name, call in calls.items():
+        if call.swept != calls[believed].swept:
+            with blame(name, plan.candidate):
+                raise KernelFailure(Verdict.REJECTED, "it left out the sweep of the caches before its call")
 
 
 @contextmanager

@@ -59,6 +59,8 @@ class Session:
         self.stopped, self.inputs, self.shim = stopped, inputs, shim
         self.digests: dict[int, int] = {}
         """Per slot, what the worker said of its output before it was asked for it."""
+        self.untouched: dict[int, int] = {}
+        """On a GPU, per slot, the digest of what a kernel may not write."""
         self.glimpses: dict[int, Glimpse] = {}
         """Per slot, what the verifier saw of its output when the bell had rung."""
         self._readable = 0
@@ -70,11 +72,13 @@ class Session:
         self._overdue_s = 0.0
         """How much longer than on average this worker has taken for its answers, calls of the kernel not counted."""
 
-    def greet(self) -> None:
-        """Wait until the worker is in its sandbox; learn from the system who it is."""
+    def greet(self, seed: tuple[int, int] = (0, 0)) -> None:
+        """Wait until the worker is in its sandbox; learn from the system who it is. `seed`: see `masks`."""
         try:
             self.sock.setsockopt(socket.SOL_SOCKET, SO_PASSCRED, 1)
             self.sock.settimeout(START_TIMEOUT_S)
+            if self.on_gpu:
+                self.sock.sendall(struct.pack("<QQ", *seed))
             _, ancillary, _, _ = self.sock.recvmsg(1, socket.CMSG_SPACE(12), socket.MSG_PEEK)
             hello, _ = wire.receive(self.sock, START_TIMEOUT_S)
         except (wire.WireError, OSError) as error:
@@ -107,19 +111,16 @@ class Session:
             self._send({"op": "built", "log": log}, [path.read_bytes()] if path else [])
         self._expect(reply, "loaded", "in its import")
 
-    def prepare(self, messages: Mapping[int, tuple[wire.Header, list[wire.Buffer]]]) -> None:
+    def prepare(self, messages: Mapping[int, tuple[wire.Header, Sequence[wire.Buffer]]]) -> None:
         """Tell the worker, by slot, what its next inputs look like and where they will be."""
         items = [{"slot": slot, "data": data, "buffers": len(own)} for slot, (data, own) in messages.items()]
         buffers = [buffer for _, own in messages.values() for buffer in own]
         self._ask({"op": "prepare", "items": items}, buffers, "ready", TRANSFER_TIMEOUT_S, "receiving its inputs")
 
-    def sweep(self) -> None:
-        """Make the worker's GPU read more than its caches hold."""
-        self._ask({"op": "sweep"}, [], "swept", TRANSFER_TIMEOUT_S, "a sweep")
-
-    def go(self, slots: Sequence[int], arm: Callable[[], None], limit_s: float | None = None) -> Call:
+    def go(self, slots: Sequence[int], arm: Callable[[], Sequence[int]], limit_s: float | None = None) -> Call:
         """Make the timed calls, one per slot; `arm` writes their inputs when the worker stands before the gate.
 
+        For a GPU it returns keys instead, which the worker gets when the clock runs: the sweep's, then a pair per slot.
         After a single call the worker comes to rest, and what goes on until then is charged. Raises KernelFailure also
         when the output changes meanwhile. `limit_s`: instead of `harness.call_timeout_s` for each.
         """
@@ -127,11 +128,11 @@ class Session:
         self._send({"op": "go", "slots": list(slots)})
         self._require_waiting()
         waiting = self._cpu()
-        arm()
+        keys = arm()
         cpu, start = self._cpu(), time.monotonic_ns()
         busy = cpu - waiting if cpu is not None and waiting is not None and cpu - waiting > BUSY_NS else 0
         try:
-            row = self.shim.row(self.sock.fileno(), limit_s, self._readable)
+            row = self.shim.row(self.sock.fileno(), limit_s, self._readable, keys)
         except TimeoutError as error:
             raise self._late("its call", limit_s) from error
         except ConnectionError as error:
@@ -154,16 +155,21 @@ class Session:
         self.digests[slots[0]], self.glimpses[slots[0]] = row.digest, row.glimpse
         spent = cpu_after - cpu if cpu is not None and cpu_after is not None else None
         late = self._rested(reply, row.glimpse) if len(slots) == 1 else 0
-        return Call(seen, row.ns, row.before_ns, row.after_ns, spent, span, busy + late)
+        return Call(seen, row.ns, row.before_ns, row.after_ns, spent, span, busy + late, swept=row.swept)
 
     def fetch(self, slot: int = 0) -> tuple[wire.Header, list[bytearray]]:
         """Return what the last call returned: its description and bytes."""
         request, limit = {"op": "fetch", "slot": slot}, self.inputs.size
-        return self._output(*self._ask(request, [], "output", TRANSFER_TIMEOUT_S, "handing over its output", limit))
+        reply, buffers = self._ask(request, [], "output", TRANSFER_TIMEOUT_S, "handing over its output", limit)
+        if self.on_gpu and reply.get("inputs") != self.untouched.get(slot):
+            raise KernelFailure(Verdict.INCORRECT, "it wrote to inputs that it may only read, or beside them")
+        if not isinstance(reply.get("data"), dict):
+            raise KernelFailure(Verdict.REJECTED, "its worker broke the protocol: an output without a description")
+        return reply["data"], buffers
 
-    def observe(self, mute: bool, slot: int = 0) -> dict[str, Any]:
-        """Make one untimed call under observation; see `observation`."""
-        request = {"op": "observe", "slot": slot, "mute": mute}
+    def observe(self, mute: bool, keys: Sequence[int], slot: int = 0) -> dict[str, Any]:
+        """Make one untimed call under observation; see `observation`. `keys`: as for `go`."""
+        request = {"op": "observe", "slot": slot, "mute": mute, "keys": list(keys)}
         reply, _ = self._ask(request, [], "observed", self.limits.call_timeout_s, "its observed call")
         return reply
 
@@ -198,13 +204,6 @@ class Session:
         size = os.fstat(self.log).st_size
         text = os.pread(self.log, LOG_TAIL, max(0, size - LOG_TAIL)).decode(errors="replace").strip()
         return f"its last output: {text}" if text else "it printed nothing"
-
-    def _output(self, reply: wire.Header, buffers: list[bytearray]) -> tuple[wire.Header, list[bytearray]]:
-        if reply.get("wrote_inputs"):
-            raise KernelFailure(Verdict.INCORRECT, "it wrote to inputs that it may only read, or beside them")
-        if not isinstance(reply.get("data"), dict):
-            raise KernelFailure(Verdict.REJECTED, "its worker broke the protocol: an output without a description")
-        return reply["data"], buffers
 
     def _ask(
         self,

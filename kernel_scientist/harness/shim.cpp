@@ -69,7 +69,7 @@ uint64_t sum_lines(const uint64_t* data, size_t words) {
     return sum;
 }
 
-constexpr uint64_t PLACE = 0x9e3779b97f4a7c15u, START = 0xc2b2ae3d27d4eb4fu;
+constexpr uint64_t PLACE = 0x9e3779b97f4a7c15u, START = 0xc2b2ae3d27d4eb4fu, PAD = 0xd6e8feb86659fd93u;
 
 // Eight lanes of the processor's widest multiplication (as in XXH3), so that it goes as fast as the memory.
 void hash_part(uint64_t* sums, const char* data, size_t from, size_t to) {
@@ -155,6 +155,19 @@ unsigned long long ask(void* method, void* tensor) {
 constexpr int64_t MOST_PLACES = 64;
 constexpr int64_t SHOWN = 16;  // pieces out of a GPU's memory: each is a copy of its own, some 10 us
 constexpr int EXERCISES = 2;
+
+// Worker, on a GPU: the keys that came when it was roused, and what it says as it stands ready (`lab_commit`).
+std::vector<uint64_t> keys;
+uint64_t committed;
+
+// A word that nobody guesses who does not know both keys; the worker's `masks.py` computes the same on its GPU.
+inline uint64_t pad(uint64_t place, uint64_t first, uint64_t second) {
+    uint64_t z = place * PLACE + first;
+    z = (z ^ z >> 32) * PAD;
+    z = (z ^ z >> 29) + second;
+    z = (z ^ z >> 32) * PAD;
+    return z ^ z >> 29;
+}
 
 struct Place {
     const char* start;
@@ -311,7 +324,14 @@ void* lab_call(void* kernel, void* data, Stamps* stamps, int gate, int bell, int
     synchronize();
     if (gate >= 0) {
         handshake(gate);
+        if (gpu.copy) {
+            int64_t count = 0;
+            hear(gate, &count, sizeof count);
+            keys.resize(count);
+            hear(gate, keys.data(), count * sizeof keys[0]);
+        }
         for (int i = 0; i < EXERCISES; ++i) exercise();
+        if (gpu.copy) say(gate, &committed, sizeof committed);
         handshake(gate);
         exercise();
     }
@@ -344,6 +364,17 @@ void* lab_call(void* kernel, void* data, Stamps* stamps, int gate, int bell, int
     const int64_t event = int64_t(double(ms) * 1e6);
     *stamps = {start, end, start_ticks, end_ticks, cpu_spent, switched, pinned, found, event, error};
     return output;
+}
+
+// Worker, on a GPU: a key of those that came when it was roused.
+uint64_t lab_key(int64_t number) { return keys.at(number); }
+
+// Worker, on a GPU: what it says, as it stands ready, of the sweep that it has made.
+void lab_commit(uint64_t word) { committed = word; }
+
+// Make words unreadable without both keys, or readable again; they use the pad from `start` on.
+void lab_mask(uint64_t* words, size_t count, uint64_t start, uint64_t first, uint64_t second) {
+    for (size_t i = 0; i < count; ++i) words[i] ^= pad(start + i, first, second);
 }
 
 // Worker: ring for a row that an exception broke off.
@@ -392,15 +423,22 @@ int lab_fit(const Place* places, const Place* later, int buffers, const Line* li
 // Verifier: rouse the worker that stands before the gate, open the gate when it is ready, wait for the bell; then read pieces of the output that nobody
 // could know, out of the worker's memory (`pid`; 0: not; -1: it lies on a GPU, and the worker shows them), then get the digest.
 // By this process's clock, in window: {roused, opened, rung, told where (without pieces: digest; shown: when they came)}.
+// `told`: the keys that a GPU's worker gets as it is roused. `sums`: {that digest, on a GPU what the worker committed itself to as it was ready}.
 // `sizes`: {places, lines wanted in, got out}. Returns 0; 1 when the time is over; 2 when the worker is gone; 3 when it
 // says what cannot be.
-int lab_row(int socket, int64_t limit_ms, int64_t* window, uint64_t* sum, int pid, uint64_t seed, Place* places,
-            Line* lines, int64_t* sizes) {
+int lab_row(int socket, int64_t limit_ms, int64_t* window, uint64_t* sums, int pid, uint64_t seed, Place* places,
+            Line* lines, int64_t* sizes, const uint64_t* told, int64_t keys) {
     char byte = 'g';
     const int64_t deadline = clock_ns(CLOCK_MONOTONIC) + limit_ms * 1000000;
     for (int step = 0; step < 2; ++step) {
         window[step] = clock_ns(CLOCK_MONOTONIC);
         if (send(socket, &byte, 1, MSG_NOSIGNAL) != 1) return 2;
+        if (step == 0 && pid < 0) {
+            const ssize_t size = ssize_t(keys * sizeof *told);
+            if (send(socket, &keys, sizeof keys, MSG_NOSIGNAL) != sizeof keys) return 2;
+            if (send(socket, told, size, MSG_NOSIGNAL) != size) return 2;
+            if (const int failed = await(socket, (char*)&sums[1], sizeof *sums, deadline)) return failed;
+        }
         if (const int failed = await(socket, &byte, 1, deadline)) return failed;
     }
     window[2] = clock_ns(CLOCK_MONOTONIC);
@@ -431,7 +469,7 @@ int lab_row(int socket, int64_t limit_ms, int64_t* window, uint64_t* sum, int pi
         sizes[1] = wanted;
     }
     if (count > 0 && send(socket, &byte, 1, MSG_NOSIGNAL) != 1) return 2;
-    const int failed = await(socket, (char*)sum, sizeof *sum, deadline);
+    const int failed = await(socket, (char*)sums, sizeof *sums, deadline);
     if (sizes[1] == 0) window[3] = clock_ns(CLOCK_MONOTONIC);
     return failed;
 }

@@ -78,6 +78,8 @@ class Row(NamedTuple):
     digest: int
     """What pins the first call's output down."""
     glimpse: Glimpse
+    swept: int
+    """On a GPU, what the worker said of its sweep before the gate was opened."""
 
 
 class _Stamps(ctypes.Structure):
@@ -110,9 +112,12 @@ class Shim:
         self.gpu_synchronize = _bind(without.lab_gpu_synchronize, ctypes.c_int)
         self._gpu_copy = _bind(without.lab_gpu_copy, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
         self.ring = _bind(without.lab_ring, None, ctypes.c_int)
+        self.key = _bind(without.lab_key, ctypes.c_uint64, ctypes.c_int64)
+        self.commit = _bind(without.lab_commit, None, ctypes.c_uint64)
+        self._mask = _bind(without.lab_mask, None, ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_uint64] * 3)
         window = ctypes.POINTER(ctypes.c_int64)
         sum_, seed = ctypes.POINTER(ctypes.c_uint64), ctypes.c_uint64
-        seen = (ctypes.c_int, seed, ctypes.POINTER(_Place), ctypes.POINTER(_Line), window)
+        seen = (ctypes.c_int, seed, ctypes.POINTER(_Place), ctypes.POINTER(_Line), window, sum_, ctypes.c_int64)
         self._row = _bind(without.lab_row, ctypes.c_int, ctypes.c_int, ctypes.c_int64, window, sum_, *seen)
         self._settle = _bind(without.lab_settle, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
         self.ticks = _bind(without.lab_ticks, ctypes.c_uint64)
@@ -173,23 +178,25 @@ class Shim:
         """The digest that the last call has sent; None: it has sent none, it is for the caller to do."""
         return self._stamps.digest if self._stamps.pinned else None
 
-    def row(self, socket: int, limit_s: float, pid: int = 0) -> "Row":
+    def row(self, socket: int, limit_s: float, pid: int = 0, keys: Sequence[int] = ()) -> "Row":
         """Rouse a worker that stands before the gate, open it; return what this process's clock says of what followed.
 
-        `pid`: the worker's number, if its memory may be read; -1 on a GPU, where the worker shows pieces.
+        `pid`: the worker's number, if its memory may be read; -1 on a GPU, where the worker shows pieces and gets
+        `keys` when it is roused.
         Raises TimeoutError, ConnectionError when the worker is gone, ValueError when it says what cannot be.
         """
-        window, digest = (ctypes.c_int64 * 4)(), ctypes.c_uint64()
+        window, sums = (ctypes.c_int64 * 4)(), (ctypes.c_uint64 * 2)()
         places, lines, sizes = (
             (_Place * MOST_PLACES)(),
             (_Line * GLIMPSE_LINES)(),
             (ctypes.c_int64 * 2)(0, GLIMPSE_LINES),
         )
         seed = int(self._anywhere() * 2**63)
-        match self._row(socket, int(limit_s * 1000), window, digest, pid, seed, places, lines, sizes):
+        told = (ctypes.c_uint64 * len(keys))(*keys)
+        match self._row(*(socket, int(limit_s * 1000), window, sums, pid, seed, places, lines, sizes), told, len(keys)):
             case 0:
                 before, during, after = (window[i + 1] - window[i] for i in range(3))
-                return Row(before, during, after, digest.value, Glimpse(places, lines, sizes[1]))
+                return Row(before, during, after, sums[0], Glimpse(places, lines, sizes[1]), sums[1])
             case 1:
                 raise TimeoutError
             case 2:
@@ -205,6 +212,13 @@ class Shim:
         except (OSError, ValueError, StopIteration):
             return False
         return bool(self.peek(pid, (_Place * 1)((start, LINE)), (_Line * 1)((0, 0, LINE)), 1))
+
+    def mask(self, blocks: Sequence[bytearray], keys: tuple[int, int]) -> None:
+        """Make bytes, multiples of eight, unreadable without both keys, or readable again (`masks`)."""
+        start = 0
+        for data in blocks:
+            self._mask((ctypes.c_char * len(data)).from_buffer(data), len(data) // 8, start, *keys)
+            start += len(data) // 8
 
     def settle(self, threads: int) -> int:
         """Wait until the process's other threads rest; return the ns of CPU time they went on for, 0 for a moment's."""

@@ -7,7 +7,7 @@ does wrong is a verdict; an exception from here means that the laboratory is bro
 import contextlib
 import functools
 import time
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -82,7 +82,7 @@ class Verifier:
     @property
     def warmup_s(self) -> float:
         """How long contestants are warmed up at the least: a GPU's clocks and power must settle."""
-        return 0.0 if self.workshop.device == "cpu" else self.harness.gpu_warmup_s
+        return self.harness.gpu_warmup_s if self.workshop.on_gpu else 0.0
 
     def reharnessed(self, harness: Harness) -> "Verifier":
         """Return the same judge with other settings."""
@@ -203,28 +203,31 @@ class Verifier:
         )
 
     def deliver(self, session: Session, deliveries: Mapping[int, Delivery]) -> None:
-        """Tell a worker where its next inputs will be, by slot. A GPU's worker gets them now: it has to copy them."""
-        if self.workshop.device == "cpu":
+        """Tell a worker where its next inputs will be, by slot. A GPU's worker gets them now, masked."""
+        if not self.workshop.on_gpu:
             places = {slot: self.inputs.placed(one, session.inputs, slot) for slot, one in deliveries.items()}
             session.prepare({slot: (place, []) for slot, place in places.items()})
         else:
-            session.prepare({slot: self.inputs.message(one) for slot, one in deliveries.items()})
+            masked = {slot: self.inputs.masked(one, self.shim) for slot, one in deliveries.items()}
+            session.untouched.update({slot: digest for slot, (_, _, digest) in masked.items()})
+            session.prepare({slot: (header, blocks) for slot, (header, blocks, _) in masked.items()})
 
-    def arm(self, session: Session, delivery: Delivery, slot: int = 0) -> None:
-        """Write the inputs, past the caches, while the worker just waits."""
-        if self.workshop.device == "cpu":
-            self.inputs.write(delivery, session.inputs, slot, self.shim)
+    def arm(self, session: Session, *deliveries: tuple[int, Delivery]) -> Sequence[int]:
+        """Write inputs, by slot, past the caches, while the worker just waits; return the keys to a GPU's."""
+        if self.workshop.on_gpu:
+            return [deliveries[0][1].sweep, *(key for _, one in deliveries for key in one.keys)]
+        for slot, one in deliveries:
+            self.inputs.write(one, session.inputs, slot, self.shim)
+        return ()
 
-    def sweep(self, sessions: Iterable[Session]) -> None:
-        """Make the caches cold."""
-        if self.workshop.device == "cpu":
+    def sweep(self) -> None:
+        """Make the caches cold. A GPU's worker does it before each call."""
+        if not self.workshop.on_gpu:
             self._sweeper.sweep()
-        for session in sessions if self.workshop.device != "cpu" else ():
-            session.sweep()
 
     def timed(self, session: Session, delivery: Delivery, slot: int = 0) -> Call:
         """Make one timed call. What goes on in the worker around it is charged: it is part of the call."""
-        call = session.go([slot], lambda: self.arm(session, delivery, slot))
+        call = session.go([slot], lambda: self.arm(session, (slot, delivery)))
         if not session.inputs.intact(slot):
             raise KernelFailure(Verdict.INCORRECT, f"{delivery.case.name}: it wrote beside its buffers")
         return call
@@ -232,11 +235,10 @@ class Verifier:
     def rehearse(self, session: Session, delivery: Delivery, slot: int) -> None:
         """Make an untimed call on almost the same values: after a sweep the code that makes a call is cold as well."""
         neighbour = self.inputs.neighbour(delivery)
-        if self.workshop.device != "cpu":  # what is in a slot there is in the caches once it is called
-            session.prepare({SPARE: self.inputs.message(neighbour)})
-            session.go([SPARE], lambda: None)
-            return
-        session.go([slot], lambda: self.arm(session, neighbour, slot))
+        if self.workshop.on_gpu:  # what is in a slot there is readable once it is called
+            slot = SPARE
+            self.deliver(session, {slot: neighbour})
+        session.go([slot], lambda: self.arm(session, (slot, neighbour)))
 
     def perhaps_compare(self, session: Session, delivery: Delivery, slot: int = 0) -> None:
         """Compare an output in full, if the lot falls on it."""
@@ -267,8 +269,9 @@ class Verifier:
         self.workshop.fill(session, source)
         session.load(source, self._builder([]))
         for case in cases:
-            session.prepare({SPARE: self.inputs.message(self.inputs.draw(case))})
-            session.go([SPARE], lambda: None, self.harness.build_timeout_s)
+            delivery = self.inputs.draw(case)
+            self.deliver(session, {SPARE: delivery})
+            session.go([SPARE], functools.partial(self.arm, session, (SPARE, delivery)), self.harness.build_timeout_s)
         self.workshop.keep(session, source)
         return session.seal()
 
@@ -301,15 +304,13 @@ class Verifier:
         """Watch one call from inside; then mute the kernel's own code: is the output right without it?"""
         delivery = self.inputs.draw(case)
         self.deliver(session, {0: delivery})
-        self.arm(session, delivery)
-        seen = policy.Observed.read(session.observe(mute=False))
+        seen = policy.Observed.read(session.observe(mute=False, keys=self.arm(session, (0, delivery))))
         self.comparison.require(delivery, *session.fetch())
         if seen.native_calls == 0:
             return seen
         delivery = self.inputs.draw(case)
         self.deliver(session, {0: delivery})
-        self.arm(session, delivery)
-        session.observe(mute=True)
+        session.observe(mute=True, keys=self.arm(session, (0, delivery)))
         try:
             self.comparison.require(delivery, *session.fetch())
         except KernelFailure:

@@ -169,8 +169,6 @@ def decode(spec: Header, buffers: list[bytearray], place: Place | None = None) -
         if kind == "tensor":
             form = Form.read(spec)
             data = int(spec["place"]) if place and "place" in spec else buffers[spec["buffer"]]
-            if isinstance(data, bytearray) and len(data) != form.bytes:
-                raise WireError(f"{len(data)} bytes for {form.dtype} {form.shape}")
             return (place or tensor)(form, data)
         if kind == "value":
             return spec["value"]
@@ -185,9 +183,11 @@ def decode(spec: Header, buffers: list[bytearray], place: Place | None = None) -
 
 
 def tensor(form: Form, data: bytearray | int) -> torch.Tensor:
-    """Make a tensor in memory of torch's own. Raises WireError for a place in memory that is not shared."""
+    """Make a tensor in memory of torch's own. Raises WireError for a place in memory, or for too many or few bytes."""
     if isinstance(data, int):
         raise WireError("a place in shared memory, where there is none")
+    if len(data) != form.bytes:
+        raise WireError(f"{len(data)} bytes for {form.dtype} {form.shape}")
     flat = torch.empty(math.prod(form.shape), dtype=form.dtype)
     if flat.nbytes:
         # not torch's copy: it would wake a thread pool that goes on spinning beside the kernel

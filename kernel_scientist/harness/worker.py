@@ -6,14 +6,15 @@ only the standard library and torch (and triton when the kernel does); the proce
 
     load     {source}              -> build ... -> loaded | failed
     prepare  {items}               -> ready           per slot where inputs will be; they are written before `go`
-    sweep                          -> swept           a GPU's caches
     go       {slots}               -> done {readings} one call per slot. Before the answer single bytes: the worker
                                                       stands before the gate, the verifier writes the inputs and opens
-                                                      it, the last call rings the bell, and a single one's output is
-                                                      pinned down by its digest (see `shim.cpp`), then, when the worker
-                                                      has come to rest, copied; the answer says what went on meanwhile
+                                                      it (a GPU's worker gets keys, unmasks its inputs and sweeps
+                                                      the caches first), the last call rings the bell, and a single
+                                                      one's output is pinned down by its digest (see `shim.cpp`),
+                                                      then, when the worker has come to rest, copied; the answer says
+                                                      what went on meanwhile
     fetch    {slot}                -> output {data}
-    observe  {slot, mute}          -> observed {...}  one untimed call: which library operations, which native calls
+    observe  {slot, mute, keys}    -> observed {...}  one untimed call: which library operations, which native calls
     seal                           -> sealed          what was to be compiled is: no program may be started any more
     sample   {programs}            -> sampled         of an interpreted launch so many programs run, and no more
     watched                        -> report {...}    what an interpreted kernel did to memory since it was last asked
@@ -23,6 +24,7 @@ import contextlib
 import importlib.util
 import os
 import socket
+import struct
 import sys
 import time
 import traceback
@@ -37,33 +39,40 @@ from kernel_scientist.harness.runtime import Runtime
 from kernel_scientist.harness.shim import Reading, Shim
 from kernel_scientist.languages import cpp, extension
 
-GPU_SWEEP_BYTES = 768 << 20
-"""Three times MI300X's Infinity Cache; 256 MB would just equal it."""
 CHANNEL, INBOX = 3, 4
 """Descriptors: of the socket, and of the memory shared with the verifier."""
 REPORT = 4000
 """Characters of a traceback that travel back."""
-_sum = torch.Tensor.sum  # bound before a kernel's file is read
 
 
 class Worker:
     """One kernel in one process."""
 
-    def __init__(self, sock: socket.socket, settings: dict[str, Any], shim: Shim) -> None:
+    def __init__(
+        self,
+        sock: socket.socket,
+        settings: dict[str, Any],
+        shim: Shim,
+        runtime: Runtime | None = None,
+        seed: tuple[int, int] = (0, 0),
+    ) -> None:
+        """`runtime`: on a GPU; `seed`: see `masks`."""
         self.sock, self.shim = sock, shim
         self.device = str(settings["device"])
         self.threads = len(os.sched_getaffinity(0))  # now: a kernel's OpenMP binds this thread to one core later
         self.module: ModuleType | None = None
         self.material = (torch.zeros(1), torch.zeros(1))
         shim.bind(torch.Tensor, _exercise, self)
-        self.inbox = self.gpu = self.trash = None
-        if self.device == "cpu":
+        self.inbox = self.gpu = None
+        if runtime is None:
             self.inbox = Inbox(INBOX, int(settings["inputs_bytes"]))
         else:
-            self.trash = torch.ones(GPU_SWEEP_BYTES // 8, dtype=torch.int64, device=self.device)
-            self.runtime = Runtime.loaded()
-            shim.bind_gpu(self.runtime.addresses())
-            self.gpu = GpuInbox(self.device, shim)
+            self.gpu = GpuInbox(self.device, shim, runtime, int(settings["sweep_bytes"]), seed)
+            shim.bind_gpu(runtime.addresses())
+        self.due: list[int] = []
+        """Slots whose keys come when the worker is roused."""
+        self.unready: Exception | None = None
+        """Why they could not be made readable."""
         self.data: dict[int, Any] = {}
         self.returned: dict[int, Any] = {}
         self.snapshots: dict[int, outputs.Snapshot] = {}
@@ -97,15 +106,14 @@ class Worker:
             case "prepare":
                 self._prepare(request["items"], buffers)
                 return {"op": "ready"}
-            case "sweep":
-                self._sweep()
-                return {"op": "swept"}
             case "go":
                 return {"op": "done", **self._go(request["slots"])}
             case "fetch":
-                touched = self.gpu is not None and not self.gpu.untouched(request["slot"])
-                return {"op": "output", "data": self._fetch(request["slot"], out), "wrote_inputs": touched}
+                inputs = self.gpu.digest(request["slot"]) if self.gpu is not None else 0
+                return {"op": "output", "data": self._fetch(request["slot"], out), "inputs": inputs}
             case "observe":
+                if self.gpu is not None:
+                    self.gpu.unmask([request["slot"]], request["keys"])
                 return {"op": "observed", **self._observe(request["slot"], request["mute"])}
             case "seal":
                 sandbox.seal()
@@ -164,18 +172,12 @@ class Worker:
         if (snapshot := self.snapshots.pop(slot, None)) is not None:
             snapshot.free()
 
-    def _sweep(self) -> None:
-        """Read more of the GPU's memory than its caches hold. On a CPU the verifier sweeps."""
-        if self.trash is not None:
-            self.runtime.release_cache()
-            _sum(self.trash)
-            self.shim.gpu_synchronize()
-
     def _go(self, slots: list[int]) -> wire.Header:
         assert self.module is not None
         call = self.shim.call
         readings: list[Reading] = []
         slot, single = slots[0], len(slots) == 1
+        self.due = slots if self.gpu is not None else []
         try:
             for slot in slots:
                 gate, bell = (CHANNEL if slot == end else -1 for end in (slots[0], slots[-1]))
@@ -185,10 +187,23 @@ class Worker:
             if slot != slots[-1]:
                 self.shim.ring(CHANNEL)
             raise
+        if self.unready is not None:
+            raise self.unready
         if not single:
             return {"readings": readings}
         self._snapshot(slot, CHANNEL, self.shim.digest)
         return {"readings": readings, **self._settle()}
+
+    def receive(self) -> None:
+        """Make the inputs of the next calls readable, on a GPU, and its caches cold: it has just been roused."""
+        slots, self.due = self.due, []
+        assert self.gpu is not None
+        try:
+            keys = [self.shim.key(i) for i in range(1 + 2 * len(slots))]
+            self.gpu.unmask(slots, keys)
+            self.shim.commit(self.gpu.sweep(keys[0]))
+        except Exception as error:
+            self.unready = error  # told when the call has been made: nobody listens now
 
     def _snapshot(self, slot: int, socket: int = -1, digest: int | None = None) -> outputs.Snapshot:
         self.last = self.snapshots[slot] = outputs.Snapshot(
@@ -227,6 +242,8 @@ def _exercise(worker: Worker) -> Any:
 
     So the code that makes a call, and what it reads, is in the caches; while it waited, it was driven out.
     """
+    if worker.due:
+        worker.receive()
     x, out = worker.material
     end = time.perf_counter_ns() + x.numel()
     while time.perf_counter_ns() < end:
@@ -248,6 +265,10 @@ def run(sock: socket.socket, settings: dict[str, Any], shim: Shim) -> None:
     os.environ.update(settings["environment"])
     os.nice(int(settings["nice"]))
     layers = sandbox.apply(sandbox.Limits.of(settings))
+    runtime, seed = None, (0, 0)
+    if settings["on_gpu"]:
+        runtime, seed = Runtime.loaded(), struct.unpack("<QQ", sock.recv(16, socket.MSG_WAITALL))
+    worker = Worker(sock, settings, shim, runtime, seed)
     wire.send(sock, {"op": "hello", "sandbox": list(layers)})
-    Worker(sock, settings, shim).serve()
+    worker.serve()
     os._exit(0)

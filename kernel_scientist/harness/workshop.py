@@ -3,6 +3,7 @@
 import functools
 import json
 import os
+import secrets
 import socket
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from typing import Any
 from kernel_scientist.errors import InfrastructureError, SetupError, StoppedError
 from kernel_scientist.harness import enclosure, sandbox
 from kernel_scientist.harness.failure import KernelFailure
+from kernel_scientist.harness.masks import SWEEP_BYTES
 from kernel_scientist.harness.session import START_TIMEOUT_S, Session
 from kernel_scientist.harness.shared import SharedMemory
 from kernel_scientist.harness.shim import Shim
@@ -44,12 +46,16 @@ class Workshop:
         _require_sandbox(harness.sandbox, self.enclosure)
         self.cores = sorted(os.sched_getaffinity(0))[: harness.threads or None]
         self.threads = len(self.cores)
-        self.programs = device != "cpu"
+        self.on_gpu = device != "cpu"
+        """Whether workers keep inputs and outputs on a device of their own, by a runtime library (`runtime`)."""
+        self.programs = self.on_gpu
         """Whether workers may start compilers until they are sealed: Triton's do on a GPU."""
         self.screen = Screen()
         self._lock = threading.Lock()
         self.stopped = threading.Event()
         """Set when all work is to end."""
+        self._seed = (secrets.randbits(64), secrets.randbits(64))
+        """What the trash of all workers is made from on a GPU (`masks`)."""
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
         root_unenclosed = os.geteuid() == 0 and self.enclosure == "landlock"
@@ -97,8 +103,8 @@ class Workshop:
                 theirs.close()
                 os.close(status_write)
             session = Session(ours, pid, log, status_read, self.harness, self.stopped, inputs, self.shim)
-            session.on_gpu = self.device != "cpu"
-            session.greet()
+            session.on_gpu = self.on_gpu
+            session.greet(self._seed)
             yield session
         finally:
             ours.close()
@@ -131,6 +137,7 @@ class Workshop:
     def _settings(self, timing: bool) -> dict[str, Any]:
         return {
             "device": self.device,
+            "on_gpu": self.on_gpu,
             "nice": 0 if timing else 5,
             "level": self.harness.sandbox,
             "enclosure": self.enclosure if self.enclosure == "bubblewrap" else "",
@@ -139,6 +146,7 @@ class Workshop:
             "memory_bytes": self.harness.memory_mib << 20,
             "stage": self.stage,
             "programs": self.programs,
+            "sweep_bytes": SWEEP_BYTES,
             "output_bytes": int(self.harness.output_mib * (1 << 20)),
         }
 

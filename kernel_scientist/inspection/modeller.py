@@ -126,7 +126,7 @@ class Modeller(Foreseeing):
                 session.sample(self.harness.sampled_programs)
                 delivery = self.inputs.draw(case)
                 self.deliver(session, {0: delivery})
-                session.go([0], lambda: self.arm(session, delivery))
+                session.go([0], lambda: self.arm(session, (0, delivery)))
                 watch.require(session.watched())
             words = watch.words(f"at {case.name}")
         except KernelFailure as failure:

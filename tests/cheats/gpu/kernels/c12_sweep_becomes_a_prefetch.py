@@ -1,8 +1,8 @@
-# cheat: C12 where it is to sweep the caches, and in calls that nobody times, it reads its next inputs
+# cheat: C12 where it is to sweep the caches it reads its next inputs instead, and makes a sum up
 # problem: rmsnorm
 # expect: ok incorrect rejected crashed
 # gains: false
-# The flush is not the kernel's to make: no input is in the cache when the clock runs.
+# Who leaves the sweep out cannot know its sum.
 
 import sys
 
@@ -30,29 +30,21 @@ def rows(x, weight, out):
     rows_kernel[(x.shape[0],)](x, weight, out, x.shape[1], BLOCK=1024)
 
 
-worker = sys.modules.get("kernel_scientist.harness.worker")
-Worker = getattr(worker, "Worker", None)
-workers = []
+buffers = sys.modules.get("kernel_scientist.harness.buffers")
+GpuInbox = getattr(buffers, "GpuInbox", None)
 
-if hasattr(Worker, "_sweep"):
-    prepare = Worker._prepare
+if hasattr(GpuInbox, "sweep"):
 
-    def warm(self):
-        for x, weight, _ in (data for slot, data in self.data.items() if slot < 1 << 16):
-            x.view(torch.int16).max()
-            weight.max()
+    def warm(self, key):
+        for block in (block for blocks in self._blocks.values() for block in blocks):
+            block.max()
         torch.cuda.synchronize()
+        return key
 
-    def prepared(self, items, buffers):
-        prepare(self, items, buffers)
-        workers[:] = [self] if items[-1]["slot"] >= 1 << 16 else []
-
-    Worker._prepare, Worker._sweep = prepared, warm
+    GpuInbox.sweep = warm
 
 
 def custom_kernel(data):
     x, weight, out = data
     rows(x, weight, out)
-    if workers:  # a rehearsal: what counts comes next
-        warm(workers.pop())
     return out

@@ -1,0 +1,45 @@
+"""A workshop whose workers take the host for a GPU: all of the judge's path for GPUs, but for the vendor's library.
+
+That is played by `standin_runtime.cpp`, whose streams are threads; torch computes on the CPU. Everything else is real:
+processes, sandbox, masks, the sweep, keys at the gate, pieces shown, seals.
+"""
+
+import ctypes
+import os
+from pathlib import Path
+from typing import Any
+
+from kernel_scientist.harness.runtime import Runtime
+from kernel_scientist.harness.workshop import Workshop
+from kernel_scientist.languages import gxx
+from kernel_scientist.languages.cpp import BuildRequest
+from kernel_scientist.params import Harness
+
+LIBRARY = "STANDIN_RUNTIME"
+SWEEP_BYTES = 1 << 20
+
+
+def library() -> Path:
+    """Return the stand-in, built."""
+    built = gxx.build(BuildRequest(Path(__file__).with_name("standin_runtime.cpp").read_text(), {}, ["-pthread"]))
+    assert built.path is not None, built.report.log
+    return built.path
+
+
+class Shop(Workshop):
+    """Its workers believe that they have a GPU."""
+
+    def __init__(self, harness: Harness) -> None:
+        super().__init__(harness, preload=("tests.standin",))
+        self.on_gpu = True
+
+    def _settings(self, timing: bool) -> dict[str, Any]:
+        return {**super()._settings(timing), "sweep_bytes": SWEEP_BYTES}
+
+    def _environment(self) -> dict[str, str]:
+        return {**super()._environment(), LIBRARY: str(library())}
+
+
+if LIBRARY in os.environ:  # in a workers' parent: what torch has loaded is the stand-in
+    loaded = Runtime(ctypes.CDLL(os.environ[LIBRARY]), "standin")
+    Runtime.loaded = staticmethod(lambda: loaded)

@@ -1,0 +1,207 @@
+"""The judge's path for GPUs from end to end, on a stand-in for the vendor's library (`standin`), and cheats on it.
+
+No figure here says anything of a GPU; what is tried is that masks, sweeps, keys, seals and charges do what they should.
+"""
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kernel_scientist import problems
+from kernel_scientist.harness.buffers import block
+from kernel_scientist.harness.inputs import Inputs
+from kernel_scientist.harness.masks import Masks, Trash
+from kernel_scientist.harness.shim import Shim
+from kernel_scientist.harness.verifier import Verifier
+from kernel_scientist.languages import gxx
+from kernel_scientist.params import Harness
+from kernel_scientist.records import Case, Evaluation, Kernel, Verdict
+from tests import standin
+from tests.conftest import ROOT, dedent
+
+CASE = Case(sizes={"size": 4096}, seed=1)
+WORD = st.integers(0, 2**64 - 1)
+COPY = """
+    def custom_kernel(data):
+        x, out = data
+        out.copy_(x)
+        return out
+    """
+AHEAD = """
+    import sys
+    Worker = sys.modules["kernel_scientist.harness.worker"].Worker
+    ready = {}
+
+    def work(data):
+        data[1].copy_(data[0])
+        return data[1]
+
+    def custom_kernel(data):
+        return data[1] if any(data is done for done in ready.values()) else work(data)
+    """
+
+
+@pytest.fixture(scope="module")
+def judge() -> Iterator[Verifier]:
+    harness = Harness(gpu_warmup_s=0, looks=1, blocks=4, pairs=0, noise_runs=0, memory_mib=2048, call_timeout_s=5)
+    with standin.Shop(harness) as shop:
+        yield Verifier(problems.load(ROOT / "problems" / "identity"), "cpu", harness, shop)
+
+
+def checked(judge: Verifier, source: str) -> Evaluation:
+    kernel = Kernel(name="k", language="cpp", source=dedent(source))
+    return judge.check(kernel, judge.compile(kernel), [CASE])
+
+
+def timed(judge: Verifier, source: str) -> Evaluation:
+    """Time a kernel that was not checked first: what is tried is what the timing itself sees."""
+    kernel = Kernel(name="k", language="cpp", source=dedent(source))
+    return judge.time(kernel, judge.compile(kernel), [judge.reference()], cases=[CASE])
+
+
+def test_an_honest_kernel_passes(judge: Verifier) -> None:
+    found = checked(judge, COPY)
+    assert found.verdict is Verdict.OK, (found.reason, found.evidence)
+    found = timed(judge, COPY)
+    assert found.verdict is Verdict.OK, (found.reason, found.evidence)
+    assert found.timings[0].time_us > 0 and found.speedups[0].against == "reference"
+
+
+def test_what_is_computed_when_the_inputs_arrive_is_computed_on_nothing(judge: Verifier) -> None:
+    source = (
+        AHEAD
+        + """
+    prepare = Worker._prepare
+
+    def ahead(self, items, buffers):
+        prepare(self, items, buffers)
+        for slot in (item["slot"] for item in items):
+            work(self.data[slot])
+            ready[slot] = self.data[slot]
+
+    Worker._prepare = ahead
+    """
+    )
+    for found in (checked(judge, source), timed(judge, source)):
+        assert found.verdict is Verdict.INCORRECT, (found.reason, found.evidence)
+
+
+def test_what_is_computed_before_the_gate_opens_is_charged(judge: Verifier) -> None:
+    source = (
+        AHEAD
+        + """
+    import time
+    receive = Worker.receive
+
+    def ahead(self):
+        slots = list(self.due)
+        receive(self)
+        end = time.perf_counter() + 0.02
+        while time.perf_counter() < end:
+            pass
+        for slot in slots:
+            work(self.data[slot])
+            ready[slot] = self.data[slot]
+
+    Worker.receive = ahead
+    """
+    )
+    found = timed(judge, source)
+    assert found.verdict is Verdict.REJECTED or found.timings[0].time_us > 15_000, (found.reason, found.timings)
+
+
+@pytest.mark.parametrize("told", ["0", "sweep(self, key + 1)", "sweep(self, 0)"])
+def test_a_sweep_that_was_not_made_is_noticed(judge: Verifier, told: str) -> None:
+    source = (
+        COPY
+        + f"""
+    import sys
+    GpuInbox = sys.modules["kernel_scientist.harness.buffers"].GpuInbox
+    sweep = GpuInbox.sweep
+    GpuInbox.sweep = lambda self, key: {told}
+    """
+    )
+    found = timed(judge, source)
+    assert (found.verdict, found.reason) == (Verdict.REJECTED, "it left out the sweep of the caches before its call")
+
+
+@pytest.mark.parametrize("where", ["x[-1] += 1", "torch.as_strided(out, (1,), (1,), out.storage_offset() + n)[0] += 1"])
+def test_who_writes_to_inputs_or_beside_buffers_is_noticed(judge: Verifier, where: str) -> None:
+    source = f"""
+    import torch
+
+    def custom_kernel(data):
+        x, out = data
+        n = x.numel()
+        out.copy_(x)
+        {where}
+        return out
+    """
+    found = checked(judge, source)
+    assert found.verdict is Verdict.INCORRECT and "beside" in found.reason, (found.reason, found.evidence)
+
+
+def test_inputs_that_cannot_be_made_readable_are_told(judge: Verifier) -> None:
+    source = (
+        COPY
+        + """
+    import sys
+
+    def broken(self, slots, keys):
+        raise RuntimeError("the GPU's memory is full")
+
+    sys.modules["kernel_scientist.harness.buffers"].GpuInbox.unmask = broken
+    """
+    )
+    found = checked(judge, source)
+    assert found.verdict is Verdict.CRASHED and "memory is full" in found.reason, (found.reason, found.evidence)
+
+
+@pytest.fixture(scope="module")
+def shim() -> Shim:
+    return Shim(str(gxx.shim()))
+
+
+@settings(max_examples=40)
+@given(st.lists(st.binary(max_size=99), max_size=3), WORD, WORD, st.integers(1, 99))
+def test_a_worker_unmasks_what_the_verifier_masked(
+    shim: Shim, data: list[bytes], one: int, two: int, chunk: int
+) -> None:
+    plain = [block(part, bytes(1024)) for part in data]
+    masked = [bytearray(part) for part in plain]
+    shim.mask(masked, (one, two))
+    words = [torch.frombuffer(part, dtype=torch.int64).clone() for part in masked]
+    Masks("cpu", chunk).turn(words, (one, two))
+    assert [part.numpy().tobytes() for part in words] == plain
+
+
+def test_a_mask_leaves_no_trace_of_what_it_hides(shim: Shim) -> None:
+    zeros = [bytearray(1 << 19), bytearray(1 << 19)]
+    shim.mask(zeros, (3, 4))
+    words = torch.cat([torch.frombuffer(part, dtype=torch.int64) for part in zeros])
+    bits = torch.stack([(words >> i) & 1 for i in range(64)]).float().mean(dim=1)
+    assert len(set(words.tolist())) == words.numel() and bits.min() > 0.48 and bits.max() < 0.52
+    other = bytearray(1 << 20)
+    shim.mask([other], (3, 5))
+    assert not torch.isin(torch.frombuffer(other, dtype=torch.int64), words).any()
+
+
+@settings(max_examples=20)
+@given(WORD, WORD, st.integers(0, 999))
+def test_the_sweeps_sum_depends_on_the_key_and_on_every_word(key: int, other: int, place: int) -> None:
+    whole, pieces = (Trash(Masks("cpu", chunk), "cpu", 8000, (1, 2)) for chunk in (4096, 77))
+    told = whole.sweep(key)
+    assert told == pieces.sweep(key) and 0 <= told < 2**64
+    assert (told == whole.sweep(other)) == (key == other)
+    whole._words[place] ^= 1
+    assert told != whole.sweep(key)
+
+
+def test_each_delivery_has_keys_of_its_own() -> None:
+    inputs = Inputs(problems.load(ROOT / "problems" / "identity"))
+    first = inputs.draw(CASE)
+    drawn = [first, inputs.neighbour(first), inputs.draw(CASE)]
+    assert len({key for one in drawn for key in (*one.keys, one.sweep)}) == 9
