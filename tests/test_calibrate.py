@@ -363,6 +363,7 @@ def test_a_part_of_the_gpu_check_is_bounded() -> None:
 
 
 PYTEST = """PASSED tests/test_seeds.py::test_one
+SKIPPED [3] tests/cheats/test_gpu.py:91: not reached in the time that was given
 FAILED tests/test_seeds.py::test_two - AssertionError
 ================= 1 failed, 1 passed, 700 deselected in 9.10s ==================
 """
@@ -372,7 +373,7 @@ def test_the_gpu_check_leaves_one_folder_with_a_summary(tmp_path: Path, monkeypa
     """Its parts, but for what they run: a test fails, nothing bears a cheat's mark, one seed is never reached."""
     asked: list[list[str]] = []
 
-    def bounded(command: list[str], seconds: float) -> gpu_check.Done:
+    def bounded(command: list[str], seconds: float, **_: str) -> gpu_check.Done:
         asked.append(command)
         if "pytest" in command:
             return (
@@ -397,7 +398,7 @@ def test_the_gpu_check_leaves_one_folder_with_a_summary(tmp_path: Path, monkeypa
     summary = json.loads((folder / "summary.json").read_text())
     assert summary["failed"] == ["tests", "suite"] and summary["device"]["name"] == HERE.name
     parts = summary["parts"]
-    assert parts["tests"]["tests"] == {"failed": 1, "passed": 1}
+    assert parts["tests"]["tests"] == {"failed": 1, "passed": 1} and parts["tests"]["not_reached"] == 3
     assert parts["tests"]["failed"] == ["tests/test_seeds.py::test_two"] and parts["cheats"]["ok"]
     assert parts["calibration"]["figures"]["rho"] and parts["calibration"]["timed"] == 2
     assert [k["verdict"] for k in parts["suite"]["kernels"]] == ["ok", "no answer"] * 3

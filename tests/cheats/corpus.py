@@ -74,6 +74,14 @@ def load(within: Path = FOLDER) -> list[Fixture]:
     return fixtures
 
 
+def spread(fixtures: list[Fixture]) -> list[Fixture]:
+    """Return them in an order of which every beginning holds as many kinds as it can: one of each, then the next."""
+    kinds: dict[str | None, list[Fixture]] = {}
+    for fixture in fixtures:
+        kinds.setdefault(fixture.family, []).append(fixture)
+    return [kind[turn] for turn in range(len(fixtures)) for kind in kinds.values() if turn < len(kind)]
+
+
 def parse(path: Path, source: str) -> Fixture:
     """Read one file's header. Raises HeaderError."""
     header = _header(path, source)

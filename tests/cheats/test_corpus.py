@@ -236,3 +236,11 @@ def _wrong(jobs: dict[str, tuple[corpus.Fixture, str]], folder: Path) -> dict[st
 
 def _environment() -> dict[str, str]:
     return {k: v for k, v in os.environ.items() if k in ("PATH", "HOME", "KERNEL_SCIENTIST_CACHE", "LD_LIBRARY_PATH")}
+
+
+def test_a_part_of_the_corpus_holds_every_kind() -> None:
+    fixtures = corpus.load(corpus.GPU)
+    order = corpus.spread(fixtures)
+    assert sorted(f.name for f in order) == sorted(f.name for f in fixtures)
+    kinds = {f.family for f in fixtures}
+    assert {f.family for f in order[: len(kinds)]} == kinds
