@@ -57,6 +57,7 @@ class Count(Record):
     unique_bytes: Amount
     flops: dict[str, Amount]
     trips: tuple[Amount, ...]
+    storages: dict[str, Amount] = Field(max_length=256)
 
 
 class Seen(Launch):

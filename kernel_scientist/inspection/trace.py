@@ -42,6 +42,8 @@ class Trace:
     """Of `tl.dot`, by type of its operands."""
     trips: list[float] = field(default_factory=list[float])
     """Mean rounds of the loops, outermost first, per entry of the loop."""
+    storages: dict[str, float] = field(default_factory=dict[str, float])
+    """Bytes of the arguments by what they are stored in: another launch may find in a cache what this one touched."""
 
     def message(self) -> dict[str, Any]:
         """Return it as JSON-able values."""
@@ -68,10 +70,11 @@ def trace(
             x, rest = number % whole[0], number // whole[0]
             builder.set_grid_idx(x, rest % whole[1], rest // whole[1])
             function(**named)
-    return _summed(counter, programs, len(chosen), slots, dies, _sizes(arguments))
+    return _summed(counter, programs, len(chosen), slots, dies, _storages(arguments))
 
 
-def _summed(counter: Counter, programs: int, traced: int, slots: int, dies: int, sizes: float) -> Trace:
+def _summed(counter: Counter, programs: int, traced: int, slots: int, dies: int, storages: dict[str, float]) -> Trace:
+    sizes = sum(storages.values())
     scale = programs / traced
     lines = counter.lines * counter.line_bytes
     shared = _union(counter.touched) * counter.line_bytes
@@ -88,6 +91,7 @@ def _summed(counter: Counter, programs: int, traced: int, slots: int, dies: int,
         unique_bytes=min(sizes, l2, lines * scale) if sizes else min(l2, lines * scale),
         flops={name: value * scale for name, value in counter.flops.items()},
         trips=[float(np.mean(counter.rounds[depth])) for depth in sorted(counter.rounds)],
+        storages=storages,
     )
 
 
@@ -99,14 +103,14 @@ def _union(touched: Iterable[tuple[np.ndarray[Any, Any], float]]) -> float:
     return sum(weight * len(np.unique(np.concatenate(parts))) for weight, parts in by_weight.items())
 
 
-def _sizes(arguments: dict[str, Any]) -> float:
-    """Return the size of all tensors among a launch's arguments."""
-    storages: dict[int, int] = {}
+def _storages(arguments: dict[str, Any]) -> dict[str, float]:
+    """Return the size of all tensors among a launch's arguments, by their storages."""
+    storages: dict[str, float] = {}
     for value in arguments.values():
         tensor = getattr(value, "base", value)  # of a descriptor or a reinterpreted tensor
         if hasattr(tensor, "untyped_storage"):
-            storages[tensor.untyped_storage().data_ptr()] = tensor.numel() * tensor.element_size()
-    return float(sum(storages.values()))
+            storages[str(tensor.untyped_storage().data_ptr())] = float(tensor.numel() * tensor.element_size())
+    return storages
 
 
 def _constants(kernel: JITFunction[Any]) -> set[str]:

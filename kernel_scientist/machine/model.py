@@ -22,6 +22,8 @@ from kernel_scientist.records import CodeObject, Prediction, Work
 
 SIMDS = 4
 """Per unit: SIMDs of a CU, schedulers of an SM."""
+NOWHERE = "0"
+"""Where tensors without memory are stored: nothing says that two of them are one."""
 
 
 @dataclass(frozen=True)
@@ -51,8 +53,8 @@ class Costs:
         return sum(t**norm for t in vars(self).values()) ** (1 / norm)
 
 
-def costs(gpu: Gpu, load: Load, constants: Constants) -> tuple[Costs, Placement]:
-    """Return what one launch costs."""
+def costs(gpu: Gpu, load: Load, constants: Constants, found: float = 0.0) -> tuple[Costs, Placement]:
+    """Return what one launch costs. `found`: part of its arguments that launches before it left in a cache."""
     code, traffic = load.code, load.traffic
     shape = Placement.of(gpu, code, traffic.programs)
     cycle_us = 1e-3 / gpu.clock_ghz
@@ -60,7 +62,7 @@ def costs(gpu: Gpu, load: Load, constants: Constants) -> tuple[Costs, Placement]
     waves = shape.busiest * code.num_warps
     simds = min(SIMDS, code.num_warps * min(shape.resident, math.ceil(shape.busiest)))
     per_simd = waves / simds
-    hbm, cache = _memory(gpu, traffic)
+    hbm, cache = _memory(gpu, traffic, found)
     busy = shape.busiest * gpu.units / traffic.programs  # the tail stretches what a unit does for itself
     matrix_us = sum(f / _peak(gpu, name, code) for name, f in traffic.flops.items()) * 1e-3
     serial = shape.rounds * _serial(gpu, issue, load.stages, constants) * cycle_us
@@ -78,7 +80,12 @@ def costs(gpu: Gpu, load: Load, constants: Constants) -> tuple[Costs, Placement]
 
 def time_us(gpu: Gpu, loads: Sequence[Load], constants: Constants) -> float:
     """Return the predicted time of launches one after another, and nothing else: what constants are fitted by."""
-    return _launch_us(loads, constants) + sum(costs(gpu, load, constants)[0].total(constants.norm) for load in loads)
+    return _launch_us(loads, constants) + sum(cost.total(constants.norm) for cost, _ in _each(gpu, loads, constants))
+
+
+def _each(gpu: Gpu, loads: Sequence[Load], constants: Constants) -> list[tuple[Costs, Placement]]:
+    traffics = [load.traffic for load in loads]
+    return [costs(gpu, load, constants, _found(gpu, traffics, i)) for i, load in enumerate(loads)]
 
 
 def _launch_us(loads: Sequence[Load], constants: Constants) -> float:
@@ -87,7 +94,7 @@ def _launch_us(loads: Sequence[Load], constants: Constants) -> float:
 
 def predict(gpu: Gpu, case: str, work: Work, loads: Sequence[Load], constants: Constants) -> Prediction:
     """Return the predicted time of a case: its launches, one at least, one after another."""
-    each = [costs(gpu, load, constants) for load in loads]
+    each = _each(gpu, loads, constants)
     times = [cost.total(constants.norm) for cost, _ in each]
     launch = _launch_us(loads, constants)
     breakdown: dict[str, float] = {n: sum(getattr(c, n) for c, _ in each) for n in Costs.__dataclass_fields__}
@@ -119,15 +126,35 @@ def _serial(gpu: Gpu, issue: Issue, stages: int, constants: Constants) -> float:
     return latency + max(own, latency * issue.rounds / (stages - 1))
 
 
-def _memory(gpu: Gpu, traffic: Traffic) -> tuple[float, float]:
+def _shared(gpu: Gpu) -> int:
+    """Return the size of the last level, which all dies share."""
+    return gpu.last_bytes or gpu.l2_bytes
+
+
+def _memory(gpu: Gpu, traffic: Traffic, found: float) -> tuple[float, float]:
     """Return bytes from HBM and from the last-level cache.
 
-    What does not fit into the last level that all dies share comes from HBM again whenever an L2 asks for it.
+    What does not fit into the last level comes from HBM again whenever an L2 asks for it; what is `found` there does
+    not come from HBM the first time.
     """
-    shared = gpu.last_bytes or gpu.l2_bytes
-    missing = max(0.0, 1 - shared / traffic.unique_bytes) if traffic.unique_bytes else 0.0
+    missing = max(0.0, 1 - _shared(gpu) / traffic.unique_bytes) if traffic.unique_bytes else 0.0
     again = max(0.0, traffic.l2_bytes - traffic.unique_bytes) * missing
-    return traffic.unique_bytes + again, traffic.l2_bytes
+    return traffic.unique_bytes * (1 - found) + again, traffic.l2_bytes
+
+
+def _found(gpu: Gpu, traffics: Sequence[Traffic], number: int) -> float:
+    """Return which part of a launch's arguments lies in the last level because launches before it touched them.
+
+    Such as split-K's partial sums. All of a storage that was touched when no more than the level holds has been touched
+    since, that launch's own share included; less as it is more.
+    """
+    mine = dict(traffics[number].storages)
+    size, kept, touched = sum(mine.values()), 0.0, 0.0
+    for before in reversed(traffics[:number]):
+        touched += before.unique_bytes
+        both = [name for name in before.storages if name in mine and name != NOWHERE]
+        kept += sum(mine.pop(name) for name in both) * min(1.0, _shared(gpu) / max(touched, 1.0))
+    return kept / size if size else 0.0
 
 
 def _peak(gpu: Gpu, operand: str, code: CodeObject) -> float:

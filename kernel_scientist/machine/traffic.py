@@ -17,6 +17,8 @@ class Traffic:
     unique_bytes: float
     flops: dict[str, float] = field(default_factory=dict[str, float])
     trips: tuple[float, ...] = ()
+    storages: Mapping[str, float] = field(default_factory=dict[str, float])
+    """Bytes of the arguments by what they are stored in."""
 
     @staticmethod
     def of(counts: Mapping[str, Any]) -> "Traffic":
@@ -29,4 +31,5 @@ class Traffic:
             unique_bytes=counts["unique_bytes"],
             flops=dict(counts["flops"]),
             trips=tuple(counts["trips"]),
+            storages=dict(counts["storages"]),
         )

@@ -1,0 +1,64 @@
+"""The performance model across launches: what one leaves in the last level, the next does not fetch from memory."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernel_scientist.inspection.trace import _storages
+from kernel_scientist.machine import gpus, model
+from kernel_scientist.machine.constants import Constants
+from kernel_scientist.machine.traffic import Traffic
+from kernel_scientist.records import CodeObject
+
+MIB = float(1 << 20)
+CODE = CodeObject(kernel="k", arch="gfx942", digest="", num_warps=4, vgpr=64, mix=({}, {}))
+
+
+def load(**storages: float) -> model.Load:
+    """A launch that touches all of its arguments once, by size in MiB."""
+    sizes = {name: size * MIB for name, size in storages.items()}
+    total = sum(sizes.values())
+    return model.Load(CODE, Traffic(1216, total, total, total, total, {}, (), sizes))
+
+
+def hbm_us(*loads: model.Load) -> float:
+    return sum(costs.hbm for costs, _ in model._each(gpus.MI300X, loads, Constants()))
+
+
+def test_partial_sums_are_read_from_the_cache_that_they_were_written_to() -> None:
+    multiply, add = load(a=64, b=64, partial=100), load(partial=100, out=25)
+    other = load(elsewhere=100, out=25)
+    saved = hbm_us(multiply, other) - hbm_us(multiply, add)
+    assert saved == pytest.approx(100 * MIB / (gpus.MI300X.memory_gbps * Constants().hbm) * 1e-3)
+    assert model.time_us(gpus.MI300X, [multiply, add], Constants()) < model.time_us(
+        gpus.MI300X, [multiply, other], Constants()
+    )
+
+
+def test_what_has_been_driven_out_is_fetched_again() -> None:
+    first, between, last = load(x=10), load(y=4000), load(x=10, out=10)
+    assert hbm_us(first, last) < hbm_us(first, between, last) - hbm_us(between)
+    assert hbm_us(first, between, last) > 0.95 * (hbm_us(first) + hbm_us(between) + hbm_us(last))
+
+
+def test_tensors_without_memory_are_not_taken_for_one() -> None:
+    assert hbm_us(load(**{"0": 10}), load(**{"0": 10})) == 2 * hbm_us(load(**{"0": 10}))
+
+
+@given(st.lists(st.dictionaries(st.sampled_from("abcd"), st.floats(0.1, 900), min_size=1), min_size=1, max_size=4))
+def test_it_is_never_more_than_all_launches_alone_nor_less_than_each_thing_once(
+    all_sizes: list[dict[str, float]],
+) -> None:
+    loads = [load(**sizes) for sizes in all_sizes]
+    alone = sum(hbm_us(one) for one in loads)
+    largest = {name: max(s.get(name, 0.0) for s in all_sizes) for sizes in all_sizes for name in sizes}
+    once = sum(largest.values()) * MIB / (gpus.MI300X.memory_gbps * Constants().hbm) * 1e-3
+    smallest = {name: min(s[name] for s in all_sizes if name in s) for name in largest}
+    assert hbm_us(*loads) <= alone * (1 + 1e-9)
+    assert hbm_us(*loads) >= once * min(smallest[n] / largest[n] for n in largest) * (1 - 1e-9)
+
+
+def test_one_storage_is_one_whatever_looks_at_it() -> None:
+    torch = pytest.importorskip("torch")
+    x = torch.zeros(64)
+    assert _storages({"a": x, "b": x[:32], "n": 3}).keys() == {str(x.data_ptr())}
