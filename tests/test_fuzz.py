@@ -18,7 +18,7 @@ from kernel_scientist import problems
 from kernel_scientist.harness import session as sessions
 from kernel_scientist.harness import wire
 from kernel_scientist.harness.outputs import address
-from kernel_scientist.harness.session import Session
+from kernel_scientist.harness.session import SO_PASSCRED, Session
 from kernel_scientist.harness.shared import SharedMemory
 from kernel_scientist.harness.shim import Shim
 from kernel_scientist.harness.verifier import Verifier
@@ -160,6 +160,7 @@ class HostileWorkshop(Workshop):
     @contextlib.contextmanager
     def session(self, timing: bool = False) -> Generator[Session]:
         ours, theirs = socket.socketpair()
+        ours.setsockopt(socket.SOL_SOCKET, SO_PASSCRED, 1)
         worker = HostileWorker(theirs, self.rng, self.shim)
         thread = threading.Thread(target=worker.serve)
         thread.start()

@@ -12,6 +12,7 @@ from kernel_scientist.errors import InfrastructureError, SetupError, StoppedErro
 from kernel_scientist.harness import enclosure, landlock, sandbox
 from kernel_scientist.harness.failure import KernelFailure
 from kernel_scientist.harness.process import Process
+from kernel_scientist.harness.session import Session
 from kernel_scientist.harness.verifier import Verifier
 from kernel_scientist.harness.workshop import Workshop
 from kernel_scientist.languages import gxx
@@ -36,6 +37,20 @@ def shop(request: pytest.FixtureRequest) -> Iterator[Workshop]:
             patch.setattr(enclosure, "bubblewrap_works", lambda: False)
         with Workshop(Harness(import_timeout_s=10, memory_mib=512)) as workshop:
             yield workshop
+
+
+def test_a_worker_is_known_however_early_it_speaks(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    greet = Session.greet
+
+    def late(self: Session, *arguments: tuple[int, int]) -> None:
+        time.sleep(0.3)
+        greet(self, *arguments)
+
+    monkeypatch.setattr(Session, "greet", late)
+    with workshop.session() as session:
+        assert session.process is not None and session.process.number > 0
+        command = Path(f"/proc/{session.process.number}/cmdline").read_bytes()
+        assert b"kernel_scientist.harness.zygote" in command and session.process.number != os.getpid()
 
 
 def run(shop: Workshop, body: str) -> None:

@@ -75,7 +75,6 @@ class Session:
     def greet(self, seed: tuple[int, int] = (0, 0)) -> None:
         """Wait until the worker is in its sandbox; learn from the system who it is. `seed`: see `masks`."""
         try:
-            self.sock.setsockopt(socket.SOL_SOCKET, SO_PASSCRED, 1)
             self.sock.settimeout(START_TIMEOUT_S)
             if self.on_gpu:
                 self.sock.sendall(struct.pack("<QQ", *seed))
@@ -85,9 +84,10 @@ class Session:
             raise InfrastructureError(f"a worker did not start: {error}; {self.log_tail()}") from error
         self.layers = tuple(hello.get("sandbox", []))
         for level, kind, data in ancillary:
-            if (level, kind) == (socket.SOL_SOCKET, SCM_CREDENTIALS):
-                self.process = Process(int(struct.unpack("iii", data)[0]))
-                self._readable = self.process.number if self.shim.can_peek(self.process.number) else 0
+            number = struct.unpack("iii", data)[0] if (level, kind) == (socket.SOL_SOCKET, SCM_CREDENTIALS) else 0
+            if number > 0:
+                self.process = Process(number)
+                self._readable = number if self.shim.can_peek(number) else 0
         if self.on_gpu:
             self._readable = SHOWN
 

@@ -18,7 +18,7 @@ from kernel_scientist.errors import InfrastructureError, SetupError, StoppedErro
 from kernel_scientist.harness import enclosure, sandbox
 from kernel_scientist.harness.failure import KernelFailure
 from kernel_scientist.harness.masks import SWEEP_BYTES
-from kernel_scientist.harness.session import START_TIMEOUT_S, Session
+from kernel_scientist.harness.session import SO_PASSCRED, START_TIMEOUT_S, Session
 from kernel_scientist.harness.shared import SharedMemory
 from kernel_scientist.harness.shim import Shim
 from kernel_scientist.languages import gxx
@@ -91,6 +91,7 @@ class Workshop:
     def session(self, timing: bool = False) -> Generator[Session]:
         """Fork a worker; kill it and all it started on the way out. A worker that is not `timing` runs niced."""
         ours, theirs = socket.socketpair()
+        ours.setsockopt(socket.SOL_SOCKET, SO_PASSCRED, 1)  # now: a worker may speak before it is listened to
         status_read, status_write = os.pipe()
         log = os.memfd_create("worker-output", os.MFD_CLOEXEC)  # a file without a name: nothing is left of it
         inputs = SharedMemory(self.harness.memory_mib << 20)

@@ -1,6 +1,6 @@
 # cheat: D13 fills the file system that all workers write to when it is imported
 # problem: identity
-# expect: ok rejected crashed
+# expect: ok rejected crashed timeout
 # gains: false
 # Others still find room, or it fails itself; it copies on both threads like honest work.
 
