@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from kernel_scientist import calibration
 from kernel_scientist.population import Population
 from kernel_scientist.records import Attempt, Author, Experiment, Trial, Verdict
-from kernel_scientist.report import contest, training
+from kernel_scientist.report import contest, terminal, training
 from kernel_scientist.report.contest import Entry
 from tests.test_population import trial
 
@@ -146,3 +147,13 @@ def test_the_page_of_a_contest_shows_both_sides(tmp_path: Path) -> None:
     contest.write(found, tmp_path / "contest.html")
     page = (tmp_path / "contest.html").read_text()
     assert page.count("<polyline") == 2 and "tree0, tree1" in page and "search.strategy: tree against greedy" in page
+
+
+def test_records_with_many_fields_stand_beside_each_other(capsys: pytest.CaptureFixture[str]) -> None:
+    records = [{"case": f"case{i}", **{f"field{j}": 100 * i + j for j in range(15)}} for i in range(8)]
+    terminal.show({"clocks": records, "cases": [{"case": "a", "x": 1.0}]})
+    lines = [line for line in capsys.readouterr().out.splitlines() if "field14" in line]
+    assert [re.findall(r"\d+", line)[1:] for line in lines] == [
+        [str(100 * i + 14) for i in range(6)],
+        ["614", "714"],
+    ]

@@ -1,11 +1,14 @@
 """Results for people, in the terminal."""
 
+from collections.abc import Iterator
 from typing import Any, cast
 
 from rich.console import Console
 from rich.table import Table
 
 WIDTH = 120
+MOST_COLUMNS, AT_ONCE = 12, 6
+"""Fields of a record beside each other, and records beside each other where there are more."""
 
 
 def terminal() -> Console:
@@ -24,16 +27,28 @@ def show(value: Any) -> None:
 def _show(console: Console, key: str, item: Any) -> None:
     items = cast(list[Any], item) if isinstance(item, list) else []
     if items and all(isinstance(r, dict) for r in items):
-        rows = cast(list[dict[str, Any]], items)
-        table = Table(title=key, title_justify="left")
-        columns = list(rows[0])
-        for column in columns:
-            table.add_column(column)
-        for row in rows:
-            table.add_row(*(text(row.get(c)) for c in columns))
-        console.print(table)
+        for table in _tables(key, cast(list[dict[str, Any]], items)):
+            console.print(table)
     elif item not in (None, "", [], {}):
         console.print(f"{key + ':':16} {text(item)}", highlight=False, markup=False)
+
+
+def _tables(title: str, rows: list[dict[str, Any]]) -> Iterator[Table]:
+    """Yield a table of records, a row each; where they have more fields than a screen has room for, a column each."""
+    fields = list(rows[0])
+    if len(fields) <= MOST_COLUMNS:
+        yield _table(title, [fields, *([text(row.get(f)) for f in fields] for row in rows)])
+        return
+    for first in range(0, len(rows), AT_ONCE):
+        part = rows[first : first + AT_ONCE]
+        yield _table(title, [[field, *(text(row.get(field)) for row in part)] for field in fields])
+
+
+def _table(title: str, cells: list[list[str]]) -> Table:
+    table = Table(*cells[0], title=title, title_justify="left")
+    for row in cells[1:]:
+        table.add_row(*row)
+    return table
 
 
 def text(value: Any) -> str:
