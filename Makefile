@@ -11,7 +11,8 @@ export DO_NOT_TRACK := true
 export DVC_NO_ANALYTICS := 1
 export MLFLOW_DISABLE_TELEMETRY := true
 STAMP := $(VENV)/.installed
-# Tests that measure, and those of a GPU, have the machine to themselves; the others run two at a time.
+# Tests that measure, and those of a GPU, have the machine to themselves; the others run three at a time, as much of
+# their time is waiting.
 ALONE = $(shell grep -rlE "mark\.(alone|gpu)" --include=test_*.py tests)
 
 .PHONY: run test soak lint bench gpu-check prompts ui install clean
@@ -21,7 +22,7 @@ run: install
 
 test: lint
 	@pytest -q -m "alone or gpu" $(ALONE)
-	@pytest -q -m "not (alone or gpu or soak)" -n 2 --dist loadfile --no-loadscope-reorder tests
+	@pytest -q -m "not (alone or gpu or soak)" -n 3 --dist loadfile --no-loadscope-reorder tests
 
 soak: install
 	@pytest -q -m soak

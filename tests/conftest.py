@@ -32,8 +32,12 @@ ROOT = Path(__file__).resolve().parent.parent
 Cli = Callable[..., subprocess.CompletedProcess[str]]
 
 
-LONG = ("test_scientist.py", "test_inspection.py", "test_playbook_triton.py", "test_campaign.py")
-"""Files that take longest: begun first, or one of two processes waits for them at the end."""
+LONG = (
+    *("test_judge.py", "test_scientist.py", "test_campaign.py", "test_replay.py", "test_playbook_triton.py"),
+    *("test_playbook.py", "test_inspection.py", "test_calibrate.py", "test_pipeline.py", "test_model_campaign.py"),
+    *("test_fuzz.py", "test_extension.py", "test_sandbox.py", "test_hip.py", "test_ui.py", "test_harness.py"),
+)
+"""Files that take longest: begun first, or one process is still at them when the others have ended."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -26,7 +26,6 @@ def verifier(shop: Workshop) -> Verifier:
     return Verifier(problems.load(ROOT / "problems/rmsnorm"), "cpu", shop.harness, shop)
 
 
-@pytest.mark.alone
 def test_noise_is_measured_once_a_day(shop: Workshop) -> None:
     first = verifier(shop).margins
     assert len(first) == 2 and all(0.001 <= margin < 10 for margin in first)
