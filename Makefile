@@ -11,8 +11,9 @@ export DO_NOT_TRACK := true
 export DVC_NO_ANALYTICS := 1
 export MLFLOW_DISABLE_TELEMETRY := true
 STAMP := $(VENV)/.installed
-# Tests of the judge have the machine to themselves; the others run two at a time.
-ALONE := tests/cheats tests/test_harness.py tests/test_noise.py tests/test_fuzz.py tests/test_sandbox.py tests/test_tuning.py
+# Tests that measure, and those of a GPU, have the machine to themselves; the others run three at a time, as much of
+# their time is waiting.
+ALONE = $(shell grep -rlE "mark\.(alone|gpu)" --include=test_*.py tests)
 
 .PHONY: run test soak lint bench gpu-check prompts ui install clean
 
@@ -20,8 +21,8 @@ run: install
 	@dvc repro
 
 test: lint
-	@pytest -q $(ALONE)
-	@pytest -q -n 2 --dist loadfile --no-loadscope-reorder $(ALONE:%=--ignore=%) tests
+	@pytest -q -m "alone or gpu" $(ALONE)
+	@pytest -q -m "not (alone or gpu or soak)" -n 3 --dist loadfile --no-loadscope-reorder tests
 
 soak: install
 	@pytest -q -m soak

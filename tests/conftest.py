@@ -11,12 +11,14 @@ from pathlib import Path
 
 import hypothesis
 import pytest
+from click.testing import CliRunner
 
 from kernel_scientist import environment
 
 environment.prepare()
 
 from kernel_scientist import problems  # noqa: E402
+from kernel_scientist.cli import main  # noqa: E402
 from kernel_scientist.harness.verifier import Verifier  # noqa: E402
 from kernel_scientist.harness.workshop import Workshop  # noqa: E402
 from kernel_scientist.params import Harness  # noqa: E402
@@ -30,8 +32,12 @@ ROOT = Path(__file__).resolve().parent.parent
 Cli = Callable[..., subprocess.CompletedProcess[str]]
 
 
-LONG = ("test_scientist.py", "test_inspection.py", "test_playbook_triton.py", "test_campaign.py")
-"""Files that take longest: begun first, or one of two processes waits for them at the end."""
+LONG = (
+    *("test_judge.py", "test_scientist.py", "test_campaign.py", "test_replay.py", "test_playbook_triton.py"),
+    *("test_playbook.py", "test_inspection.py", "test_calibrate.py", "test_pipeline.py", "test_model_campaign.py"),
+    *("test_fuzz.py", "test_extension.py", "test_sandbox.py", "test_hip.py", "test_ui.py", "test_harness.py"),
+)
+"""Files that take longest: begun first, or one process is still at them when the others have ended."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -47,7 +53,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _cache(tmp_path_factory: pytest.TempPathFactory) -> None:
-    os.environ["KERNEL_SCIENTIST_CACHE"] = str(tmp_path_factory.mktemp("cache"))
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent  # tests side by side share it, as campaigns do
+    os.environ["KERNEL_SCIENTIST_CACHE"] = str(folder / "cache")
     os.environ.pop("MLFLOW_TRACKING_URI", None)
 
 
@@ -67,10 +76,23 @@ def judge(workshop: Workshop) -> Callable[[str], Verifier]:
     return make
 
 
+@pytest.fixture(scope="session")
+def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A new MLflow store. MLflow takes seconds to make one, in which it repeats its own history."""
+    from mlflow import MlflowClient
+
+    path = tmp_path_factory.mktemp("store") / "mlflow.db"
+    MlflowClient(tracking_uri=f"sqlite:///{path}").search_experiments()
+    return path
+
+
 @pytest.fixture
-def lab(tmp_path: Path) -> Path:
-    """A laboratory of its own: problems, parameters, nothing else."""
-    return new_lab(tmp_path / "lab")
+def lab(tmp_path: Path, empty_store: Path) -> Path:
+    """A laboratory of its own: problems, parameters, an empty store, nothing else."""
+    folder = new_lab(tmp_path / "lab")
+    (folder / "mlruns").mkdir()
+    shutil.copy(empty_store, folder / "mlruns")
+    return folder
 
 
 def new_lab(folder: Path) -> Path:
@@ -113,6 +135,25 @@ def cli(lab: Path) -> Cli:
             text=True,
             timeout=timeout,
         )
+
+    return run
+
+
+@pytest.fixture
+def cli_here(lab: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
+    """The command line in this process: what a call says and its exit code, without importing everything each time."""
+
+    def run(*arguments: str, **extra: str) -> subprocess.CompletedProcess[str]:
+        with monkeypatch.context() as patch:
+            for name in [n for n in os.environ if n.startswith(("PREFECT_API", "MLFLOW_TRACKING"))]:
+                patch.delenv(name)
+            for name, value in {"KERNEL_SCIENTIST_ROOT": str(lab), **extra}.items():
+                patch.setenv(name, value)
+            patch.chdir(lab)
+            done = CliRunner().invoke(main, arguments)
+        if done.exception is not None and not isinstance(done.exception, SystemExit):
+            raise done.exception
+        return subprocess.CompletedProcess(arguments, done.exit_code, done.stdout, done.stderr)
 
     return run
 

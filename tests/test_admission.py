@@ -89,8 +89,11 @@ def test_what_passed_once_is_not_run_again(folder: Path, monkeypatch: pytest.Mon
         ("rows: [1, 300, 1]", "rows: [300, 1, 1]", "vary: rows"),
     ],
 )
-def test_a_wrong_key_in_lab_yml_is_one_sentence(lab: Path, cli: Cli, old: str, new: str, words: str) -> None:
+def test_a_wrong_key_in_lab_yml_is_one_sentence(
+    lab: Path, cli: Cli, prefect_api: str, old: str, new: str, words: str
+) -> None:
     change(lab / "problems/rmsnorm", "lab.yml", old, new)
-    done = cli("evaluate", str(lab / "problems/rmsnorm/seeds/cpp_naive.py"), "--problem", "rmsnorm")
+    seed = str(lab / "problems/rmsnorm/seeds/cpp_naive.py")
+    done = cli("evaluate", seed, "--problem", "rmsnorm", PREFECT_API_URL=prefect_api)
     lines = [line for line in done.stderr.splitlines() if line.strip()]
     assert done.returncode == 2 and len(lines) == 1 and words in lines[0], done.stderr

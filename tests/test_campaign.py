@@ -37,10 +37,10 @@ def runs(lab: Path, problem: str = "identity") -> tuple[Any, list[Any], Notebook
     return parent, notebook._children(parent.run_id), notebook
 
 
-def test_bad_kernels_end_as_their_verdict_and_the_campaign_goes_on(lab: Path, cli: Cli, prefect_api: str) -> None:
+def test_bad_kernels_end_as_their_verdict_and_the_campaign_goes_on(lab: Path, cli_here: Cli, prefect_api: str) -> None:
     for name, source in BAD_SEEDS.items():
         (lab / "problems/identity/seeds" / name).write_text(source)
-    done = cli("optimize", "--json", *SETTINGS, "--set", "search.generations=1", PREFECT_API_URL=prefect_api)
+    done = cli_here("optimize", "--json", *SETTINGS, "--set", "search.generations=1", PREFECT_API_URL=prefect_api)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     _, children, _ = runs(lab)
@@ -55,7 +55,9 @@ def test_bad_kernels_end_as_their_verdict_and_the_campaign_goes_on(lab: Path, cl
 
 
 @pytest.mark.parametrize("moment", [3])
-def test_a_killed_campaign_goes_on_without_loss_or_double(moment: int, lab: Path, cli: Cli, prefect_api: str) -> None:
+def test_a_killed_campaign_goes_on_without_loss_or_double(
+    moment: int, lab: Path, cli_here: Cli, prefect_api: str
+) -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "kernel_scientist", "optimize", *SETTINGS],
         cwd=lab,
@@ -77,7 +79,7 @@ def test_a_killed_campaign_goes_on_without_loss_or_double(moment: int, lab: Path
     }
     assert set(seen) <= set(kept)
 
-    done = cli("optimize", "--resume", "--json", *SETTINGS, PREFECT_API_URL=prefect_api)
+    done = cli_here("optimize", "--resume", "--json", *SETTINGS, PREFECT_API_URL=prefect_api)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     parent, after, _ = runs(lab)
@@ -90,12 +92,12 @@ def test_a_killed_campaign_goes_on_without_loss_or_double(moment: int, lab: Path
     assert len({digest for _, digest in now.values()}) == 6
 
 
-def test_budgets_are_hard(lab: Path, cli: Cli, prefect_api: str) -> None:
-    done = cli("optimize", "--json", *SETTINGS, "--set", "budget.kernels=1", PREFECT_API_URL=prefect_api)
+def test_budgets_are_hard(lab: Path, cli_here: Cli, prefect_api: str) -> None:
+    done = cli_here("optimize", "--json", *SETTINGS, "--set", "budget.kernels=1", PREFECT_API_URL=prefect_api)
     found = json.loads(done.stdout)
     assert found["kernels"] == 1 and "budget.kernels" in found["stopped"], done.stderr
     assert len(runs(lab)[1]) == 1
-    done = cli("optimize", "--json", *SETTINGS, "--set", "budget.minutes=0.00001", PREFECT_API_URL=prefect_api)
+    done = cli_here("optimize", "--json", *SETTINGS, "--set", "budget.minutes=0.00001", PREFECT_API_URL=prefect_api)
     found = json.loads(done.stdout)
     assert done.returncode == 1 and found["kernels"] == 0 and found["champion"] is None
     assert "budget.minutes" in found["stopped"]
@@ -121,13 +123,13 @@ def test_ctrl_c_ends_everything_and_the_campaign_can_go_on(lab: Path, cli: Cli) 
     assert not _processes_of(lab)
 
 
-def test_resume_without_a_campaign_is_a_mistake(cli: Cli, prefect_api: str) -> None:
-    done = cli("optimize", "--resume", *SETTINGS, PREFECT_API_URL=prefect_api)
+def test_resume_without_a_campaign_is_a_mistake(cli_here: Cli, prefect_api: str) -> None:
+    done = cli_here("optimize", "--resume", *SETTINGS, PREFECT_API_URL=prefect_api)
     assert done.returncode == 2 and done.stderr.startswith("error: no campaign to resume"), done.stderr
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_an_evaluation_is_the_contracts_json(cli: Cli, lab: Path, prefect_api: str) -> None:
+def test_an_evaluation_is_the_contracts_json(cli: Cli, cli_here: Cli, lab: Path, prefect_api: str) -> None:
     seeds = lab / "problems/identity/seeds"
     arguments = ("--problem", "identity", "--json", "--set", "harness.blocks=6")
     done = cli(
@@ -147,18 +149,18 @@ def test_an_evaluation_is_the_contracts_json(cli: Cli, lab: Path, prefect_api: s
     assert found["speedup"]["against"] == "cpp_naive (against)" and low <= found["speedup"]["ratio"] <= high
 
     (lab / "wrong.py").write_text("def custom_kernel(d):\n    return d[1]\n")
-    done = cli("evaluate", "wrong.py", *arguments, PREFECT_API_URL=prefect_api)
+    done = cli_here("evaluate", "wrong.py", *arguments, PREFECT_API_URL=prefect_api)
     assert done.returncode == 1 and json.loads(done.stdout)["verdict"] == "incorrect"
 
 
-def test_validation_confirms_what_is_faster_and_nothing_else(cli: Cli, lab: Path, prefect_api: str) -> None:
+def test_validation_confirms_what_is_faster_and_nothing_else(cli_here: Cli, lab: Path, prefect_api: str) -> None:
     slow = lab / "slow.py"
     slow.write_text("import time\ndef custom_kernel(d):\n    time.sleep(0.01)\n    return d[1].copy_(d[0])\n")
     quick = lab / "quick.py"
     quick.write_text("def custom_kernel(d):\n    return d[1].copy_(d[0])\n")
     arguments = ("--json", "--set", "validate.processes=2", "--set", "validate.blocks=3", "--problem", "identity")
-    won = cli("validate", str(quick), "--against", str(slow), *arguments, PREFECT_API_URL=prefect_api)
-    lost = cli("validate", str(slow), "--against", str(quick), *arguments, PREFECT_API_URL=prefect_api)
+    won = cli_here("validate", str(quick), "--against", str(slow), *arguments, PREFECT_API_URL=prefect_api)
+    lost = cli_here("validate", str(slow), "--against", str(quick), *arguments, PREFECT_API_URL=prefect_api)
     assert won.returncode == 0 and json.loads(won.stdout)["confirmed"] is True, won.stderr
     found = json.loads(won.stdout)
     assert {s["against"] for s in found["speedups"]} == {"reference", "slow"}

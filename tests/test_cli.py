@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import socket
 from pathlib import Path
 
@@ -32,7 +33,16 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("name", MISTAKES)
-def test_a_mistake_gets_one_sentence_and_exit_code_2(name: str, cli: Cli, lab: Path) -> None:
+def test_a_mistake_gets_one_sentence_and_exit_code_2(name: str, cli_here: Cli, lab: Path) -> None:
+    _mistake(name, cli_here, lab)
+
+
+@pytest.mark.parametrize("name", ["unknown problem", "kernel without custom_kernel", "bad store"])
+def test_a_process_leaves_with_that_code_and_says_nothing_else(name: str, cli: Cli, lab: Path) -> None:
+    _mistake(name, cli, lab)
+
+
+def _mistake(name: str, cli: Cli, lab: Path) -> None:
     (lab / "empty.py").write_text("x = 1\n")
     (lab / "good.py").write_text("def custom_kernel(data):\n    return data[1].copy_(data[0])\n")
     (lab / "hip.py").write_text("# hip/hip_runtime.h\ndef custom_kernel(data):\n    return data\n")
@@ -101,22 +111,23 @@ def test_help_imports_nothing_heavy(cli: Cli) -> None:
         "export",
     ],
 )
-def test_every_command_explains_itself_with_an_example(command: str, cli: Cli) -> None:
-    done = cli(command, "--help")
+def test_every_command_explains_itself_with_an_example(command: str, cli_here: Cli) -> None:
+    done = cli_here(command, "--help")
     assert done.returncode == 0 and "Example: kernel-scientist" in done.stdout
 
 
 def test_a_dry_run_says_what_would_be_done_and_does_nothing(cli: Cli, lab: Path) -> None:
+    shutil.rmtree(lab / "mlruns")
     done = cli("optimize", "--dry-run", "--json", "--set", "search.generations=2")
     plan = json.loads(done.stdout)
     assert done.returncode == 0 and plan["kernels"] == 2 + 2 * 3 and plan["usd"] == 0
-    assert not (lab / "mlruns" / "mlflow.db").exists()
+    assert not (lab / "mlruns").exists()
 
 
-def test_problems_are_listed_and_shown(cli: Cli) -> None:
-    names = [row["problem"] for row in json.loads(cli("problems", "list", "--json").stdout)]
+def test_problems_are_listed_and_shown(cli_here: Cli) -> None:
+    names = [row["problem"] for row in json.loads(cli_here("problems", "list", "--json").stdout)]
     assert names == ["fp8-blockwise-gemm", "identity", "rmsnorm"]
-    shown = json.loads(cli("problems", "show", "fp8-blockwise-gemm", "--json").stdout)
+    shown = json.loads(cli_here("problems", "show", "fp8-blockwise-gemm", "--json").stdout)
     assert len([r for r in shown["profile full"] if r["use"] == "benchmarks"]) == 18
 
 

@@ -22,10 +22,10 @@ def predicted(us: float, floor_us: float = 1.0) -> Prediction:
     return Prediction(case="a", machine="MI300X", time_us=us, floor_us=floor_us, limited_by="hbm")
 
 
-def test_a_whole_campaign_on_a_model(lab: Path, cli: Cli, tmp_path: Path, prefect_api: str) -> None:
+def test_a_whole_campaign_on_a_model(lab: Path, cli_here: Cli, tmp_path: Path, prefect_api: str) -> None:
     more = ["problem=identity", "search.generations=1", "search.experiments=2"]
     arguments = [*MODEL, *(x for s in more for x in ("--set", s))]
-    done = cli("optimize", "--json", *arguments, PREFECT_API_URL=prefect_api)
+    done = cli_here("optimize", "--json", *arguments, PREFECT_API_URL=prefect_api)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found["kernels"] == 4 and found["verdicts"]["ok"] == 4 and found["champion"]
@@ -50,7 +50,7 @@ def test_a_whole_campaign_on_a_model(lab: Path, cli: Cli, tmp_path: Path, prefec
     assert score(best) == max(score(t) for t in population) and best.evaluation.coverage.startswith("interpreted: all")
 
     page = tmp_path / "page.html"
-    done = cli("report", "--out", str(page), *MODEL, "--set", "problem=identity")
+    done = cli_here("report", "--out", str(page), *MODEL, "--set", "problem=identity")
     assert done.returncode == 0, done.stderr
     text = page.read_text()
     assert "of the roofline, predicted" in text and "nothing was measured" in text and "measured speed" not in text
@@ -71,12 +71,12 @@ def test_a_whole_campaign_on_a_model(lab: Path, cli: Cli, tmp_path: Path, prefec
         (("language=triton", "target=models"), "parameter 'target'"),
     ],
 )
-def test_a_target_that_cannot_be_is_a_mistake(settings: tuple[str, ...], words: str, cli: Cli) -> None:
-    done = cli("optimize", *(x for s in settings for x in ("--set", s)))
+def test_a_target_that_cannot_be_is_a_mistake(settings: tuple[str, ...], words: str, cli_here: Cli) -> None:
+    done = cli_here("optimize", *(x for s in settings for x in ("--set", s)))
     assert done.returncode == 2 and words in done.stderr and len(done.stderr.splitlines()) == 1, done.stderr
 
 
-def test_compile_is_the_contracts_json(cli: Cli, lab: Path, tmp_path: Path) -> None:
+def test_compile_is_the_contracts_json(cli: Cli, cli_here: Cli, lab: Path, tmp_path: Path) -> None:
     seed = str(lab / "problems/identity/seeds/triton_naive.py")
     done = cli("compile", seed, "--arch", "gfx942", "--json", "--asm", str(tmp_path / "asm"))
     assert done.returncode == 0, done.stderr
@@ -86,19 +86,19 @@ def test_compile_is_the_contracts_json(cli: Cli, lab: Path, tmp_path: Path) -> N
     assert found["launches"] and all(keys <= set(launch) for launch in found["launches"])
     assert {tuple(launch["grid"]) for launch in found["launches"]} > {(1, 1, 1)}
     assert found["problem"] == "identity" and "amdgcn" in Path(found["assembly"][0]).read_text()
-    cpp = cli("compile", str(lab / "problems/identity/seeds/cpp_naive.py"))
+    cpp = cli_here("compile", str(lab / "problems/identity/seeds/cpp_naive.py"))
     assert cpp.returncode == 2 and "is a C++ kernel for the CPU" in cpp.stderr
     for arguments, words in (
         (("--arch", "gfx90a"), "unknown architecture 'gfx90a'"),
         (("--arch", "gfx942", "--machine", "h100"), "H100 is sm_90, not gfx942"),
         (("--problem", "nothing"), "unknown problem 'nothing'"),
     ):
-        done = cli("compile", seed, *arguments)
+        done = cli_here("compile", seed, *arguments)
         assert done.returncode == 2 and words in done.stderr, done.stderr
 
 
-def test_a_submission_of_no_problem_is_compiled_kernel_by_kernel(cli: Cli) -> None:
-    done = cli("compile", str(ROOT / "tests/submissions/of_no_problem.py"), "--json")
+def test_a_submission_of_no_problem_is_compiled_kernel_by_kernel(cli_here: Cli) -> None:
+    done = cli_here("compile", str(ROOT / "tests/submissions/of_no_problem.py"), "--json")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found["problem"] is None and found["predicted"] == []

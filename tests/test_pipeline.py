@@ -14,7 +14,7 @@ from tests.conftest import ROOT, lab_environment
 STAGES = ["cases", "baseline", "optimize", "validate", "report"]
 
 
-def test_the_pipeline_reproduces_and_then_rests(tmp_path: Path) -> None:
+def test_the_pipeline_reproduces_and_then_rests(tmp_path: Path, prefect_api: str) -> None:
     lab = tmp_path / "lab"
     lab.mkdir()
     for name in ("problems", "knowledge", "flows", "tasks", "kernel_scientist"):
@@ -31,6 +31,7 @@ def test_the_pipeline_reproduces_and_then_rests(tmp_path: Path) -> None:
     env = lab_environment(
         lab, PATH=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}", PYTHONPATH=str(lab)
     )
+    env["PREFECT_API_URL"] = prefect_api
     env.pop("PYTHONDONTWRITEBYTECODE", None)  # compiled Python beside the sources must not make a stage run again
 
     def dvc(*arguments: str) -> str:

@@ -12,12 +12,14 @@ from tests.scripted import Scripted
 from tests.test_scientist import notes, settings
 
 
-def test_a_colleague_replays_a_campaign_without_a_model(lab: Path, cli: Cli, tmp_path: Path, prefect_api: str) -> None:
+def test_a_colleague_replays_a_campaign_without_a_model(
+    lab: Path, cli_here: Cli, tmp_path: Path, prefect_api: str
+) -> None:
     """The same kernels from the replies alone, with nobody at the address; nothing is asked, nothing is paid."""
     more = ["search.generations=2", "knowledge.distil_every=1"]
     with serving(Scripted(("good", "compile error", "wrong"))) as server:
         arguments = settings(server, *more)
-        done = cli("optimize", "--json", *arguments, PREFECT_API_URL=prefect_api)
+        done = cli_here("optimize", "--json", *arguments, PREFECT_API_URL=prefect_api)
     assert done.returncode == 0, done.stderr
     parent, _, notebook = notes(lab)
     theirs = new_lab(tmp_path / "colleague")

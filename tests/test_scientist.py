@@ -44,17 +44,19 @@ def settings(server: ModelServer, *more: str) -> list[str]:
     return [x for s in (*QUICK, *roles, *more) for x in ("--set", s)]
 
 
-def notes(lab: Path, problem: str = "identity") -> tuple[Any, list[Any], Notebook]:
-    notebook = Notebook(f"sqlite:///{lab}/mlruns/mlflow.db", f"{problem}-cpu")
+def notes(lab: Path) -> tuple[Any, list[Any], Notebook]:
+    notebook = Notebook(f"sqlite:///{lab}/mlruns/mlflow.db", "identity-cpu")
     parent = notebook.latest()
     assert parent is not None
     return parent, sorted(notebook._children(parent.run_id), key=lambda r: r.data.tags["kernel"]), notebook
 
 
 @pytest.mark.timeout(900)
-def test_thirty_kernels_come_to_every_verdict_and_their_costs_add_up(lab: Path, cli: Cli, prefect_api: str) -> None:
+def test_thirty_kernels_come_to_every_verdict_and_their_costs_add_up(
+    lab: Path, cli: Cli, cli_here: Cli, prefect_api: str
+) -> None:
     """Every role, repair, distillation, tuning, the stop at a budget, and going on after it."""
-    more = ["problem=fp8-blockwise-gemm", "search.generations=10", "llm.drafts=2", "tuning.tries=1"]
+    more = ["search.generations=10", "llm.drafts=2", "tuning.tries=1"]
     more += ["tuning.promising=0.95"]
     with serving(Scripted()) as server:
         arguments = settings(server, *more)
@@ -66,7 +68,7 @@ def test_thirty_kernels_come_to_every_verdict_and_their_costs_add_up(lab: Path, 
         done = cli("optimize", "--json", "--resume", *arguments, PREFECT_API_URL=prefect_api)
         assert done.returncode == 0, done.stderr
         found, asked = json.loads(done.stdout), len(server.requests)
-    parent, children, notebook = notes(lab, "fp8-blockwise-gemm")
+    parent, children, notebook = notes(lab)
     assert found["campaign"] == first["campaign"] and found["kernels"] == len(children) == 30
     assert {v for v, n in found["verdicts"].items() if n} == VERDICTS
 
@@ -105,10 +107,10 @@ def test_thirty_kernels_come_to_every_verdict_and_their_costs_add_up(lab: Path, 
     assert [f.path.rpartition("-")[2] for f in exchanges][:3] == ["writer.md", "writer.md", "judge.md"]
     assert by_name[judged[0].kernel.name].data.params["author.designer"] == "openai/scripted"
 
-    exported = cli("export", "--set", "problem=fp8-blockwise-gemm")
+    exported = cli_here("export", "--set", "problem=identity")
     examples = [json.loads(line) for line in exported.stdout.splitlines()]
     assert {e["verdict"] for e in examples} == VERDICTS and len(examples) >= 28
-    page = cli("report", "--set", "problem=fp8-blockwise-gemm")
+    page = cli_here("report", "--set", "problem=identity")
     assert page.returncode == 0 and "openai/scripted" in (lab / "reports/report.html").read_text()
 
 
@@ -208,10 +210,10 @@ def known(lab: Path) -> bool:
     return Notebook(f"sqlite:///{lab}/mlruns/mlflow.db", "identity-cpu").latest() is not None
 
 
-def test_the_budget_of_money_ends_a_campaign(lab: Path, cli: Cli, prefect_api: str) -> None:
+def test_the_budget_of_money_ends_a_campaign(cli_here: Cli, prefect_api: str) -> None:
     with serving(Scripted(("good",))) as server:
-        arguments = settings(server, "search.generations=4", "budget.usd=0.03")
-        done = cli("optimize", "--json", *arguments, PREFECT_API_URL=prefect_api)
+        arguments = settings(server, "problem=fp8-blockwise-gemm", "search.generations=4", "budget.usd=0.03")
+        done = cli_here("optimize", "--json", *arguments, PREFECT_API_URL=prefect_api)
         assert done.returncode == 0, done.stderr
         found = json.loads(done.stdout)
         assert "budget.usd" in found["stopped"] and 0 < found["usd"] <= 0.03 and found["kernels"] < 14
@@ -234,9 +236,9 @@ def test_the_playbook_takes_over_where_it_is_a_fallback(tmp_path: Path) -> None:
             mind.design(population, selection, Lessons(), turn)
 
 
-def test_what_a_campaign_will_cost_is_said_before(cli: Cli) -> None:
+def test_what_a_campaign_will_cost_is_said_before(cli_here: Cli) -> None:
     model = "{model: openai/gpt-4o}"
-    done = cli("optimize", "--dry-run", "--json", "--set", f"llm.writer={model}")
+    done = cli_here("optimize", "--dry-run", "--json", "--set", f"llm.writer={model}")
     assert json.loads(done.stdout)["usd"] > 0
-    done = cli("optimize", "--dry-run", "--set", "llm.writer={model: openai/nobody-knows}")
+    done = cli_here("optimize", "--dry-run", "--set", "llm.writer={model: openai/nobody-knows}")
     assert done.returncode == 2 and "price" in done.stderr and "Traceback" not in done.stderr

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernel_scientist import problems
@@ -80,6 +80,7 @@ def test_a_large_space_is_searched_better_than_by_lot() -> None:
     assert searched > drawn
 
 
+@settings(max_examples=25)
 @given(st.integers(0, 1000))
 def test_the_same_seed_gives_the_same_tries(seed: int) -> None:
     assert tuned(BIG, 5, seed) == tuned(BIG, 5, seed)
@@ -174,6 +175,7 @@ def lab(workshop: Workshop) -> Laboratory:
     return Laboratory(params, problem, resolve("cpu", "cpp"), verifier)
 
 
+@pytest.mark.alone
 def test_a_kernel_is_tuned_on_the_real_clock(lab: Laboratory, tmp_path: Path) -> None:
     source = """
 import time

@@ -8,6 +8,7 @@ nothing. It does not repair: its edits are deterministic, so the same edit would
 import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from functools import lru_cache
 
 from kernel_scientist.languages.source import KernelSource, SourceError
 from kernel_scientist.population import Population, score
@@ -38,6 +39,7 @@ class Playbook:
     def __init__(self, assignment: Assignment) -> None:
         self.assignment = assignment
         self.catalogue = CATALOGUES.get(assignment.language, ())
+        self._edits = lru_cache(maxsize=8)(self._edit)  # a design and each of its plans ask for the same
 
     def select(self, population: Population, lessons: Lessons, turn: Turn) -> Selection:
         """Take the incumbent (sometimes one of the three quickest); contrast it with one that beats it on a case."""
@@ -121,10 +123,13 @@ class Playbook:
         return out
 
     def _variants(self, base: Kernel, other: Kernel) -> list[tuple[Transformation, Variant]]:
-        source = KernelSource(base.source)
+        return self._edits(base.source, other.source)
+
+    def _edit(self, base: str, other: str) -> list[tuple[Transformation, Variant]]:
+        source = KernelSource(base)
         out = [(t, v) for t in self.catalogue for v in t.apply(source, self.assignment.facts)]
         try:
-            out += [(CROSSOVER, v) for v in crossover(source, KernelSource(other.source))]
+            out += [(CROSSOVER, v) for v in crossover(source, KernelSource(other))]
         except SourceError:
             pass  # the other file cannot be read as a kernel of ours: nothing to cross with
         return out
