@@ -44,8 +44,8 @@ def settings(server: ModelServer, *more: str) -> list[str]:
     return [x for s in (*QUICK, *roles, *more) for x in ("--set", s)]
 
 
-def notes(lab: Path) -> tuple[Any, list[Any], Notebook]:
-    notebook = Notebook(f"sqlite:///{lab}/mlruns/mlflow.db", "identity-cpu")
+def notes(lab: Path, problem: str = "identity") -> tuple[Any, list[Any], Notebook]:
+    notebook = Notebook(f"sqlite:///{lab}/mlruns/mlflow.db", f"{problem}-cpu")
     parent = notebook.latest()
     assert parent is not None
     return parent, sorted(notebook._children(parent.run_id), key=lambda r: r.data.tags["kernel"]), notebook
@@ -56,7 +56,7 @@ def test_thirty_kernels_come_to_every_verdict_and_their_costs_add_up(
     lab: Path, cli: Cli, cli_here: Cli, prefect_api: str
 ) -> None:
     """Every role, repair, distillation, tuning, the stop at a budget, and going on after it."""
-    more = ["search.generations=10", "llm.drafts=2", "tuning.tries=1"]
+    more = ["problem=fp8-blockwise-gemm", "search.generations=10", "llm.drafts=2", "tuning.tries=1"]
     more += ["tuning.promising=0.95"]
     with serving(Scripted()) as server:
         arguments = settings(server, *more)
@@ -68,7 +68,7 @@ def test_thirty_kernels_come_to_every_verdict_and_their_costs_add_up(
         done = cli("optimize", "--json", "--resume", *arguments, PREFECT_API_URL=prefect_api)
         assert done.returncode == 0, done.stderr
         found, asked = json.loads(done.stdout), len(server.requests)
-    parent, children, notebook = notes(lab)
+    parent, children, notebook = notes(lab, "fp8-blockwise-gemm")
     assert found["campaign"] == first["campaign"] and found["kernels"] == len(children) == 30
     assert {v for v, n in found["verdicts"].items() if n} == VERDICTS
 
@@ -107,10 +107,10 @@ def test_thirty_kernels_come_to_every_verdict_and_their_costs_add_up(
     assert [f.path.rpartition("-")[2] for f in exchanges][:3] == ["writer.md", "writer.md", "judge.md"]
     assert by_name[judged[0].kernel.name].data.params["author.designer"] == "openai/scripted"
 
-    exported = cli_here("export", "--set", "problem=identity")
+    exported = cli_here("export", "--set", "problem=fp8-blockwise-gemm")
     examples = [json.loads(line) for line in exported.stdout.splitlines()]
     assert {e["verdict"] for e in examples} == VERDICTS and len(examples) >= 28
-    page = cli_here("report", "--set", "problem=identity")
+    page = cli_here("report", "--set", "problem=fp8-blockwise-gemm")
     assert page.returncode == 0 and "openai/scripted" in (lab / "reports/report.html").read_text()
 
 
@@ -212,7 +212,7 @@ def known(lab: Path) -> bool:
 
 def test_the_budget_of_money_ends_a_campaign(cli_here: Cli, prefect_api: str) -> None:
     with serving(Scripted(("good",))) as server:
-        arguments = settings(server, "problem=fp8-blockwise-gemm", "search.generations=4", "budget.usd=0.03")
+        arguments = settings(server, "search.generations=4", "budget.usd=0.03")
         done = cli_here("optimize", "--json", *arguments, PREFECT_API_URL=prefect_api)
         assert done.returncode == 0, done.stderr
         found = json.loads(done.stdout)
