@@ -22,6 +22,7 @@ from kernel_scientist.records import Case, Evaluation, Kernel, Verdict
 from tests import standin
 from tests.conftest import ROOT, dedent
 
+pytestmark = pytest.mark.alone
 CASE = Case(sizes={"size": 4096}, seed=1)
 WORD = st.integers(0, 2**64 - 1)
 COPY = """
