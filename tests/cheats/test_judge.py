@@ -88,7 +88,7 @@ KERNELS = [(f, False) for f in FIXTURES] + [(f, True) for f in FIXTURES if f.che
 
 
 def quiet(fixture: corpus.Fixture) -> bool:
-    """Whether it needs the machine to itself: it may come to be timed, plays with clocks, or takes all that there is."""
+    """Whether it needs the machine to itself: it may come to be timed, plays with clocks, or takes all there is."""
     return Verdict.OK in fixture.expect or fixture.family is None or fixture.family.startswith(("C", "D13"))
 
 
