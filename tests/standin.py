@@ -31,7 +31,7 @@ class Shop(Workshop):
 
     def __init__(self, harness: Harness) -> None:
         super().__init__(harness, preload=("tests.standin",))
-        self.on_gpu = True
+        self.on_gpu = self.programs = True
 
     def _settings(self, timing: bool) -> dict[str, Any]:
         return {**super()._settings(timing), "sweep_bytes": SWEEP_BYTES}

@@ -123,12 +123,12 @@ def test_keys_come_when_the_worker_is_roused_and_it_commits_itself_before_the_ga
     heard: list[int] = []
 
     def exercise(_: object) -> None:
-        heard.append(shim.key(1))
-        shim.commit(shim.key(0) + 1)
+        heard.extend(shim.keys)
+        shim.commit(heard[0] + 1)
 
     shim.bind(torch.Tensor, exercise, None)
     _, row = timed(shim, lambda end: shim.call(lambda _: torch.ones(2), None, end, end, pin=True)[0])
-    assert heard[0] == 2**64 - 1 and row.swept == 8
+    assert heard[:2] == [7, 2**64 - 1] and row.swept == 8
 
 
 def test_an_output_without_places_is_pinned_by_the_worker(shim: Shim) -> None:

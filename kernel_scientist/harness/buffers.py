@@ -13,12 +13,13 @@ from typing import Any
 import torch
 
 from kernel_scientist.harness import outputs, wire
-from kernel_scientist.harness.masks import WORD, Masks, Trash
 from kernel_scientist.harness.runtime import Runtime
 from kernel_scientist.harness.shim import Shim
 
 GUARD_BYTES = 512
 """On a GPU, on either side; torch's own blocks there begin at such a multiple, and kernels may count on it."""
+MASKED_BYTES = 16
+"""What is masked at once."""
 READ, READ_WRITE = 1, 3
 POPULATE_WRITE = 23
 _libc: Any = ctypes.CDLL(None, use_errno=True)
@@ -70,49 +71,52 @@ class Inbox:
 
 
 class GpuInbox:
-    """Inputs on a GPU: they come masked (`masks`), each in a block of its own between guard bands.
+    """Inputs on a GPU, each in a block of its own between guard bands; what is only read comes masked (`masks`).
 
-    Nothing forbids to write to them there, or beside them: digests tell, and the verifier knows what they must be.
+    Nothing forbids to write to them there, or beside them: digests tell an honest mistake, and the verifier knows what
+    they must be.
     """
 
-    def __init__(self, device: str, shim: Shim, runtime: Runtime, sweep_bytes: int, seed: tuple[int, int]) -> None:
-        self._device, self._shim, self._runtime, self._masks = device, shim, runtime, Masks(device)
-        self._trash = Trash(self._masks, device, sweep_bytes, seed)
-        self._blocks: dict[int, list[torch.Tensor]] = {}
-        self._masked: set[int] = set()
+    def __init__(self, device: str, shim: Shim, runtime: Runtime, trash: Any, turn: Callable[..., None]) -> None:
+        """`trash`, `turn`: see `masks`, which is imported only where there is a GPU."""
+        self._device, self._shim, self._runtime, self._trash, self._turn = device, shim, runtime, trash, turn
+        self._masked: dict[int, list[torch.Tensor]] = {}
         self._kept: dict[int, list[torch.Tensor]] = {}
 
     def decode(self, slot: int, spec: wire.Header, buffers: list[bytearray]) -> Any:
         """Return the inputs whose blocks a message holds. Nobody can read them yet."""
-        blocks, kept = self._blocks[slot], self._kept[slot] = list[torch.Tensor](), list[torch.Tensor]()
-        self._masked.add(slot)
+        masked, kept = self._masked[slot], self._kept[slot] = list[torch.Tensor](), list[torch.Tensor]()
 
         def place(form: wire.Form, data: bytearray | int) -> torch.Tensor:
             if isinstance(data, int):
                 raise wire.WireError("a place in shared memory, where there is none")
             block = torch.frombuffer(data, dtype=torch.int64).to(self._device, copy=True)
-            blocks.append(block)
             raw = block.view(torch.uint8)
             inner, end = raw[GUARD_BYTES : GUARD_BYTES + form.bytes], 2 * GUARD_BYTES + form.bytes
-            writable = (raw[:GUARD_BYTES], raw[GUARD_BYTES + form.bytes : end])
-            kept.extend(writable if form.writable else (raw[:end],))
+            if form.writable:
+                kept.extend((raw[:GUARD_BYTES], raw[GUARD_BYTES + form.bytes : end]))
+            else:
+                kept.append(raw[:end])
+                masked.append(block)
             return form.shaped(inner.view(form.dtype))
 
         return wire.decode(spec, buffers, place)
 
     def unmask(self, slots: Sequence[int], keys: Sequence[int]) -> None:
-        """Make inputs what they are, once. `keys`: the sweep's, then two for each slot."""
-        for i, slot in enumerate(slots):
-            if slot in self._masked:
-                self._masked.remove(slot)
-                self._masks.turn(self._blocks[slot], (keys[1 + 2 * i], keys[2 + 2 * i]))
+        """Make inputs what they are, once. `keys`: two for each tensor that is masked, slot by slot."""
+        pairs = list(zip(keys[::2], keys[1::2], strict=True))
+        for slot in slots:
+            blocks, self._masked[slot] = self._masked[slot], []
+            self._turn(blocks, pairs[: len(blocks)])
+            pairs = pairs[len(blocks) :]
+        self._shim.gpu_synchronize()
 
     def sweep(self, key: int) -> int:
         """Make the GPU's caches cold; return the sum that tells it (`masks`). The device is idle then."""
         self._runtime.release_cache()
         told = self._trash.sweep(key)
         self._shim.gpu_synchronize()
-        return told
+        return int(told)
 
     def digest(self, slot: int) -> int:
         """Return what tells the inputs that a kernel may not write, and what lies beside them all."""
@@ -124,8 +128,11 @@ class GpuInbox:
 
 def block(data: bytes | bytearray | memoryview, guard: bytes) -> bytearray:
     """Return values between guard bands (`guard` holds both), as many bytes as a mask covers."""
-    length = 2 * GUARD_BYTES + len(data)
-    return bytearray(b"".join((guard[:GUARD_BYTES], data, guard[GUARD_BYTES:], bytes(-length % WORD))))
+    end = GUARD_BYTES + len(data)
+    made = bytearray(-(-(end + GUARD_BYTES) // MASKED_BYTES) * MASKED_BYTES)
+    made[:GUARD_BYTES], made[GUARD_BYTES:end] = guard[:GUARD_BYTES], data
+    made[end : end + GUARD_BYTES] = guard[GUARD_BYTES:]
+    return made
 
 
 def pieces(block: bytearray, size: int, writable: bool) -> list[tuple[int, int]]:

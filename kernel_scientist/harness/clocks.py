@@ -189,7 +189,9 @@ def _in_a_row(verifier: "Verifier", session: Session, delivery: Delivery, runs: 
             delivered.append(verifier.inputs.neighbour(delivered[-1] if delivered else delivery))
         verifier.deliver(session, dict(enumerate(delivered)))
         arm = functools.partial(verifier.arm, session, *enumerate(delivered))
-        runs[n].append(session.go(range(n), arm))  # nothing is swept: only the inputs are cold, as in most single calls
+        runs[n].append(
+            session.go(range(n), arm)
+        )  # no sweep on a CPU: only the inputs are cold, as in most single calls
     for slot, one in enumerate(delivered):
         if verifier.inputs.verified(verifier.harness.verify_fraction):
             verifier.comparison.require(one, *session.fetch(slot))

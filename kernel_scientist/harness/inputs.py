@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -11,7 +11,7 @@ from kernel_scientist.harness import wire
 from kernel_scientist.harness.buffers import GUARD_BYTES, block, pieces
 from kernel_scientist.harness.outputs import tensors
 from kernel_scientist.harness.shared import SharedMemory
-from kernel_scientist.harness.shim import Shim
+from kernel_scientist.harness.shim import Keys, Shim
 from kernel_scientist.problems.taskfolder import Problem, Profile, secret_seed
 from kernel_scientist.records import Case
 
@@ -31,8 +31,8 @@ class Delivery:
     fresh: bool
     """Whether they are put at new addresses."""
     poison: int
-    keys: tuple[int, int] = (0, 0)
-    """What the values are masked with on their way to a GPU's worker (`masks`)."""
+    keys: tuple[Keys, ...] = ()
+    """What each tensor that is only read is masked with on its way to a GPU's worker (`masks`)."""
     sweep: int = 0
     """The key of the sweep before a call on them, there."""
 
@@ -76,7 +76,7 @@ class Inputs:
     def neighbour(self, delivery: Delivery) -> Delivery:
         """Change a short piece of one input: a cache keyed by a sample of the values takes it for the old one."""
         if not isinstance(delivery.data, tuple):
-            return delivery
+            return self._delivery(delivery.case, delivery.data)
         items = list(delivery.data)  # pyright: ignore[reportUnknownArgumentType]
         fixed = (*self.problem.writes, *self.problem.policy.static)
         choices = [i for i, x in enumerate(items) if i not in fixed and _can_vary(x)]
@@ -84,6 +84,12 @@ class Inputs:
             position = self._rng.choice(choices)
             items[position] = self._turned(items[position])
         return self._delivery(delivery.case, tuple(items))
+
+    def another(self, delivery: Delivery) -> Delivery:
+        """Make other inputs of the same form; where a form depends on chance, almost the same ones."""
+        drawn = self.draw(delivery.case)
+        forms, theirs = ([wire.form(t) for t, _, _ in self._tensors(one)] for one in (drawn, delivery))
+        return drawn if forms == theirs else self.neighbour(delivery)
 
     def verified(self, fraction: float) -> bool:
         """Whether this call's output is to be compared; nobody can tell beforehand."""
@@ -131,16 +137,20 @@ class Inputs:
         """Return inputs as a message that nobody can read without the delivery's keys, and their digest.
 
         The digest tells what a kernel may not write: inputs that are only to be read, and what lies beside them all.
+        What is to be written is garbage that anybody may know, so it is not masked: that would give the pad away.
         """
         header, buffers = self.message(delivery)
         blocks: list[bytearray] = []
         places: list[tuple[int, int]] = []
+        secret: list[bytearray] = []
         for (_, writable, _), data in zip(self._tensors(delivery), buffers, strict=True):
             one = block(data, self._rng.randbytes(2 * GUARD_BYTES))
             places += pieces(one, len(data), writable)
             blocks.append(one)
+            secret += [] if writable else [one]
         digest = shim.pin(places)
-        shim.mask(blocks, delivery.keys)
+        for one, keys in zip(secret, delivery.keys, strict=True):
+            shim.mask(one, keys)
         return header, blocks, digest
 
     def _tensors(self, delivery: Delivery) -> list[tuple[torch.Tensor, bool, bool]]:
@@ -151,8 +161,12 @@ class Inputs:
 
     def _delivery(self, case: Case, data: Any) -> Delivery:
         fresh, poison = self._rng.random() < 0.5, self._rng.choice(POISONS)
-        first, second, sweep = (self._rng.getrandbits(64) for _ in range(3))
-        return Delivery(case, data, fresh, poison, (first, second), sweep)
+        plain = Delivery(case, data, fresh, poison)
+        keys = tuple((self._word(), self._word()) for _, writable, _ in self._tensors(plain) if not writable)
+        return replace(plain, keys=keys, sweep=self._word())
+
+    def _word(self) -> int:
+        return self._rng.getrandbits(64)
 
     def _turned(self, tensor: torch.Tensor) -> torch.Tensor:
         """Rotate a short run of elements: values that were valid stay valid."""

@@ -224,10 +224,11 @@ def _half(
         with blame(name, plan.candidate):
             verifier.deliver(session, deliveries)
     verifier.sweep()
+    slot = rng.choice(list(deliveries))
+    rehearsal = verifier.inputs.another(deliveries[slot])
     for name, session in sessions.items():
         with blame(name, plan.candidate):
-            slot = rng.choice(list(deliveries))
-            verifier.rehearse(session, deliveries[slot], slot)
+            verifier.rehearse(session, rehearsal, slot)
     for slot in rng.sample(list(deliveries), len(deliveries)):
         calls: dict[str, Call] = {}
         for name, session in sessions.items():

@@ -10,6 +10,8 @@ import shutil
 import stat
 from pathlib import Path
 
+OURS = "harness"
+"""Whose keepsake every worker gets: what the harness's own kernels (`masks`) were compiled to, kept before others."""
 MOST_BYTES, MOST_FILES = 256 << 20, 20_000
 """What is kept of one worker at the most; of one that left more, nothing."""
 

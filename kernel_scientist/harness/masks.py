@@ -1,78 +1,86 @@
-"""Inputs that nobody can read before the gate opens on them, and a sweep that nobody can leave out. A GPU's worker.
+"""Inputs that nobody can read before the clock runs, and a sweep that nobody can leave out. A GPU's worker.
 
-A GPU's worker has to copy its inputs itself, so they are there before the call. They come masked, and the two keys come
-when the worker stands before the gate: what is done with the values from then on is on the verifier's clock. Then the
-worker reads more memory than the GPU's caches hold and says, before the gate opens, a sum that depends on all of it and
-on a third key; the reference's worker, which has the same memory, says what is right.
+A GPU's worker has to copy its inputs itself, so they are there before the call. They come masked, and the keys when
+the worker is roused: what is done with the values from then on is on the verifier's clock. Then the worker reads more
+memory than the GPU's caches hold and says, before the gate opens, a sum that depends on all of it and on another key;
+the reference's worker, which has the same memory, says what is right.
 
-With torch's own operations, which are there for every GPU and need no compiler. `shim.cpp` computes the same pad.
-Imports only the standard library and torch.
+One launch for a tensor, one for the sum: time that an own way of doing it could save is time that could be hidden. The
+pad is Philox 4x32-10 (papers: Salmon et al., 2011) with a secret key and a secret half of its counter; `shim.cpp` has
+the verifier's. Imports torch and triton, so only where they are used.
 """
 
+# Triton takes annotations of a kernel's arguments for its own.
+# ruff: noqa: ANN001, ANN202
+# pyright: reportUnknownParameterType=false, reportMissingParameterType=false, reportUnknownVariableType=false
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
 from collections.abc import Sequence
 
 import torch
+import triton
+import triton.language as tl
 
-PLACE, PAD = 0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93
-CHUNK = 1 << 24
-"""Words that are worked on at once: what is in between takes three times as much memory, and few launches are quick."""
-WORD = 8
-SWEEP_BYTES = 768 << 20
-"""Three times MI300X's Infinity Cache; 256 MB would just equal it."""
+from kernel_scientist.harness.shim import Keys
 
-
-def signed(word: int) -> int:
-    """Return 64 bits as torch holds them."""
-    return (word + (1 << 63)) % (1 << 64) - (1 << 63)
+GROUPS = tl.constexpr(1024)
+"""Of 16 bytes, which one counter masks; per program."""
+WORDS = tl.constexpr(8192)
+"""Of 8 bytes, per program of the sum."""
+STIR = tl.constexpr(0xD6E8FEB86659FD93 - (1 << 64))
 
 
-class Masks:
-    """The pad, and the sum, on one device. Work is queued on the current stream; nothing is awaited."""
+@triton.jit
+def _turn(words, facts):
+    """Mask int32 words, or unmask them. `facts`: both keys, how many groups."""
+    key, secret, groups = tl.load(facts), tl.load(facts + 1), tl.load(facts + 2)
+    at = tl.program_id(0).to(tl.int64) * GROUPS + tl.arange(0, GROUPS)
+    low, high = (at & 0xFFFFFFFF).to(tl.uint32), (at >> 32).to(tl.uint32)
+    third = low * 0 + (secret & 0xFFFFFFFF).to(tl.uint32)
+    fourth = low * 0 + ((secret >> 32) & 0xFFFFFFFF).to(tl.uint32)
+    a, b, c, d = tl.philox(key, low, high, third, fourth, 10)  # pyright: ignore[reportGeneralTypeIssues]
+    inside = at < groups
+    place = words + at * 4
+    tl.store(place, tl.load(place, mask=inside) ^ a.to(tl.int32, bitcast=True), mask=inside)
+    tl.store(place + 1, tl.load(place + 1, mask=inside) ^ b.to(tl.int32, bitcast=True), mask=inside)
+    tl.store(place + 2, tl.load(place + 2, mask=inside) ^ c.to(tl.int32, bitcast=True), mask=inside)
+    tl.store(place + 3, tl.load(place + 3, mask=inside) ^ d.to(tl.int32, bitcast=True), mask=inside)
 
-    def __init__(self, device: str, words: int = CHUNK) -> None:
-        self._order = torch.arange(words, dtype=torch.int64, device=device).mul_(signed(PLACE))
-        self._pad, self._shifted = torch.empty_like(self._order), torch.empty_like(self._order)
 
-    def turn(self, blocks: Sequence[torch.Tensor], keys: tuple[int, int]) -> None:
-        """Make int64 words readable with the keys that they were masked with, or unreadable.
+@triton.jit
+def _sum(words, facts, out):
+    """Add up int64 words, each stirred with a key. `facts`: the key, how many words."""
+    key, count = tl.load(facts), tl.load(facts + 1)
+    at = tl.program_id(0).to(tl.int64) * WORDS + tl.arange(0, WORDS)
+    z = tl.load(words + at, mask=at < count, other=0) ^ key
+    z = (z ^ ((z >> 32) & 0xFFFFFFFF)) * STIR
+    z = z ^ ((z >> 29) & 0x7FFFFFFFF)
+    tl.atomic_add(out, tl.sum(tl.where(at < count, z * z, 0), axis=0))
 
-        No part of the pad is used for two of the blocks: of one of them the values may be known.
-        """
-        place, chunk = 0, self._order.numel()
-        for words in (part for block in blocks for part in block.split(chunk)):
-            z = torch.add(self._order[: words.numel()], signed(place * PLACE + keys[0]), out=self._pad[: words.numel()])
-            self._stir(z)
-            z.add_(signed(keys[1]))
-            self._stir(z)
-            words.bitwise_xor_(z)
-            place += words.numel()
 
-    def sum(self, memory: torch.Tensor, key: int) -> torch.Tensor:
-        """Return one int64 that depends on every word and on the key, and on no order."""
-        sums: list[torch.Tensor] = []
-        for words in memory.split(self._order.numel()):
-            z = torch.bitwise_xor(words, signed(key), out=self._pad[: words.numel()])
-            self._stir(z)
-            sums.append(z.mul_(z).sum())
-        return torch.stack(sums).sum()
+def turn(blocks: Sequence[torch.Tensor], keys: Sequence[Keys]) -> None:
+    """Make blocks of int64 words, an even number each, readable with the keys they were masked with, or unreadable.
 
-    def _stir(self, z: torch.Tensor) -> None:
-        """Do a round of `pad` in `shim.cpp`; torch's shift keeps the sign, which the mask takes away."""
-        shifted = self._shifted[: z.numel()]
-        torch.bitwise_right_shift(z, 32, out=shifted)
-        z.bitwise_xor_(shifted.bitwise_and_((1 << 32) - 1)).mul_(signed(PAD))
-        torch.bitwise_right_shift(z, 29, out=shifted)
-        z.bitwise_xor_(shifted.bitwise_and_((1 << 35) - 1))
+    Queued on the current stream, a launch each.
+    """
+    for block, (key, secret) in zip(blocks, keys, strict=True):
+        words = block.view(torch.int32)
+        facts = torch.tensor([_signed(key), _signed(secret), words.numel() // 4]).to(block.device)
+        _turn[(triton.cdiv(words.numel() // 4, GROUPS.value),)](words, facts)
 
 
 class Trash:
     """Memory that no cache holds, the same in all workers of a laboratory, of which nobody knows how it came about."""
 
-    def __init__(self, masks: Masks, device: str, size: int, seed: tuple[int, int]) -> None:
-        self._masks = masks
-        self._words = torch.zeros(size // WORD, dtype=torch.int64, device=device)
-        masks.turn([self._words], seed)
+    def __init__(self, device: str, size: int, seed: Keys) -> None:
+        self._words = torch.zeros(size // 8, dtype=torch.int64, device=device)
+        turn([self._words], [seed])
 
     def sweep(self, key: int) -> int:
         """Read it all; return the sum that tells it."""
-        return int(self._masks.sum(self._words, key).item()) % (1 << 64)
+        facts = torch.tensor([_signed(key), self._words.numel(), 0]).to(self._words.device)
+        _sum[(triton.cdiv(self._words.numel(), WORDS.value),)](self._words, facts, facts[2:])
+        return int(facts[2].item()) % (1 << 64)
+
+
+def _signed(word: int) -> int:
+    return (word + (1 << 63)) % (1 << 64) - (1 << 63)

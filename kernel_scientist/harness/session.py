@@ -28,9 +28,9 @@ LOG_TAIL = 2000
 BUSY_NS = 30_000
 """CPU time before the gate beyond which a worker does not just wait; it is charged. Who works there, while inputs are
 written, fetches them into the caches, computes ahead, or disturbs others."""
-PATIENCE_S = 0.1
-"""What each answer may take on average, besides an allowance for all answers of a worker together: as long as one call
-may take. On a GPU, where the first answer starts the driver, it is TRANSFER_TIMEOUT_S."""
+PATIENCE_S, BYTES_PER_S = 0.1, 200 << 20
+"""What each answer may take on average, and for the bytes that go to and fro, besides an allowance for all answers of a
+worker together: as long as one call may take."""
 MOST_BUILDS = 16
 SHOWN = -1
 """In place of a worker's number: its outputs lie in a GPU's memory, and it shows pieces of them when it is asked."""
@@ -217,7 +217,8 @@ class Session:
         start = time.monotonic()
         self._send(request, buffers)
         reply, received = self._receive(min(timeout_s, self._allowance_s()), doing, limit)
-        self._overdue_s += time.monotonic() - start - PATIENCE_S
+        moved = sum(len(b) for b in (*buffers, *received))
+        self._overdue_s += time.monotonic() - start - PATIENCE_S - moved / BYTES_PER_S
         self._expect(reply, answer, f"during {doing}")
         return reply, received
 
@@ -233,8 +234,7 @@ class Session:
 
     def _allowance_s(self) -> float:
         """Return how long the worker may still keep the laboratory waiting."""
-        whole_s = TRANSFER_TIMEOUT_S if self.on_gpu else self.limits.call_timeout_s
-        return max(whole_s - self._overdue_s, 0.01)
+        return max(self.limits.call_timeout_s - self._overdue_s, 0.01)
 
     def _cpu(self) -> int | None:
         return self.process.cpu_ns() if self.process is not None else None

@@ -69,7 +69,7 @@ uint64_t sum_lines(const uint64_t* data, size_t words) {
     return sum;
 }
 
-constexpr uint64_t PLACE = 0x9e3779b97f4a7c15u, START = 0xc2b2ae3d27d4eb4fu, PAD = 0xd6e8feb86659fd93u;
+constexpr uint64_t PLACE = 0x9e3779b97f4a7c15u, START = 0xc2b2ae3d27d4eb4fu;
 
 // Eight lanes of the processor's widest multiplication (as in XXH3), so that it goes as fast as the memory.
 void hash_part(uint64_t* sums, const char* data, size_t from, size_t to) {
@@ -160,13 +160,18 @@ constexpr int EXERCISES = 2;
 std::vector<uint64_t> keys;
 uint64_t committed;
 
-// A word that nobody guesses who does not know both keys; the worker's `masks.py` computes the same on its GPU.
-inline uint64_t pad(uint64_t place, uint64_t first, uint64_t second) {
-    uint64_t z = place * PLACE + first;
-    z = (z ^ z >> 32) * PAD;
-    z = (z ^ z >> 29) + second;
-    z = (z ^ z >> 32) * PAD;
-    return z ^ z >> 29;
+// Philox 4x32-10: sixteen bytes that nobody guesses who does not know the key and half of the counter. The worker's
+// `masks.py` computes the same on its GPU.
+inline void pad(uint64_t place, uint64_t key, uint64_t secret, uint32_t* out) {
+    uint32_t c[4] = {uint32_t(place), uint32_t(place >> 32), uint32_t(secret), uint32_t(secret >> 32)};
+    uint32_t low = uint32_t(key), high = uint32_t(key >> 32);
+    for (int round = 0; round < 10; ++round) {
+        const uint64_t a = uint64_t(0xd2511f53u) * c[0], b = uint64_t(0xcd9e8d57u) * c[2];
+        const uint32_t next[4] = {uint32_t(b >> 32) ^ c[1] ^ low, uint32_t(b), uint32_t(a >> 32) ^ c[3] ^ high, uint32_t(a)};
+        memcpy(c, next, sizeof c);
+        low += 0x9e3779b9u, high += 0xbb67ae85u;
+    }
+    memcpy(out, c, sizeof c);
 }
 
 struct Place {
@@ -241,6 +246,20 @@ void say(int socket, const void* words, size_t size) {
 
 void hear(int socket, void* words, size_t size) {
     if (size && recv(socket, words, size, MSG_WAITALL) != ssize_t(size)) _exit(0);
+}
+
+void hear_keys(int socket) {
+    int64_t count = 0;
+    hear(socket, &count, sizeof count);
+    keys.resize(count);
+    hear(socket, keys.data(), count * sizeof keys[0]);
+}
+
+// Verifier: whether they could be sent.
+bool tell_keys(int socket, const uint64_t* told, int64_t count) {
+    const ssize_t size = ssize_t(count * sizeof *told);
+    return send(socket, &count, sizeof count, MSG_NOSIGNAL) == sizeof count &&
+           (!size || send(socket, told, size, MSG_NOSIGNAL) == size);
 }
 
 struct Line {  // a piece of an output, as it was when the bell had rung
@@ -324,12 +343,7 @@ void* lab_call(void* kernel, void* data, Stamps* stamps, int gate, int bell, int
     synchronize();
     if (gate >= 0) {
         handshake(gate);
-        if (gpu.copy) {
-            int64_t count = 0;
-            hear(gate, &count, sizeof count);
-            keys.resize(count);
-            hear(gate, keys.data(), count * sizeof keys[0]);
-        }
+        if (gpu.copy) hear_keys(gate);
         for (int i = 0; i < EXERCISES; ++i) exercise();
         if (gpu.copy) say(gate, &committed, sizeof committed);
         handshake(gate);
@@ -367,14 +381,20 @@ void* lab_call(void* kernel, void* data, Stamps* stamps, int gate, int bell, int
 }
 
 // Worker, on a GPU: a key of those that came when it was roused.
-uint64_t lab_key(int64_t number) { return keys.at(number); }
+uint64_t lab_key(int64_t number) { return size_t(number) < keys.size() ? keys[number] : 0; }
+
+int64_t lab_keys() { return keys.size(); }
 
 // Worker, on a GPU: what it says, as it stands ready, of the sweep that it has made.
 void lab_commit(uint64_t word) { committed = word; }
 
-// Make words unreadable without both keys, or readable again; they use the pad from `start` on.
-void lab_mask(uint64_t* words, size_t count, uint64_t start, uint64_t first, uint64_t second) {
-    for (size_t i = 0; i < count; ++i) words[i] ^= pad(start + i, first, second);
+// Make groups of four words unreadable without both keys, or readable again.
+void lab_mask(uint32_t* words, size_t groups, uint64_t key, uint64_t secret) {
+    uint32_t own[4];
+    for (size_t i = 0; i < groups; ++i) {
+        pad(i, key, secret, own);
+        for (int k = 0; k < 4; ++k) words[4 * i + k] ^= own[k];
+    }
 }
 
 // Worker: ring for a row that an exception broke off.
@@ -434,9 +454,7 @@ int lab_row(int socket, int64_t limit_ms, int64_t* window, uint64_t* sums, int p
         window[step] = clock_ns(CLOCK_MONOTONIC);
         if (send(socket, &byte, 1, MSG_NOSIGNAL) != 1) return 2;
         if (step == 0 && pid < 0) {
-            const ssize_t size = ssize_t(keys * sizeof *told);
-            if (send(socket, &keys, sizeof keys, MSG_NOSIGNAL) != sizeof keys) return 2;
-            if (send(socket, told, size, MSG_NOSIGNAL) != size) return 2;
+            if (!tell_keys(socket, told, keys)) return 2;
             if (const int failed = await(socket, (char*)&sums[1], sizeof *sums, deadline)) return failed;
         }
         if (const int failed = await(socket, &byte, 1, deadline)) return failed;

@@ -21,6 +21,10 @@ SPIN_NS = 250_000
 SETTLE_LIMIT_NS = 20_000_000
 
 
+Keys = tuple[int, int]
+"""Of a tensor on its way to a GPU's worker: 64 bits each."""
+
+
 class Reading(NamedTuple):
     """What the clocks said about one call."""
 
@@ -112,9 +116,10 @@ class Shim:
         self.gpu_synchronize = _bind(without.lab_gpu_synchronize, ctypes.c_int)
         self._gpu_copy = _bind(without.lab_gpu_copy, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
         self.ring = _bind(without.lab_ring, None, ctypes.c_int)
-        self.key = _bind(without.lab_key, ctypes.c_uint64, ctypes.c_int64)
+        self._key = _bind(without.lab_key, ctypes.c_uint64, ctypes.c_int64)
+        self._keys = _bind(without.lab_keys, ctypes.c_int64)
         self.commit = _bind(without.lab_commit, None, ctypes.c_uint64)
-        self._mask = _bind(without.lab_mask, None, ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_uint64] * 3)
+        self._mask = _bind(without.lab_mask, None, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_uint64, ctypes.c_uint64)
         window = ctypes.POINTER(ctypes.c_int64)
         sum_, seed = ctypes.POINTER(ctypes.c_uint64), ctypes.c_uint64
         seen = (ctypes.c_int, seed, ctypes.POINTER(_Place), ctypes.POINTER(_Line), window, sum_, ctypes.c_int64)
@@ -213,12 +218,14 @@ class Shim:
             return False
         return bool(self.peek(pid, (_Place * 1)((start, LINE)), (_Line * 1)((0, 0, LINE)), 1))
 
-    def mask(self, blocks: Sequence[bytearray], keys: tuple[int, int]) -> None:
-        """Make bytes, multiples of eight, unreadable without both keys, or readable again (`masks`)."""
-        start = 0
-        for data in blocks:
-            self._mask((ctypes.c_char * len(data)).from_buffer(data), len(data) // 8, start, *keys)
-            start += len(data) // 8
+    @property
+    def keys(self) -> list[int]:
+        """What came when the worker was roused, on a GPU: the sweep's key, then two for each tensor that is masked."""
+        return [self._key(i) for i in range(self._keys())]
+
+    def mask(self, data: bytearray, keys: "Keys") -> None:
+        """Make bytes, a multiple of sixteen, unreadable without both keys, or readable again (`masks`)."""
+        self._mask((ctypes.c_char * len(data)).from_buffer(data), len(data) // 16, *keys)
 
     def settle(self, threads: int) -> int:
         """Wait until the process's other threads rest; return the ns of CPU time they went on for, 0 for a moment's."""

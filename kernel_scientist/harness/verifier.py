@@ -208,14 +208,14 @@ class Verifier:
             places = {slot: self.inputs.placed(one, session.inputs, slot) for slot, one in deliveries.items()}
             session.prepare({slot: (place, []) for slot, place in places.items()})
         else:
-            masked = {slot: self.inputs.masked(one, self.shim) for slot, one in deliveries.items()}
-            session.untouched.update({slot: digest for slot, (_, _, digest) in masked.items()})
-            session.prepare({slot: (header, blocks) for slot, (header, blocks, _) in masked.items()})
+            for slot, one in deliveries.items():
+                header, blocks, session.untouched[slot] = self.inputs.masked(one, self.shim)
+                session.prepare({slot: (header, blocks)})
 
     def arm(self, session: Session, *deliveries: tuple[int, Delivery]) -> Sequence[int]:
         """Write inputs, by slot, past the caches, while the worker just waits; return the keys to a GPU's."""
         if self.workshop.on_gpu:
-            return [deliveries[0][1].sweep, *(key for _, one in deliveries for key in one.keys)]
+            return [deliveries[0][1].sweep, *(key for _, one in deliveries for pair in one.keys for key in pair)]
         for slot, one in deliveries:
             self.inputs.write(one, session.inputs, slot, self.shim)
         return ()
@@ -233,12 +233,11 @@ class Verifier:
         return call
 
     def rehearse(self, session: Session, delivery: Delivery, slot: int) -> None:
-        """Make an untimed call on almost the same values: after a sweep the code that makes a call is cold as well."""
-        neighbour = self.inputs.neighbour(delivery)
+        """Make an untimed call on other values: after a sweep the code that makes a call is cold as well."""
         if self.workshop.on_gpu:  # what is in a slot there is readable once it is called
             slot = SPARE
-            self.deliver(session, {slot: neighbour})
-        session.go([slot], lambda: self.arm(session, (slot, neighbour)))
+            self.deliver(session, {slot: delivery})
+        session.go([slot], lambda: self.arm(session, (slot, delivery)))
 
     def perhaps_compare(self, session: Session, delivery: Delivery, slot: int = 0) -> None:
         """Compare an output in full, if the lot falls on it."""

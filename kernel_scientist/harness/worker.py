@@ -36,11 +36,12 @@ import torch
 from kernel_scientist.harness import observation, outputs, sandbox, wire
 from kernel_scientist.harness.buffers import GpuInbox, Inbox
 from kernel_scientist.harness.runtime import Runtime
-from kernel_scientist.harness.shim import Reading, Shim
+from kernel_scientist.harness.shim import Keys, Reading, Shim
 from kernel_scientist.languages import cpp, extension
 
 CHANNEL, INBOX = 3, 4
 """Descriptors: of the socket, and of the memory shared with the verifier."""
+AMD_SWEEP_BYTES, LEAST_SWEEP_BYTES = 768 << 20, 128 << 20
 REPORT = 4000
 """Characters of a traceback that travel back."""
 
@@ -54,7 +55,7 @@ class Worker:
         settings: dict[str, Any],
         shim: Shim,
         runtime: Runtime | None = None,
-        seed: tuple[int, int] = (0, 0),
+        seed: Keys = (0, 0),
     ) -> None:
         """`runtime`: on a GPU; `seed`: see `masks`."""
         self.sock, self.shim = sock, shim
@@ -67,7 +68,11 @@ class Worker:
         if runtime is None:
             self.inbox = Inbox(INBOX, int(settings["inputs_bytes"]))
         else:
-            self.gpu = GpuInbox(self.device, shim, runtime, int(settings["sweep_bytes"]), seed)
+            from kernel_scientist.harness import masks  # triton is imported before the fork where it is needed
+
+            trash = masks.Trash(self.device, int(settings["sweep_bytes"]) or sweep_bytes(self.device), seed)
+            trash.sweep(0)  # it is compiled now: later no program may be started
+            self.gpu = GpuInbox(self.device, shim, runtime, trash, masks.turn)
             shim.bind_gpu(runtime.addresses())
         self.due: list[int] = []
         """Slots whose keys come when the worker is roused."""
@@ -113,7 +118,7 @@ class Worker:
                 return {"op": "output", "data": self._fetch(request["slot"], out), "inputs": inputs}
             case "observe":
                 if self.gpu is not None:
-                    self.gpu.unmask([request["slot"]], request["keys"])
+                    self.gpu.unmask([request["slot"]], request["keys"][1:])
                 return {"op": "observed", **self._observe(request["slot"], request["mute"])}
             case "seal":
                 sandbox.seal()
@@ -177,16 +182,16 @@ class Worker:
         call = self.shim.call
         readings: list[Reading] = []
         slot, single = slots[0], len(slots) == 1
-        self.due = slots if self.gpu is not None else []
+        self.due, self.unready = slots if self.gpu is not None else [], None
         try:
             for slot in slots:
                 gate, bell = (CHANNEL if slot == end else -1 for end in (slots[0], slots[-1]))
                 self.returned[slot], reading = call(self.module.custom_kernel, self.data[slot], gate, bell, single)
                 readings.append(reading)
-        except BaseException:
+        except BaseException as error:
             if slot != slots[-1]:
                 self.shim.ring(CHANNEL)
-            raise
+            raise self.unready or error from None
         if self.unready is not None:
             raise self.unready
         if not single:
@@ -195,13 +200,13 @@ class Worker:
         return {"readings": readings, **self._settle()}
 
     def receive(self) -> None:
-        """Make the inputs of the next calls readable, on a GPU, and its caches cold: it has just been roused."""
+        """Make the inputs of the next calls readable, on a GPU, and then its caches cold: it has just been roused."""
         slots, self.due = self.due, []
         assert self.gpu is not None
         try:
-            keys = [self.shim.key(i) for i in range(1 + 2 * len(slots))]
+            sweep, *keys = self.shim.keys
             self.gpu.unmask(slots, keys)
-            self.shim.commit(self.gpu.sweep(keys[0]))
+            self.shim.commit(self.gpu.sweep(sweep))
         except Exception as error:
             self.unready = error  # told when the call has been made: nobody listens now
 
@@ -253,6 +258,12 @@ def _exercise(worker: Worker) -> Any:
         names, known = kernel.__code__.co_names, kernel.__globals__
         return kernel.__code__.co_code.count(0), kernel.__code__.co_consts, [type(known.get(name)) for name in names]
     return out.data_ptr()
+
+
+def sweep_bytes(device: str) -> int:
+    """Return what a sweep must read: twice the last level, with room; AMD's is not told (MI300X: 256 MB)."""
+    told = int(getattr(torch.cuda.get_device_properties(device), "L2_cache_size", 0))
+    return AMD_SWEEP_BYTES if torch.version.hip or not told else max(2 * told, LEAST_SWEEP_BYTES)
 
 
 def _short(error: BaseException) -> str:

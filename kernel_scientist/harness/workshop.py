@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from kernel_scientist.errors import InfrastructureError, SetupError, StoppedError
-from kernel_scientist.harness import enclosure, sandbox
+from kernel_scientist.harness import enclosure, keepsakes, sandbox
 from kernel_scientist.harness.failure import KernelFailure
-from kernel_scientist.harness.masks import SWEEP_BYTES
 from kernel_scientist.harness.session import SO_PASSCRED, START_TIMEOUT_S, Session
 from kernel_scientist.harness.shared import SharedMemory
 from kernel_scientist.harness.shim import Shim
@@ -106,6 +105,8 @@ class Workshop:
             session = Session(ours, pid, log, status_read, self.harness, self.stopped, inputs, self.shim)
             session.on_gpu = self.on_gpu
             session.greet(self._seed)
+            if self.on_gpu and "landlock" in session.layers:
+                self._request({"keep": pid, "as": keepsakes.OURS}, [])
             yield session
         finally:
             ours.close()
@@ -147,7 +148,7 @@ class Workshop:
             "memory_bytes": self.harness.memory_mib << 20,
             "stage": self.stage,
             "programs": self.programs,
-            "sweep_bytes": SWEEP_BYTES,
+            "sweep_bytes": 0,
             "output_bytes": int(self.harness.output_mib * (1 << 20)),
         }
 
@@ -189,7 +190,8 @@ class Workshop:
         around = enclosure.bubblewrap(self.device, [shim]) if self.enclosure == "bubblewrap" else []
         # -P: the folder it is started in must not come first on Python's path
         python = [sys.executable, "-P", "-m", "kernel_scientist.harness.zygote"]
-        return [*around, *python, control, shim, cores, *self.preload]
+        masks = ["kernel_scientist.harness.masks"] if self.on_gpu else []
+        return [*around, *python, control, shim, cores, *masks, *self.preload]
 
     def _environment(self) -> dict[str, str]:
         """What a worker may know of ours: where Python's packages are and how many threads it has. No key, no home."""

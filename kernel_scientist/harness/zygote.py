@@ -99,6 +99,7 @@ class Zygote:
         settings["environment"] = dict.fromkeys(HOMES, scratch)
         if settings["other_user"]:
             os.chown(scratch, sandbox.NOBODY, sandbox.NOBODY)
+        keepsakes.fill(self._kept(keepsakes.OURS), Path(scratch))
         pid = os.fork()
         if pid == 0:
             try:
