@@ -184,6 +184,7 @@ def test_workers_see_no_secret_of_ours(judge: Judge, monkeypatch: pytest.MonkeyP
         assert evaluate(Verifier(judge("identity").problem, "cpu", shop.harness, shop), source).verdict is Verdict.OK
 
 
+@pytest.mark.alone
 def test_workers_die_with_a_killed_verifier() -> None:
     program = dedent(
         """

@@ -87,13 +87,14 @@ def judged(verifier: Verifier, source: str, rivals: list[Contestant]) -> Evaluat
 KERNELS = [(f, False) for f in FIXTURES] + [(f, True) for f in FIXTURES if f.cheat]
 
 
-def clocks(fixture: corpus.Fixture) -> bool:
-    """Whether it plays with clocks, cores and caches (family C): another load on this machine would play along."""
-    return (fixture.family or "").startswith("C")
+def contends(fixture: corpus.Fixture) -> bool:
+    """Whether it plays with clocks, cores and caches (family C) or with limits (D13): another load would play along."""
+    family = fixture.family or ""
+    return family.startswith("C") or family == "D13"
 
 
 CASES = [
-    pytest.param(f, h, id=f"{f.name}{'-obfuscated' * h}", marks=[pytest.mark.alone] if clocks(f) else [])
+    pytest.param(f, h, id=f"{f.name}{'-obfuscated' * h}", marks=[pytest.mark.alone] if contends(f) else [])
     for f, h in KERNELS
 ]
 
