@@ -311,6 +311,7 @@ def test_kernelguard_is_heard_again_after_its_process_was_killed_and_nothing_of_
     assert again.returncode is not None
 
 
+@pytest.mark.alone
 def test_kernelguard_reads_on_after_a_text_on_which_its_rules_do_not_end() -> None:
     labels = {label.name for label in screen("torch.cuda.Event =" * 10_000, "cpp")}
     assert {"kernelguard:timer-monkeypatch", "kernelguard:unfinished"} <= labels  # what it saw until then, too
