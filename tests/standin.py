@@ -16,7 +16,7 @@ from kernel_scientist.languages.cpp import BuildRequest
 from kernel_scientist.params import Harness
 
 LIBRARY = "STANDIN_RUNTIME"
-SWEEP_BYTES = 1 << 20
+SWEEP_BYTES = 1 << 17
 
 
 def library() -> Path:
@@ -35,6 +35,14 @@ class Shop(Workshop):
 
     def _settings(self, timing: bool) -> dict[str, Any]:
         return {**super()._settings(timing), "sweep_bytes": SWEEP_BYTES}
+
+    def _command(self, control: str) -> list[str]:
+        command = super()._command(control)
+        if self.enclosure == "bubblewrap":  # this module and the stand-in are in no laboratory's view
+            seen = [part for path in (Path(__file__).parent, library()) for part in ("--ro-bind", str(path), str(path))]
+            place = command.index("--chdir")
+            command[place:place] = seen
+        return command
 
     def _environment(self) -> dict[str, str]:
         return {**super()._environment(), LIBRARY: str(library())}

@@ -96,7 +96,7 @@ def test_what_is_computed_before_the_gate_opens_is_charged(judge: Verifier) -> N
     def ahead(self):
         slots = list(self.due)
         receive(self)
-        end = time.perf_counter() + 0.02
+        end = time.perf_counter() + 0.3
         while time.perf_counter() < end:
             pass
         for slot in slots:
@@ -107,7 +107,7 @@ def test_what_is_computed_before_the_gate_opens_is_charged(judge: Verifier) -> N
     """
     )
     found = timed(judge, source)
-    assert found.verdict is Verdict.REJECTED or found.timings[0].time_us > 15_000, (found.reason, found.timings)
+    assert found.verdict is Verdict.REJECTED or found.timings[0].time_us > 200_000, (found.reason, found.timings)
 
 
 @pytest.mark.parametrize("told", ["0", "sweep(self, key + 1)", "sweep(self, 0)"])
