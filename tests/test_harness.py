@@ -17,6 +17,7 @@ from kernel_scientist.population import REFERENCE
 from kernel_scientist.records import Evaluation, Kernel, Verdict
 from tests.conftest import ROOT, dedent
 
+pytestmark = pytest.mark.alone
 Judge = Callable[[str], Verifier]
 LOAD = "from kernel_scientist.languages.cpp import load\nimport os\n"
 RIGHT = "d[1].copy_(d[0])\n    return d[1]\n"
@@ -113,7 +114,6 @@ def test_threads_are_allowed(judge: Judge) -> None:
     assert evaluate(judge("identity"), source).verdict is Verdict.OK
 
 
-@pytest.mark.alone
 def test_a_claim_needs_two_sets_of_workers(workshop: Workshop) -> None:
     harness = workshop.harness.model_copy(update={"looks": 3})
     verifier = Verifier(problems.load(ROOT / "problems/identity"), "cpu", harness, workshop)
@@ -155,7 +155,6 @@ def test_a_kernel_that_remembers_its_first_answer_is_caught(judge: Judge) -> Non
     assert evaluate(judge("identity"), source).verdict is Verdict.INCORRECT
 
 
-@pytest.mark.alone
 def test_a_patched_clock_of_pythons_changes_nothing(judge: Judge) -> None:
     source = dedent(
         """
@@ -184,7 +183,6 @@ def test_workers_see_no_secret_of_ours(judge: Judge, monkeypatch: pytest.MonkeyP
         assert evaluate(Verifier(judge("identity").problem, "cpu", shop.harness, shop), source).verdict is Verdict.OK
 
 
-@pytest.mark.alone
 def test_workers_die_with_a_killed_verifier() -> None:
     program = dedent(
         """

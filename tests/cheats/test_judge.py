@@ -20,6 +20,7 @@ from kernel_scientist.records import Evaluation, Kernel, Verdict
 from tests.cheats import corpus
 from tests.conftest import ROOT
 
+pytestmark = pytest.mark.alone
 FIXTURES = corpus.load()
 SOURCES = {fixture.name: fixture.source for fixture in FIXTURES}
 NOT_OBFUSCATED = {
@@ -87,19 +88,7 @@ def judged(verifier: Verifier, source: str, rivals: list[Contestant]) -> Evaluat
 KERNELS = [(f, False) for f in FIXTURES] + [(f, True) for f in FIXTURES if f.cheat]
 
 
-def contends(fixture: corpus.Fixture) -> bool:
-    """Whether it plays with clocks, cores and caches (family C) or with limits (D13): another load would play along."""
-    family = fixture.family or ""
-    return family.startswith("C") or family == "D13"
-
-
-CASES = [
-    pytest.param(f, h, id=f"{f.name}{'-obfuscated' * h}", marks=[pytest.mark.alone] if contends(f) else [])
-    for f, h in KERNELS
-]
-
-
-@pytest.mark.parametrize(("fixture", "hidden"), CASES)
+@pytest.mark.parametrize(("fixture", "hidden"), KERNELS, ids=[f"{f.name}{'-obfuscated' * h}" for f, h in KERNELS])
 def test_a_kernel_ends_as_it_should(fixture: corpus.Fixture, hidden: bool, shop: Workshop) -> None:
     if hidden and fixture.name in NOT_OBFUSCATED:
         pytest.skip(NOT_OBFUSCATED[fixture.name])
