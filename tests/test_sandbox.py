@@ -21,6 +21,7 @@ from kernel_scientist.params import Harness
 from kernel_scientist.records import Case, Verdict
 from tests.conftest import ROOT, dedent
 
+pytestmark = pytest.mark.alone
 KINDS = ("bubblewrap", "landlock")
 
 

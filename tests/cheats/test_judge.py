@@ -20,6 +20,7 @@ from kernel_scientist.records import Evaluation, Kernel, Verdict
 from tests.cheats import corpus
 from tests.conftest import ROOT
 
+pytestmark = pytest.mark.alone
 FIXTURES = corpus.load()
 SOURCES = {fixture.name: fixture.source for fixture in FIXTURES}
 NOT_OBFUSCATED = {
@@ -87,18 +88,7 @@ def judged(verifier: Verifier, source: str, rivals: list[Contestant]) -> Evaluat
 KERNELS = [(f, False) for f in FIXTURES] + [(f, True) for f in FIXTURES if f.cheat]
 
 
-def quiet(fixture: corpus.Fixture) -> bool:
-    """Whether it needs the machine to itself: it may come to be timed, plays with clocks, or takes all there is."""
-    return Verdict.OK in fixture.expect or fixture.family is None or fixture.family.startswith(("C", "D13"))
-
-
-CASES = [
-    pytest.param(f, h, id=f"{f.name}{'-obfuscated' * h}", marks=[pytest.mark.alone] if quiet(f) else [])
-    for f, h in KERNELS
-]
-
-
-@pytest.mark.parametrize(("fixture", "hidden"), CASES)
+@pytest.mark.parametrize(("fixture", "hidden"), KERNELS, ids=[f"{f.name}{'-obfuscated' * h}" for f, h in KERNELS])
 def test_a_kernel_ends_as_it_should(fixture: corpus.Fixture, hidden: bool, shop: Workshop) -> None:
     if hidden and fixture.name in NOT_OBFUSCATED:
         pytest.skip(NOT_OBFUSCATED[fixture.name])
