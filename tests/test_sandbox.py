@@ -160,7 +160,6 @@ def test_the_compiler_reads_no_file_of_ours(source: str) -> None:
     assert "OPENAI" not in report.log and "generations" not in report.log and "root:" not in report.log
 
 
-@pytest.mark.alone
 def test_folders_of_killed_zygotes_are_cleared(shop: Workshop, tmp_path: Path) -> None:
     if shop.enclosure == "bubblewrap":
         pytest.skip("the folders are in a namespace and end with it")
