@@ -197,6 +197,7 @@ def run(verifier: "Verifier", plan: Plan, contestants: Sequence["Contestant"]) -
                     for half in (order, order[::-1]):
                         _half(verifier, plan, samples, {name: sessions[name] for name in half}, rng, (look, block))
                 if look == 0 and _hopeless(plan, samples, block + 1):
+                    samples.charge(plan.candidate)
                     return samples
             with blame(plan.candidate, plan.candidate):
                 _require_untouched(sessions, plan.candidate, before)
