@@ -38,6 +38,7 @@ static inline void scale_row(const uint16_t* row, const float* weight, uint16_t*
 #include <condition_variable>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 struct Job { const uint16_t* x; const float* weight; uint16_t* out; int64_t from, to, cols; };
 static Job job;
@@ -51,6 +52,8 @@ static void part(const Job& j) {
 }
 
 extern "C" void start() {
+    static bool started = false;  // one source is one library, however often it is loaded: two threads would race
+    if (std::exchange(started, true)) return;
     std::thread([] {
         for (int seen = 0;;) {
             std::unique_lock<std::mutex> held(lock);
