@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kernel_scientist import problems
@@ -80,7 +80,6 @@ def test_a_large_space_is_searched_better_than_by_lot() -> None:
     assert searched > drawn
 
 
-@settings(max_examples=25)
 @given(st.integers(0, 1000))
 def test_the_same_seed_gives_the_same_tries(seed: int) -> None:
     assert tuned(BIG, 5, seed) == tuned(BIG, 5, seed)
