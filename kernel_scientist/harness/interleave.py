@@ -271,14 +271,14 @@ def _scheduling(session: Session) -> object:
 
 
 def _warm_up(verifier: "Verifier", plan: Plan, sessions: dict[str, Session]) -> None:
-    for slot, case in enumerate(plan.cases):
-        delivery = verifier.inputs.draw(case)
-        start, calls = time.monotonic(), 0
-        while calls < verifier.harness.warmup_calls or time.monotonic() - start < verifier.warmup_s / len(plan.cases):
-            calls += 1
-            for name, session in sessions.items():
-                with blame(name, plan.candidate):
-                    verifier.deliver(session, {slot: delivery})
+    deliveries = {slot: verifier.inputs.draw(case) for slot, case in enumerate(plan.cases)}
+    start, rounds = time.monotonic(), 0
+    while rounds < verifier.harness.warmup_calls or time.monotonic() - start < verifier.warmup_s:
+        rounds += 1
+        for name, session in sessions.items():
+            with blame(name, plan.candidate):
+                verifier.deliver(session, deliveries)
+                for slot, delivery in deliveries.items():
                     verifier.timed(session, delivery, slot)
                     verifier.perhaps_compare(session, delivery, slot)
 
