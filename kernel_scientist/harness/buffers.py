@@ -33,18 +33,23 @@ class Inbox:
     def __init__(self, descriptor: int, size: int) -> None:
         self._pages = mmap.mmap(descriptor, size, flags=mmap.MAP_SHARED)
         self._base = ctypes.addressof(ctypes.c_char.from_buffer(self._pages))
-        self._tensors: dict[tuple[Any, ...], torch.Tensor] = {}
+        self._tensors: dict[tuple[wire.Form, int], torch.Tensor] = {}
+        self._pages_of: dict[tuple[int, int], bool] = {}
+        """Pages, by beginning and length, that are ready: whether to be written to."""
 
     def decode(self, spec: wire.Header) -> Any:
         """Return the inputs that `spec` describes; their values are not there yet."""
         return wire.decode(spec, [], self._place)
 
-    def _place(self, form: wire.Form, offset: bytearray | int) -> torch.Tensor:
-        assert isinstance(offset, int)
-        key = (form, offset)
+    def _place(self, form: wire.Form, spot: bytearray | wire.Spot) -> torch.Tensor:
+        assert isinstance(spot, wire.Spot)
+        key = (form, spot.offset)
         if key not in self._tensors:
-            self._tensors[key] = form.shaped(self._flat(form, offset))
-            self._ready(offset, form.bytes, form.writable)
+            self._tensors[key] = form.shaped(self._flat(form, spot.offset))
+        pages = (spot.pages, spot.length)
+        if self._pages_of.get(pages) is not form.writable:
+            self._ready(*pages, form.writable)
+            self._pages_of[pages] = form.writable
         return self._tensors[key]
 
     def _flat(self, form: wire.Form, offset: int) -> torch.Tensor:
@@ -52,12 +57,9 @@ class Inbox:
             return torch.empty(0, dtype=form.dtype)
         return torch.frombuffer(self._pages, dtype=torch.uint8, count=form.bytes, offset=offset).view(form.dtype)
 
-    def _ready(self, offset: int, size: int, writable: bool) -> None:
+    def _ready(self, offset: int, length: int, writable: bool) -> None:
         """Take the page faults now, and forbid writing where nothing is to be written."""
-        start = (self._base + offset) // mmap.PAGESIZE * mmap.PAGESIZE
-        length = self._base + offset + size - start
-        if length <= 0:
-            return
+        start = self._base + offset
         self._protect(start, length, READ_WRITE)
         if _libc.madvise(start, length, POPULATE_WRITE) != 0:  # Linux before 5.14
             for page in range(start, start + length, mmap.PAGESIZE):
@@ -87,8 +89,8 @@ class GpuInbox:
         """Return the inputs whose blocks a message holds. Nobody can read them yet."""
         masked, kept = self._masked[slot], self._kept[slot] = list[torch.Tensor](), list[torch.Tensor]()
 
-        def place(form: wire.Form, data: bytearray | int) -> torch.Tensor:
-            if isinstance(data, int):
+        def place(form: wire.Form, data: bytearray | wire.Spot) -> torch.Tensor:
+            if isinstance(data, wire.Spot):
                 raise wire.WireError("a place in shared memory, where there is none")
             block = torch.frombuffer(data, dtype=torch.int64).to(self._device, copy=True)
             raw = block.view(torch.uint8)
@@ -143,6 +145,6 @@ def pieces(block: bytearray, size: int, writable: bool) -> list[tuple[int, int]]
     return [(start, 2 * GUARD_BYTES + size)]
 
 
-def on_device(device: str) -> Callable[[wire.Form, bytearray | int], torch.Tensor]:
+def on_device(device: str) -> Callable[[wire.Form, bytearray | wire.Spot], torch.Tensor]:
     """Return what places inputs on a GPU: their values are in the message."""
     return lambda form, data: wire.tensor(form, data).to(device)

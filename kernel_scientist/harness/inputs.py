@@ -107,8 +107,8 @@ class Inputs:
             if not isinstance(value, torch.Tensor):
                 return _tree(value, describe)
             index, (tensor, writable, static) = next(places)
-            offset = memory.place(slot, index, tensor.nbytes, delivery.fresh and not static)
-            return {**wire.form(tensor).header(), "writable": writable, "place": offset}
+            spot = memory.place(slot, index, tensor.nbytes, delivery.fresh and not static)
+            return {**wire.form(tensor).header(), "writable": writable, "place": spot}
 
         return describe(delivery.data)
 

@@ -11,7 +11,7 @@ import random
 import statistics
 import time
 from collections.abc import Generator, Iterable, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -183,13 +183,11 @@ def run(verifier: "Verifier", plan: Plan, contestants: Sequence["Contestant"]) -
     """
     samples, rng = Samples(), random.Random()
     for look in range(plan.looks):
-        with ExitStack() as stack:
-            sessions: dict[str, Session] = {}
+        with verifier.workshop.sessions(len(contestants), timing=True) as workers:
+            sessions = {contestant.name: worker for contestant, worker in zip(contestants, workers, strict=True)}
             for contestant in contestants:
                 with blame(contestant.name, plan.candidate):
-                    session = stack.enter_context(verifier.workshop.session(timing=True))
-                    verifier.load(session, contestant, plan.cases)
-                sessions[contestant.name] = session
+                    verifier.load(sessions[contestant.name], contestant, plan.cases)
             _warm_up(verifier, plan, sessions)
             before = {name: _scheduling(session) for name, session in sessions.items()}
             for block in range(plan.blocks):

@@ -51,8 +51,8 @@ class SharedMemory:
         os.close(self.descriptor)
         self._places.clear()
 
-    def place(self, slot: int, index: int, size: int, fresh: bool) -> int:
-        """Return the offset at which a slot's tensor of `size` bytes will lie. Raises MemoryError when all is used."""
+    def place(self, slot: int, index: int, size: int, fresh: bool) -> wire.Spot:
+        """Return where a slot's tensor of `size` bytes will lie. Raises MemoryError when all is used."""
         place = self._places.get((slot, index))
         if place is None or place.size != size:
             length = (-(-(size + 2 * GUARD_BYTES) // mmap.PAGESIZE) + 1) * mmap.PAGESIZE
@@ -66,7 +66,7 @@ class SharedMemory:
             place.which = 1 - place.which
             room = place.length - size - 2 * GUARD_BYTES
             place.offset = place.starts[place.which] + GUARD_BYTES + LINE * self._rng.randrange(room // LINE + 1)
-        return place.offset
+        return wire.Spot(place.offset, place.starts[place.which], place.length)
 
     def write(self, shim: Shim, slot: int, index: int, tensor: torch.Tensor | int) -> None:
         """Put values, or one byte everywhere, where the tensor was placed, and new guard bands around it."""

@@ -14,7 +14,7 @@ import struct
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -128,8 +128,17 @@ class Form:
         return Form(dtype, shape, order, bool(spec.get("writable")))
 
 
-Place = Callable[[Form, bytearray | int], torch.Tensor]
-"""Makes a tensor of a form, with these bytes or at this offset in memory that is shared."""
+class Spot(NamedTuple):
+    """Where a tensor lies in memory that is shared (bytes): its first one, and the pages that nothing else lies in."""
+
+    offset: int
+    pages: int
+    """Where they begin."""
+    length: int
+
+
+Place = Callable[[Form, bytearray | Spot], torch.Tensor]
+"""Makes a tensor of a form, with these bytes or at this spot."""
 
 
 def encode(value: object, buffers: list[Buffer]) -> Header:
@@ -168,7 +177,7 @@ def decode(spec: Header, buffers: list[bytearray], place: Place | None = None) -
         kind = spec["kind"]
         if kind == "tensor":
             form = Form.read(spec)
-            data = int(spec["place"]) if place and "place" in spec else buffers[spec["buffer"]]
+            data = Spot(*spec["place"]) if place and "place" in spec else buffers[spec["buffer"]]
             return (place or tensor)(form, data)
         if kind == "value":
             return spec["value"]
@@ -182,9 +191,9 @@ def decode(spec: Header, buffers: list[bytearray], place: Place | None = None) -
     raise WireError(f"unknown kind {kind!r}")
 
 
-def tensor(form: Form, data: bytearray | int) -> torch.Tensor:
+def tensor(form: Form, data: bytearray | Spot) -> torch.Tensor:
     """Make a tensor in memory of torch's own. Raises WireError for a place in memory, or for too many or few bytes."""
-    if isinstance(data, int):
+    if isinstance(data, Spot):
         raise WireError("a place in shared memory, where there is none")
     if len(data) != form.bytes:
         raise WireError(f"{len(data)} bytes for {form.dtype} {form.shape}")

@@ -10,7 +10,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +89,22 @@ class Workshop:
     @contextmanager
     def session(self, timing: bool = False) -> Generator[Session]:
         """Fork a worker; kill it and all it started on the way out. A worker that is not `timing` runs niced."""
+        with self.sessions(1, timing) as (session,):
+            yield session
+
+    @contextmanager
+    def sessions(self, count: int, timing: bool) -> Generator[list[Session]]:
+        """Fork so many workers; while one enters its sandbox the next is forked."""
+        with ExitStack() as stack:
+            found = [stack.enter_context(self._worker(timing)) for _ in range(count)]
+            for session in found:
+                session.greet(self._seed)
+                if self.on_gpu and "landlock" in session.layers:
+                    self._request({"keep": session.pid, "as": keepsakes.OURS}, [])
+            yield found
+
+    @contextmanager
+    def _worker(self, timing: bool) -> Generator[Session]:
         ours, theirs = socket.socketpair()
         ours.setsockopt(socket.SOL_SOCKET, SO_PASSCRED, 1)  # now: a worker may speak before it is listened to
         status_read, status_write = os.pipe()
@@ -104,9 +120,6 @@ class Workshop:
                 os.close(status_write)
             session = Session(ours, pid, log, status_read, self.harness, self.stopped, inputs, self.shim)
             session.on_gpu = self.on_gpu
-            session.greet(self._seed)
-            if self.on_gpu and "landlock" in session.layers:
-                self._request({"keep": pid, "as": keepsakes.OURS}, [])
             yield session
         finally:
             ours.close()

@@ -35,7 +35,7 @@ from kernel_scientist.harness.shim import Shim
 
 MESSAGE = 1 << 16
 MANY = 32
-"""After so many workers it pays to make forks cheaper (`pages`): that costs a third of a second, 7 ms come back each."""
+"""After so many workers it pays to make forks cheaper (`pages`): it takes a third of a second; each gains 7 ms."""
 PREFIX = "kernel-scientist-"
 HOMES = ("HOME", "TMPDIR", "TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "TORCH_EXTENSIONS_DIR")
 """Variables that name a folder to write to: the worker's own."""
