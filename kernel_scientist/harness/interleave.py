@@ -200,7 +200,7 @@ def run(verifier: "Verifier", plan: Plan, contestants: Sequence["Contestant"]) -
             with blame(plan.candidate, plan.candidate):
                 _require_untouched(sessions, plan.candidate, before)
         samples.charge(plan.candidate)
-        if _decided(plan, samples, look + 1):
+        if decided(plan, samples, look + 1):
             return samples
     return samples
 
@@ -298,16 +298,17 @@ def _hopeless(plan: Plan, samples: Samples, done: int) -> bool:
     return max(b / a for a, b in zip(ours, theirs, strict=True)) < plan.drop_below
 
 
-def _decided(plan: Plan, samples: Samples, look: int) -> bool:
+def decided(plan: Plan, samples: Samples, look: int) -> bool:
     """Whether no further look is needed: the candidate is slower by the test, or has no chance to be found faster, or
     is faster by the test in two sets of workers. Within one set nobody knows how much another would differ."""
     if plan.rival is None:
         return False
-    ours, theirs, margin = samples.blocks_of(plan.candidate), samples.blocks_of(plan.rival), plan.margin(look)
+    ours, theirs = samples.blocks_of(plan.candidate), samples.blocks_of(plan.rival)
     _, (low, high) = ratio(ours, theirs, plan.confidence)
-    if high < 1 or (low > 1 + margin and look >= LEAST_LOOKS):
+    if high < 1 or (low > 1 + plan.margin(look) and look >= LEAST_LOOKS):
         return True
-    return look < plan.looks and not attainable(ours, theirs, plan.confidence, margin, (look, plan.looks))
+    last = plan.looks
+    return look < last and not attainable(ours, theirs, plan.confidence, plan.margin(last), (look, last))
 
 
 class blame:

@@ -42,7 +42,7 @@ def ratio(times: Blocks, against: Blocks, confidence: float) -> tuple[float, tup
 
 
 def attainable(times: Blocks, against: Blocks, confidence: float, margin: float, looks: tuple[int, int]) -> bool:
-    """Whether the interval may still come to lie above 1 + margin at the last look; `looks`: (taken, in all).
+    """Whether the interval may still come to lie above 1 + margin, the last look's; `looks`: (taken, in all).
 
     If what was seen so far is how it is, with a chance of at least `CHANCE` (conditional power: Lan, Simon and Halperin
     1982). Stopping where it may not can only make fewer false claims.
