@@ -1,4 +1,4 @@
-"""Fixtures: laboratories in temporary folders, a workshop, one Prefect server for the whole session."""
+"""Fixtures: laboratories in temporary folders, a workshop, one Prefect server for all of pytest's processes."""
 
 import os
 import re
@@ -6,12 +6,15 @@ import shutil
 import subprocess
 import sys
 import textwrap
+import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import hypothesis
 import pytest
 from click.testing import CliRunner
+from filelock import FileLock
 
 from kernel_scientist import environment
 
@@ -51,12 +54,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(skip)
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _cache(tmp_path_factory: pytest.TempPathFactory) -> None:
+@pytest.fixture(scope="session")
+def side_by_side(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that pytest's processes share."""
     folder = tmp_path_factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        folder = folder.parent  # tests side by side share it, as campaigns do
-    os.environ["KERNEL_SCIENTIST_CACHE"] = str(folder / "cache")
+    return folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _cache(side_by_side: Path) -> None:
+    os.environ["KERNEL_SCIENTIST_CACHE"] = str(side_by_side / "cache")
     os.environ.pop("MLFLOW_TRACKING_URI", None)
 
 
@@ -77,12 +84,15 @@ def judge(workshop: Workshop) -> Callable[[str], Verifier]:
 
 
 @pytest.fixture(scope="session")
-def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def empty_store(side_by_side: Path) -> Path:
     """A new MLflow store. MLflow takes seconds to make one, in which it repeats its own history."""
     from mlflow import MlflowClient
 
-    path = tmp_path_factory.mktemp("store") / "mlflow.db"
-    MlflowClient(tracking_uri=f"sqlite:///{path}").search_experiments()
+    path = side_by_side / "store" / "mlflow.db"
+    with FileLock(side_by_side / "store.lock"):
+        if not path.exists():
+            path.parent.mkdir()
+            MlflowClient(tracking_uri=f"sqlite:///{path}").search_experiments()
     return path
 
 
@@ -107,19 +117,34 @@ def new_lab(folder: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def prefect_api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A real Prefect server, shared by the session's flows."""
-    home = tmp_path_factory.mktemp("prefect")
-    before = os.environ.get("PREFECT_HOME")
-    os.environ["PREFECT_HOME"] = str(home)
-    from flows import server
+def prefect_api(side_by_side: Path) -> Iterator[str]:
+    """A real Prefect server, shared by the flows of all of pytest's processes: one takes 18 s of processor to start.
 
-    with server.serving():
-        from prefect.settings import PREFECT_API_URL
+    The process that asks first has it, and waits at its end until no other one uses it.
+    """
+    address, users = side_by_side / "prefect.url", side_by_side / "prefect.users"
+    users.mkdir(exist_ok=True)
+    ours, lock = users / str(os.getpid()), FileLock(side_by_side / "prefect.lock")
+    with ExitStack() as stack:
+        patch = stack.enter_context(pytest.MonkeyPatch.context())
+        patch.setenv("PREFECT_HOME", str(side_by_side / "prefect"))
+        with lock:
+            if mine := not address.exists():
+                from flows import server
 
-        yield str(PREFECT_API_URL.value())
-    if before is not None:
-        os.environ["PREFECT_HOME"] = before
+                stack.enter_context(server.serving())
+                from prefect.settings import PREFECT_API_URL
+
+                address.write_text(str(PREFECT_API_URL.value()))
+            ours.touch()
+        yield address.read_text()
+        ours.unlink()
+        while mine:
+            with lock:
+                if not any(users.iterdir()):
+                    address.unlink()
+                    break
+            time.sleep(0.2)
 
 
 @pytest.fixture
