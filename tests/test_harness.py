@@ -78,6 +78,7 @@ MISBEHAVIOUR = {
         Verdict.CRASHED,
         "SIGSEGV",
     ),
+    "cuts the shared memory short": (in_call("os.ftruncate(4, 0)"), Verdict.CRASHED, "PermissionError"),
     "closes the channel": (in_call("os.close(3)"), Verdict.CRASHED, "exit status"),
     "talks on the channel": (in_call("os.write(3, b'x' * 100)"), Verdict.REJECTED, "broke the protocol"),
 }  # fmt: skip
@@ -112,6 +113,13 @@ def test_threads_are_allowed(judge: Judge) -> None:
         "t = threading.Thread(target=d[1].copy_, args=(d[0],)); t.start(); t.join()", ""
     )
     assert evaluate(judge("identity"), source).verdict is Verdict.OK
+
+
+def test_what_hostile_kernels_take_hold_of_is_within_their_reach(judge: Judge) -> None:
+    """Who finds nothing to tamper with does honest work: tests/cheats would pass and say nothing."""
+    look = "import gc\nassert {'Shim', 'Worker', 'Inbox'} <= {type(o).__name__ for o in gc.get_objects()}\n"
+    evaluation = evaluate(judge("identity"), look + in_call("pass"))
+    assert evaluation.verdict is Verdict.OK, evaluation.reason
 
 
 def test_a_claim_needs_two_sets_of_workers(workshop: Workshop) -> None:

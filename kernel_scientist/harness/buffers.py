@@ -58,7 +58,10 @@ class Inbox:
         return torch.frombuffer(self._pages, dtype=torch.uint8, count=form.bytes, offset=offset).view(form.dtype)
 
     def _ready(self, offset: int, length: int, writable: bool) -> None:
-        """Take the page faults now, and forbid writing where nothing is to be written."""
+        """Take the page faults now, and forbid writing where nothing is to be written: who does ends there.
+
+        Once for pages that one tensor has for good. It keeps out mistakes; a kernel that wants to can undo it.
+        """
         start = self._base + offset
         self._protect(start, length, READ_WRITE)
         if _libc.madvise(start, length, POPULATE_WRITE) != 0:  # Linux before 5.14

@@ -5,7 +5,6 @@ changes. Imports only the standard library.
 """
 
 import ctypes
-import mmap
 import re
 from pathlib import Path
 from typing import Any
@@ -19,8 +18,11 @@ _libc.madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
 
 def collapse() -> None:
     """Bring what this process has allocated so far onto huge pages, where the system can."""
-    assert HUGE % mmap.PAGESIZE == 0
-    for line in Path("/proc/self/maps").read_text().splitlines():
+    try:
+        lines = Path("/proc/self/maps").read_text().splitlines()
+    except OSError:
+        return
+    for line in lines:
         if found := _MAPPING.match(line):
             start, end = (int(word, 16) for word in found.groups())
             start, end = -(-start // HUGE) * HUGE, end // HUGE * HUGE

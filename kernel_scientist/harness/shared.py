@@ -7,6 +7,7 @@ two places, at a random offset each time it is placed afresh.
 """
 
 import ctypes
+import fcntl
 import mmap
 import os
 import random
@@ -38,8 +39,10 @@ class SharedMemory:
 
     def __init__(self, size: int) -> None:
         self.size = size
-        self.descriptor = os.memfd_create("inputs", os.MFD_CLOEXEC)
+        self.descriptor = os.memfd_create("inputs", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         os.ftruncate(self.descriptor, size)
+        # Whoever cuts it short ends every process that reads there then, the verifier too.
+        fcntl.fcntl(self.descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
         self._pages = mmap.mmap(self.descriptor, size, flags=mmap.MAP_SHARED)
         self._base = ctypes.addressof(ctypes.c_char.from_buffer(self._pages))
         self._rng = random.SystemRandom()

@@ -15,7 +15,6 @@ When a worker ends, its wait status is written to its status pipe as decimal tex
 
 import contextlib
 import fcntl
-import gc
 import importlib
 import json
 import os
@@ -48,7 +47,7 @@ class Zygote:
         self.control, self.shim, self.folder = control, shim, folder
         self.status_pipes: dict[int, int] = {}
         self.scratches: dict[int, str] = {}
-        self.forks = 0
+        self.forks, self.collapsed = 0, False
 
     def serve(self) -> None:
         """Answer requests and report deaths until the control socket closes."""
@@ -105,7 +104,8 @@ class Zygote:
             os.chown(scratch, sandbox.NOBODY, sandbox.NOBODY)
         keepsakes.fill(self._kept(keepsakes.OURS), Path(scratch))
         self.forks += 1
-        if self.forks == MANY:
+        if self.forks >= MANY and not self.collapsed and not self.status_pipes:  # nobody is being timed
+            self.collapsed = True
             pages.collapse()
         pid = os.fork()
         if pid == 0:
@@ -198,8 +198,6 @@ def main() -> None:
     for module in ("kernel_scientist.harness.worker", *sys.argv[4:]):
         importlib.import_module(module)
     enclosure.readable()  # it takes 2 ms: not once per worker
-    gc.collect()
-    gc.freeze()  # a worker's collector leaves alone what was there before the fork: reading it would be writing to it
     _clear_stale()
     folder = tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-")
     os.chmod(folder, 0o711)  # another user's worker must reach its own folder in it
