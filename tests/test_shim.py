@@ -11,9 +11,8 @@ from kernel_scientist.harness.outputs import address
 from kernel_scientist.harness.shim import LINE, Shim, _Line, _Place
 from kernel_scientist.languages import gxx
 
-sizes = st.lists(
-    st.integers(0, 3000) | st.sampled_from([LINE, 64 << 10, 256 << 10, 300 << 10]), min_size=1, max_size=20
-)
+LENGTHS = st.integers(0, 3000) | st.sampled_from([64, 64 << 10, 256 << 10, 300 << 10])
+SIZES = st.lists(LENGTHS, min_size=1, max_size=20)
 
 
 @pytest.fixture(scope="module")
