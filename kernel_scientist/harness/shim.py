@@ -126,6 +126,7 @@ class Shim:
         self._row = _bind(without.lab_row, ctypes.c_int, ctypes.c_int, ctypes.c_int64, window, sum_, *seen)
         self._settle = _bind(without.lab_settle, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
         self.ticks = _bind(without.lab_ticks, ctypes.c_uint64)
+        self._comes_first = _bind(without.lab_comes_first, ctypes.c_int)
         place, size = ctypes.c_void_p, ctypes.c_size_t
         many = (ctypes.POINTER(_Place), ctypes.c_int, ctypes.c_double)
         self._pin = _bind(without.lab_pin, ctypes.c_uint64, ctypes.c_int, *many)
@@ -208,6 +209,11 @@ class Shim:
                 raise ConnectionError
             case _:
                 raise ValueError
+
+    @property
+    def comes_first(self) -> bool:
+        """Whether the system lets the verifier come first (SCHED_FIFO) while it listens for a call's end."""
+        return bool(self._comes_first())
 
     def can_peek(self, pid: int) -> bool:
         """Whether the system lets this process read another one's memory."""

@@ -82,6 +82,7 @@ def _clocks() -> list[dict[str, Any]]:
         ),
         _row("one timing at a time", True, "a lock per device that all processes of this host share"),
         _glimpse(),
+        _urgent(),
     ]
 
 
@@ -97,6 +98,16 @@ def _glimpse() -> dict[str, Any]:
         child.kill()
     told = "pieces are read out of the worker's memory when a call has ended"
     return _row("outputs seen at once", seen, told if seen else "not allowed here: its digest is on the clock instead")
+
+
+def _urgent() -> dict[str, Any]:
+    """Whether the verifier hears at once that a call has ended, whatever a kernel's threads do."""
+    try:
+        first = Shim(str(gxx.shim())).comes_first
+    except SetupError as error:
+        return _row("calls' ends heard at once", False, str(error))
+    less = "no real-time priority here: up to some 100 us more may pass uncharged beside a call of a threaded reference"
+    return _row("calls' ends heard at once", first, "the verifier comes first while it listens" if first else less)
 
 
 def _caches() -> str:
