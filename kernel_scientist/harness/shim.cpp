@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -168,7 +169,8 @@ inline void pad(uint64_t place, uint64_t key, uint64_t secret, uint32_t* out) {
     uint32_t low = uint32_t(key), high = uint32_t(key >> 32);
     for (int round = 0; round < 10; ++round) {
         const uint64_t a = uint64_t(0xd2511f53u) * c[0], b = uint64_t(0xcd9e8d57u) * c[2];
-        const uint32_t next[4] = {uint32_t(b >> 32) ^ c[1] ^ low, uint32_t(b), uint32_t(a >> 32) ^ c[3] ^ high, uint32_t(a)};
+        const uint32_t next[4] = {
+            uint32_t(b >> 32) ^ c[1] ^ low, uint32_t(b), uint32_t(a >> 32) ^ c[3] ^ high, uint32_t(a)};
         memcpy(c, next, sizeof c);
         low += 0x9e3779b9u, high += 0xbb67ae85u;
     }
@@ -241,24 +243,49 @@ uint64_t digest(const Place* places, int64_t count, double anywhere) {
     return total;
 }
 
-// Verifier: this thread comes first while it listens, where the system allows that. Else a pool of the kernel's that spins
-// on every core after its work keeps it from hearing the bell for 100 us and more, and work that is hidden there passes.
+// As `sched_setattr` takes it (its first version, which every kernel knows); glibc declares it from 2.41 on.
+struct Scheduling {
+    uint32_t size = sizeof(Scheduling), policy = SCHED_OTHER;
+    uint64_t flags = 0;
+    int32_t nice = 0;
+    uint32_t priority = 0;
+    uint64_t runtime_ns = 0, deadline_ns = 0, period_ns = 0;
+};
+
+enum Hearing { IN_TURN, SOON, FIRST };
+
+// Verifier: this thread comes before others while it listens: by real-time priority, or, where only root may have that,
+// by a short time slice, with which Linux lets a thread that wakes interrupt others (6.12 and newer). Else a pool of
+// the kernel's that spins on every core after its work keeps it from hearing the bell for 100 us and more, and work
+// that is hidden there passes.
 class Urgent {
   public:
-    Urgent() : usual(sched_getscheduler(0)) {
-        sched_getparam(0, &own);
-        const sched_param first = {sched_get_priority_min(SCHED_FIFO)};
-        works = usual >= 0 && usual != SCHED_FIFO && sched_setscheduler(0, SCHED_FIFO, &first) == 0;
+    Urgent() {
+        if (!get(usual)) return;
+        Scheduling first = {}, soon = usual, now = {};
+        first.policy = SCHED_FIFO, first.priority = sched_get_priority_min(SCHED_FIFO);
+        soon.runtime_ns = SLICE_NS;
+        if (usual.policy == SCHED_FIFO || usual.policy == SCHED_RR) {
+            hearing = FIRST;
+        } else if (set(first)) {
+            hearing = FIRST, changed = true;
+        } else if (set(soon)) {
+            changed = true;
+            if (get(now) && now.runtime_ns == SLICE_NS) hearing = SOON;  // older systems take it and do nothing
+        }
     }
     ~Urgent() {
-        if (works) sched_setscheduler(0, usual, &own);
+        if (changed) set(usual);
     }
     Urgent(const Urgent&) = delete;
-    bool works = false;
+    Hearing hearing = IN_TURN;
 
   private:
-    const int usual;
-    sched_param own = {};
+    static constexpr uint64_t SLICE_NS = 100000;  // the shortest there is
+    static bool get(Scheduling& found) { return syscall(SYS_sched_getattr, 0, &found, sizeof found, 0) == 0; }
+    static bool set(Scheduling wanted) { return syscall(SYS_sched_setattr, 0, &wanted, 0) == 0; }
+    Scheduling usual;
+    bool changed = false;
 };
 
 // How many threads this process has; 0 where the system does not say.
@@ -362,12 +389,13 @@ int lab_gpu_synchronize() { return gpu.synchronize(); }
 
 int lab_gpu_copy(void* to, const void* from, size_t bytes) { return gpu.copy(to, from, bytes, WHEREVER); }
 
-// Worker: the first call of a row stands before the gate while the inputs are written; roused, it gets the code that makes
-// a call back into the caches, which waiting drove out, and says that it is ready. The last one rings the bell and waits until it is heard, each a
-// single byte on the socket. What lies between gate and bell on the verifier's clock is the row, two wake-ups, and for
-// one call nothing else. If it did not wait, the verifier might, for the very core that the worker goes on using. Then, if
-// `pin` is set, it says where the output lies (how many places, and each), waits until the verifier has looked there, and
-// sends the digest of it, read from `anywhere` (0 to 1) on. After a row or an exception these are none; -1 leaves the digest to the caller.
+// Worker: the first call of a row stands before the gate while the inputs are written; roused, it gets the code that
+// makes a call back into the caches, which waiting drove out, and says that it is ready. The last one rings the bell
+// and waits until it is heard, each a single byte on the socket. What lies between gate and bell on the verifier's
+// clock is the row, two wake-ups, and for one call nothing else. If it did not wait, the verifier might, for the very
+// core that the worker goes on using. Then, if `pin` is set, it says where the output lies (how many places, and each),
+// waits until the verifier has looked there, and sends the digest of it, read from `anywhere` (0 to 1) on. After a row
+// or an exception these are none; -1 leaves the digest to the caller.
 //
 // On a GPU the device is idle when the clock starts and idle when it stops, by the runtime's word for all streams.
 void* lab_call(void* kernel, void* data, Stamps* stamps, int gate, int bell, int pin, double anywhere) {
@@ -498,12 +526,12 @@ int lab_fit(const Place* places, const Place* later, int buffers, const Line* li
     return 1;
 }
 
-// Verifier: rouse the worker that stands before the gate, open the gate when it is ready, wait for the bell; then read pieces of the output that nobody
-// could know, out of the worker's memory (`pid`; 0: not; -1: it lies on a GPU, and the worker shows them), then get the digest.
-// By this process's clock, in window: {roused, opened, rung, told where (without pieces: digest; shown: when they came)}.
-// `told`: the keys that a GPU's worker gets as it is roused. `sums`: {that digest, on a GPU what the worker committed itself to as it was ready}.
-// `sizes`: {places, lines wanted in, got out}. Returns 0; 1 when the time is over; 2 when the worker is gone; 3 when it
-// says what cannot be.
+// Verifier: rouse the worker that stands before the gate, open the gate when it is ready, wait for the bell; then read
+// pieces of the output that nobody could know, out of the worker's memory (`pid`; 0: not; -1: it lies on a GPU, and the
+// worker shows them), then get the digest. By this process's clock, in window: {roused, opened, rung, told where
+// (without pieces: digest; shown: when they came)}. `told`: the keys that a GPU's worker gets as it is roused. `sums`:
+// {that digest, on a GPU what the worker committed itself to as it was ready}. `sizes`: {places, lines wanted in, got
+// out}. Returns 0; 1 when the time is over; 2 when the worker is gone; 3 when it says what cannot be.
 int lab_row(int socket, int64_t limit_ms, int64_t* window, uint64_t* sums, int pid, uint64_t seed, Place* places,
             Line* lines, int64_t* sizes, const uint64_t* told, int64_t keys) {
     const Urgent urgent;
@@ -562,11 +590,11 @@ int64_t lab_others_cpu_ns() { return clock_ns(CLOCK_PROCESS_CPUTIME_ID) - clock_
 
 uint64_t lab_ticks() { return ticks(); }
 
-// Whether this thread can come first (`Urgent`).
-int lab_comes_first() { return Urgent().works; }
+// How soon this thread hears when it listens (`Hearing`).
+int lab_hearing() { return Urgent().hearing; }
 
-// Wait until no other thread, if there is one, works any more; return the CPU time that they spent meanwhile, beyond a grace: an OpenMP
-// pool spins on for a moment after its region, and later than that when it has to wait for its core.
+// Wait until no other thread, if there is one, works any more; return the CPU time that they spent meanwhile, beyond a
+// grace: an OpenMP pool spins on for a moment after its region, and later than that when it has to wait for its core.
 int64_t lab_settle(int64_t window_ns, int64_t limit_ns, int64_t grace_ns) {
     if (threads() == 1) return 0;
     const timespec window = {0, long(window_ns)};
@@ -596,7 +624,7 @@ void lab_stream(char* to, const char* from, size_t bytes) {
 void lab_stream_fill(char* to, int byte, size_t bytes) {
     char line[4096];
     memset(line, byte, sizeof line);
-    for (size_t i = 0; i < bytes; i += sizeof line) lab_stream(to + i, line, bytes - i < sizeof line ? bytes - i : sizeof line);
+    for (size_t i = 0; i < bytes; i += sizeof line) lab_stream(to + i, line, std::min(bytes - i, sizeof line));
 }
 
 // Sweep the caches of these cores by reading: what was dirty is written back now, and nothing dirty of ours is left

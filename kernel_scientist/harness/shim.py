@@ -5,6 +5,7 @@ processor's own counter. Imports only the standard library.
 """
 
 import ctypes
+import enum
 import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -23,6 +24,16 @@ SETTLE_LIMIT_NS = 20_000_000
 
 Keys = tuple[int, int]
 """Of a tensor on its way to a GPU's worker: 64 bits each."""
+
+
+class Hearing(enum.IntEnum):
+    """How soon the verifier hears that a call has ended when a kernel's threads spin on every core; as in shim.cpp."""
+
+    IN_TURN = 0
+    SOON = 1
+    """By a short time slice, which any user may ask for (Linux 6.12 and newer)."""
+    FIRST = 2
+    """By real-time priority (SCHED_FIFO)."""
 
 
 class Reading(NamedTuple):
@@ -126,7 +137,7 @@ class Shim:
         self._row = _bind(without.lab_row, ctypes.c_int, ctypes.c_int, ctypes.c_int64, window, sum_, *seen)
         self._settle = _bind(without.lab_settle, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
         self.ticks = _bind(without.lab_ticks, ctypes.c_uint64)
-        self._comes_first = _bind(without.lab_comes_first, ctypes.c_int)
+        self._hearing = _bind(without.lab_hearing, ctypes.c_int)
         place, size = ctypes.c_void_p, ctypes.c_size_t
         many = (ctypes.POINTER(_Place), ctypes.c_int, ctypes.c_double)
         self._pin = _bind(without.lab_pin, ctypes.c_uint64, ctypes.c_int, *many)
@@ -211,9 +222,9 @@ class Shim:
                 raise ValueError
 
     @property
-    def comes_first(self) -> bool:
-        """Whether the system lets the verifier come first (SCHED_FIFO) while it listens for a call's end."""
-        return bool(self._comes_first())
+    def hearing(self) -> Hearing:
+        """How soon the system lets the verifier hear that a call has ended, whatever a kernel's threads do."""
+        return Hearing(self._hearing())
 
     def can_peek(self, pid: int) -> bool:
         """Whether the system lets this process read another one's memory."""

@@ -25,7 +25,7 @@ def describe(workshop: Workshop) -> dict[str, str]:
         "threads": str(workshop.threads),
         "caches": " ".join(f"{level}={size}" for level, size in cpu.caches().items()),
         "device": workshop.device,
-        "verifier": "comes first" if workshop.shim.comes_first else "waits its turn",
+        "verifier": f"hears {workshop.shim.hearing.name.lower()}",
         "torch": torch.__version__,
         "python": platform.python_version(),
         "compiler": gxx.version(),

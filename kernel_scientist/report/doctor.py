@@ -11,7 +11,7 @@ from typing import Any
 from kernel_scientist import environment
 from kernel_scientist.errors import SetupError
 from kernel_scientist.harness import enclosure, landlock, sandbox
-from kernel_scientist.harness.shim import Shim
+from kernel_scientist.harness.shim import Hearing, Shim
 from kernel_scientist.harness.surroundings import Load
 from kernel_scientist.languages import gxx
 from kernel_scientist.machine import cpu
@@ -102,12 +102,18 @@ def _glimpse() -> dict[str, Any]:
 
 def _urgent() -> dict[str, Any]:
     """Whether the verifier hears at once that a call has ended, whatever a kernel's threads do."""
+    name = "calls' ends heard at once"
     try:
-        first = Shim(str(gxx.shim())).comes_first
+        hearing = Shim(str(gxx.shim())).hearing
     except SetupError as error:
-        return _row("calls' ends heard at once", False, str(error))
-    less = "no real-time priority here: up to some 100 us more may pass uncharged beside a call of a threaded reference"
-    return _row("calls' ends heard at once", first, "the verifier comes first while it listens" if first else less)
+        return _row(name, False, str(error))
+    told = {
+        Hearing.FIRST: "while it listens the verifier has real-time priority",
+        Hearing.SOON: "while it listens the verifier has the shortest time slice; real-time priority is not allowed",
+        Hearing.IN_TURN: "neither real-time priority nor short time slices (Linux 6.12) here: up to some 100 us more "
+        "may pass uncharged beside a call of a threaded reference",
+    }
+    return _row(name, hearing is not Hearing.IN_TURN, told[hearing])
 
 
 def _caches() -> str:
