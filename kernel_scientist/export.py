@@ -85,7 +85,7 @@ def campaign_summary(campaign: "Campaign", confirmation: Confirmation | None) ->
         "confirmed": bool(confirmation and confirmation.confirmed),
         "why": confirmation.reason if confirmation else "no kernel was right",
         "speedup": _round(speedup.ratio) if speedup else None,
-        "interval": [_round(x) for x in speedup.interval] if speedup else None,
+        "interval": interval(speedup) if speedup else None,
         "predicted": predicted(best.evaluation) if best else None,
         "kernels": len(campaign.population),
         "verdicts": campaign.population.verdicts(),
@@ -213,13 +213,19 @@ def _speedup(speedup: Speedup) -> dict[str, Any]:
     return {
         "against": speedup.against,
         "ratio": _round(speedup.ratio),
-        "interval": [_round(x) for x in speedup.interval],
+        "interval": interval(speedup),
+        "resolved": speedup.resolved,
         "faster": speedup.faster,
         "margin": _round(speedup.margin),
         "looks": speedup.looks,
         "slower_cases": list(speedup.slower_cases),
         "cases": {case: _round(r) for case, r in speedup.cases.items()},
     }
+
+
+def interval(speedup: Speedup) -> list[float] | None:
+    """Return the bounds, rounded; None where there were too few blocks to say anything."""
+    return [round(x, DIGITS) for x in speedup.interval] if speedup.resolved else None
 
 
 def _round(value: float | None) -> float | None:

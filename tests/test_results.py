@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel_scientist import calibration
+from kernel_scientist import calibration, export
 from kernel_scientist.population import Population
-from kernel_scientist.records import Attempt, Author, Experiment, Trial, Verdict
+from kernel_scientist.records import UNRESOLVED, Attempt, Author, Experiment, Speedup, Trial, Verdict
 from kernel_scientist.report import contest, terminal, training
 from kernel_scientist.report.contest import Entry
 from tests.test_population import trial
@@ -157,3 +157,12 @@ def test_records_with_many_fields_stand_beside_each_other(capsys: pytest.Capture
         [str(100 * i + 14) for i in range(6)],
         ["614", "714"],
     ]
+
+
+def test_a_speedup_of_too_few_blocks_is_told_without_an_interval(capsys: pytest.CaptureFixture[str]) -> None:
+    dropped = Speedup(against="reference", ratio=0.5, interval=UNRESOLVED)
+    found = export._speedup(dropped)
+    assert found["interval"] is None and found["resolved"] is False
+    terminal.show({"speedup": found})
+    told = capsys.readouterr().out
+    assert "resolved False" in told and "ratio 0.5" in told and not re.search(r"interval|slower_cases|1000", told)

@@ -5,6 +5,7 @@ from typing import Any
 
 from kernel_scientist import frozen
 from kernel_scientist.errors import InfrastructureError
+from kernel_scientist.export import interval
 from kernel_scientist.harness import locks
 from kernel_scientist.laboratory import laboratory
 from kernel_scientist.languages.source import read_kernel
@@ -35,5 +36,5 @@ def _row(name: str, evaluation: Evaluation) -> dict[str, Any]:
         "kernel": name,
         "geomean_us": round(evaluation.geomean_us or 0, 2),
         "speedup": round(speedup.ratio, 4) if speedup else None,
-        "interval": [round(x, 4) for x in speedup.interval] if speedup else None,
+        "interval": interval(speedup) if speedup else None,
     }

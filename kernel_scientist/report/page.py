@@ -72,13 +72,12 @@ def _bars(validation: dict[str, Any], best: Trial | None) -> list[dict[str, str]
     for speedup in validation["speedups"]:
         who = speedup["against"]
         us = geomean([validation["contestants_us"][who][case] for case in public])
-        low, high = speedup["interval"]
         row = {
             "role": "reference" if who == REFERENCE else "seed",
             "kernel": "PyTorch" if who == REFERENCE else who,
             "us": f"{us:.1f}",
             "ratio": f"{speedup['ratio']:.2f}x",
-            "interval": f"[{low:.2f}, {high:.2f}]",
+            "interval": "[{:.2f}, {:.2f}]".format(*speedup["interval"]) if speedup["interval"] else "",
             "held_out": f"{hidden[who]['ratio']:.2f}x",
         }
         rows.append((us, row))

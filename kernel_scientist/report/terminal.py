@@ -9,6 +9,7 @@ from rich.table import Table
 WIDTH = 120
 MOST_COLUMNS, AT_ONCE = 12, 6
 """Fields of a record beside each other, and records beside each other where there are more."""
+EMPTY = (None, "", [], (), {})
 
 
 def terminal() -> Console:
@@ -29,7 +30,7 @@ def _show(console: Console, key: str, item: Any) -> None:
     if items and all(isinstance(r, dict) for r in items):
         for table in _tables(key, cast(list[dict[str, Any]], items)):
             console.print(table)
-    elif item not in (None, "", [], {}):
+    elif item not in EMPTY:
         console.print(f"{key + ':':16} {text(item)}", highlight=False, markup=False)
 
 
@@ -58,5 +59,5 @@ def text(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         return ", ".join(text(v) for v in cast(list[Any], value))
     if isinstance(value, dict):
-        return ", ".join(f"{k} {text(v)}" for k, v in cast(dict[str, Any], value).items())
+        return ", ".join(f"{k} {text(v)}" for k, v in cast(dict[str, Any], value).items() if v not in EMPTY)
     return "" if value is None else str(value)

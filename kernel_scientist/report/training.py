@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from kernel_scientist.export import interval
 from kernel_scientist.params import Params
 from kernel_scientist.population import Population, beats
 from kernel_scientist.records import Kernel, Trial, Verdict
@@ -88,7 +89,7 @@ def _outcome(trial: Trial, parent: Kernel) -> dict[str, Any]:
             for p in evaluation.predictions
         ],
         "speedups": [
-            {"against": s.against, "ratio": s.ratio, "interval": list(s.interval), "faster": s.faster}
+            {"against": s.against, "ratio": s.ratio, "interval": interval(s), "faster": s.faster}
             for s in evaluation.speedups
         ],
         "log2_over_parent": round(math.log2(over_parent.ratio), 4) if over_parent else None,
