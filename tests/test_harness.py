@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kernel_scientist import problems
+from kernel_scientist import HARNESS_VERSION, problems
 from kernel_scientist.harness.verifier import Contestant, Verifier
 from kernel_scientist.harness.workshop import Workshop
 from kernel_scientist.params import Harness
@@ -99,8 +99,10 @@ def test_after_all_that_an_honest_kernel_passes_and_is_timed(judge: Judge) -> No
     verifier = judge("identity")
     kernel = Kernel(name="honest", language="cpp", source=(ROOT / "problems/identity/seeds/cpp_blocked.py").read_text())
     evaluation = verifier.check(kernel, verifier.compile(kernel))
-    evaluation = verifier.time(kernel, evaluation, [verifier.reference()])
+    cached = evaluation.model_copy(update={"environment": {"harness": "of another day"}, "sandbox": ("none",)})
+    evaluation = verifier.time(kernel, cached, [verifier.reference()])
     assert evaluation.verdict is Verdict.OK, evaluation.reason
+    assert evaluation.environment["harness"] == HARNESS_VERSION and "load" in evaluation.environment
     assert [t.case for t in evaluation.timings] == [c.name for c in verifier.profile.benchmarks]
     assert all(len(t.samples_us) == 8 and min(t.samples_us) > 0 for t in evaluation.timings)
     speedup = evaluation.speedup_over(REFERENCE)

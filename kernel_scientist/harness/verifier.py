@@ -95,12 +95,11 @@ class Verifier:
     def compile(self, kernel: Kernel) -> Evaluation:
         """Screen the kernel's file, import it in a worker and build what it asks for."""
         reports: list[CompileReport] = []
-        start, failure, layers = time.monotonic(), None, ()
+        start, failure = time.monotonic(), None
         with ThreadPoolExecutor(1) as beside:
             screening = beside.submit(self.workshop.screen.labels, kernel.source, kernel.language)
             try:
                 with self.workshop.session() as session:
-                    layers = session.layers
                     session.load(kernel.source, self._builder(reports))
                     self.workshop.require_room(session)
                 refused = next((r for r in reports if not r.ok), None)
@@ -111,7 +110,7 @@ class Verifier:
             seen = screening.result()
         evaluation = Evaluation(
             verdict=Verdict.OK,
-            sandbox=layers,
+            sandbox=self.workshop.layers,
             labels=tuple(dict.fromkeys(f"{label.severity}:{label.name}" for label in seen)),
             evidence=tuple(f"line {label.line or '?'}: {label.name}: {label.detail}" for label in seen),
             compile=gxx.merged(reports, kernel.language),
@@ -173,8 +172,9 @@ class Verifier:
                 evaluation = self._contest(kernel, so_far, against, plan)  # nobody is accused for what may be chance
         except KernelFailure as failure:
             return failed(failure, so_far)
-        happened = {**evaluation.environment, **before.until_now()}
-        return _timed(evaluation.model_copy(update={"environment": happened}), "time", start)
+        happened = {**surroundings.describe(self.workshop), **before.until_now()}  # so_far may be of another day
+        in_force = {"environment": happened, "sandbox": self.workshop.layers}
+        return _timed(evaluation.model_copy(update=in_force), "time", start)
 
     def _contest(
         self, kernel: Kernel, so_far: Evaluation, against: Sequence[Contestant], plan: interleave.Plan

@@ -53,6 +53,8 @@ class Workshop:
         self._lock = threading.Lock()
         self.stopped = threading.Event()
         """Set when all work is to end."""
+        self.layers: tuple[str, ...] = ()
+        """Of the sandbox, as the last worker found them in force before it read a kernel."""
         self._seed = (secrets.randbits(64), secrets.randbits(64))
         """What the trash of all workers is made from on a GPU (`masks`)."""
         self._process: subprocess.Popen[bytes] | None = None
@@ -99,6 +101,7 @@ class Workshop:
             found = [stack.enter_context(self._worker(timing)) for _ in range(count)]
             for session in found:
                 session.greet(self._seed)
+                self.layers = session.layers
                 if self.on_gpu and "landlock" in session.layers:
                     self._request({"keep": session.pid, "as": keepsakes.OURS}, [])
             yield found
