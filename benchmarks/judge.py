@@ -27,6 +27,7 @@ from kernel_scientist import environment
 environment.prepare()
 
 from kernel_scientist import problems  # noqa: E402
+from kernel_scientist.harness.surroundings import Load  # noqa: E402
 from kernel_scientist.harness.verifier import Contestant, Verifier  # noqa: E402
 from kernel_scientist.harness.workshop import Workshop  # noqa: E402
 from kernel_scientist.params import Harness  # noqa: E402
@@ -72,12 +73,13 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         os.environ["KERNEL_SCIENTIST_CACHE"] = f"{folder}/cache"
         found: dict[str, Any] = {"machine": machine(), "date": time.strftime("%Y-%m-%d")}
+        before = Load.now()
         with Workshop(Harness()) as shop:
             found["evaluation"] = _speed(shop, Path(folder))
             found["clocks"] = _clocks(shop)
             found["three_percent"] = _three_percent(shop, options.runs // 3)
             found["a_a"] = _a_a(shop, options.runs)
-        found["machine"]["load_after"] = round(os.getloadavg()[0], 2)
+        found["machine"]["meanwhile"] = before.until_now()
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / "judge.json").write_text(json.dumps(found, indent=1) + "\n")
     print(json.dumps(found, indent=1))

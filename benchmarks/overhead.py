@@ -29,12 +29,15 @@ KERNELS = 30
 def main() -> None:
     """Measure, print, write."""
     with tempfile.TemporaryDirectory() as folder:
+        from kernel_scientist.harness.surroundings import Load
+
         os.environ |= {"PREFECT_HOME": f"{folder}/prefect", "KERNEL_SCIENTIST_CACHE": f"{folder}/cache"}
         found: dict[str, Any] = {"machine": machine(), "date": time.strftime("%Y-%m-%d")}
+        before = Load.now()
         found["help_s"] = _spread(_help, 10)
         found |= _workers()
         found |= _per_kernel(Path(folder))
-        found["machine"]["load_after"] = round(os.getloadavg()[0], 2)
+        found["machine"]["meanwhile"] = before.until_now()
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / "overhead.json").write_text(json.dumps(found, indent=1) + "\n")
     print(json.dumps(found, indent=1))
@@ -70,6 +73,7 @@ def _help() -> None:
 
 def _workers() -> dict[str, Any]:
     from kernel_scientist import problems
+    from kernel_scientist.export import interval
     from kernel_scientist.harness.verifier import Verifier
     from kernel_scientist.harness.workshop import Workshop
     from kernel_scientist.params import Harness
@@ -96,7 +100,7 @@ def _workers() -> dict[str, Any]:
         twin = Kernel(name="twin", language="cpp", source=problem.reference_source)
         ok = verifier.check(twin, verifier.compile(twin))
         ratios = [verifier.time(twin, ok, [verifier.reference()]).speedup_over(REFERENCE) for _ in range(5)]
-        out["a_a"] = [{"ratio": round(r.ratio, 4), "interval": [round(x, 4) for x in r.interval]} for r in ratios if r]
+        out["a_a"] = [{"ratio": round(r.ratio, 4), "interval": interval(r)} for r in ratios if r]
     return out
 
 
