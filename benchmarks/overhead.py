@@ -15,13 +15,32 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from kernel_scientist import environment
 
 environment.prepare()
+
+from kernel_scientist import problems  # noqa: E402
+from kernel_scientist.export import interval  # noqa: E402
+from kernel_scientist.harness.surroundings import Load  # noqa: E402
+from kernel_scientist.harness.verifier import Contestant, Verifier  # noqa: E402
+from kernel_scientist.harness.workshop import Workshop  # noqa: E402
+from kernel_scientist.machine import cpu  # noqa: E402
+from kernel_scientist.params import Harness, Params  # noqa: E402
+from kernel_scientist.population import REFERENCE  # noqa: E402
+from kernel_scientist.records import (  # noqa: E402
+    Case,
+    CompileReport,
+    Evaluation,
+    Kernel,
+    Speedup,
+    Timing,
+    Verdict,
+)
+
 RESULTS = Path(__file__).parent / "results"
 KERNELS = 30
 
@@ -29,14 +48,12 @@ KERNELS = 30
 def main() -> None:
     """Measure, print, write."""
     with tempfile.TemporaryDirectory() as folder:
-        from kernel_scientist.harness.surroundings import Load
-
         os.environ |= {"PREFECT_HOME": f"{folder}/prefect", "KERNEL_SCIENTIST_CACHE": f"{folder}/cache"}
         found: dict[str, Any] = {"machine": machine(), "date": time.strftime("%Y-%m-%d")}
         before = Load.now()
         found["help_s"] = _spread(_help, 10)
         found |= _workers()
-        found |= _per_kernel(Path(folder))
+        found |= per_kernel(Path(folder), KERNELS)
         found["machine"]["meanwhile"] = before.until_now()
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / "overhead.json").write_text(json.dumps(found, indent=1) + "\n")
@@ -45,8 +62,6 @@ def main() -> None:
 
 def machine() -> dict[str, Any]:
     """Return what a figure depends on."""
-    from kernel_scientist.machine import cpu
-
     load = round(os.getloadavg()[0], 2)
     return {"cpu": cpu.model(), "cores": cpu.cores(), "system": platform.platform(), "load_before": load}
 
@@ -72,14 +87,6 @@ def _help() -> None:
 
 
 def _workers() -> dict[str, Any]:
-    from kernel_scientist import problems
-    from kernel_scientist.export import interval
-    from kernel_scientist.harness.verifier import Verifier
-    from kernel_scientist.harness.workshop import Workshop
-    from kernel_scientist.params import Harness
-    from kernel_scientist.population import REFERENCE
-    from kernel_scientist.records import Kernel
-
     problem = problems.find("fp8-blockwise-gemm")
     with Workshop(Harness()) as shop:
         verifier = Verifier(problem, "cpu", shop.harness, shop)
@@ -104,7 +111,7 @@ def _workers() -> dict[str, Any]:
     return out
 
 
-def _per_kernel(folder: Path) -> dict[str, Any]:
+def per_kernel(folder: Path, wanted: int) -> dict[str, Any]:
     """Run a real campaign with a judge that answers at once; whatever time passes is ours."""
     from prefect import flow
 
@@ -113,12 +120,11 @@ def _per_kernel(folder: Path) -> dict[str, Any]:
     from flows.server import serving
     from kernel_scientist.campaign import Campaign
     from kernel_scientist.laboratory import laboratory
-    from kernel_scientist.params import Params
 
     params = Params.model_validate(
         {
             "problem": "fp8-blockwise-gemm",
-            "search": {"generations": KERNELS // 3, "experiments": 3, "concurrency": 1},
+            "search": {"generations": wanted // 3, "experiments": 3, "concurrency": 1},
             "tracking": {"uri": f"sqlite:///{folder}/mlruns/mlflow.db"},
         }
     )
@@ -130,7 +136,7 @@ def _per_kernel(folder: Path) -> dict[str, Any]:
     def run() -> None:
         nonlocal total, kernels
         with laboratory(params) as lab:
-            campaign = Campaign(dataclasses.replace(lab, verifier=InstantJudge(lab.verifier)))  # type: ignore[arg-type]
+            campaign = Campaign(dataclasses.replace(lab, verifier=InstantJudge(lab.verifier)))
             for owner, name, clock in (
                 (campaign.notebook, "log", "mlflow"),
                 (campaign.notebook, "progress", "mlflow"),
@@ -156,33 +162,36 @@ def _per_kernel(folder: Path) -> dict[str, Any]:
     }
 
 
-class InstantJudge:
-    """Stands where the verifier stands and finds every kernel right and a little faster, in no time."""
+class InstantJudge(Verifier):
+    """A verifier that finds every kernel right and a little faster than the last, in no time."""
 
-    def __init__(self, real: Any) -> None:
-        self.workshop, self.reference, self.problem = real.workshop, real.reference, real.problem
-        self.count = 0
+    def __init__(self, real: Verifier) -> None:
+        super().__init__(real.problem, real.profile_name, real.harness, real.workshop)
+        self._count = 0
 
-    def compile(self, _kernel: Any) -> Any:
+    def compile(self, kernel: Kernel) -> Evaluation:
         """Return an evaluation without a compiler."""
-        from kernel_scientist.records import CompileReport, Evaluation, Verdict
-
         return Evaluation(verdict=Verdict.OK, compile=CompileReport(ok=True, compiler="none"))
 
-    def check(self, _kernel: Any, so_far: Any, _cases: Any = None) -> Any:
+    def check(self, kernel: Kernel, so_far: Evaluation, cases: Sequence[Case] | None = None) -> Evaluation:
         """Return what was handed in."""
         return so_far
 
-    def time(self, _kernel: Any, so_far: Any, against: Any, **_: Any) -> Any:
+    def time(
+        self,
+        kernel: Kernel,
+        so_far: Evaluation,
+        against: Sequence[Contestant],
+        rival: str | None = None,
+        cases: Sequence[Case] | None = None,
+    ) -> Evaluation:
         """Return made-up timings; they stay in a store that is thrown away."""
-        from kernel_scientist.records import Speedup, Timing
-
-        self.count += 1
+        self._count += 1
         timings = tuple(
             Timing(case=c.name, time_us=100.0, interval_us=(99.0, 101.0), floor_us=1.0, samples_us=(100.0,) * 16)
-            for c in self.problem.profile("cpu").benchmarks
+            for c in self.profile.benchmarks
         )
-        ratio = 1 + 0.1 * self.count
+        ratio = 1 + 0.1 * self._count
         speedups = tuple(Speedup(against=c.name, ratio=ratio, interval=(ratio, ratio)) for c in against)
         return so_far.model_copy(update={"timings": timings, "speedups": speedups})
 
