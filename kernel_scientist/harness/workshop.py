@@ -27,6 +27,10 @@ from kernel_scientist.screen import Screen
 
 MOST_FILES = 64 << 20
 """Bytes that a worker may leave in its folder."""
+MALLOC = {"mmap_threshold": 32 << 20, "trim_threshold": 4 << 30, "tcache_count": 0}
+"""Let glibc keep what a kernel frees and hand it out again. By default it depends on all that a process has allocated
+before, whether a buffer has new pages in each call or never: the same kernel took 0.3 ms in one worker and 1.5 ms in
+the next. Without the cache per thread, as a remnant in it keeps neighbours from being joined. 32 MiB is the most."""
 
 
 class Workshop:
@@ -231,6 +235,7 @@ class Workshop:
             # By default a pool spins for some 5 ms after a call, into the next contestant's time; this is some 0.1 ms,
             # long enough to bridge the parallel regions within one kernel (docs/log.md has the figures).
             "GOMP_SPINCOUNT": "4000",
+            "GLIBC_TUNABLES": ":".join(f"glibc.malloc.{name}={number}" for name, number in MALLOC.items()),
         }
 
 
