@@ -24,6 +24,9 @@ class Call:
     late_ns: int = 0
     """How long something worked in the worker before it was asked to, or after the call had returned."""
 
+    idle_ns: int = 0
+    """CPU time of the worker while it was to wait, too little to tell that it did something."""
+
     swept: int = 0
     """On a GPU, what the worker said of the sweep before the call; the same of all workers, if they made it."""
 

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
+from kernel_scientist.harness import handover
 from kernel_scientist.harness.call import Call
 from kernel_scientist.harness.failure import Disagreement
 from kernel_scientist.harness.inputs import Delivery
@@ -189,12 +190,12 @@ def _in_a_row(verifier: "Verifier", session: Session, delivery: Delivery, runs: 
             delivered.append(verifier.inputs.neighbour(delivered[-1] if delivered else delivery))
         verifier.deliver(session, dict(enumerate(delivered)))
         arm = functools.partial(verifier.arm, session, *enumerate(delivered))
-        runs[n].append(
-            session.go(range(n), arm)
-        )  # no sweep on a CPU: only the inputs are cold, as in most single calls
+        look = handover.look(verifier, session, delivery, range(n))
+        # no sweep on a CPU: only the inputs are cold, as in most single calls
+        runs[n].append(session.go(range(n), arm, look=look))
     for slot, one in enumerate(delivered):
         if verifier.inputs.verified(verifier.harness.verify_fraction):
-            verifier.comparison.require(one, *session.fetch(slot))
+            handover.require_of_row(verifier, session, one, slot, session.glimpses[0], len(delivered))
     if first:
         del runs[max(runs)][0]
 

@@ -25,6 +25,8 @@ class Comparison:
         name = delivery.case.name
         if fault := self._fault(self._form(delivery), got):
             raise KernelFailure(Verdict.INCORRECT, f"{name}: it returned {fault}")
+        for leaf, right in zip(leaves(got), leaves(self._form(delivery)), strict=True):
+            leaf["order"] = right["order"]  # its strides are the right ones, so its bytes are in that order
         try:
             output = wire.decode(got, buffers, None if self.problem.device == "cpu" else on_device(self.problem.device))
         except wire.WireError as error:
@@ -34,6 +36,12 @@ class Comparison:
         good, message = self.problem.check(delivery.data, output)
         if not good:
             raise KernelFailure(Verdict.INCORRECT, f"{name}: {message}")
+
+    def visible(self, delivery: Delivery) -> bool:
+        """Whether all of a right output can be seen where it lies: tensors without gaps."""
+        form = self._form(delivery)
+        items = form["items"] if form["kind"] in ("list", "tuple") else [form]
+        return any(_bytes(item) for item in items) and all(_contiguous(item) for item in items)
 
     def _form(self, delivery: Delivery) -> wire.Header:
         name = delivery.case.name
@@ -75,6 +83,20 @@ class Comparison:
             if position is None and leaf.get("storage_bytes") != tensor.nbytes:
                 return f"its output of {tensor.nbytes} bytes is part of a storage of {leaf.get('storage_bytes')}"
         return ""
+
+
+def _contiguous(item: wire.Header) -> bool:
+    if item["kind"] != "tensor":
+        return False
+    step, steps = 1, list[int]()
+    for size in reversed(item["shape"]):
+        steps.insert(0, step)
+        step *= size
+    return _same_strides({**item, "strides": steps}, item)
+
+
+def _bytes(item: wire.Header) -> bool:
+    return item["kind"] == "tensor" and 0 not in item["shape"]
 
 
 def described(output: Any) -> wire.Header:

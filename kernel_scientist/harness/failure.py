@@ -20,9 +20,14 @@ def failed(failure: KernelFailure, so_far: Evaluation) -> Evaluation:
     return so_far.model_copy(
         update={
             "verdict": failure.verdict,
-            "reason": failure.reason,
-            "evidence": (*so_far.evidence, *(e for e in failure.evidence if e)),
+            "reason": printable(failure.reason),
+            "evidence": (*so_far.evidence, *(printable(e) for e in failure.evidence if e)),
             "timings": (),
             "speedups": (),
         }
     )
+
+
+def printable(value: object) -> str:
+    """Return a worker's words without what cannot be written (half characters)."""
+    return str(value).encode("utf-8", "backslashreplace").decode()

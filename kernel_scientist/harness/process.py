@@ -17,8 +17,13 @@ class Process:
     def cpu_ns(self) -> int | None:
         """Return the CPU time of all its threads so far; None where the system does not say."""
         with contextlib.suppress(OSError):
-            return time.clock_gettime_ns((~self.number << 3) | 2)  # Linux: the CPU clock of another process
+            return time.clock_gettime_ns(self.clock)
         return None
+
+    @property
+    def clock(self) -> int:
+        """The number of its CPU clock (Linux)."""
+        return (~self.number << 3) | 2
 
     def exists(self) -> bool:
         """Whether it has not ended."""

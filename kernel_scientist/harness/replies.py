@@ -4,7 +4,7 @@ import signal
 from typing import Any
 
 from kernel_scientist.harness import wire
-from kernel_scientist.harness.failure import KernelFailure
+from kernel_scientist.harness.failure import KernelFailure, printable
 from kernel_scientist.harness.shim import Reading
 from kernel_scientist.languages.cpp import BuildRequest
 from kernel_scientist.languages.extension import NAME, ExtensionRequest, Request
@@ -62,11 +62,6 @@ def _texts(values: list[Any]) -> list[str]:
 
 def _named(values: dict[Any, Any]) -> dict[str, str]:
     return {str(name): str(value) for name, value in values.items()}
-
-
-def printable(value: object) -> str:
-    """Return a worker's words without what cannot be written (half characters)."""
-    return str(value).encode("utf-8", "backslashreplace").decode()
 
 
 def signal_name(number: int) -> str:

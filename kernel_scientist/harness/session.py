@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from kernel_scientist.errors import InfrastructureError, StoppedError
-from kernel_scientist.harness import wire
+from kernel_scientist.harness import mappings, wire
 from kernel_scientist.harness.call import Call
-from kernel_scientist.harness.failure import KernelFailure
+from kernel_scientist.harness.failure import KernelFailure, printable
 from kernel_scientist.harness.process import Process
-from kernel_scientist.harness.replies import LARGEST, REASON, build_request, printable, readings, signal_name
+from kernel_scientist.harness.replies import LARGEST, REASON, build_request, readings, signal_name
 from kernel_scientist.harness.shared import SharedMemory
-from kernel_scientist.harness.shim import Glimpse, Shim
+from kernel_scientist.harness.shim import Glimpse, Look, Shim
 from kernel_scientist.languages.extension import Request
 from kernel_scientist.params import Harness
 from kernel_scientist.records import Verdict
@@ -117,22 +117,27 @@ class Session:
         buffers = [buffer for _, own in messages.values() for buffer in own]
         self._ask({"op": "prepare", "items": items}, buffers, "ready", TRANSFER_TIMEOUT_S, "receiving its inputs")
 
-    def go(self, slots: Sequence[int], arm: Callable[[], Sequence[int]], limit_s: float | None = None) -> Call:
+    def go(
+        self,
+        slots: Sequence[int],
+        arm: Callable[[], Sequence[int]],
+        limit_s: float | None = None,
+        look: Look | None = None,
+    ) -> Call:
         """Make the timed calls, one per slot; `arm` writes their inputs when the worker stands before the gate.
 
         For a GPU it returns keys instead, which the worker gets when the clock runs: the sweep's, then a pair per slot.
         After a single call the worker comes to rest, and what goes on until then is charged. Raises KernelFailure also
-        when the output changes meanwhile. `limit_s`: instead of `harness.call_timeout_s` for each.
+        when the output changes meanwhile. `limit_s`: instead of `harness.call_timeout_s` for each. `look`: see `Shim`.
         """
         limit_s = limit_s or self.limits.call_timeout_s * len(slots)
         self._send({"op": "go", "slots": list(slots)})
         self._require_waiting()
         waiting = self._cpu()
-        keys = arm()
-        cpu, start = self._cpu(), time.monotonic_ns()
-        busy = cpu - waiting if cpu is not None and waiting is not None and cpu - waiting > BUSY_NS else 0
+        keys, clock = arm(), self.process.clock if self.process is not None and waiting is not None else 0
+        start = time.monotonic_ns()
         try:
-            row = self.shim.row(self.sock.fileno(), limit_s, self._readable, keys)
+            row = self.shim.row(self.sock.fileno(), limit_s, self._readable, keys, clock, look)
         except TimeoutError as error:
             raise self._late("its call", limit_s) from error
         except ConnectionError as error:
@@ -153,9 +158,11 @@ class Session:
         if any(r.event_ns > (row.ns if self.on_gpu else 0) for r in seen):
             raise KernelFailure(Verdict.REJECTED, "its worker tells of events on a GPU that cannot be")
         self.digests[slots[0]], self.glimpses[slots[0]] = row.digest, row.glimpse
-        spent = cpu_after - cpu if cpu is not None and cpu_after is not None else None
+        spent = cpu_after - row.cpu_ns if row.cpu_ns and cpu_after is not None else None
+        busy = row.cpu_ns - waiting if row.cpu_ns and waiting is not None else 0
         late = self._rested(reply, row.glimpse) if len(slots) == 1 else 0
-        return Call(seen, row.ns, row.before_ns, row.after_ns, spent, span, busy + late, swept=row.swept)
+        idle, late = (busy, late) if busy <= BUSY_NS else (0, late + busy)
+        return Call(seen, row.ns, row.before_ns, row.after_ns, spent, span, late, idle, row.swept)
 
     def fetch(self, slot: int = 0) -> tuple[wire.Header, list[bytearray]]:
         """Return what the last call returned: its description and bytes."""
@@ -172,6 +179,18 @@ class Session:
         request = {"op": "observe", "slot": slot, "mute": mute, "keys": list(keys)}
         reply, _ = self._ask(request, [], "observed", self.limits.call_timeout_s, "its observed call")
         return reply
+
+    @property
+    def sees(self) -> bool:
+        """Whether the verifier can look at outputs where they lie."""
+        return self._readable != 0
+
+    def borrowed(self, slots: Sequence[int], places: Sequence[tuple[int, int]]) -> bool:
+        """Whether something of these places lies in the inputs' memory, and not in what is lent for outputs."""
+        if self._readable <= 0:
+            return False
+        found = mappings.parts(self._readable, self.inputs.descriptor, places)
+        return any(not any(self.inputs.lent(slot, *part) for slot in slots) for part in found)
 
     def seal(self) -> None:
         """Let the worker start no program any more. Raises KernelFailure when one that it started is still there."""

@@ -32,6 +32,8 @@ class Place:
     offset: int
     guard: bytes = b""
     size: int = 0
+    writable: bool = False
+    """Whether it is lent for an output."""
 
 
 class SharedMemory:
@@ -75,6 +77,7 @@ class SharedMemory:
         """Put values, or one byte everywhere, where the tensor was placed, and new guard bands around it."""
         place = self._places[slot, index]
         at = self._base + place.offset
+        place.writable = isinstance(tensor, int)
         if isinstance(tensor, int):
             shim.stream_fill(at, tensor, place.size)
         elif place.size:
@@ -84,6 +87,14 @@ class SharedMemory:
         place.guard = self._rng.randbytes(GUARD_BYTES)
         ctypes.memmove(at - GUARD_BYTES, place.guard, GUARD_BYTES)
         ctypes.memmove(at + place.size, place.guard, GUARD_BYTES)
+
+    def lent(self, slot: int, start: int, size: int) -> bool:
+        """Whether these bytes belong to a tensor of the slot that is there to be written."""
+        return any(
+            place.offset <= start and start + size <= place.offset + place.size
+            for (owner, _), place in self._places.items()
+            if owner == slot and place.writable
+        )
 
     def intact(self, slot: int) -> bool:
         """Whether nothing was written beside a slot's tensors."""

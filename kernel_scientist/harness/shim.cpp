@@ -226,7 +226,7 @@ bool find(void* output, std::vector<Place>& places) {
         if (item) Py_DecRef(item);
         if (!found) return false;
     }
-    return count <= MOST_PLACES;
+    return true;
 }
 
 uint64_t digest(const Place* places, int64_t count, double anywhere) {
@@ -393,9 +393,10 @@ int lab_gpu_copy(void* to, const void* from, size_t bytes) { return gpu.copy(to,
 // makes a call back into the caches, which waiting drove out, and says that it is ready. The last one rings the bell
 // and waits until it is heard, each a single byte on the socket. What lies between gate and bell on the verifier's
 // clock is the row, two wake-ups, and for one call nothing else. If it did not wait, the verifier might, for the very
-// core that the worker goes on using. Then, if `pin` is set, it says where the output lies (how many places, and each),
-// waits until the verifier has looked there, and sends the digest of it, read from `anywhere` (0 to 1) on. After a row
-// or an exception these are none; -1 leaves the digest to the caller.
+// core that the worker goes on using. Then it says where the outputs of the row lie (how many places, and each), waits
+// until the verifier has looked there, and sends a digest, if `pin` is set that of the one output, read from `anywhere`
+// (0 to 1) on. After an exception there are no places; -1 says that they cannot be told, and for one call that the
+// digest is left to the caller.
 //
 // On a GPU the device is idle when the clock starts and idle when it stops, by the runtime's word for all streams.
 void* lab_call(void* kernel, void* data, Stamps* stamps, int gate, int bell, int pin, double anywhere) {
@@ -419,8 +420,11 @@ void* lab_call(void* kernel, void* data, Stamps* stamps, int gate, int bell, int
     const int64_t end = clock_ns(CLOCK_MONOTONIC);
     if (bell >= 0) handshake(bell);
     const int64_t cpu_spent = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu, switched = involuntary_switches() - switches;
-    std::vector<Place> places;
-    const bool found = !pin || !output || find(output, places);
+    static std::vector<Place> places;
+    static bool found;
+    if (gate >= 0 || bell >= 0 && pin) places.clear(), found = true;
+    if (found && output) found = find(output, places) && places.size() <= MOST_PLACES;
+    if (!output) places.clear();
     uint64_t pinned = 0;
     if (bell >= 0) {
         const int64_t count = found ? int64_t(places.size()) : -1;
@@ -429,8 +433,8 @@ void* lab_call(void* kernel, void* data, Stamps* stamps, int gate, int bell, int
         char byte;
         if (count > 0 && gpu.copy) show(bell, places);
         if (count > 0 && recv(bell, &byte, 1, 0) != 1) _exit(0);
-        pinned = digest(places.data(), count, anywhere);
-        if (found) say(bell, &pinned, sizeof pinned);
+        pinned = digest(places.data(), pin ? count : 0, anywhere);
+        if (found || !pin) say(bell, &pinned, sizeof pinned);
     }
     float ms = 0;  // ROCm's events may read zero or a little less for very short intervals
     if (!gpu.elapsed || error || gpu.elapsed(&ms, start_event, end_event) || !(ms > 0)) ms = 0;
@@ -515,28 +519,32 @@ int lab_lasts(int pid, const Place* places, const Line* lines, int count) {
     return !memcmp(again.data(), lines, count * sizeof(Line));
 }
 
-// Verifier: whether pieces of an output that lay at `places` are those of what was handed over later.
-int lab_fit(const Place* places, const Place* later, int buffers, const Line* lines, int count) {
+// Verifier: whether pieces of outputs that lay at `places` are those of what was handed over later, from the first on.
+int lab_fit(const Place* places, const Place* later, int first, int buffers, const Line* lines, int count) {
     for (int i = 0; count > 0 && i < buffers; ++i)
-        if (i >= MOST_PLACES || places[i].size != later[i].size) return 0;
+        if (first + i >= MOST_PLACES || places[first + i].size != later[i].size) return 0;
     for (int i = 0; i < count; ++i) {
         const Line& line = lines[i];
-        if (line.place >= buffers || memcmp(later[line.place].start + line.offset, line.bytes, line.size)) return 0;
+        const int64_t place = line.place - first;
+        if (place < 0 || place >= buffers) continue;
+        if (memcmp(later[place].start + line.offset, line.bytes, line.size)) return 0;
     }
     return 1;
 }
 
 // Verifier: rouse the worker that stands before the gate, open the gate when it is ready, wait for the bell; then read
-// pieces of the output that nobody could know, out of the worker's memory (`pid`; 0: not; -1: it lies on a GPU, and the
-// worker shows them), then get the digest. By this process's clock, in window: {roused, opened, rung, told where
-// (without pieces: digest; shown: when they came)}. `told`: the keys that a GPU's worker gets as it is roused. `sums`:
-// {that digest, on a GPU what the worker committed itself to as it was ready}. `sizes`: {places, lines wanted in, got
-// out}. Returns 0; 1 when the time is over; 2 when the worker is gone; 3 when it says what cannot be.
+// pieces of the outputs that nobody could know, out of the worker's memory (`pid`; 0: not; -1: it lies on a GPU, and the
+// worker shows them). It waits then, until `lab_release`. By this process's clock, in window: {roused, opened, rung,
+// told where (without pieces: see there; shown: when they came), CPU time of the worker's process (`clock`; 0: none) as
+// it was roused}. `told`: the keys that a GPU's worker gets as it is roused. `sums`: {a digest, on a GPU what the worker
+// committed itself to as it was ready}. `sizes`: {places, lines wanted in, got out}. Returns 0; 1 when the time is over;
+// 2 when the worker is gone; 3 when it says what cannot be.
 int lab_row(int socket, int64_t limit_ms, int64_t* window, uint64_t* sums, int pid, uint64_t seed, Place* places,
-            Line* lines, int64_t* sizes, const uint64_t* told, int64_t keys) {
+            Line* lines, int64_t* sizes, const uint64_t* told, int64_t keys, int clock) {
     const Urgent urgent;
     char byte = 'g';
     const int64_t deadline = clock_ns(CLOCK_MONOTONIC) + limit_ms * 1000000;
+    window[4] = clock ? clock_ns(clockid_t(clock)) : 0;
     for (int step = 0; step < 2; ++step) {
         window[step] = clock_ns(CLOCK_MONOTONIC);
         if (send(socket, &byte, 1, MSG_NOSIGNAL) != 1) return 2;
@@ -572,7 +580,14 @@ int lab_row(int socket, int64_t limit_ms, int64_t* window, uint64_t* sums, int p
         if (!lab_peek(pid, places, lines, int(chosen))) return 3;
         sizes[1] = chosen;
     }
-    if (count > 0 && send(socket, &byte, 1, MSG_NOSIGNAL) != 1) return 2;
+    return 0;
+}
+
+// Verifier: let the worker of a row go on, get the digest. Returns as `lab_row`.
+int lab_release(int socket, int64_t limit_ms, int64_t* window, uint64_t* sums, const int64_t* sizes) {
+    const char byte = 'g';
+    const int64_t deadline = clock_ns(CLOCK_MONOTONIC) + limit_ms * 1000000;
+    if (sizes[0] > 0 && send(socket, &byte, 1, MSG_NOSIGNAL) != 1) return 2;
     const int failed = await(socket, (char*)sums, sizeof *sums, deadline);
     if (sizes[1] == 0) window[3] = clock_ns(CLOCK_MONOTONIC);
     return failed;

@@ -65,8 +65,8 @@ class _Line(ctypes.Structure):
 class Glimpse:
     """Pieces of an output, read out of the worker's memory the moment the bell had rung."""
 
-    def __init__(self, places: Any, lines: Any, count: int) -> None:
-        self._places, self._lines, self._count = places, lines, count
+    def __init__(self, places: Any, lines: Any, count: int, told: int) -> None:
+        self._places, self._lines, self._count, self._told = places, lines, count, told
 
     def __bool__(self) -> bool:
         """Whether anything could be read."""
@@ -76,9 +76,17 @@ class Glimpse:
         """Whether the worker's memory still holds the same."""
         return bool(shim.lasts(pid, self._places, self._lines, self._count))
 
-    def fits(self, shim: "Shim", buffers: Sequence[tuple[int, int]]) -> bool:
-        """Whether the pieces are those of what was handed over later, at (address, size)."""
-        return bool(shim.fit(self._places, (_Place * len(buffers))(*buffers), len(buffers), self._lines, self._count))
+    @property
+    def places(self) -> list[tuple[int, int]]:
+        """Where the worker said that its outputs lie: (address, size), call by call."""
+        return [(place.start or 0, place.size) for place in self._places[: self._told]]
+
+    def fits(self, shim: "Shim", buffers: Sequence[tuple[int, int]], first: int = 0, of: int = 0) -> bool:
+        """Whether the pieces are those of what was handed over later, at (address, size): from `first` on of `of`."""
+        if self._told != (of or len(buffers)):
+            return False
+        later = (_Place * len(buffers))(*buffers)
+        return bool(shim.fit(self._places, later, first, len(buffers), self._lines, self._count))
 
 
 class Row(NamedTuple):
@@ -95,6 +103,12 @@ class Row(NamedTuple):
     glimpse: Glimpse
     swept: int
     """On a GPU, what the worker said of its sweep before the gate was opened."""
+    cpu_ns: int
+    """CPU time of the worker's process when it was roused; 0: not asked for."""
+
+
+Look = Callable[[Glimpse], None]
+"""What the verifier does when the bell has rung, while the worker waits."""
 
 
 class _Stamps(ctypes.Structure):
@@ -134,7 +148,9 @@ class Shim:
         window = ctypes.POINTER(ctypes.c_int64)
         sum_, seed = ctypes.POINTER(ctypes.c_uint64), ctypes.c_uint64
         seen = (ctypes.c_int, seed, ctypes.POINTER(_Place), ctypes.POINTER(_Line), window, sum_, ctypes.c_int64)
-        self._row = _bind(without.lab_row, ctypes.c_int, ctypes.c_int, ctypes.c_int64, window, sum_, *seen)
+        asked = (ctypes.c_int, ctypes.c_int64, window, sum_)
+        self._row = _bind(without.lab_row, ctypes.c_int, *asked, *seen, ctypes.c_int)
+        self._release = _bind(without.lab_release, ctypes.c_int, *asked, window)
         self._settle = _bind(without.lab_settle, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
         self.ticks = _bind(without.lab_ticks, ctypes.c_uint64)
         self._hearing = _bind(without.lab_hearing, ctypes.c_int)
@@ -144,7 +160,8 @@ class Shim:
         lines = ctypes.POINTER(_Line)
         self.peek = _bind(without.lab_peek, ctypes.c_int, ctypes.c_int, ctypes.POINTER(_Place), lines, ctypes.c_int)
         self.lasts = _bind(without.lab_lasts, ctypes.c_int, ctypes.c_int, ctypes.POINTER(_Place), lines, ctypes.c_int)
-        self.fit = _bind(without.lab_fit, ctypes.c_int, many[0], many[0], ctypes.c_int, lines, ctypes.c_int)
+        number = ctypes.c_int
+        self.fit = _bind(without.lab_fit, number, many[0], many[0], number, number, lines, number)
         self.stream = _bind(without.lab_stream, None, place, place, size)
         self.stream_fill = _bind(without.lab_stream_fill, None, place, ctypes.c_int, size)
         cores = ctypes.POINTER(ctypes.c_int)
@@ -195,31 +212,38 @@ class Shim:
         """The digest that the last call has sent; None: it has sent none, it is for the caller to do."""
         return self._stamps.digest if self._stamps.pinned else None
 
-    def row(self, socket: int, limit_s: float, pid: int = 0, keys: Sequence[int] = ()) -> "Row":
+    def row(
+        self,
+        socket: int,
+        limit_s: float,
+        pid: int = 0,
+        keys: Sequence[int] = (),
+        clock: int = 0,
+        look: Look | None = None,
+    ) -> "Row":
         """Rouse a worker that stands before the gate, open it; return what this process's clock says of what followed.
 
         `pid`: the worker's number, if its memory may be read; -1 on a GPU, where the worker shows pieces and gets
-        `keys` when it is roused.
+        `keys` when it is roused. `clock`: the CPU clock of its process. `look` is called when the bell has rung, before
+        the worker goes on.
         Raises TimeoutError, ConnectionError when the worker is gone, ValueError when it says what cannot be.
         """
-        window, sums = (ctypes.c_int64 * 4)(), (ctypes.c_uint64 * 2)()
+        window, sums = (ctypes.c_int64 * 5)(), (ctypes.c_uint64 * 2)()
         places, lines, sizes = (
             (_Place * MOST_PLACES)(),
             (_Line * GLIMPSE_LINES)(),
             (ctypes.c_int64 * 2)(0, GLIMPSE_LINES),
         )
-        seed = int(self._anywhere() * 2**63)
+        seed, limit_ms = int(self._anywhere() * 2**63), int(limit_s * 1000)
         told = (ctypes.c_uint64 * len(keys))(*keys)
-        match self._row(*(socket, int(limit_s * 1000), window, sums, pid, seed, places, lines, sizes), told, len(keys)):
-            case 0:
-                before, during, after = (window[i + 1] - window[i] for i in range(3))
-                return Row(before, during, after, sums[0], Glimpse(places, lines, sizes[1]), sums[1])
-            case 1:
-                raise TimeoutError
-            case 2:
-                raise ConnectionError
-            case _:
-                raise ValueError
+        seen = (pid, seed, places, lines, sizes, told, len(keys), clock)
+        _require(self._row(socket, limit_ms, window, sums, *seen))
+        glimpse = Glimpse(places, lines, sizes[1], sizes[0])
+        if look is not None:
+            look(glimpse)
+        _require(self._release(socket, limit_ms, window, sums, sizes))
+        before, during, after = (window[i + 1] - window[i] for i in range(3))
+        return Row(before, during, after, sums[0], glimpse, sums[1], window[4])
 
     @property
     def hearing(self) -> Hearing:
@@ -259,3 +283,15 @@ class Shim:
 def _bind(function: Any, result: Any, *arguments: Any) -> Callable[..., Any]:
     function.restype, function.argtypes = result, arguments
     return function
+
+
+def _require(code: int) -> None:
+    match code:
+        case 0:
+            return
+        case 1:
+            raise TimeoutError
+        case 2:
+            raise ConnectionError
+        case _:
+            raise ValueError

@@ -9,8 +9,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ValidationError
 
 from kernel_scientist.harness import wire
-from kernel_scientist.harness.failure import KernelFailure
-from kernel_scientist.harness.replies import printable
+from kernel_scientist.harness.failure import KernelFailure, printable
 from kernel_scientist.records import Verdict
 
 MOST_TOLD, WORDS = 10, 300
