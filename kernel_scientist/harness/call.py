@@ -27,6 +27,9 @@ class Call:
     idle_ns: int = 0
     """CPU time of the worker while it was to wait, too little to tell that it did something."""
 
+    ready_ns: int = 0
+    """CPU time of the worker from the request to the moment that it stood before the gate."""
+
     swept: int = 0
     """On a GPU, what the worker said of the sweep before the call; the same of all workers, if they made it."""
 

@@ -154,13 +154,13 @@ class _Usual(NamedTuple):
         return _Usual(middle, high + 1.5 * (high - low))
 
 
-def _beside_ns(call: Call) -> tuple[int, int, int, int]:
+def _beside_ns(call: Call) -> tuple[int, int, int, int, int]:
     """Return what the verifier's clock saw before, around and after a call, and what was worked before it."""
-    return call.before_ns, call.wall_ns - call.measured_ns, call.after_ns, call.idle_ns
+    return call.before_ns, call.wall_ns - call.measured_ns, call.after_ns, call.idle_ns, call.ready_ns
 
 
 def _hidden_ns(call: Call, usual: Sequence[_Usual]) -> int:
-    free = (FREE_NS, FREE_NS + FREE_CALL * call.measured_ns, FREE_NS, FREE_NS)
+    free = (FREE_NS, FREE_NS + FREE_CALL * call.measured_ns, FREE_NS, FREE_NS, FREE_NS)
     seen = zip(_beside_ns(call), usual, free, strict=True)
     return int(sum(passed - u.middle for passed, u, most in seen if passed > u.most + most))
 

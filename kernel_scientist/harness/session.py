@@ -131,6 +131,7 @@ class Session:
         when the output changes meanwhile. `limit_s`: instead of `harness.call_timeout_s` for each. `look`: see `Shim`.
         """
         limit_s = limit_s or self.limits.call_timeout_s * len(slots)
+        asked = self._cpu()
         self._send({"op": "go", "slots": list(slots)})
         self._require_waiting()
         waiting = self._cpu()
@@ -162,7 +163,8 @@ class Session:
         busy = row.cpu_ns - waiting if row.cpu_ns and waiting is not None else 0
         late = self._rested(reply, row.glimpse) if len(slots) == 1 else 0
         idle, late = (busy, late) if busy <= BUSY_NS else (0, late + busy)
-        return Call(seen, row.ns, row.before_ns, row.after_ns, spent, span, late, idle, row.swept)
+        ready = waiting - asked if waiting is not None and asked is not None else 0
+        return Call(seen, row.ns, row.before_ns, row.after_ns, spent, span, late, idle, ready, row.swept)
 
     def fetch(self, slot: int = 0) -> tuple[wire.Header, list[bytearray]]:
         """Return what the last call returned: its description and bytes."""
