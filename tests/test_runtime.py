@@ -82,13 +82,14 @@ def timed(shim: Shim, call: Callable[[int], Any]) -> tuple[Any, Row]:
         try:
             assert ours.recv(1) == b"r"
             row = shim.row(ours.fileno(), 20, SHOWN, [7, 2**64 - 1])
-            places, lines, count = row.glimpse._places, row.glimpse._lines, row.glimpse._count
-            os.write(tells, pickle.dumps((*row[:4], row.swept, bytes(places), bytes(lines), count)))
+            seen = row.glimpse
+            glimpse = bytes(seen._places), bytes(seen._lines), seen._count, len(seen.places)
+            os.write(tells, pickle.dumps((*row[:4], row.swept, row.cpu_ns, *glimpse)))
         finally:
             os._exit(0)
     try:
         output = call(theirs.fileno())
-        *figures, swept, places, lines, count = pickle.loads(os.read(told, 1 << 16))
+        *figures, swept, cpu, places, lines, count, many = pickle.loads(os.read(told, 1 << 16))
     finally:
         os.waitpid(verifier, 0)
         for end in (ours, theirs):
@@ -96,7 +97,7 @@ def timed(shim: Shim, call: Callable[[int], Any]) -> tuple[Any, Row]:
         os.close(told)
         os.close(tells)
     seen = (_Place * MOST_PLACES).from_buffer_copy(places), (_Line * GLIMPSE_LINES).from_buffer_copy(lines)
-    return output, Row(*figures, Glimpse(*seen, count), swept)
+    return output, Row(*figures, Glimpse(*seen, count, many), swept, cpu)
 
 
 def test_pieces_of_an_output_that_the_verifier_names_are_shown_before_anything_else(shim: Shim, device: Any) -> None:
