@@ -177,7 +177,12 @@ def sleep_exactly() -> None:
 
 def die_with_parent() -> None:
     """Ask the kernel to kill this process when its parent dies."""
-    _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    end_with_parent(signal.SIGKILL)
+
+
+def end_with_parent(number: int) -> None:
+    """Ask the kernel to send this process a signal when its parent dies."""
+    _prctl(PR_SET_PDEATHSIG, number)
 
 
 def _status_bytes(name: str) -> int:
