@@ -1,6 +1,8 @@
 """The sandbox, tried from inside: what a kernel cannot see, reach, write or outlive, with and without namespaces."""
 
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +11,7 @@ import pytest
 
 from kernel_scientist import problems
 from kernel_scientist.errors import InfrastructureError, SetupError, StoppedError
-from kernel_scientist.harness import enclosure, landlock, sandbox
+from kernel_scientist.harness import enclosure, folders, keepsakes, landlock, sandbox
 from kernel_scientist.harness.failure import KernelFailure
 from kernel_scientist.harness.process import Process
 from kernel_scientist.harness.session import Session
@@ -172,6 +174,69 @@ def test_folders_of_killed_zygotes_are_cleared(shop: Workshop, tmp_path: Path) -
     assert left
     with shop.session():
         assert not any(folder.exists() for folder in left)
+
+
+DEEP = """
+home = os.getcwd()
+for _ in range(3000):
+    os.mkdir("d")
+    os.chdir("d")
+os.mkdir("locked", 0)
+os.chdir(home)
+"""
+
+
+def test_folders_however_deep_are_the_kernels_own_failure_and_go(shop: Workshop) -> None:
+    source = f"import os\n{DEEP}\ndef custom_kernel(data): return data[1]\n"
+    for _ in range(2):
+        with shop.session() as session:
+            session.load(source, lambda _: (None, ""))
+            with pytest.raises(KernelFailure, match="too deep") as caught:
+                shop.require_room(session)
+            assert caught.value.verdict is Verdict.REJECTED
+            process = shop._process
+    with shop.session() as session:
+        shop.require_room(session)  # below the same parent, which has removed what the others left
+        assert shop._process is process and process is not None
+        if shop.enclosure != "bubblewrap":
+            (folder,) = Path("/tmp").glob(f"kernel-scientist-{process.pid}-*")
+            assert len(list(folder.iterdir())) == 1
+
+
+def test_of_folders_that_are_too_deep_nothing_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (scratch := tmp_path / "scratch").mkdir()
+    monkeypatch.chdir(scratch)
+    exec(DEEP, {"os": os})
+    assert keepsakes.keep(scratch, tmp_path / "kept") == 0
+    folders.remove(scratch)
+    assert not list(tmp_path.iterdir())
+
+
+REMOVES = """
+import os, sys, tempfile
+from pathlib import Path
+from kernel_scientist.harness import folders, sandbox
+sandbox.confine_builder(programs=False)  # who is root has no power over locked folders either now
+top = Path(tempfile.mkdtemp(dir="/tmp", prefix="locked-"))
+os.chdir(top)
+for name in ("a", "a/b", "a/b/c", "d"):
+    os.mkdir(name)
+Path("a/b/c/file").write_text("x")
+(outside := Path(tempfile.mkdtemp(dir="/tmp", prefix="locked-"))).joinpath("file").write_text("x")
+os.symlink(outside, "a/link")
+for name in ("a/b/c", "a/b", "a", "d"):
+    os.chmod(name, 0)
+assert folders.used(top) is None
+folders.remove(top)
+assert not top.exists() and outside.joinpath("file").exists()
+folders.remove(outside)
+assert not outside.exists()
+"""
+
+
+def test_locked_folders_are_removed_without_any_privilege() -> None:
+    environment = {"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
+    subprocess.run([sys.executable, "-c", REMOVES], env=environment, check=True, timeout=60)
 
 
 def test_nothing_is_left_of_many_sessions(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ control socket it takes one JSON line per request, with file descriptors attache
 
     {"spawn": {...worker settings...}}  + [worker socket, log file, status pipe, shared memory]  ->  {"pid": 123}
     {"kill": 123}                                                 ->  {"killed": true}
-    {"used": 123}                                                 ->  {"used": bytes in its folder}
+    {"used": 123}                                                 ->  {"used": bytes in its folder, or null}
     {"keep": 123, "as": name}     what it compiled (`keepsakes`)  ->  {"files": 7}
     {"fill": 123, "from": name}   a worker's folder with that     ->  {"files": 7}
 
@@ -19,7 +19,6 @@ import importlib
 import json
 import os
 import selectors
-import shutil
 import signal
 import socket
 import sys
@@ -29,7 +28,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from kernel_scientist.harness import enclosure, keepsakes, pages, sandbox
+from kernel_scientist.harness import enclosure, folders, keepsakes, pages, sandbox
 from kernel_scientist.harness.shim import Shim
 
 MESSAGE = 1 << 16
@@ -84,7 +83,7 @@ class Zygote:
         elif "fill" in request:
             reply = {"files": keepsakes.fill(self._kept(request["from"]), self._scratch(request["fill"]))}
         elif "used" in request:
-            reply = {"used": _used(self.scratches.get(int(request["used"]), ""))}
+            reply = {"used": folders.used(self._scratch(int(request["used"])))}
         else:
             reply = {"killed": self._kill(int(request["kill"]))}
         self.control.send(json.dumps(reply).encode())
@@ -149,7 +148,7 @@ class Zygote:
             pipe = self.status_pipes.pop(pid, None)
             if pipe is not None:
                 _end_group(pid)
-                shutil.rmtree(self.scratches.pop(pid), ignore_errors=True)
+                folders.remove(Path(self.scratches.pop(pid)))
                 with contextlib.suppress(BrokenPipeError):  # the verifier may have stopped caring
                     os.write(pipe, str(os.waitstatus_to_exitcode(status)).encode())
                 os.close(pipe)
@@ -177,17 +176,12 @@ def _end_group(pid: int) -> None:
         os.killpg(pid, signal.SIGKILL)
 
 
-def _used(folder: str) -> int:
-    """Return how many bytes lie in a worker's folder."""
-    return sum(file.stat().st_blocks * 512 for file in Path(folder).rglob("*") if file.is_file()) if folder else 0
-
-
 def _clear_stale() -> None:
     """Remove the folders of zygotes that were killed."""
     for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*-*"):
         number = folder.name.removeprefix(PREFIX).partition("-")[0]
         if number.isdigit() and not Path(f"/proc/{number}").exists():
-            shutil.rmtree(folder, ignore_errors=True)
+            folders.remove(folder)
 
 
 def main() -> None:
@@ -205,7 +199,7 @@ def main() -> None:
         control.send(b'{"ready": true}')
         Zygote(control, shim, folder).serve()
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        folders.remove(Path(folder))
 
 
 if __name__ == "__main__":
