@@ -121,6 +121,10 @@ def test_no_network(shop: Workshop, call: str) -> None:
     refused(shop, call)
 
 
+def test_temporary_files_go_where_a_kernel_may_write(shop: Workshop) -> None:
+    run(shop, "import tempfile\nwith tempfile.NamedTemporaryFile() as file: assert file.name.startswith(os.getcwd())")
+
+
 FORBIDDEN = ["os.fork()", "os.system('true')"] + [
     f"ctypes.CDLL(None).{call}" for call in ("ptrace(16, 1, 0, 0)", "unshare(0x10000000)", "mount(0, 0, 0, 0, 0)")
 ]

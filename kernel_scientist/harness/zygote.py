@@ -127,6 +127,7 @@ class Zygote:
         sandbox.sleep_exactly()
         from kernel_scientist.harness import worker
 
+        tempfile.tempdir = None  # remembered from this process's; the worker's is its own folder
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         os.dup2(log_fd, 1)
