@@ -52,6 +52,11 @@ MISBEHAVIOUR = {
         Verdict.COMPILE_ERROR,
         "refused",
     ),
+    "builds in its call": (
+        f"{LOAD}def custom_kernel(data):\n    load('extern \"C\" void f() {{}}')\n    return data[1]\n",
+        Verdict.COMPILE_ERROR,
+        "load: C++ is built while the kernel's file is imported, not in a call",
+    ),
     "asks for a forbidden flag": (
         f"{LOAD}load('', flags=['-wrapper', 'sh'])\n" + in_call("pass", ""),
         Verdict.COMPILE_ERROR,

@@ -142,8 +142,11 @@ class Worker:
         sys.modules["kernel"] = module
         cpp.set_builder(self._build)
         pretending = self.stage.pretending() if self.stage else contextlib.nullcontext()
-        with extension.built_by(self._build, source), pretending:
-            spec.loader.exec_module(module)
+        try:
+            with extension.built_by(self._build, source), pretending:
+                spec.loader.exec_module(module)
+        finally:
+            cpp.set_builder(cpp.too_late)
         if not callable(getattr(module, "custom_kernel", None)):
             raise AttributeError("the kernel's file defines no custom_kernel(data)")
         if self.stage:

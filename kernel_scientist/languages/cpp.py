@@ -45,6 +45,11 @@ def set_builder(builder: Builder | None) -> None:
     _builder = builder
 
 
+def too_late(_request: BuildRequest) -> str:
+    """Refuse to compile when a kernel's file has been imported: nobody listens then. Raises CompileError."""
+    raise CompileError("load: C++ is built while the kernel's file is imported, not in a call")
+
+
 class Library:
     """A loaded shared object; its functions are attributes."""
 
