@@ -155,11 +155,13 @@ class Worker:
 
     def _build(self, request: extension.Request) -> str:
         """Ask the verifier's builder for a shared object; return its path."""
+        if self.libraries == cpp.MOST_BUILDS:
+            raise cpp.CompileError(f"the kernel's file asks for more than {cpp.MOST_BUILDS} builds")
+        self.libraries += 1  # also one that is refused: the verifier counts those as well
         wire.send(self.sock, {"op": "build", "request": request._asdict()})
         reply, buffers = wire.receive(self.sock, None)
         if not buffers:
             raise cpp.CompileError(reply.get("log", "the build failed"))
-        self.libraries += 1
         path = os.path.join(os.getcwd(), f"library{self.libraries}.so")
         with open(path, "wb") as file:
             file.write(buffers[0])

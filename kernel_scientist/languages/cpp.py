@@ -15,6 +15,9 @@ import ctypes
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+MOST_BUILDS = 16
+"""What one kernel's file may ask for."""
+
 
 class CompileError(Exception):
     """The compiler refused a source; the message is the compiler's."""
