@@ -137,6 +137,28 @@ def test_a_forbidden_call_ends_the_worker(shop: Workshop, call: str) -> None:
     assert caught.value.verdict is Verdict.REJECTED and "forbidden system call" in caught.value.reason
 
 
+SIGNALS = """
+import errno, platform, threading
+libc = ctypes.CDLL(None, use_errno=True)
+calls = {"x86_64": (234, 297, 129), "aarch64": (131, 240, 138)}[platform.machine()]
+info = ctypes.create_string_buffer(128)
+def signalled(who):
+    answers = [libc.syscall(calls[0], who, who, 0) and ctypes.get_errno()]
+    answers += [libc.syscall(calls[1], who, who, 0, info) and ctypes.get_errno()]
+    return answers + [libc.syscall(calls[2], who, 0, info) and ctypes.get_errno()]
+assert signalled(os.getppid()) == [errno.EACCES] * 3, signalled(os.getppid())
+assert libc.syscall(calls[0], os.getpid(), threading.get_native_id(), 0) == 0
+"""
+
+
+def test_no_signal_reaches_another_worker_nor_the_parent(shop: Workshop) -> None:
+    run(shop, SIGNALS)
+    with pytest.raises(KernelFailure, match="SIGABRT"):
+        run(shop, "os.abort()")
+    with pytest.raises(KernelFailure, match="SIGABRT"):
+        run(shop, "import threading; t = threading.Thread(target=os.abort); t.start(); t.join()")
+
+
 def test_no_capability_and_no_way_back_to_root(shop: Workshop) -> None:
     run(shop, "assert 'CapEff:\\t0000000000000000' in open('/proc/self/status').read()")
     refused(shop, "os.chroot('.')")

@@ -39,6 +39,7 @@ _ARCHES: dict[str, tuple[int, dict[str, int]]] = {
         "kexec_load": 246, "init_module": 175, "finit_module": 313, "delete_module": 176, "io_uring_setup": 425,
         "sched_setscheduler": 144, "sched_setparam": 142, "sched_setattr": 314, "setpriority": 141, "prlimit64": 302,
         "shmget": 29, "semget": 64, "msgget": 68, "mq_open": 240,
+        "tgkill": 234, "rt_sigqueueinfo": 129, "rt_tgsigqueueinfo": 297,
         "kill": 62, "tkill": 200, "pidfd_open": 434, "pidfd_send_signal": 424, "pidfd_getfd": 438,
     }),
     "aarch64": (0xC00000B7, {
@@ -48,6 +49,7 @@ _ARCHES: dict[str, tuple[int, dict[str, int]]] = {
         "kexec_load": 104, "init_module": 105, "finit_module": 273, "delete_module": 106, "io_uring_setup": 425,
         "sched_setscheduler": 119, "sched_setparam": 118, "sched_setattr": 274, "setpriority": 140, "prlimit64": 261,
         "shmget": 194, "semget": 190, "msgget": 186, "mq_open": 180,
+        "tgkill": 131, "rt_sigqueueinfo": 138, "rt_tgsigqueueinfo": 240,
         "kill": 129, "tkill": 130, "pidfd_open": 434, "pidfd_send_signal": 424, "pidfd_getfd": 438,
     }),
 }  # fmt: skip
@@ -62,6 +64,8 @@ _REFUSED = (
 
 _OWN_ONLY = {"prlimit64": 16, "setpriority": 24}
 """Allowed where the argument at this offset is 0, the caller itself: its limits are its own affair, others' are not."""
+_OWN_NUMBER = {"tgkill": 16, "rt_sigqueueinfo": 16, "rt_tgsigqueueinfo": 16}
+"""Allowed where the argument at this offset is the caller's number: `abort` and threads' signals are its own affair."""
 
 
 @dataclass(frozen=True)
@@ -91,8 +95,8 @@ class Limits:
         return Limits(**{field.name: settings[field.name] for field in fields(Limits)})
 
 
-_PROGRAMS = ("fork", "vfork", "execve", "execveat", "clone", "clone3", "prlimit64")
-"""What starting a program and limiting it takes."""
+_PROGRAMS = ("fork", "vfork", "execve", "execveat", "clone", "clone3", "prlimit64", *_OWN_NUMBER)
+"""What starting a program and limiting it takes; a program has another number, and may abort."""
 
 
 def confine_builder(programs: bool) -> None:
@@ -221,8 +225,9 @@ def _install_filter(allowed: tuple[str, ...] = (), all_threads: bool = False) ->
         elif name == "clone":
             threads_only = [load(16), struct.pack("<HBBI", 0x45, 0, 1, CLONE_THREAD), answer(ALLOW)]
             program += [jump_equal(number, 0, 4), *threads_only, answer(KILL_PROCESS)]
-        elif name in _OWN_ONLY:
-            own = [load(_OWN_ONLY[name]), jump_equal(0, 0, 1), answer(ALLOW), answer(ERRNO_EACCES)]
+        elif name in _OWN_ONLY or name in _OWN_NUMBER:
+            offset, value = (_OWN_ONLY[name], 0) if name in _OWN_ONLY else (_OWN_NUMBER[name], os.getpid())
+            own = [load(offset), jump_equal(value, 0, 1), answer(ALLOW), answer(ERRNO_EACCES)]
             program += [jump_equal(number, 0, 4), *own]
         else:
             program += [jump_equal(number, 0, 1), answer(ERRNO_EACCES if name in _REFUSED else KILL_PROCESS)]
