@@ -159,6 +159,19 @@ def test_no_signal_reaches_another_worker_nor_the_parent(shop: Workshop) -> None
         run(shop, "import threading; t = threading.Thread(target=os.abort); t.start(); t.join()")
 
 
+def test_workers_of_roots_are_different_users(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else one may bind the threads of another's pool to one core."""
+    if os.geteuid() or not landlock.version():
+        pytest.skip("only root without namespaces can make workers other users")
+    monkeypatch.setattr(enclosure, "bubblewrap_works", lambda: False)
+    monkeypatch.setattr(enclosure, "nobody_can_read", lambda: True)
+    with Workshop(Harness()) as shop, shop.session() as rival:
+        assert rival.process is not None
+        before = os.sched_getaffinity(rival.process.number)
+        refused(shop, f"assert os.getuid(); os.sched_setaffinity({rival.process.number}, {{{shop.cores[-1]}}})")
+        assert os.sched_getaffinity(rival.process.number) == before
+
+
 def test_no_capability_and_no_way_back_to_root(shop: Workshop) -> None:
     run(shop, "assert 'CapEff:\\t0000000000000000' in open('/proc/self/status').read()")
     refused(shop, "os.chroot('.')")

@@ -22,7 +22,9 @@ PR_SET_CHILD_SUBREAPER, PR_SET_TIMERSLACK = 36, 29
 SECCOMP_CALL = {"x86_64": 317, "aarch64": 277}
 SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC = 1, 1
 CAPABILITY_VERSION_3 = 0x20080522
-NOBODY = 65534
+NOBODY, FIRST_USER, USERS = 65534, 60_600, 400
+"""Users that workers are where the laboratory runs as root, in no namespace: each another one, of numbers that neither
+Debian nor systemd gives to anybody; `nobody` where a container knows no such numbers."""
 RESERVED_BYTES = 1 << 30
 """Address space that threads and allocators reserve without using it."""
 SECCOMP_MODE_FILTER = 2
@@ -84,8 +86,8 @@ class Limits:
     """Size of the memory it shares with the verifier."""
     output_bytes: int
     """Largest file it may write; its standard output is a file."""
-    other_user: bool
-    """Whether to become the user `nobody`: the laboratory runs as root, in no namespace."""
+    other_user: int
+    """The user to become, as the laboratory runs as root, in no namespace; 0: none."""
     programs: bool
     """Whether it may start programs until it is sealed: compilers of what a GPU kernel launches."""
 
@@ -108,7 +110,7 @@ def confine_builder(programs: bool) -> None:
     die_with_parent()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if os.geteuid() == 0:
-        _leave_root(other_user=False)
+        _leave_root(other_user=0)
     if supported():
         _prctl(PR_SET_NO_NEW_PRIVS, 1)
         _install_filter(_PROGRAMS if programs else ())
@@ -150,7 +152,7 @@ def apply(limits: Limits) -> tuple[str, ...]:
     return (*layers, "no-new-privs", "seccomp")
 
 
-def _leave_root(other_user: bool) -> list[str]:
+def _leave_root(other_user: int) -> list[str]:
     """Give up root's capabilities for good, and its identity where another user can run the worker."""
     with contextlib.suppress(OSError):  # a number beyond the last capability, or nothing may be dropped
         for capability in range(64):
@@ -158,8 +160,8 @@ def _leave_root(other_user: bool) -> list[str]:
     layers = ["no-capabilities"]
     if other_user:
         os.setgroups([])
-        os.setresgid(NOBODY, NOBODY, NOBODY)
-        os.setresuid(NOBODY, NOBODY, NOBODY)
+        os.setresgid(other_user, other_user, other_user)
+        os.setresuid(other_user, other_user, other_user)
         _prctl(PR_SET_DUMPABLE, 1)  # both were cleared by the change of user
         die_with_parent()
         layers.append("another user")

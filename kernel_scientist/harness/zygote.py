@@ -99,8 +99,7 @@ class Zygote:
         worker_fd, log_fd, status_fd, inputs_fd = descriptors
         settings["scratch"] = scratch = tempfile.mkdtemp(dir=self.folder)
         settings["environment"] = dict.fromkeys(HOMES, scratch)
-        if settings["other_user"]:
-            os.chown(scratch, sandbox.NOBODY, sandbox.NOBODY)
+        settings["other_user"] = self._user(scratch) if settings["other_user"] else 0
         keepsakes.fill(self._kept(keepsakes.OURS), Path(scratch))
         self.forks += 1
         if self.forks >= MANY and not self.collapsed and not self.status_pipes:  # nobody is being timed
@@ -119,6 +118,16 @@ class Zygote:
         os.close(inputs_fd)
         self.status_pipes[pid], self.scratches[pid] = status_fd, scratch
         return pid
+
+    def _user(self, scratch: str) -> int:
+        """Give a worker's folder to a user that no other worker is: none may move another's threads; return who."""
+        user = sandbox.FIRST_USER + self.forks % sandbox.USERS
+        try:
+            os.chown(scratch, user, user)
+        except OSError:
+            user = sandbox.NOBODY
+            os.chown(scratch, user, user)
+        return user
 
     def _become_worker(self, settings: dict[str, Any], worker_fd: int, log_fd: int, inputs_fd: int) -> None:
         os.setsid()
