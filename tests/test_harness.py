@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from kernel_scientist import HARNESS_VERSION, problems
+from kernel_scientist.harness import session
 from kernel_scientist.harness.verifier import Contestant, Verifier
 from kernel_scientist.harness.workshop import Workshop
+from kernel_scientist.languages import cpp as cpp_language
 from kernel_scientist.params import Harness
 from kernel_scientist.population import REFERENCE
 from kernel_scientist.records import Evaluation, Kernel, Verdict
@@ -51,6 +53,16 @@ MISBEHAVIOUR = {
         f"{LOAD}try:\n    load('nonsense')\nexcept Exception:\n    pass\n" + in_call("pass", ""),
         Verdict.COMPILE_ERROR,
         "refused",
+    ),
+    "builds in its call": (
+        f"{LOAD}def custom_kernel(data):\n    load('extern \"C\" void f() {{}}')\n    return data[1]\n",
+        Verdict.COMPILE_ERROR,
+        "load: C++ is built while the kernel's file is imported, not in a call",
+    ),
+    "asks for many builds": (
+        f"{LOAD}for _ in range(17):\n    load('extern \"C\" void f() {{}}')\n" + in_call("pass", ""),
+        Verdict.COMPILE_ERROR,
+        "asks for more than 16 builds",
     ),
     "asks for a forbidden flag": (
         f"{LOAD}load('', flags=['-wrapper', 'sh'])\n" + in_call("pass", ""),
@@ -108,6 +120,14 @@ def test_after_all_that_an_honest_kernel_passes_and_is_timed(judge: Judge) -> No
     speedup = evaluation.speedup_over(REFERENCE)
     assert speedup is not None and speedup.interval[0] <= speedup.ratio <= speedup.interval[1]
     assert {"rlimits", "no-new-privs", "seccomp"} <= set(evaluation.sandbox)
+
+
+def test_a_file_may_ask_for_as_many_builds_as_the_verifier_makes(judge: Judge) -> None:
+    assert cpp_language.MOST_BUILDS == session.MOST_BUILDS
+    unit = 'extern "C" void copy(const short* x, short* out, long n) { for (long i = 0; i < n; ++i) out[i] = x[i]; }'
+    source = f"{LOAD}made = [load({unit!r}) for _ in range({session.MOST_BUILDS})]\n"
+    source += "def custom_kernel(d):\n    made[-1].copy(d[0], d[1], d[0].numel())\n    return d[1]\n"
+    assert evaluate(judge("identity"), source).verdict is Verdict.OK
 
 
 def test_threads_are_allowed(judge: Judge) -> None:

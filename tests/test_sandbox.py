@@ -1,6 +1,8 @@
 """The sandbox, tried from inside: what a kernel cannot see, reach, write or outlive, with and without namespaces."""
 
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +11,7 @@ import pytest
 
 from kernel_scientist import problems
 from kernel_scientist.errors import InfrastructureError, SetupError, StoppedError
-from kernel_scientist.harness import enclosure, landlock, sandbox
+from kernel_scientist.harness import enclosure, folders, keepsakes, landlock, sandbox
 from kernel_scientist.harness.failure import KernelFailure
 from kernel_scientist.harness.process import Process
 from kernel_scientist.harness.session import Session
@@ -119,6 +121,10 @@ def test_no_network(shop: Workshop, call: str) -> None:
     refused(shop, call)
 
 
+def test_temporary_files_go_where_a_kernel_may_write(shop: Workshop) -> None:
+    run(shop, "import tempfile\nwith tempfile.NamedTemporaryFile() as file: assert file.name.startswith(os.getcwd())")
+
+
 FORBIDDEN = ["os.fork()", "os.system('true')"] + [
     f"ctypes.CDLL(None).{call}" for call in ("ptrace(16, 1, 0, 0)", "unshare(0x10000000)", "mount(0, 0, 0, 0, 0)")
 ]
@@ -129,6 +135,41 @@ def test_a_forbidden_call_ends_the_worker(shop: Workshop, call: str) -> None:
     with pytest.raises(KernelFailure) as caught:
         run(shop, call)
     assert caught.value.verdict is Verdict.REJECTED and "forbidden system call" in caught.value.reason
+
+
+SIGNALS = """
+import errno, platform, threading
+libc = ctypes.CDLL(None, use_errno=True)
+calls = {"x86_64": (234, 297, 129), "aarch64": (131, 240, 138)}[platform.machine()]
+info = ctypes.create_string_buffer(128)
+def signalled(who):
+    answers = [libc.syscall(calls[0], who, who, 0) and ctypes.get_errno()]
+    answers += [libc.syscall(calls[1], who, who, 0, info) and ctypes.get_errno()]
+    return answers + [libc.syscall(calls[2], who, 0, info) and ctypes.get_errno()]
+assert signalled(os.getppid()) == [errno.EACCES] * 3, signalled(os.getppid())
+assert libc.syscall(calls[0], os.getpid(), threading.get_native_id(), 0) == 0
+"""
+
+
+def test_no_signal_reaches_another_worker_nor_the_parent(shop: Workshop) -> None:
+    run(shop, SIGNALS)
+    with pytest.raises(KernelFailure, match="SIGABRT"):
+        run(shop, "os.abort()")
+    with pytest.raises(KernelFailure, match="SIGABRT"):
+        run(shop, "import threading; t = threading.Thread(target=os.abort); t.start(); t.join()")
+
+
+def test_workers_of_roots_are_different_users(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else one may bind the threads of another's pool to one core."""
+    if os.geteuid() or not landlock.version():
+        pytest.skip("only root without namespaces can make workers other users")
+    monkeypatch.setattr(enclosure, "bubblewrap_works", lambda: False)
+    monkeypatch.setattr(enclosure, "nobody_can_read", lambda: True)
+    with Workshop(Harness()) as shop, shop.session() as rival:
+        assert rival.process is not None
+        before = os.sched_getaffinity(rival.process.number)
+        refused(shop, f"assert os.getuid(); os.sched_setaffinity({rival.process.number}, {{{shop.cores[-1]}}})")
+        assert os.sched_getaffinity(rival.process.number) == before
 
 
 def test_no_capability_and_no_way_back_to_root(shop: Workshop) -> None:
@@ -172,6 +213,69 @@ def test_folders_of_killed_zygotes_are_cleared(shop: Workshop, tmp_path: Path) -
     assert left
     with shop.session():
         assert not any(folder.exists() for folder in left)
+
+
+DEEP = """
+home = os.getcwd()
+for _ in range(3000):
+    os.mkdir("d")
+    os.chdir("d")
+os.mkdir("locked", 0)
+os.chdir(home)
+"""
+
+
+def test_folders_however_deep_are_the_kernels_own_failure_and_go(shop: Workshop) -> None:
+    source = f"import os\n{DEEP}\ndef custom_kernel(data): return data[1]\n"
+    for _ in range(2):
+        with shop.session() as session:
+            session.load(source, lambda _: (None, ""))
+            with pytest.raises(KernelFailure, match="too deep") as caught:
+                shop.require_room(session)
+            assert caught.value.verdict is Verdict.REJECTED
+            process = shop._process
+    with shop.session() as session:
+        shop.require_room(session)  # below the same parent, which has removed what the others left
+        assert shop._process is process and process is not None
+        if shop.enclosure != "bubblewrap":
+            (folder,) = Path("/tmp").glob(f"kernel-scientist-{process.pid}-*")
+            assert len(list(folder.iterdir())) == 1
+
+
+def test_of_folders_that_are_too_deep_nothing_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (scratch := tmp_path / "scratch").mkdir()
+    monkeypatch.chdir(scratch)
+    exec(DEEP, {"os": os})
+    assert keepsakes.keep(scratch, tmp_path / "kept") == 0
+    folders.remove(scratch)
+    assert not list(tmp_path.iterdir())
+
+
+REMOVES = """
+import os, sys, tempfile
+from pathlib import Path
+from kernel_scientist.harness import folders, sandbox
+sandbox.confine_builder(programs=False)  # who is root has no power over locked folders either now
+top = Path(tempfile.mkdtemp(dir="/tmp", prefix="locked-"))
+os.chdir(top)
+for name in ("a", "a/b", "a/b/c", "d"):
+    os.mkdir(name)
+Path("a/b/c/file").write_text("x")
+(outside := Path(tempfile.mkdtemp(dir="/tmp", prefix="locked-"))).joinpath("file").write_text("x")
+os.symlink(outside, "a/link")
+for name in ("a/b/c", "a/b", "a", "d"):
+    os.chmod(name, 0)
+assert folders.used(top) is None
+folders.remove(top)
+assert not top.exists() and outside.joinpath("file").exists()
+folders.remove(outside)
+assert not outside.exists()
+"""
+
+
+def test_locked_folders_are_removed_without_any_privilege() -> None:
+    environment = {"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
+    subprocess.run([sys.executable, "-c", REMOVES], env=environment, check=True, timeout=60)
 
 
 def test_nothing_is_left_of_many_sessions(monkeypatch: pytest.MonkeyPatch) -> None:

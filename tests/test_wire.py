@@ -10,7 +10,7 @@ import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from kernel_scientist.harness import wire
+from kernel_scientist.harness import replies, wire
 
 DTYPES = [torch.float32, torch.bfloat16, torch.float16, torch.float8_e4m3fnuz, torch.int64, torch.uint8, torch.bool]
 
@@ -119,6 +119,19 @@ def test_a_header_that_lies_about_its_buffers_is_refused(header: object) -> None
 def test_a_description_that_does_not_fit_its_bytes_is_refused(spec: wire.Header) -> None:
     with pytest.raises(wire.WireError):
         wire.decode(spec, [bytearray(16), bytearray(7)])
+
+
+def test_a_source_as_long_as_may_be_built_arrives_and_no_endless_one() -> None:
+    source = ("x\n" * replies.MOST_SOURCE)[: replies.MOST_SOURCE]
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        sender = threading.Thread(target=wire.send, args=(ours, {"op": "build", "source": source}))
+        sender.start()
+        assert wire.receive(theirs, 5)[0]["source"] == source
+        sender.join()
+        ours.sendall(struct.pack("<I", 1 << 24))
+        with pytest.raises(wire.WireError, match="a header of"):
+            wire.receive(theirs, 2)
 
 
 def test_silence_ends_in_a_timeout_and_objects_are_not_sent() -> None:

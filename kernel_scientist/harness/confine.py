@@ -1,11 +1,14 @@
 """Run a program that reads untrusted text, a compiler, so that it sees the system's files and one folder of its own.
 
 `python -P -S -m kernel_scientist.harness.confine PARENT FOLDER READABLE... -- PROGRAM ARGUMENT...`: it binds its life
-to that of its parent (a process's number), puts itself under Landlock, and becomes the program.
-Imports only the standard library.
+to that of its parent (a process's number) and runs the program under Landlock, without capabilities and with a filter
+of system calls. Whatever the program starts ends when it does, or when this process is told to end (SIGTERM): not even
+a session of its own saves it. Imports only the standard library.
 """
 
+import contextlib
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -36,17 +39,51 @@ def command(program: list[str], folder: Path, readable: tuple[str, ...] = ()) ->
 
 
 def main() -> None:
-    """Confine this process and become the program."""
+    """Run the program; end with its status, and with nothing of it left."""
     parent, folder, *rest = sys.argv[1:]
-    sandbox.die_with_parent()
+    signal.signal(signal.SIGTERM, _told_to_end)
+    sandbox.end_with_parent(signal.SIGTERM)
     if os.getppid() != int(parent):  # it was gone before
         sys.exit(1)
-    end = rest.index("--")
-    readable, program = rest[:end], rest[end + 1 :]
+    sandbox.adopt_orphans()
+    end, status = rest.index("--"), 1
+    try:
+        if (child := os.fork()) == 0:
+            try:
+                _become(rest[end + 1 :], folder, rest[:end])
+            finally:
+                os._exit(1)
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        _end_descendants()
+    sys.exit(status if status >= 0 else 128 - status)
+
+
+def _told_to_end(*_: object) -> None:
+    raise SystemExit(128 + signal.SIGTERM)
+
+
+def _become(program: list[str], folder: str, readable: list[str]) -> None:
+    """Confine this process, a fresh child, and become the program."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    keeper = os.getppid()
+    os.nice(10)  # so that a build does not disturb a timing
     tools = str(Path(program[0]).resolve().parents[1])
     landlock.restrict((*enclosure.SYSTEM, *([tools] if tools != "/" else []), *readable), (folder, "/dev/null"))
-    os.nice(10)  # so that a build does not disturb a timing
-    os.execv(program[0], program)
+    sandbox.confine_builder(programs=True)
+    if os.getppid() == keeper:  # else it was gone before this process's life was bound to it
+        os.execv(program[0], program)
+
+
+def _end_descendants() -> None:
+    """Kill all that is left. Whose parents have ended become this process's own children, and it waits for each."""
+    children = Path(f"/proc/self/task/{os.getpid()}/children")
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            for child in children.read_text().split():
+                os.kill(int(child), signal.SIGKILL)
+            os.waitpid(-1, 0)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,8 @@ import shutil
 import stat
 from pathlib import Path
 
+from kernel_scientist.harness import folders
+
 OURS = "harness"
 """Whose keepsake every worker gets: what the harness's own kernels (`masks`) were compiled to, kept before others."""
 MOST_BYTES, MOST_FILES = 256 << 20, 20_000
@@ -21,10 +23,12 @@ def keep(scratch: Path, place: Path) -> int:
     if place.exists() or not scratch.is_dir():
         return 0
     part = place.with_name(f"{place.name}.part")
-    shutil.rmtree(part, ignore_errors=True)
-    copied = _copy(scratch, part)
+    folders.remove(part)
+    copied = None
+    with contextlib.suppress(OSError, RecursionError):  # folders too deep for it
+        copied = _copy(scratch, part)
     if copied is None:
-        shutil.rmtree(part, ignore_errors=True)
+        folders.remove(part)
         return 0
     part.replace(place)
     return copied

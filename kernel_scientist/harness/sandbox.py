@@ -22,7 +22,9 @@ PR_SET_CHILD_SUBREAPER, PR_SET_TIMERSLACK = 36, 29
 SECCOMP_CALL = {"x86_64": 317, "aarch64": 277}
 SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC = 1, 1
 CAPABILITY_VERSION_3 = 0x20080522
-NOBODY = 65534
+NOBODY, FIRST_USER, USERS = 65534, 60_600, 400
+"""Users that workers are where the laboratory runs as root, in no namespace: each another one, of numbers that neither
+Debian nor systemd gives to anybody; `nobody` where a container knows no such numbers."""
 RESERVED_BYTES = 1 << 30
 """Address space that threads and allocators reserve without using it."""
 SECCOMP_MODE_FILTER = 2
@@ -39,6 +41,7 @@ _ARCHES: dict[str, tuple[int, dict[str, int]]] = {
         "kexec_load": 246, "init_module": 175, "finit_module": 313, "delete_module": 176, "io_uring_setup": 425,
         "sched_setscheduler": 144, "sched_setparam": 142, "sched_setattr": 314, "setpriority": 141, "prlimit64": 302,
         "shmget": 29, "semget": 64, "msgget": 68, "mq_open": 240,
+        "tgkill": 234, "rt_sigqueueinfo": 129, "rt_tgsigqueueinfo": 297,
         "kill": 62, "tkill": 200, "pidfd_open": 434, "pidfd_send_signal": 424, "pidfd_getfd": 438,
     }),
     "aarch64": (0xC00000B7, {
@@ -48,6 +51,7 @@ _ARCHES: dict[str, tuple[int, dict[str, int]]] = {
         "kexec_load": 104, "init_module": 105, "finit_module": 273, "delete_module": 106, "io_uring_setup": 425,
         "sched_setscheduler": 119, "sched_setparam": 118, "sched_setattr": 274, "setpriority": 140, "prlimit64": 261,
         "shmget": 194, "semget": 190, "msgget": 186, "mq_open": 180,
+        "tgkill": 131, "rt_sigqueueinfo": 138, "rt_tgsigqueueinfo": 240,
         "kill": 129, "tkill": 130, "pidfd_open": 434, "pidfd_send_signal": 424, "pidfd_getfd": 438,
     }),
 }  # fmt: skip
@@ -62,6 +66,8 @@ _REFUSED = (
 
 _OWN_ONLY = {"prlimit64": 16, "setpriority": 24}
 """Allowed where the argument at this offset is 0, the caller itself: its limits are its own affair, others' are not."""
+_OWN_NUMBER = {"tgkill": 16, "rt_sigqueueinfo": 16, "rt_tgsigqueueinfo": 16}
+"""Allowed where the argument at this offset is the caller's number: `abort` and threads' signals are its own affair."""
 
 
 @dataclass(frozen=True)
@@ -80,8 +86,8 @@ class Limits:
     """Size of the memory it shares with the verifier."""
     output_bytes: int
     """Largest file it may write; its standard output is a file."""
-    other_user: bool
-    """Whether to become the user `nobody`: the laboratory runs as root, in no namespace."""
+    other_user: int
+    """The user to become, as the laboratory runs as root, in no namespace; 0: none."""
     programs: bool
     """Whether it may start programs until it is sealed: compilers of what a GPU kernel launches."""
 
@@ -91,8 +97,8 @@ class Limits:
         return Limits(**{field.name: settings[field.name] for field in fields(Limits)})
 
 
-_PROGRAMS = ("fork", "vfork", "execve", "execveat", "clone", "clone3", "prlimit64")
-"""What starting a program and limiting it takes."""
+_PROGRAMS = ("fork", "vfork", "execve", "execveat", "clone", "clone3", "prlimit64", *_OWN_NUMBER)
+"""What starting a program and limiting it takes; a program has another number, and may abort."""
 
 
 def confine_builder(programs: bool) -> None:
@@ -104,7 +110,7 @@ def confine_builder(programs: bool) -> None:
     die_with_parent()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if os.geteuid() == 0:
-        _leave_root(other_user=False)
+        _leave_root(other_user=0)
     if supported():
         _prctl(PR_SET_NO_NEW_PRIVS, 1)
         _install_filter(_PROGRAMS if programs else ())
@@ -146,7 +152,7 @@ def apply(limits: Limits) -> tuple[str, ...]:
     return (*layers, "no-new-privs", "seccomp")
 
 
-def _leave_root(other_user: bool) -> list[str]:
+def _leave_root(other_user: int) -> list[str]:
     """Give up root's capabilities for good, and its identity where another user can run the worker."""
     with contextlib.suppress(OSError):  # a number beyond the last capability, or nothing may be dropped
         for capability in range(64):
@@ -154,8 +160,8 @@ def _leave_root(other_user: bool) -> list[str]:
     layers = ["no-capabilities"]
     if other_user:
         os.setgroups([])
-        os.setresgid(NOBODY, NOBODY, NOBODY)
-        os.setresuid(NOBODY, NOBODY, NOBODY)
+        os.setresgid(other_user, other_user, other_user)
+        os.setresuid(other_user, other_user, other_user)
         _prctl(PR_SET_DUMPABLE, 1)  # both were cleared by the change of user
         die_with_parent()
         layers.append("another user")
@@ -177,7 +183,12 @@ def sleep_exactly() -> None:
 
 def die_with_parent() -> None:
     """Ask the kernel to kill this process when its parent dies."""
-    _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    end_with_parent(signal.SIGKILL)
+
+
+def end_with_parent(number: int) -> None:
+    """Ask the kernel to send this process a signal when its parent dies."""
+    _prctl(PR_SET_PDEATHSIG, number)
 
 
 def _status_bytes(name: str) -> int:
@@ -216,8 +227,9 @@ def _install_filter(allowed: tuple[str, ...] = (), all_threads: bool = False) ->
         elif name == "clone":
             threads_only = [load(16), struct.pack("<HBBI", 0x45, 0, 1, CLONE_THREAD), answer(ALLOW)]
             program += [jump_equal(number, 0, 4), *threads_only, answer(KILL_PROCESS)]
-        elif name in _OWN_ONLY:
-            own = [load(_OWN_ONLY[name]), jump_equal(0, 0, 1), answer(ALLOW), answer(ERRNO_EACCES)]
+        elif name in _OWN_ONLY or name in _OWN_NUMBER:
+            offset, value = (_OWN_ONLY[name], 0) if name in _OWN_ONLY else (_OWN_NUMBER[name], os.getpid())
+            own = [load(offset), jump_equal(value, 0, 1), answer(ALLOW), answer(ERRNO_EACCES)]
             program += [jump_equal(number, 0, 4), *own]
         else:
             program += [jump_equal(number, 0, 1), answer(ERRNO_EACCES if name in _REFUSED else KILL_PROCESS)]

@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 
 import torch
 
-MAX_HEADER = 1 << 20
+MAX_HEADER = 9 << 20
+"""A source as long as may be built (`replies.MOST_SOURCE`), each character of which JSON may write as two; and more."""
 MAX_BUFFERS = 1 << 32
 
 Header = dict[str, Any]

@@ -142,8 +142,11 @@ class Worker:
         sys.modules["kernel"] = module
         cpp.set_builder(self._build)
         pretending = self.stage.pretending() if self.stage else contextlib.nullcontext()
-        with extension.built_by(self._build, source), pretending:
-            spec.loader.exec_module(module)
+        try:
+            with extension.built_by(self._build, source), pretending:
+                spec.loader.exec_module(module)
+        finally:
+            cpp.set_builder(cpp.too_late)
         if not callable(getattr(module, "custom_kernel", None)):
             raise AttributeError("the kernel's file defines no custom_kernel(data)")
         if self.stage:
@@ -152,11 +155,13 @@ class Worker:
 
     def _build(self, request: extension.Request) -> str:
         """Ask the verifier's builder for a shared object; return its path."""
+        if self.libraries == cpp.MOST_BUILDS:
+            raise cpp.CompileError(f"the kernel's file asks for more than {cpp.MOST_BUILDS} builds")
+        self.libraries += 1  # also one that is refused: the verifier counts those as well
         wire.send(self.sock, {"op": "build", "request": request._asdict()})
         reply, buffers = wire.receive(self.sock, None)
         if not buffers:
             raise cpp.CompileError(reply.get("log", "the build failed"))
-        self.libraries += 1
         path = os.path.join(os.getcwd(), f"library{self.libraries}.so")
         with open(path, "wb") as file:
             file.write(buffers[0])

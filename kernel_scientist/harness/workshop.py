@@ -138,7 +138,9 @@ class Workshop:
 
     def require_room(self, session: Session) -> None:
         """Raise KernelFailure when a worker has filled its folder: others' lie on the same disk."""
-        used = int(self._request({"used": session.pid}, [])["used"])
+        used = self._request({"used": session.pid}, [])["used"]
+        if used is None:
+            raise KernelFailure(Verdict.REJECTED, "it left folders in its folder that are too deep or locked")
         if used > MOST_FILES:
             words = f"it filled its folder with {used >> 20} MiB; {MOST_FILES >> 20} MiB are allowed"
             raise KernelFailure(Verdict.REJECTED, words)

@@ -5,7 +5,7 @@ control socket it takes one JSON line per request, with file descriptors attache
 
     {"spawn": {...worker settings...}}  + [worker socket, log file, status pipe, shared memory]  ->  {"pid": 123}
     {"kill": 123}                                                 ->  {"killed": true}
-    {"used": 123}                                                 ->  {"used": bytes in its folder}
+    {"used": 123}                                                 ->  {"used": bytes in its folder, or null}
     {"keep": 123, "as": name}     what it compiled (`keepsakes`)  ->  {"files": 7}
     {"fill": 123, "from": name}   a worker's folder with that     ->  {"files": 7}
 
@@ -19,7 +19,6 @@ import importlib
 import json
 import os
 import selectors
-import shutil
 import signal
 import socket
 import sys
@@ -29,7 +28,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from kernel_scientist.harness import enclosure, keepsakes, pages, sandbox
+from kernel_scientist.harness import enclosure, folders, keepsakes, pages, sandbox
 from kernel_scientist.harness.shim import Shim
 
 MESSAGE = 1 << 16
@@ -84,7 +83,7 @@ class Zygote:
         elif "fill" in request:
             reply = {"files": keepsakes.fill(self._kept(request["from"]), self._scratch(request["fill"]))}
         elif "used" in request:
-            reply = {"used": _used(self.scratches.get(int(request["used"]), ""))}
+            reply = {"used": folders.used(self._scratch(int(request["used"])))}
         else:
             reply = {"killed": self._kill(int(request["kill"]))}
         self.control.send(json.dumps(reply).encode())
@@ -100,8 +99,7 @@ class Zygote:
         worker_fd, log_fd, status_fd, inputs_fd = descriptors
         settings["scratch"] = scratch = tempfile.mkdtemp(dir=self.folder)
         settings["environment"] = dict.fromkeys(HOMES, scratch)
-        if settings["other_user"]:
-            os.chown(scratch, sandbox.NOBODY, sandbox.NOBODY)
+        settings["other_user"] = self._user(scratch) if settings["other_user"] else 0
         keepsakes.fill(self._kept(keepsakes.OURS), Path(scratch))
         self.forks += 1
         if self.forks >= MANY and not self.collapsed and not self.status_pipes:  # nobody is being timed
@@ -121,6 +119,16 @@ class Zygote:
         self.status_pipes[pid], self.scratches[pid] = status_fd, scratch
         return pid
 
+    def _user(self, scratch: str) -> int:
+        """Give a worker's folder to a user that no other worker is: none may move another's threads; return who."""
+        user = sandbox.FIRST_USER + self.forks % sandbox.USERS
+        try:
+            os.chown(scratch, user, user)
+        except OSError:
+            user = sandbox.NOBODY
+            os.chown(scratch, user, user)
+        return user
+
     def _become_worker(self, settings: dict[str, Any], worker_fd: int, log_fd: int, inputs_fd: int) -> None:
         os.setsid()
         sandbox.die_with_parent()
@@ -128,6 +136,7 @@ class Zygote:
         sandbox.sleep_exactly()
         from kernel_scientist.harness import worker
 
+        tempfile.tempdir = None  # remembered from this process's; the worker's is its own folder
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         os.dup2(log_fd, 1)
@@ -149,7 +158,7 @@ class Zygote:
             pipe = self.status_pipes.pop(pid, None)
             if pipe is not None:
                 _end_group(pid)
-                shutil.rmtree(self.scratches.pop(pid), ignore_errors=True)
+                folders.remove(Path(self.scratches.pop(pid)))
                 with contextlib.suppress(BrokenPipeError):  # the verifier may have stopped caring
                     os.write(pipe, str(os.waitstatus_to_exitcode(status)).encode())
                 os.close(pipe)
@@ -177,17 +186,12 @@ def _end_group(pid: int) -> None:
         os.killpg(pid, signal.SIGKILL)
 
 
-def _used(folder: str) -> int:
-    """Return how many bytes lie in a worker's folder."""
-    return sum(file.stat().st_blocks * 512 for file in Path(folder).rglob("*") if file.is_file()) if folder else 0
-
-
 def _clear_stale() -> None:
     """Remove the folders of zygotes that were killed."""
     for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*-*"):
         number = folder.name.removeprefix(PREFIX).partition("-")[0]
         if number.isdigit() and not Path(f"/proc/{number}").exists():
-            shutil.rmtree(folder, ignore_errors=True)
+            folders.remove(folder)
 
 
 def main() -> None:
@@ -205,7 +209,7 @@ def main() -> None:
         control.send(b'{"ready": true}')
         Zygote(control, shim, folder).serve()
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        folders.remove(Path(folder))
 
 
 if __name__ == "__main__":

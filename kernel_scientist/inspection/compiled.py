@@ -1,7 +1,6 @@
 """What came of compiling device code, and where it is kept."""
 
 import hashlib
-import re
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -9,11 +8,8 @@ from pathlib import Path
 
 from kernel_scientist import environment
 from kernel_scientist.languages import compiler_process
-from kernel_scientist.languages.gxx import FORBIDDEN
 from kernel_scientist.records import Record
 
-REFUSED = re.compile(r"^(-Xclang|-Xarch|-cc1|-load|-fpass-plugin|--config|-ivfsoverlay|-working-directory|--?target)")
-"""Flags that no submission may give, besides those that no C++ kernel may give."""
 MEMORY_BYTES = 8 << 30
 
 
@@ -30,11 +26,6 @@ class Compiled(Record):
     """What this machine lacks to compile it: it says nothing about the kernel."""
     seconds: float = 0.0
     cached: bool = False
-
-
-def forbidden(flags: Sequence[str]) -> str | None:
-    """Return the first flag that a submission may not give."""
-    return next((flag for flag in flags if FORBIDDEN.search(flag) or REFUSED.search(flag)), None)
 
 
 def kept(kind: str, key: Sequence[str], make: Callable[[Path], Compiled]) -> Compiled:

@@ -12,7 +12,8 @@ from typing import NamedTuple
 from kernel_scientist.errors import SetupError
 from kernel_scientist.harness import confine, enclosure
 from kernel_scientist.inspection import disassembly, toolchain
-from kernel_scientist.inspection.compiled import Compiled, forbidden, kept, run
+from kernel_scientist.inspection.compiled import Compiled, kept, run
+from kernel_scientist.languages.flags import forbidden_for_device
 
 ARCHES = {"sm_90": "90a"}
 """The feature set to compile for: Hopper's own matrix instructions are in no other."""
@@ -46,7 +47,7 @@ def compile_cuda(source: str, arch: str, flags: list[str], timeout_s: float = 12
         return Compiled(
             ok=False, compiler=compiler.version, missing=f"code for {arch} cannot be inspected, sm_90's can"
         )
-    if (bad := forbidden(flags)) is not None:
+    if (bad := forbidden_for_device(flags)) is not None:
         return Compiled(ok=False, compiler=compiler.version, log=f"flag {bad!r} is not allowed")
     given = [flag for flag in flags if not REPLACED.search(flag)]
     key = (source, arch, *given, *compiler.program, compiler.version)

@@ -6,8 +6,9 @@ from pathlib import Path
 
 from kernel_scientist.harness import confine
 from kernel_scientist.inspection import toolchain
-from kernel_scientist.inspection.compiled import Compiled, forbidden, kept, run
+from kernel_scientist.inspection.compiled import Compiled, kept, run
 from kernel_scientist.inspection.toolchain import Toolchain
+from kernel_scientist.languages.flags import forbidden_for_device
 
 BASE_FLAGS = ("--offload-device-only", "-S", "-O3", "-std=c++20", "-munsafe-fp-atomics", "-Wno-everything")
 REPLACED = re.compile(r"^(--offload-arch|--amdgpu-target|-fgpu-rdc|-fno-gpu-rdc|-fPIC|-shared|-l|-v$)")
@@ -31,7 +32,7 @@ def compile_hip(source: str, arch: str, flags: list[str], timeout_s: float = 120
     tools = toolchain.find()
     if isinstance(tools, str):
         return Compiled(ok=False, compiler="none", missing=tools)
-    if (bad := forbidden(flags)) is not None:
+    if (bad := forbidden_for_device(flags)) is not None:
         return Compiled(ok=False, compiler=tools.version, log=f"flag {bad!r} is not allowed")
     given = [flag for flag in flags if not REPLACED.search(flag)]
     key = (source, arch, *given, tools.version, *BASE_FLAGS, *tools.flags, toolchain.fingerprint())

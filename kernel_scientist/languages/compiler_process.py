@@ -5,7 +5,6 @@ What it may see is `harness.confine`'s matter.
 
 import contextlib
 import os
-import resource
 import signal
 import subprocess
 from pathlib import Path
@@ -15,6 +14,8 @@ from kernel_scientist.harness import enclosure
 MEMORY_BYTES = 4 << 30
 FILE_BYTES = 256 << 20
 LOG_BYTES = 20_000
+PATIENCE_S = 5
+"""How long a process that is told to end may take to end others."""
 CPU_SHARE = 4
 """CPU seconds that one process may take, per second of the time limit: compilers have few threads."""
 
@@ -26,9 +27,11 @@ def run(
 
     memory_bytes: of address space. log_bytes: of what it prints; the rest is lost.
     """
+    most = int(CPU_SHARE * timeout_s) + 1  # what it starts does not always end with it, nor with us
+    limits = f"ulimit -v {memory_bytes >> 10} && ulimit -f {FILE_BYTES >> 9} && ulimit -t {most}"
     with (folder / "log").open("w+b") as log:
         process = subprocess.Popen(
-            command,
+            ["/bin/sh", "-c", f'{limits} && exec "$@"', "sh", *command],  # before it can start anything
             cwd=folder,
             env=_environment(folder),
             stdin=subprocess.DEVNULL,
@@ -37,13 +40,12 @@ def run(
             start_new_session=True,
         )
         try:
-            resource.prlimit(process.pid, resource.RLIMIT_AS, (memory_bytes, memory_bytes))
-            resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (FILE_BYTES, FILE_BYTES))
-            most = int(CPU_SHARE * timeout_s) + 1  # what it starts does not always end with it, nor with us
-            resource.prlimit(process.pid, resource.RLIMIT_CPU, (most, most))
             status: int | None = process.wait(timeout_s)
         except subprocess.TimeoutExpired:
             status = None
+            process.terminate()  # who runs it confined ends first what is in no group of ours any more
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(PATIENCE_S)
         finally:
             with contextlib.suppress(ProcessLookupError, PermissionError):  # whatever it started goes with it
                 os.killpg(process.pid, signal.SIGKILL)

@@ -15,6 +15,9 @@ import ctypes
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+MOST_BUILDS = 16
+"""What one kernel's file may ask for."""
+
 
 class CompileError(Exception):
     """The compiler refused a source; the message is the compiler's."""
@@ -43,6 +46,11 @@ def set_builder(builder: Builder | None) -> None:
     """Say who compiles in this process: a function from request to the path of a shared object."""
     global _builder
     _builder = builder
+
+
+def too_late(_request: BuildRequest) -> str:
+    """Refuse to compile when a kernel's file has been imported: nobody listens then. Raises CompileError."""
+    raise CompileError("load: C++ is built while the kernel's file is imported, not in a call")
 
 
 class Library:

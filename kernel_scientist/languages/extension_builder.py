@@ -22,8 +22,7 @@ from typing import Any
 
 from kernel_scientist.errors import SetupError
 from kernel_scientist.harness import confine, enclosure
-from kernel_scientist.inspection.compiled import forbidden
-from kernel_scientist.languages import compiler_process, gxx
+from kernel_scientist.languages import compiler_process, flags, gxx
 from kernel_scientist.languages.extension import ExtensionRequest
 from kernel_scientist.languages.gxx import Built
 from kernel_scientist.records import CompileReport
@@ -34,12 +33,6 @@ MEMORY_BYTES = 64 << 30
 LOG_BYTES = 400_000
 """Of the process's words, most of which are commands."""
 JOBS = 2
-REFUSED = re.compile(
-    r"^(-ccbin|--compiler-bindir|-?-run|-optf|--options-file|-?-o(utput)?-?dir|--output|-?-keep|-objtemp|--objdir"
-    r"|-fuse-ld|--ld-path|--library-path|--linker|--nvlink|-Xnvlink|--x$|--gcc|--rocm|--hip|--cuda-path|--sysroot)"
-)
-"""Flags that run a program, write beside the object or look for tools elsewhere, besides those that no C++ kernel may
-give: nvcc's and hipcc's."""
 PLAIN = re.compile(r"[\w./+@-]+", re.ASCII)
 NO_GPU = "this target has no GPU: an extension with cuda_sources or with_cuda=True needs one"
 _COMMAND = re.compile(r"^(\[\d+/\d+\]|ninja: |FAILED: |RuntimeError: Error building )|-DTORCH_EXTENSION_NAME=")
@@ -113,33 +106,25 @@ def _refusal(request: ExtensionRequest, arch: str) -> str:
     if not arch and (request.with_cuda or request.cuda_sources):
         return NO_GPU
     try:
-        flags = [part for given in (request.cflags, request.cuda_cflags, request.ldflags) for part in _taken(given)]
+        host, device = _taken((*request.cflags, *request.ldflags)), _taken(request.cuda_cflags)
     except ValueError as error:
         return f"a flag cannot be read: {error}"
-    if (bad := _forbidden(flags)) is not None:
+    unprintable = next((flag for flag in (*host, *device) if not flag.isprintable()), None)
+    if (bad := flags.forbidden(host) or flags.forbidden_for_device(device) or unprintable) is not None:
         return f"flag {bad!r} is not allowed"
     if (bad := next((path for path in request.include_paths if not PLAIN.fullmatch(path)), None)) is not None:
         return f"include path {bad!r} is not allowed"
     return ""
 
 
-def _forbidden(flags: Sequence[str]) -> str | None:
-    """Return the first flag that is not allowed, alone or as part of one that hands others on (`-Xcompiler=-a,-b`)."""
-    for flag in flags:
-        parts = (flag, *re.split("[,=]", flag))
-        if forbidden(parts) or any(REFUSED.search(part) for part in parts) or not flag.isprintable():
-            return flag
-    return None
-
-
-def _taken(flags: Sequence[str]) -> list[str]:
+def _taken(given: Sequence[str]) -> list[str]:
     """Return flags one by one, without a shell's quotes. Raises ValueError."""
-    return [part for flag in flags for part in shlex.split(flag)]
+    return [part for flag in given for part in shlex.split(flag)]
 
 
-def _quoted(flags: Sequence[str]) -> list[str]:
+def _quoted(given: Sequence[str]) -> list[str]:
     """Return flags as ninja's file and the shell behind it take them for what they are."""
-    return [shlex.quote(part).replace("$", "$$") for part in _taken(flags)]
+    return [shlex.quote(part).replace("$", "$$") for part in _taken(given)]
 
 
 def _compile(request: ExtensionRequest, arch: str, tools: Tools, scratch: Path, timeout_s: float) -> Built:

@@ -21,12 +21,11 @@ from kernel_scientist import environment
 from kernel_scientist.errors import SetupError
 from kernel_scientist.harness import confine
 from kernel_scientist.harness.shim import SOURCE as SHIM
-from kernel_scientist.languages import compiler_process
+from kernel_scientist.languages import compiler_process, flags
 from kernel_scientist.languages.cpp import BuildRequest
 from kernel_scientist.records import CompileReport
 
 BASE_FLAGS = ("-O3", "-march=native", "-fopenmp", "-std=c++20", "-fPIC", "-shared")
-FORBIDDEN = re.compile(r"^(@|-wrapper|-fplugin|-specs|-B|-o$|-x|-E$|-S$|-c$|-M|-save-temps|-dump|-Wl,|-Xlinker|-L|-l:)")
 MOST_COUNTED = 1 << 20
 """Bytes of an object whose instructions are still counted; a disassembly is a hundred times as long."""
 
@@ -71,7 +70,7 @@ def key(request: BuildRequest) -> str:
 
 def build(request: BuildRequest, timeout_s: float = 60) -> Built:
     """Compile a request, or return what was built before. A refusal is a report, not an exception."""
-    if (bad := next((f for f in request.flags if FORBIDDEN.search(f)), None)) is not None:
+    if (bad := flags.forbidden(request.flags)) is not None:
         return Built(None, CompileReport(ok=False, compiler=version(), log=f"flag {bad!r} is not allowed"))
     return kept(key(request), lambda scratch: _compile(request, scratch, timeout_s))
 

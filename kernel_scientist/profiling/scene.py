@@ -74,7 +74,7 @@ def _limits(verifier: Verifier, folder: Path) -> dict[str, Any]:
         "memory_bytes": verifier.harness.memory_mib << 20,
         "inputs_bytes": 0,
         "output_bytes": MOST_OUTPUT,
-        "other_user": False,
+        "other_user": 0,
         "programs": workshop.programs,
     }
 
