@@ -184,21 +184,21 @@ def run(verifier: "Verifier", plan: Plan, contestants: Sequence["Contestant"]) -
     samples, rng = Samples(), random.Random()
     for look in range(plan.looks):
         with verifier.workshop.sessions(len(contestants), timing=True) as workers:
+            assert len({c.name for c in contestants}) == len(contestants), "two contestants have one name"
             sessions = {contestant.name: worker for contestant, worker in zip(contestants, workers, strict=True)}
             for contestant in contestants:
                 with blame(contestant.name, plan.candidate):
                     verifier.load(sessions[contestant.name], contestant, plan.cases)
-            _warm_up(verifier, plan, sessions)
-            before = {name: _scheduling(session) for name, session in sessions.items()}
+            before = _warm_up(verifier, plan, sessions)
             for block in range(plan.blocks):
                 for order in (rng.sample(list(sessions), len(sessions)) for _ in range(plan.turns)):
                     for half in (order, order[::-1]):
                         _half(verifier, plan, samples, {name: sessions[name] for name in half}, rng, (look, block))
+                with blame(plan.candidate, plan.candidate):
+                    _require_untouched(sessions, plan.candidate, before)
                 if look == 0 and _hopeless(plan, samples, block + 1):
                     samples.charge(plan.candidate)
                     return samples
-            with blame(plan.candidate, plan.candidate):
-                _require_untouched(sessions, plan.candidate, before)
         samples.charge(plan.candidate)
         if decided(plan, samples, look + 1):
             return samples
@@ -264,11 +264,13 @@ def _alone(session: Session, everybody: Iterable[Session]) -> Generator[None]:
             other.resume()
 
 
-def _scheduling(session: Session) -> object:
-    return session.process.scheduling() if session.process is not None else None
+def _scheduling(session: Session) -> dict[int, object]:
+    return session.process.scheduling() if session.process is not None else {}
 
 
-def _warm_up(verifier: "Verifier", plan: Plan, sessions: dict[str, Session]) -> None:
+def _warm_up(verifier: "Verifier", plan: Plan, sessions: dict[str, Session]) -> dict[str, dict[int, object]]:
+    """Return how the system ran each contestant's threads when its first call had ended."""
+    before: dict[str, dict[int, object]] = {}
     deliveries = {slot: verifier.inputs.draw(case) for slot, case in enumerate(plan.cases)}
     start, rounds = time.monotonic(), 0
     while rounds < verifier.harness.warmup_calls or time.monotonic() - start < verifier.warmup_s:
@@ -278,13 +280,19 @@ def _warm_up(verifier: "Verifier", plan: Plan, sessions: dict[str, Session]) -> 
                 verifier.deliver(session, deliveries)
                 for slot, delivery in deliveries.items():
                     verifier.timed(session, delivery, slot)
+                    if name not in before:
+                        before[name] = _scheduling(session)
                     verifier.perhaps_compare(session, delivery, slot)
+    return before
 
 
-def _require_untouched(sessions: dict[str, Session], candidate: str, before: dict[str, object]) -> None:
-    """Raise KernelFailure when the cores or the scheduling of another contestant's worker were changed meanwhile."""
+def _require_untouched(
+    sessions: Mapping[str, Session], candidate: str, before: Mapping[str, Mapping[int, object]]
+) -> None:
+    """Raise KernelFailure when the cores or the scheduling of another contestant's threads were changed meanwhile."""
     for name, session in sessions.items():
-        if name != candidate and _scheduling(session) != before[name]:
+        known = before.get(name, {})
+        if name != candidate and any(known.get(t, how) != how for t, how in _scheduling(session).items()):
             raise KernelFailure(
                 Verdict.REJECTED, "while it was timed another worker's cores or scheduling were changed"
             )

@@ -43,12 +43,14 @@ class Process:
                 found.append((int(filters), bool((task / "children").read_text().strip())))
         return found
 
-    def scheduling(self) -> object:
-        """Return on which cores and by which rules the system runs its first thread; None where it does not say."""
-        with contextlib.suppress(OSError):
-            threads = sorted(int(t) for t in (t.name for t in Path(f"/proc/{self.number}/task").iterdir()))
-            return [(t, frozenset(os.sched_getaffinity(t)), os.sched_getscheduler(t)) for t in threads[:1]]
-        return None
+    def scheduling(self) -> dict[int, object]:
+        """Return for each thread on which cores and by which rules the system runs it, if it says so."""
+        found: dict[int, object] = {}
+        for task in Path(f"/proc/{self.number}/task").glob("*"):
+            with contextlib.suppress(OSError):  # it may end meanwhile
+                thread = int(task.name)
+                found[thread] = frozenset(os.sched_getaffinity(thread)), os.sched_getscheduler(thread)
+        return found
 
     def pause(self) -> None:
         """Stop it where it is, whatever it is doing."""
