@@ -55,3 +55,27 @@ def test_seeds_declare_what_they_tune(path: object) -> None:
     assert all(value in source.choices[name] for name, value in source.tunables.items())
     assert language_of(text) == path.stem.split("_")[0]  # type: ignore[attr-defined]
     assert bool(source.tunables) == (not path.stem.endswith("naive"))  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def f(data): ...",
+        "f = g",
+        "a = f = g",
+        "f: Callable = G()",
+        "from g import h as f",
+        "if x:\n    def f(data): ...\nelse:\n    f = g",
+        "try:\n    from g import f\nexcept ImportError:\n    pass",
+        "try:\n    import g\nexcept ImportError:\n    def f(data): ...",
+        "with g:\n    for _ in h:\n        f = g",
+        "match g:\n    case 1:\n        f = g",
+    ],
+)
+def test_what_a_module_defines_is_found_wherever_it_stands(text: str) -> None:
+    assert KernelSource(text).defines("f") and not KernelSource(text).defines("data")
+
+
+@pytest.mark.parametrize("text", ["f: Callable", "f()", "def g():\n    f = 1", "class G:\n    def f(self): ..."])
+def test_what_a_module_does_not_define_is_not_found(text: str) -> None:
+    assert not KernelSource(text).defines("f")

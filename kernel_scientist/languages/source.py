@@ -7,7 +7,7 @@ everything else of the file as it was (libcst).
 
 import ast
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -39,15 +39,8 @@ class KernelSource:
         return None
 
     def defines(self, name: str) -> bool:
-        """Whether the module defines a function or a variable of that name."""
-        for node in self._tree().body:
-            if isinstance(node, ast.FunctionDef) and node.name == name:
-                return True
-            if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in node.targets):
-                return True
-            if isinstance(node, ast.ImportFrom) and any((a.asname or a.name) == name for a in node.names):
-                return True
-        return False
+        """Whether the module defines a function or a variable of that name, in an `if` or a `try` too."""
+        return any(name in _defined(statement) for statement in _statements(self._tree()))
 
     @property
     def tunables(self) -> dict[str, Value]:
@@ -140,6 +133,30 @@ def language_of(text: str) -> Language:
     if re.search(r"cuda_sources(?!\s*=\s*(None|\[\s*\]|''|\"\"))|__global__", text):
         return "cuda"
     return "cpp"
+
+
+def _statements(tree: ast.Module) -> Iterator[ast.AST]:
+    """Yield the statements that run when a module is imported."""
+    waiting: list[ast.AST] = list(tree.body)
+    while waiting:
+        yield (node := waiting.pop())
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            inner = (ast.stmt, ast.excepthandler, ast.match_case)
+            waiting += [child for child in ast.iter_child_nodes(node) if isinstance(child, inner)]
+
+
+def _defined(statement: ast.AST) -> set[str]:
+    match statement:
+        case ast.FunctionDef(name=name):
+            return {name}
+        case ast.ImportFrom(names=names):
+            return {alias.asname or alias.name for alias in names}
+        case ast.Assign(targets=targets):
+            return {target.id for target in targets if isinstance(target, ast.Name)}
+        case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr()):
+            return {name}
+        case _:
+            return set()
 
 
 def _site_pattern(name: str) -> re.Pattern[str]:
