@@ -45,7 +45,7 @@ def test_a_process_leaves_with_that_code_and_says_nothing_else(name: str, cli: C
 def _mistake(name: str, cli: Cli, lab: Path) -> None:
     (lab / "empty.py").write_text("x = 1\n")
     (lab / "good.py").write_text("def custom_kernel(data):\n    return data[1].copy_(data[0])\n")
-    (lab / "hip.py").write_text("# hip/hip_runtime.h\ndef custom_kernel(data):\n    return data\n")
+    (lab / "hip.py").write_text("SOURCE = '#include <hip/hip_runtime.h>'\ndef custom_kernel(data):\n    return data\n")
     arguments, words = MISTAKES[name]
     done = cli(*arguments)
     _one_sentence(done.returncode, done.stderr, words)

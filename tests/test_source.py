@@ -79,3 +79,24 @@ def test_what_a_module_defines_is_found_wherever_it_stands(text: str) -> None:
 @pytest.mark.parametrize("text", ["f: Callable", "f()", "def g():\n    f = 1", "class G:\n    def f(self): ..."])
 def test_what_a_module_does_not_define_is_not_found(text: str) -> None:
     assert not KernelSource(text).defines("f")
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("# was @triton.jit\nx = 1", "cpp"),
+        ("'''Ported from a kernel with @triton.jit.'''", "cpp"),
+        ("def f(x):\n    'as @triton.autotune does'\n    return x", "cpp"),
+        ("SOURCE = '''// a block of a __global__ function\nint f();'''", "cpp"),
+        ("SOURCE = '''int f(); /* as in\nhip/hip_runtime.h */ int g();'''", "cpp"),
+        ("k = load(SOURCE)  # on a GPU: hip/hip_runtime.h, --offload-arch=gfx942", "cpp"),
+        ("@triton.jit  # __global__\ndef f(x): ...", "triton"),
+        ("SOURCE = '''// a kernel\n__global__ void f();'''", "cuda"),
+        ("SOURCE = '''const char *s = \"//\"; __global__ void f();'''", "cuda"),
+        ("SOURCE = r'''#include <hip/hip_runtime.h>  // for AMD'''", "hip"),
+        ("load(SOURCE, flags=['--offload-arch=gfx942'])", "hip"),
+        ("# __global__\ndef f(:", "cuda"),
+    ],
+)
+def test_the_language_is_told_by_code_and_not_by_comments(text: str, language: str) -> None:
+    assert language_of(text) == language

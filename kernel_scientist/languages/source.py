@@ -16,6 +16,8 @@ from kernel_scientist.errors import SetupError
 from kernel_scientist.records import Language
 
 Value = int | str | float
+C_COMMENT = re.compile(r"""//[^\n]*|/\*.*?\*/|(?P<literal>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')""", re.S)
+"""A comment of C's, or a literal, in which there is none."""
 
 
 class SourceError(ValueError):
@@ -30,7 +32,7 @@ class KernelSource:
 
     def literal(self, name: str) -> Any:
         """Return the value of a module-level literal, or None when there is none of that name."""
-        for node in self._tree().body:
+        for node in self.tree().body:
             if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in node.targets):
                 try:
                     return ast.literal_eval(node.value)
@@ -40,7 +42,7 @@ class KernelSource:
 
     def defines(self, name: str) -> bool:
         """Whether the module defines a function or a variable of that name, in an `if` or a `try` too."""
-        return any(name in _defined(statement) for statement in _statements(self._tree()))
+        return any(name in _defined(statement) for statement in _statements(self.tree()))
 
     @property
     def tunables(self) -> dict[str, Value]:
@@ -91,7 +93,8 @@ class KernelSource:
             body += "\n"
         return KernelSource(self.text[: match.start("body")] + body + self.text[match.end("body") :])
 
-    def _tree(self) -> ast.Module:
+    def tree(self) -> ast.Module:
+        """Return the file as Python reads it. Raises SourceError for what is not Python."""
         try:
             return ast.parse(self.text)
         except SyntaxError as error:
@@ -124,8 +127,12 @@ def leaderboard(text: str) -> str:
 def language_of(text: str) -> Language:
     """Guess a kernel file's language from what it uses: Triton's decorator, an inline HIP or CUDA source, else C++.
 
-    Torch's `load_inline` without `cuda_sources` is C++ too.
+    Torch's `load_inline` without `cuda_sources` is C++ too. What comments and docstrings say does not count.
     """
+    return "cpp" if _guess(text) == "cpp" else _guess(_code(text))
+
+
+def _guess(text: str) -> Language:
     if re.search(r"@triton\.(jit|autotune)", text):
         return "triton"
     if re.search(r"hip/hip_|__hip_|--offload-arch", text):
@@ -133,6 +140,30 @@ def language_of(text: str) -> Language:
     if re.search(r"cuda_sources(?!\s*=\s*(None|\[\s*\]|''|\"\"))|__global__", text):
         return "cuda"
     return "cpp"
+
+
+def _code(text: str) -> str:
+    """Return a file without comments, docstrings, and the comments of the C++ in its strings.
+
+    A file that cannot be parsed is returned as it is.
+    """
+    try:
+        return ast.unparse(_Code().visit(KernelSource(text).tree()))
+    except (SourceError, RecursionError):
+        return text
+
+
+class _Code(ast.NodeTransformer):
+    def visit_Expr(self, node: ast.Expr) -> ast.AST:
+        told = isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+        return ast.Pass() if told else self.generic_visit(node)
+
+    def visit_Constant(self, node: ast.Constant) -> ast.AST:
+        return ast.Constant(C_COMMENT.sub(_kept, node.value)) if isinstance(node.value, str) else node
+
+
+def _kept(found: re.Match[str]) -> str:
+    return found["literal"] or " "
 
 
 def _statements(tree: ast.Module) -> Iterator[ast.AST]:
