@@ -19,6 +19,7 @@ MISTAKES = {
     "a model that is not there": (["optimize", "--set", "llm.writer.model=gpt-9", "--dry-run"], "gpt-9"),
     "language without a judge": (["evaluate", "hip.py"], "hip kernels are only inspected here: they need target=rocm"),
     "no such file": (["evaluate", "absent.py"], "cannot read kernel absent.py"),
+    "no regular file": (["evaluate", "/dev/null"], "cannot read kernel /dev/null: it is no regular file"),
     "kernel without custom_kernel": (["evaluate", "empty.py"], "empty.py defines no custom_kernel(data)"),
     "another without": (
         ["evaluate", "good.py", "--problem", "identity", "--against", "empty.py"],

@@ -7,12 +7,14 @@ everything else of the file as it was (libcst).
 
 import ast
 import re
+import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 from kernel_scientist.errors import SetupError
+from kernel_scientist.harness.replies import MOST_SOURCE
 from kernel_scientist.records import Language
 
 Value = int | str | float
@@ -22,6 +24,10 @@ C_COMMENT = re.compile(r"""//[^\n]*|/\*.*?\*/|(?P<literal>"(?:\\.|[^"\\\n])*"|'(
 
 class SourceError(ValueError):
     """The file is not what an edit needs; the message says what is missing."""
+
+
+class NestedError(SourceError):
+    """The file is Python that Python cannot read."""
 
 
 @dataclass(frozen=True)
@@ -99,6 +105,10 @@ class KernelSource:
             return ast.parse(self.text)
         except SyntaxError as error:
             raise SourceError(f"line {error.lineno}: {error.msg}") from error
+        except ValueError as error:  # a zero byte
+            raise SourceError(str(error)) from error
+        except (RecursionError, MemoryError) as error:  # Python's parser says either
+            raise NestedError("its expressions are nested too deeply for Python's parser") from error
 
 
 def read_kernel(path: Path) -> str:
@@ -107,12 +117,19 @@ def read_kernel(path: Path) -> str:
     A file that is not Python is let through: that is the compiler's verdict to give.
     """
     try:
+        known = path.stat()
+        if not stat.S_ISREG(known.st_mode):  # of a pipe there is nothing left the second time
+            raise SetupError(f"cannot read kernel {path}: it is no regular file")
+        if known.st_size > MOST_SOURCE:
+            raise SetupError(f"kernel {path} has {known.st_size} bytes: at most {MOST_SOURCE} are read")
         text = path.read_text()
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:
         raise SetupError(f"cannot read kernel {path}: {getattr(error, 'strerror', None) or error}") from error
     try:
         if not KernelSource(text).defines("custom_kernel"):
             raise SetupError(f"{path} defines no custom_kernel(data): a kernel is one Python file that does")
+    except NestedError as error:
+        raise SetupError(f"cannot read kernel {path}: {error}") from error
     except SourceError:
         pass
     return text
