@@ -12,9 +12,9 @@ from kernel_scientist.records import Language
 
 
 class Section(BaseModel):
-    """Base of all sections: frozen, and a key nobody knows is refused."""
+    """Base of all sections: frozen, and a key nobody knows, or a number without end, is refused."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class Search(Section):
@@ -203,8 +203,9 @@ def load(path: Path, overrides: Iterable[str] = ()) -> Params:
     """
     try:
         raw: object = yaml.safe_load(path.read_text())
-    except OSError as error:
-        raise SetupError(f"cannot read the parameters in {path}: {error.strerror}") from error
+    except (OSError, UnicodeDecodeError) as error:
+        words = getattr(error, "strerror", None) or error
+        raise SetupError(f"cannot read the parameters in {path}: {words}") from error
     except yaml.YAMLError as error:
         raise SetupError(f"{path} is not YAML: {' '.join(str(error).split())}") from error
     if not isinstance(raw, dict):

@@ -45,6 +45,10 @@ def test_overrides_are_yaml_and_typed() -> None:
         ("=3", "expected KEY=VALUE"),
         ("harness.sandbox=maybe", "'harness.sandbox'"),
         ("search.generations=[", "not YAML"),
+        ("harness.call_timeout_s=.inf", "'harness.call_timeout_s': Input should be a finite number, got inf"),
+        ("harness.margin=.nan", "'harness.margin'"),
+        ("budget.usd=.inf", "'budget.usd'"),
+        ("llm.writer.price={input_usd: .inf, output_usd: 1}", "'llm.writer.price.input_usd'"),
     ],
 )
 def test_a_wrong_override_is_named(override: str, words: str) -> None:
@@ -58,6 +62,13 @@ def test_a_file_that_is_no_mapping_is_refused(text: str, tmp_path: Path) -> None
     path = tmp_path / "params.yaml"
     path.write_text(text)
     with pytest.raises(SetupError, match=r"params\.yaml"):
+        load(path)
+
+
+def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "params.yaml"
+    path.write_bytes(b"problem: \xff\xfe\x80")
+    with pytest.raises(SetupError, match=r"cannot read the parameters in .*params\.yaml"):
         load(path)
 
 
