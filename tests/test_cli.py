@@ -69,6 +69,12 @@ def test_a_missing_compiler_is_named(cli: Cli, tmp_path: Path) -> None:
     _one_sentence(done.returncode, done.stderr, "g++ is not on PATH; install it")
 
 
+@pytest.mark.parametrize("call", [("evaluate", str(ROOT / "problems/identity/seeds/cpp_naive.py")), ("optimize",)])
+def test_a_cache_that_cannot_be_written_is_named(call: tuple[str, ...], cli_here: Cli) -> None:
+    done = cli_here(*call, KERNEL_SCIENTIST_CACHE="/proc/nope")
+    _one_sentence(done.returncode, done.stderr, "cannot write to /proc/nope")
+
+
 def test_a_seed_without_custom_kernel_is_named(cli: Cli, lab: Path) -> None:
     (lab / "problems/identity/seeds/cpp_broken.py").write_text("def kernel(data):\n    return data\n")
     done = cli("optimize", "--set", "problem=identity")
@@ -82,6 +88,19 @@ def test_a_port_in_use_is_named(cli: Cli) -> None:
         port = taken.getsockname()[1]
         done = cli("ui", "--prefect-port", str(_free_port()), "--mlflow-port", str(port))
     _one_sentence(done.returncode, done.stderr, f"port {port} for the MLflow server cannot be had")
+
+
+@pytest.mark.parametrize("command", ["evaluate", "optimize"])
+def test_only_a_campaign_is_said_to_go_on_after_ctrl_c(
+    command: str, cli_here: Cli, lab: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("kernel_scientist.cli.work.load", stopped)
+    done = cli_here(*((command, "kernel.py") if command == "evaluate" else (command,)))
+    assert done.returncode == 130 and done.stderr.startswith("stopped")
+    assert ("optimize --resume" in done.stderr) == (command == "optimize")
 
 
 def test_an_unknown_option_is_exit_code_2(cli: Cli) -> None:
