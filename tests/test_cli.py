@@ -21,6 +21,16 @@ MISTAKES = {
     "no such file": (["evaluate", "absent.py"], "cannot read kernel absent.py"),
     "no regular file": (["evaluate", "/dev/null"], "cannot read kernel /dev/null: it is no regular file"),
     "kernel without custom_kernel": (["evaluate", "empty.py"], "empty.py defines no custom_kernel(data)"),
+    "an empty file name": (["evaluate", ""], "'FILE' is empty"),
+    "an empty problem": (["evaluate", "good.py", "--problem", ""], "'--problem' is empty"),
+    "an empty target": (["validate", "good.py", "--target", ""], "'--target' is empty"),
+    "an empty other": (["evaluate", "good.py", "--against", ""], "'--against' is empty"),
+    "an empty params": (["optimize", "--params", ""], "'--params' is empty"),
+    "wrong target": (
+        ["evaluate", "good.py", "--target", "gpu"],
+        "--target gpu: parameter 'target': expected auto, cpu, cuda, rocm, or model: with a machine",
+    ),
+    "problem of another type": (["evaluate", "good.py", "--problem", "12"], "unknown problem '12'"),
     "another without": (
         ["evaluate", "good.py", "--problem", "identity", "--against", "empty.py"],
         "empty.py defines no custom_kernel",
@@ -94,7 +104,7 @@ def test_a_port_in_use_is_named(cli: Cli) -> None:
 def test_only_a_campaign_is_said_to_go_on_after_ctrl_c(
     command: str, cli_here: Cli, lab: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def stopped(*_: object) -> None:
+    def stopped(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("kernel_scientist.cli.work.load", stopped)
