@@ -8,9 +8,10 @@ from prefect import flow
 from kernel_scientist import environment, export
 from kernel_scientist.errors import InfrastructureError
 from kernel_scientist.harness.verifier import Contestant
-from kernel_scientist.laboratory import laboratory
+from kernel_scientist.laboratory import Laboratory, laboratory
 from kernel_scientist.languages.source import language_of, read_kernel
 from kernel_scientist.params import load
+from kernel_scientist.population import REFERENCE, apart
 from kernel_scientist.records import Evaluation, Kernel, Verdict
 from tasks.compilation import compile_kernel
 from tasks.correctness import check_kernel
@@ -33,10 +34,8 @@ def evaluate(
     text = read_kernel(Path(file))
     params = params.model_copy(update={"language": language_of(text)})
     with laboratory(params) as lab:
-        kernel = Kernel(name=Path(file).stem, language=params.language, source=text)
-        rivals = [lab.verifier.reference()]
-        if against:
-            rivals.append(Contestant(name=f"{Path(against).stem} (against)", source=read_kernel(Path(against))))
+        kernel = Kernel(name=apart(Path(file).stem, [REFERENCE], "kernel"), language=params.language, source=text)
+        rivals = contestants(lab, kernel, against)
         try:
             evaluation = compile_kernel(lab, kernel)
             evaluation = check_kernel(lab, kernel, evaluation)
@@ -44,3 +43,12 @@ def evaluate(
         except InfrastructureError as error:
             evaluation = Evaluation(verdict=Verdict.INFRASTRUCTURE, reason=str(error))
         return export.evaluation_summary(lab, evaluation, rivals[-1].name)
+
+
+def contestants(lab: Laboratory, kernel: Kernel, against: str | None) -> list[Contestant]:
+    """Return whom a kernel is timed beside; the last is the one it is compared with."""
+    rivals = [lab.verifier.reference()]
+    if against:
+        name = apart(f"{Path(against).stem} (against)", [REFERENCE, kernel.name], "against")
+        rivals.append(Contestant(name=name, source=read_kernel(Path(against))))
+    return rivals

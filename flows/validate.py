@@ -13,6 +13,7 @@ from kernel_scientist.harness.verifier import Contestant
 from kernel_scientist.laboratory import Laboratory, laboratory
 from kernel_scientist.languages.source import language_of, read_kernel
 from kernel_scientist.params import load
+from kernel_scientist.population import REFERENCE, apart
 from kernel_scientist.records import Evaluation, Kernel, Verdict
 from tasks.compilation import compile_kernel
 from tasks.correctness import check_kernel
@@ -34,7 +35,7 @@ def validate(
     text = read_kernel(Path(file))
     params = params.model_copy(update={"language": language_of(text)})
     with laboratory(params) as lab:
-        kernel = Kernel(name=Path(file).stem, language=params.language, source=text)
+        kernel = Kernel(name=apart(Path(file).stem, [REFERENCE], "kernel"), language=params.language, source=text)
         rivals, named = contestants(lab, kernel, against)
         return export.validation_summary(lab, kernel, confirm(lab, kernel, rivals, named))
 
@@ -42,7 +43,10 @@ def validate(
 def contestants(lab: Laboratory, kernel: Kernel, against: str | None) -> tuple[list[Contestant], str | None]:
     """Return whom a kernel is confirmed with, and the name of the one it must beat."""
     files = [Path(against)] if against else lab.problem.seeds(kernel.language)
-    seeds = [Kernel(name=f.stem, language=kernel.language, source=read_kernel(f)) for f in files]
+    taken = (REFERENCE, kernel.name)
+    seeds = [
+        Kernel(name=apart(f.stem, taken, "against"), language=kernel.language, source=read_kernel(f)) for f in files
+    ]
     rivals = [Contestant.of(s) for s in seeds if s.digest != kernel.digest]
     return [lab.verifier.reference(), *rivals], rivals[-1].name if rivals else None
 

@@ -1,20 +1,22 @@
 """params.yaml as typed, frozen values. An unknown key or a wrong type is an error that names the key."""
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic_core import PydanticCustomError
 
 from kernel_scientist.errors import SetupError
 from kernel_scientist.records import Language
 
 
 class Section(BaseModel):
-    """Base of all sections: frozen, and a key nobody knows is refused."""
+    """Base of all sections: frozen, and a key nobody knows, or a number without end, is refused."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class Search(Section):
@@ -178,12 +180,18 @@ class Tracking(Section):
     register_champion: bool = Field(default=True, alias="register")
 
 
+def _target(name: str) -> str:
+    if not re.fullmatch(r"auto|cpu|cuda|rocm|model:[a-z0-9]+", name):
+        raise PydanticCustomError("target", "expected auto, cpu, cuda, rocm, or model: with a machine (model:mi300x)")
+    return name
+
+
 class Params(Section):
     """The whole of params.yaml."""
 
     problem: str = "fp8-blockwise-gemm"
     language: Language = "cpp"
-    target: str = Field(default="auto", pattern=r"^(auto|cpu|cuda|rocm|model:[a-z0-9]+)$")
+    target: Annotated[str, AfterValidator(_target)] = "auto"
     profile: str = "auto"
     search: Search = Search()
     llm: Llm = Llm()
@@ -196,39 +204,50 @@ class Params(Section):
     tracking: Tracking = Tracking()
 
 
-def load(path: Path, overrides: Iterable[str] = ()) -> Params:
-    """Read params.yaml and lay `key.sub=value` overrides over it.
+def load(path: Path, overrides: Iterable[str] = (), options: Mapping[str, str] | None = None) -> Params:
+    """Read params.yaml, lay `key.sub=value` overrides over it, and then options of the command line (`--problem`).
 
-    Values are YAML (`search.generations=10`). Raises SetupError naming the file or the key that is wrong.
+    The overrides' values are YAML (`search.generations=10`). Raises SetupError naming the file, or the option, and the
+    key that is wrong.
     """
     try:
         raw: object = yaml.safe_load(path.read_text())
-    except OSError as error:
-        raise SetupError(f"cannot read the parameters in {path}: {error.strerror}") from error
+    except (OSError, UnicodeDecodeError) as error:
+        words = getattr(error, "strerror", None) or error
+        raise SetupError(f"cannot read the parameters in {path}: {words}") from error
     except yaml.YAMLError as error:
         raise SetupError(f"{path} is not YAML: {' '.join(str(error).split())}") from error
     if not isinstance(raw, dict):
         raise SetupError(f"{path} must hold a mapping of parameters, not {type(raw).__name__}")
     values = cast(dict[str, Any], raw)
+    said: dict[str, str] = {}
     for item in overrides:
-        _override(values, item)
-    return parse(values, str(path))
+        said[_override(values, item)] = f"--set {item}"
+    for key, value in (options or {}).items():
+        values[key], said[key] = value, f"--{key} {value}"
+    return parse(values, str(path), said)
 
 
-def parse(values: dict[str, Any], source: str = "params") -> Params:
-    """Check a mapping of parameters. Raises SetupError with the first key that is wrong and what is known there."""
+def parse(values: dict[str, Any], source: str = "params", said: Mapping[str, str] | None = None) -> Params:
+    """Check a mapping of parameters. Raises SetupError with the first key that is wrong and what is known there.
+
+    said: per key the option that set it, where it was not `source`.
+    """
     try:
         return Params.model_validate(values)
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"])
+        for part, option in (said or {}).items():
+            source = option if f"{key}.".startswith(f"{part}.") or part.startswith(f"{key}.") else source
         if first["type"] == "extra_forbidden":
             known = ", ".join(_known_keys(first["loc"][:-1]))
             raise SetupError(f"{source}: unknown parameter '{key}'; known there: {known}") from error
         raise SetupError(f"{source}: parameter '{key}': {first['msg']}, got {first['input']!r}") from error
 
 
-def _override(values: dict[str, Any], item: str) -> None:
+def _override(values: dict[str, Any], item: str) -> str:
+    """Lay an override over the parameters; return its key."""
     key, equals, text = item.partition("=")
     parts = key.strip().split(".")
     if not equals or not all(parts):
@@ -244,6 +263,7 @@ def _override(values: dict[str, Any], item: str) -> None:
             raise SetupError(f"--set {item!r}: '{part}' is a value, not a section")
         node = cast(dict[str, Any], child)
     node[parts[-1]] = value
+    return ".".join(parts)
 
 
 def _known_keys(location: Iterable[int | str]) -> list[str]:

@@ -1,6 +1,6 @@
 """The kernels of a campaign and their lineage: queries over records, no storage."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from kernel_scientist.languages.fingerprint import fingerprint
@@ -120,6 +120,13 @@ def beats(trial: Trial, other: str) -> bool:
     """Whether a kernel was timed beside `other` and was faster by the test."""
     speedup = trial.evaluation.speedup_over(other)
     return trial.evaluation.verdict is Verdict.OK and speedup is not None and speedup.faster
+
+
+def apart(name: str, taken: Collection[str], mark: str) -> str:
+    """Return the name of a file's kernel, marked where it is taken: contestants are told apart by their names alone."""
+    while name in taken:
+        name = f"{name} ({mark})"
+    return name
 
 
 def free_names(taken: Iterable[str]) -> Iterator[str]:

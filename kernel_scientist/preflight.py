@@ -1,6 +1,7 @@
 """What can be wrong with a call, found before anything is started: each is a SetupError with one sentence."""
 
 import os
+import tempfile
 import urllib.error
 import urllib.request
 from collections.abc import Sequence
@@ -40,6 +41,7 @@ def resolve(params: Params) -> tuple[Problem, Target]:
 def kernels(params: Params, files: Sequence[Path]) -> None:
     """Check a call about kernel files: they can be read, define `custom_kernel`, and the first one can be judged."""
     texts = [read_kernel(file) for file in files]
+    _cache()
     resolve(params.model_copy(update={"language": language_of(texts[0])}))
 
 
@@ -47,11 +49,25 @@ def campaign(params: Params) -> None:
     """Check a call of `optimize`: problem, target, compiler, seeds, minds, store."""
     from kernel_scientist import notebook
 
+    _cache()
     problem, _ = resolve(params)
     for seed in problem.seeds(params.language):
         read_kernel(seed)
     scientist.require(params.llm, params.language)
     notebook.reach(environment.tracking_uri(params.tracking.uri))
+
+
+def _cache() -> None:
+    folder = environment.cache_folder()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise SetupError(
+            f"cannot write to {folder}, where built kernels and locks are kept: {error.strerror}; "
+            "KERNEL_SCIENTIST_CACHE can name another folder"
+        ) from error
 
 
 def prefect() -> None:

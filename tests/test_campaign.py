@@ -169,6 +169,20 @@ def test_validation_confirms_what_is_faster_and_nothing_else(cli_here: Cli, lab:
     assert "not faster than quick on the public cases" in json.loads(lost.stdout)["why"]
 
 
+def test_kernels_are_told_apart_whatever_their_files_are_called(cli_here: Cli, lab: Path, prefect_api: str) -> None:
+    slow, quick = (lab / folder / "reference.py" for folder in ("slow", "quick"))
+    for file, line in ((slow, "time.sleep(0.01)"), (quick, "pass")):
+        file.parent.mkdir()
+        file.write_text(f"import time\ndef custom_kernel(d):\n    {line}\n    return d[1].copy_(d[0])\n")
+    arguments = ("--json", "--problem", "identity", "--set", "validate.processes=2", "--set", "validate.blocks=3")
+    alone = json.loads(cli_here("evaluate", str(slow), *arguments, PREFECT_API_URL=prefect_api).stdout)
+    assert alone["geomean_us"] > 9000 and alone["speedup"]["ratio"] < 0.5
+    lost = cli_here("validate", str(slow), "--against", str(quick), *arguments, PREFECT_API_URL=prefect_api)
+    found = json.loads(lost.stdout)
+    assert not found["confirmed"] and "not faster than reference (against)" in found["why"]
+    assert found["kernel"] == "reference (kernel)" and len(found["contestants_us"]) == 3
+
+
 def test_retries_belong_to_what_can_pass_the_second_time(prefect_api: str, lab: Path) -> None:
     program = dedent(
         """

@@ -19,7 +19,18 @@ MISTAKES = {
     "a model that is not there": (["optimize", "--set", "llm.writer.model=gpt-9", "--dry-run"], "gpt-9"),
     "language without a judge": (["evaluate", "hip.py"], "hip kernels are only inspected here: they need target=rocm"),
     "no such file": (["evaluate", "absent.py"], "cannot read kernel absent.py"),
+    "no regular file": (["evaluate", "/dev/null"], "cannot read kernel /dev/null: it is no regular file"),
     "kernel without custom_kernel": (["evaluate", "empty.py"], "empty.py defines no custom_kernel(data)"),
+    "an empty file name": (["evaluate", ""], "'FILE' is empty"),
+    "an empty problem": (["evaluate", "good.py", "--problem", ""], "'--problem' is empty"),
+    "an empty target": (["validate", "good.py", "--target", ""], "'--target' is empty"),
+    "an empty other": (["evaluate", "good.py", "--against", ""], "'--against' is empty"),
+    "an empty params": (["optimize", "--params", ""], "'--params' is empty"),
+    "wrong target": (
+        ["evaluate", "good.py", "--target", "gpu"],
+        "--target gpu: parameter 'target': expected auto, cpu, cuda, rocm, or model: with a machine",
+    ),
+    "problem of another type": (["evaluate", "good.py", "--problem", "12"], "unknown problem '12'"),
     "another without": (
         ["evaluate", "good.py", "--problem", "identity", "--against", "empty.py"],
         "empty.py defines no custom_kernel",
@@ -45,7 +56,7 @@ def test_a_process_leaves_with_that_code_and_says_nothing_else(name: str, cli: C
 def _mistake(name: str, cli: Cli, lab: Path) -> None:
     (lab / "empty.py").write_text("x = 1\n")
     (lab / "good.py").write_text("def custom_kernel(data):\n    return data[1].copy_(data[0])\n")
-    (lab / "hip.py").write_text("# hip/hip_runtime.h\ndef custom_kernel(data):\n    return data\n")
+    (lab / "hip.py").write_text("SOURCE = '#include <hip/hip_runtime.h>'\ndef custom_kernel(data):\n    return data\n")
     arguments, words = MISTAKES[name]
     done = cli(*arguments)
     _one_sentence(done.returncode, done.stderr, words)
@@ -68,6 +79,12 @@ def test_a_missing_compiler_is_named(cli: Cli, tmp_path: Path) -> None:
     _one_sentence(done.returncode, done.stderr, "g++ is not on PATH; install it")
 
 
+@pytest.mark.parametrize("call", [("evaluate", str(ROOT / "problems/identity/seeds/cpp_naive.py")), ("optimize",)])
+def test_a_cache_that_cannot_be_written_is_named(call: tuple[str, ...], cli_here: Cli) -> None:
+    done = cli_here(*call, KERNEL_SCIENTIST_CACHE="/proc/nope")
+    _one_sentence(done.returncode, done.stderr, "cannot write to /proc/nope")
+
+
 def test_a_seed_without_custom_kernel_is_named(cli: Cli, lab: Path) -> None:
     (lab / "problems/identity/seeds/cpp_broken.py").write_text("def kernel(data):\n    return data\n")
     done = cli("optimize", "--set", "problem=identity")
@@ -81,6 +98,19 @@ def test_a_port_in_use_is_named(cli: Cli) -> None:
         port = taken.getsockname()[1]
         done = cli("ui", "--prefect-port", str(_free_port()), "--mlflow-port", str(port))
     _one_sentence(done.returncode, done.stderr, f"port {port} for the MLflow server cannot be had")
+
+
+@pytest.mark.parametrize("command", ["evaluate", "optimize"])
+def test_only_a_campaign_is_said_to_go_on_after_ctrl_c(
+    command: str, cli_here: Cli, lab: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("kernel_scientist.cli.work.load", stopped)
+    done = cli_here(*((command, "kernel.py") if command == "evaluate" else (command,)))
+    assert done.returncode == 130 and done.stderr.startswith("stopped")
+    assert ("optimize --resume" in done.stderr) == (command == "optimize")
 
 
 def test_an_unknown_option_is_exit_code_2(cli: Cli) -> None:

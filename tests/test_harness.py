@@ -137,6 +137,11 @@ def test_threads_are_allowed(judge: Judge) -> None:
     assert evaluate(judge("identity"), source).verdict is Verdict.OK
 
 
+def test_a_submission_may_import_what_gpu_mode_puts_beside_it(judge: Judge) -> None:
+    head = "from task import input_t, output_t\n\n\ndef custom_kernel(data: input_t) -> output_t:\n"
+    assert evaluate(judge("identity"), f"{head}    return data[1].copy_(data[0])\n").verdict is Verdict.OK
+
+
 def test_what_hostile_kernels_take_hold_of_is_within_their_reach(judge: Judge) -> None:
     """Who finds nothing to tamper with does honest work: tests/cheats would pass and say nothing."""
     look = "import gc\nassert {'Shim', 'Worker', 'Inbox'} <= {type(o).__name__ for o in gc.get_objects()}\n"

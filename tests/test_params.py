@@ -45,6 +45,10 @@ def test_overrides_are_yaml_and_typed() -> None:
         ("=3", "expected KEY=VALUE"),
         ("harness.sandbox=maybe", "'harness.sandbox'"),
         ("search.generations=[", "not YAML"),
+        ("harness.call_timeout_s=.inf", "'harness.call_timeout_s': Input should be a finite number, got inf"),
+        ("harness.margin=.nan", "'harness.margin'"),
+        ("budget.usd=.inf", "'budget.usd'"),
+        ("llm.writer.price={input_usd: .inf, output_usd: 1}", "'llm.writer.price.input_usd'"),
     ],
 )
 def test_a_wrong_override_is_named(override: str, words: str) -> None:
@@ -53,11 +57,45 @@ def test_a_wrong_override_is_named(override: str, words: str) -> None:
     assert words in str(error.value) and "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("overrides", "options", "words"),
+    [
+        (["search.seed=1", "search.seed=x"], {}, "--set search.seed=x: parameter 'search.seed'"),
+        (["target=gpu"], {}, "--set target=gpu: parameter 'target': expected auto, cpu, cuda, rocm, or model:"),
+        (["target=cpu"], {"target": "gpu"}, "--target gpu: parameter 'target'"),
+        (["llm.writer={colour: red}"], {}, "--set llm.writer={colour: red}: unknown parameter 'llm.writer.colour'"),
+        (["nonsense.x=1"], {}, "--set nonsense.x=1: unknown parameter 'nonsense'"),
+        (["search.seed=1"], {"problem": "12"}, ""),
+    ],
+)
+def test_the_option_that_is_wrong_is_named(overrides: list[str], options: dict[str, str], words: str) -> None:
+    if not words:
+        assert load(FILE, overrides, options).problem == "12"
+        return
+    with pytest.raises(SetupError) as error:
+        load(FILE, overrides, options)
+    assert str(error.value).startswith(words)
+
+
+def test_the_file_is_named_for_what_no_option_set(tmp_path: Path) -> None:
+    path = tmp_path / "params.yaml"
+    path.write_text("target: gpu\n")
+    with pytest.raises(SetupError, match=rf"^{path}: parameter 'target'"):
+        load(path, ["search.seed=1"], {"problem": "identity"})
+
+
 @pytest.mark.parametrize("text", ["- a\n- b\n", "a: [", ""])
 def test_a_file_that_is_no_mapping_is_refused(text: str, tmp_path: Path) -> None:
     path = tmp_path / "params.yaml"
     path.write_text(text)
     with pytest.raises(SetupError, match=r"params\.yaml"):
+        load(path)
+
+
+def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "params.yaml"
+    path.write_bytes(b"problem: \xff\xfe\x80")
+    with pytest.raises(SetupError, match=r"cannot read the parameters in .*params\.yaml"):
         load(path)
 
 

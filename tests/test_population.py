@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel_scientist.population import REFERENCE, Population, free_names, score
+from kernel_scientist.population import REFERENCE, Population, apart, free_names, score
 from kernel_scientist.records import Evaluation, Kernel, Speedup, Timing, Trial, Verdict
 
 
@@ -82,3 +82,12 @@ def test_names_fill_gaps_and_go_on(taken: set[int], count: int) -> None:
     gap_free = [f"k{n:05d}" for n in range(1, count + 1)]
     assert new == sorted(new) and (set(together) >= set(gap_free))
     random.Random(0).shuffle(new)
+
+
+@given(st.lists(st.sampled_from(["k", REFERENCE, "k (against)"]), min_size=1, max_size=6))
+def test_names_of_files_are_made_different(stems: list[str]) -> None:
+    taken = [REFERENCE]
+    for stem in stems:
+        taken.append(apart(stem, taken, "against"))
+        assert taken[-1].startswith(stem)
+    assert len(set(taken)) == len(taken)

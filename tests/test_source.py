@@ -1,10 +1,15 @@
 """Editing a kernel's file changes what was asked for and nothing else."""
 
+import os
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel_scientist.languages.source import KernelSource, SourceError, language_of
+from kernel_scientist.errors import SetupError
+from kernel_scientist.harness.replies import MOST_SOURCE
+from kernel_scientist.languages.source import KernelSource, SourceError, language_of, read_kernel
 from tests.conftest import ROOT
 
 BLOCKED = KernelSource((ROOT / "problems/fp8-blockwise-gemm/seeds/cpp_blocked.py").read_text())
@@ -55,3 +60,79 @@ def test_seeds_declare_what_they_tune(path: object) -> None:
     assert all(value in source.choices[name] for name, value in source.tunables.items())
     assert language_of(text) == path.stem.split("_")[0]  # type: ignore[attr-defined]
     assert bool(source.tunables) == (not path.stem.endswith("naive"))  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def f(data): ...",
+        "f = g",
+        "a = f = g",
+        "f: Callable = G()",
+        "from g import h as f",
+        "if x:\n    def f(data): ...\nelse:\n    f = g",
+        "try:\n    from g import f\nexcept ImportError:\n    pass",
+        "try:\n    import g\nexcept ImportError:\n    def f(data): ...",
+        "with g:\n    for _ in h:\n        f = g",
+        "match g:\n    case 1:\n        f = g",
+    ],
+)
+def test_what_a_module_defines_is_found_wherever_it_stands(text: str) -> None:
+    assert KernelSource(text).defines("f") and not KernelSource(text).defines("data")
+
+
+@pytest.mark.parametrize("text", ["f: Callable", "f()", "def g():\n    f = 1", "class G:\n    def f(self): ..."])
+def test_what_a_module_does_not_define_is_not_found(text: str) -> None:
+    assert not KernelSource(text).defines("f")
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("# was @triton.jit\nx = 1", "cpp"),
+        ("'''Ported from a kernel with @triton.jit.'''", "cpp"),
+        ("def f(x):\n    'as @triton.autotune does'\n    return x", "cpp"),
+        ("SOURCE = '''// a block of a __global__ function\nint f();'''", "cpp"),
+        ("SOURCE = '''int f(); /* as in\nhip/hip_runtime.h */ int g();'''", "cpp"),
+        ("k = load(SOURCE)  # on a GPU: hip/hip_runtime.h, --offload-arch=gfx942", "cpp"),
+        ("@triton.jit  # __global__\ndef f(x): ...", "triton"),
+        ("SOURCE = '''// a kernel\n__global__ void f();'''", "cuda"),
+        ("SOURCE = '''const char *s = \"//\"; __global__ void f();'''", "cuda"),
+        ("SOURCE = r'''#include <hip/hip_runtime.h>  // for AMD'''", "hip"),
+        ("load(SOURCE, flags=['--offload-arch=gfx942'])", "hip"),
+        ("# __global__\ndef f(:", "cuda"),
+    ],
+)
+def test_the_language_is_told_by_code_and_not_by_comments(text: str, language: str) -> None:
+    assert language_of(text) == language
+
+
+@pytest.mark.parametrize("text", ["x = " + "-" * 200_000 + "1", "x = " + "1+" * 50_000 + "1"])
+def test_what_is_nested_too_deeply_is_said(text: str, tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="too deeply"):
+        KernelSource(text).defines("x")
+    assert language_of(f"# __global__\n{text}") == "cuda"
+    (tmp_path / "k.py").write_text(text)
+    with pytest.raises(SetupError, match=r"k\.py.*too deeply"):
+        read_kernel(tmp_path / "k.py")
+
+
+def test_a_zero_byte_is_no_python_and_is_the_compilers_to_refuse(tmp_path: Path) -> None:
+    (tmp_path / "k.py").write_text("x = 1\0")
+    assert read_kernel(tmp_path / "k.py") == "x = 1\0"
+
+
+@pytest.mark.timeout(20)
+def test_only_a_regular_file_of_bearable_size_is_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.py")
+    for path in (tmp_path / "pipe.py", tmp_path, Path("/dev/zero")):
+        with pytest.raises(SetupError, match="it is no regular file"):
+            read_kernel(path)
+    file = tmp_path / "k.py"
+    head = "def custom_kernel(data): ...\n"
+    file.write_text(head + "#" * (MOST_SOURCE - len(head)))
+    assert len(read_kernel(file)) == MOST_SOURCE
+    with file.open("a") as more:
+        more.write("#")
+    with pytest.raises(SetupError, match=f"at most {MOST_SOURCE}"):
+        read_kernel(file)

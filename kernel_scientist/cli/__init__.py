@@ -33,7 +33,8 @@ class Program(click.Group):
             click.echo(f"error: {error}; nothing was decided about the kernel, try again", err=True)
             ctx.exit(INFRASTRUCTURE)
         except (KeyboardInterrupt, StoppedError):
-            click.echo("stopped; what was logged is kept: go on with `kernel-scientist optimize --resume`", err=True)
+            kept = "; what was logged is kept: go on with `kernel-scientist optimize --resume`"
+            click.echo(f"stopped{kept if ctx.invoked_subcommand == 'optimize' else ''}", err=True)
             ctx.exit(130)
 
 

@@ -7,11 +7,20 @@ from typing import Any
 import click
 
 from kernel_scientist import environment
+from kernel_scientist.errors import SetupError
+
+
+def not_empty(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
+    """Refuse an empty text: it comes of a shell's variable that was not set, and whoever wrote it meant something."""
+    if value == "":
+        raise SetupError(f"{parameter.get_error_hint(context)} is empty")
+    return value
+
 
 SET = click.option(
     "--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a parameter of params.yaml."
 )
-PARAMS = click.option("--params", "params_file", metavar="FILE", help="Another params.yaml.")
+PARAMS = click.option("--params", "params_file", callback=not_empty, metavar="FILE", help="Another params.yaml.")
 JSON = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON on standard output.")
 
 
@@ -32,11 +41,12 @@ INFRASTRUCTURE = 3
 """Exit code: the laboratory could not decide."""
 
 
-def load(overrides: tuple[str, ...], params_file: str | None) -> Any:
-    """Return the parameters of this call."""
+def load(overrides: tuple[str, ...], params_file: str | None, **options: str | None) -> Any:
+    """Return the parameters of this call; options: those that are a parameter of their name, where they were given."""
     from kernel_scientist import params
 
-    return params.load(Path(params_file) if params_file else environment.root() / "params.yaml", overrides)
+    given = {name: value for name, value in options.items() if value is not None}
+    return params.load(Path(params_file) if params_file else environment.root() / "params.yaml", overrides, given)
 
 
 def show(value: Any, as_json: bool, brief: bool = False) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from kernel_scientist.cli.common import INFRASTRUCTURE, JSON, PARAMS, SET, load, show
+from kernel_scientist.cli.common import INFRASTRUCTURE, JSON, PARAMS, SET, load, not_empty, show
 
 
 @click.command()
@@ -40,8 +40,13 @@ def ui(prefect_port: int, mlflow_port: int) -> None:
 
 
 @click.command()
-@click.argument("file")
-@click.option("--problem", metavar="NAME", help="Whose cases it is called on; default: the problem that it fits.")
+@click.argument("file", callback=not_empty)
+@click.option(
+    "--problem",
+    callback=not_empty,
+    metavar="NAME",
+    help="Whose cases it is called on; default: the problem that it fits.",
+)
 @click.option("--arch", default="", metavar="ARCH", help="gfx942, gfx950, sm_90; default: gfx942.")
 @click.option("--machine", default="", metavar="NAME", help="mi300x, mi325x, mi355x, h100, ...; default: the arch's.")
 @click.option("--asm", "folder", metavar="FOLDER", help="Also write the assembly of every code object there.")

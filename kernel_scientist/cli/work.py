@@ -1,12 +1,13 @@
 """Commands that run flows: optimize, evaluate, validate."""
 
+import json
 import sys
 from pathlib import Path
 from typing import Any
 
 import click
 
-from kernel_scientist.cli.common import INFRASTRUCTURE, JSON, PARAMS, SET, load, show, write_json
+from kernel_scientist.cli.common import INFRASTRUCTURE, JSON, PARAMS, SET, load, not_empty, show, write_json
 
 
 @click.command()
@@ -50,10 +51,12 @@ def optimize(
 
 
 @click.command()
-@click.argument("file")
-@click.option("--problem", metavar="NAME", help="The problem; default: that of params.yaml.")
-@click.option("--target", metavar="NAME", help="auto, cpu, cuda, rocm or model:mi300x.")
-@click.option("--against", metavar="FILE", help="Another kernel to compare with; default: the reference.")
+@click.argument("file", callback=not_empty)
+@click.option("--problem", callback=not_empty, metavar="NAME", help="The problem; default: that of params.yaml.")
+@click.option("--target", callback=not_empty, metavar="NAME", help="auto, cpu, cuda, rocm or model:mi300x.")
+@click.option(
+    "--against", callback=not_empty, metavar="FILE", help="Another kernel to compare with; default: the reference."
+)
 @SET
 @PARAMS
 @JSON
@@ -73,20 +76,24 @@ def evaluate(
 
     Example: kernel-scientist evaluate problems/rmsnorm/seeds/cpp_blocked.py --problem rmsnorm
     """
-    overrides = _named(overrides, problem, target)
-    _preflight(load(overrides, params_file), kernels=[file, *([against] if against else [])])
+    params = load(overrides, params_file, problem=problem, target=target)
+    _preflight(params, kernels=[file, *([against] if against else [])])
     found = _flow(
-        "flows.evaluate.evaluate", file=file, overrides=list(overrides), against=against, params_file=params_file
+        "flows.evaluate.evaluate",
+        file=file,
+        overrides=_named(overrides, problem, target),
+        against=against,
+        params_file=params_file,
     )
     _show(found, as_json)
     sys.exit({"ok": 0, "infrastructure": INFRASTRUCTURE}.get(found["verdict"], 1))
 
 
 @click.command()
-@click.argument("file")
-@click.option("--problem", metavar="NAME", help="The problem; default: that of params.yaml.")
-@click.option("--target", metavar="NAME", help="auto, cpu, cuda, rocm or model:mi300x.")
-@click.option("--against", metavar="FILE", help="The kernel it must beat; default: the best seed.")
+@click.argument("file", callback=not_empty)
+@click.option("--problem", callback=not_empty, metavar="NAME", help="The problem; default: that of params.yaml.")
+@click.option("--target", callback=not_empty, metavar="NAME", help="auto, cpu, cuda, rocm or model:mi300x.")
+@click.option("--against", callback=not_empty, metavar="FILE", help="The kernel it must beat; default: the best seed.")
 @click.option("--metrics", "metrics", metavar="FILE", help="Also write the result to FILE.")
 @SET
 @PARAMS
@@ -105,10 +112,14 @@ def validate(
 
     Example: kernel-scientist validate champions/rmsnorm/kernel.py --problem rmsnorm
     """
-    overrides = _named(overrides, problem, target)
-    _preflight(load(overrides, params_file), kernels=[file, *([against] if against else [])])
+    params = load(overrides, params_file, problem=problem, target=target)
+    _preflight(params, kernels=[file, *([against] if against else [])])
     found = _flow(
-        "flows.validate.validate", file=file, overrides=list(overrides), against=against, params_file=params_file
+        "flows.validate.validate",
+        file=file,
+        overrides=_named(overrides, problem, target),
+        against=against,
+        params_file=params_file,
     )
     if metrics:
         write_json(Path(metrics), found)
@@ -136,9 +147,9 @@ def _in_a_line(predicted: dict[str, Any]) -> str:
     return f"{predicted['geomean_us']:.1f} us geomean, {share} ({predicted['by']})"
 
 
-def _named(overrides: tuple[str, ...], problem: str | None, target: str | None) -> tuple[str, ...]:
+def _named(overrides: tuple[str, ...], problem: str | None, target: str | None) -> list[str]:
     extra = {"problem": problem, "target": target}
-    return (*overrides, *(f"{k}={v}" for k, v in extra.items() if v))
+    return [*overrides, *(f"{k}={json.dumps(v)}" for k, v in extra.items() if v is not None)]
 
 
 def _preflight(params: Any, kernels: list[str]) -> None:

@@ -8,22 +8,33 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kernel_scientist.harness.failure import KernelFailure
+from kernel_scientist.harness.replies import printable
 from kernel_scientist.problems.taskfolder import Policy
 from kernel_scientist.records import Verdict
 
 MOVES = frozenset(
     {
-        *("empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "resize_", "set_", "item"),
-        *("zeros", "zeros_like", "ones", "full", "full_like", "new_zeros", "new_full", "zero_", "fill_", "fill"),
-        *("view", "view_as", "_unsafe_view", "reshape", "_reshape_alias", "as_strided", "flatten", "unflatten"),
-        *("t", "transpose", "permute", "movedim", "swapaxes", "numpy_T", "expand", "expand_as", "squeeze", "unsqueeze"),
-        *("slice", "select", "narrow", "split", "unsafe_split", "unbind", "chunk", "unfold", "cat", "stack", "concat"),
-        *("detach", "alias", "clone", "copy_", "contiguous", "_to_copy", "to", "type_as", "lift_fresh", "is_pinned"),
-        *("arange", "scalar_tensor", "_local_scalar_dense", "is_nonzero", "result_type", "can_cast"),
+        *("empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided"),
+        *("zeros", "zeros_like", "new_zeros", "zero_", "ones", "ones_like", "new_ones"),
+        *("full", "full_like", "new_full", "fill", "fill_", "arange", "scalar_tensor", "resize_", "set_"),
+        *("view", "view_as", "_unsafe_view", "reshape", "reshape_as", "_reshape_alias", "as_strided", "as_strided_"),
+        *("flatten", "unflatten", "ravel", "squeeze", "squeeze_", "unsqueeze", "unsqueeze_", "diagonal"),
+        *("t", "t_", "transpose", "transpose_", "permute", "movedim", "moveaxis", "swapaxes", "swapdims"),
+        *("numpy_T", "mT", "mH", "matrix_H", "adjoint"),  # of complex numbers `conj` is seen beside them
+        *("expand", "expand_as", "broadcast_to", "broadcast_tensors", "atleast_1d", "atleast_2d", "atleast_3d"),
+        *("slice", "select", "narrow", "narrow_copy", "unbind", "unfold", "tensor_split", "chunk", "unsafe_chunk"),
+        *("split", "unsafe_split", "split_with_sizes", "unsafe_split_with_sizes"),
+        *("cat", "concat", "concatenate", "stack", "hstack", "vstack", "column_stack", "dstack"),
+        *("pad", "constant_pad_nd", "repeat", "tile", "repeat_interleave", "flip", "roll"),
+        *("detach", "detach_", "alias", "clone", "copy_", "contiguous", "_to_copy", "to", "type_as", "lift_fresh"),
+        *("item", "_local_scalar_dense", "is_nonzero", "is_pinned", "is_same_size", "result_type", "can_cast"),
         *("resolve_conj", "resolve_neg"),
     }
 )
-"""Operations of torch's that allocate, look at memory in another way, or move it: no arithmetic."""
+"""Operations of torch's that allocate, look at memory in another way, or move it: no arithmetic.
+
+Not among them: `index`, `gather` and their like. What is looked up in a table has been computed by it.
+"""
 FORBIDDEN = {"threads": "threads", "graphs": "graph"}
 """Labels of the screen that a policy can forbid, by the policy's key."""
 
@@ -42,7 +53,7 @@ class Observed:
         """Return what a worker reported, whatever it is."""
         operations, calls = reply.get("operations"), reply.get("native_calls")
         seen: dict[str, Any] = operations if isinstance(operations, dict) else {}
-        named = {str(name): count for name, count in seen.items() if isinstance(count, int)}
+        named = {printable(name): count for name, count in seen.items() if isinstance(count, int)}
         work = {name: count for name, count in named.items() if base(name) not in MOVES}
         return Observed(work, calls if isinstance(calls, int) else 0)
 

@@ -37,7 +37,7 @@ from kernel_scientist.harness import observation, outputs, sandbox, wire
 from kernel_scientist.harness.buffers import GpuInbox, Inbox
 from kernel_scientist.harness.runtime import Runtime
 from kernel_scientist.harness.shim import Keys, Reading, Shim
-from kernel_scientist.languages import cpp, extension
+from kernel_scientist.languages import cpp, extension, gpumode
 
 CHANNEL, INBOX = 3, 4
 """Descriptors: of the socket, and of the memory shared with the verifier."""
@@ -141,6 +141,7 @@ class Worker:
         module = importlib.util.module_from_spec(spec)
         sys.modules["kernel"] = module
         cpp.set_builder(self._build)
+        gpumode.provide()
         pretending = self.stage.pretending() if self.stage else contextlib.nullcontext()
         try:
             with extension.built_by(self._build, source), pretending:

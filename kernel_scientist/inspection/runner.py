@@ -17,6 +17,7 @@ from kernel_scientist.harness import sandbox
 from kernel_scientist.inspection import alone, inline, numerics, shapes
 from kernel_scientist.inspection.launches import Recorder
 from kernel_scientist.inspection.pretence import Facts, pretended
+from kernel_scientist.languages import gpumode
 from kernel_scientist.machine import gpus
 from kernel_scientist.machine.constants import Constants
 
@@ -80,6 +81,7 @@ def _imported() -> Any:
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules["kernel"] = module
+    gpumode.provide()
     spec.loader.exec_module(module)
     return module.custom_kernel
 

@@ -7,19 +7,27 @@ everything else of the file as it was (libcst).
 
 import ast
 import re
-from collections.abc import Mapping, Sequence
+import stat
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 from kernel_scientist.errors import SetupError
+from kernel_scientist.harness.replies import MOST_SOURCE
 from kernel_scientist.records import Language
 
 Value = int | str | float
+C_COMMENT = re.compile(r"""//[^\n]*|/\*.*?\*/|(?P<literal>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')""", re.S)
+"""A comment of C's, or a literal, in which there is none."""
 
 
 class SourceError(ValueError):
     """The file is not what an edit needs; the message says what is missing."""
+
+
+class NestedError(SourceError):
+    """The file is Python that Python cannot read."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +38,7 @@ class KernelSource:
 
     def literal(self, name: str) -> Any:
         """Return the value of a module-level literal, or None when there is none of that name."""
-        for node in self._tree().body:
+        for node in self.tree().body:
             if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in node.targets):
                 try:
                     return ast.literal_eval(node.value)
@@ -39,15 +47,8 @@ class KernelSource:
         return None
 
     def defines(self, name: str) -> bool:
-        """Whether the module defines a function or a variable of that name."""
-        for node in self._tree().body:
-            if isinstance(node, ast.FunctionDef) and node.name == name:
-                return True
-            if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in node.targets):
-                return True
-            if isinstance(node, ast.ImportFrom) and any((a.asname or a.name) == name for a in node.names):
-                return True
-        return False
+        """Whether the module defines a function or a variable of that name, in an `if` or a `try` too."""
+        return any(name in _defined(statement) for statement in _statements(self.tree()))
 
     @property
     def tunables(self) -> dict[str, Value]:
@@ -98,11 +99,16 @@ class KernelSource:
             body += "\n"
         return KernelSource(self.text[: match.start("body")] + body + self.text[match.end("body") :])
 
-    def _tree(self) -> ast.Module:
+    def tree(self) -> ast.Module:
+        """Return the file as Python reads it. Raises SourceError for what is not Python."""
         try:
             return ast.parse(self.text)
         except SyntaxError as error:
             raise SourceError(f"line {error.lineno}: {error.msg}") from error
+        except ValueError as error:  # a zero byte
+            raise SourceError(str(error)) from error
+        except (RecursionError, MemoryError) as error:  # Python's parser says either
+            raise NestedError("its expressions are nested too deeply for Python's parser") from error
 
 
 def read_kernel(path: Path) -> str:
@@ -111,12 +117,19 @@ def read_kernel(path: Path) -> str:
     A file that is not Python is let through: that is the compiler's verdict to give.
     """
     try:
+        known = path.stat()
+        if not stat.S_ISREG(known.st_mode):  # of a pipe there is nothing left the second time
+            raise SetupError(f"cannot read kernel {path}: it is no regular file")
+        if known.st_size > MOST_SOURCE:
+            raise SetupError(f"kernel {path} has {known.st_size} bytes: at most {MOST_SOURCE} are read")
         text = path.read_text()
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:
         raise SetupError(f"cannot read kernel {path}: {getattr(error, 'strerror', None) or error}") from error
     try:
         if not KernelSource(text).defines("custom_kernel"):
             raise SetupError(f"{path} defines no custom_kernel(data): a kernel is one Python file that does")
+    except NestedError as error:
+        raise SetupError(f"cannot read kernel {path}: {error}") from error
     except SourceError:
         pass
     return text
@@ -131,8 +144,12 @@ def leaderboard(text: str) -> str:
 def language_of(text: str) -> Language:
     """Guess a kernel file's language from what it uses: Triton's decorator, an inline HIP or CUDA source, else C++.
 
-    Torch's `load_inline` without `cuda_sources` is C++ too.
+    Torch's `load_inline` without `cuda_sources` is C++ too. What comments and docstrings say does not count.
     """
+    return "cpp" if _guess(text) == "cpp" else _guess(_code(text))
+
+
+def _guess(text: str) -> Language:
     if re.search(r"@triton\.(jit|autotune)", text):
         return "triton"
     if re.search(r"hip/hip_|__hip_|--offload-arch", text):
@@ -140,6 +157,54 @@ def language_of(text: str) -> Language:
     if re.search(r"cuda_sources(?!\s*=\s*(None|\[\s*\]|''|\"\"))|__global__", text):
         return "cuda"
     return "cpp"
+
+
+def _code(text: str) -> str:
+    """Return a file without comments, docstrings, and the comments of the C++ in its strings.
+
+    A file that cannot be parsed is returned as it is.
+    """
+    try:
+        return ast.unparse(_Code().visit(KernelSource(text).tree()))
+    except (SourceError, RecursionError):
+        return text
+
+
+class _Code(ast.NodeTransformer):
+    def visit_Expr(self, node: ast.Expr) -> ast.AST:
+        told = isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+        return ast.Pass() if told else self.generic_visit(node)
+
+    def visit_Constant(self, node: ast.Constant) -> ast.AST:
+        return ast.Constant(C_COMMENT.sub(_kept, node.value)) if isinstance(node.value, str) else node
+
+
+def _kept(found: re.Match[str]) -> str:
+    return found["literal"] or " "
+
+
+def _statements(tree: ast.Module) -> Iterator[ast.AST]:
+    """Yield the statements that run when a module is imported."""
+    waiting: list[ast.AST] = list(tree.body)
+    while waiting:
+        yield (node := waiting.pop())
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            inner = (ast.stmt, ast.excepthandler, ast.match_case)
+            waiting += [child for child in ast.iter_child_nodes(node) if isinstance(child, inner)]
+
+
+def _defined(statement: ast.AST) -> set[str]:
+    match statement:
+        case ast.FunctionDef(name=name):
+            return {name}
+        case ast.ImportFrom(names=names):
+            return {alias.asname or alias.name for alias in names}
+        case ast.Assign(targets=targets):
+            return {target.id for target in targets if isinstance(target, ast.Name)}
+        case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr()):
+            return {name}
+        case _:
+            return set()
 
 
 def _site_pattern(name: str) -> re.Pattern[str]:

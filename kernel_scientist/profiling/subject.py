@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 from kernel_scientist.harness import sandbox, wire
-from kernel_scientist.languages import cpp, extension
+from kernel_scientist.languages import cpp, extension, gpumode
 
 REQUEST, KERNEL, BUILDS = "request.json", "kernel.py", "builds"
 SWEEP_BYTES = 768 << 20
@@ -91,6 +91,7 @@ def _imported() -> Callable[[Any], Any]:
         return str(found)
 
     cpp.set_builder(library)
+    gpumode.provide()
     path = Path(KERNEL).resolve()
     spec = importlib.util.spec_from_file_location("kernel", path)
     assert spec is not None and spec.loader is not None
