@@ -220,6 +220,7 @@ def _speedup(speedup: Speedup) -> dict[str, Any]:
         "looks": speedup.looks,
         "slower_cases": list(speedup.slower_cases),
         "cases": {case: _round(r) for case, r in speedup.cases.items()},
+        "beside_us": {case: _round(us) for case, us in speedup.beside_us.items()},
     }
 
 

@@ -229,7 +229,10 @@ class Clocks(Record):
 
 
 class Speedup(Record):
-    """Paired ratio of speeds in one interleaved run: above 1 means faster than `against`."""
+    """Paired ratio of speeds in one interleaved run: above 1 means faster than `against`.
+
+    A call counts as the root of the sum of squares of what it took and of `beside_us`.
+    """
 
     against: str
     ratio: Finite
@@ -239,8 +242,10 @@ class Speedup(Record):
     looks: int = 1
     """How often the samples were looked at before it was decided; each look has workers of its own."""
     cases: dict[str, Finite] = Field(default_factory=dict)
+    beside_us: dict[str, Finite] = Field(default_factory=dict)
+    """What usually passes beside a call of a case, on a CPU; nobody can vouch for gains that are small beside it."""
     slower_cases: tuple[str, ...] = ()
-    """Cases in which the whole interval lies below 1 - margin."""
+    """Cases in which the whole interval lies below 1 - margin, `beside_us` left out of it."""
 
     @property
     def resolved(self) -> bool:

@@ -3,7 +3,8 @@
 import pytest
 
 from kernel_scientist.harness.call import Call
-from kernel_scientist.harness.interleave import Plan, Samples, decided
+from kernel_scientist.harness.interleave import Plan, decided
+from kernel_scientist.harness.samples import Samples
 from kernel_scientist.harness.shim import Reading
 from kernel_scientist.records import Case
 

@@ -34,7 +34,7 @@ class Call:
     """On a GPU, what the worker said of the sweep before the call; the same of all workers, if they made it."""
 
     hidden_ns: int = 0
-    """What passed beyond the worker's word by the verifier's clock, and cannot be chance; see `interleave`."""
+    """What passed beyond the worker's word by the verifier's clock, and cannot be chance; see `samples`."""
 
     @property
     def claimed_ns(self) -> int:

@@ -17,7 +17,7 @@ from kernel_scientist.harness import handover
 from kernel_scientist.harness.call import Call
 from kernel_scientist.harness.failure import Disagreement
 from kernel_scientist.harness.inputs import Delivery
-from kernel_scientist.harness.interleave import Samples
+from kernel_scientist.harness.samples import Samples
 from kernel_scientist.harness.session import Session
 from kernel_scientist.records import Case, Clocks, Verdict
 

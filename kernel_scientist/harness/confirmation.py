@@ -7,6 +7,7 @@ from pydantic import Field
 
 from kernel_scientist.harness import interleave
 from kernel_scientist.harness.failure import KernelFailure, failed
+from kernel_scientist.harness.samples import Samples
 from kernel_scientist.harness.verifier import Contestant, Verifier
 from kernel_scientist.population import REFERENCE
 from kernel_scientist.records import Case, Evaluation, Finite, Record, Speedup, Timing, Verdict
@@ -28,8 +29,8 @@ class Confirmation(Record):
 class Measured:
     """Samples of one set of processes on the public and on the held-out cases, or how the candidate failed."""
 
-    public: interleave.Samples
-    hidden: interleave.Samples
+    public: Samples
+    hidden: Samples
     failure: Evaluation | None = None
 
 
@@ -50,7 +51,7 @@ def measure(verifier: Verifier, contestants: Sequence[Contestant], blocks: int) 
         return Measured(interleave.run(verifier, public, contestants), interleave.run(verifier, hidden, contestants))
     except KernelFailure as failure:
         evaluation = failed(failure, Evaluation(verdict=Verdict.OK))
-        return Measured(interleave.Samples(), interleave.Samples(), evaluation)
+        return Measured(Samples(), Samples(), evaluation)
 
 
 def conclude(
@@ -69,8 +70,8 @@ def conclude(
         return refused(failure)
     name, others = contestants[0].name, [c.name for c in contestants[1:]]
     shape = plan(verifier, verifier.profile.benchmarks, contestants, 1)
-    public = interleave.Samples.joined([r.public for r in runs])
-    hidden = interleave.Samples.joined([r.hidden for r in runs])
+    public = Samples.joined([r.public for r in runs])
+    hidden = Samples.joined([r.hidden for r in runs])
     try:
         evaluation = verifier.reckoner.result(checked, shape, public, others)
     except KernelFailure as failure:

@@ -8,20 +8,19 @@ it is decided whether to go on.
 """
 
 import random
-import statistics
 import time
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from kernel_scientist.errors import InfrastructureError
 from kernel_scientist.harness.call import Call
 from kernel_scientist.harness.failure import KernelFailure
+from kernel_scientist.harness.samples import Samples
 from kernel_scientist.harness.session import Session
 from kernel_scientist.harness.statistics import attainable, ratio
-from kernel_scientist.population import REFERENCE
-from kernel_scientist.records import Case, Verdict, geomean
+from kernel_scientist.records import Case, Verdict
 
 if TYPE_CHECKING:
     from kernel_scientist.harness.verifier import Contestant, Verifier
@@ -29,10 +28,6 @@ if TYPE_CHECKING:
 
 LEAST_LOOKS = 2
 """Sets of workers in which a kernel must have been faster, where so many looks are allowed."""
-FREE_NS, FREE_CALL = 5000, 0.02
-"""What may pass outside a worker's clock before it is charged, beyond what is usual, and as a share of the call."""
-FREE_EVENTS_NS = 1000
-"""The same of what its clock shows beyond a GPU's events: both are read beside each other in native code."""
 
 
 @dataclass(frozen=True)
@@ -58,121 +53,6 @@ class Plan:
     def margin(self, look: int) -> float:
         """Return what the lower bound must be above 1 by, after `look` looks."""
         return self.margins[min(look, len(self.margins)) - 1] if self.margins else 0.0
-
-
-@dataclass
-class Samples:
-    """Timed calls by contestant and case; then by process and block. A process is a look's set of workers."""
-
-    calls: dict[tuple[str, str], list[list[list[Call]]]] = field(
-        default_factory=dict[tuple[str, str], list[list[list[Call]]]]
-    )
-
-    def add(self, name: str, case: str, process: int, block: int, call: Call) -> None:
-        """Record one timed call."""
-        processes = self.calls.setdefault((name, case), [])
-        while len(processes) <= process:
-            processes.append([])
-        while len(processes[process]) <= block:
-            processes[process].append([])
-        processes[process][block].append(call)
-
-    def believed(self, candidate: str) -> str:
-        """Return whose clock is believed: the reference's, else the last contestant's."""
-        names = list(dict.fromkeys(name for name, _ in self.calls))
-        return REFERENCE if REFERENCE in names else next((n for n in reversed(names) if n != candidate), candidate)
-
-    def charge(self, candidate: str) -> None:
-        """Charge every call with what was hidden from its worker's clock, if it is more than can be chance.
-
-        What is usual is told by a contestant whose own clock is believed. All contestants are charged alike, and of two
-        calls the quicker counts: honest ones lose no more than others.
-        """
-        for case in self.case_names():
-            believed = self.calls_of(self.believed(candidate), case)
-            usual = [_Usual.of(row) for row in zip(*map(_beside_ns, believed), strict=True)]
-            joined = _Usual.of([_after_events_ns(c) for c in believed])
-            for (_, of_case), processes in self.calls.items():
-                for block in (b for p in processes for b in p) if of_case == case else ():
-                    block[:] = [
-                        replace(c, hidden_ns=max(_hidden_ns(c, usual), _beyond_events_ns(c, joined))) for c in block
-                    ]
-
-    @property
-    def looks(self) -> int:
-        """How many sets of workers were timed."""
-        return max((len(processes) for processes in self.calls.values()), default=0)
-
-    def of(self, name: str, case: str) -> list[float]:
-        """Return a contestant's microseconds on one case."""
-        return [c.ns / 1000 for c in self.calls_of(name, case)]
-
-    def calls_of(self, name: str, case: str) -> list[Call]:
-        """Return a contestant's calls on one case."""
-        return [c for process in self.calls[name, case] for block in process for c in block]
-
-    def blocks_of(self, name: str, case: str | None = None) -> list[list[float]]:
-        """Return by process and block the geometric mean over cases of the quickest call.
-
-        The quickest: an interruption can only add time.
-        """
-        tables = [table for (who, c), table in self.calls.items() if who == name and case in (None, c)]
-        return [
-            [geomean([min(c.ns for c in table[p][b]) / 1000 for table in tables]) for b in range(len(blocks))]
-            for p, blocks in enumerate(tables[0])
-        ]
-
-    def restless(self, name: str) -> bool:
-        """Whether something usually worked in a contestant's worker beside its calls."""
-        calls = [c for (who, _), table in self.calls.items() if who == name for p in table for b in p for c in b]
-        return sum(c.late_ns > 0 for c in calls) > len(calls) / 4
-
-    @staticmethod
-    def joined(parts: Sequence["Samples"]) -> "Samples":
-        """Return the processes of several runs, one after the other."""
-        out = Samples()
-        for part in parts:
-            for key, processes in part.calls.items():
-                out.calls.setdefault(key, []).extend(processes)
-        return out
-
-    def case_names(self) -> list[str]:
-        """Return the cases' names in order."""
-        return list(dict.fromkeys(case for _, case in self.calls))
-
-
-class _Usual(NamedTuple):
-    """What usually passes beside a call, and how much may be chance."""
-
-    middle: float
-    most: float
-
-    @staticmethod
-    def of(values: Sequence[float]) -> "_Usual":
-        """From quartiles: one and a half times their distance above the upper one is chance (Tukey's fence)."""
-        low, middle, high = statistics.quantiles(values, n=4) if len(values) > 1 else (values[0],) * 3
-        return _Usual(middle, high + 1.5 * (high - low))
-
-
-def _beside_ns(call: Call) -> tuple[int, int, int, int, int]:
-    """Return what the verifier's clock saw before, around and after a call, and what was worked before it."""
-    return call.before_ns, call.wall_ns - call.measured_ns, call.after_ns, call.idle_ns, call.ready_ns
-
-
-def _hidden_ns(call: Call, usual: Sequence[_Usual]) -> int:
-    free = (FREE_NS, FREE_NS + FREE_CALL * call.measured_ns, FREE_NS, FREE_NS, FREE_NS)
-    seen = zip(_beside_ns(call), usual, free, strict=True)
-    return int(sum(passed - u.middle for passed, u, most in seen if passed > u.most + most))
-
-
-def _after_events_ns(call: Call) -> int:
-    """Return what the worker's own clock saw of a GPU beyond its events: the end of what ran on no stream of theirs."""
-    return sum(reading.ns - reading.event_ns for reading in call.readings if reading.event_ns)
-
-
-def _beyond_events_ns(call: Call, usual: _Usual) -> int:
-    passed = _after_events_ns(call)
-    return int(passed - usual.middle) if passed > usual.most + FREE_EVENTS_NS else 0
 
 
 def run(verifier: "Verifier", plan: Plan, contestants: Sequence["Contestant"]) -> Samples:

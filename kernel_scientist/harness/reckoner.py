@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from kernel_scientist.harness import interleave
 from kernel_scientist.harness.failure import KernelFailure
+from kernel_scientist.harness.samples import Samples
 from kernel_scientist.harness.statistics import median_interval, ratio
 from kernel_scientist.machine.table import Machine, floor_us
 from kernel_scientist.problems.taskfolder import Problem
@@ -24,7 +25,7 @@ class Reckoner:
     confidence: float
 
     def result(
-        self, so_far: Evaluation, plan: interleave.Plan, samples: interleave.Samples, others: Sequence[str]
+        self, so_far: Evaluation, plan: interleave.Plan, samples: Samples, others: Sequence[str]
     ) -> Evaluation:
         """Return the evaluation with what was measured. Raises KernelFailure when a time is not possible."""
         timings = self.timings(samples, plan.candidate, plan.cases)
@@ -40,7 +41,7 @@ class Reckoner:
         labels += ["measured:works-around-the-call"] if samples.restless(plan.candidate) else []
         return so_far.model_copy(update={"timings": timings, "speedups": speedups, "labels": tuple(labels)})
 
-    def timings(self, samples: interleave.Samples, name: str, cases: Sequence[Case]) -> tuple[Timing, ...]:
+    def timings(self, samples: Samples, name: str, cases: Sequence[Case]) -> tuple[Timing, ...]:
         """Return one contestant's timing per case."""
         out: list[Timing] = []
         for case in cases:
@@ -52,15 +53,16 @@ class Reckoner:
             )
         return tuple(out)
 
-    def speedup(self, samples: interleave.Samples, plan: interleave.Plan, against: str) -> Speedup:
+    def speedup(self, samples: Samples, plan: interleave.Plan, against: str) -> Speedup:
         """Return how many times faster the candidate was than `against` in the same blocks."""
         name, margin = plan.candidate, plan.margin(samples.looks)
         middle, interval = ratio(samples.blocks_of(name), samples.blocks_of(against), plan.confidence)
         cases: dict[str, float] = {}
         slower: list[str] = []
         for case in samples.case_names():
-            of_case = samples.blocks_of(name, case), samples.blocks_of(against, case)
-            cases[case], (_, high) = ratio(*of_case, plan.confidence)
+            cases[case], _ = ratio(*(samples.blocks_of(who, case) for who in (name, against)), plan.confidence)
+            alone = (samples.blocks_of(who, case, credited=False) for who in (name, against))
+            _, (_, high) = ratio(*alone, plan.confidence)
             slower += [case] if high < 1 - margin else []
         return Speedup(
             against=against,
@@ -69,5 +71,6 @@ class Reckoner:
             margin=margin,
             looks=samples.looks,
             cases=cases,
+            beside_us={case: beside / 1000 for case, beside in samples.beside_ns.items()},
             slower_cases=tuple(slower),
         )

@@ -17,6 +17,7 @@ from kernel_scientist.harness.comparison import Comparison
 from kernel_scientist.harness.failure import Disagreement, KernelFailure, failed
 from kernel_scientist.harness.inputs import Delivery, Inputs
 from kernel_scientist.harness.reckoner import Reckoner
+from kernel_scientist.harness.samples import Samples
 from kernel_scientist.harness.session import Build, Session
 from kernel_scientist.harness.shim import Shim
 from kernel_scientist.harness.sweeper import Sweeper
@@ -309,7 +310,7 @@ class Verifier:
         self,
         evaluation: Evaluation,
         kernel: Kernel,
-        samples: interleave.Samples,
+        samples: Samples,
         others: Sequence[str],
         ticker: clocks.Ticker,
         cases: Sequence[Case],

@@ -1,0 +1,80 @@
+"""What a ratio may rest on: what was timed, what was hidden, and what passes beside a call."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernel_scientist.harness.call import Call
+from kernel_scientist.harness.samples import Samples
+from kernel_scientist.harness.shim import Reading
+from kernel_scientist.population import REFERENCE
+
+BEFORE, OUTSIDE, AFTER = 60_000, 40_000, 35_000
+"""What passes beside every call, ns."""
+BESIDE = BEFORE + OUTSIDE
+
+
+def call(claimed: int, took: int | None = None, event: int = 0) -> Call:
+    """Return a call that says it took so many ns, and by the verifier's clock took another time."""
+    wall = (claimed if took is None else took) + OUTSIDE
+    return Call((Reading(claimed, claimed, claimed, 0, event),), wall, BEFORE, AFTER, wall, wall)
+
+
+def samples(calls: dict[str, Call], looks: int = 1) -> Samples:
+    """Return four blocks a look in which each contestant's call is always the same."""
+    found = Samples()
+    for name, one in calls.items():
+        for look in range(looks):
+            for block in range(4):
+                found.add(name, "case", look, block, one)
+    found.charge("k")
+    return found
+
+
+def gain(found: Samples, name: str = "k") -> float:
+    """Return how many times faster than the reference a contestant counts as."""
+    return found.blocks_of(REFERENCE)[0][0] / found.blocks_of(name)[0][0]
+
+
+def test_a_call_that_is_long_beside_what_passes_around_it_counts_as_what_it_takes() -> None:
+    found = samples({"k": call(1_000_000), REFERENCE: call(1_030_000)})
+    assert gain(found) == pytest.approx(1.03, rel=5e-4)
+    assert gain(samples({"k": call(1_000_000), REFERENCE: call(10_000_000)})) == pytest.approx(10, rel=1e-2)
+
+
+def test_a_call_that_is_short_beside_what_passes_around_it_gains_nothing_by_being_told_shorter() -> None:
+    assert gain(samples({"k": call(100), REFERENCE: call(5_000)})) < 1.01
+
+
+@given(true=st.integers(1_000, 5_000_000), hidden=st.integers(0, BESIDE))
+def test_whatever_a_liar_hides_within_what_is_usual_gains_less_than_half(true: int, hidden: int) -> None:
+    """Its work is done in time that passes beside every call, so that no clock shows more than usual."""
+    found = samples({"k": call(max(true - hidden, 1)), REFERENCE: call(true)})
+    assert gain(found) <= 2**0.5 + 1e-9
+
+
+@given(st.lists(st.integers(1, 10**8), min_size=2, max_size=2))
+def test_a_shorter_call_never_counts_as_longer(times: list[int]) -> None:
+    shorter, longer = sorted(times)
+    assert gain(samples({"k": call(shorter), REFERENCE: call(longer)})) >= 1
+
+
+def test_figures_per_case_are_what_was_measured() -> None:
+    found = samples({"k": call(3_000), REFERENCE: call(9_000)})
+    assert set(found.of("k", "case")) == {3.0} and found.blocks_of("k", credited=False) == [[3.0] * 4]
+
+
+def test_what_was_hidden_is_charged_before_it_is_counted() -> None:
+    found = samples({"k": call(10_000, took=1_000_000), REFERENCE: call(1_000_000)})
+    assert gain(found) == pytest.approx(1, rel=1e-2)
+
+
+def test_calls_on_a_gpu_count_as_their_events_say() -> None:
+    found = samples({"k": call(60_000, event=5_000), REFERENCE: call(60_000, event=10_000)})
+    assert gain(found) == pytest.approx(2)
+
+
+def test_runs_that_are_put_together_keep_the_larger_of_what_passed_beside() -> None:
+    quiet, busy = samples({"k": call(1_000), REFERENCE: call(1_000)}), Samples()
+    busy.beside_ns["case"] = 300_000
+    assert Samples.joined([quiet, busy]).beside_ns == {"case": 300_000}
