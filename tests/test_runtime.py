@@ -18,8 +18,8 @@ import torch
 
 from kernel_scientist.harness import outputs, wire
 from kernel_scientist.harness.call import Call
-from kernel_scientist.harness.samples import Samples
 from kernel_scientist.harness.runtime import Runtime
+from kernel_scientist.harness.samples import Samples
 from kernel_scientist.harness.shim import GLIMPSE_LINES, MOST_PLACES, Glimpse, Reading, Row, Shim, _Line, _Place
 from kernel_scientist.languages import gxx
 from tests import standin

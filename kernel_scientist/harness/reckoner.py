@@ -24,9 +24,7 @@ class Reckoner:
     """Peaks of the device; None for a GPU that is in no table."""
     confidence: float
 
-    def result(
-        self, so_far: Evaluation, plan: interleave.Plan, samples: Samples, others: Sequence[str]
-    ) -> Evaluation:
+    def result(self, so_far: Evaluation, plan: interleave.Plan, samples: Samples, others: Sequence[str]) -> Evaluation:
         """Return the evaluation with what was measured. Raises KernelFailure when a time is not possible."""
         timings = self.timings(samples, plan.candidate, plan.cases)
         for timing in timings:
@@ -60,8 +58,9 @@ class Reckoner:
         cases: dict[str, float] = {}
         slower: list[str] = []
         for case in samples.case_names():
-            cases[case], _ = ratio(*(samples.blocks_of(who, case) for who in (name, against)), plan.confidence)
-            alone = (samples.blocks_of(who, case, credited=False) for who in (name, against))
+            of_case = samples.blocks_of(name, case), samples.blocks_of(against, case)
+            alone = samples.blocks_of(name, case, credited=False), samples.blocks_of(against, case, credited=False)
+            cases[case], _ = ratio(*of_case, plan.confidence)
             _, (_, high) = ratio(*alone, plan.confidence)
             slower += [case] if high < 1 - margin else []
         return Speedup(

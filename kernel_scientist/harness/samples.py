@@ -1,4 +1,4 @@
-"""What was timed: every call by contestant, case, process and block; what of it was hidden, and what a ratio may rest on.
+"""What was timed: calls by contestant, case, process and block; what of them was hidden; what a ratio may rest on.
 
 A worker's clock can be forged, the verifier's cannot, and beside every call something passes there that is nobody's
 fault. What is more than usual is charged; and against what is usual, the shorter a call, the less a gain counts.

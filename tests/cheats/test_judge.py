@@ -82,7 +82,9 @@ def judged(verifier: Verifier, source: str, rivals: list[Contestant], case: int 
     """Put a kernel through the whole judge, timed on one case."""
     kernel = Kernel(name="k", language="cpp", source=source)
     checked = verifier.check(kernel, verifier.compile(kernel))
-    return verifier.time(kernel, checked, [verifier.reference(), *rivals], cases=verifier.profile.benchmarks[case : case + 1])
+    return verifier.time(
+        kernel, checked, [verifier.reference(), *rivals], cases=verifier.profile.benchmarks[case : case + 1]
+    )
 
 
 KERNELS = [(f, False) for f in FIXTURES] + [(f, True) for f in FIXTURES if f.cheat]
