@@ -51,6 +51,32 @@ def submission(source: str, arguments: str = "", call: str = "module.copy(x, out
 
 
 RIGHT = submission(COPY, "functions=['copy'], extra_cflags=['-O3'], verbose=True")
+CLASS = (
+    COPY.replace("void copy", "struct Copier { static void of(at::Tensor x, at::Tensor out); void run").replace(
+        "x.nbytes()); }",
+        "x.nbytes()); } };\nvoid Copier::of(at::Tensor x, at::Tensor out) { Copier().run(x, out); }",
+    )
+    + """
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
+    pybind11::class_<Copier> copier(m, "Copier");
+    copier.def(pybind11::init<>()).def("run", &Copier::run).def_static("of", &Copier::of);
+}
+"""
+)
+OPERATOR = (
+    "#include <torch/library.h>\n"
+    + COPY
+    + """
+TORCH_LIBRARY(mine, m) { m.def("copy(Tensor x, Tensor(a!) out) -> ()", &copy); }
+"""
+)
+OWN = {
+    "a class": submission(CLASS, call="module.Copier().run(x, out)"),
+    "a static method": submission(CLASS, call="module.Copier.of(x, out)"),
+    "an operator": submission(OPERATOR, "functions=[]", call="torch.ops.mine.copy(x, out)"),
+    "an operator's overload": submission(OPERATOR, "functions=[]", call="torch.ops.mine.copy.default(x, out)"),
+}
+"""How else than by functions an extension's code is called."""
 REFUSED = {
     "wrong C++": (submission(COPY.replace("x.nbytes()", "x.bites()"), "functions=['copy']"), "has no member"),
     "forbidden flag": (submission("", "extra_cflags=['-O3', '-fplugin=x.so']"), "'-fplugin=x.so' is not allowed"),
@@ -87,6 +113,15 @@ def test_a_sound_extension_is_built_once_judged_and_timed(judge: Judge) -> None:
     lazy = RIGHT.replace("module = load_inline", "make = lambda: load_inline").replace("module.", "make().")
     late = verifier.check(kernel(lazy), verifier.compile(kernel(lazy)))
     assert late.verdict is Verdict.COMPILE_ERROR and "while the kernel's file is imported" in late.reason
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_an_extensions_own_code_is_seen_however_it_is_called(name: str, judge: Judge) -> None:
+    verifier, decoy = judge("identity"), OWN[name].replace("return out", "return out.copy_(x)")
+    found = {source: verifier.check(kernel(source), verifier.compile(kernel(source))) for source in (OWN[name], decoy)}
+    assert all(one.verdict is Verdict.OK for one in found.values()), found
+    measured = {"measured:library-only", "measured:decoy"}
+    assert [set(one.labels) & measured for one in found.values()] == [set(), {"measured:decoy"}], found
 
 
 @pytest.mark.parametrize("name", REFUSED)

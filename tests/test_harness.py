@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from kernel_scientist import HARNESS_VERSION, problems
-from kernel_scientist.harness import session
 from kernel_scientist.harness.verifier import Contestant, Verifier
 from kernel_scientist.harness.workshop import Workshop
 from kernel_scientist.languages import cpp as cpp_language
@@ -92,6 +91,11 @@ MISBEHAVIOUR = {
     ),
     "cuts the shared memory short": (in_call("os.ftruncate(4, 0)"), Verdict.CRASHED, "PermissionError"),
     "closes the channel": (in_call("os.close(3)"), Verdict.CRASHED, "exit status"),
+    "returns far too much": (
+        "import torch\ndef custom_kernel(d):\n    return torch.zeros(1 << 25)\n",
+        Verdict.INCORRECT,
+        "sent 134217728 bytes, 67108864 at most are taken",
+    ),
     "talks on the channel": (in_call("os.write(3, b'x' * 100)"), Verdict.REJECTED, "broke the protocol"),
 }  # fmt: skip
 
@@ -123,9 +127,8 @@ def test_after_all_that_an_honest_kernel_passes_and_is_timed(judge: Judge) -> No
 
 
 def test_a_file_may_ask_for_as_many_builds_as_the_verifier_makes(judge: Judge) -> None:
-    assert cpp_language.MOST_BUILDS == session.MOST_BUILDS
     unit = 'extern "C" void copy(const short* x, short* out, long n) { for (long i = 0; i < n; ++i) out[i] = x[i]; }'
-    source = f"{LOAD}made = [load({unit!r}) for _ in range({session.MOST_BUILDS})]\n"
+    source = f"{LOAD}made = [load({unit!r}) for _ in range({cpp_language.MOST_BUILDS})]\n"
     source += "def custom_kernel(d):\n    made[-1].copy(d[0], d[1], d[0].numel())\n    return d[1]\n"
     assert evaluate(judge("identity"), source).verdict is Verdict.OK
 

@@ -12,6 +12,9 @@ from kernel_scientist.harness.inputs import Delivery
 from kernel_scientist.problems.taskfolder import Problem
 from kernel_scientist.records import Verdict
 
+SPARE, SPARE_BYTES = 16, 64 << 20
+"""How many times as large as a right output a wrong one may be to be told by its form, and how large anyway."""
+
 
 class Comparison:
     """Compares outputs of one problem. The form of a right output is found once per case."""
@@ -37,6 +40,11 @@ class Comparison:
         good, message = self.problem.check(delivery.data, output)
         if not good:
             raise KernelFailure(Verdict.INCORRECT, f"{name}: {message}")
+
+    def room(self, delivery: Delivery) -> int:
+        """Return how many bytes of output are taken from a worker."""
+        right = sum(wire.Form.read(leaf).bytes for leaf in leaves(self._form(delivery)))
+        return max(SPARE * right, SPARE_BYTES)
 
     def visible(self, delivery: Delivery) -> bool:
         """Whether all of a right output can be seen where it lies: tensors without gaps."""

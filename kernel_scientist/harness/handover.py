@@ -57,7 +57,7 @@ def _require(
     place: tuple[int, int],
     digest: int | None,
 ) -> None:
-    header, buffers = session.fetch(slot)
+    header, buffers = session.fetch(verifier.comparison.room(delivery), slot)
     places = [(address(data), len(data)) for data in buffers]
     number, of = place
     lasts = not glimpse or glimpse.fits(verifier.shim, places, number * len(places), of * len(places))

@@ -51,19 +51,24 @@ def observe(kernel: Callable[[Any], Any], data: Any, mute: bool) -> tuple[dict[s
 @contextlib.contextmanager
 def _launches(counts: Counter[str], mute: bool) -> Generator[None]:
     """Count launches, and swallow them when muted: Triton's, compiled or interpreted, those of a kernel that is kept
-    compiled (`compiled[grid](...)`), and replays of a graph, whose kernels were launched when it was recorded.
+    compiled (`compiled[grid](...)`), replays of a graph, whose kernels were launched when it was recorded, and calls of
+    operators that an extension of the kernel's has registered.
     """
     known = (
         ("triton.runtime.interpreter", "GridExecutor", "__call__"),
         ("triton.runtime.jit", "JITFunction", "run"),
         ("triton.compiler.compiler", "CompiledKernel", "__getitem__"),
         ("torch.cuda.graphs", "CUDAGraph", "replay"),
+        *(("torch._ops", owner, "__call__") for owner in ("OpOverloadPacket", "OpOverload") if Native.operators),
     )
     places = [(getattr(sys.modules[module], owner), name) for module, owner, name in known if module in sys.modules]
     originals = [(owner, name, getattr(owner, name)) for owner, name in places]
 
     def counted(original: Any) -> Any:
         def launch(*args: Any, **kwargs: Any) -> Any:
+            operator = getattr(args[0], "_qualified_op_name", None)
+            if operator is not None and operator not in Native.operators:
+                return original(*args, **kwargs)
             counts["launch"] += 1
             return None if mute else original(*args, **kwargs)
 

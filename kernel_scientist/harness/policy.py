@@ -4,6 +4,7 @@ Two kinds of labels: those of the screen, from the source alone, and those measu
 nothing unless the problem's policy (lab.yml) says so.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -47,6 +48,13 @@ class Observed:
     """Arithmetic operations of torch's, with their counts."""
     native_calls: int = 0
     right_when_muted: bool = False
+
+    @staticmethod
+    def of(calls: Sequence["Observed"]) -> "Observed":
+        """Return the worst of several calls: all work, the fewest native calls, whether any was right when muted."""
+        work = {name: max(call.work.get(name, 0) for call in calls) for call in calls for name in call.work}
+        native = min((call.native_calls for call in calls), default=0)
+        return Observed(work, native, any(call.right_when_muted for call in calls))
 
     @staticmethod
     def read(reply: dict[str, Any]) -> "Observed":

@@ -18,6 +18,7 @@ from kernel_scientist.harness.process import Process
 from kernel_scientist.harness.replies import LARGEST, REASON, build_request, readings, signal_name
 from kernel_scientist.harness.shared import SharedMemory
 from kernel_scientist.harness.shim import Glimpse, Look, Shim
+from kernel_scientist.languages.cpp import MOST_BUILDS
 from kernel_scientist.languages.extension import Request
 from kernel_scientist.params import Harness
 from kernel_scientist.records import Verdict
@@ -31,7 +32,6 @@ written, fetches them into the caches, computes ahead, or disturbs others."""
 PATIENCE_S, BYTES_PER_S = 0.1, 200 << 20
 """What each answer may take on average, and for the bytes that go to and fro, besides an allowance for all answers of a
 worker together: as long as one call may take."""
-MOST_BUILDS = 16
 SHOWN = -1
 """In place of a worker's number: its outputs lie in a GPU's memory, and it shows pieces of them when it is asked."""
 SO_PASSCRED, SCM_CREDENTIALS = 16, 2
@@ -104,10 +104,10 @@ class Session:
             path, log = build(build_request(reply))
             deadline += time.monotonic() - start  # the builder has its own limit ...
             builds += 1
-            if builds > MOST_BUILDS or deadline > latest:  # ... and so have all builds together
-                raise KernelFailure(
-                    Verdict.TIMEOUT, f"its import asked for {builds} builds; they took too long together"
-                )
+            if builds > MOST_BUILDS:
+                raise KernelFailure(Verdict.REJECTED, f"its import asked for more than {MOST_BUILDS} builds")
+            if deadline > latest:  # ... and so have all builds together
+                raise KernelFailure(Verdict.TIMEOUT, f"the {builds} builds of its import took too long together")
             self._send({"op": "built", "log": log}, [path.read_bytes()] if path else [])
         self._expect(reply, "loaded", "in its import")
 
@@ -166,9 +166,9 @@ class Session:
         ready = waiting - asked if waiting is not None and asked is not None else 0
         return Call(seen, row.ns, row.before_ns, row.after_ns, spent, span, late, idle, ready, row.swept)
 
-    def fetch(self, slot: int = 0) -> tuple[wire.Header, list[bytearray]]:
-        """Return what the last call returned: its description and bytes."""
-        request, limit = {"op": "fetch", "slot": slot}, self.inputs.size
+    def fetch(self, limit: int, slot: int = 0) -> tuple[wire.Header, list[bytearray]]:
+        """Return what the last call returned: its description and, up to so many, its bytes."""
+        request = {"op": "fetch", "slot": slot}
         reply, buffers = self._ask(request, [], "output", TRANSFER_TIMEOUT_S, "handing over its output", limit)
         if self.on_gpu and reply.get("inputs") != self.untouched.get(slot):
             raise KernelFailure(Verdict.INCORRECT, "it wrote to inputs that it may only read, or beside them")
@@ -276,6 +276,9 @@ class Session:
             raise self._late(doing, timeout_s) from error
         except wire.WireClosedError as error:
             raise self._death(f"during {doing}") from error
+        except wire.WireSizeError as error:
+            verdict = Verdict.INCORRECT if limit else Verdict.REJECTED
+            raise KernelFailure(verdict, f"during {doing} its worker sent {error}") from error
         except wire.WireError as error:
             raise KernelFailure(Verdict.REJECTED, f"its worker broke the protocol: {error}") from error
         if not isinstance(reply.get("op"), str):

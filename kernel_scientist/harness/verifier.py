@@ -11,7 +11,7 @@ from collections.abc import Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from kernel_scientist.harness import clocks, handover, interleave, noise, policy, surroundings
+from kernel_scientist.harness import clocks, handover, interleave, noise, policy, surroundings, witness
 from kernel_scientist.harness.call import Call
 from kernel_scientist.harness.comparison import Comparison
 from kernel_scientist.harness.failure import Disagreement, KernelFailure, failed
@@ -130,10 +130,11 @@ class Verifier:
             with self.workshop.session() as session:
                 watch = Watch()
                 secret = [case for case in (self.inputs.secret(self.profile) for _ in range(SECRET_CASES)) if case]
-                self.open(session, kernel.source, (*chosen, *secret))
+                watched = witness.cases(self, chosen, timed=self.is_timed(kernel))
+                self.open(session, kernel.source, (*chosen, *secret, *watched))
                 for case in (*chosen, *secret):
                     self._check_case(session, case, watch)
-                seen = self._observe(session, chosen[-1]) if chosen else policy.Observed()
+                seen = witness.observe(self, session, watched)
             labels = (*so_far.labels, *(f"measured:{label}" for label in seen.labels()))
             coverage = watch.words() if self.workshop.stage is not None else ""
             warned = tuple(f"memory, warning: {words}" for words in sorted(watch.warnings))
@@ -160,7 +161,7 @@ class Verifier:
         """
         if so_far.verdict is not Verdict.OK:
             return so_far
-        if kernel.language == "triton" and self.workshop.device == "cpu":
+        if not self.is_timed(kernel):
             return so_far.model_copy(update={"reason": "right in Triton's interpreter; not timed: there is no GPU"})
         start, before = time.monotonic(), surroundings.Load.now()
         chosen = self.profile.benchmarks if cases is None else tuple(cases)
@@ -289,22 +290,9 @@ class Verifier:
         if self.workshop.stage is not None:
             watch.require(session.watched())
 
-    def _observe(self, session: Session, case: Case) -> policy.Observed:
-        """Watch one call from inside; then mute the kernel's own code: is the output right without it?"""
-        delivery = self.inputs.draw(case)
-        self.deliver(session, {0: delivery})
-        seen = policy.Observed.read(session.observe(mute=False, keys=self.arm(session, (0, delivery))))
-        self.comparison.require(delivery, *session.fetch())
-        if seen.native_calls == 0:
-            return seen
-        delivery = self.inputs.draw(case)
-        self.deliver(session, {0: delivery})
-        try:
-            session.observe(mute=True, keys=self.arm(session, (0, delivery)))
-            self.comparison.require(delivery, *session.fetch())
-        except KernelFailure:  # wrong, or it waits for what its native code would have done
-            return seen
-        return policy.Observed(seen.work, seen.native_calls, right_when_muted=True)
+    def is_timed(self, kernel: Kernel) -> bool:
+        """Whether such a kernel has a time here: Triton's interpreter has none."""
+        return kernel.language != "triton" or self.workshop.device != "cpu"
 
     def _agree(
         self,

@@ -30,6 +30,10 @@ class WireError(Exception):
     """The other side said something that is not a message."""
 
 
+class WireSizeError(WireError):
+    """The other side sends more than is wanted."""
+
+
 class WireClosedError(WireError):
     """The other side is gone."""
 
@@ -56,7 +60,10 @@ def send(sock: socket.socket, header: Header, buffers: list[Buffer] | None = Non
 
 
 def receive(sock: socket.socket, timeout_s: float | None, limit: int = MAX_BUFFERS) -> tuple[Header, list[bytearray]]:
-    """Receive one message within `timeout_s` seconds (None: for ever) and `limit` bytes of buffers."""
+    """Receive one message within `timeout_s` seconds (None: for ever) and `limit` bytes of buffers.
+
+    Raises WireSizeError for more, before they are received; WireTimeoutError, WireClosedError, WireError.
+    """
     deadline = None if timeout_s is None else time.monotonic() + timeout_s
     (length,) = struct.unpack("<I", _exactly(sock, 4, deadline))
     if length > MAX_HEADER:
@@ -66,8 +73,10 @@ def receive(sock: socket.socket, timeout_s: float | None, limit: int = MAX_BUFFE
         sizes = [int(n) for n in header["buffers"]]
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise WireError(f"not a message: {error}") from error
-    if any(n < 0 for n in sizes) or sum(sizes) > limit:
-        raise WireError(f"buffers of {sum(sizes)} bytes, {limit} allowed")
+    if any(n < 0 for n in sizes):
+        raise WireError(f"not a message: a buffer of {min(sizes)} bytes")
+    if sum(sizes) > limit:
+        raise WireSizeError(f"{sum(sizes)} bytes, {limit} at most are taken")
     return header, [_exactly(sock, n, deadline) for n in sizes]
 
 

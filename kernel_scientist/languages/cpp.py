@@ -13,7 +13,7 @@ library, because it lives in the worker. `kernel_scientist.languages.gxx` is the
 
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 MOST_BUILDS = 16
 """What one kernel's file may ask for."""
@@ -40,6 +40,8 @@ class Native:
 
     muted = False
     calls = 0
+    operators: ClassVar[set[str]] = set()
+    """Names, such as `own::copy`, of what extensions have registered with torch."""
 
 
 def set_builder(builder: Builder | None) -> None:

@@ -10,6 +10,7 @@ import functools
 import importlib
 import importlib.util
 import re
+import sys
 from collections.abc import Callable, Generator, Sequence
 from importlib.machinery import ExtensionFileLoader
 from types import ModuleType
@@ -119,12 +120,13 @@ def load(*_: Any, **__: Any) -> ModuleType:
 
 
 def _imported(name: str, path: str) -> ModuleType:
-    """Import a shared object and count the calls of its functions. Raises CompileError for one that does not link.
+    """Import a shared object and count the calls of its functions, of the methods of its classes, and of the operators
+    that it registers with torch (`observation`). Raises CompileError for one that does not link.
 
     A muted function returns None: for one that writes its output into an argument it is as if it had not been called;
-    a kernel that needs what it returns breaks, or returns None itself, which is as good as a wrong output. Classes that
-    an extension exports are left as they are.
+    a kernel that needs what it returns breaks, or returns None itself, which is as good as a wrong output.
     """
+    before = _operators()
     loader = ExtensionFileLoader(name, path)
     spec = importlib.util.spec_from_loader(name, loader)
     assert spec is not None
@@ -133,10 +135,26 @@ def _imported(name: str, path: str) -> ModuleType:
         loader.exec_module(module)
     except ImportError as error:  # what torch links may name functions that are nowhere
         raise CompileError(f"the extension was built and cannot be imported: {error}".replace(path, name)) from error
-    for key, value in list(vars(module).items()):
-        if not key.startswith("__") and callable(value) and not isinstance(value, type):
-            setattr(module, key, _counted(value))
+    Native.operators |= _operators() - before
+    _count(module, module)
     return module
+
+
+def _operators() -> set[str]:
+    """Return the names of all that is registered with torch."""
+    return set(sys.modules["torch"]._C._dispatch_get_all_op_names())
+
+
+def _count(owner: ModuleType | type, module: ModuleType) -> None:
+    """Have all calls counted of what an extension exports: functions, methods, classes within."""
+    for key, value in list(vars(owner).items()):
+        if isinstance(value, type):
+            if value.__module__ == module.__name__ and value is not owner:
+                _count(value, module)
+        elif isinstance(value, staticmethod):
+            setattr(owner, key, staticmethod(_counted(cast(Callable[..., Any], value.__func__))))
+        elif key == "__call__" or (not key.startswith("__") and callable(value)):
+            setattr(owner, key, _counted(value))
 
 
 def _counted(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,0 +1,50 @@
+"""Calls that are watched from inside, untimed, for what the problem's policy asks: is the work done by own code?"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from kernel_scientist.harness.failure import KernelFailure
+from kernel_scientist.harness.policy import Observed
+from kernel_scientist.records import Case
+
+if TYPE_CHECKING:
+    from kernel_scientist.harness.session import Session
+    from kernel_scientist.harness.verifier import Verifier
+
+TIMED_CASES = 2
+"""How many of the timed cases are watched where no library may do the work."""
+
+
+def cases(verifier: "Verifier", checked: Sequence[Case], timed: bool) -> tuple[Case, ...]:
+    """Return on which cases to watch: one that is checked, and, where it matters, some that are timed, by lot.
+
+    A kernel that has a library compute on those alone would gain by it.
+    """
+    found = verifier.profile.benchmarks if timed and not verifier.problem.policy.library else ()
+    return (*checked[-1:], *(found[i] for i in verifier.inputs.lot(len(found), TIMED_CASES)))
+
+
+def observe(verifier: "Verifier", session: "Session", chosen: Sequence[Case]) -> Observed:
+    """Return what was seen of a call on each case. Raises KernelFailure for a wrong output."""
+    return Observed.of([_observed(verifier, session, case) for case in chosen])
+
+
+def _observed(verifier: "Verifier", session: "Session", case: Case) -> Observed:
+    """Watch one call; then mute the kernel's own code: is the output right without it?"""
+    seen = Observed.read(_call(verifier, session, case, mute=False))
+    if seen.native_calls == 0:
+        return seen
+    try:
+        _call(verifier, session, case, mute=True)
+    except KernelFailure:  # wrong, or it waits for what its native code would have done
+        return seen
+    return Observed(seen.work, seen.native_calls, right_when_muted=True)
+
+
+def _call(verifier: "Verifier", session: "Session", case: Case, mute: bool) -> dict[str, object]:
+    """Make one call on new inputs; its output must be right."""
+    delivery = verifier.inputs.draw(case)
+    verifier.deliver(session, {0: delivery})
+    reply = session.observe(mute=mute, keys=verifier.arm(session, (0, delivery)))
+    verifier.comparison.require(delivery, *session.fetch(verifier.comparison.room(delivery)))
+    return reply
