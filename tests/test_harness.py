@@ -111,6 +111,18 @@ def test_misbehaviour_is_a_verdict(name: str, judge: Judge) -> None:
     assert evaluation.timings == ()
 
 
+def test_what_is_told_of_a_kernels_error_begins_with_its_own_lines(judge: Judge) -> None:
+    source = "def inner(x):\n    return x.nothing()\n\n\ndef custom_kernel(d):\n    return inner(d[0])\n"
+    told = evaluate(judge("identity"), source).evidence[-1]
+    assert told.splitlines()[:2] == [
+        "Traceback (most recent call last):",
+        '  File "kernel.py", line 6, in custom_kernel',
+    ]
+    assert "line 2, in inner" in told and "/" not in told and "AttributeError" in told
+    unread = evaluate(judge("identity"), "def custom_kernel(d:\n").evidence[-1]
+    assert unread.splitlines()[0] == '  File "kernel.py", line 1' and "never closed" in unread
+
+
 def test_after_all_that_an_honest_kernel_passes_and_is_timed(judge: Judge) -> None:
     verifier = judge("identity")
     kernel = Kernel(name="honest", language="cpp", source=(ROOT / "problems/identity/seeds/cpp_blocked.py").read_text())

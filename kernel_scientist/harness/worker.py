@@ -59,7 +59,7 @@ class Worker:
     ) -> None:
         """`runtime`: on a GPU; `seed`: see `masks`."""
         self.sock, self.shim = sock, shim
-        self.device = str(settings["device"])
+        self.device, self.file = str(settings["device"]), os.path.join(os.getcwd(), "kernel.py")
         self.threads = len(os.sched_getaffinity(0))  # now: a kernel's OpenMP binds this thread to one core later
         self.module: ModuleType | None = None
         self.material = (torch.zeros(1), torch.zeros(1))
@@ -99,7 +99,7 @@ class Worker:
                 reply = self._answer(request, buffers, out)
             except BaseException as error:
                 reply = {"op": "failed", "error": type(error).__name__, "message": _short(error)}
-                reply["traceback"] = traceback.format_exc()[-REPORT:]
+                reply["traceback"] = self._traceback(error)[-REPORT:]
                 out = []
             wire.send(self.sock, reply, out)
 
@@ -133,10 +133,9 @@ class Worker:
                 raise wire.WireError(f"unknown request {other!r}")
 
     def _load(self, source: str) -> ModuleType:
-        path = os.path.join(os.getcwd(), "kernel.py")  # Triton reads a kernel's source back through its file
-        with open(path, "w") as file:
+        with open(self.file, "w") as file:  # Triton reads a kernel's source back through its file
             file.write(source)
-        spec = importlib.util.spec_from_file_location("kernel", path)
+        spec = importlib.util.spec_from_file_location("kernel", self.file)
         assert spec is not None and spec.loader is not None
         module = importlib.util.module_from_spec(spec)
         sys.modules["kernel"] = module
@@ -153,6 +152,15 @@ class Worker:
         if self.stage:
             module.__dict__["custom_kernel"] = self.stage.wrapped(module.custom_kernel)
         return module
+
+    def _traceback(self, error: BaseException) -> str:
+        """Return what Python says of an error, from the kernel's own lines on, where there are any."""
+        place = error.__traceback__
+        while place is not None and place.tb_frame.f_code.co_filename != self.file:
+            place = place.tb_next
+        if place is None and not isinstance(error, SyntaxError):
+            place = error.__traceback__
+        return "".join(traceback.format_exception(type(error), error, place)).replace(self.file, "kernel.py")
 
     def _build(self, request: extension.Request) -> str:
         """Ask the verifier's builder for a shared object; return its path."""
