@@ -214,6 +214,7 @@ def _speedup(speedup: Speedup) -> dict[str, Any]:
         "against": speedup.against,
         "ratio": _round(speedup.ratio),
         "interval": interval(speedup),
+        "seen": [round(x, DIGITS) for x in speedup.seen] if speedup.seen and speedup.resolved else None,
         "resolved": speedup.resolved,
         "faster": speedup.faster,
         "margin": _round(speedup.margin),

@@ -1,13 +1,16 @@
 """What a ratio may rest on: what was timed, what was hidden, and what passes beside a call."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kernel_scientist.harness.call import Call
-from kernel_scientist.harness.samples import Samples
+from kernel_scientist.harness.samples import By, Samples
 from kernel_scientist.harness.shim import Reading
 from kernel_scientist.population import REFERENCE
+from kernel_scientist.records import Speedup
 
 BEFORE, OUTSIDE, AFTER = 60_000, 40_000, 35_000
 """What passes beside every call, ns."""
@@ -62,7 +65,7 @@ def test_a_shorter_call_never_counts_as_longer(times: list[int]) -> None:
 def test_figures_per_case_are_what_was_measured() -> None:
     found = samples({"k": call(3_000), REFERENCE: call(9_000)})
     assert set(found.of("k", "case")) == {3.0}
-    assert found.blocks_of("k", credited=False)[0] == pytest.approx([3.0] * 4)
+    assert found.blocks_of("k", by=By.CALL)[0] == pytest.approx([3.0] * 4)
 
 
 def test_what_was_hidden_is_charged_before_it_is_counted() -> None:
@@ -72,10 +75,25 @@ def test_what_was_hidden_is_charged_before_it_is_counted() -> None:
 
 def test_calls_on_a_gpu_count_as_their_events_say() -> None:
     found = samples({"k": call(55_000, event=5_000), REFERENCE: call(60_000, event=10_000)})
-    assert gain(found) == pytest.approx(2)
+    assert gain(found) == pytest.approx(2) and found.seen("k", REFERENCE, 0.95) is None
 
 
 def test_runs_that_are_put_together_keep_the_larger_of_what_passed_beside() -> None:
     quiet, busy = samples({"k": call(1_000), REFERENCE: call(1_000)}), Samples()
     busy.beside_ns["case"] = 300_000
     assert Samples.joined([quiet, busy]).beside_ns == {"case": 300_000}
+
+
+@given(true=st.integers(1_000, 5_000_000), hidden=st.integers(0, 10**7))
+def test_a_lie_about_a_call_is_no_gain_by_what_the_verifier_saw(true: int, hidden: int) -> None:
+    honest, liar = call(true), call(max(true - hidden, 1), took=true)
+    assert samples({"k": liar, REFERENCE: honest}).seen("k", REFERENCE, 0.95) == (1.0, 1.0)
+    assert Speedup(against=REFERENCE, ratio=1.2, interval=(1.1, 1.3), seen=(1.1, 1.3)).faster
+    assert not Speedup(against=REFERENCE, ratio=1.2, interval=(1.1, 1.3), seen=(1.0, 1.0)).faster
+
+
+@pytest.mark.parametrize("where", ["late_ns", "idle_ns", "ready_ns", "before_ns", "after_ns"])
+def test_whatever_time_was_taken_around_a_call_is_seen(where: str) -> None:
+    found = samples({"k": replace(call(1_000), **{where: 90_000}), REFERENCE: call(1_000)})
+    seen = found.seen("k", REFERENCE, 0.95)
+    assert seen is not None and seen[1] < 1

@@ -50,3 +50,9 @@ class Call:
     def ns(self) -> int:
         """What is scored: the calls, what went on around them, and what was hidden."""
         return self.measured_ns + self.late_ns + self.hidden_ns
+
+    @property
+    def seen_ns(self) -> int:
+        """All that the verifier saw pass and be worked for the call, from the request to the answer."""
+        around = self.before_ns + self.wall_ns + self.after_ns + self.late_ns
+        return around + self.idle_ns + self.ready_ns

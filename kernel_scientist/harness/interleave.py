@@ -188,12 +188,16 @@ def _hopeless(plan: Plan, samples: Samples, done: int) -> bool:
 
 def decided(plan: Plan, samples: Samples, look: int) -> bool:
     """Whether no further look is needed: the candidate is slower by the test, or has no chance to be found faster, or
-    is faster by the test in two sets of workers. Within one set nobody knows how much another would differ."""
+    is faster by the test, and by all that the verifier saw, in two sets of workers. Within one set nobody knows how
+    much another would differ.
+    """
     if plan.rival is None:
         return False
     ours, theirs = samples.blocks_of(plan.candidate), samples.blocks_of(plan.rival)
     _, (low, high) = ratio(ours, theirs, plan.confidence)
-    if high < 1 or (low > 1 + plan.margin(look) and look >= LEAST_LOOKS):
+    seen = samples.seen(plan.candidate, plan.rival, plan.confidence)
+    shown = low > 1 + plan.margin(look) and (seen is None or seen[0] > 1)
+    if high < 1 or (shown and look >= LEAST_LOOKS):
         return True
     last = plan.looks
     return look < last and not attainable(ours, theirs, plan.confidence, plan.margin(last), (look, last))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from kernel_scientist.harness import interleave
 from kernel_scientist.harness.failure import KernelFailure
-from kernel_scientist.harness.samples import Samples
+from kernel_scientist.harness.samples import By, Samples
 from kernel_scientist.harness.statistics import median_interval, ratio
 from kernel_scientist.machine.table import Machine, floor_us
 from kernel_scientist.problems.taskfolder import Problem
@@ -59,7 +59,7 @@ class Reckoner:
         slower: list[str] = []
         for case in samples.case_names():
             of_case = samples.blocks_of(name, case), samples.blocks_of(against, case)
-            alone = samples.blocks_of(name, case, credited=False), samples.blocks_of(against, case, credited=False)
+            alone = samples.blocks_of(name, case, By.CALL), samples.blocks_of(against, case, By.CALL)
             cases[case], _ = ratio(*of_case, plan.confidence)
             _, (_, high) = ratio(*alone, plan.confidence)
             slower += [case] if high < 1 - margin else []
@@ -67,6 +67,7 @@ class Reckoner:
             against=against,
             ratio=middle,
             interval=interval,
+            seen=samples.seen(name, against, plan.confidence),
             margin=margin,
             looks=samples.looks,
             cases=cases,

@@ -4,6 +4,7 @@ A worker's clock can be forged, the verifier's cannot, and beside every call som
 fault. What is more than usual is charged; and against what is usual, the shorter a call, the less a gain counts.
 """
 
+import enum
 import math
 import statistics
 from collections.abc import Sequence
@@ -11,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from kernel_scientist.harness.call import Call
+from kernel_scientist.harness.statistics import ratio
 from kernel_scientist.population import REFERENCE
 from kernel_scientist.records import geomean
 
@@ -18,6 +20,19 @@ FREE_NS, FREE_CALL = 5000, 0.02
 """What may pass outside a worker's clock before it is charged, beyond what is usual, and as a share of the call."""
 FREE_EVENTS_NS = 1000
 """The same of what its clock shows beyond a GPU's events: both are read beside each other in native code."""
+
+
+class By(enum.Enum):
+    """What a call counts as."""
+
+    CALL = enum.auto()
+    """The call, by its worker's clock, and what was charged."""
+    CREDIT = enum.auto()
+    """The root of the sum of squares of that and of what usually passes beside a call. So what is much shorter than
+    that gains nothing by being shorter still, which nobody could vouch for, and what is much longer counts as what it
+    takes."""
+    ALL_SEEN = enum.auto()
+    """All that passed by the verifier's clock, from the request to the answer, which no worker can forge."""
 
 
 @dataclass
@@ -65,6 +80,12 @@ class Samples:
                         replace(c, hidden_ns=max(_hidden_ns(c, usual), _beyond_events_ns(c, joined))) for c in block
                     ]
 
+    def seen(self, name: str, against: str, confidence: float) -> tuple[float, float] | None:
+        """Return the interval of how many times faster `name` was by all that the verifier saw; None on a GPU."""
+        if not self.beside_ns:
+            return None
+        return ratio(*(self.blocks_of(who, by=By.ALL_SEEN) for who in (name, against)), confidence=confidence)[1]
+
     @property
     def looks(self) -> int:
         """How many sets of workers were timed."""
@@ -78,22 +99,29 @@ class Samples:
         """Return a contestant's calls on one case."""
         return [c for process in self.calls[name, case] for block in process for c in block]
 
-    def blocks_of(self, name: str, case: str | None = None, credited: bool = True) -> list[list[float]]:
-        """Return by process and block the geometric mean over cases of the quickest call.
+    def blocks_of(self, name: str, case: str | None = None, by: By = By.CREDIT) -> list[list[float]]:
+        """Return by process and block the geometric mean over cases of the quickest call, in us.
 
-        The quickest: an interruption can only add time. `credited`: as what a ratio may rest on, the root of the sum of
-        squares of the call and of what usually passes beside one. So what is much shorter than that gains nothing by
-        being shorter still, which nobody could vouch for, and what is much longer counts as what it takes.
+        The quickest: an interruption can only add time.
         """
         tables = {c: table for (who, c), table in self.calls.items() if who == name and case in (None, c)}
-        beside = {c: self.beside_ns.get(c, 0.0) if credited else 0.0 for c in tables}
 
         def counted_us(process: int, block: int) -> float:
-            quickest = {c: min(call.ns for call in table[process][block]) for c, table in tables.items()}
-            return geomean([math.hypot(ns, beside[c]) / 1000 for c, ns in quickest.items()])
+            return geomean(
+                [min(self._counted_ns(call, c, by) for call in t[process][block]) / 1000 for c, t in tables.items()]
+            )
 
         shape = next(iter(tables.values()))
         return [[counted_us(p, b) for b in range(len(blocks))] for p, blocks in enumerate(shape)]
+
+    def _counted_ns(self, call: Call, case: str, by: By) -> float:
+        match by:
+            case By.CALL:
+                return call.ns
+            case By.ALL_SEEN:
+                return call.seen_ns
+            case By.CREDIT:
+                return math.hypot(call.ns, self.beside_ns.get(case, 0.0))
 
     def restless(self, name: str) -> bool:
         """Whether something usually worked in a contestant's worker beside its calls."""
