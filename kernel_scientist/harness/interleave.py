@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from kernel_scientist.errors import InfrastructureError
 from kernel_scientist.harness.call import Call
 from kernel_scientist.harness.failure import KernelFailure
-from kernel_scientist.harness.samples import Samples
+from kernel_scientist.harness.samples import By, Samples
 from kernel_scientist.harness.session import Session
 from kernel_scientist.harness.statistics import attainable, ratio
 from kernel_scientist.records import Case, Verdict
@@ -193,14 +193,16 @@ def decided(plan: Plan, samples: Samples, look: int) -> bool:
     """
     if plan.rival is None:
         return False
-    ours, theirs = samples.blocks_of(plan.candidate), samples.blocks_of(plan.rival)
-    _, (low, high) = ratio(ours, theirs, plan.confidence)
-    seen = samples.seen(plan.candidate, plan.rival, plan.confidence)
-    shown = low > 1 + plan.margin(look) and (seen is None or seen[0] > 1)
-    if high < 1 or (shown and look >= LEAST_LOOKS):
-        return True
-    last = plan.looks
-    return look < last and not attainable(ours, theirs, plan.confidence, plan.margin(last), (look, last))
+    shown = hope = True
+    for by in samples.grounds:
+        ours, theirs = (samples.blocks_of(who, by=by) for who in (plan.candidate, plan.rival))
+        now, then = (plan.margin(at) if by is By.CREDIT else 0.0 for at in (look, plan.looks))
+        _, (low, high) = ratio(ours, theirs, plan.confidence)
+        if by is By.CREDIT and high < 1:
+            return True
+        shown = shown and low > 1 + now
+        hope = hope and attainable(ours, theirs, plan.confidence, then, (look, plan.looks))
+    return (shown and look >= LEAST_LOOKS) or (look < plan.looks and not hope)
 
 
 class blame:

@@ -80,9 +80,14 @@ class Samples:
                         replace(c, hidden_ns=max(_hidden_ns(c, usual), _beyond_events_ns(c, joined))) for c in block
                     ]
 
+    @property
+    def grounds(self) -> tuple[By, ...]:
+        """By what a kernel must be the faster one."""
+        return (By.CREDIT, By.ALL_SEEN) if self.beside_ns else (By.CREDIT,)
+
     def seen(self, name: str, against: str, confidence: float) -> tuple[float, float] | None:
         """Return the interval of how many times faster `name` was by all that the verifier saw; None on a GPU."""
-        if not self.beside_ns:
+        if By.ALL_SEEN not in self.grounds:
             return None
         return ratio(*(self.blocks_of(who, by=By.ALL_SEEN) for who in (name, against)), confidence=confidence)[1]
 
