@@ -138,6 +138,7 @@ def metrics(trial: Trial, population: Population) -> dict[str, float]:
     if speedup:
         found |= {"speedup": speedup.ratio, "log2_speedup": math.log2(speedup.ratio)}
         found |= {"speedup_low": speedup.interval[0], "speedup_high": speedup.interval[1]} if speedup.resolved else {}
+        found |= {"speedup_seen_low": speedup.seen[0]} if speedup.seen and speedup.resolved else {}
     uplift = population.add(trial).uplift(trial)
     return found if uplift is None else {**found, "measured_uplift": uplift}
 

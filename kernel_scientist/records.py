@@ -238,7 +238,7 @@ class Speedup(Record):
     ratio: Finite
     interval: tuple[Finite, Finite]
     seen: tuple[Finite, Finite] | None = None
-    """The interval of the ratio of all that passed by the verifier's own clock, which no kernel can forge; on a CPU."""
+    """The interval of the ratio of all that passed by the verifier's own clock, on a CPU."""
     margin: Finite = 0.0
     """What the interval's lower bound must be above 1 by: the noise of this machine, from A/A runs."""
     looks: int = 1
@@ -256,8 +256,12 @@ class Speedup(Record):
 
     @property
     def faster(self) -> bool:
-        """Whether the whole interval lies above 1 + margin, and by the verifier's own clock above 1."""
-        return self.interval[0] > 1 + self.margin and (self.seen is None or self.seen[0] > 1)
+        """Whether it is shown to be faster by more than the margin."""
+        return self.above(self.margin)
+
+    def above(self, margin: float) -> bool:
+        """Whether the whole interval lies above 1 + margin, and by what the verifier saw above 1."""
+        return self.interval[0] > 1 + margin and (self.seen is None or self.seen[0] > 1)
 
 
 class Evaluation(Record):

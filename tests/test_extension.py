@@ -60,6 +60,10 @@ CLASS = (
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
     pybind11::class_<Copier> copier(m, "Copier");
     copier.def(pybind11::init<>()).def("run", &Copier::run).def_static("of", &Copier::of);
+    copier.def(pybind11::init([](at::Tensor x, at::Tensor out) { Copier::of(x, out); return Copier(); }));
+    copier.attr("Itself") = copier;
+    copier.attr("within") = m.def_submodule("within").def("copy", &Copier::of);
+    m.attr("date") = pybind11::module_::import("datetime").attr("date");
 }
 """
 )
@@ -67,7 +71,11 @@ OPERATOR = (
     "#include <torch/library.h>\n"
     + COPY
     + """
-TORCH_LIBRARY(mine, m) { m.def("copy(Tensor x, Tensor(a!) out) -> ()", &copy); }
+void copy_out(at::Tensor x, at::Tensor out) { copy(x, out); }
+TORCH_LIBRARY(mine, m) {
+    m.def("copy(Tensor x, Tensor(a!) out) -> ()", &copy);
+    m.def("named.out(Tensor x, *, Tensor(a!) out) -> ()", &copy_out);
+}
 """
 )
 OWN = {
@@ -75,8 +83,15 @@ OWN = {
     "a static method": submission(CLASS, call="module.Copier.of(x, out)"),
     "an operator": submission(OPERATOR, "functions=[]", call="torch.ops.mine.copy(x, out)"),
     "an operator's overload": submission(OPERATOR, "functions=[]", call="torch.ops.mine.copy.default(x, out)"),
+    "a named overload": submission(OPERATOR, "functions=[]", call="torch.ops.mine.named(x, out=out)"),
+    "a module within": submission(CLASS, call="module.within.copy(x, out)"),
+    "a constructor": submission(CLASS, call="module.Copier(x, out)"),
 }
 """How else than by functions an extension's code is called."""
+FOREIGN = {
+    "another library's overload": "out.copy_(x) if x.numel() < 0 else torch.ops.aten.copy_.default(out, x)",
+    "another library's operator": "torch.ops.aten.copy_(out, x)",
+}
 REFUSED = {
     "wrong C++": (submission(COPY.replace("x.nbytes()", "x.bites()"), "functions=['copy']"), "has no member"),
     "forbidden flag": (submission("", "extra_cflags=['-O3', '-fplugin=x.so']"), "'-fplugin=x.so' is not allowed"),
@@ -122,6 +137,12 @@ def test_an_extensions_own_code_is_seen_however_it_is_called(name: str, judge: J
     assert all(one.verdict is Verdict.OK for one in found.values()), found
     measured = {"measured:library-only", "measured:decoy"}
     assert [set(one.labels) & measured for one in found.values()] == [set(), {"measured:decoy"}], found
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_an_operator_of_its_own_makes_no_other_its_own(name: str, judge: Judge) -> None:
+    verifier, source = judge("identity"), submission(OPERATOR, "functions=[]", call=FOREIGN[name])
+    assert "measured:library-only" in verifier.check(kernel(source), verifier.compile(kernel(source))).labels
 
 
 @pytest.mark.parametrize("name", REFUSED)

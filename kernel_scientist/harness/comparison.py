@@ -1,6 +1,6 @@
 """Is an output right: first that it is the kind of object that was asked for, then its values.
 
-The expected output is computed here, after the kernel has handed over its own, and never leaves this process.
+The expected output is computed here, after the kernel has ended its call, and never leaves this process.
 """
 
 from typing import Any

@@ -63,8 +63,8 @@ def conclude(
 ) -> Confirmation:
     """Put the runs together and decide.
 
-    Confirmed is a kernel that was right everywhere and whose speed over `against` is above 1 by the margin on the
-    public cases and above 1 on the held-out ones; with `against` None only rightness counts.
+    Confirmed is a kernel that was right everywhere and is shown to be faster than `against`, on the public cases by the
+    margin and on the held-out ones at all (`Speedup.above`); with `against` None only rightness counts.
     """
     if failure := next((r.failure for r in runs if r.failure), None):
         return refused(failure)
@@ -77,7 +77,7 @@ def conclude(
     except KernelFailure as failure:
         return refused(failed(failure, checked))
     held_out = tuple(verifier.reckoner.speedup(hidden, shape, other) for other in others)
-    confirmed, reason = _decide(evaluation, held_out, against)
+    confirmed, reason = decide(evaluation, held_out, against)
     everyone: dict[str, dict[str, float]] = {}
     for part, cases in ((public, verifier.profile.benchmarks), (hidden, verifier.profile.held_out)):
         for who in (name, *others):
@@ -113,7 +113,8 @@ def held_out_check(verifier: Verifier) -> tuple[Case, ...]:
     return (*verifier.profile.tests, *verifier.profile.held_out)
 
 
-def _decide(evaluation: Evaluation, held_out: Sequence[Speedup], against: str | None) -> tuple[bool, str]:
+def decide(evaluation: Evaluation, held_out: Sequence[Speedup], against: str | None) -> tuple[bool, str]:
+    """Return whether a kernel is confirmed, and why or why not."""
     if evaluation.verdict is not Verdict.OK:
         return False, evaluation.reason
     if against is None:
@@ -123,7 +124,7 @@ def _decide(evaluation: Evaluation, held_out: Sequence[Speedup], against: str | 
     words = "the reference" if against == REFERENCE else against
     if public is None or not public.faster:
         return False, f"not faster than {words} on the public cases{_interval(public)}"
-    if hidden is None or hidden.interval[0] <= 1:
+    if hidden is None or not hidden.above(0.0):
         return False, f"not faster than {words} on the held-out cases{_interval(hidden)}"
     return True, f"faster than {words} on public and held-out cases"
 
@@ -131,5 +132,8 @@ def _decide(evaluation: Evaluation, held_out: Sequence[Speedup], against: str | 
 def _interval(speedup: Speedup | None) -> str:
     if speedup is None:
         return ""
-    low, high = speedup.interval
-    return f": {speedup.ratio:.3f}x [{low:.3f}, {high:.3f}]" if speedup.resolved else ": too few blocks to say"
+    if not speedup.resolved:
+        return ": too few blocks to say"
+    (low, high), seen = speedup.interval, speedup.seen
+    words = f"; [{seen[0]:.3f}, {seen[1]:.3f}] by all that the verifier saw pass" if seen else ""
+    return f": {speedup.ratio:.3f}x [{low:.3f}, {high:.3f}]{words}"

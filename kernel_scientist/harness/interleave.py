@@ -76,8 +76,7 @@ def run(verifier: "Verifier", plan: Plan, contestants: Sequence["Contestant"]) -
                         _half(verifier, plan, samples, {name: sessions[name] for name in half}, rng, (look, block))
                 with blame(plan.candidate, plan.candidate):
                     _require_untouched(sessions, plan.candidate, before)
-                if look == 0 and _hopeless(plan, samples, block + 1):
-                    samples.charge(plan.candidate)
+                if look == 0 and hopeless(plan, samples, block + 1):
                     return samples
         samples.charge(plan.candidate)
         if decided(plan, samples, look + 1):
@@ -178,17 +177,18 @@ def _require_untouched(
             )
 
 
-def _hopeless(plan: Plan, samples: Samples, done: int) -> bool:
+def hopeless(plan: Plan, samples: Samples, done: int) -> bool:
     """Whether the candidate is so much slower than its rival that the rest of the first look is spared."""
     if plan.rival is None or done != plan.drop_after:
         return False
+    samples.charge(plan.candidate)
     ours, theirs = samples.blocks_of(plan.candidate)[0], samples.blocks_of(plan.rival)[0]
     return max(b / a for a, b in zip(ours, theirs, strict=True)) < plan.drop_below
 
 
 def decided(plan: Plan, samples: Samples, look: int) -> bool:
-    """Whether no further look is needed: the candidate is slower by the test, or has no chance to be found faster, or
-    is faster by the test, and by all that the verifier saw, in two sets of workers. Within one set nobody knows how
+    """Whether no further look is needed: the candidate is slower by the test, or has no chance left to be found faster,
+    or is faster in two sets of workers. Within one set nobody knows how
     much another would differ.
     """
     if plan.rival is None:

@@ -16,6 +16,12 @@ from torch.autograd.profiler import profile
 
 from kernel_scientist.languages.cpp import Native
 
+LIBRARIES = frozenset(
+    {"aten", "mkldnn", "mkldnn_prepacked", "mkl", "onednn", "quantized", "sparse", "fbgemm", "xnnpack", "prepacked"}
+)
+"""Where the operations are that torch brings along."""
+_OPERATORS = ("OpOverloadPacket", "OpOverload")
+
 
 @contextlib.contextmanager
 def _listening(seen: Counter[str]) -> Generator[None]:
@@ -27,7 +33,7 @@ def _listening(seen: Counter[str]) -> Generator[None]:
     with profile(experimental_config=_ExperimentalConfig(profile_all_threads=True)) as profiled:
         yield
     events: Any = profiled.function_events if profiled is not None else None
-    seen.update(event.name for event in events or () if event.name.startswith("aten::"))
+    seen.update(event.name for event in events or () if event.name.partition("::")[0] in LIBRARIES)
 
 
 def observe(kernel: Callable[[Any], Any], data: Any, mute: bool) -> tuple[dict[str, Any], Any]:
@@ -59,16 +65,13 @@ def _launches(counts: Counter[str], mute: bool) -> Generator[None]:
         ("triton.runtime.jit", "JITFunction", "run"),
         ("triton.compiler.compiler", "CompiledKernel", "__getitem__"),
         ("torch.cuda.graphs", "CUDAGraph", "replay"),
-        *(("torch._ops", owner, "__call__") for owner in ("OpOverloadPacket", "OpOverload") if Native.operators),
+        *(("torch._ops", owner, "__call__") for owner in _OPERATORS if Native.operators),
     )
     places = [(getattr(sys.modules[module], owner), name) for module, owner, name in known if module in sys.modules]
     originals = [(owner, name, getattr(owner, name)) for owner, name in places]
 
     def counted(original: Any) -> Any:
         def launch(*args: Any, **kwargs: Any) -> Any:
-            operator = getattr(args[0], "_qualified_op_name", None)
-            if operator is not None and operator not in Native.operators:
-                return original(*args, **kwargs)
             counts["launch"] += 1
             return None if mute else original(*args, **kwargs)
 
@@ -80,8 +83,17 @@ def _launches(counts: Counter[str], mute: bool) -> Generator[None]:
 
         return item
 
+    def of_operator(original: Any) -> Any:
+        def call(operator: Any, *args: Any, **kwargs: Any) -> Any:
+            packet = getattr(operator, "_overloadpacket", operator)
+            own = getattr(packet, "_qualified_op_name", None) in Native.operators
+            return (counted(original) if own else original)(operator, *args, **kwargs)
+
+        return call
+
     for owner, name, original in originals:
-        setattr(owner, name, of_item(original) if name == "__getitem__" else counted(original))
+        kind = of_item if name == "__getitem__" else of_operator if owner.__name__ in _OPERATORS else counted
+        setattr(owner, name, kind(original))
     try:
         yield
     finally:

@@ -1,7 +1,7 @@
 """What a problem allows besides a right answer, applied to what was seen of a kernel.
 
-Two kinds of labels: those of the screen, from the source alone, and those measured in an observed call. A label decides
-nothing unless the problem's policy (lab.yml) says so.
+Two kinds of labels: those of the screen, from the source alone, and those measured in calls that are watched. A label
+decides nothing unless the problem's policy (lab.yml) says so.
 """
 
 from collections.abc import Sequence
@@ -42,7 +42,7 @@ FORBIDDEN = {"threads": "threads", "graphs": "graph"}
 
 @dataclass(frozen=True)
 class Observed:
-    """What one observed call showed, and whether the kernel is right without its own code."""
+    """What watched calls showed, and whether the kernel is right without its own code."""
 
     work: dict[str, int] = field(default_factory=dict[str, int])
     """Arithmetic operations of torch's, with their counts."""
@@ -97,5 +97,5 @@ def require(policy: Policy, labels: tuple[str, ...], observed: Observed) -> None
 
 
 def _refuse(reason: str, words: str) -> None:
-    evidence = (f"torch operations in one call: {words}",) if words else ()
+    evidence = (f"torch operations in a call: {words}",) if words else ()
     raise KernelFailure(Verdict.REJECTED, f"{reason} (lab.yml: policy.library)", evidence)

@@ -179,7 +179,9 @@ class Session:
     def observe(self, mute: bool, keys: Sequence[int], slot: int = 0) -> dict[str, Any]:
         """Make one untimed call under observation; see `observation`. `keys`: as for `go`."""
         request = {"op": "observe", "slot": slot, "mute": mute, "keys": list(keys)}
-        reply, _ = self._ask(request, [], "observed", self.limits.call_timeout_s, "its observed call")
+        self._send(request)
+        reply, _ = self._receive(self.limits.call_timeout_s, "its observed call")
+        self._expect(reply, "observed", "in its observed call")
         return reply
 
     @property

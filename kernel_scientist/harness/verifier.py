@@ -121,7 +121,7 @@ class Verifier:
         return _timed(evaluation.model_copy(update=found), "compile", start)
 
     def check(self, kernel: Kernel, so_far: Evaluation, cases: Sequence[Case] | None = None) -> Evaluation:
-        """Run every checking case on published, secret, almost equal and stressed inputs; observe a call."""
+        """Run every checking case on published, secret, almost equal and stressed inputs; have calls watched."""
         if so_far.verdict is not Verdict.OK:
             return so_far
         start = time.monotonic()

@@ -136,25 +136,28 @@ def _imported(name: str, path: str) -> ModuleType:
     except ImportError as error:  # what torch links may name functions that are nowhere
         raise CompileError(f"the extension was built and cannot be imported: {error}".replace(path, name)) from error
     Native.operators |= _operators() - before
-    _count(module, module)
+    _count(module, module.__name__, set())
     return module
 
 
 def _operators() -> set[str]:
-    """Return the names of all that is registered with torch."""
-    return set(sys.modules["torch"]._C._dispatch_get_all_op_names())
+    """Return the names of all that is registered with torch, without those of overloads."""
+    return {name.partition(".")[0] for name in sys.modules["torch"]._C._dispatch_get_all_op_names()}
 
 
-def _count(owner: ModuleType | type, module: ModuleType) -> None:
-    """Have all calls counted of what an extension exports: functions, methods, classes within."""
+def _count(owner: ModuleType | type, name: str, known: set[int]) -> None:
+    """Have all calls counted of what an extension of that name exports: functions, classes, modules within."""
+    known.add(id(owner))
     for key, value in list(vars(owner).items()):
-        if isinstance(value, type):
-            if value.__module__ == module.__name__ and value is not owner:
-                _count(value, module)
-        elif isinstance(value, staticmethod):
-            setattr(owner, key, staticmethod(_counted(cast(Callable[..., Any], value.__func__))))
-        elif key == "__call__" or (not key.startswith("__") and callable(value)):
-            setattr(owner, key, _counted(value))
+        home = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
+        if isinstance(value, (type, ModuleType)):
+            if id(value) not in known and (home == name or str(home).startswith(f"{name}.")):
+                _count(value, name, known)
+        elif key in ("__init__", "__call__") or (not key.startswith("__") and callable(value)):
+            plain = value.__func__ if isinstance(value, staticmethod) else value
+            counted = _counted(cast(Callable[..., Any], plain))
+            with contextlib.suppress(TypeError):  # a type that is written in C without pybind11
+                setattr(owner, key, staticmethod(counted) if isinstance(value, staticmethod) else counted)
 
 
 def _counted(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -52,6 +52,7 @@ def machine(assignment: Assignment) -> list[str]:
         f"{facts.model}, {facts.cores} cores may be used; caches: {caches or 'unknown'}",
         f"vector registers of {facts.vector_bytes} bytes; instruction sets: {known or 'none listed'}",
         "g++, C++20, OpenMP; threads start from a pool that stays warm",
+        "some 0.1 ms passes beside each call whatever it does: where a call takes less, hardly any gain is credited",
     ]
 
 

@@ -9,7 +9,7 @@ A file begins with comment lines `# key: value` that end at the first line of an
     # expect: incorrect rejected              acceptable verdicts
     # label: decoy                            optional: what the judge must say besides
     # gains: false                            optional: where `ok`, it must not look faster than honest work
-    # case: 0                                 optional: the benchmark that it is timed on, from 0 on; else 1
+    # case: 0 2                               optional: benchmarks that it is timed on, from 0 on; else 1
     # Only its own clock says so.             optional: any further words
 """
 
@@ -52,8 +52,8 @@ class Fixture:
     gains: bool
     """False: neutralised at the least; with the verdict `ok` it must not look faster than honest work."""
     source: str
-    case: int
-    """Which benchmark it is timed on."""
+    cases: tuple[int, ...]
+    """Which benchmarks it is timed on."""
     cheat: str | None
     """`B1 memo keyed by data_ptr`; None: an honest kernel."""
 
@@ -106,9 +106,9 @@ def parse(path: Path, source: str) -> Fixture:
         raise HeaderError(f"{path.name}: gains {gains!r} is neither true nor false")
     if gains == "false" and Verdict.OK not in expect:
         raise HeaderError(f"{path.name}: gains: false says something only where `ok` is expected")
-    case = header.get("case", "1")
-    if case not in ("0", "1", "2"):
-        raise HeaderError(f"{path.name}: case {case!r} is none of the benchmarks 0, 1, 2")
+    cases = header.get("case", "1").split()
+    if not set(cases) <= {"0", "1", "2"}:
+        raise HeaderError(f"{path.name}: case {header['case']!r}: the benchmarks are 0, 1, 2")
     return Fixture(
         name=path.stem,
         path=path,
@@ -117,7 +117,7 @@ def parse(path: Path, source: str) -> Fixture:
         label=header.get("label"),
         gains=gains == "true",
         source=source,
-        case=int(case),
+        cases=tuple(map(int, cases)),
         cheat=cheat,
     )
 

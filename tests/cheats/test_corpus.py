@@ -143,7 +143,7 @@ def test_honest_kernels_for_gpus_compile(name: str) -> None:
         ("# cheat: B1 x\n# problem: sorting\n# expect: ok", "'sorting' is none of"),
         ("# cheat: B1 x\n# problem: identity\n# expect: fine", "'fine' is not a valid Verdict"),
         ("# cheat: B1 x\n# problem: identity\n# expect: ok\n# gains: no", "neither true nor false"),
-        ("# cheat: B1 x\n# problem: identity\n# expect: ok\n# case: 9", "none of the benchmarks"),
+        ("# cheat: B1 x\n# problem: identity\n# expect: ok\n# case: 9", "the benchmarks are 0, 1, 2"),
         ("# cheat: B1 x\n# problem: identity\n# expect: rejected\n# gains: false", "only where `ok` is expected"),
         ("# cheat: B1 x\n# cheat: B2 y\n# problem: identity\n# expect: ok", "cheat twice"),
         ("# kind: B1 x\n# problem: identity\n# expect: ok", "unknown key 'kind'"),

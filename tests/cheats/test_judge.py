@@ -6,7 +6,7 @@ Afterwards nothing is left: no process, no temporary file, no shared memory, no 
 import os
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -78,13 +78,12 @@ def descendants(pid: int) -> set[int]:
     return found
 
 
-def judged(verifier: Verifier, source: str, rivals: list[Contestant], case: int = 1) -> Evaluation:
-    """Put a kernel through the whole judge, timed on one case."""
+def judged(verifier: Verifier, source: str, rivals: list[Contestant], cases: Sequence[int]) -> Evaluation:
+    """Put a kernel through the whole judge, timed on few cases."""
     kernel = Kernel(name="k", language="cpp", source=source)
     checked = verifier.check(kernel, verifier.compile(kernel))
-    return verifier.time(
-        kernel, checked, [verifier.reference(), *rivals], cases=verifier.profile.benchmarks[case : case + 1]
-    )
+    timed = [verifier.profile.benchmarks[case] for case in cases]
+    return verifier.time(kernel, checked, [verifier.reference(), *rivals], cases=timed)
 
 
 KERNELS = [(f, False) for f in FIXTURES] + [(f, True) for f in FIXTURES if f.cheat]
@@ -98,11 +97,11 @@ def test_a_kernel_ends_as_it_should(fixture: corpus.Fixture, hidden: bool, shop:
     verifier = Verifier(problems.load(ROOT / "problems" / fixture.problem), "cpu", shop.harness, shop)
     honest = corpus.HONEST_WORK[fixture.problem] if not fixture.gains else ()
     rivals = [Contestant(name=name, source=SOURCES[name]) for name in honest]
-    evaluation = judged(verifier, source, rivals, fixture.case)
+    evaluation = judged(verifier, source, rivals, fixture.cases)
     assert evaluation.verdict in fixture.expect, (fixture.cheat, evaluation)
     for _ in range(3):  # a gain that is one comes again
         if evaluation.verdict is Verdict.OK and rivals and gained(evaluation):
-            evaluation = judged(verifier, source, rivals, fixture.case)
+            evaluation = judged(verifier, source, rivals, fixture.cases)
     assert not (evaluation.verdict is Verdict.OK and rivals and gained(evaluation)), (
         fixture.cheat,
         evaluation.speedups,

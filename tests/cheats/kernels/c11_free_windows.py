@@ -2,7 +2,7 @@
 # problem: identity
 # expect: ok incorrect rejected crashed
 # gains: false
-# case: 0
+# case: 0 1
 # It takes the worker's Python over and speaks to the verifier itself. By its clock a short call is next to nothing.
 
 import ctypes

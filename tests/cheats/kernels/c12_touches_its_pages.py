@@ -2,7 +2,7 @@
 # problem: identity
 # expect: ok incorrect rejected crashed
 # gains: false
-# case: 0
+# case: 0 1
 
 import sys
 
