@@ -60,7 +60,6 @@ CLASS = (
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
     pybind11::class_<Copier> copier(m, "Copier");
     copier.def(pybind11::init<>()).def("run", &Copier::run).def_static("of", &Copier::of);
-    copier.def(pybind11::init([](at::Tensor x, at::Tensor out) { Copier::of(x, out); return Copier(); }));
     copier.attr("Itself") = copier;
     copier.attr("within") = m.def_submodule("within").def("copy", &Copier::of);
     m.attr("date") = pybind11::module_::import("datetime").attr("date");
@@ -85,7 +84,6 @@ OWN = {
     "an operator's overload": submission(OPERATOR, "functions=[]", call="torch.ops.mine.copy.default(x, out)"),
     "a named overload": submission(OPERATOR, "functions=[]", call="torch.ops.mine.named(x, out=out)"),
     "a module within": submission(CLASS, call="module.within.copy(x, out)"),
-    "a constructor": submission(CLASS, call="module.Copier(x, out)"),
 }
 """How else than by functions an extension's code is called."""
 FOREIGN = {

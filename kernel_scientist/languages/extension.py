@@ -146,14 +146,17 @@ def _operators() -> set[str]:
 
 
 def _count(owner: ModuleType | type, name: str, known: set[int]) -> None:
-    """Have all calls counted of what an extension of that name exports: functions, classes, modules within."""
+    """Have all calls counted of what an extension of that name exports: functions, classes, modules within.
+
+    Constructors are not: pybind11 does not suffer an object that is not made.
+    """
     known.add(id(owner))
     for key, value in list(vars(owner).items()):
         home = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
         if isinstance(value, (type, ModuleType)):
             if id(value) not in known and (home == name or str(home).startswith(f"{name}.")):
                 _count(value, name, known)
-        elif key in ("__init__", "__call__") or (not key.startswith("__") and callable(value)):
+        elif key == "__call__" or (not key.startswith("__") and callable(value)):
             plain = value.__func__ if isinstance(value, staticmethod) else value
             counted = _counted(cast(Callable[..., Any], plain))
             with contextlib.suppress(TypeError):  # a type that is written in C without pybind11
