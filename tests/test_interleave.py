@@ -63,9 +63,10 @@ def test_a_first_look_that_was_noisy_here_does_not_end_a_gain_that_the_last_one_
 def test_a_gain_that_the_verifier_has_not_seen_decides_nothing() -> None:
     """Twenty us of a call of a millisecond, which pass as chance."""
     assert decided(plan(0.005), seen(1.02, 1.02), 2)
-    claimed = seen(1.02, 1.0)
+    claimed = seen(1.02, 1.006)
     _, (low, _) = ratio(*(claimed.blocks_of(who) for who in ("candidate", "rival")), confidence=0.98)
     assert low > 1.005 and not decided(plan(0.005), claimed, 2)
+    assert decided(plan(0.005), seen(1.02, 0.98), 1), "no look more where that has no chance to be seen"
 
 
 def test_who_is_dropped_early_is_slower_by_what_counts() -> None:
