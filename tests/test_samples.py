@@ -6,11 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kernel_scientist import problems
 from kernel_scientist.harness.call import Call
+from kernel_scientist.harness.interleave import Plan
+from kernel_scientist.harness.reckoner import Reckoner
 from kernel_scientist.harness.samples import By, Samples
 from kernel_scientist.harness.shim import Reading
 from kernel_scientist.population import REFERENCE
-from kernel_scientist.records import Speedup
+from kernel_scientist.records import Case, Evaluation, Speedup, Verdict
+from tests.conftest import ROOT
 
 BEFORE, OUTSIDE, AFTER = 60_000, 40_000, 35_000
 """What passes beside every call, ns."""
@@ -97,3 +101,32 @@ def test_whatever_time_was_taken_around_a_call_is_seen(where: str) -> None:
     found = samples({"k": replace(call(1_000), **{where: 90_000}), REFERENCE: call(1_000)})
     seen = found.seen("k", REFERENCE, 0.95)
     assert seen is not None and seen[1] < 1
+
+
+def test_who_reaches_for_the_harness_must_gain_more_than_can_be_hidden() -> None:
+    found = samples({"k": call(100_000 - 70_000), REFERENCE: call(100_000)})
+    owing = found.owing("k")
+    assert gain(found) > 1.3 > 1 > gain(owing)
+    assert set(owing.of("k", "case")) == {(30_000 + BESIDE) / 1000} and owing.of(REFERENCE, "case") == [100.0] * 4
+    seen = owing.seen("k", REFERENCE, 0.95)
+    assert seen is not None and seen[1] < 1
+    assert gain(samples({"k": call(1_000_000), REFERENCE: call(3_000_000)}).owing("k")) > 2.7
+    assert owing.owing("k") == owing
+
+
+@pytest.mark.parametrize(
+    ("label", "owes"),
+    [("high:harness-patch", True), ("medium:obfuscation", True), ("low:timer-patch", False), ("medium:threads", False)],
+)
+def test_a_label_moves_a_time_and_no_verdict(label: str, owes: bool) -> None:
+    problem, case = problems.load(ROOT / "problems/identity"), Case(sizes={"size": 4096}, seed=1)
+    plan = Plan((case,), "k", None, 4, 1, 1, 0.95)
+    found = Samples()
+    for name in ("k", REFERENCE):
+        for block in range(4):
+            found.add(name, case.name, 0, block, call(100_000))
+    found.charge("k")
+    checked = Evaluation(verdict=Verdict.OK, labels=(label,))
+    told = Reckoner(problem, None, 0.95).result(checked, plan, found, [REFERENCE])
+    assert told.verdict is Verdict.OK and told.timings[0].time_us == 100 + BESIDE / 1000 * owes
+    assert any("charged to it: its file is labelled" in words for words in told.evidence) is owes

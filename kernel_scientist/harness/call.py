@@ -36,6 +36,9 @@ class Call:
     hidden_ns: int = 0
     """What passed beyond the worker's word by the verifier's clock, and cannot be chance; see `samples`."""
 
+    owed_ns: int = 0
+    """What usually passes beside such a call, where the kernel may have used it; see `samples`."""
+
     @property
     def claimed_ns(self) -> int:
         """What the worker says the calls took."""
@@ -48,11 +51,11 @@ class Call:
 
     @property
     def ns(self) -> int:
-        """What is scored: the calls, what went on around them, and what was hidden."""
-        return self.measured_ns + self.late_ns + self.hidden_ns
+        """What is scored: the calls, what went on around them, and what was or may have been hidden."""
+        return self.measured_ns + self.late_ns + self.hidden_ns + self.owed_ns
 
     @property
     def seen_ns(self) -> int:
         """All that the verifier saw pass and be worked for the call, from the request to the answer."""
         around = self.before_ns + self.wall_ns + self.after_ns + self.late_ns
-        return around + self.idle_ns + self.ready_ns
+        return around + self.idle_ns + self.ready_ns + self.owed_ns

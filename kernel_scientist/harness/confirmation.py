@@ -70,8 +70,8 @@ def conclude(
         return refused(failure)
     name, others = contestants[0].name, [c.name for c in contestants[1:]]
     shape = plan(verifier, verifier.profile.benchmarks, contestants, 1)
-    public = Samples.joined([r.public for r in runs])
-    hidden = Samples.joined([r.hidden for r in runs])
+    parts = Samples.joined([r.public for r in runs]), Samples.joined([r.hidden for r in runs])
+    public, hidden = (verifier.reckoner.charged(part, name, checked.labels)[0] for part in parts)
     try:
         evaluation = verifier.reckoner.result(checked, shape, public, others)
     except KernelFailure as failure:

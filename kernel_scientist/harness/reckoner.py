@@ -14,6 +14,20 @@ from kernel_scientist.records import Case, Evaluation, Speedup, Timing, Verdict
 FLOOR_SLACK = 1.05
 """How far below the roofline floor a time may lie: the figures behind the floor are no better than that."""
 
+REACHING = frozenset(
+    f"{severity}:{label}"
+    for severity in ("high", "medium")
+    for label in (
+        "harness-patch",
+        "timer-patch",
+        "obfuscation",
+        "kernelguard:obfuscated-exec",
+        "too-long",
+        "unreadable",
+    )
+)
+"""Labels of files that reach for the code that calls them, or hide what they do."""
+
 
 @dataclass(frozen=True)
 class Reckoner:
@@ -26,6 +40,8 @@ class Reckoner:
 
     def result(self, so_far: Evaluation, plan: interleave.Plan, samples: Samples, others: Sequence[str]) -> Evaluation:
         """Return the evaluation with what was measured. Raises KernelFailure when a time is not possible."""
+        restless = samples.restless(plan.candidate)
+        samples, reaching = self.charged(samples, plan.candidate, so_far.labels)
         timings = self.timings(samples, plan.candidate, plan.cases)
         for timing in timings:
             if timing.floor_us is not None and timing.time_us * FLOOR_SLACK < timing.floor_us:
@@ -36,8 +52,20 @@ class Reckoner:
         labels += [
             f"measured:slower-case:{case}" for s in speedups if s.against == plan.rival for case in s.slower_cases
         ]
-        labels += ["measured:works-around-the-call"] if samples.restless(plan.candidate) else []
-        return so_far.model_copy(update={"timings": timings, "speedups": speedups, "labels": tuple(labels)})
+        labels += ["measured:works-around-the-call"] if restless else []
+        words = f"what usually passes beside a call is charged to it: its file is labelled {reaching}"
+        evidence = (*so_far.evidence, *([words] if reaching else []))
+        found = {"timings": timings, "speedups": speedups, "labels": tuple(labels), "evidence": evidence}
+        return so_far.model_copy(update=found)
+
+    def charged(self, samples: Samples, name: str, labels: Sequence[str]) -> tuple[Samples, str]:
+        """Return the samples with what a kernel owes that reaches for the harness, and the label that says so.
+
+        Who has the worker in his hands can have it work where an honest one is busy with something else, and no clock
+        shows that. Such a kernel is not refused: it has to be faster by more than it may have hidden.
+        """
+        found = next((label for label in labels if label in REACHING), "")
+        return (samples.owing(name), found) if found and samples.beside_ns else (samples, "")
 
     def timings(self, samples: Samples, name: str, cases: Sequence[Case]) -> tuple[Timing, ...]:
         """Return one contestant's timing per case."""

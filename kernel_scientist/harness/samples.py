@@ -80,6 +80,15 @@ class Samples:
                         replace(c, hidden_ns=max(_hidden_ns(c, usual), _beyond_events_ns(c, joined))) for c in block
                     ]
 
+    def owing(self, name: str) -> "Samples":
+        """Return the same with all that usually passes beside a call charged to one contestant's calls."""
+        out = Samples({**self.calls}, self.beside_ns)
+        for (who, case), table in self.calls.items():
+            owed = int(self.beside_ns.get(case, 0.0))
+            if who == name:
+                out.calls[who, case] = [[[replace(c, owed_ns=owed) for c in block] for block in p] for p in table]
+        return out
+
     @property
     def grounds(self) -> tuple[By, ...]:
         """By what a kernel must be the faster one."""
