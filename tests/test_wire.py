@@ -90,7 +90,16 @@ def test_garbage_is_refused(data: bytes) -> None:
 
 @pytest.mark.parametrize(
     "header",
-    [{"op": "x"}, {"buffers": "many"}, {"buffers": [-1]}, {"buffers": [1 << 40]}, [], "x"],
+    [
+        {"op": "x"},
+        {"buffers": "many"},
+        {"buffers": [-1]},
+        {"buffers": [1 << 40]},
+        [],
+        "x",
+        {"buffers": [10**4200] * 2},
+        {"buffers": [0] * 5000},
+    ],
 )
 def test_a_header_that_lies_about_its_buffers_is_refused(header: object) -> None:
     ours, theirs = socket.socketpair()

@@ -2,6 +2,9 @@
 
 from kernel_scientist.records import Evaluation, Verdict
 
+EVIDENCE = 8000
+"""Characters of a piece of evidence that are kept: part of it may be a worker's own words."""
+
 
 class KernelFailure(Exception):
     """A kernel failed inside its worker. Caught where a verdict is made; never leaves the harness."""
@@ -21,7 +24,7 @@ def failed(failure: KernelFailure, so_far: Evaluation) -> Evaluation:
         update={
             "verdict": failure.verdict,
             "reason": printable(failure.reason),
-            "evidence": (*so_far.evidence, *(printable(e) for e in failure.evidence if e)),
+            "evidence": (*so_far.evidence, *(printable(e)[:EVIDENCE] for e in failure.evidence if e)),
             "timings": (),
             "speedups": (),
         }

@@ -14,8 +14,18 @@ MOST_SOURCE, MOST_ARGUMENTS = 4 << 20, 1 << 16
 """Bytes of one build's sources, and of its names and flags together."""
 REASON = 500
 """Characters of a worker's words that go into a reason."""
+COMPILE_ERRORS = ("CompileError", "CompilationError", "SyntaxError", "IndentationError", "TabError")
 LARGEST = 1 << 62
 """No integer of a worker's may be larger."""
+
+
+def unexpected(reply: wire.Header, op: str, when: str) -> KernelFailure:
+    """Return how a kernel has failed whose worker answered something else than `op`."""
+    said, name, message = (printable(reply.get(key))[:REASON] for key in ("op", "error", "message"))
+    if said != "failed":
+        return KernelFailure(Verdict.REJECTED, f"its worker broke the protocol: {said!r} instead of {op!r}")
+    verdict = Verdict.COMPILE_ERROR if name in COMPILE_ERRORS else Verdict.CRASHED
+    return KernelFailure(verdict, f"{name} {when}: {message}", (printable(reply.get("traceback", "")),))
 
 
 def build_request(reply: wire.Header) -> Request:

@@ -13,9 +13,9 @@ from typing import Any
 from kernel_scientist.errors import InfrastructureError, StoppedError
 from kernel_scientist.harness import mappings, wire
 from kernel_scientist.harness.call import Call
-from kernel_scientist.harness.failure import KernelFailure, printable
+from kernel_scientist.harness.failure import KernelFailure
 from kernel_scientist.harness.process import Process
-from kernel_scientist.harness.replies import LARGEST, REASON, build_request, readings, signal_name
+from kernel_scientist.harness.replies import LARGEST, build_request, readings, signal_name, unexpected
 from kernel_scientist.harness.shared import SharedMemory
 from kernel_scientist.harness.shim import Glimpse, Look, Shim
 from kernel_scientist.languages.cpp import MOST_BUILDS
@@ -35,8 +35,8 @@ worker together: as long as one call may take."""
 SHOWN = -1
 """In place of a worker's number: its outputs lie in a GPU's memory, and it shows pieces of them when it is asked."""
 SO_PASSCRED, SCM_CREDENTIALS = 16, 2
-COMPILE_ERRORS = ("CompileError", "CompilationError", "SyntaxError", "IndentationError", "TabError")
 
+Answer = tuple[wire.Header, list[bytearray]]
 Build = Callable[[Request], tuple[Path | None, str]]
 """Compile a request; return (path, "") or (None, the compiler's words)."""
 
@@ -97,7 +97,8 @@ class Session:
         deadline = time.monotonic() + self.limits.import_timeout_s
         builds, latest = 0, deadline + 2 * self.limits.build_timeout_s
         while True:
-            reply, _ = self._receive(max(0.01, deadline - time.monotonic()), "its import")
+            left_s = max(0.01, deadline - time.monotonic())
+            reply, _ = self._receive(left_s, "its import", longest=wire.MAX_HEADER)
             if reply["op"] != "build":
                 break
             start = time.monotonic()
@@ -166,7 +167,7 @@ class Session:
         ready = waiting - asked if waiting is not None and asked is not None else 0
         return Call(seen, row.ns, row.before_ns, row.after_ns, spent, span, late, idle, ready, row.swept)
 
-    def fetch(self, limit: int, slot: int = 0) -> tuple[wire.Header, list[bytearray]]:
+    def fetch(self, limit: int, slot: int = 0) -> Answer:
         """Return what the last call returned: its description and, up to so many, its bytes."""
         request = {"op": "fetch", "slot": slot}
         reply, buffers = self._ask(request, [], "output", TRANSFER_TIMEOUT_S, "handing over its output", limit)
@@ -236,7 +237,7 @@ class Session:
         timeout_s: float,
         doing: str,
         limit: int = 0,
-    ) -> tuple[wire.Header, list[bytearray]]:
+    ) -> Answer:
         start = time.monotonic()
         self._send(request, buffers)
         reply, received = self._receive(min(timeout_s, self._allowance_s()), doing, limit)
@@ -271,9 +272,9 @@ class Session:
         except wire.WireClosedError as error:
             raise self._death("before it could be asked") from error
 
-    def _receive(self, timeout_s: float, doing: str, limit: int = 0) -> tuple[wire.Header, list[bytearray]]:
+    def _receive(self, timeout_s: float, doing: str, limit: int = 0, longest: int = wire.MAX_ANSWER) -> Answer:
         try:
-            reply, buffers = wire.receive(self.sock, timeout_s, limit)
+            reply, buffers = wire.receive(self.sock, timeout_s, limit, longest)
         except wire.WireTimeoutError as error:
             raise self._late(doing, timeout_s) from error
         except wire.WireClosedError as error:
@@ -311,13 +312,8 @@ class Session:
     def _expect(self, reply: wire.Header, op: str, when: str) -> None:
         if self._flooded():
             raise KernelFailure(Verdict.REJECTED, self._flood_words())
-        if reply["op"] == op:
-            return
-        if reply["op"] != "failed":
-            raise KernelFailure(Verdict.REJECTED, f"its worker broke the protocol: {reply['op']!r} instead of {op!r}")
-        name, message = (printable(reply.get(key))[:REASON] for key in ("error", "message"))
-        verdict = Verdict.COMPILE_ERROR if name in COMPILE_ERRORS else Verdict.CRASHED
-        raise KernelFailure(verdict, f"{name} {when}: {message}", (printable(reply.get("traceback", "")),))
+        if reply["op"] != op:
+            raise unexpected(reply, op, when)
 
     def _flooded(self) -> bool:
         return os.fstat(self.log).st_size >= int(self.limits.output_mib * (1 << 20))

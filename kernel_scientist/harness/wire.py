@@ -20,7 +20,10 @@ import torch
 
 MAX_HEADER = 9 << 20
 """A source as long as may be built (`replies.MOST_SOURCE`), each character of which JSON may write as two; and more."""
-MAX_BUFFERS = 1 << 32
+MAX_ANSWER = 1 << 20
+"""The header of any other message from a worker."""
+MAX_BUFFERS, MOST_BUFFERS = 1 << 32, 1024
+"""Bytes of a message's buffers together, and how many there may be."""
 
 Header = dict[str, Any]
 Buffer = bytes | bytearray | memoryview
@@ -59,22 +62,24 @@ def send(sock: socket.socket, header: Header, buffers: list[Buffer] | None = Non
         raise WireClosedError(str(error)) from error
 
 
-def receive(sock: socket.socket, timeout_s: float | None, limit: int = MAX_BUFFERS) -> tuple[Header, list[bytearray]]:
-    """Receive one message within `timeout_s` seconds (None: for ever) and `limit` bytes of buffers.
+def receive(
+    sock: socket.socket, timeout_s: float | None, limit: int = MAX_BUFFERS, longest: int = MAX_HEADER
+) -> tuple[Header, list[bytearray]]:
+    """Receive one message within `timeout_s` seconds (None: for ever), `limit` bytes of buffers, `longest` of header.
 
     Raises WireSizeError for more, before they are received; WireTimeoutError, WireClosedError, WireError.
     """
     deadline = None if timeout_s is None else time.monotonic() + timeout_s
     (length,) = struct.unpack("<I", _exactly(sock, 4, deadline))
-    if length > MAX_HEADER:
+    if length > longest:
         raise WireError(f"a header of {length} bytes")
     try:
         header = json.loads(bytes(_exactly(sock, length, deadline)))
         sizes = [int(n) for n in header["buffers"]]
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise WireError(f"not a message: {error}") from error
-    if any(n < 0 for n in sizes):
-        raise WireError(f"not a message: a buffer of {min(sizes)} bytes")
+    if len(sizes) > MOST_BUFFERS or any(not 0 <= n <= MAX_BUFFERS for n in sizes):
+        raise WireError("not a message: too many buffers, or of impossible lengths")
     if sum(sizes) > limit:
         raise WireSizeError(f"{sum(sizes)} bytes, {limit} at most are taken")
     return header, [_exactly(sock, n, deadline) for n in sizes]

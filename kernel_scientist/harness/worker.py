@@ -242,7 +242,8 @@ class Worker:
 
     def _observe(self, slot: int, mute: bool) -> wire.Header:
         assert self.module is not None
-        found, self.returned[slot] = observation.observe(self.module.custom_kernel, self.data[slot], mute)
+        call, kernel = self.shim.call, self.module.custom_kernel
+        found, self.returned[slot] = observation.observe(lambda data: call(kernel, data)[0], self.data[slot], mute)
         self._snapshot(slot)
         return found
 
