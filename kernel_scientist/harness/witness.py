@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from kernel_scientist.harness.session import Session
     from kernel_scientist.harness.verifier import Verifier
 
-TIMED_CASES = 2
+TIMED_CASES = 4
 """How many of the timed cases are watched where no library may do the work."""
 
 
