@@ -57,6 +57,7 @@ def test_the_pipeline_reproduces_and_then_rests(tmp_path: Path, prefect_api: str
     card = json.loads((lab / "champions/identity/card.json").read_text())
     assert card["kernel"] == optimized["champion"] and card["campaign"] == optimized["campaign"]
     page = (lab / "reports/report.html").read_text()
+    assert "us that pass beside each call" in page
     assert optimized["campaign"] in page and "custom_kernel" in page and "<polyline" in page
     assert "reports/validate.json" in dvc("metrics", "show")
     shutil.rmtree(lab / "reports")

@@ -40,6 +40,7 @@ def write(params: Params, campaign: str | None, out: Path) -> None:
         environment=_environment(best),
         bars=bars,
         verdict=validation["why"] if validation else "",
+        counted=_counted(validation) if validation else "",
         plot=_plot(population),
         kernels=[_kernel(t, population, best) for t in population],
         lineage=export.lineage(population, best.kernel) if best else [],
@@ -87,6 +88,15 @@ def _bars(validation: dict[str, Any], best: Trial | None) -> list[dict[str, str]
     ordered = [r for _, r in rows if r["role"] == "reference"] + [r for _, r in seeds]
     champion = {"role": "champion", "kernel": best.kernel.name, "us": f"{validation['geomean_us']:.1f}"}
     return [*ordered, {**champion, "ratio": "", "interval": "", "held_out": ""}]
+
+
+def _counted(validation: dict[str, Any]) -> str:
+    """Return what ratios count besides the times that stand beside them, or nothing."""
+    beside = [us for speedup in validation["speedups"] for us in speedup.get("beside_us", {}).values()]
+    if not beside:
+        return ""
+    words = f"Ratios count up to {max(beside):.0f} us that pass beside each call (docs/decisions/0009)"
+    return f"{words}: by the times alone they would be farther from 1."
 
 
 def _kernel(trial: Trial, population: Population, best: Trial | None) -> dict[str, str]:
@@ -188,6 +198,8 @@ def _print(bars: list[dict[str, str]], validation: dict[str, Any] | None, proble
             style = "bold green" if row["role"] == "champion" else ""
             table.add_row(*(row[k] for k in ("role", "kernel", "us", "ratio", "interval", "held_out")), style=style)
         console.print(table)
+        if counted := _counted(validation):
+            console.print(counted, highlight=False)
         console.print(f"confirmed: {'yes' if validation['confirmed'] else 'no'}, {validation['why']}", highlight=False)
     root = environment.root()
     champion = export.champion_folder(problem) / "kernel.py"
