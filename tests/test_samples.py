@@ -8,10 +8,12 @@ from hypothesis import strategies as st
 
 from kernel_scientist import problems
 from kernel_scientist.harness.call import Call
+from kernel_scientist.harness.failure import KernelFailure
 from kernel_scientist.harness.interleave import Plan
 from kernel_scientist.harness.reckoner import Reckoner
 from kernel_scientist.harness.samples import By, Samples
 from kernel_scientist.harness.shim import Reading
+from kernel_scientist.machine.table import MI300X
 from kernel_scientist.population import REFERENCE
 from kernel_scientist.records import Case, Evaluation, Speedup, Verdict
 from tests.conftest import ROOT
@@ -130,3 +132,12 @@ def test_a_label_moves_a_time_and_no_verdict(label: str, owes: bool) -> None:
     told = Reckoner(problem, None, 0.95).result(checked, plan, found, [REFERENCE])
     assert told.verdict is Verdict.OK and told.timings[0].time_us == 100 + BESIDE / 1000 * owes
     assert any("charged to it: its file is labelled" in words for words in told.evidence) is owes
+
+
+def test_a_time_that_cannot_be_is_refused_whatever_is_charged() -> None:
+    problem, case = problems.load(ROOT / "problems/identity"), Case(sizes={"size": 4096}, seed=1)
+    found = samples({"k": call(1), REFERENCE: call(100_000)})
+    found.calls = {(name, case.name): table for (name, _), table in found.calls.items()}
+    checked = Evaluation(verdict=Verdict.OK, labels=("high:harness-patch",))
+    with pytest.raises(KernelFailure, match="below the roofline floor"):
+        Reckoner(problem, MI300X, 0.95).result(checked, Plan((case,), "k", None, 4, 1, 1, 0.95), found, [REFERENCE])

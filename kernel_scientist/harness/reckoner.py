@@ -31,12 +31,12 @@ class Reckoner:
     def result(self, so_far: Evaluation, plan: interleave.Plan, samples: Samples, others: Sequence[str]) -> Evaluation:
         """Return the evaluation with what was measured. Raises KernelFailure when a time is not possible."""
         restless = samples.restless(plan.candidate)
-        samples, reaching = self.charged(samples, plan.candidate, so_far.labels)
-        timings = self.timings(samples, plan.candidate, plan.cases)
-        for timing in timings:
+        for timing in self.timings(samples, plan.candidate, plan.cases):
             if timing.floor_us is not None and timing.time_us * FLOOR_SLACK < timing.floor_us:
                 words = f"{timing.case}: {timing.time_us:.2f} us, at least {timing.floor_us:.2f} us are needed"
                 raise KernelFailure(Verdict.REJECTED, "quarantined: below the roofline floor of this machine", (words,))
+        samples, reaching = self.charged(samples, plan.candidate, so_far.labels)
+        timings = self.timings(samples, plan.candidate, plan.cases)
         speedups = tuple(self.speedup(samples, plan, other) for other in others)
         labels = list(so_far.labels)
         labels += [
