@@ -13,7 +13,7 @@ from kernel_scientist.harness.interleave import Plan
 from kernel_scientist.harness.reckoner import Reckoner
 from kernel_scientist.harness.samples import By, Samples
 from kernel_scientist.harness.shim import Reading
-from kernel_scientist.machine.table import MI300X
+from kernel_scientist.machine.gpus import MI300X
 from kernel_scientist.population import REFERENCE
 from kernel_scientist.records import Case, Evaluation, Speedup, Verdict
 from tests.conftest import ROOT
