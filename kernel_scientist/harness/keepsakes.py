@@ -40,12 +40,17 @@ def fill(place: Path, scratch: Path) -> int:
 
 
 def _copy(source: Path, target: Path) -> int | None:
-    """Copy plain files; None when there are too many. By descriptors: nothing leads out of `source`."""
+    """Copy plain files, to whom `target` belongs; None when there are too many.
+
+    By descriptors: nothing leads out of `source`.
+    """
     count = size = 0
     target.mkdir(exist_ok=True)
+    owner = target.stat().st_uid, target.stat().st_gid
     for root, _, names, folder in os.fwalk(source):
         place = target / Path(root).relative_to(source)
         place.mkdir(exist_ok=True)
+        os.chown(place, *owner)
         for name in names:
             with contextlib.suppress(OSError), open(name, "rb", opener=_Opener(folder)) as file:
                 status = os.fstat(file.fileno())
@@ -57,6 +62,7 @@ def _copy(source: Path, target: Path) -> int | None:
                 with (place / name).open("wb") as copy:
                     shutil.copyfileobj(file, copy)
                 (place / name).chmod(0o755)  # launchers are shared objects
+                os.chown(place / name, *owner)
     return count
 
 
