@@ -118,7 +118,12 @@ def test_who_reaches_for_the_harness_must_gain_more_than_can_be_hidden() -> None
 
 @pytest.mark.parametrize(
     ("label", "owes"),
-    [("high:harness-patch", True), ("medium:obfuscation", True), ("low:timer-patch", False), ("medium:threads", False)],
+    [
+        ("high:harness-patch", True),
+        ("high:obfuscation", True),
+        ("medium:harness-patch", False),
+        ("low:timer-patch", False),
+    ],
 )
 def test_a_label_moves_a_time_and_no_verdict(label: str, owes: bool) -> None:
     problem, case = problems.load(ROOT / "problems/identity"), Case(sizes={"size": 4096}, seed=1)
