@@ -188,8 +188,7 @@ def hopeless(plan: Plan, samples: Samples, done: int) -> bool:
 
 def decided(plan: Plan, samples: Samples, look: int) -> bool:
     """Whether no further look is needed: the candidate is slower by the test, or has no chance left to be found faster,
-    or is faster in two sets of workers. Within one set nobody knows how
-    much another would differ.
+    or is faster in two sets of workers. Within one set nobody knows how much another would differ.
     """
     if plan.rival is None:
         return False

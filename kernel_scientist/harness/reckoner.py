@@ -14,8 +14,9 @@ from kernel_scientist.records import Case, Evaluation, Speedup, Timing, Verdict
 FLOOR_SLACK = 1.05
 """How far below the roofline floor a time may lie: the figures behind the floor are no better than that."""
 
-_LABELS = ("harness-patch", "timer-patch", "obfuscation", "kernelguard:obfuscated-exec", "too-long", "unreadable")
-REACHING = frozenset(f"high:{label}" for label in _LABELS)
+_ACTS = ("harness-patch", "timer-patch", "lazy-output", "file-access")
+_HIDES = ("obfuscation", "kernelguard:obfuscated-exec", "too-long", "unreadable")
+REACHING = frozenset(f"high:{label}" for label in (*_ACTS, *_HIDES))
 """Labels of files that reach for the code that calls them, or hide what they do."""
 
 
@@ -30,7 +31,6 @@ class Reckoner:
 
     def result(self, so_far: Evaluation, plan: interleave.Plan, samples: Samples, others: Sequence[str]) -> Evaluation:
         """Return the evaluation with what was measured. Raises KernelFailure when a time is not possible."""
-        restless = samples.restless(plan.candidate)
         for timing in self.timings(samples, plan.candidate, plan.cases):
             if timing.floor_us is not None and timing.time_us * FLOOR_SLACK < timing.floor_us:
                 words = f"{timing.case}: {timing.time_us:.2f} us, at least {timing.floor_us:.2f} us are needed"
@@ -42,7 +42,7 @@ class Reckoner:
         labels += [
             f"measured:slower-case:{case}" for s in speedups if s.against == plan.rival for case in s.slower_cases
         ]
-        labels += ["measured:works-around-the-call"] if restless else []
+        labels += ["measured:works-around-the-call"] if samples.restless(plan.candidate) else []
         words = f"what usually passes beside a call is charged to it: its file is labelled {reaching}"
         evidence = (*so_far.evidence, *([words] if reaching else []))
         found = {"timings": timings, "speedups": speedups, "labels": tuple(labels), "evidence": evidence}

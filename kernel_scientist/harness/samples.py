@@ -32,7 +32,8 @@ class By(enum.Enum):
     that gains nothing by being shorter still, which nobody could vouch for, and what is much longer counts as what it
     takes."""
     ALL_SEEN = enum.auto()
-    """All that passed by the verifier's clock, from request to answer: a worker can add to that, not take from it."""
+    """All that passed by the verifier's clock, from request to answer. No worker can forge it, though one that never
+    sleeps shortens what passes beside its call."""
 
 
 @dataclass

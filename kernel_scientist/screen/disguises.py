@@ -35,7 +35,8 @@ def _computed(module: Module, call: ast.Call, name: str) -> Iterator[Finding]:
         if not isinstance(key, ast.Constant):
             text = module.text(key)
             detail = f"the name {text} is assembled" if text else "a name is computed"
-            yield Finding("obfuscation", MEDIUM, call.lineno, detail)
+            severity = HIGH if name in IMPORTERS and not text else MEDIUM
+            yield Finding("obfuscation", severity, call.lineno, detail)
 
 
 def _lookalikes(module: Module) -> Iterator[Finding]:

@@ -4,8 +4,8 @@ import ast
 from collections.abc import Iterator
 
 from kernel_scientist.screen.speller import Speller
-from kernel_scientist.screen.syntax import Function, bound, imported, is_bound, own_name
-from kernel_scientist.screen.tables import BUILTINS, IMPORTERS, JIT, LOAD
+from kernel_scientist.screen.syntax import Function, bound, imported, is_bound, is_plain, own_name
+from kernel_scientist.screen.tables import BUILTINS, HOMES, IMPORTERS, INTERNAL, JIT, LOAD
 
 
 class Module:
@@ -74,9 +74,13 @@ class Module:
             node = step[1]
             if inner is not None:
                 inner.add(id(node))
-        if (root := self._root(node)) is not None:
-            return ".".join([root, *reversed(tail)]).removeprefix("builtins.")[:200]
-        return f"~.{tail[0]}" if tail else None
+        root = self._root(node)
+        names = [*(root or "~").split("."), *reversed(tail)]
+        if root != "native" and (home := [i for i, name in enumerate(names) if name in HOMES]):
+            root, names = names[home[-1]], names[home[-1] :]
+        if root is not None:
+            return ".".join(names).removeprefix("builtins.")[:200]
+        return f"~.{next(filter(INTERNAL.fullmatch, tail), tail[0])}" if tail else None
 
     def _step(self, node: ast.AST) -> tuple[str, ast.expr] | None:
         match node:
@@ -89,6 +93,8 @@ class Module:
                 slice=name,
             ):
                 key = self.text(name)
+            case ast.Call(func=ast.Name(id="vars"), args=[value]):
+                key = "__dict__"
             case _:
                 return None
         return (key, value) if key else None
@@ -97,9 +103,9 @@ class Module:
         match node:
             case ast.Name(id=name):
                 return self._named(name)
-            case ast.Call(func=ast.Name() | ast.Attribute(value=ast.Name()) as function, args=[name, *_]):
+            case ast.Call(func=function, args=[name, *_]) if is_plain(function):
                 return self.text(name) if self.dotted(function) in IMPORTERS else None
-            case ast.Subscript(value=ast.Name() | ast.Attribute(value=ast.Name()) as value, slice=name):
+            case ast.Subscript(value=value, slice=name) if is_plain(value):
                 return self.text(name) if self.dotted(value) in ("sys.modules", "__builtins__") else None
             case ast.Subscript(value=ast.Call(func=ast.Name(id="globals" | "locals" | "vars"), args=[]), slice=name):
                 return self._named(self.text(name) or "")

@@ -18,6 +18,13 @@ def is_bound(node: ast.AST) -> bool:
     return isinstance(node, ast.arg) or (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
 
 
+def is_plain(node: ast.AST) -> bool:
+    """Whether an expression is a name, or attributes of one."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return isinstance(node, ast.Name)
+
+
 def imported(node: ast.AST) -> Iterator[tuple[str, str]]:
     """Yield what an import binds: name and dotted path; `*` is a name too."""
     if isinstance(node, ast.Import):

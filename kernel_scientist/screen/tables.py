@@ -57,7 +57,21 @@ _AT = (
     r"from_blob|cuda|hip|Library|NoGradGuard|InferenceMode|Auto\w+|d?type|device|indexing|globalContext|headeronly|"
     r"stable|python|toString|elementSize|Layout|MemoryFormat|k[A-Z]\w*|tensor"
 )
-_NAMED = {"COMPUTE": _COMPUTE, "TORCH": _TORCH, "VENDOR": _VENDOR, "FOREIGN": _FOREIGN, "AT": _AT}
+_CPYTHON = (
+    r"Py(?!Init_|Module_Create|Arg_|Err_|Long_|Float_|Bool_|Bytes_|Unicode_|Tuple_|List_|Buffer_|Capsule_|Mem_)"
+    r"[A-Z][A-Za-z]*_[A-Z]\w*"
+)
+"""CPython's C functions, without those that only make and read plain values."""
+_INTERNAL = (
+    r"__(?:globals|builtins|code|closure|subclasses|mro|bases?|traceback|loader|spec)__|"
+    r"f_(?:back|locals|globals|builtins)|(?:tb|gi|cr|ag)_frame"
+)
+"""Attributes of functions, classes, modules and frames that lead into code that is not the kernel's own."""
+INTERNAL = re.compile(_INTERNAL)
+_NAMED = {
+    "CPYTHON": _CPYTHON, "INTERNAL": _INTERNAL, "COMPUTE": _COMPUTE, "TORCH": _TORCH, "VENDOR": _VENDOR,
+    "FOREIGN": _FOREIGN, "AT": _AT,
+}  # fmt: skip
 
 
 def _table(text: str) -> tuple[Rule, ...]:
@@ -76,10 +90,14 @@ library-call medium numpy\.(?:dot|matmul|einsum|inner|outer|tensordot|vdot|linal
 library-call medium ctypes\.(?:CDLL|PyDLL|cdll\b.*|util\.find_library)|cffi\..+|~\.dlopen
 prebuilt-binary medium torch\.(?:ops|classes)\.load_library|importlib\.machinery\.Ext.+
 prebuilt-binary medium mmap\.PROT_EXEC|ctypes\.(?:CFUNCTYPE|PYFUNCTYPE)
-harness-patch high gc\.(?:get_objects|get_referr\w+)|sys\.(?:_getframe\w*|_current_frames|set(?:trace|profile))
-harness-patch high inspect\.(?:stack|trace|currentframe|get\w*frames?)|sys\.(?:meta_path|path_hooks)|unittest\.mock\..+
-harness-patch high ctypes\.pythonapi\b.*|__main__\b.*|~\.(?:f_(?:back|locals|globals|builtins)|[tg][bi]_frame)
-harness-patch medium sys\.modules\b.*|importlib\.reload|(?:.+\.)?__(?:globals|code|subclasses)__|__builtins__
+harness-patch high gc|sys|inspect|importlib|builtins|gc\.(?:get_objects|get_referr\w+|callbacks\b.*)
+harness-patch high unittest\.mock\..+|__main__\b.*|(?:.+\.)?<INTERNAL>(?:\..+)?|operator\.(?:setitem|delitem)
+harness-patch high sys\.(?:modules\b.*|_getframe\w*|_current_\w+|meta_path|path_hooks|addaudithook|monitoring\b.*)
+harness-patch high (?:sys|threading)\.set(?:trace|profile)\w*|traceback\.walk_\w+
+harness-patch high inspect\.(?:stack|trace|currentframe|get\w*frames?|getmembers\w*|getattr_static|getclosurevars)
+harness-patch high ctypes\.(?:pythonapi\b.*|PyDLL|PYFUNCTYPE|py_object)|(?:.+\.)?_?<CPYTHON>
+harness-patch high [^~].*\.__dict__(?:\..+)?
+harness-patch high importlib\.(?:reload|_bootstrap\w*\..+|util\.(?!find_spec$).+)|(?:pkgutil|runpy|_?imp|zipimport)\..+
 harness-patch high kernel_scientist\.(?!languages\.\w+(?:\.load|\.CompileError)?$).+|native\._.+
 harness-patch medium ctypes\.(?:memmove|memset|string_at)|~\.from_address
 graph medium torch\.cuda\.(?:CUDAGraph|graphs?|make_graphed_callables|graph_pool_handle)\b.*
@@ -93,7 +111,8 @@ file-access medium (?:io\.)?open|(?:pathlib|shutil|tempfile|glob|mmap|shelve|sql
 file-access medium os\.(?:open|fdopen|read|write|listdir|scandir|walk|remove|rename|stat|dup2?|path\..+)
 file-access medium numpy\.(?:load\w*|save\w*|fromfile|memmap|genfromtxt)|torch\.(?:load|save)|pickle\.(?:load|dump)
 file-access medium ~\.(?:(?:read|write)_(?:text|bytes)|iterdir|rglob)
-obfuscation high exec|eval|compile|marshal\..+|types\.(?:CodeType|FunctionType)|pickle\.loads
+obfuscation high exec|eval|compile|marshal\..+|types\.(?:Code|Function|Lambda)Type|pickle\.loads|code(?:op)?\..+
+obfuscation high operator\.(?:attrgetter|methodcaller)|(?:.+\.)?__getattr(?:ibute)?__
 obfuscation medium (?:base64|zlib|lzma|bz2|gzip|codecs|binascii)\..+|bytes\.fromhex
 lazy-output high (?:.+\.)?(?:_make_(?:wrapper_)?subclass|__torch_(?:dispatch|function)__)|~\.as_subclass
 lazy-output high torch\.(?:utils\._python_dispatch.*|jit\._?fork|futures\..+|_subclasses.*)
@@ -132,7 +151,7 @@ library-call medium <FREE>[sdhcz]gemm_\s?\(
 timer-patch high \w[\s*]+(?:clock_gettime|gettimeofday|(?:cuda|hip)Event\w+)\s?\([^(){};]{0,200}\)[^(){};]{0,40}\{
 timer-patch low \b(?:clock_gettime|gettimeofday|__?rdtscp?|steady_clock|high_resolution_clock)\b
 harness-patch high \b(?:mprotect|ptrace|process_vm_\w+|RTLD_NEXT|dl_iterate_phdr|__malloc_hook)\b
-harness-patch high \bPy(?:Eval|Run|Import|Frame|GILState|Object_[SG]etAttr)\w*|\bpy::(?:exec|eval|module_?::import)\b
+harness-patch high \b_?<CPYTHON>|\bmodule_?::import\b|::(?:exec|eval_file|globals|[gs]etattr)\b|\bpy\w*::eval\b
 harness-patch medium \b(?:cuda|hip)(?:PointerGetAttributes?|Ipc\w+)\b|\b(?:cu|hip)MemGetAddressRange\w*
 harness-patch medium <FREE>(?:dup[23]?|fdopen|fcntl|dlsym)\s?\(
 replay-cache medium \bstatic\s+(?:thread_local\s+)?(?:std::)?(?:unordered_)?(?:map|set)\s?<
@@ -182,7 +201,9 @@ HIDDEN = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u2069]")
 LOOKS_CPP = re.compile(r'#\s*(?:include|define|pragma)|extern\s+"C"|__global__|\bvoid\s+\w+\s*\(|\w::\w')
 JIT = re.compile(r"triton\.(?:jit|autotune|heuristics|runtime\..+)")
 LOAD = re.compile(r"(?:kernel_scientist\.languages\.\w+|torch\.utils\.cpp_extension)\.load\w*|cupy\.Raw\w+")
-IMPORTERS = ("__import__", "importlib.import_module")
+IMPORTERS = ("__import__", "importlib.import_module", "importlib.__import__")
+HOMES = frozenset({"sys", "gc", "builtins", "inspect", "ctypes", "importlib", "os"})
+"""Modules that are themselves wherever they are found: `torch.sys` is `sys`."""
 SETTERS = ("setattr", "delattr", "__setattr__")
 BUILTINS = frozenset({
     "open", "exec", "eval", "compile", "exit", "quit", "SystemExit", "bytes", "object", "type",
