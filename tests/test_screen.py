@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernel_scientist.harness.reckoner import REACHING
 from kernel_scientist.languages.source import KernelSource, language_of
 from kernel_scientist.records import Language
 from kernel_scientist.screen import Label, Screen, Severity, findings
@@ -253,86 +252,6 @@ def test_severities_follow_how_likely_an_honest_use_is() -> None:
         assert said(PYTHON[case][0])[label] == "medium"
     assert said(triton("y = x.to(torch.float16)\nout.copy_(y)")) == {"copy": "low"}
     assert said(triton("W[x.shape] = torch.empty_like(x)", module="W = {}")) == {"replay-cache": "low"}
-
-
-WORKER = "kernel_scientist.harness.worker"
-REACHES = {
-    "modules": f"m = sys.modules['{WORKER}']",
-    "modules, by name": "m = getattr(sys, 'mod' + 'ules')",
-    "modules, by a computed name": "m = getattr(sys, input())",
-    "modules, of another module": "m = torch.sys.modules",
-    "modules, of another module's import": "from torch.utils import sys as s\nm = s.modules",
-    "modules, of what is in a list": "m = [torch][0].sys.modules",
-    "sys handed on": "def f(m): return m.modules\nf(sys)",
-    "sys looked through": "m = [v for k, v in vars(sys).items()]",
-    "its dictionary": "sys.__dict__.get('modules')",
-    "a module's dictionary": "torch.__dict__.update(allclose=print)",
-    "a module's variables": "vars(torch).update(allclose=print)",
-    "attrgetter": "import operator\nm = operator.attrgetter('modules')(torch)",
-    "getattribute": "m = object.__getattribute__(torch, 'x')",
-    "import": f"m = __import__('{WORKER}', fromlist=['x']).Worker",
-    "import of importlib": f"import importlib\nm = importlib.__import__('{WORKER}').harness",
-    "import, some way off": f"m = torch._ops.importlib.import_module('{WORKER}').Worker",
-    "import of a computed name": "m = __import__(input())",
-    "a module's loader": "m = torch.__spec__.loader",
-    "pkgutil": "import pkgutil\nm = pkgutil.resolve_name('torch')",
-    "classes": "m = object.__subclasses__()",
-    "globals": "m = triton.jit.__globals__",
-    "closure": "m = triton.jit.__closure__",
-    "the loader's": "from kernel_scientist.languages.cpp import load\nm = load.__wrapped__",
-    "frames": "def f():\n    yield\nm = f().gi_frame",
-    "frames, some way off": "def f():\n    yield\nm = f().gi_frame.f_back.x.y",
-    "a traceback": "try: f()\nexcept Exception as e: m = e.__traceback__",
-    "all objects": "import gc\nf = gc.get_objects",
-    "gc handed on": "import gc\nf = [gc]",
-    "audit": "sys.addaudithook(print)",
-    "threads' profile": "import threading\nthreading.setprofile_all_threads(print)",
-    "python's library": "import ctypes\nctypes.PyDLL(None)",
-    "python's functions": "import ctypes\nctypes.CDLL(None).PyRun_SimpleString(b'')",
-    "an object by its address": "import ctypes\nctypes.cast(1, ctypes.py_object)",
-    "memory": "m = open('/proc/self/mem', 'r+b')",
-    "interpreter": "import code\ncode.InteractiveInterpreter()",
-}
-REACHES_NATIVELY = {
-    "modules": 'PyDict_GetItemString(PyImport_GetModuleDict(), "x");',
-    "sys": 'PySys_GetObject("modules");',
-    "private": "_PyInterpreterState_Get();",
-    "pybind11": 'pybind11::module_::import("sys");',
-    "renamed": 'namespace p = pybind11; p::exec("1");',
-    "attributes": 'py::setattr(m, "x", f);',
-}
-
-
-@pytest.mark.parametrize("module", REACHES.values(), ids=REACHES)
-def test_who_reaches_for_the_code_that_calls_it_is_named(module: str) -> None:
-    assert worst(triton(module=module)) & REACHING
-
-
-@pytest.mark.parametrize("cpp", REACHES_NATIVELY.values(), ids=REACHES_NATIVELY)
-def test_who_reaches_for_it_from_native_code_is_named(cpp: str) -> None:
-    assert worst(native(cpp)) & REACHING
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        triton(module="print(sys.platform, sys.version_info, getattr(sys, 'maxsize'), file=sys.stderr)"),
-        triton(module="import importlib.util\nHAS = importlib.util.find_spec('triton') is not None"),
-        triton(module="import inspect\nn = len(inspect.signature(triton).parameters)"),
-        triton(module="import gc\ngc.collect()\ngc.disable()"),
-        triton("import ctypes\np = ctypes.c_void_p(x.data_ptr())\nctypes.memmove(p, p, 8)"),
-        triton("d = getattr(torch, name)\na = np.ctypes.data", module="import numpy as np\nname = str(1)"),
-        triton(module="class A:\n    def f(self): return vars(self), self.__dict__, self.__class__.__name__"),
-        native('m.def("copy", &copy); PyErr_SetString(e, "x"); py::gil_scoped_release free; PyLong_FromLong(1);'),
-        native('at::Tensor eval = model.eval(); std::getattr_like(x); pymodel.evaluate();'),
-    ],
-)  # fmt: skip
-def test_who_does_what_kernels_do_reaches_for_nothing(source: str) -> None:
-    assert not worst(source) & REACHING
-
-
-def worst(source: str) -> set[str]:
-    return {f"{severity}:{name}" for name, severity in said(source).items()}
 
 
 def clean(source: str) -> None:

@@ -14,7 +14,7 @@ from kernel_scientist.records import Case, Evaluation, Speedup, Timing, Verdict
 FLOOR_SLACK = 1.05
 """How far below the roofline floor a time may lie: the figures behind the floor are no better than that."""
 
-_ACTS = ("harness-patch", "timer-patch", "lazy-output", "file-access")
+_ACTS = ("harness-patch", "timer-patch", "file-access")
 _HIDES = ("obfuscation", "kernelguard:obfuscated-exec", "too-long", "unreadable")
 REACHING = frozenset(f"high:{label}" for label in (*_ACTS, *_HIDES))
 """Labels of files that reach for the code that calls them, or hide what they do."""

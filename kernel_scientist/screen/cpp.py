@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from kernel_scientist.screen.finding import MEDIUM, Finding
+from kernel_scientist.screen.limits import MOST
 from kernel_scientist.screen.tables import CPP, STRINGS, matches
 
 _LITERAL = re.compile(
@@ -19,7 +20,7 @@ class Cpp:
 
     def __init__(self, text: str) -> None:
         self.literals: list[tuple[int, str]] = []
-        self.code = self._blank(_spliced(text))
+        self.code = _spelled_out(self._blank(_spliced(text)))
         self.words = Counter(re.findall(r"\w+", self.code))
         self._starts = [m.end() for m in re.finditer("\n", self.code)]
 
@@ -85,6 +86,16 @@ class Cpp:
             parts += [text[at:start], " " if content is None else '" "', "\n" * lines]
             at, line = end, line + lines
         return "".join([*parts, text[at:]])
+
+
+def _spelled_out(code: str) -> str:
+    """Write pybind11's name out where the text gives it another, or leaves it away."""
+    aliases = re.findall(r"\bnamespace\s+(\w{1,40})\s*=\s*(?:::\s*)?pybind11\s*;", code)
+    for alias in sorted(set(aliases))[:MOST]:
+        code = re.sub(rf"\b{alias}\s*::", "pybind11::", code)
+    if re.search(r"\busing\s+namespace\s+(?:::\s*)?(?:py|pybind11)\s*;", code):
+        code = re.sub(r"(?<![\w.:>])(?=(?:exec|eval\w*|globals)\s?[(<])", "pybind11::", code)
+    return code
 
 
 def _spliced(text: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from kernel_scientist.screen.finding import HIGH, MEDIUM, Finding
 from kernel_scientist.screen.module import Module
 from kernel_scientist.screen.syntax import Function, last_name, own_name
-from kernel_scientist.screen.tables import IMPORTERS, SETTERS
+from kernel_scientist.screen.tables import HOMES, IMPORTERS, INTERNAL, SETTERS
 
 
 def disguises(module: Module) -> Iterator[Finding]:
@@ -17,16 +17,28 @@ def disguises(module: Module) -> Iterator[Finding]:
             yield Finding("lazy-output", HIGH, node.lineno, f"{node.name} is a subclass of torch.Tensor")
         elif isinstance(node, Function) and node.name in ("__torch_dispatch__", "__torch_function__"):
             yield Finding("lazy-output", HIGH, node.lineno, f"{node.name} is defined")
+        elif isinstance(node, ast.MatchClass) and any(map(_leads_out, node.kwd_attrs)):
+            yield Finding("obfuscation", HIGH, node.lineno, f"a pattern takes {', '.join(node.kwd_attrs)}")
         elif isinstance(node, ast.Call) and (name := module.dotted(node.func)):
             yield from _computed(module, node, name)
     if not module.source.isascii():
         yield from _lookalikes(module)
 
 
+def _leads_out(name: str) -> bool:
+    """Whether an attribute's dotted name leads out of the kernel."""
+    return any(part in HOMES or part == "modules" or INTERNAL.fullmatch(part) for part in name.split("."))
+
+
 def _computed(module: Module, call: ast.Call, name: str) -> Iterator[Finding]:
-    """The name that an import or a `getattr` is handed, where it is no constant."""
+    """The name that an import, a `getattr` or an `attrgetter` is handed, where it is no constant."""
     if name in IMPORTERS:
         keys = call.args[:1]
+    elif name in ("operator.attrgetter", "operator.methodcaller"):
+        for text in map(module.text, call.args):
+            if text is None or _leads_out(text):
+                yield Finding("obfuscation", HIGH, call.lineno, f"{name} of {text or 'a computed name'}")
+        return
     elif last_name(name) in ("getattr", *SETTERS):
         keys = call.args[1:2]
     else:
@@ -35,8 +47,8 @@ def _computed(module: Module, call: ast.Call, name: str) -> Iterator[Finding]:
         if not isinstance(key, ast.Constant):
             text = module.text(key)
             detail = f"the name {text} is assembled" if text else "a name is computed"
-            severity = HIGH if name in IMPORTERS and not text else MEDIUM
-            yield Finding("obfuscation", severity, call.lineno, detail)
+            known = text or isinstance(key, ast.Name | ast.JoinedStr)  # literals elsewhere, which are read there
+            yield Finding("obfuscation", HIGH if name in IMPORTERS and not known else MEDIUM, call.lineno, detail)
 
 
 def _lookalikes(module: Module) -> Iterator[Finding]:
@@ -46,4 +58,5 @@ def _lookalikes(module: Module) -> Iterator[Finding]:
         if isinstance(node, ast.Name | ast.Attribute) and (node.end_lineno or 0) <= len(lines):
             name, written = own_name(node), lines[(node.end_lineno or 1) - 1][: node.end_col_offset]
             if not name.isascii() or not written.endswith(name.encode()):
-                yield Finding("obfuscation", HIGH, node.lineno, f"{name} is written with other characters than ASCII")
+                severity = HIGH if name.isascii() else MEDIUM
+                yield Finding("obfuscation", severity, node.lineno, f"{name} is written with more than ASCII")

@@ -7,13 +7,17 @@ from kernel_scientist.screen.speller import Speller
 from kernel_scientist.screen.syntax import Function, bound, imported, is_bound, is_plain, own_name
 from kernel_scientist.screen.tables import BUILTINS, HOMES, IMPORTERS, INTERNAL, JIT, LOAD
 
+MOST_NAME = 200
+"""Characters of a dotted name that are kept, of its beginning and its end."""
+
 
 class Module:
     """A kernel's file with its names resolved through imports, aliases, `getattr` and assembled strings."""
 
     def __init__(self, tree: ast.Module, source: str) -> None:
         self.tree, self.source = tree, source
-        self.nodes = [node for node in ast.walk(tree) if isinstance(node, ast.expr | ast.stmt | ast.arg)]
+        kinds = ast.expr | ast.stmt | ast.arg | ast.MatchClass
+        self.nodes = [node for node in ast.walk(tree) if isinstance(node, kinds)]
         self.functions = [node for node in self.nodes if isinstance(node, Function)]
         self.bindings = [pair for node in self.nodes for pair in bound(node)]
         self.aliases = {name: path for node in self.nodes for name, path in imported(node)}
@@ -66,6 +70,9 @@ class Module:
     def dotted(self, node: ast.AST, inner: set[int] | None = None) -> str | None:
         """Return the name from a module on, `native.x` for a loaded library's x, `~.x` for an attribute x of a value.
 
+        Some modules are themselves wherever they are found: `torch.sys.modules` is `sys.modules`. Of a value's chain of
+        attributes the last one is told, or all from one on that leads out of the kernel.
+
         None when the expression is no name. The ids of the expressions within the name are added to `inner`.
         """
         tail: list[str] = []
@@ -74,30 +81,27 @@ class Module:
             node = step[1]
             if inner is not None:
                 inner.add(id(node))
-        root = self._root(node)
-        names = [*(root or "~").split("."), *reversed(tail)]
-        if root != "native" and (home := [i for i, name in enumerate(names) if name in HOMES]):
-            root, names = names[home[-1]], names[home[-1] :]
-        if root is not None:
-            return ".".join(names).removeprefix("builtins.")[:200]
-        return f"~.{next(filter(INTERNAL.fullmatch, tail), tail[0])}" if tail else None
+        names = [*(self._root(node) or "~").split("."), *reversed(tail)]
+        return None if names == ["~"] else _path(names, its_own=own_name(node) in ("self", "cls"))
 
     def _step(self, node: ast.AST) -> tuple[str, ast.expr] | None:
         match node:
             case ast.Attribute(value=value, attr=attr):
                 return attr, value
-            case ast.Call(func=ast.Name(id=function), args=[value, name, *_]) if self._named(function) == "getattr":
+            case ast.Call(func=function, args=[value, name, *_]) if self._is(function, "getattr"):
                 key = self.text(name)
-            case ast.Subscript(
-                value=ast.Attribute(value=value, attr="__dict__") | ast.Call(func=ast.Name(id="vars"), args=[value]),
-                slice=name,
-            ):
+            case ast.Subscript(value=ast.Attribute(value=value, attr="__dict__"), slice=name):
                 key = self.text(name)
-            case ast.Call(func=ast.Name(id="vars"), args=[value]):
+            case ast.Subscript(value=ast.Call(func=function, args=[value]), slice=name) if self._is(function, "vars"):
+                key = self.text(name)
+            case ast.Call(func=function, args=[value]) if self._is(function, "vars"):
                 key = "__dict__"
             case _:
                 return None
         return (key, value) if key else None
+
+    def _is(self, function: ast.expr, name: str) -> bool:
+        return is_plain(function) and self.dotted(function) == name
 
     def _root(self, node: ast.AST) -> str | None:
         match node:
@@ -118,3 +122,17 @@ class Module:
         if name in self.aliases or name in BUILTINS:
             return self.aliases.get(name, name)
         return f"{self.aliases['*']}.{name}" if "*" in self.aliases and name not in self._own else None
+
+
+def _path(names: list[str], its_own: bool) -> str:
+    """Join a name's parts, from the last module on that is itself wherever it is found, unless the first is an object's
+    `self`. A value's own attribute, of nothing behind it, is no module.
+    """
+    value = names[0] == "~"
+    homes = [i for i, name in enumerate(names[:-1] if value else names) if name.lstrip("_") in HOMES]
+    if homes and not its_own and names[0] not in ("native", "kernel_scientist"):
+        names = [names[homes[-1]].lstrip("_"), *names[homes[-1] + 1 :]]
+    elif value:
+        names = ["~", *names[next((i for i, name in enumerate(names) if INTERNAL.fullmatch(name)), -1) :]]
+    path = ".".join(names).removeprefix("builtins.")
+    return path if len(path) <= MOST_NAME else path[: MOST_NAME // 2] + path[-MOST_NAME // 2 :]

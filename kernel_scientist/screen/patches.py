@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from kernel_scientist.screen.finding import HIGH, MEDIUM, Finding
 from kernel_scientist.screen.module import Module
 from kernel_scientist.screen.syntax import last_name
-from kernel_scientist.screen.tables import CLOCK, SETTERS, TIMER
+from kernel_scientist.screen.tables import CLOCK, SETTERS, SETTINGS, TIMER
 
-INTERNALS = frozenset({"__code__", "__globals__", "__class__", "__defaults__", "__closure__"})
+_CODE_OF = frozenset({"__code__", "__globals__", "__class__", "__defaults__", "__closure__"})
+"""What makes a function or an object another one when it is assigned."""
 
 
 def patches(module: Module) -> Iterator[Finding]:
@@ -21,10 +22,12 @@ def patches(module: Module) -> Iterator[Finding]:
         else:
             continue
         name = last_name(path)
-        if not path or path.startswith(("torch.backends.", "native.", "self.")):
+        owner = node.value if isinstance(node, ast.Attribute) else None
+        its_own = isinstance(owner, ast.Name) and owner.id in ("self", "cls")
+        if not path or path.startswith(("torch.backends.", "native.")) or (its_own and name not in _CODE_OF):
             continue
         if TIMER.fullmatch(path) or CLOCK.fullmatch(name):
             yield Finding("timer-patch", HIGH, node.lineno, f"{path} is assigned")
-        elif name in INTERNALS or path[0] != "~":
-            severity = MEDIUM if path.startswith("triton.") else HIGH  # its knobs may be turned honestly
+        elif name in _CODE_OF or path[0] != "~":
+            severity = MEDIUM if SETTINGS.fullmatch(path) else HIGH
             yield Finding("harness-patch", severity, node.lineno, f"{path} is assigned")
