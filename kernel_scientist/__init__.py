@@ -5,5 +5,5 @@ The domain. It knows neither Prefect nor DVC; importing this package imports not
 
 __version__ = "0.1.0"
 
-HARNESS_VERSION = "6"
+HARNESS_VERSION = "7"
 """Raised whenever the judge measures or decides differently: part of every cache key."""

@@ -332,7 +332,10 @@ def test_order_is_worst_first_and_the_same_each_time() -> None:
      "a = a + a\ng = getattr(torch, a)", "S = r'''#include" + "R\"(" * 50_000 + "'''", "/*" * 90_000, "a" * 199_000,
      "x = " + "not " * 40_000 + "1", "class A(A): pass", "def f(): return f()()()()", "del x.y, z[0]", "x = 1e999 < 0",
      "x[y.shape] = x[x.data_ptr()] = 0", "getattr(x, *y)", "''.join(*x)", "match x.shape:\n case _: pass",
-     "S='#include'+'\\n/*'", "S = '#define A(x) x##'"],
+     "S='#include'+'\\n/*'", "S = '#define A(x) x##'",
+     "S = '" + "#include <a> a(); " * 5_000 + "'\n" + 'y=S+""\n' * 13_000, ("v=" + "x+" * 2_500 + "x\n") * 10,
+     "S = '" + "a" * 90_000 + "'\n" + ("v=" + "S+" * 2_500 + "x\n") * 10,
+     'S = "' + "#include \\" + '"a\\"' * 40_000 + '"'],
 )  # fmt: skip
 def test_no_text_upsets_it(text: str) -> None:
     start = time.process_time()

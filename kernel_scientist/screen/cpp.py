@@ -71,7 +71,7 @@ class Cpp:
 
     def _blank(self, text: str) -> str:
         parts: list[str] = []
-        at, line = 0, 0
+        at, line, beside = 0, 0, False
         while match := _LITERAL.search(text, at):
             start, end = match.span()
             line += text.count("\n", at, start)
@@ -81,7 +81,10 @@ class Cpp:
                 content = text[end : close if close >= 0 else len(text)]
                 end = close + len(match["mark"]) + 2 if close >= 0 else len(text)
             if content is not None:
+                if beside and not text[at:start].strip():
+                    content = self.literals.pop()[1] + content  # neighbours are one
                 self.literals.append((line, content))
+            beside = content is not None or (beside and match[0].startswith("/"))
             lines = text.count("\n", start, end)
             parts += [text[at:start], " " if content is None else '" "', "\n" * lines]
             at, line = end, line + lines

@@ -44,6 +44,11 @@ class Module:
         elif (path := self.dotted(value)) and path[0] != "~":
             self.aliases[name] = path
 
+    @property
+    def exhausted(self) -> bool:
+        """Whether the file assembles more text than is read."""
+        return self._speller.exhausted
+
     def value(self, node: ast.expr) -> ast.expr | None:
         """Return what a name is bound to, where that is one thing; any other expression as it is."""
         return self._speller.values.get(node.id) if isinstance(node, ast.Name) else node
@@ -82,7 +87,7 @@ class Module:
             if inner is not None:
                 inner.add(id(node))
         names = [*(self._root(node) or "~").split("."), *reversed(tail)]
-        return None if names == ["~"] else _path(names, its_own=own_name(node) in ("self", "cls"))
+        return None if names == ["~"] else _path(names)
 
     def _step(self, node: ast.AST) -> tuple[str, ast.expr] | None:
         match node:
@@ -124,13 +129,14 @@ class Module:
         return f"{self.aliases['*']}.{name}" if "*" in self.aliases and name not in self._own else None
 
 
-def _path(names: list[str], its_own: bool) -> str:
-    """Join a name's parts, from the last module on that is itself wherever it is found, unless the first is an object's
-    `self`. A value's own attribute, of nothing behind it, is no module.
+def _path(names: list[str]) -> str:
+    """Join a name's parts, from the last module on that is itself wherever it is found.
+
+    What a value's chain ends with is no module: `tuner.inspect()`.
     """
     value = names[0] == "~"
     homes = [i for i, name in enumerate(names[:-1] if value else names) if name.lstrip("_") in HOMES]
-    if homes and not its_own and names[0] not in ("native", "kernel_scientist"):
+    if homes and names[0] not in ("native", "kernel_scientist"):
         names = [names[homes[-1]].lstrip("_"), *names[homes[-1] + 1 :]]
     elif value:
         names = ["~", *names[next((i for i, name in enumerate(names) if INTERNAL.fullmatch(name)), -1) :]]

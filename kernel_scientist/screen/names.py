@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from kernel_scientist.screen.finding import HIGH, MEDIUM, Finding
 from kernel_scientist.screen.module import Module
-from kernel_scientist.screen.tables import PYTHON, REFLECTION, Rule
+from kernel_scientist.screen.tables import OUR_IMPORTS, PYTHON, REFLECTION, Rule
 
 _IF_CALLED, _UNLESS_TESTED = ("copy", "input-probe"), ("harness-patch", "obfuscation")
 
@@ -23,16 +23,23 @@ def named(module: Module) -> Iterator[Finding]:
             if not harmless:
                 yield Finding(rule.label, rule.severity, node.lineno, path.replace("~", "(a value)"))
     for node in module.nodes:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            start = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
+            for path in (start + item.name for item in node.names):
+                if path.startswith("kernel_scientist") and not OUR_IMPORTS.fullmatch(path):
+                    yield Finding("harness-patch", HIGH, node.lineno, f"{path} is imported")
         if isinstance(node, ast.BinOp | ast.AugAssign) and isinstance(node.op, ast.MatMult):
             yield Finding("library-call", MEDIUM, node.lineno, "the operator @")
 
 
 def _tested(module: Module) -> Iterator[ast.expr]:
-    """Expressions of which nothing but a truth is asked, as in `if sys:`, `"x" in sys.modules`, `hasattr(sys, "x")`."""
+    """Expressions of which nothing but a truth is asked, as in `if gc:`, `"x" in sys.modules`, `hasattr(sys, "x")`."""
     for node in module.nodes:
         match node:
-            case ast.Compare(left=left, comparators=others):
-                yield from (left, *others)
+            case ast.Compare(ops=[ast.Is() | ast.IsNot()], left=left):
+                yield left
+            case ast.Compare(ops=[ast.In() | ast.NotIn()], comparators=others):
+                yield from others
             case ast.If(test=test) | ast.IfExp(test=test) | ast.Assert(test=test):
                 yield test
             case ast.UnaryOp(op=ast.Not(), operand=operand):

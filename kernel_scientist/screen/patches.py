@@ -22,7 +22,7 @@ def patches(module: Module) -> Iterator[Finding]:
         else:
             continue
         name = last_name(path)
-        owner = node.value if isinstance(node, ast.Attribute) else None
+        owner = node.value if isinstance(node, ast.Attribute) and path[:1] == "~" else None
         its_own = isinstance(owner, ast.Name) and owner.id in ("self", "cls")
         if not path or path.startswith(("torch.backends.", "native.")) or (its_own and name not in _CODE_OF):
             continue

@@ -6,6 +6,9 @@ from itertools import islice
 
 from kernel_scientist.screen.limits import LONGEST
 
+MOST_SPELLED = 4 * LONGEST
+"""Characters of assembled strings that are read of one file."""
+
 
 class Speller:
     """Reads the strings that constants spell: added, joined, formatted, reversed, made from numbers, given a name."""
@@ -16,6 +19,7 @@ class Speller:
         for name, value in bindings:
             self.values[name] = None if name in self.values else value
         self._known: dict[int, str | None] = {}
+        self._left = MOST_SPELLED
 
     def text(self, node: ast.AST | None, depth: int = 0) -> str | None:
         """Return the string that an expression spells, or None."""
@@ -23,8 +27,15 @@ class Speller:
             return None
         if id(node) not in self._known:
             self._known[id(node)] = None  # a name bound to itself ends here
-            self._known[id(node)] = self._read(node, depth + 1)
+            text = self._read(node, depth + 1) if self._left > 0 else None
+            self._left -= 0 if isinstance(node, ast.Constant | ast.Name) else len(text or "")
+            self._known[id(node)] = text
         return self._known[id(node)]
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether so much was spelled that the rest is not read."""
+        return self._left <= 0
 
     def _read(self, node: ast.AST, depth: int) -> str | None:
         between = ""
@@ -34,7 +45,7 @@ class Speller:
             case ast.Name(id=name):
                 parts: Sequence[ast.AST | None] = [self.values.get(name)]
             case ast.BinOp(op=ast.Add()):
-                parts = _summands(node)
+                return self._sum(node, depth)
             case ast.JoinedStr(values=values):
                 parts = values
             case ast.FormattedValue(value=value):
@@ -55,18 +66,31 @@ class Speller:
                 return whole.replace(gone, put) if gone and whole.count(gone) * len(put) < LONGEST else None
             case _:
                 return None
-        texts = [self.text(part, depth) for part in parts]
-        size = sum(len(text or "") + len(between) for text in texts)
-        return None if None in texts or size > LONGEST else between.join(text or "" for text in texts)
+        return _joined([self.text(part, depth) for part in parts], between)
+
+    def _sum(self, node: ast.BinOp, depth: int) -> str | None:
+        """Spell a sum, which is nested to the left, without recursion; each of its terms is read once."""
+        sums: list[ast.BinOp] = []
+        first: ast.expr = node
+        while isinstance(first, ast.BinOp) and isinstance(first.op, ast.Add):
+            sums.append(first)
+            first = first.left
+        start = self.text(first, depth)
+        terms = [start or ""]
+        size = len(terms[0])
+        for i, inner in enumerate(reversed(sums)):
+            term = self.text(inner.right, depth)
+            size += len(term or "")
+            if start is None or term is None or size > LONGEST:  # so no sum around it is a string that is read
+                self._known.update((id(outer), None) for outer in sums[: len(sums) - i])
+                return None
+            terms.append(term)
+        return "".join(terms)
 
 
-def _summands(node: ast.expr) -> list[ast.expr]:
-    """Return the terms of a sum, which is nested to the left, without recursion."""
-    terms: list[ast.expr] = []
-    while isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-        terms.append(node.right)
-        node = node.left
-    return [node, *reversed(terms)]
+def _joined(texts: Sequence[str | None], between: str = "") -> str | None:
+    size = sum(len(text or "") + len(between) for text in texts)
+    return None if None in texts or size > LONGEST else between.join(text or "" for text in texts)
 
 
 def _characters(node: ast.AST) -> str | None:

@@ -4,14 +4,16 @@ import ast
 from collections.abc import Iterator
 
 from kernel_scientist.screen.cpp import Cpp
-from kernel_scientist.screen.finding import MEDIUM, Finding
+from kernel_scientist.screen.finding import HIGH, MEDIUM, Finding
 from kernel_scientist.screen.module import Module
+from kernel_scientist.screen.speller import MOST_SPELLED
 from kernel_scientist.screen.tables import LOOKS_CPP, STRINGS, matches
 
 
 def strings(module: Module) -> Iterator[Finding]:
     """What strings hold: paths, flags, blobs, native sources."""
     used = {path.removeprefix("native.") for path, _, _ in module.references if path.startswith("native.")}
+    read: set[str] = set()
     seen = {id(node.value) for node in module.nodes if isinstance(node, ast.Expr)}  # docstrings
     for node in module.nodes:
         if not isinstance(node, ast.Constant | ast.JoinedStr | ast.BinOp | ast.Call) or id(node) in seen:
@@ -22,11 +24,16 @@ def strings(module: Module) -> Iterator[Finding]:
         if not text:
             continue
         seen |= {id(inner) for inner in ast.walk(node)}
+        if text in read:
+            continue
+        read.add(text)
         if LOOKS_CPP.search(text):
             yield from _native(Cpp(text), node, used)
         else:
             for match, rule in matches(STRINGS, text):
                 yield Finding(rule.label, rule.severity, node.lineno, match[0])
+    if module.exhausted:
+        yield Finding("too-long", HIGH, None, f"more than {MOST_SPELLED} characters of assembled strings")
 
 
 def _native(cpp: Cpp, node: ast.expr, used: set[str]) -> Iterator[Finding]:

@@ -105,7 +105,7 @@ harness-patch high ctypes\.(?:pythonapi<ON>|py_object\.from_\w+)|(?:.+\.)?_?<CPY
 harness-patch high (?:.+\.)?(?!__code__\.co_)<INTERNAL><ON>|[^~].*\.__dict__\.(?:update|pop\w*|setdefault|clear|__\w+__)
 harness-patch high importlib\.(?:reload|_bootstrap\w*|machinery\.(?:Builtin|Frozen|Path)\w+)<ON>|pkgutil\.resolve_name
 harness-patch high (?:runpy|_?imp|zipimport|_frozen_importlib\w*)\..+
-harness-patch high kernel_scientist\.(?!languages\.\w+(?:\.load|\.CompileError)?$).+|native\._.+
+harness-patch high kernel_scientist(?!\.languages\.\w+\.(?:load|CompileError)$).*|native\._.+
 harness-patch medium ctypes\.(?:memmove|memset|string_at)|~\.from_address
 graph medium torch\.cuda\.(?:CUDAGraph|graphs?|make_graphed_callables|graph_pool_handle)\b.*
 side-stream medium torch\.cuda\.(?:Stream|stream|ExternalStream|set_stream|StreamContext)\b.*
@@ -118,7 +118,9 @@ file-access medium (?:io\.)?open|(?:pathlib|shutil|tempfile|glob|mmap|shelve|sql
 file-access medium os\.(?:open|fdopen|read|write|listdir|scandir|walk|remove|rename|stat|dup2?|path\..+)
 file-access medium numpy\.(?:load\w*|save\w*|fromfile|memmap|genfromtxt)|torch\.(?:load|save)|pickle\.(?:load|dump)
 file-access medium ~\.(?:(?:read|write)_(?:text|bytes)|iterdir|rglob)
-obfuscation high (?:(?!native\.)[^~].*\.)?(?:exec|eval)<ON>|marshal\..+|pickle\.loads<ON>
+obfuscation high (?:(?!native\.)[^~].*\.)?(?:exec|eval)<ON>|marshal\..+|pickle\.(?:_?loads?|_?Unpickler)<ON>
+obfuscation high (?:pydoc|c?[pP]rofile|[bp]db|doctest|trace|shelve|copyreg|logging\.config|lib2to3|idlelib|test)\..+
+obfuscation high timeit\.(?:timeit|repeat|Timer|main)<ON>|typing\.get_type_hints|logging\.currentframe
 obfuscation high types\.(?:Code|Function|Lambda)Type<ON>|code(?:op)?\..+|[^~].*\.__getattr(?:ibute)?__<ON>
 obfuscation medium compile
 obfuscation medium (?:base64|zlib|lzma|bz2|gzip|codecs|binascii)\..+|bytes\.fromhex
@@ -142,7 +144,7 @@ CLOCK = re.compile(r"elapsed_time|perf_counter\w*|monotonic\w*|do_bench\w*|synch
 STRINGS = _table(r"""
 file-access high /proc/(?:\S{0,40}/)?(?:mem|s?maps\w*|map_files|fd|fdinfo|task|environ|root|cwd|auxv|stack|syscall)\b
 file-access medium /proc/(?!cpuinfo|meminfo)|/dev/shm|/sys/(?:class|fs|devices/(?!system/cpu))
-harness-patch high \b_?<CPYTHON>|__(?:globals|subclasses|closure)__|\bkernel_scientist\.(?!languages\b)\w
+harness-patch high \b_?<CPYTHON>|__(?:globals|subclasses|closure)__|kernel_scientist\.(?!languages\b)\w
 environment-probe low /proc/(?:cpuinfo|meminfo)|/sys/devices/system/cpu
 library-call medium ^-l(?:<VENDOR>|blas|torch)|\blib(?:<VENDOR>|blas|torch)[\w.-]{0,60}\.so
 precision-flag medium fast[-_]math|-Ofast|-funsafe-math|-ffinite-math|daz-ftz|fast-relaxed-math|ldmxcsr|fldcw
@@ -160,7 +162,7 @@ library-call medium \b<VENDOR>[A-Z_]\w*|\b(?:dnnl|Eigen|rocprim|thrust)::(?!comp
 library-call medium <FREE>[sdhcz]gemm_\s?\(
 timer-patch high \w[\s*]+(?:clock_gettime|gettimeofday|(?:cuda|hip)Event\w+)\s?\([^(){};]{0,200}\)[^(){};]{0,40}\{
 timer-patch low \b(?:clock_gettime|gettimeofday|__?rdtscp?|steady_clock|high_resolution_clock)\b
-harness-patch high \b(?:mprotect|ptrace|process_vm_\w+|RTLD_NEXT|dl_iterate_phdr|__malloc_hook)\b
+harness-patch high \b(?:\w*mprotect|ptrace|process_vm_\w+|RTLD_NEXT|dl_iterate_phdr|_r_debug|syscall|__malloc_hook)\b
 harness-patch high \b_?<CPYTHON>|\b(?:tp_(?:dict|mro|subclasses|bases?)|ob_type)\b|\bmodule_?\s*::\s*import\b
 harness-patch high \b(?:py|pybind11)\s*::\s*(?:exec|eval\w*|globals|\w*_interpreter|detail\s*::\s*get_\w+)\b
 harness-patch medium \b(?:cuda|hip)(?:PointerGetAttributes?|Ipc\w+)\b|\b(?:cu|hip)MemGetAddressRange\w*
@@ -221,7 +223,9 @@ SETTINGS = re.compile(
 )
 """What a kernel may honestly assign to, though it is not its own."""
 SETTERS = ("setattr", "delattr", "__setattr__")
-REFLECTION = ("getattr", "setattr", "delattr", "vars")
+OUR_IMPORTS = re.compile(r"kernel_scientist(?:\.languages(?:\.\w+(?:\.load|\.CompileError)?)?)?")
+"""What of the laboratory a kernel may import."""
+REFLECTION = ("getattr", "setattr", "delattr", "vars", *IMPORTERS)
 """What finds things by their names: no name is seen where they are called by others."""
 BUILTINS = frozenset({
     "open", "exec", "eval", "compile", "exit", "quit", "SystemExit", "bytes", "object", "type",
