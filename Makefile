@@ -41,7 +41,7 @@ gpu-check: install
 	@python -m benchmarks.gpu_check
 
 prompts: install
-	@python -m kernel_scientist.scientist.showcase
+	@python -m kernel_scientist.scientist.showcase.__main__
 
 ui: install
 	@kernel-scientist ui

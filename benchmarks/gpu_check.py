@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.overhead import RESULTS, machine
-from kernel_scientist import environment
+from kernel_scientist.records import environment
 
 environment.prepare()
 

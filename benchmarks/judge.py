@@ -22,16 +22,17 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.overhead import RESULTS, machine, summary
-from kernel_scientist import environment
+from kernel_scientist.records import environment
 
 environment.prepare()
 
 from kernel_scientist import problems  # noqa: E402
-from kernel_scientist.harness.surroundings import Load  # noqa: E402
-from kernel_scientist.harness.verifier import Contestant, Verifier  # noqa: E402
-from kernel_scientist.harness.workshop import Workshop  # noqa: E402
-from kernel_scientist.params import Harness  # noqa: E402
-from kernel_scientist.records import Case, Evaluation, Kernel, Verdict  # noqa: E402
+from kernel_scientist.evaluate.evaluator import Contestant, Verifier  # noqa: E402
+from kernel_scientist.evaluate.timing.conditions import Load  # noqa: E402
+from kernel_scientist.records.evaluation import Evaluation  # noqa: E402
+from kernel_scientist.records.kernel import Case, Kernel, Verdict  # noqa: E402
+from kernel_scientist.records.params import Harness  # noqa: E402
+from kernel_scientist.workers.pool import Workshop  # noqa: E402
 
 WAIT = """
 from time import perf_counter_ns
@@ -45,7 +46,7 @@ def custom_kernel(data):
     return out
 """
 WORK = """
-from kernel_scientist.languages.cpp import load
+from kernel_scientist import load
 library = load('''
 #include <cstdint>
 #include <cstring>

@@ -18,25 +18,18 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from kernel_scientist import environment
+from kernel_scientist.records import environment
 
 environment.prepare()
 
 from kernel_scientist import problems  # noqa: E402
-from kernel_scientist.harness.surroundings import Load  # noqa: E402
-from kernel_scientist.harness.verifier import Contestant, Verifier  # noqa: E402
-from kernel_scientist.harness.workshop import Workshop  # noqa: E402
-from kernel_scientist.machine import cpu  # noqa: E402
-from kernel_scientist.params import Harness, Params  # noqa: E402
-from kernel_scientist.records import (  # noqa: E402
-    Case,
-    CompileReport,
-    Evaluation,
-    Kernel,
-    Speedup,
-    Timing,
-    Verdict,
-)
+from kernel_scientist.evaluate.evaluator import Contestant, Verifier  # noqa: E402
+from kernel_scientist.evaluate.timing.conditions import Load  # noqa: E402
+from kernel_scientist.hardware import cpu  # noqa: E402
+from kernel_scientist.records.evaluation import CompileReport, Evaluation, Speedup, Timing  # noqa: E402
+from kernel_scientist.records.kernel import Case, Kernel, Verdict  # noqa: E402
+from kernel_scientist.records.params import Harness, Params  # noqa: E402
+from kernel_scientist.workers.pool import Workshop  # noqa: E402
 
 RESULTS = Path(__file__).parent / "results"
 KERNELS = 30
@@ -111,8 +104,8 @@ def per_kernel(folder: Path, wanted: int) -> dict[str, Any]:
     from flows.board import Board
     from flows.optimize import _search
     from flows.server import serving
-    from kernel_scientist.campaign import Campaign
-    from kernel_scientist.laboratory import laboratory
+    from kernel_scientist.campaign.laboratory import laboratory
+    from kernel_scientist.campaign.state import Campaign
 
     params = Params.model_validate(
         {

@@ -2,7 +2,7 @@
 
 import logging
 
-from kernel_scientist import environment
+from kernel_scientist.records import environment
 
 environment.prepare()  # before Prefect is imported: a worker enters here, not through our command line
 

@@ -12,9 +12,10 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from kernel_scientist.campaign import Campaign
-from kernel_scientist.population import REFERENCE, score
-from kernel_scientist.records import Trial
+from kernel_scientist.campaign.state import Campaign
+from kernel_scientist.population.lineage import score
+from kernel_scientist.records.evaluation import Trial
+from kernel_scientist.records.kernel import REFERENCE
 
 ROWS = 12
 TOP = 20

@@ -5,14 +5,16 @@ from typing import Any
 
 from prefect import flow
 
-from kernel_scientist import environment, export
-from kernel_scientist.errors import InfrastructureError
-from kernel_scientist.harness.verifier import Contestant
-from kernel_scientist.laboratory import Laboratory, laboratory
-from kernel_scientist.languages.source import language_of, read_kernel
-from kernel_scientist.params import load
-from kernel_scientist.population import REFERENCE, apart
-from kernel_scientist.records import Evaluation, Kernel, Verdict
+from kernel_scientist.campaign.laboratory import Laboratory, laboratory
+from kernel_scientist.compile.source import language_of, read_kernel
+from kernel_scientist.evaluate.evaluator import Contestant
+from kernel_scientist.population.lineage import apart
+from kernel_scientist.records import environment
+from kernel_scientist.records.errors import InfrastructureError
+from kernel_scientist.records.evaluation import Evaluation
+from kernel_scientist.records.kernel import REFERENCE, Kernel, Verdict
+from kernel_scientist.records.params import load
+from kernel_scientist.report import summaries
 from tasks.compilation import compile_kernel
 from tasks.correctness import check_kernel
 from tasks.counting import counted
@@ -42,7 +44,7 @@ def evaluate(
             evaluation = counted(lab, kernel, time_kernel(lab, kernel, evaluation, rivals))
         except InfrastructureError as error:
             evaluation = Evaluation(verdict=Verdict.INFRASTRUCTURE, reason=str(error))
-        return export.evaluation_summary(lab, evaluation, rivals[-1].name)
+        return summaries.evaluation_summary(lab, evaluation, rivals[-1].name)
 
 
 def contestants(lab: Laboratory, kernel: Kernel, against: str | None) -> list[Contestant]:

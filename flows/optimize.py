@@ -22,16 +22,18 @@ from prefect.runtime import flow_run
 
 from flows.board import Board
 from flows.validate import confirm
-from kernel_scientist import environment, export
-from kernel_scientist.campaign import Campaign
-from kernel_scientist.errors import BudgetError, InfrastructureError, StoppedError
-from kernel_scientist.harness.verifier import Contestant
-from kernel_scientist.harness.workshop import Workshop
-from kernel_scientist.job import Job
-from kernel_scientist.laboratory import Laboratory, laboratory
-from kernel_scientist.params import Params, load
-from kernel_scientist.records import Evaluation, Kernel, Trial, Verdict
-from kernel_scientist.scientist.replies import ReplyError
+from kernel_scientist.campaign.job import Job
+from kernel_scientist.campaign.laboratory import Laboratory, laboratory
+from kernel_scientist.campaign.state import Campaign
+from kernel_scientist.evaluate.evaluator import Contestant
+from kernel_scientist.records import environment
+from kernel_scientist.records.errors import BudgetError, InfrastructureError, StoppedError
+from kernel_scientist.records.evaluation import Evaluation, Trial
+from kernel_scientist.records.kernel import Kernel, Verdict
+from kernel_scientist.records.params import Params, load
+from kernel_scientist.report import summaries
+from kernel_scientist.scientist.llm.parsing import ReplyError
+from kernel_scientist.workers.pool import Workshop
 from tasks.compilation import compile_kernel
 from tasks.correctness import check_kernel
 from tasks.counting import counted
@@ -207,13 +209,13 @@ def _conclude(campaign: Campaign, params: Params) -> dict[str, Any]:
             rivals.append(Contestant.of(seed.kernel))
         against = rivals[-1].name
         confirmation = confirm(campaign.lab, best.kernel, rivals, against if seed is not best else None)
-        export.confirmation(campaign, confirmation)
+        summaries.confirmation(campaign, confirmation)
         if confirmation.confirmed and params.tracking.register_champion:
             campaign.notebook.register(
                 campaign.run, best.kernel, f"{campaign.lab.problem.name}-{campaign.lab.target.name}"
             )
     campaign.finish()
-    return export.campaign_summary(campaign, confirmation)
+    return summaries.campaign_summary(campaign, confirmation)
 
 
 class _Stop:

@@ -12,8 +12,8 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-from kernel_scientist import environment
-from kernel_scientist.errors import SetupError
+from kernel_scientist.records import environment
+from kernel_scientist.records.errors import SetupError
 
 START_S = 180
 
@@ -64,7 +64,7 @@ def _drain() -> None:
 def _command(port: int) -> list[str]:
     server = ["uvicorn", "--factory", "prefect.server.api.server:create_app", "--host", "127.0.0.1"]
     options = ["--port", str(port), "--log-level", "error", "--lifespan", "on"]
-    return [sys.executable, "-m", "kernel_scientist.leash", sys.executable, "-m", *server, *options]
+    return [sys.executable, "-m", "kernel_scientist.sandbox.leash", sys.executable, "-m", *server, *options]
 
 
 def _environment() -> dict[str, str]:

@@ -6,15 +6,17 @@ from typing import Any
 
 from prefect import flow
 
-from kernel_scientist import environment, export
-from kernel_scientist.errors import InfrastructureError
-from kernel_scientist.harness import confirmation
-from kernel_scientist.harness.verifier import Contestant
-from kernel_scientist.laboratory import Laboratory, laboratory
-from kernel_scientist.languages.source import language_of, read_kernel
-from kernel_scientist.params import load
-from kernel_scientist.population import REFERENCE, apart
-from kernel_scientist.records import Evaluation, Kernel, Verdict
+from kernel_scientist.campaign.laboratory import Laboratory, laboratory
+from kernel_scientist.compile.source import language_of, read_kernel
+from kernel_scientist.evaluate import confirmation
+from kernel_scientist.evaluate.evaluator import Contestant
+from kernel_scientist.population.lineage import apart
+from kernel_scientist.records import environment
+from kernel_scientist.records.errors import InfrastructureError
+from kernel_scientist.records.evaluation import Evaluation
+from kernel_scientist.records.kernel import REFERENCE, Kernel, Verdict
+from kernel_scientist.records.params import load
+from kernel_scientist.report import summaries
 from tasks.compilation import compile_kernel
 from tasks.correctness import check_kernel
 from tasks.timing import confirm_once, time_kernel
@@ -37,7 +39,7 @@ def validate(
     with laboratory(params) as lab:
         kernel = Kernel(name=apart(Path(file).stem, [REFERENCE], "kernel"), language=params.language, source=text)
         rivals, named = contestants(lab, kernel, against)
-        return export.validation_summary(lab, kernel, confirm(lab, kernel, rivals, named))
+        return summaries.validation_summary(lab, kernel, confirm(lab, kernel, rivals, named))
 
 
 def contestants(lab: Laboratory, kernel: Kernel, against: str | None) -> tuple[list[Contestant], str | None]:

@@ -1,9 +1,12 @@
 """GPU Kernel Scientist: improve GPU kernels by the scientific method.
 
-The domain. It knows neither Prefect nor DVC; importing this package imports nothing heavy.
+The domain. It knows neither Prefect nor DVC; importing this package imports nothing heavy. A kernel's file imports
+`load` from here.
 """
 
-__version__ = "0.1.0"
+from kernel_scientist.compile.cpp import load
+from kernel_scientist.compile.request import CompileError
 
-HARNESS_VERSION = "7"
-"""Raised whenever the judge measures or decides differently: part of every cache key."""
+__all__ = ["CompileError", "load"]
+
+__version__ = "0.1.0"

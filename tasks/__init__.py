@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from kernel_scientist.errors import InfrastructureError
+from kernel_scientist.records.errors import InfrastructureError
 
 
 def infrastructure_only(_task: Any, _run: Any, state: Any) -> bool:

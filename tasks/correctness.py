@@ -5,8 +5,9 @@ from typing import Any
 from prefect import task
 from prefect.cache_policies import CacheKeyFnPolicy
 
-from kernel_scientist.laboratory import Laboratory, cache_key
-from kernel_scientist.records import Case, Evaluation, Kernel
+from kernel_scientist.campaign.laboratory import Laboratory, cache_key
+from kernel_scientist.records.evaluation import Evaluation
+from kernel_scientist.records.kernel import Case, Kernel
 from tasks import infrastructure_only
 
 

@@ -3,10 +3,11 @@
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from kernel_scientist.errors import InfrastructureError
-from kernel_scientist.laboratory import Laboratory
-from kernel_scientist.profiling import counting
-from kernel_scientist.records import Evaluation, Kernel
+from kernel_scientist.campaign.laboratory import Laboratory
+from kernel_scientist.profile import counting
+from kernel_scientist.records.errors import InfrastructureError
+from kernel_scientist.records.evaluation import Evaluation
+from kernel_scientist.records.kernel import Kernel
 from tasks.timing import device
 
 

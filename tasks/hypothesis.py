@@ -3,8 +3,8 @@
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from kernel_scientist.campaign import Campaign
-from kernel_scientist.scientist.mind import Design, Selection
+from kernel_scientist.campaign.state import Campaign
+from kernel_scientist.scientist.roles import Design, Selection
 
 
 @task(

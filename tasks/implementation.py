@@ -3,9 +3,10 @@
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from kernel_scientist.campaign import Campaign
-from kernel_scientist.job import Job
-from kernel_scientist.records import Kernel, Trial
+from kernel_scientist.campaign.job import Job
+from kernel_scientist.campaign.state import Campaign
+from kernel_scientist.records.evaluation import Trial
+from kernel_scientist.records.kernel import Kernel
 
 
 @task(

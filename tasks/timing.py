@@ -9,11 +9,13 @@ from contextlib import AbstractContextManager, nullcontext
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from kernel_scientist.campaign import Campaign
-from kernel_scientist.harness import confirmation, locks
-from kernel_scientist.harness.verifier import Contestant
-from kernel_scientist.laboratory import Laboratory
-from kernel_scientist.records import Evaluation, Kernel
+from kernel_scientist.campaign.laboratory import Laboratory
+from kernel_scientist.campaign.state import Campaign
+from kernel_scientist.evaluate import confirmation
+from kernel_scientist.evaluate.evaluator import Contestant
+from kernel_scientist.records.evaluation import Evaluation
+from kernel_scientist.records.kernel import Kernel
+from kernel_scientist.sandbox import device_lock
 from tasks import infrastructure_only
 
 
@@ -21,7 +23,7 @@ def device(lab: Laboratory) -> AbstractContextManager[None]:
     """Hold the laboratory's device; a model needs none. Raises DeviceBusyError after `harness.device_wait_s`."""
     if lab.target.model is not None:
         return nullcontext()
-    return locks.device(lab.target.lock, lab.params.harness.device_wait_s)
+    return device_lock.device(lab.target.lock, lab.params.harness.device_wait_s)
 
 
 @task(

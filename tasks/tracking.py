@@ -3,8 +3,8 @@
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from kernel_scientist.campaign import Campaign
-from kernel_scientist.records import Trial
+from kernel_scientist.campaign.state import Campaign
+from kernel_scientist.records.evaluation import Trial
 
 
 @task(

@@ -16,15 +16,15 @@ import pytest
 from click.testing import CliRunner
 from filelock import FileLock
 
-from kernel_scientist import environment
+from kernel_scientist.records import environment
 
 environment.prepare()
 
 from kernel_scientist import problems  # noqa: E402
 from kernel_scientist.cli import main  # noqa: E402
-from kernel_scientist.harness.verifier import Verifier  # noqa: E402
-from kernel_scientist.harness.workshop import Workshop  # noqa: E402
-from kernel_scientist.params import Harness  # noqa: E402
+from kernel_scientist.evaluate.evaluator import Verifier  # noqa: E402
+from kernel_scientist.records.params import Harness  # noqa: E402
+from kernel_scientist.workers.pool import Workshop  # noqa: E402
 
 # The same examples every time: a change is judged by what it changes. `--hypothesis-profile explore` draws new ones.
 hypothesis.settings.register_profile("steady", derandomize=True, deadline=None)

@@ -9,11 +9,11 @@ import os
 from pathlib import Path
 from typing import Any
 
-from kernel_scientist.harness.runtime import Runtime
-from kernel_scientist.harness.workshop import Workshop
-from kernel_scientist.languages import gxx
-from kernel_scientist.languages.cpp import BuildRequest
-from kernel_scientist.params import Harness
+from kernel_scientist.compile import gxx
+from kernel_scientist.compile.request import BuildRequest
+from kernel_scientist.records.params import Harness
+from kernel_scientist.workers.pool import Workshop
+from kernel_scientist.workers.untrusted.gpu_runtime import Runtime
 
 LIBRARY = "STANDIN_RUNTIME"
 SWEEP_BYTES = 1 << 17

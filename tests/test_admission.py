@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from kernel_scientist import problems
-from kernel_scientist.errors import SetupError
-from kernel_scientist.harness import admission
+from kernel_scientist.problems import admission
+from kernel_scientist.records.errors import SetupError
 from tests.conftest import ROOT, Cli
 
 

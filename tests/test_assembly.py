@@ -10,13 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel_scientist.inspection import amdgcn, assembly, disassembly
-from kernel_scientist.inspection.amdgcn_classes import classify
-from kernel_scientist.inspection.assembly import AssemblyError
-from kernel_scientist.inspection.loops import Flow, depths
-from kernel_scientist.inspection.sass_classes import classify as classify_sass
-from kernel_scientist.machine import occupancy
-from kernel_scientist.records import CodeObject
+from kernel_scientist.gpu.isa import amdgcn, assembly
+from kernel_scientist.gpu.isa.amdgcn_classes import classify
+from kernel_scientist.gpu.isa.assembly import AssemblyError
+from kernel_scientist.gpu.isa.loops import Flow, depths
+from kernel_scientist.gpu.isa.sass_classes import classify as classify_sass
+from kernel_scientist.gpu.toolchains import disassembly
+from kernel_scientist.hardware import occupancy
+from kernel_scientist.records.evaluation import CodeObject
 from tests.conftest import ROOT
 
 triton = pytest.importorskip("triton")

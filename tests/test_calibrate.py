@@ -16,11 +16,12 @@ from kernel_scientist.calibrate import device, figures, fit, history, measure, r
 from kernel_scientist.calibrate.device import Device
 from kernel_scientist.calibrate.families import FAMILIES
 from kernel_scientist.calibrate.features import features
-from kernel_scientist.errors import SetupError
-from kernel_scientist.machine import constants, gpus, model
-from kernel_scientist.machine.constants import Constants
-from kernel_scientist.machine.model import Load, Traffic
-from kernel_scientist.records import CodeObject
+from kernel_scientist.gpu.model import constants, predict
+from kernel_scientist.gpu.model.constants import Constants
+from kernel_scientist.gpu.model.predict import Load, Traffic
+from kernel_scientist.hardware import gpus
+from kernel_scientist.records.errors import SetupError
+from kernel_scientist.records.evaluation import CodeObject
 from tests.conftest import ROOT, dedent, lab_environment
 
 FITTED = ("rho", "error", "families", "constants")
@@ -74,7 +75,7 @@ def test_kernels_compile_and_are_traced_without_a_gpu(machine: str) -> None:
         assert len(loads) == (2 if "SPLIT_K4" in entry.name else 1)
         flops = sum(sum(load.traffic.flops.values()) for load in loads)
         assert flops >= entry.work.flops if entry.family.startswith("gemm") else flops == 0
-        assert model.time_us(gpu, loads, Constants()) > model.floor_us(entry.work, gpu) * 0.99
+        assert predict.time_us(gpu, loads, Constants()) > predict.floor_us(entry.work, gpu) * 0.99
 
 
 def test_a_source_that_does_not_compile_says_why() -> None:
@@ -89,12 +90,12 @@ def test_every_kernel_is_right_and_can_be_timed_in_the_interpreter(tmp_path: Pat
     script = dedent("""
         import contextlib, json, sys, time
         import torch
-        from kernel_scientist.inspection import numerics
+        from kernel_scientist.gpu.interpreter import numerics
         from kernel_scientist.calibrate import device, measure, suite
         from kernel_scientist.calibrate.families import FAMILIES
         from kernel_scientist.calibrate.suite import Entry
-        from kernel_scientist.machine import gpu as at_hand
-        from kernel_scientist.machine import gpus
+        from kernel_scientist.hardware import gpu as at_hand
+        from kernel_scientist.hardware import gpus
         from tests.test_calibrate import HERE
 
         numerics.install()
@@ -156,7 +157,7 @@ def points(noise: float, seed: int = 0, families: int = 6) -> list[fit.Point]:
         traffic = Traffic(programs, 0.0, l2 * (12 if family == 4 else 1), l2, moved, {"bf16": flops}, (float(trips),))
         load = Load(code(rng.choice([4, 8]), **amounts), traffic, rng.choice([1, 2, 3]))
         loads = (load, load) if number % 5 == 0 else (load,)
-        time_us = model.time_us(gpu, loads, TRUTH) * math.exp(rng.gauss(0, noise))
+        time_us = predict.time_us(gpu, loads, TRUTH) * math.exp(rng.gauss(0, noise))
         found.append(fit.Point(f"f{family} {number}", f"f{family}", f"c{number % 3}", loads, time_us))
     return found
 

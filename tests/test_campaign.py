@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kernel_scientist.notebook import Notebook
+from kernel_scientist.tracking.mlflow_store import Notebook
 from tests.conftest import Cli, dedent, lab_environment
 
 QUICK = ["problem=identity", "search.generations=2", "search.experiments=2", "harness.blocks=4", "validate.processes=1"]
@@ -22,7 +22,7 @@ BAD_SEEDS = {
     "cpp_hangs.py": "def custom_kernel(d):\n    while True: pass\n",
     "cpp_segfaults.py": "import ctypes\ndef custom_kernel(d):\n    ctypes.string_at(8)\n",
     "cpp_wrong.py": "def custom_kernel(d):\n    return d[1].zero_()\n",
-    "cpp_uncompiled.py": "from kernel_scientist.languages.cpp import load\nload('x')\ndef custom_kernel(d): ...\n",
+    "cpp_uncompiled.py": "from kernel_scientist import load\nload('x')\ndef custom_kernel(d): ...\n",
     "cpp_prints.py": "def custom_kernel(d):\n    for _ in range(1024): print('x' * 2**20)\n    return d[0]\n",
     "cpp_forks.py": "import os\ndef custom_kernel(d):\n    os.fork()\n    return d[1].copy_(d[0])\n",
 }
@@ -187,7 +187,7 @@ def test_retries_belong_to_what_can_pass_the_second_time(prefect_api: str, lab: 
     program = dedent(
         """
         from prefect import flow, task
-        from kernel_scientist.errors import InfrastructureError
+        from kernel_scientist.records.errors import InfrastructureError
         from tasks import infrastructure_only
         calls = {"busy": 0, "wrong": 0}
         def attempt(kind, error):

@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from kernel_scientist import entry
-from kernel_scientist.errors import BudgetError, ModelError, SetupError, StoppedError
-from kernel_scientist.params import Budget, Llm, Model, Rates, Role
-from kernel_scientist.scientist import prices
-from kernel_scientist.scientist.archive import Archive, Message
-from kernel_scientist.scientist.channel import Channel
-from kernel_scientist.scientist.ledger import Ledger
+from kernel_scientist.records.errors import BudgetError, ModelError, SetupError, StoppedError
+from kernel_scientist.records.params import Budget, Llm, Model, Rates, Role
+from kernel_scientist.scientist.llm import prices
+from kernel_scientist.scientist.llm.budget import Ledger
+from kernel_scientist.scientist.llm.client import Channel
+from kernel_scientist.scientist.llm.parsing import Answer, ReplyError
+from kernel_scientist.scientist.llm.reply_store import Archive, Message
 from kernel_scientist.scientist.prompts import Prompt
-from kernel_scientist.scientist.replies import Answer, ReplyError
+from kernel_scientist.tracking import run_content
 from tests.modelserver import ModelServer, Reaction, Script, serving
 
 PRICE = Rates(input_usd=2.0, output_usd=10.0)
@@ -174,7 +174,7 @@ def test_what_cannot_be_read_goes_back_with_the_reason(tmp_path: Path) -> None:
         assert answer == "good" and [bool(a.fault) for a in asks] == [True, True, False]
         kept = Archive(tmp_path).paid_by("c1")
         assert [bool(r.fault) for r in kept] == [True, True, False]
-        assert entry.spending(kept)["llm.unreadable_rate.writer"] == pytest.approx(2 / 3)
+        assert run_content.spending(kept)["llm.unreadable_rate.writer"] == pytest.approx(2 / 3)
         last = server.requests[-1]["messages"]
         assert [m["role"] for m in last] == ["user", "assistant", "user", "assistant", "user"]
         assert "it is bad" in last[2]["content"] and "empty" in last[4]["content"]

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from kernel_scientist.harness import confine, enclosure, landlock
+from kernel_scientist.sandbox import bubblewrap, confine, landlock
 
 
 def cat(path: Path, folder: Path, readable: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
     command = confine.command(["/bin/cat", str(path)], folder, readable)
-    environment = {"PYTHONPATH": str(enclosure.PACKAGE.parent), "PATH": "/usr/bin:/bin"}
+    environment = {"PYTHONPATH": str(bubblewrap.PACKAGE.parent), "PATH": "/usr/bin:/bin"}
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False)
 
 
@@ -23,7 +23,7 @@ def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
     if request.param == "landlock" and not landlock.version():
         pytest.skip("this machine has no Landlock")
     if request.param == "bubblewrap":
-        if not enclosure.bubblewrap_works():
+        if not bubblewrap.bubblewrap_works():
             pytest.skip("bubblewrap cannot run here")
         monkeypatch.setattr(landlock, "version", lambda: 0)
     return str(request.param)
@@ -44,8 +44,8 @@ def test_what_is_named_readable_is_read_and_nothing_beside_it(tmp_path: Path) ->
 RUNS = """
 import sys
 from pathlib import Path
-from kernel_scientist.harness import confine
-from kernel_scientist.languages import compiler_process
+from kernel_scientist.sandbox import confine
+from kernel_scientist.sandbox import compiler_process
 folder = Path(sys.argv[1])
 compiler_process.run(confine.command(["/bin/sleep", sys.argv[2]], folder), folder, 300)
 """
@@ -55,7 +55,7 @@ compiler_process.run(confine.command(["/bin/sleep", sys.argv[2]], folder), folde
 def test_a_confined_program_ends_with_whoever_runs_it(tmp_path: Path, wait_s: float) -> None:
     """By SIGKILL, when the program has only just been started as well as later."""
     seconds = f"{100000 + os.getpid()}.{int(wait_s * 1000)}"
-    ours = subprocess.Popen([sys.executable, "-c", RUNS, str(tmp_path), seconds], cwd=enclosure.PACKAGE.parent)
+    ours = subprocess.Popen([sys.executable, "-c", RUNS, str(tmp_path), seconds], cwd=bubblewrap.PACKAGE.parent)
     deadline = time.monotonic() + 30
     while not running(seconds, beside=ours.pid) and time.monotonic() < deadline:
         time.sleep(0.002)

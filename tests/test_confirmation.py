@@ -2,9 +2,9 @@
 
 import pytest
 
-from kernel_scientist.harness.confirmation import decide
-from kernel_scientist.population import REFERENCE
-from kernel_scientist.records import UNRESOLVED, Evaluation, Speedup, Timing, Verdict
+from kernel_scientist.evaluate.confirmation import decide
+from kernel_scientist.records.evaluation import UNRESOLVED, Evaluation, Speedup, Timing
+from kernel_scientist.records.kernel import REFERENCE, Verdict
 
 TIMING = Timing(case="c", time_us=1.0, interval_us=(1.0, 1.0))
 

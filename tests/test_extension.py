@@ -5,18 +5,19 @@ from typing import Any
 
 import pytest
 
-from kernel_scientist import problems, targets
-from kernel_scientist.errors import SetupError
-from kernel_scientist.harness.failure import KernelFailure
-from kernel_scientist.harness.replies import build_request
-from kernel_scientist.harness.verifier import Verifier
-from kernel_scientist.harness.workshop import Workshop
-from kernel_scientist.languages import builder, extension
-from kernel_scientist.languages.cpp import CompileError
-from kernel_scientist.languages.extension import ExtensionRequest
-from kernel_scientist.languages.source import language_of
-from kernel_scientist.params import Harness
-from kernel_scientist.records import Kernel, Verdict
+from kernel_scientist import problems
+from kernel_scientist.compile import build, extension
+from kernel_scientist.compile.extension import ExtensionRequest
+from kernel_scientist.compile.request import CompileError
+from kernel_scientist.compile.source import language_of
+from kernel_scientist.evaluate.evaluator import Verifier
+from kernel_scientist.hardware import targets
+from kernel_scientist.records.errors import SetupError
+from kernel_scientist.records.kernel import Kernel, Verdict
+from kernel_scientist.records.params import Harness
+from kernel_scientist.sandbox.failure import KernelFailure
+from kernel_scientist.workers.pool import Workshop
+from kernel_scientist.workers.validation import build_request
 from tests.conftest import ROOT
 
 Judge = Callable[[str], Verifier]
@@ -157,14 +158,14 @@ def test_flags_reach_the_compiler_as_they_were_meant_and_run_nothing() -> None:
     source = "const char* text = TEXT; __attribute__((constructor)) void imported() { __builtin_trap(); }"
     flags = ["-DTEXT='\"$(touch ran) $in ; `x` & | > y\"'", "-O1  -g0"]
     wanted = request(cpp_sources=[source], cflags=flags)
-    built = builder.build(wanted, "cpu", 60)
+    built = build.build(wanted, "cpu", 60)
     assert built.path is not None, built.report.log
     assert b"$(touch ran) $in ; `x` & | > y" in built.path.read_bytes()
-    assert builder.build(wanted, "cpu", 60).report.cached
+    assert build.build(wanted, "cpu", 60).report.cached
 
 
 def test_a_builder_that_takes_too_long_is_stopped() -> None:
-    built = builder.build(request(cpp_sources=["#include <pybind11/pybind11.h>"], cflags=["-DSLOW"]), "cpu", 0.5)
+    built = build.build(request(cpp_sources=["#include <pybind11/pybind11.h>"], cflags=["-DSLOW"]), "cpu", 0.5)
     assert built.path is None and "took longer than 0.5 s" in built.report.log
 
 

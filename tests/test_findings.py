@@ -2,9 +2,9 @@
 
 import pytest
 
-from kernel_scientist.inspection.findings import findings
-from kernel_scientist.inspection.suspicions import suspicions
-from kernel_scientist.records import CodeObject
+from kernel_scientist.gpu.isa.arch_mismatch import suspicions
+from kernel_scientist.gpu.isa.findings import findings
+from kernel_scientist.records.evaluation import CodeObject
 from tests.conftest import ROOT
 
 PLAIN = CodeObject(

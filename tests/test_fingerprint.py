@@ -2,11 +2,11 @@
 
 import pytest
 
-from kernel_scientist.languages.fingerprint import fingerprint
+from kernel_scientist.compile.fingerprint import fingerprint
 from tests.conftest import ROOT
 
 BASE = '''"""A kernel."""
-from kernel_scientist.languages.cpp import load
+from kernel_scientist import load
 
 TUNABLES = {"A": 1}
 SOURCE = r"""

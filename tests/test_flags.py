@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from kernel_scientist.languages import builder, flags, gxx
-from kernel_scientist.languages.cpp import BuildRequest
-from kernel_scientist.languages.extension import ExtensionRequest
+from kernel_scientist.compile import build, flags, gxx
+from kernel_scientist.compile.extension import ExtensionRequest
+from kernel_scientist.compile.request import BuildRequest
 
 HONEST = (
     *("-O2", "-O", "-Ofast", "-march=native", "-mprefer-vector-width=512", "-mno-avx512f", "-mtune=znver4", "-mfma"),
@@ -102,7 +102,7 @@ def test_a_source_is_no_file_of_specs(flag: str) -> None:
     assert built.path is None and built.report.log == f"flag {flag!r} is not allowed"
     empty: list[str] = []
     wanted = ExtensionRequest("own", [""], empty, None, ["--specs=main.cpp"], empty, empty, empty, False, True, True)
-    assert "'--specs=main.cpp' is not allowed" in builder.build(wanted, "cpu", 60).report.log
+    assert "'--specs=main.cpp' is not allowed" in build.build(wanted, "cpu", 60).report.log
 
 
 RAN = """

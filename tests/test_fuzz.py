@@ -15,17 +15,18 @@ import pytest
 import torch
 
 from kernel_scientist import problems
-from kernel_scientist.harness import session as sessions
-from kernel_scientist.harness import wire
-from kernel_scientist.harness.outputs import address
-from kernel_scientist.harness.session import SO_PASSCRED, Session
-from kernel_scientist.harness.shared import SharedMemory
-from kernel_scientist.harness.shim import Shim
-from kernel_scientist.harness.verifier import Verifier
-from kernel_scientist.harness.workshop import Workshop
-from kernel_scientist.languages import gxx
-from kernel_scientist.params import Harness
-from kernel_scientist.records import Case, Evaluation, Kernel, Verdict
+from kernel_scientist.compile import gxx
+from kernel_scientist.evaluate.evaluator import Verifier
+from kernel_scientist.records.evaluation import Evaluation
+from kernel_scientist.records.kernel import Case, Kernel, Verdict
+from kernel_scientist.records.params import Harness
+from kernel_scientist.sandbox import protocol
+from kernel_scientist.workers import client as sessions
+from kernel_scientist.workers.client import SO_PASSCRED, Session
+from kernel_scientist.workers.native import Shim
+from kernel_scientist.workers.pool import Workshop
+from kernel_scientist.workers.shared_memory import SharedMemory
+from kernel_scientist.workers.untrusted.outputs import address
 from tests.conftest import ROOT
 
 REPLIES = 10_000
@@ -60,13 +61,13 @@ class HostileWorker:
         self.mutated = 0
 
     def serve(self) -> None:
-        with contextlib.suppress(OSError, wire.WireError, ValueError), self.sock:
+        with contextlib.suppress(OSError, protocol.WireError, ValueError), self.sock:
             self.send({"op": "hello", "sandbox": ["none"]}, [])
             while True:
-                request, _ = wire.receive(self.sock, 5)
+                request, _ = protocol.receive(self.sock, 5)
                 self.answer(request)
 
-    def answer(self, request: wire.Header) -> None:
+    def answer(self, request: protocol.Header) -> None:
         reply, buffers = self.honest(request)
         if self.rng.random() < 0.25:
             self.mutated += 1
@@ -74,7 +75,7 @@ class HostileWorker:
         else:
             self.send(reply, buffers)
 
-    def honest(self, request: wire.Header) -> tuple[wire.Header, list[bytes]]:
+    def honest(self, request: protocol.Header) -> tuple[protocol.Header, list[bytes]]:
         match request["op"]:
             case "load":
                 return {"op": "loaded"}, []
@@ -103,7 +104,7 @@ class HostileWorker:
         zeros = bytearray(2 * self.shape[0])
         return self.shim.pin([(address(zeros), len(zeros))])
 
-    def odd_field(self, reply: wire.Header, buffers: list[bytes]) -> None:
+    def odd_field(self, reply: protocol.Header, buffers: list[bytes]) -> None:
         """Something odd in place of some value, at any depth."""
         spots: list[tuple[Any, Any]] = []
 
@@ -117,16 +118,16 @@ class HostileWorker:
         node[key] = self.rng.choice(ODD)
         self.send(reply, buffers)
 
-    def odd_bytes(self, reply: wire.Header, buffers: list[bytes]) -> None:
+    def odd_bytes(self, reply: protocol.Header, buffers: list[bytes]) -> None:
         text = bytearray(json.dumps({**reply, "buffers": [len(b) for b in buffers]}).encode())
         for _ in range(self.rng.randrange(1, 4)):
             text[self.rng.randrange(len(text))] = self.rng.randrange(256)
         self.sock.sendall(struct.pack("<I", len(text)) + text + b"".join(buffers))
 
-    def other_buffers(self, reply: wire.Header, _buffers: list[bytes]) -> None:
+    def other_buffers(self, reply: protocol.Header, _buffers: list[bytes]) -> None:
         self.send(reply, [self.rng.randbytes(self.rng.randrange(200)) for _ in range(self.rng.randrange(4))])
 
-    def noise(self, _reply: wire.Header, _buffers: list[bytes]) -> None:
+    def noise(self, _reply: protocol.Header, _buffers: list[bytes]) -> None:
         deep = b'{"op":' + b"[" * 100_000
         choices = [
             self.rng.randbytes(self.rng.randrange(60)),
@@ -136,14 +137,14 @@ class HostileWorker:
         self.sock.sendall(self.rng.choice(choices))
         self.sock.close()
 
-    def lie(self, reply: wire.Header, _buffers: list[bytes]) -> None:
+    def lie(self, reply: protocol.Header, _buffers: list[bytes]) -> None:
         reply["op"] = self.rng.choice(
             ["loaded", "ready", "done", "output", "quiet", "failed", "build", "hello", "pong"]
         )
         self.send(reply, [])
 
-    def send(self, header: wire.Header, buffers: list[bytes]) -> None:
-        wire.send(self.sock, header, list(buffers))
+    def send(self, header: protocol.Header, buffers: list[bytes]) -> None:
+        protocol.send(self.sock, header, list(buffers))
 
 
 class HostileWorkshop(Workshop):
@@ -201,9 +202,9 @@ def test_mutated_outputs_are_never_right() -> None:
     """Whatever a description says, only the right bytes in the right form pass."""
     problem = problems.load(ROOT / "problems/identity")
     rng = random.Random(7)
-    from kernel_scientist.harness.comparison import Comparison, described
-    from kernel_scientist.harness.failure import KernelFailure
-    from kernel_scientist.harness.inputs import Inputs
+    from kernel_scientist.evaluate.correctness.comparison import Comparison, described
+    from kernel_scientist.evaluate.correctness.inputs import Inputs
+    from kernel_scientist.sandbox.failure import KernelFailure
 
     comparison, inputs = Comparison(problem), Inputs(problem)
     passed = 0
@@ -221,7 +222,7 @@ def test_mutated_outputs_are_never_right() -> None:
         try:
             comparison.require(delivery, broken, [bytes_])
             passed += 1
-            assert torch.equal(wire.decode(broken, [bytes_]), right)  # a float16 zero has two spellings
+            assert torch.equal(protocol.decode(broken, [bytes_]), right)  # a float16 zero has two spellings
         except KernelFailure as failure:
             assert failure.verdict in (Verdict.INCORRECT, Verdict.REJECTED)
     assert passed < 100

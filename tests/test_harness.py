@@ -9,18 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from kernel_scientist import HARNESS_VERSION, problems
-from kernel_scientist.harness.verifier import Contestant, Verifier
-from kernel_scientist.harness.workshop import Workshop
-from kernel_scientist.languages import cpp as cpp_language
-from kernel_scientist.params import Harness
-from kernel_scientist.population import REFERENCE
-from kernel_scientist.records import Evaluation, Kernel, Verdict
+from kernel_scientist import problems
+from kernel_scientist.compile.request import MOST_BUILDS
+from kernel_scientist.evaluate.evaluator import Contestant, Verifier
+from kernel_scientist.records import environment
+from kernel_scientist.records.evaluation import Evaluation
+from kernel_scientist.records.kernel import REFERENCE, Kernel, Verdict
+from kernel_scientist.records.params import Harness
+from kernel_scientist.workers.pool import Workshop
 from tests.conftest import ROOT, dedent
 
 pytestmark = pytest.mark.alone
 Judge = Callable[[str], Verifier]
-LOAD = "from kernel_scientist.languages.cpp import load\nimport os\n"
+LOAD = "from kernel_scientist import load\nimport os\n"
 RIGHT = "d[1].copy_(d[0])\n    return d[1]\n"
 
 
@@ -130,7 +131,7 @@ def test_after_all_that_an_honest_kernel_passes_and_is_timed(judge: Judge) -> No
     cached = evaluation.model_copy(update={"environment": {"harness": "of another day"}, "sandbox": ("none",)})
     evaluation = verifier.time(kernel, cached, [verifier.reference()])
     assert evaluation.verdict is Verdict.OK, evaluation.reason
-    assert evaluation.environment["harness"] == HARNESS_VERSION and "load" in evaluation.environment
+    assert evaluation.environment["judge"] == environment.judge_digest()[:12] and "load" in evaluation.environment
     assert [t.case for t in evaluation.timings] == [c.name for c in verifier.profile.benchmarks]
     assert all(len(t.samples_us) == 8 and min(t.samples_us) > 0 for t in evaluation.timings)
     speedup = evaluation.speedup_over(REFERENCE)
@@ -140,7 +141,7 @@ def test_after_all_that_an_honest_kernel_passes_and_is_timed(judge: Judge) -> No
 
 def test_a_file_may_ask_for_as_many_builds_as_the_verifier_makes(judge: Judge) -> None:
     unit = 'extern "C" void copy(const short* x, short* out, long n) { for (long i = 0; i < n; ++i) out[i] = x[i]; }'
-    source = f"{LOAD}made = [load({unit!r}) for _ in range({cpp_language.MOST_BUILDS})]\n"
+    source = f"{LOAD}made = [load({unit!r}) for _ in range({MOST_BUILDS})]\n"
     source += "def custom_kernel(d):\n    made[-1].copy(d[0], d[1], d[0].numel())\n    return d[1]\n"
     assert evaluate(judge("identity"), source).verdict is Verdict.OK
 
@@ -237,11 +238,11 @@ def test_workers_die_with_a_killed_verifier() -> None:
     program = dedent(
         """
         import os, signal
-        from kernel_scientist import environment; environment.prepare()
+        from kernel_scientist.records import environment; environment.prepare()
         from kernel_scientist import problems
-        from kernel_scientist.harness.verifier import Verifier
-        from kernel_scientist.harness.workshop import Workshop
-        from kernel_scientist.params import Harness
+        from kernel_scientist.evaluate.evaluator import Verifier
+        from kernel_scientist.workers.pool import Workshop
+        from kernel_scientist.records.params import Harness
         from pathlib import Path
         shop = Workshop(Harness())
         with shop.session() as session:

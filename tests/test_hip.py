@@ -9,14 +9,16 @@ import pytest
 import torch
 from torch.utils import cpp_extension
 
-from kernel_scientist.inspection import assembly, cuda, hip, inline, toolchain, unit
-from kernel_scientist.inspection.compiled import Compiled
-from kernel_scientist.inspection.findings import findings
-from kernel_scientist.inspection.names import plain
-from kernel_scientist.records import CodeObject
+from kernel_scientist.gpu.capture import recorded_builds
+from kernel_scientist.gpu.isa import assembly
+from kernel_scientist.gpu.isa.findings import findings
+from kernel_scientist.gpu.isa.tally import plain
+from kernel_scientist.gpu.toolchains import cuda, hip, load_inline, rocm
+from kernel_scientist.gpu.toolchains.compiled import Compiled
+from kernel_scientist.records.evaluation import CodeObject
 from tests.conftest import ROOT
 
-TOOLS = toolchain.find()
+TOOLS = rocm.find()
 needs_hip = pytest.mark.skipif(isinstance(TOOLS, str), reason=str(TOOLS))
 needs_cuda = pytest.mark.skipif(cuda.find() is None, reason="neither nvcc nor NVRTC is installed")
 
@@ -172,14 +174,19 @@ def test_too_much_lds_is_said_with_both_numbers() -> None:
 
 @needs_hip
 def test_a_syntax_error_names_source_and_line() -> None:
-    got = compiled(unit.of(["#include <hip/hip_runtime.h>", "__global__ void bad(float* a) {\n  a[0] = 1.0f\n}"]))
+    got = compiled(
+        load_inline.of(["#include <hip/hip_runtime.h>", "__global__ void bad(float* a) {\n  a[0] = 1.0f\n}"])
+    )
     assert not got.ok and not got.missing
     assert "source[1]:2:" in got.log and "expected ';'" in got.log and "a[0] = 1.0f" in got.log
 
 
 @needs_hip
 def test_a_typical_submission_with_host_code() -> None:
-    got = compiled(unit.hipified(unit.of([inline.IMPLICIT, HOST])), flags=("--offload-arch=gfx942", "-std=c++20"))
+    got = compiled(
+        load_inline.hipified(load_inline.of([recorded_builds.IMPLICIT, HOST])),
+        flags=("--offload-arch=gfx942", "-std=c++20"),
+    )
     assert got.ok, got.log
     found = assembly.read(got.assembly)
     assert len(found) == 5 and "narrow" in {code.kernel for code in found}
@@ -225,7 +232,7 @@ def test_gfx950_is_compiled_or_said_to_be_unknown() -> None:
 
 
 def test_without_a_compiler_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(toolchain, "find", lambda: "no HIP compiler")
+    monkeypatch.setattr(rocm, "find", lambda: "no HIP compiler")
     got = hip.compile_hip(VECTOR_ADD, "gfx942", [])
     assert not got.ok and got.missing == "no HIP compiler"
 
@@ -254,11 +261,11 @@ def test_a_compilation_without_end_is_stopped() -> None:
     assert not got.ok and "took longer than 3 s" in got.log and not got.missing
 
 
-def submission(path: Path) -> tuple[Any, inline.Builds]:
+def submission(path: Path) -> tuple[Any, recorded_builds.Builds]:
     spec = importlib.util.spec_from_file_location("submission", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    with inline.captured() as builds:
+    with recorded_builds.captured() as builds:
         spec.loader.exec_module(module)
     return module, builds
 
@@ -267,7 +274,7 @@ def submission(path: Path) -> tuple[Any, inline.Builds]:
 @pytest.mark.parametrize("path", sorted((ROOT / "problems").glob("*/seeds/hip_*.py")), ids=lambda p: p.parts[-3])
 def test_hip_seeds_compile(path: Path) -> None:
     _, (build,) = submission(path)
-    got = compiled(unit.hipified(unit.of(build.sources)), flags=build.flags)
+    got = compiled(load_inline.hipified(load_inline.of(build.sources)), flags=build.flags)
     assert got.ok, got.log
     (code,) = assembly.read(got.assembly)
     assert code.kernel.endswith("_kernel") and code.num_warps == 4 and not code.spills
@@ -276,7 +283,7 @@ def test_hip_seeds_compile(path: Path) -> None:
 
 def test_what_load_inline_is_given_is_recorded_and_not_built() -> None:
     before = cpp_extension.load_inline
-    with inline.captured() as builds:
+    with recorded_builds.captured() as builds:
         made: Any = cpp_extension.load_inline(
             "one", "void f();", cuda_sources=["__global__ void k() {}"], functions="f", extra_cuda_cflags=["-O2"]
         )
@@ -285,14 +292,16 @@ def test_what_load_inline_is_given_is_recorded_and_not_built() -> None:
         assert made.f(x, 3, y) is y and made.f(1) is None
     assert cpp_extension.load_inline is before
     assert builds.calls == ["one.f", "one.f"]
-    assert builds[0] == inline.InlineBuild("one", (inline.IMPLICIT, "__global__ void k() {}"), ("-O2",), ("f",))
-    assert builds[1] == inline.InlineBuild("two", ("// device",), (), ("g", "h"))
+    assert builds[0] == recorded_builds.InlineBuild(
+        "one", (recorded_builds.IMPLICIT, "__global__ void k() {}"), ("-O2",), ("f",)
+    )
+    assert builds[1] == recorded_builds.InlineBuild("two", ("// device",), (), ("g", "h"))
     assert builds[0].message()["name"] == "one"
 
 
 def test_files_and_runtime_compilation_are_recorded(tmp_path: Path) -> None:
     (tmp_path / "a.hip").write_text("__global__ void k() {}")
-    with inline.captured() as builds:
+    with recorded_builds.captured() as builds:
         cpp_extension.load("three", [str(tmp_path / "a.hip"), str(tmp_path / "lost.hip")], extra_cuda_cflags=["-g"])
         torch.cuda._compile_kernel("__global__ void r(float* a) {}", "r")((1, 1, 1), (64, 1, 1), (torch.zeros(1),))
     assert builds[0].sources[0] == "__global__ void k() {}" and "lost.hip" in builds[0].sources[1]
@@ -300,13 +309,13 @@ def test_files_and_runtime_compilation_are_recorded(tmp_path: Path) -> None:
 
 
 def test_cudas_names_become_hips() -> None:
-    text = unit.hipified("#include <cuda_runtime.h>\n#include <cuda_bf16.h>\ncudaStream_t s; __nv_bfloat16 x;")
+    text = load_inline.hipified("#include <cuda_runtime.h>\n#include <cuda_bf16.h>\ncudaStream_t s; __nv_bfloat16 x;")
     assert "hip/hip_runtime.h" in text and "hipStream_t" in text and "hip_bfloat16" in text
-    assert unit.hipified("__global__ void k() {}") == "__global__ void k() {}"
+    assert load_inline.hipified("__global__ void k() {}") == "__global__ void k() {}"
 
 
 def test_a_name_cannot_end_its_line() -> None:
-    assert unit.of(["int x;"], 'a"\n#error') == '#line 1 "a___error[0]"\nint x;'
+    assert load_inline.of(["int x;"], 'a"\n#error') == '#line 1 "a___error[0]"\nint x;'
 
 
 @needs_hip

@@ -6,15 +6,17 @@ from pathlib import Path
 import pytest
 
 from kernel_scientist import problems
-from kernel_scientist.harness.failure import KernelFailure
-from kernel_scientist.harness.workshop import Workshop
-from kernel_scientist.inspection import assembly_store, inspector
-from kernel_scientist.inspection.inspector import Inspection
-from kernel_scientist.inspection.modeller import Modeller
-from kernel_scientist.languages.source import KernelSource
-from kernel_scientist.machine import gpus, model, occupancy
-from kernel_scientist.machine.constants import Constants
-from kernel_scientist.records import Case, Kernel, Verdict
+from kernel_scientist.compile.source import KernelSource
+from kernel_scientist.evaluate.predicted import Modeller
+from kernel_scientist.gpu.capture import inspect
+from kernel_scientist.gpu.capture.inspect import Inspection
+from kernel_scientist.gpu.isa import assembly_store
+from kernel_scientist.gpu.model import predict
+from kernel_scientist.gpu.model.constants import Constants
+from kernel_scientist.hardware import gpus, occupancy
+from kernel_scientist.records.kernel import Case, Kernel, Verdict
+from kernel_scientist.sandbox.failure import KernelFailure
+from kernel_scientist.workers.pool import Workshop
 from tests.conftest import ROOT
 
 WILD = ROOT / "tests/submissions"
@@ -22,7 +24,7 @@ CASES = (Case(sizes={"rows": 4096, "cols": 4096}, seed=1), Case(sizes={"rows": 2
 
 
 def look(source: str, problem: str = "rmsnorm", gpu: str = "mi300x", cases: tuple[Case, ...] = CASES) -> Inspection:
-    return inspector.inspect(source, problems.find(problem), cases, gpus.named(gpu), 120)
+    return inspect.inspect(source, problems.find(problem), cases, gpus.named(gpu), 120)
 
 
 def wild(name: str, gpu: str = "mi300x") -> Inspection:
@@ -122,7 +124,7 @@ def test_what_cannot_be_seen_is_named() -> None:
 def test_a_hostile_submission_ends_as_a_failure(body: str, verdict: Verdict) -> None:
     problem = problems.find("identity")
     with pytest.raises(KernelFailure) as caught:
-        inspector.inspect(body + "\ndef custom_kernel(data): ...", problem, (), gpus.MI300X, 12)
+        inspect.inspect(body + "\ndef custom_kernel(data): ...", problem, (), gpus.MI300X, 12)
     assert caught.value.verdict is verdict
 
 
@@ -146,7 +148,7 @@ def custom_kernel(data): ...
 )
 def test_an_answer_that_is_none_hangs_and_breaks_nothing(attack: str) -> None:
     with pytest.raises(KernelFailure) as caught:
-        inspector.inspect(FORGED.format(attack=attack), problems.find("identity"), (), gpus.MI300X, 30)
+        inspect.inspect(FORGED.format(attack=attack), problems.find("identity"), (), gpus.MI300X, 30)
     assert caught.value.verdict is Verdict.CRASHED
 
 
@@ -163,7 +165,7 @@ def test_what_it_says_of_its_code_must_be_true(tale: str) -> None:
     lie = f"""
 
 import atexit
-from kernel_scientist.inspection import launches
+from kernel_scientist.gpu.capture import launches
 
 honest = launches.Recorder._code
 
@@ -256,5 +258,5 @@ def test_a_larger_tile_reads_less_and_fewer_units_take_longer() -> None:
     assert lines[0] > 2 * lines[1]
     load = large.loads(name)[0]
     slower = gpus.GPUS["mi355x"]
-    full, _ = model.costs(gpus.MI300X, load, Constants())
-    assert full.hbm > model.costs(slower, load, Constants())[0].hbm, "MI355X has more bandwidth"
+    full, _ = predict.costs(gpus.MI300X, load, Constants())
+    assert full.hbm > predict.costs(slower, load, Constants())[0].hbm, "MI355X has more bandwidth"

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from kernel_scientist.harness.call import Call
-from kernel_scientist.harness.interleave import Plan, decided, hopeless
-from kernel_scientist.harness.samples import Samples
-from kernel_scientist.harness.shim import Reading
-from kernel_scientist.harness.statistics import ratio
-from kernel_scientist.records import Case
+from kernel_scientist.evaluate.timing.samples import Samples
+from kernel_scientist.evaluate.timing.schedule import Plan, decided, hopeless
+from kernel_scientist.evaluate.timing.statistics import ratio
+from kernel_scientist.records.kernel import Case
+from kernel_scientist.workers.call import Call
+from kernel_scientist.workers.native import Reading
 
 CASE = Case(sizes={"n": 1}, seed=1)
 STEADY = (1.0, 1.004, 0.997, 1.002)

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel_scientist.machine.issue import issued
-from kernel_scientist.machine.traffic import Traffic
-from kernel_scientist.records import CodeObject
+from kernel_scientist.gpu.model.issue import issued
+from kernel_scientist.gpu.model.traffic import Traffic
+from kernel_scientist.records.evaluation import CodeObject
 
 MFMA = "v_mfma_f32_32x32x16_fp8_fp8"
 FLOPS = 2.0 * 32 * 32 * 16

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel_scientist.errors import SetupError
-from kernel_scientist.scientist import knowledge
-from kernel_scientist.scientist.knowledge import Digest, choose, estimated_tokens, load
+from kernel_scientist.records.errors import SetupError
+from kernel_scientist.scientist.context import knowledge
+from kernel_scientist.scientist.context.knowledge import Digest, choose, estimated_tokens, load
 from tests.conftest import ROOT
 
 FOLDER = ROOT / "knowledge"

@@ -16,7 +16,7 @@ def test_a_command_dies_with_a_killed_parent() -> None:
     program = dedent(
         """
         import os, signal, subprocess, sys
-        command = [sys.executable, "-m", "kernel_scientist.leash", "sleep", "60"]
+        command = [sys.executable, "-m", "kernel_scientist.sandbox.leash", "sleep", "60"]
         print(subprocess.Popen(command, start_new_session=True).pid, flush=True)
         sys.stdin.read()
         """
@@ -33,7 +33,7 @@ def test_a_command_dies_with_a_killed_parent() -> None:
 
 
 def test_a_command_s_exit_status_is_its_own() -> None:
-    command = [sys.executable, "-m", "kernel_scientist.leash", sys.executable, "-c", "raise SystemExit(7)"]
+    command = [sys.executable, "-m", "kernel_scientist.sandbox.leash", sys.executable, "-c", "raise SystemExit(7)"]
     assert subprocess.run(command, cwd=ROOT, check=False).returncode == 7
 
 

@@ -4,25 +4,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel_scientist.inspection.trace import _storages
-from kernel_scientist.machine import gpus, model
-from kernel_scientist.machine.constants import Constants
-from kernel_scientist.machine.traffic import Traffic
-from kernel_scientist.records import CodeObject
+from kernel_scientist.gpu.capture.trace import _storages
+from kernel_scientist.gpu.model import predict
+from kernel_scientist.gpu.model.constants import Constants
+from kernel_scientist.gpu.model.traffic import Traffic
+from kernel_scientist.hardware import gpus
+from kernel_scientist.records.evaluation import CodeObject
 
 MIB = float(1 << 20)
 CODE = CodeObject(kernel="k", arch="gfx942", digest="", num_warps=4, vgpr=64, mix=({}, {}))
 
 
-def load(**storages: float) -> model.Load:
+def load(**storages: float) -> predict.Load:
     """A launch that touches all of its arguments once, by size in MiB."""
     sizes = {name: size * MIB for name, size in storages.items()}
     total = sum(sizes.values())
-    return model.Load(CODE, Traffic(1216, total, total, total, total, {}, (), sizes))
+    return predict.Load(CODE, Traffic(1216, total, total, total, total, {}, (), sizes))
 
 
-def hbm_us(*loads: model.Load) -> float:
-    return sum(costs.hbm for costs, _ in model._each(gpus.MI300X, loads, Constants()))
+def hbm_us(*loads: predict.Load) -> float:
+    return sum(costs.hbm for costs, _ in predict._each(gpus.MI300X, loads, Constants()))
 
 
 def test_partial_sums_are_read_from_the_cache_that_they_were_written_to() -> None:
@@ -30,7 +31,7 @@ def test_partial_sums_are_read_from_the_cache_that_they_were_written_to() -> Non
     other = load(elsewhere=100, out=25)
     saved = hbm_us(multiply, other) - hbm_us(multiply, add)
     assert saved == pytest.approx(100 * MIB / (gpus.MI300X.memory_gbps * Constants().hbm) * 1e-3)
-    assert model.time_us(gpus.MI300X, [multiply, add], Constants()) < model.time_us(
+    assert predict.time_us(gpus.MI300X, [multiply, add], Constants()) < predict.time_us(
         gpus.MI300X, [multiply, other], Constants()
     )
 

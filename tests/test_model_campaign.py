@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel_scientist.notebook import Notebook
-from kernel_scientist.population import Population, score
-from kernel_scientist.records import Evaluation, Experiment, Kernel, Prediction, Trial, Verdict
+from kernel_scientist.population.lineage import Population, score
+from kernel_scientist.records.evaluation import Evaluation, Prediction, Trial
+from kernel_scientist.records.kernel import Experiment, Kernel, Verdict
 from kernel_scientist.search.prescreen import Prescreen
+from kernel_scientist.tracking.mlflow_store import Notebook
 from tests.conftest import ROOT, Cli
 
 MODEL = [x for s in ("language=triton", "target=model:mi300x") for x in ("--set", s)]

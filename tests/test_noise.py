@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from kernel_scientist import environment, problems
-from kernel_scientist.harness.verifier import Verifier
-from kernel_scientist.harness.workshop import Workshop
-from kernel_scientist.params import Harness
+from kernel_scientist import problems
+from kernel_scientist.evaluate.evaluator import Verifier
+from kernel_scientist.records import environment
+from kernel_scientist.records.params import Harness
+from kernel_scientist.workers.pool import Workshop
 from tests.conftest import ROOT
 
 

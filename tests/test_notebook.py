@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from kernel_scientist.errors import SetupError
-from kernel_scientist.notebook import CampaignRun, Notebook, reach
-from kernel_scientist.population import Population
+from kernel_scientist.population.lineage import Population
 from kernel_scientist.problems.taskfolder import load
-from kernel_scientist.records import CompileReport, Evaluation, Experiment, Kernel, Trial, Verdict
-from kernel_scientist.scientist.archive import Message, Question, Reply
+from kernel_scientist.records.errors import SetupError
+from kernel_scientist.records.evaluation import CompileReport, Evaluation, Trial
+from kernel_scientist.records.kernel import Experiment, Kernel, Verdict
+from kernel_scientist.scientist.llm.reply_store import Message, Question, Reply
+from kernel_scientist.tracking.mlflow_store import CampaignRun, Notebook, reach
 from tests.conftest import ROOT
 from tests.test_population import trial
 

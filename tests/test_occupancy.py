@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel_scientist.machine import occupancy
-from kernel_scientist.machine.occupancy import LIMITS, Occupancy
+from kernel_scientist.hardware import occupancy
+from kernel_scientist.hardware.occupancy import LIMITS, Occupancy
 
 SHAPES = st.tuples(
     st.sampled_from(sorted(LIMITS)),

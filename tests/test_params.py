@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 import yaml
 
-from kernel_scientist.errors import SetupError
-from kernel_scientist.params import Params, load, parse
+from kernel_scientist.records.errors import SetupError
+from kernel_scientist.records.params import Params, load, parse
 from tests.conftest import ROOT
 
 FILE = ROOT / "params.yaml"

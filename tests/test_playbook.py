@@ -7,14 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel_scientist.harness.verifier import Verifier
-from kernel_scientist.languages.source import KernelSource
-from kernel_scientist.population import Population
+from kernel_scientist.compile.source import KernelSource
+from kernel_scientist.evaluate.evaluator import Verifier
+from kernel_scientist.population.lineage import Population
 from kernel_scientist.problems.taskfolder import load
-from kernel_scientist.records import Experiment, Kernel, Trial, Verdict, digest
-from kernel_scientist.scientist.catalogue_cpp import CATALOGUE
-from kernel_scientist.scientist.mind import Assignment, Commission, Facts, Lessons, Turn, pick
-from kernel_scientist.scientist.playbook import Playbook
+from kernel_scientist.records.evaluation import Trial
+from kernel_scientist.records.kernel import Experiment, Kernel, Verdict, digest
+from kernel_scientist.scientist.playbook.catalogue_cpp import CATALOGUE
+from kernel_scientist.scientist.playbook.mind import Playbook
+from kernel_scientist.scientist.roles import Assignment, Commission, Facts, Lessons, Turn, pick
 from tests.conftest import ROOT
 from tests.test_population import trial
 

@@ -21,17 +21,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel_scientist.inspection import numerics
-from kernel_scientist.languages.source import KernelSource
-from kernel_scientist.population import Population
+from kernel_scientist.compile.source import KernelSource
+from kernel_scientist.gpu.interpreter import numerics
+from kernel_scientist.population.lineage import Population
 from kernel_scientist.problems.taskfolder import Problem, load
-from kernel_scientist.records import Case, CodeObject, CompileReport, Evaluation, Kernel, Prediction, Trial, Verdict
-from kernel_scientist.scientist import edits_triton_loops, edits_triton_order
-from kernel_scientist.scientist.catalogue_triton import CATALOGUE
-from kernel_scientist.scientist.mind import Assignment, Commission, Facts, Lessons, Turn
-from kernel_scientist.scientist.playbook import Playbook, limits
-from kernel_scientist.scientist.transformation import Transformation
-from kernel_scientist.scientist.tritonfile import structural
+from kernel_scientist.records.evaluation import CodeObject, CompileReport, Evaluation, Prediction, Trial
+from kernel_scientist.records.kernel import Case, Kernel, Verdict
+from kernel_scientist.scientist.playbook import edits_triton_loops, edits_triton_order
+from kernel_scientist.scientist.playbook.catalogue_triton import CATALOGUE
+from kernel_scientist.scientist.playbook.mind import Playbook, limits
+from kernel_scientist.scientist.playbook.transformation import Transformation
+from kernel_scientist.scientist.playbook.tritonfile import structural
+from kernel_scientist.scientist.roles import Assignment, Commission, Facts, Lessons, Turn
 from tests.test_population import trial
 
 ROOT = Path(__file__).resolve().parent.parent

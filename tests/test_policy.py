@@ -7,11 +7,11 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from kernel_scientist.harness import policy
-from kernel_scientist.harness.failure import KernelFailure
-from kernel_scientist.harness.observation import observe
+from kernel_scientist.evaluate.correctness import policy
 from kernel_scientist.problems.taskfolder import Policy
-from kernel_scientist.records import Verdict
+from kernel_scientist.records.kernel import Verdict
+from kernel_scientist.sandbox.failure import KernelFailure
+from kernel_scientist.workers.untrusted.op_profile import observe
 
 STRICT = Policy(library=False)
 TORCH: Any = torch

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel_scientist.population import REFERENCE, Population, apart, free_names, score
-from kernel_scientist.records import Evaluation, Kernel, Speedup, Timing, Trial, Verdict
+from kernel_scientist.population.lineage import Population, apart, free_names, score
+from kernel_scientist.records.evaluation import Evaluation, Speedup, Timing, Trial
+from kernel_scientist.records.kernel import REFERENCE, Kernel, Verdict
 
 
 def trial(

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernel_scientist import problems
-from kernel_scientist.errors import SetupError
-from kernel_scientist.machine.gpus import MI300X
-from kernel_scientist.machine.table import floor_us
+from kernel_scientist.hardware.gpus import MI300X
+from kernel_scientist.hardware.peaks import floor_us
 from kernel_scientist.problems.expression import evaluate
 from kernel_scientist.problems.taskfolder import load
+from kernel_scientist.records.errors import SetupError
 from tests.conftest import ROOT, dedent
 
 NAMES = ["fp8-blockwise-gemm", "identity", "rmsnorm"]

@@ -17,21 +17,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel_scientist import entry, export
-from kernel_scientist.counters import Counters, Figures
-from kernel_scientist.harness import landlock, locks
-from kernel_scientist.harness.verifier import Verifier
-from kernel_scientist.harness.workshop import Workshop
-from kernel_scientist.machine.gpus import MI300X
-from kernel_scientist.params import Harness, Params
-from kernel_scientist.population import Population
-from kernel_scientist.profiling import counting, enclosed, figures, ncu, profiler, rocprof, scene, subject, wording
-from kernel_scientist.profiling.dispatches import MARKER, CountingError, Dispatch, grouped
-from kernel_scientist.profiling.profiler import Profiler
-from kernel_scientist.records import Evaluation, Kernel, Timing, Trial, Verdict
-from kernel_scientist.report import counted
-from kernel_scientist.scientist import showcase
-from kernel_scientist.targets import Target
+from kernel_scientist.evaluate.evaluator import Verifier
+from kernel_scientist.hardware.gpus import MI300X
+from kernel_scientist.hardware.targets import Target
+from kernel_scientist.population.lineage import Population
+from kernel_scientist.profile import counting, enclosed, metrics, ncu, profiler, rocprof, target_process, workspace
+from kernel_scientist.profile import text as wording
+from kernel_scientist.profile.dispatches import MARKER, CountingError, Dispatch, grouped
+from kernel_scientist.profile.profiler import Profiler
+from kernel_scientist.records.evaluation import Evaluation, Timing, Trial
+from kernel_scientist.records.gpu import Counters, Figures
+from kernel_scientist.records.kernel import Kernel, Verdict
+from kernel_scientist.records.params import Harness, Params
+from kernel_scientist.report import resources, summaries
+from kernel_scientist.sandbox import device_lock, landlock
+from kernel_scientist.scientist.showcase import __main__
+from kernel_scientist.tracking import run_content
+from kernel_scientist.workers.pool import Workshop
 from tasks.counting import count_kernel
 from tests.conftest import ROOT
 
@@ -173,7 +175,7 @@ def test_no_cells_break_a_parser(cells: list[list[str]]) -> None:
 @given(st.dictionaries(st.sampled_from([*sum(rocprof.GFX942, ()), "FETCH_SIZE", *ncu.METRICS]), st.floats(0, 1e24)))
 def test_any_counts_come_to_figures(counts: dict[str, float]) -> None:
     for tool in ("rocprofv3", "ncu"):
-        assert isinstance(wording.said(figures.derive(tool, counts), 1.0), str)
+        assert isinstance(wording.said(metrics.derive(tool, counts), 1.0), str)
 
 
 # figures
@@ -196,7 +198,7 @@ def test_amd_s_figures_by_hand() -> None:
         "SQ_INSTS_VALU_MFMA_MOPS_F16": 1.0,
         "OccupancyPercent": 37.5,
     }
-    assert figures.derive("rocprofv3", counts) == Figures(
+    assert metrics.derive("rocprofv3", counts) == Figures(
         hbm_read_bytes=6400,
         hbm_written_bytes=2880,
         l2_hit_rate=0.75,
@@ -205,9 +207,9 @@ def test_amd_s_figures_by_hand() -> None:
         matrix_flops=2048,
         occupancy=0.375,
     )
-    elsewhere = figures.derive("rocprofv3", {"FETCH_SIZE": 2.0, "WRITE_SIZE": 0.5})
+    elsewhere = metrics.derive("rocprofv3", {"FETCH_SIZE": 2.0, "WRITE_SIZE": 0.5})
     assert (elsewhere.hbm_read_bytes, elsewhere.hbm_written_bytes) == (2048, 512)
-    assert figures.derive("rocprofv3", {}) == Figures()
+    assert metrics.derive("rocprofv3", {}) == Figures()
 
 
 def test_nvidia_s_figures_by_hand() -> None:
@@ -223,7 +225,7 @@ def test_nvidia_s_figures_by_hand() -> None:
         "sm__warps_active.avg.pct_of_peak_sustained_active": 62.5,
         "smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active.ratio": 4.5,
     }
-    assert figures.derive("ncu", counts) == Figures(
+    assert metrics.derive("ncu", counts) == Figures(
         hbm_read_bytes=4096,
         hbm_written_bytes=1024,
         l2_hit_rate=0.75,
@@ -235,7 +237,7 @@ def test_nvidia_s_figures_by_hand() -> None:
 
 
 def counters(case: str, kernel: str, **counts: float) -> Counters:
-    of = figures.derive("rocprofv3", counts)
+    of = metrics.derive("rocprofv3", counts)
     return Counters(case=case, kernel=kernel, tool="rocprofv3", dispatches=1, counts=counts, figures=of)
 
 
@@ -244,10 +246,10 @@ SMALL = counters("small", "tail", FETCH_SIZE=1.0, WRITE_SIZE=1.0, OccupancyPerce
 
 
 def test_a_total_adds_counts_and_weighs_shares() -> None:
-    total = figures.total([LARGE, SMALL])
+    total = metrics.total([LARGE, SMALL])
     assert (total.hbm_read_bytes, total.hbm_written_bytes) == (4096, 2048)
     assert total.occupancy == pytest.approx((3 * 0.5 + 1 * 0.1) / 4)
-    assert figures.total([]) == Figures()
+    assert metrics.total([]) == Figures()
 
 
 def test_a_pass_fits_into_the_hardware() -> None:
@@ -275,30 +277,30 @@ def test_an_older_evaluation_has_no_counters() -> None:
 def test_a_run_has_figures_as_metrics_and_counts_as_a_file(tmp_path: Path) -> None:
     it = evaluation(counters=(LARGE, SMALL))
     trial = Trial(kernel=Kernel(name="k00001", language="triton", source="pass"), evaluation=it)
-    found = entry.metrics(trial, Population())
+    found = run_content.metrics(trial, Population())
     assert found["counter.hbm_read_bytes"] == 4096 and "counter.matrix_share" not in found
     (tmp_path / "run").mkdir()
-    entry.write_artifacts(tmp_path / "run", trial, Population())
-    rows = json.loads((tmp_path / "run" / entry.COUNTERS).read_text())
+    run_content.write_artifacts(tmp_path / "run", trial, Population())
+    rows = json.loads((tmp_path / "run" / run_content.COUNTERS).read_text())
     assert [row["kernel"] for row in rows] == ["gemm", "tail"] and rows[0]["counts"]["FETCH_SIZE"] == 3.0
     assert not any(
         name.startswith("counter")
-        for name in entry.metrics(trial.model_copy(update={"evaluation": evaluation()}), Population())
+        for name in run_content.metrics(trial.model_copy(update={"evaluation": evaluation()}), Population())
     )
 
 
 def test_counters_are_told_as_text_and_as_json() -> None:
-    text = "\n".join(counted.lines((LARGE, SMALL)))
+    text = "\n".join(resources.counter_lines((LARGE, SMALL)))
     assert "counted by rocprofv3" in text and "2 cases" in text and "no times" in text
     assert "large, gemm: 3.07 kB read from memory, 1.02 kB written; occupancy 50 %" in text
-    assert list(counted.lines(())) == []
-    found = export.counters(evaluation(counters=(LARGE, SMALL)))
+    assert list(resources.counter_lines(())) == []
+    found = summaries.counters(evaluation(counters=(LARGE, SMALL)))
     assert found is not None and found["by"] == "rocprofv3" and found["total"]["hbm_read_bytes"] == 4096
-    assert export.counters(evaluation()) is None
+    assert summaries.counters(evaluation()) is None
 
 
 def test_prompts_say_what_was_counted_and_nothing_where_nothing_was() -> None:
-    rendered = showcase.rendered()
+    rendered = __main__.rendered()
     words = "What the GPU's own counters say"
     assert words in rendered["designer-triton-rocm"] and words in rendered["selector-triton-rocm"]
     assert "times what must be moved" in rendered["designer-triton-rocm"]
@@ -342,17 +344,17 @@ def test_only_kernels_that_were_timed_on_a_gpu_are_counted(judge: Judge) -> None
 
 
 @pytest.fixture
-def ready(judge: Judge, tmp_path: Path) -> Iterator[Callable[[str, str], scene.Scene]]:
+def ready(judge: Judge, tmp_path: Path) -> Iterator[Callable[[str, str], workspace.Scene]]:
     verifier = judge("identity")
 
-    def make(source: str, language: str) -> scene.Scene:
+    def make(source: str, language: str) -> workspace.Scene:
         kernel = Kernel.model_validate({"name": "k00001", "language": language, "source": source})
-        return scene.prepare(verifier, kernel, verifier.profile.benchmarks, tmp_path, "")
+        return workspace.prepare(verifier, kernel, verifier.profile.benchmarks, tmp_path, "")
 
     yield make
 
 
-def play(it: scene.Scene, kind: str, timeout_s: float = 60) -> tuple[int | None, str]:
+def play(it: workspace.Scene, kind: str, timeout_s: float = 60) -> tuple[int | None, str]:
     line = enclosed.command(it.program, it.folder, "cpu", kind, ())
     return enclosed.run(line, it.folder, "cpu", timeout_s, threading.Event())
 
@@ -370,7 +372,7 @@ def custom_kernel(data):
 
 @pytest.mark.parametrize("kind", ["enclosure", ""])
 def test_the_subject_calls_a_kernel_twice_on_each_case(
-    kind: str, ready: Callable[[str, str], scene.Scene], workshop: Workshop
+    kind: str, ready: Callable[[str, str], workspace.Scene], workshop: Workshop
 ) -> None:
     it = ready(TORCH, "triton")
     assert play(it, workshop.enclosure if kind else "") == (0, "")
@@ -379,10 +381,10 @@ def test_the_subject_calls_a_kernel_twice_on_each_case(
 
 
 def test_the_subject_gets_what_was_built_for_the_kernel(
-    ready: Callable[[str, str], scene.Scene], workshop: Workshop
+    ready: Callable[[str, str], workspace.Scene], workshop: Workshop
 ) -> None:
     it = ready((ROOT / "problems/identity/seeds/cpp_blocked.py").read_text(), "cpp")
-    assert len(list((it.folder / subject.BUILDS).iterdir())) == 1
+    assert len(list((it.folder / target_process.BUILDS).iterdir())) == 1
     assert play(it, workshop.enclosure) == (0, "")
 
 
@@ -413,16 +415,16 @@ def custom_kernel(data):
 
 
 def test_the_subject_gets_the_extension_that_was_built_for_the_kernel(
-    ready: Callable[[str, str], scene.Scene], workshop: Workshop
+    ready: Callable[[str, str], workspace.Scene], workshop: Workshop
 ) -> None:
     it = ready(EXTENSION, "hip")
-    assert len(list((it.folder / subject.BUILDS).iterdir())) == 1
+    assert len(list((it.folder / target_process.BUILDS).iterdir())) == 1
     assert play(it, workshop.enclosure) == (0, "")
 
 
-def test_what_is_handed_over_holds_no_seed_and_no_expected_output(ready: Callable[[str, str], scene.Scene]) -> None:
+def test_what_is_handed_over_holds_no_seed_and_no_expected_output(ready: Callable[[str, str], workspace.Scene]) -> None:
     it = ready(TORCH, "triton")
-    request = json.loads((it.folder / subject.REQUEST).read_text())
+    request = json.loads((it.folder / target_process.REQUEST).read_text())
     assert set(request) == {"profiler", "device", "cases", "limits"}
     assert all(set(case) == {"data", "sizes"} for case in request["cases"])
     x, out = (it.folder / "0.bin").read_bytes()[:131072], (it.folder / "0.bin").read_bytes()[131072:]
@@ -440,7 +442,7 @@ def test_what_is_handed_over_holds_no_seed_and_no_expected_output(ready: Callabl
     ],
 )
 def test_the_subject_is_confined(
-    code: str, words: str, ready: Callable[[str, str], scene.Scene], workshop: Workshop
+    code: str, words: str, ready: Callable[[str, str], workspace.Scene], workshop: Workshop
 ) -> None:
     if workshop.enclosure == "":
         pytest.skip("this system keeps no files from workers")
@@ -451,7 +453,7 @@ def test_the_subject_is_confined(
 
 
 def test_no_key_of_ours_is_in_its_environment(
-    ready: Callable[[str, str], scene.Scene], workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+    ready: Callable[[str, str], workspace.Scene], workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("EXAMPLE_API_KEY", "very secret")
     it = ready(f"import os\nassert 'EXAMPLE_API_KEY' not in os.environ, 'seen'\n{TORCH}", "triton")
@@ -459,7 +461,7 @@ def test_no_key_of_ours_is_in_its_environment(
 
 
 def test_what_takes_too_long_or_is_stopped_is_ended(
-    ready: Callable[[str, str], scene.Scene], workshop: Workshop
+    ready: Callable[[str, str], workspace.Scene], workshop: Workshop
 ) -> None:
     it = ready(f"import time\ntime.sleep(100)\n{TORCH}", "triton")
     for kind in (workshop.enclosure, ""):
@@ -472,7 +474,7 @@ def test_what_a_program_leaves_behind_is_ended(tmp_path: Path) -> None:
         "import os, subprocess, sys; p = subprocess.Popen(['sleep', '1000'], start_new_session=True);"
         f"open({str(tmp_path / 'pid')!r}, 'w').write(str(p.pid)); sys.exit(7)"
     )
-    line = [sys.executable, "-P", "-S", "-m", "kernel_scientist.profiling.keeper", sys.executable, "-c", code]
+    line = [sys.executable, "-P", "-S", "-m", "kernel_scientist.profile.supervisor", sys.executable, "-c", code]
     done = subprocess.run(line, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=60, check=False)
     assert done.returncode == 7
     assert not Path(f"/proc/{(tmp_path / 'pid').read_text()}").exists()
@@ -552,7 +554,7 @@ def test_a_busy_device_is_a_sentence(judge: Judge) -> None:
     name = f"test-{os.getpid()}"
     harness = Harness(device_wait_s=0.1)
     lab = SimpleNamespace(target=Target(name, "cuda", name), params=Params(harness=harness), verifier=judge("identity"))
-    with locks.device(name, 1):
+    with device_lock.device(name, 1):
         found = count_kernel.fn(lab, Kernel(name="k00001", language="triton", source=TORCH), evaluation())  # type: ignore
     assert found.environment["counters"].startswith(f"none: device {name} was busy for 0.1 s")
     assert found.timings == evaluation().timings and found.verdict is Verdict.OK

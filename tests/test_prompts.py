@@ -4,14 +4,15 @@ import re
 
 import pytest
 
-from kernel_scientist.params import ROLES
-from kernel_scientist.scientist import prompts, showcase
+from kernel_scientist.records.params import ROLES
+from kernel_scientist.scientist import prompts
+from kernel_scientist.scientist.showcase import __main__
 from tests.conftest import ROOT
 
 
 @pytest.fixture(scope="module")
 def rendered() -> dict[str, str]:
-    return showcase.rendered()
+    return __main__.rendered()
 
 
 def test_the_examples_in_the_documentation_are_what_is_rendered(rendered: dict[str, str]) -> None:

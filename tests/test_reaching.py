@@ -2,7 +2,7 @@
 
 import pytest
 
-from kernel_scientist.harness.reckoner import REACHING
+from kernel_scientist.evaluate.timing.estimate import REACHING
 from tests.test_screen import native, said, triton
 
 REACHES = {
@@ -28,9 +28,9 @@ REACHES = {
     "getattr by another name": "g = getattr\nm = g(torch, 's' + 'ys')",
     "getattribute": "m = object.__getattribute__(torch, 'x')",
     "what the laboratory is called": "w = 'kernel_scientist.' + 'harness.worker'",
-    "import": "m = __import__('kernel_scientist.harness').Worker",
+    "import": "m = __import__('kernel_scientist.evaluate').Worker",
     "import of importlib": "import importlib\nm = importlib.__import__('kernel_scientist').harness",
-    "import, some way off": "m = torch._ops.importlib.import_module('kernel_scientist.harness').Worker",
+    "import, some way off": "m = torch._ops.importlib.import_module('kernel_scientist.evaluate').Worker",
     "import of a computed name": "m = __import__(input())",
     "import hooks": "sys.meta_path.insert(0, print)",
     "a module's loader": "m = torch.__spec__.loader",
@@ -39,23 +39,23 @@ REACHES = {
     "reload": "import importlib\nimportlib.reload(torch)",
     "pkgutil": "import pkgutil\nm = pkgutil.resolve_name('torch')",
     "runpy": "import runpy\nrunpy.run_module('x')",
-    "the laboratory imported": "from kernel_scientist.harness.shim import Shim as anything",
-    "the laboratory handed on": "import kernel_scientist.languages.cpp\nm = (lambda p: p.harness)(kernel_scientist)",
-    "the loader handed on": "import kernel_scientist.languages.cpp as c\nm = [c]",
+    "the laboratory imported": "from kernel_scientist.workers.native import Shim as anything",
+    "the laboratory handed on": "import kernel_scientist.compile.cpp\nm = (lambda p: p.harness)(kernel_scientist)",
+    "the loader handed on": "import kernel_scientist.compile.cpp as c\nm = [c]",
     "an importer handed on": "import importlib\nm = map(importlib.import_module, ['sys'])",
     "pickle": "import pickle, io\nm = pickle.Unpickler(io.BytesIO(b'csys\\nmodules\\n.')).load()",
     "pydoc": "import pydoc\nm = pydoc.locate('x')",
     "timeit": "import timeit\ntimeit.timeit('1')",
     "a profiler": "import cProfile\ncProfile.run('1')",
     "logging's frame": "import logging\nm = logging.currentframe()",
-    "a pattern": "from kernel_scientist.languages.cpp import load\nmatch load:\n    case object(__globals__=m): pass",
+    "a pattern": "from kernel_scientist import load\nmatch load:\n    case object(__globals__=m): pass",
     "an empty text first": "m = getattr(torch, '' + 'sys').modules",
     "classes": "m = object.__subclasses__()",
     "globals": "m = triton.jit.__globals__",
     "globals, far away": "m = torch" + ".functional.torch" * 15 + ".jit.script.__globals__",
     "closure": "m = triton.jit.__closure__",
     "builtins of a builtin": "m = len.__self__.__import__",
-    "the loader's": "from kernel_scientist.languages.cpp import load\nm = load.__wrapped__",
+    "the loader's": "from kernel_scientist import load\nm = load.__wrapped__",
     "frames": "m = sys._getframe.__call__(1)",
     "frames of a generator": "def f():\n    yield\nm = f().gi_frame",
     "frames of a coroutine": "async def f(): pass\nm = f().cr_frame",
@@ -113,7 +113,7 @@ REACHES_NOTHING = {
     "methods like modules": "tuner.inspect()\ntuner.gc()\ntuner.sys",
     "a time of its own": "class A:\n    def f(self): self.elapsed_time = self.monotonic = 0.0",
     "timing itself": "import timeit\nt = timeit.default_timer()",
-    "ours, as a module": "import kernel_scientist.languages.cpp as cpp\nk = cpp.load('')",
+    "ours, as a module": "import kernel_scientist.compile.cpp as cpp\nk = cpp.load('')",
     "sorting": "from operator import attrgetter\nlist(sorted([], key=attrgetter('num_warps')))",
     "attributes of a module's own": "class A(B):\n    def __getattr__(self, n): return super().__getattr__(n)",
     "an error's text": "try: f()\nexcept OSError as e: traceback.print_exception(e, e, e.__traceback__)",

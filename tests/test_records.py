@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from kernel_scientist.records import Case, Evaluation, Experiment, Kernel, Timing, Verdict, digest, geomean
+from kernel_scientist.records.evaluation import Evaluation, Timing, geomean
+from kernel_scientist.records.kernel import Case, Experiment, Kernel, Verdict, digest
 
 finite = st.floats(allow_nan=False, allow_infinity=False, width=32)
 words = st.text(max_size=30)

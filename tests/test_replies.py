@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel_scientist.records import Experiment
-from kernel_scientist.scientist import answers
-from kernel_scientist.scientist.patch import PatchError, kernel_from
-from kernel_scientist.scientist.replies import MOST_CHARACTERS, ReplyError, metadata, read
+from kernel_scientist.records.kernel import Experiment
+from kernel_scientist.scientist.llm import schemas
+from kernel_scientist.scientist.llm.parsing import MOST_CHARACTERS, ReplyError, metadata, read
+from kernel_scientist.scientist.llm.patch import PatchError, kernel_from
 
 BASE = '''"""A kernel."""
 TUNABLES = {"A": 1}
@@ -47,7 +47,7 @@ DESIGN = json.dumps({"avenues": [{"title": "a", "examine": "b"}], "plans": [PLAN
     ids=["bare", "fenced", "reasoning", "reasoning without its begin", "prose", "yaml"],
 )
 def test_a_design_is_found_where_models_put_it(reply: str) -> None:
-    design = metadata(read(reply), answers.DesignReply).design()
+    design = metadata(read(reply), schemas.DesignReply).design()
     expected = Experiment(title="wider", description="d", rubric=("do it",), uplift=(5, 20), innovation=60)
     assert design.plans == (expected,)
 
@@ -73,16 +73,16 @@ def test_a_design_is_found_where_models_put_it(reply: str) -> None:
 def test_what_is_no_design_says_why(reply: str, words: str) -> None:
     start = time.monotonic()
     with pytest.raises(ReplyError, match=words):
-        metadata(read(reply), answers.DesignReply)
+        metadata(read(reply), schemas.DesignReply)
     assert time.monotonic() - start < 5
 
 
 def test_a_selection_is_of_kernels_that_are_right() -> None:
     right = frozenset({"k00001", "k00002"})
     reply = '{"base": "k00001", "reference": "k00002", "rationale": "r"}'
-    assert answers.selection(read(reply), right).base == "k00001"
+    assert schemas.selection(read(reply), right).base == "k00001"
     with pytest.raises(ReplyError, match=r"k00009.*k00001, k00002"):
-        answers.selection(read(reply.replace("k00001", "k00009")), right)
+        schemas.selection(read(reply.replace("k00001", "k00009")), right)
 
 
 @pytest.mark.parametrize(
@@ -125,9 +125,9 @@ def test_what_is_no_kernel_says_why(reply: str, kind: type[Exception], words: st
 
 def test_the_report_is_found() -> None:
     answer = read(f"CRITIQUE: an index\nis off\n```python\n{WHOLE}```\n**REPORT:** it copies")
-    assert answers.section(answer, "CRITIQUE") == "an index\nis off"
-    assert answers.section(answer, "REPORT") == "it copies"
-    assert answers.section(read("only words"), "REPORT") == "only words"
+    assert schemas.section(answer, "CRITIQUE") == "an index\nis off"
+    assert schemas.section(answer, "REPORT") == "it copies"
+    assert schemas.section(read("only words"), "REPORT") == "only words"
 
 
 def _mutated(rng: random.Random, text: str) -> str:
@@ -190,21 +190,21 @@ def test_ten_thousand_mutated_replies_end_as_a_record_or_a_named_failure() -> No
 
 
 def _design(reply: str) -> Any:
-    return metadata(read(reply), answers.DesignReply).design()
+    return metadata(read(reply), schemas.DesignReply).design()
 
 
 def _selection(reply: str) -> Any:
-    return answers.selection(read(reply), frozenset({"k00001"}))
+    return schemas.selection(read(reply), frozenset({"k00001"}))
 
 
 def _kernel(reply: str) -> Any:
     answer = read(reply)
-    answers.section(answer, "REPORT")
+    schemas.section(answer, "REPORT")
     return kernel_from(answer, BASE)
 
 
 def _lessons(reply: str) -> Any:
-    return metadata(read(reply), answers.DistilReply)
+    return metadata(read(reply), schemas.DistilReply)
 
 
 @given(st.text(max_size=400))

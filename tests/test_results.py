@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel_scientist import calibration, export
-from kernel_scientist.population import Population
-from kernel_scientist.records import UNRESOLVED, Attempt, Author, Experiment, Speedup, Trial, Verdict
-from kernel_scientist.report import contest, terminal, training
+from kernel_scientist.population import prediction_accuracy
+from kernel_scientist.population.lineage import Population
+from kernel_scientist.records.evaluation import UNRESOLVED, Speedup, Trial
+from kernel_scientist.records.kernel import Attempt, Author, Experiment, Verdict
+from kernel_scientist.report import contest, summaries, terminal, training
 from kernel_scientist.report.contest import Entry
 from tests.test_population import trial
 
@@ -39,7 +40,7 @@ POPULATION = Population(
 
 
 def test_promises_are_held_against_measurements_per_designer() -> None:
-    rows = {row["designer"]: row for row in calibration.table(calibration.predictions(POPULATION))}
+    rows = {row["designer"]: row for row in prediction_accuracy.table(prediction_accuracy.predictions(POPULATION))}
     assert set(rows) == {"m", "n"} and rows["m"]["experiments"] == 3  # a tuner promises nothing
     assert rows["m"]["failed"] == pytest.approx(1 / 3, abs=1e-3) and rows["m"]["held"] == 0.5
     assert rows["n"]["measured"] == pytest.approx(20) and rows["n"]["bias"] == pytest.approx(-15)
@@ -48,8 +49,8 @@ def test_promises_are_held_against_measurements_per_designer() -> None:
 @given(st.lists(st.integers(-50, 200), min_size=4, max_size=20, unique=True))
 def test_rank_correlation_is_one_for_what_rises_together(values: list[int]) -> None:
     first = [float(v) for v in values]
-    assert calibration._rank_correlation(first, [v**3 for v in first]) == 1
-    assert calibration._rank_correlation(first, [-v for v in first]) == -1
+    assert prediction_accuracy._rank_correlation(first, [v**3 for v in first]) == 1
+    assert prediction_accuracy._rank_correlation(first, [-v for v in first]) == -1
 
 
 def examples(population: Population) -> list[dict[str, object]]:
@@ -161,7 +162,7 @@ def test_records_with_many_fields_stand_beside_each_other(capsys: pytest.Capture
 
 def test_a_speedup_of_too_few_blocks_is_told_without_an_interval(capsys: pytest.CaptureFixture[str]) -> None:
     dropped = Speedup(against="reference", ratio=0.5, interval=UNRESOLVED)
-    found = export._speedup(dropped)
+    found = summaries._speedup(dropped)
     assert found["interval"] is None and found["resolved"] is False
     terminal.show({"speedup": found})
     told = capsys.readouterr().out

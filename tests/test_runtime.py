@@ -16,12 +16,13 @@ from typing import Any
 import pytest
 import torch
 
-from kernel_scientist.harness import outputs, wire
-from kernel_scientist.harness.call import Call
-from kernel_scientist.harness.runtime import Runtime
-from kernel_scientist.harness.samples import Samples
-from kernel_scientist.harness.shim import GLIMPSE_LINES, MOST_PLACES, Glimpse, Reading, Row, Shim, _Line, _Place
-from kernel_scientist.languages import gxx
+from kernel_scientist.compile import gxx
+from kernel_scientist.evaluate.timing.samples import Samples
+from kernel_scientist.sandbox import protocol
+from kernel_scientist.workers.call import Call
+from kernel_scientist.workers.native import GLIMPSE_LINES, MOST_PLACES, Glimpse, Reading, Row, Shim, _Line, _Place
+from kernel_scientist.workers.untrusted import outputs
+from kernel_scientist.workers.untrusted.gpu_runtime import Runtime
 from tests import standin
 
 MS = 1_000_000
@@ -111,7 +112,7 @@ def test_pieces_of_an_output_that_the_verifier_names_are_shown_before_anything_e
     assert row.ns >= 20 * MS and row.glimpse and row.digest == shim.digest
     snapshot = outputs.Snapshot(returned, shim, {}, True, -1, row.digest)
     assert snapshot.keep([])
-    handed: list[wire.Buffer] = []
+    handed: list[protocol.Buffer] = []
     snapshot.message([], handed)
     places = [(outputs.address(data), len(data)) for data in handed]
     assert [size for _, size in places] == [1000, 2000] and row.glimpse.fits(shim, places)

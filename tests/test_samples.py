@@ -7,15 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernel_scientist import problems
-from kernel_scientist.harness.call import Call
-from kernel_scientist.harness.failure import KernelFailure
-from kernel_scientist.harness.interleave import Plan
-from kernel_scientist.harness.reckoner import Reckoner
-from kernel_scientist.harness.samples import By, Samples
-from kernel_scientist.harness.shim import Reading
-from kernel_scientist.machine.gpus import MI300X
-from kernel_scientist.population import REFERENCE
-from kernel_scientist.records import Case, Evaluation, Speedup, Verdict
+from kernel_scientist.evaluate.timing.estimate import Reckoner
+from kernel_scientist.evaluate.timing.samples import By, Samples
+from kernel_scientist.evaluate.timing.schedule import Plan
+from kernel_scientist.hardware.gpus import MI300X
+from kernel_scientist.records.evaluation import Evaluation, Speedup
+from kernel_scientist.records.kernel import REFERENCE, Case, Verdict
+from kernel_scientist.sandbox.failure import KernelFailure
+from kernel_scientist.workers.call import Call
+from kernel_scientist.workers.native import Reading
 from tests.conftest import ROOT
 
 BEFORE, OUTSIDE, AFTER = 60_000, 40_000, 35_000

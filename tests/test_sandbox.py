@@ -10,17 +10,18 @@ from pathlib import Path
 import pytest
 
 from kernel_scientist import problems
-from kernel_scientist.errors import InfrastructureError, SetupError, StoppedError
-from kernel_scientist.harness import enclosure, folders, keepsakes, landlock, sandbox
-from kernel_scientist.harness.failure import KernelFailure
-from kernel_scientist.harness.process import Process
-from kernel_scientist.harness.session import Session
-from kernel_scientist.harness.verifier import Verifier
-from kernel_scientist.harness.workshop import Workshop
-from kernel_scientist.languages import gxx
-from kernel_scientist.languages.cpp import BuildRequest
-from kernel_scientist.params import Harness
-from kernel_scientist.records import Case, Verdict
+from kernel_scientist.compile import gxx
+from kernel_scientist.compile.request import BuildRequest
+from kernel_scientist.evaluate.evaluator import Verifier
+from kernel_scientist.records.errors import InfrastructureError, SetupError, StoppedError
+from kernel_scientist.records.kernel import Case, Verdict
+from kernel_scientist.records.params import Harness
+from kernel_scientist.sandbox import bubblewrap, cleanup, landlock, seccomp
+from kernel_scientist.sandbox.failure import KernelFailure
+from kernel_scientist.sandbox.process import Process
+from kernel_scientist.workers import compile_cache
+from kernel_scientist.workers.client import Session
+from kernel_scientist.workers.pool import Workshop
 from tests.conftest import ROOT, dedent
 
 pytestmark = pytest.mark.alone
@@ -28,7 +29,7 @@ KINDS = ("bubblewrap", "landlock")
 
 
 def available(kind: str) -> bool:
-    return enclosure.bubblewrap_works() if kind == "bubblewrap" else landlock.version() > 0
+    return bubblewrap.bubblewrap_works() if kind == "bubblewrap" else landlock.version() > 0
 
 
 @pytest.fixture(params=KINDS, scope="module")
@@ -37,7 +38,7 @@ def shop(request: pytest.FixtureRequest) -> Iterator[Workshop]:
         pytest.skip(f"this machine has no {request.param}")
     with pytest.MonkeyPatch.context() as patch:
         if request.param == "landlock":
-            patch.setattr(enclosure, "bubblewrap_works", lambda: False)
+            patch.setattr(bubblewrap, "bubblewrap_works", lambda: False)
         with Workshop(Harness(import_timeout_s=10, memory_mib=512)) as workshop:
             yield workshop
 
@@ -53,7 +54,7 @@ def test_a_worker_is_known_however_early_it_speaks(workshop: Workshop, monkeypat
     with workshop.session() as session:
         assert session.process is not None and session.process.number > 0
         command = Path(f"/proc/{session.process.number}/cmdline").read_bytes()
-        assert b"kernel_scientist.harness.zygote" in command and session.process.number != os.getpid()
+        assert b"kernel_scientist.workers.fork_server" in command and session.process.number != os.getpid()
 
 
 def run(shop: Workshop, body: str) -> None:
@@ -163,8 +164,8 @@ def test_workers_of_roots_are_different_users(monkeypatch: pytest.MonkeyPatch) -
     """Else one may bind the threads of another's pool to one core."""
     if os.geteuid() or not landlock.version():
         pytest.skip("only root without namespaces can make workers other users")
-    monkeypatch.setattr(enclosure, "bubblewrap_works", lambda: False)
-    monkeypatch.setattr(enclosure, "nobody_can_read", lambda: True)
+    monkeypatch.setattr(bubblewrap, "bubblewrap_works", lambda: False)
+    monkeypatch.setattr(bubblewrap, "nobody_can_read", lambda: True)
     with Workshop(Harness()) as shop, shop.session() as rival:
         assert rival.process is not None
         before = os.sched_getaffinity(rival.process.number)
@@ -175,7 +176,7 @@ def test_workers_of_roots_are_different_users(monkeypatch: pytest.MonkeyPatch) -
 def test_no_capability_and_no_way_back_to_root(shop: Workshop) -> None:
     run(shop, "assert 'CapEff:\\t0000000000000000' in open('/proc/self/status').read()")
     refused(shop, "os.chroot('.')")
-    if shop.enclosure == "bubblewrap" or enclosure.nobody_can_read():
+    if shop.enclosure == "bubblewrap" or bubblewrap.nobody_can_read():
         run(shop, "assert os.getuid() != 0")
 
 
@@ -246,16 +247,16 @@ def test_of_folders_that_are_too_deep_nothing_is_kept(tmp_path: Path, monkeypatc
     (scratch := tmp_path / "scratch").mkdir()
     monkeypatch.chdir(scratch)
     exec(DEEP, {"os": os})
-    assert keepsakes.keep(scratch, tmp_path / "kept") == 0
-    folders.remove(scratch)
+    assert compile_cache.keep(scratch, tmp_path / "kept") == 0
+    cleanup.remove(scratch)
     assert not list(tmp_path.iterdir())
 
 
 REMOVES = """
 import os, sys, tempfile
 from pathlib import Path
-from kernel_scientist.harness import folders, sandbox
-sandbox.confine_builder(programs=False)  # who is root has no power over locked folders either now
+from kernel_scientist.sandbox import cleanup, seccomp
+seccomp.confine_builder(programs=False)  # who is root has no power over locked folders either now
 top = Path(tempfile.mkdtemp(dir="/tmp", prefix="locked-"))
 os.chdir(top)
 for name in ("a", "a/b", "a/b/c", "d"):
@@ -265,10 +266,10 @@ Path("a/b/c/file").write_text("x")
 os.symlink(outside, "a/link")
 for name in ("a/b/c", "a/b", "a", "d"):
     os.chmod(name, 0)
-assert folders.used(top) is None
-folders.remove(top)
+assert cleanup.used(top) is None
+cleanup.remove(top)
 assert not top.exists() and outside.joinpath("file").exists()
-folders.remove(outside)
+cleanup.remove(outside)
 assert not outside.exists()
 """
 
@@ -279,7 +280,7 @@ def test_locked_folders_are_removed_without_any_privilege() -> None:
 
 
 def test_nothing_is_left_of_many_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(enclosure, "bubblewrap_works", lambda: False)
+    monkeypatch.setattr(bubblewrap, "bubblewrap_works", lambda: False)
     with Workshop(Harness()) as shop:
         for _ in range(10):
             with shop.session():
@@ -296,7 +297,7 @@ def test_a_worker_without_its_sandbox_does_not_start() -> None:
 
 
 def test_no_sandbox_at_all_must_be_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sandbox, "supported", lambda: False)
+    monkeypatch.setattr(seccomp, "supported", lambda: False)
     with pytest.raises(SetupError, match=r"harness\.sandbox=none"):
         Workshop(Harness())
     with Workshop(Harness(sandbox="none")) as shop, shop.session() as session:
@@ -304,7 +305,7 @@ def test_no_sandbox_at_all_must_be_asked_for(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_without_namespaces_and_landlock_files_stay_readable_only_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(enclosure, "bubblewrap_works", lambda: False)
+    monkeypatch.setattr(bubblewrap, "bubblewrap_works", lambda: False)
     monkeypatch.setattr(landlock, "version", lambda: 0)
     with pytest.raises(SetupError, match=r"install bubblewrap .* harness\.sandbox=basic"):
         Workshop(Harness())
@@ -328,7 +329,7 @@ if {stray}:
     subprocess.run(["sh", "-c", "sleep 60 &"], start_new_session=True)  # an orphan
 if {runs_at} < 0:
     import sys
-    sys.modules["kernel_scientist.harness.sandbox"].seal = lambda: None
+    sys.modules["kernel_scientist.sandbox.seccomp"].seal = lambda: None
 def custom_kernel(data):
     x, out = data
     if x.numel() == {runs_at}:

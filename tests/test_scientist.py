@@ -15,17 +15,18 @@ from typing import Any
 import pytest
 
 from kernel_scientist import scientist
-from kernel_scientist.errors import ModelError
-from kernel_scientist.languages.fingerprint import fingerprint
-from kernel_scientist.notebook import Notebook
-from kernel_scientist.params import ROLES, Budget, Llm
-from kernel_scientist.population import Population
+from kernel_scientist.compile.fingerprint import fingerprint
+from kernel_scientist.population.lineage import Population
 from kernel_scientist.problems.taskfolder import load
-from kernel_scientist.records import Kernel, Trial
-from kernel_scientist.scientist.archive import Archive
-from kernel_scientist.scientist.channel import Channel
-from kernel_scientist.scientist.ledger import Ledger
-from kernel_scientist.scientist.mind import Assignment, Facts, Lessons, Turn
+from kernel_scientist.records.errors import ModelError
+from kernel_scientist.records.evaluation import Trial
+from kernel_scientist.records.kernel import Kernel
+from kernel_scientist.records.params import ROLES, Budget, Llm
+from kernel_scientist.scientist.llm.budget import Ledger
+from kernel_scientist.scientist.llm.client import Channel
+from kernel_scientist.scientist.llm.reply_store import Archive
+from kernel_scientist.scientist.roles import Assignment, Facts, Lessons, Turn
+from kernel_scientist.tracking.mlflow_store import Notebook
 from tests.conftest import ROOT, Cli, lab_environment, new_lab
 from tests.modelserver import ModelServer, Reaction, serving
 from tests.scripted import Scripted

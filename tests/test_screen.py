@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernel_scientist.languages.source import KernelSource, language_of
-from kernel_scientist.records import Language
-from kernel_scientist.screen import Label, Screen, Severity, findings
+from kernel_scientist.compile.source import KernelSource, language_of
+from kernel_scientist.evaluate.screen import Label, Screen, Severity, findings
+from kernel_scientist.records.kernel import Language
 from tests.conftest import ROOT, dedent
 
 screen = Screen().labels
@@ -43,7 +43,7 @@ def triton(body: str = "", *, module: str = "", launch: str = LAUNCH, result: st
 def native(cpp: str, *, before: str = "", load: str = "kernel = load(SOURCE, flags=FLAGS)", flags: str = "[]") -> str:
     """A C++ kernel that also has the lines `before` its function."""
     return f"""
-from kernel_scientist.languages.cpp import load
+from kernel_scientist import load
 FLAGS = {flags}
 SOURCE = r'''
 #include <cstdint>
@@ -152,7 +152,7 @@ PYTHON = {
     "frames": (triton("f = sys._getframe(1).f_locals"), "harness-patch"),
     "inspect": (triton(module="import inspect\ninspect.stack()"), "harness-patch"),
     "trace": (triton(module="sys.settrace(print)"), "harness-patch"),
-    "the laboratory": (triton(module="from kernel_scientist.harness import worker\nworker.x()"), "harness-patch"),
+    "the laboratory": (triton(module="from kernel_scientist.workers.untrusted import main as worker\nworker.x()"), "harness-patch"),
     "stream": (triton("s = torch.cuda.Stream()"), "side-stream"),
     "thread": (triton(module="import threading as t\nt.Thread(target=print).start()"), "threads"),
     "futures": (triton(module="from concurrent.futures import *\nThreadPoolExecutor()"), "threads"),

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel_scientist import search
-from kernel_scientist.population import Population, score
-from kernel_scientist.records import CompileReport, Trial
-from kernel_scientist.scientist.mind import Lessons, Turn
+from kernel_scientist.population.lineage import Population, score
+from kernel_scientist.records.evaluation import CompileReport, Trial
+from kernel_scientist.scientist.roles import Lessons, Turn
+from kernel_scientist.search import strategies
 from tests.test_population import trial
 
 ROOT, SLOW = trial("k00001", 1.0), trial("k00002", 0.5)
-STRATEGIES = [s for s in get_args(search.Strategy) if s != "scientist"]
+STRATEGIES = [s for s in get_args(strategies.Strategy) if s != "scientist"]
 
 
 def compiled(one: Trial, generation: int = 0, **counts: int) -> Trial:
@@ -25,7 +25,7 @@ def compiled(one: Trial, generation: int = 0, **counts: int) -> Trial:
 
 def chosen(strategy: str, population: Population, seed: int = 0) -> str:
     mind: object = None  # no strategy but `scientist` asks it
-    return search.select(strategy, mind, population, Lessons(), Turn.of(seed, "test", 1)).base  # type: ignore[arg-type]
+    return strategies.select(strategy, mind, population, Lessons(), Turn.of(seed, "test", 1)).base  # type: ignore[arg-type]
 
 
 @st.composite
@@ -59,7 +59,7 @@ def test_the_tree_explores_as_often_as_published() -> None:
     ]
     picks = Counter(chosen("tree", Population(tuple(trials)), seed) for seed in range(2000))
     best = picks.pop("k00005")  # it has a child, so it is no leaf: it is never drawn by lot
-    assert abs(best / 2000 - (1 - search.EPSILON)) < 0.04
+    assert abs(best / 2000 - (1 - strategies.EPSILON)) < 0.04
     assert set(picks) == {"k00002", "k00003", "k00004", "k00006"} and min(picks.values()) > 100
 
 

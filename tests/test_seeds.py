@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from kernel_scientist import problems
-from kernel_scientist.harness.verifier import Verifier
-from kernel_scientist.harness.workshop import Workshop
-from kernel_scientist.params import Harness
-from kernel_scientist.records import Kernel, Verdict
+from kernel_scientist.evaluate.evaluator import Verifier
+from kernel_scientist.records.kernel import Kernel, Verdict
+from kernel_scientist.records.params import Harness
+from kernel_scientist.workers.pool import Workshop
 from tests.conftest import ROOT
 
 SEEDS = sorted(p for p in (ROOT / "problems").glob("*/seeds/*.py") if not p.stem.startswith("hip"))  # see test_hip

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel_scientist.harness.outputs import address
-from kernel_scientist.harness.shim import LINE, Hearing, Shim, _Line, _Place
-from kernel_scientist.languages import gxx
+from kernel_scientist.compile import gxx
+from kernel_scientist.workers.native import LINE, Hearing, Shim, _Line, _Place
+from kernel_scientist.workers.untrusted.outputs import address
 
 LENGTHS = st.integers(0, 3000) | st.sampled_from([64, 64 << 10, 256 << 10, 300 << 10])
 SIZES = st.lists(LENGTHS, min_size=1, max_size=20)

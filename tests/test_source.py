@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel_scientist.errors import SetupError
-from kernel_scientist.harness.replies import MOST_SOURCE
-from kernel_scientist.languages.source import KernelSource, SourceError, language_of, read_kernel
+from kernel_scientist.compile.source import KernelSource, SourceError, language_of, read_kernel
+from kernel_scientist.records.errors import SetupError
+from kernel_scientist.workers.validation import MOST_SOURCE
 from tests.conftest import ROOT
 
 BLOCKED = KernelSource((ROOT / "problems/fp8-blockwise-gemm/seeds/cpp_blocked.py").read_text())

@@ -11,11 +11,12 @@ from collections.abc import Iterator
 import pytest
 
 from kernel_scientist import problems
-from kernel_scientist.harness.inputs import Inputs
-from kernel_scientist.harness.verifier import Verifier
-from kernel_scientist.languages import gxx
-from kernel_scientist.params import Harness
-from kernel_scientist.records import Case, Evaluation, Kernel, Verdict
+from kernel_scientist.compile import gxx
+from kernel_scientist.evaluate.correctness.inputs import Inputs
+from kernel_scientist.evaluate.evaluator import Verifier
+from kernel_scientist.records.evaluation import Evaluation
+from kernel_scientist.records.kernel import Case, Kernel, Verdict
+from kernel_scientist.records.params import Harness
 from tests import standin
 from tests.conftest import ROOT, dedent
 
@@ -29,7 +30,7 @@ COPY = """
     """
 AHEAD = """
     import sys
-    Worker = sys.modules["kernel_scientist.harness.worker"].Worker
+    Worker = sys.modules["kernel_scientist.workers.untrusted.main"].Worker
     ready = {}
 
     def work(data):
@@ -116,7 +117,7 @@ def test_a_sweep_that_was_not_made_is_noticed(judge: Verifier, told: str) -> Non
         COPY
         + f"""
     import sys
-    GpuInbox = sys.modules["kernel_scientist.harness.buffers"].GpuInbox
+    GpuInbox = sys.modules["kernel_scientist.workers.untrusted.buffers"].GpuInbox
     sweep = GpuInbox.sweep
     GpuInbox.sweep = lambda self, key: {told}
     """
@@ -150,7 +151,7 @@ def test_inputs_that_cannot_be_made_readable_are_told(judge: Verifier) -> None:
     def broken(self, slots, keys):
         raise RuntimeError("the GPU's memory is full")
 
-    sys.modules["kernel_scientist.harness.buffers"].GpuInbox.unmask = broken
+    sys.modules["kernel_scientist.workers.untrusted.buffers"].GpuInbox.unmask = broken
     """
     )
     found = checked(judge, source)

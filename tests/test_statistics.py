@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel_scientist.harness.statistics import attainable, median_interval, ratio
-from kernel_scientist.records import UNRESOLVED
+from kernel_scientist.evaluate.timing.statistics import attainable, median_interval, ratio
+from kernel_scientist.records.evaluation import UNRESOLVED
 
 processes = st.integers(1, 4).flatmap(
     lambda n: st.integers(4, 6).flatmap(

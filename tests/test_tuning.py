@@ -11,16 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernel_scientist import problems
-from kernel_scientist.harness.verifier import Verifier
-from kernel_scientist.harness.workshop import Workshop
-from kernel_scientist.laboratory import Laboratory
-from kernel_scientist.languages.source import KernelSource, Value
-from kernel_scientist.params import Harness, Params
-from kernel_scientist.population import Population
-from kernel_scientist.records import Kernel, Try, Verdict
-from kernel_scientist.search import tuning
-from kernel_scientist.targets import resolve
-from kernel_scientist.tuner import Tuner
+from kernel_scientist.campaign.laboratory import Laboratory
+from kernel_scientist.campaign.tuner import Tuner
+from kernel_scientist.compile.source import KernelSource, Value
+from kernel_scientist.evaluate.evaluator import Verifier
+from kernel_scientist.hardware.targets import resolve
+from kernel_scientist.population.lineage import Population
+from kernel_scientist.records.kernel import Kernel, Try, Verdict
+from kernel_scientist.records.params import Harness, Params
+from kernel_scientist.search import tunables
+from kernel_scientist.workers.pool import Workshop
 from tests.conftest import ROOT
 from tests.test_population import trial
 
@@ -48,12 +48,12 @@ def landscape(values: Mapping[str, Value], source: str) -> Try:
 
 
 def tuned(source: str, tries: int, seed: int = 1, known: frozenset[str] = frozenset()) -> tuple[Try, ...]:
-    return tuning.tune(kernel(source), landscape, tries, seed, known.__contains__, lambda: False)
+    return tunables.tune(kernel(source), landscape, tries, seed, known.__contains__, lambda: False)
 
 
 def test_the_space_is_what_is_declared_with_a_choice() -> None:
-    assert tuning.space(BIG) == {"A": (2, 1, 4, 8, 16), "B": (1, 2, 3, 4, 5, 6), "C": (0, 1)}
-    assert tuning.space("TUNABLES = {") == {} and tuning.space("x = 1") == {}
+    assert tunables.space(BIG) == {"A": (2, 1, 4, 8, 16), "B": (1, 2, 3, 4, 5, 6), "C": (0, 1)}
+    assert tunables.space("TUNABLES = {") == {} and tunables.space("x = 1") == {}
 
 
 def test_a_small_space_is_searched_to_the_end_and_nothing_is_tried_twice() -> None:
@@ -71,8 +71,8 @@ def test_a_large_space_is_searched_better_than_by_lot() -> None:
 
     searched, drawn = 0.0, 0.0
     for seed in range(5):
-        tries = tuning.tune(kernel(source), bowl, 40, seed, lambda _: False, lambda: False)
-        best = tuning.winner(tries)
+        tries = tunables.tune(kernel(source), bowl, 40, seed, lambda _: False, lambda: False)
+        best = tunables.winner(tries)
         assert len(tries) == 40 and best is not None and best.log2_ratio is not None
         lot = random.Random(seed)
         searched += best.log2_ratio
@@ -92,7 +92,7 @@ def test_what_was_tried_before_is_passed_over() -> None:
 
 
 def test_time_that_is_over_ends_it() -> None:
-    assert tuning.tune(kernel(BIG), landscape, 9, 1, lambda _: False, lambda: True) == ()
+    assert tunables.tune(kernel(BIG), landscape, 9, 1, lambda _: False, lambda: True) == ()
 
 
 def test_only_what_is_promising_and_was_not_tuned_is_tuned() -> None:
@@ -105,7 +105,7 @@ def test_only_what_is_promising_and_was_not_tuned_is_tuned() -> None:
     population = Population((one("k00001", 1.0), one("k00002", 2.0), one("k00003", 1.95)))  # type: ignore[arg-type]
 
     def chosen(population: Population, busy: frozenset[str] = frozenset(), promising: float = 0.9) -> str | None:
-        found = tuning.candidate(population, promising, busy)
+        found = tunables.candidate(population, promising, busy)
         return found.kernel.name if found else None
 
     assert chosen(population) == "k00002" and chosen(population, frozenset({"k00002"})) == "k00003"
@@ -143,11 +143,11 @@ def custom_kernel(data):
 
 
 def test_tritons_configurations_are_tunables(judge: Callable[[str], Verifier]) -> None:
-    assert tuning.space(AUTOTUNED) == {"autotune.copy_kernel": ("all", 0, 1, 2)}
-    one = tuning.configured(KernelSource(AUTOTUNED), {"autotune.copy_kernel": 1})
-    assert "1024" in one and "512" not in one and "2048" not in one and tuning.space(one) == {}
-    assert tuning.configured(KernelSource(AUTOTUNED), {"autotune.copy_kernel": "all"}) == AUTOTUNED
-    tried = tuning.tune(kernel(AUTOTUNED), first_is_best, 9, 1, lambda _: False, lambda: False)
+    assert tunables.space(AUTOTUNED) == {"autotune.copy_kernel": ("all", 0, 1, 2)}
+    one = tunables.configured(KernelSource(AUTOTUNED), {"autotune.copy_kernel": 1})
+    assert "1024" in one and "512" not in one and "2048" not in one and tunables.space(one) == {}
+    assert tunables.configured(KernelSource(AUTOTUNED), {"autotune.copy_kernel": "all"}) == AUTOTUNED
+    tried = tunables.tune(kernel(AUTOTUNED), first_is_best, 9, 1, lambda _: False, lambda: False)
     assert len(tried) == 3
     with Workshop(Harness(call_timeout_s=60), preload=("triton",)) as shop:
         verifier = Verifier(judge("identity").problem, "cpu", shop.harness, shop)
@@ -156,8 +156,8 @@ def test_tritons_configurations_are_tunables(judge: Callable[[str], Verifier]) -
 
 
 def test_computed_configurations_are_left_alone() -> None:
-    assert tuning.space("@autotune(configs=[c for c in everything], key=[])\ndef f(): pass\n") == {}
-    assert tuning.space("@autotune(configs=[one], key=[])\ndef f(): pass\n") == {}
+    assert tunables.space("@autotune(configs=[c for c in everything], key=[])\ndef f(): pass\n") == {}
+    assert tunables.space("@autotune(configs=[one], key=[])\ndef f(): pass\n") == {}
 
 
 def first_is_best(values: Mapping[str, Value], source: str) -> Try:

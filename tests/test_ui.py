@@ -8,7 +8,7 @@ import sys
 import urllib.request
 from pathlib import Path
 
-from kernel_scientist.notebook import Notebook
+from kernel_scientist.tracking.mlflow_store import Notebook
 from tests.conftest import lab_environment
 from tests.test_campaign import _processes_of
 from tests.test_notebook import PROBLEM

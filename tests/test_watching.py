@@ -6,13 +6,14 @@ from dataclasses import asdict, replace
 import pytest
 
 from kernel_scientist import problems
-from kernel_scientist.harness.workshop import Workshop
-from kernel_scientist.inspection import inspector
-from kernel_scientist.inspection.modeller import Modeller
-from kernel_scientist.machine import gpus
-from kernel_scientist.params import Harness
-from kernel_scientist.records import Evaluation, Kernel, Verdict
-from kernel_scientist.scientist import bugs
+from kernel_scientist.evaluate.predicted import Modeller
+from kernel_scientist.gpu.capture import inspect
+from kernel_scientist.hardware import gpus
+from kernel_scientist.records.evaluation import Evaluation
+from kernel_scientist.records.kernel import Kernel, Verdict
+from kernel_scientist.records.params import Harness
+from kernel_scientist.scientist.context import bug_taxonomy
+from kernel_scientist.workers.pool import Workshop
 
 HEAD = "import torch\nimport triton\nimport triton.language as tl\n\n\n@triton.jit\n"
 SEED = (
@@ -27,9 +28,9 @@ SEED = (
 @pytest.fixture(scope="module")
 def judge() -> Iterator[Modeller]:
     problem = problems.find("identity")
-    stage = {"facts": asdict(inspector.facts(gpus.MI300X)), "writes": problem.writes}
+    stage = {"facts": asdict(inspect.facts(gpus.MI300X)), "writes": problem.writes}
     harness = Harness(call_timeout_s=20, import_timeout_s=20, noise_runs=0)
-    with Workshop(harness, "cpu", ("kernel_scientist.inspection.stage",), stage) as shop:
+    with Workshop(harness, "cpu", ("kernel_scientist.gpu.interpreter.worker_setup",), stage) as shop:
         judge = Modeller(problem, "auto", harness, shop, gpus.MI300X)
         # shapes that are drawn are executed in full; of a timed case (the smallest has four programs) only some are
         large = judge.profile.benchmarks[1:]
@@ -71,7 +72,7 @@ def test_a_defect_is_incorrect_with_its_line(
     found = judged(judge, SEED.replace(before, after))
     assert found.verdict is Verdict.INCORRECT
     assert kind in found.reason and f"line {line}" in found.reason and "_ptr in copy" in found.reason, found.reason
-    assert bugs.classify(found).id == bug
+    assert bug_taxonomy.classify(found).id == bug
 
 
 def test_undefined_lanes_are_a_warning(judge: Modeller) -> None:

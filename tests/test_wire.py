@@ -10,7 +10,8 @@ import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from kernel_scientist.harness import replies, wire
+from kernel_scientist.sandbox import protocol
+from kernel_scientist.workers import validation
 
 DTYPES = [torch.float32, torch.bfloat16, torch.float16, torch.float8_e4m3fnuz, torch.int64, torch.uint8, torch.bool]
 
@@ -47,21 +48,21 @@ trees = st.recursive(
 def test_what_is_sent_arrives(value: object) -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        buffers: list[wire.Buffer] = []
-        header = {"op": "x", "data": wire.encode(value, buffers)}
-        sender = threading.Thread(target=wire.send, args=(ours, header, buffers))
+        buffers: list[protocol.Buffer] = []
+        header = {"op": "x", "data": protocol.encode(value, buffers)}
+        sender = threading.Thread(target=protocol.send, args=(ours, header, buffers))
         sender.start()
-        got, raw = wire.receive(theirs, 5)
+        got, raw = protocol.receive(theirs, 5)
         sender.join()
     assert got["op"] == "x"
-    assert_same(wire.decode(got["data"], raw), value)
+    assert_same(protocol.decode(got["data"], raw), value)
 
 
 def assert_same(got: object, want: object) -> None:
     if isinstance(want, torch.Tensor):
         assert isinstance(got, torch.Tensor) and got.dtype == want.dtype and got.shape == want.shape
         assert torch.equal(got.float(), want.float())
-        dense = wire.dense_order(want) is not None
+        dense = protocol.dense_order(want) is not None
         sizes_above_one = [d for d in range(want.dim()) if want.shape[d] > 1]
         if dense and want.numel():
             assert [got.stride(d) for d in sizes_above_one] == [want.stride(d) for d in sizes_above_one]
@@ -83,9 +84,9 @@ def test_garbage_is_refused(data: bytes) -> None:
     with ours, theirs:
         ours.sendall(data)
         ours.close()
-        with pytest.raises(wire.WireError):
-            wire.receive(theirs, 2)
-            raise wire.WireError("an empty but valid message is not in 60 random bytes")
+        with pytest.raises(protocol.WireError):
+            protocol.receive(theirs, 2)
+            raise protocol.WireError("an empty but valid message is not in 60 random bytes")
 
 
 @pytest.mark.parametrize(
@@ -106,8 +107,8 @@ def test_a_header_that_lies_about_its_buffers_is_refused(header: object) -> None
     with ours, theirs:
         text = json.dumps(header).encode()
         ours.sendall(struct.pack("<I", len(text)) + text)
-        with pytest.raises(wire.WireError):
-            wire.receive(theirs, 2, limit=1 << 20)
+        with pytest.raises(protocol.WireError):
+            protocol.receive(theirs, 2, limit=1 << 20)
 
 
 @pytest.mark.parametrize(
@@ -125,27 +126,27 @@ def test_a_header_that_lies_about_its_buffers_is_refused(header: object) -> None
         {"kind": "list", "items": 3},
     ],
 )
-def test_a_description_that_does_not_fit_its_bytes_is_refused(spec: wire.Header) -> None:
-    with pytest.raises(wire.WireError):
-        wire.decode(spec, [bytearray(16), bytearray(7)])
+def test_a_description_that_does_not_fit_its_bytes_is_refused(spec: protocol.Header) -> None:
+    with pytest.raises(protocol.WireError):
+        protocol.decode(spec, [bytearray(16), bytearray(7)])
 
 
 def test_a_source_as_long_as_may_be_built_arrives_and_no_endless_one() -> None:
-    source = ("x\n" * replies.MOST_SOURCE)[: replies.MOST_SOURCE]
+    source = ("x\n" * validation.MOST_SOURCE)[: validation.MOST_SOURCE]
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        sender = threading.Thread(target=wire.send, args=(ours, {"op": "build", "source": source}))
+        sender = threading.Thread(target=protocol.send, args=(ours, {"op": "build", "source": source}))
         sender.start()
-        assert wire.receive(theirs, 5)[0]["source"] == source
+        assert protocol.receive(theirs, 5)[0]["source"] == source
         sender.join()
         ours.sendall(struct.pack("<I", 1 << 24))
-        with pytest.raises(wire.WireError, match="a header of"):
-            wire.receive(theirs, 2)
+        with pytest.raises(protocol.WireError, match="a header of"):
+            protocol.receive(theirs, 2)
 
 
 def test_silence_ends_in_a_timeout_and_objects_are_not_sent() -> None:
     ours, theirs = socket.socketpair()
-    with ours, theirs, pytest.raises(wire.WireTimeoutError):
-        wire.receive(theirs, 0.05)
-    with pytest.raises(wire.WireError, match="object cannot be sent"):
-        wire.encode([object()], [])
+    with ours, theirs, pytest.raises(protocol.WireTimeoutError):
+        protocol.receive(theirs, 0.05)
+    with pytest.raises(protocol.WireError, match="object cannot be sent"):
+        protocol.encode([object()], [])

@@ -1,10 +1,10 @@
 """The GPU at hand, as a calibration or a check of it is labelled: its name, its driver, the versions on top of it."""
 
-from kernel_scientist.errors import SetupError
-from kernel_scientist.machine import gpu as at_hand
-from kernel_scientist.machine import gpus
-from kernel_scientist.machine.gpus import Gpu
-from kernel_scientist.records import Record
+from kernel_scientist.hardware import gpu as at_hand
+from kernel_scientist.hardware import gpus
+from kernel_scientist.hardware.gpus import Gpu
+from kernel_scientist.records.base import Record
+from kernel_scientist.records.errors import SetupError
 
 
 class Device(Record):
@@ -58,6 +58,6 @@ def known(device: Device, machine: str = "") -> Gpu:
     if found is None:
         raise SetupError(
             f"the GPU here, {device.name!r}, is not in the table of machines ({', '.join(gpus.GPUS)}); "
-            "name the one that it is with --machine, or add it to kernel_scientist/machine/gpus.py"
+            "name the one that it is with --machine, or add it to kernel_scientist/hardware/gpus.py"
         )
     return found

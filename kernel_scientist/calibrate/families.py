@@ -6,9 +6,9 @@ from typing import Any
 
 import torch
 
-from kernel_scientist.harness import wire
-from kernel_scientist.machine.gpus import Gpu
-from kernel_scientist.records import Work
+from kernel_scientist.hardware.gpus import Gpu
+from kernel_scientist.records.kernel import Work
+from kernel_scientist.sandbox import protocol
 
 Setting = Mapping[str, int]
 
@@ -31,7 +31,7 @@ class Family:
         """Return a size's name, such as `m256-n256-k16384`."""
         return "-".join(f"{letter}{size}" for letter, size in zip(self.letters, sizes, strict=True))
 
-    def inputs(self, sizes: Sequence[int], gpu: Gpu) -> wire.Header:
+    def inputs(self, sizes: Sequence[int], gpu: Gpu) -> protocol.Header:
         """Return the header of what its kernel is called on (`inspection.shapes`); the output comes last."""
         match self.file, tuple(sizes):
             case "gemm", (m, n, k):
@@ -164,18 +164,18 @@ FAMILIES = (
 )
 
 
-def _tensor(dtype: str, *shape: int) -> wire.Header:
+def _tensor(dtype: str, *shape: int) -> protocol.Header:
     stride = [1] * len(shape)
     for place in range(len(shape) - 2, -1, -1):
         stride[place] = stride[place + 1] * shape[place + 1]
     return {"kind": "tensor", "dtype": dtype, "shape": list(shape), "stride": stride}
 
 
-def _tuple(*items: wire.Header) -> wire.Header:
+def _tuple(*items: protocol.Header) -> protocol.Header:
     return {"kind": "tuple", "items": list(items)}
 
 
-def _bytes(header: wire.Header) -> int:
+def _bytes(header: protocol.Header) -> int:
     size = getattr(torch, header["dtype"]).itemsize
     for length in header["shape"]:
         size *= length

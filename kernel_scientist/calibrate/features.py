@@ -7,10 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from kernel_scientist.calibrate.suite import Entry
-from kernel_scientist.harness.failure import KernelFailure
-from kernel_scientist.inspection import inspector
-from kernel_scientist.machine.gpus import Gpu
-from kernel_scientist.machine.model import Load
+from kernel_scientist.gpu.capture import inspect
+from kernel_scientist.gpu.model.predict import Load
+from kernel_scientist.hardware.gpus import Gpu
+from kernel_scientist.sandbox.failure import KernelFailure
 
 TIMEOUT_S = 120.0
 """Per kernel under one setting, all its sizes."""
@@ -43,7 +43,7 @@ def _seen(same: Sequence[Entry], gpu: Gpu) -> Features:
     """Inspect entries of one family and source."""
     inputs = {entry.case: entry.inputs for entry in same}
     try:
-        found = inspector.seen(same[0].source, inputs, gpu, TIMEOUT_S)
+        found = inspect.seen(same[0].source, inputs, gpu, TIMEOUT_S)
     except KernelFailure as failure:
         return Features({}, dict.fromkeys((entry.name for entry in same), failure.reason))
     loads = {entry.name: found.loads(entry.case) for entry in same}

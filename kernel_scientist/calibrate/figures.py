@@ -7,8 +7,8 @@ from dataclasses import asdict
 
 from scipy.stats import rankdata
 
-from kernel_scientist.machine.constants import Constants
-from kernel_scientist.records import Record
+from kernel_scientist.gpu.model.constants import Constants
+from kernel_scientist.records.base import Record
 
 RHO, REGRET = 0.9, 0.10
 """The goal, within every family."""

@@ -14,10 +14,10 @@ import numpy as np
 from scipy.optimize import least_squares
 
 from kernel_scientist.calibrate.figures import Fit, judged
-from kernel_scientist.machine import model
-from kernel_scientist.machine.constants import Constants
-from kernel_scientist.machine.gpus import Gpu
-from kernel_scientist.machine.model import Load
+from kernel_scientist.gpu.model import predict
+from kernel_scientist.gpu.model.constants import Constants
+from kernel_scientist.gpu.model.predict import Load
+from kernel_scientist.hardware.gpus import Gpu
 
 BOUNDS: dict[str, tuple[float, float]] = {
     **dict.fromkeys(("hbm", "cache", "l2", "l1", "lds", "matrix", "vector"), (0.1, 1.2)),
@@ -52,7 +52,7 @@ def fit(gpu: Gpu, points: Sequence[Point], seed: int = 0) -> Fit:
     """Fit a GPU's constants on half of the points and report on the other half."""
     ours, others = halves(points, seed)
     constants, kept = solve(gpu, ours)
-    predicted = {p.name: model.time_us(gpu, p.loads, constants) for p in points}
+    predicted = {p.name: predict.time_us(gpu, p.loads, constants) for p in points}
     cases = {p.name: (p.family, p.case) for p in others}
     return judged(constants, kept, {p.name: p.time_us for p in others}, predicted, cases, len(ours), seed)
 
@@ -93,7 +93,7 @@ def _solved(gpu: Gpu, points: Sequence[Point], free: Sequence[str]) -> tuple[Con
 
     def residuals(logs: Array) -> Array:
         constants = _constants(free, logs)
-        return np.log([model.time_us(gpu, point.loads, constants) for point in points]) - measured
+        return np.log([predict.time_us(gpu, point.loads, constants) for point in points]) - measured
 
     start = np.log([float(getattr(Constants(), name)) for name in free])
     low, high = (np.log([BOUNDS[name][end] for name in free]) for end in (0, 1))

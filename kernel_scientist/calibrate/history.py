@@ -10,10 +10,10 @@ from pydantic import ValidationError
 from kernel_scientist.calibrate.device import Device
 from kernel_scientist.calibrate.figures import Fit
 from kernel_scientist.calibrate.measure import Measured
-from kernel_scientist.errors import SetupError
-from kernel_scientist.machine import constants
-from kernel_scientist.machine.constants import Constants
-from kernel_scientist.records import Record
+from kernel_scientist.gpu.model import constants
+from kernel_scientist.gpu.model.constants import Constants
+from kernel_scientist.records.base import Record
+from kernel_scientist.records.errors import SetupError
 
 
 class Calibration(Record):

@@ -19,9 +19,9 @@ from scipy.stats import binom
 
 from kernel_scientist.calibrate import device, families
 from kernel_scientist.calibrate.suite import Entry
-from kernel_scientist.errors import SetupError
-from kernel_scientist.harness import locks, wire
-from kernel_scientist.records import Record
+from kernel_scientist.records.base import Record
+from kernel_scientist.records.errors import SetupError
+from kernel_scientist.sandbox import device_lock, protocol
 
 WHERE = "cuda"
 """torch's name of the device, on ROCm as well."""
@@ -75,7 +75,7 @@ def measure(entries: Sequence[Entry], seed: int = 0) -> Sitting:
     found = device.present()
     if found is None:
         raise SetupError("torch finds no GPU here to measure on")
-    with locks.device(found.lock, LOCK_S), tempfile.TemporaryDirectory() as folder:
+    with device_lock.device(found.lock, LOCK_S), tempfile.TemporaryDirectory() as folder:
         dropped: dict[str, str] = {}
         rng = random.Random(seed)
         benches = _right(rng.sample(list(entries), len(entries)), Path(folder), dropped)
@@ -86,7 +86,7 @@ def measure(entries: Sequence[Entry], seed: int = 0) -> Sitting:
     return Sitting(found, measured, dropped | {name: why for name, why in few.items() if name not in measured})
 
 
-def drawn(header: wire.Header, where: str, seed: int) -> tuple[Any, ...]:
+def drawn(header: protocol.Header, where: str, seed: int) -> tuple[Any, ...]:
     """Return inputs that a header describes, normally distributed. The last one, the output, is all NaN."""
     import torch
 

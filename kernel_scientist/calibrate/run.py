@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from kernel_scientist.calibrate import features, fit, history, measure, suite
 from kernel_scientist.calibrate.device import Device
 from kernel_scientist.calibrate.history import Calibration
-from kernel_scientist.errors import SetupError
-from kernel_scientist.machine.gpus import Gpu
+from kernel_scientist.hardware.gpus import Gpu
+from kernel_scientist.records.errors import SetupError
 
 Say = Callable[[str], object]
 LEAST = 20

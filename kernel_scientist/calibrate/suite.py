@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kernel_scientist.calibrate.families import FAMILIES, Family, Setting
-from kernel_scientist.harness import wire
-from kernel_scientist.languages.source import KernelSource
-from kernel_scientist.machine import occupancy
-from kernel_scientist.machine.gpus import Gpu
-from kernel_scientist.records import Work
+from kernel_scientist.compile.source import KernelSource
+from kernel_scientist.hardware import occupancy
+from kernel_scientist.hardware.gpus import Gpu
+from kernel_scientist.records.kernel import Work
+from kernel_scientist.sandbox import protocol
 
 KERNELS = Path(__file__).with_name("kernels")
 
@@ -24,7 +24,7 @@ class Entry:
     name: str
     """Family, case and setting in one word each: unique."""
     source: str
-    inputs: wire.Header
+    inputs: protocol.Header
     work: Work
 
 

@@ -8,14 +8,15 @@ from typing import Any
 
 import click
 
-from kernel_scientist import __version__, environment
+from kernel_scientist import __version__
 from kernel_scientist.cli.calibration import calibrate
 from kernel_scientist.cli.common import INFRASTRUCTURE
 from kernel_scientist.cli.machine import compile, doctor, ui
 from kernel_scientist.cli.results import compare, export, report
 from kernel_scientist.cli.shelf import baseline, cases, problems
 from kernel_scientist.cli.work import evaluate, optimize, validate
-from kernel_scientist.errors import InfrastructureError, SetupError, StoppedError
+from kernel_scientist.records import environment
+from kernel_scientist.records.errors import InfrastructureError, SetupError, StoppedError
 
 
 class Program(click.Group):

@@ -21,7 +21,7 @@ def calibrate(machine: str, as_json: bool) -> None:
     Example: kernel-scientist calibrate
     """
     from kernel_scientist.calibrate import device, history
-    from kernel_scientist.machine import gpus
+    from kernel_scientist.hardware import gpus
 
     found = device.present()
     if found is None:

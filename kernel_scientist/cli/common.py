@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from kernel_scientist import environment
-from kernel_scientist.errors import SetupError
+from kernel_scientist.records import environment
+from kernel_scientist.records.errors import SetupError
 
 
 def not_empty(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
@@ -43,7 +43,7 @@ INFRASTRUCTURE = 3
 
 def load(overrides: tuple[str, ...], params_file: str | None, **options: str | None) -> Any:
     """Return the parameters of this call; options: those that are a parameter of their name, where they were given."""
-    from kernel_scientist import params
+    from kernel_scientist.records import params
 
     given = {name: value for name, value in options.items() if value is not None}
     return params.load(Path(params_file) if params_file else environment.root() / "params.yaml", overrides, given)

@@ -69,17 +69,17 @@ def compile(  # the command's name
 
     Example: kernel-scientist compile problems/fp8-blockwise-gemm/seeds/triton_tiled.py --arch gfx942
     """
-    from kernel_scientist.errors import SetupError
-    from kernel_scientist.harness.failure import KernelFailure
-    from kernel_scientist.languages.source import read_kernel
-    from kernel_scientist.machine import gpus
+    from kernel_scientist.compile.source import read_kernel
+    from kernel_scientist.hardware import gpus
+    from kernel_scientist.records.errors import SetupError
     from kernel_scientist.report import compilation, resources
+    from kernel_scientist.sandbox.failure import KernelFailure
 
     params = load(overrides, params_file)
     gpu = gpus.named(machine) if machine else gpus.of_arch(arch or "gfx942")
     gpus.require(gpu, arch)
     source = read_kernel(Path(file))
-    if "kernel_scientist.languages.cpp" in source:
+    if "kernel_scientist.languages.cpp" in source or "from kernel_scientist import" in source:
         raise SetupError(f"{file} is a C++ kernel for the CPU: `kernel-scientist evaluate` compiles it")
     try:
         found = compilation.compiled(Path(file), source, gpu, problem, params)

@@ -4,8 +4,8 @@ import json
 
 import click
 
-from kernel_scientist import environment
 from kernel_scientist.cli.common import JSON, PARAMS, SET, load, show
+from kernel_scientist.records import environment
 
 
 @click.command()

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import click
 
-from kernel_scientist import environment
 from kernel_scientist.cli.common import JSON, PARAMS, SET, load, show, write_json
+from kernel_scientist.records import environment
 
 
 @click.group()
@@ -53,8 +53,9 @@ def cases(out: str, overrides: tuple[str, ...], params_file: str | None) -> None
 
     Example: kernel-scientist cases --out data/cases
     """
-    from kernel_scientist import frozen, targets
     from kernel_scientist import problems as shelf
+    from kernel_scientist.hardware import targets
+    from kernel_scientist.problems import frozen
 
     params = load(overrides, params_file)
     problem = shelf.find(params.problem, targets.resolve(params.target, params.language).device)

@@ -31,7 +31,7 @@ def optimize(
 
     Example: kernel-scientist optimize --set problem=rmsnorm --set search.generations=10
     """
-    from kernel_scientist import preflight
+    from kernel_scientist.campaign import preflight
 
     params = load(overrides, params_file)
     if dry_run:
@@ -129,8 +129,8 @@ def validate(
 
 def _show(found: dict[str, Any], as_json: bool) -> None:
     """Print an evaluation; what is told of a GPU's code, and what was counted there, in lines of their own."""
-    from kernel_scientist.records import Counters
-    from kernel_scientist.report import counted, resources
+    from kernel_scientist.records.evaluation import Counters
+    from kernel_scientist.report import resources
 
     on_gpu = bool(found["compile"] and found["compile"]["objects"]) and not as_json
     kernels = found["counters"]["kernels"] if found["counters"] else []
@@ -138,7 +138,7 @@ def _show(found: dict[str, Any], as_json: bool) -> None:
     show({k: v for k, v in found.items() if k not in apart}, as_json)
     for line in resources.evaluation(found) if on_gpu else ():
         click.echo(line)
-    for line in counted.lines([Counters.model_validate(k) for k in kernels]) if not as_json else ():
+    for line in resources.counter_lines([Counters.model_validate(k) for k in kernels]) if not as_json else ():
         click.echo(line)
 
 
@@ -153,7 +153,7 @@ def _named(overrides: tuple[str, ...], problem: str | None, target: str | None) 
 
 
 def _preflight(params: Any, kernels: list[str]) -> None:
-    from kernel_scientist import preflight
+    from kernel_scientist.campaign import preflight
 
     preflight.kernels(params, [Path(k) for k in kernels])
 
@@ -162,7 +162,7 @@ def _flow(entry_point: str, **arguments: Any) -> Any:
     """Run a flow by its entry point."""
     from pkgutil import resolve_name
 
-    from kernel_scientist import preflight
+    from kernel_scientist.campaign import preflight
 
     preflight.prefect()
     module, _, name = entry_point.rpartition(".")

@@ -1,1 +1,1 @@
-"""What a source is, how it is compiled, what its object code tells."""
+"""The old address of `load`, for kernels in older campaigns."""

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from kernel_scientist import environment
-from kernel_scientist.errors import SetupError
 from kernel_scientist.problems.taskfolder import Problem, load
+from kernel_scientist.records import environment
+from kernel_scientist.records.errors import SetupError
 
 
 def folder() -> Path:

@@ -18,9 +18,10 @@ from typing import Any, TypeVar, cast
 import yaml
 from pydantic import ValidationError
 
-from kernel_scientist.errors import SetupError
 from kernel_scientist.problems.expression import evaluate
-from kernel_scientist.records import Case, Record, Work, digest
+from kernel_scientist.records.base import Record
+from kernel_scientist.records.errors import SetupError
+from kernel_scientist.records.kernel import Case, Work, digest
 
 DEFAULT_SEED = 42
 _import_lock = threading.Lock()

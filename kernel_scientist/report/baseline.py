@@ -3,15 +3,15 @@
 from pathlib import Path
 from typing import Any
 
-from kernel_scientist import frozen
-from kernel_scientist.errors import InfrastructureError
-from kernel_scientist.export import interval
-from kernel_scientist.harness import locks
-from kernel_scientist.laboratory import laboratory
-from kernel_scientist.languages.source import read_kernel
-from kernel_scientist.params import Params
-from kernel_scientist.population import REFERENCE
-from kernel_scientist.records import Evaluation, Kernel, Verdict
+from kernel_scientist.campaign.laboratory import laboratory
+from kernel_scientist.compile.source import read_kernel
+from kernel_scientist.problems import frozen
+from kernel_scientist.records.errors import InfrastructureError
+from kernel_scientist.records.evaluation import Evaluation
+from kernel_scientist.records.kernel import REFERENCE, Kernel, Verdict
+from kernel_scientist.records.params import Params
+from kernel_scientist.report.summaries import interval
+from kernel_scientist.sandbox import device_lock
 
 
 def measure(params: Params, cases: Path) -> dict[str, Any]:
@@ -22,7 +22,7 @@ def measure(params: Params, cases: Path) -> dict[str, Any]:
         for file in lab.problem.seeds(params.language):
             kernel = Kernel(name=file.stem, language=params.language, source=read_kernel(file))
             evaluation = lab.verifier.check(kernel, lab.verifier.compile(kernel))
-            with locks.device(lab.target.lock, params.harness.device_wait_s):
+            with device_lock.device(lab.target.lock, params.harness.device_wait_s):
                 evaluation = lab.verifier.time(kernel, evaluation, [lab.verifier.reference()])
             if evaluation.verdict is not Verdict.OK:
                 raise InfrastructureError(f"seed {file}: {evaluation.verdict.value}: {evaluation.reason}")

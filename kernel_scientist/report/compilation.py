@@ -4,16 +4,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from kernel_scientist import export
-from kernel_scientist.inspection import assembly_store, extension, inspector, shapes
-from kernel_scientist.inspection.inspector import Inspection
-from kernel_scientist.languages.source import leaderboard
-from kernel_scientist.machine.gpus import Gpu
-from kernel_scientist.params import Params
+from kernel_scientist.compile.source import leaderboard
+from kernel_scientist.gpu.capture import inspect, shapes
+from kernel_scientist.gpu.capture.inspect import Inspection
+from kernel_scientist.gpu.isa import assembly_store
+from kernel_scientist.gpu.toolchains import load_inline
+from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.problems import find, names
 from kernel_scientist.problems.taskfolder import Problem
-from kernel_scientist.records import Case, Prediction
-from kernel_scientist.report import launches
+from kernel_scientist.records.evaluation import Prediction
+from kernel_scientist.records.kernel import Case
+from kernel_scientist.records.params import Params
+from kernel_scientist.report import resources, summaries
 
 
 def compiled(file: Path, source: str, gpu: Gpu, problem: str | None, params: Params) -> dict[str, Any]:
@@ -28,13 +30,13 @@ def compiled(file: Path, source: str, gpu: Gpu, problem: str | None, params: Par
             return _by_themselves(source, gpu, params, refusals)
     it = find(name)
     cases = it.profile("full" if params.profile == "auto" else params.profile).benchmarks
-    found = inspector.inspect(source, it, cases, gpu, params.harness.inspect_timeout_s)
+    found = inspect.inspect(source, it, cases, gpu, params.harness.inspect_timeout_s)
     return _described(found, it, cases, params)
 
 
 def _by_themselves(source: str, gpu: Gpu, params: Params, refusals: list[str]) -> dict[str, Any]:
     """Return the report of a submission that fits no problem: its Triton kernels, each with made-up arguments."""
-    found = inspector.seen(source, {}, gpu, params.harness.inspect_timeout_s, alone=True)
+    found = inspect.seen(source, {}, gpu, params.harness.inspect_timeout_s, alone=True)
     if not found.report.objects:
         words = "no problem's inputs fit this submission, and no Triton kernel of it compiles by itself: use --problem"
         return {"ok": False, "reason": words, "tried": [*refusals, *found.report.missed]}
@@ -54,7 +56,7 @@ def _fitting(source: str, gpu: Gpu, params: Params) -> tuple[str | None, list[st
     order = sorted(names(), key=lambda name: (name != params.problem, name))
     problems = {name: find(name) for name in order}
     inputs = {name: shapes.described(p, p.profile("full").benchmarks[0]) for name, p in problems.items()}
-    answer = inspector.seen(source, inputs, gpu, params.harness.inspect_timeout_s).answer
+    answer = inspect.seen(source, inputs, gpu, params.harness.inspect_timeout_s).answer
     launched = [launch.case for launch in answer.launches]
     if answer.inline or answer.failure:  # an extension's launches are not seen, and a refusal is the same on any inputs
         launched += [name for name in order if not any(m.startswith(f"{name}: ") for m in answer.missed)]
@@ -62,7 +64,7 @@ def _fitting(source: str, gpu: Gpu, params: Params) -> tuple[str | None, list[st
 
 
 def _described(found: Inspection, problem: Problem | None, cases: Sequence[Case], params: Params) -> dict[str, Any]:
-    report = extension.compiled(found, params.harness.build_timeout_s)
+    report = load_inline.compiled(found, params.harness.build_timeout_s)
     predictions = found.predictions(problem, cases) if problem else ()
     return {
         "problem": problem.name if problem else None,
@@ -71,9 +73,9 @@ def _described(found: Inspection, problem: Problem | None, cases: Sequence[Case]
         "ok": report.ok,
         "reason": "" if report.ok else report.log,
         "compiler": report.compiler,
-        "launches": launches.listed(report),
+        "launches": resources.listed(report),
         "predicted": [_prediction(p) for p in predictions],
-        "predicted_by": export.provenance(predictions),
+        "predicted_by": summaries.provenance(predictions),
         "findings": list(report.findings),
         "missed": list(report.missed),
         "seconds": report.seconds,

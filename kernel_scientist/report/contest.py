@@ -16,10 +16,10 @@ from typing import Any
 from jinja2 import Environment, PackageLoader
 from pydantic import Field
 
-from kernel_scientist.errors import SetupError
-from kernel_scientist.params import Params
-from kernel_scientist.population import Population, score
-from kernel_scientist.records import Record
+from kernel_scientist.population.lineage import Population, score
+from kernel_scientist.records.base import Record
+from kernel_scientist.records.errors import SetupError
+from kernel_scientist.records.params import Params
 from kernel_scientist.report import recorded
 
 BAND = (0.1, 0.9)

@@ -8,13 +8,14 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from kernel_scientist import environment
-from kernel_scientist.errors import SetupError
-from kernel_scientist.harness import enclosure, landlock, sandbox
-from kernel_scientist.harness.shim import Hearing, Shim
-from kernel_scientist.harness.surroundings import Load
-from kernel_scientist.languages import gxx
-from kernel_scientist.machine import cpu
+from kernel_scientist.compile import gxx
+from kernel_scientist.evaluate.timing.conditions import Load
+from kernel_scientist.hardware import cpu
+from kernel_scientist.records import environment
+from kernel_scientist.records.errors import SetupError
+from kernel_scientist.sandbox import bubblewrap, landlock, seccomp
+from kernel_scientist.workers import native_build
+from kernel_scientist.workers.native import Hearing, Shim
 
 
 def examine() -> list[dict[str, Any]]:
@@ -33,7 +34,7 @@ def examine() -> list[dict[str, Any]]:
     rows += [_gpu(), _profiler(), *_compilers()]
     uri = environment.tracking_uri()
     try:
-        from kernel_scientist.notebook import reach
+        from kernel_scientist.tracking.mlflow_store import reach
 
         reach(uri)
         rows.append(_row("mlflow store", True, uri, needed=True))
@@ -48,7 +49,7 @@ def _row(what: str, ok: bool, detail: str, needed: bool = False) -> dict[str, An
 
 def _sandbox() -> list[dict[str, Any]]:
     """What keeps a kernel from the machine; harness.sandbox=auto takes all of it."""
-    works, landlocked = enclosure.bubblewrap_works(), landlock.version()
+    works, landlocked = bubblewrap.bubblewrap_works(), landlock.version()
     installed = shutil.which("bwrap") is not None
     without = "this system lets it make no namespaces" if installed else "not installed: apt-get install bubblewrap"
     spaces = "own users, processes, network, mounts; read-only root, private /tmp"
@@ -58,7 +59,7 @@ def _sandbox() -> list[dict[str, Any]]:
         _row("bubblewrap", works, spaces if works else without),
         _row("landlock", landlocked > 0, files if landlocked else "not in this kernel"),
         _row("files kept from kernels", works or landlocked > 0, "by the two above", needed=True),
-        _row("seccomp", sandbox.supported(), "no new process, no tracing, no sockets", needed=True),
+        _row("seccomp", seccomp.supported(), "no new process, no tracing, no sockets", needed=True),
         _row("limits", True, "memory, file size and output by rlimits; a group of processes is killed as a whole"),
         _row("another user", os.geteuid() == 0 or works, user if not works else "nobody, in a namespace of users"),
     ]
@@ -89,7 +90,7 @@ def _clocks() -> list[dict[str, Any]]:
 def _glimpse() -> dict[str, Any]:
     """Whether the verifier may read in a worker's memory the moment that a call has ended."""
     try:
-        shim = Shim(str(gxx.shim()))
+        shim = Shim(str(native_build.shim()))
         child = subprocess.Popen(["sleep", "5"])
     except (SetupError, OSError) as error:
         return _row("outputs seen at once", False, str(error))
@@ -104,7 +105,7 @@ def _urgent() -> dict[str, Any]:
     """Whether the verifier hears at once that a call has ended, whatever a kernel's threads do."""
     name = "calls' ends heard at once"
     try:
-        hearing = Shim(str(gxx.shim())).hearing
+        hearing = Shim(str(native_build.shim())).hearing
     except SetupError as error:
         return _row(name, False, str(error))
     told = {
@@ -129,9 +130,9 @@ def _package(name: str) -> dict[str, Any]:
 
 def _compilers() -> list[dict[str, Any]]:
     """What compiles kernels for GPUs that are not here."""
-    from kernel_scientist.inspection import cuda, toolchain
+    from kernel_scientist.gpu.toolchains import cuda, rocm
 
-    tools, nvidia = toolchain.find(), cuda.find()
+    tools, nvidia = rocm.find(), cuda.find()
     without = isinstance(tools, str)
     return [
         _row("triton for GPUs", True, "gfx942, gfx950 and sm_90, without a GPU"),
@@ -144,7 +145,7 @@ def _profiler() -> dict[str, Any]:
     """What reads a GPU's own counters."""
     import torch
 
-    from kernel_scientist.profiling import profiler
+    from kernel_scientist.profile import profiler
 
     if not torch.cuda.is_available():
         return _row("counters", False, "no GPU to count on")

@@ -8,11 +8,13 @@ from typing import Any, cast
 
 from rich.table import Table
 
-from kernel_scientist import calibration, environment, export
-from kernel_scientist.params import Params
-from kernel_scientist.population import REFERENCE, Population, score
-from kernel_scientist.records import Trial, geomean
-from kernel_scientist.report import recorded
+from kernel_scientist.population import prediction_accuracy
+from kernel_scientist.population.lineage import Population, score
+from kernel_scientist.records import environment
+from kernel_scientist.records.evaluation import Trial, geomean
+from kernel_scientist.records.kernel import REFERENCE
+from kernel_scientist.records.params import Params
+from kernel_scientist.report import recorded, summaries
 from kernel_scientist.report.terminal import terminal
 
 VALIDATION = "validate.json"
@@ -29,7 +31,7 @@ def write(params: Params, campaign: str | None, out: Path) -> None:
     best = population.best()
     validation = _validation(best)
     bars = _bars(validation, best) if validation else []
-    lessons, promises = found.notebook.lessons(run), calibration.predictions(population)
+    lessons, promises = found.notebook.lessons(run), prediction_accuracy.predictions(population)
     template = Environment(loader=PackageLoader("kernel_scientist.report", "."), autoescape=True).get_template(
         "page.html"
     )
@@ -43,9 +45,9 @@ def write(params: Params, campaign: str | None, out: Path) -> None:
         counted=_counted(validation) if validation else "",
         plot=_plot(population),
         kernels=[_kernel(t, population, best) for t in population],
-        lineage=export.lineage(population, best.kernel) if best else [],
+        lineage=summaries.lineage(population, best.kernel) if best else [],
         findings=[f"{f.text} ({', '.join(f.kernels[:6])})" for f in lessons.shown(MOST_FINDINGS)],
-        calibration=calibration.table(promises),
+        calibration=prediction_accuracy.table(promises),
         promises=_promises(promises),
         source=best.kernel.source if best else "",
         by_model=any(t.evaluation.by_model for t in population),
@@ -57,7 +59,7 @@ def write(params: Params, campaign: str | None, out: Path) -> None:
 
 def _validation(best: Trial | None) -> dict[str, Any] | None:
     """Return the validation of this very champion, if the file holds one."""
-    path = export.reports_folder() / VALIDATION
+    path = summaries.reports_folder() / VALIDATION
     if best is None or not path.is_file():
         return None
     found = cast(dict[str, Any], json.loads(path.read_text()))
@@ -154,7 +156,7 @@ def _plot(population: Population) -> dict[str, Any]:
     return {"ticks": ticks, "line": " ".join(line), "points": points}
 
 
-def _promises(found: Sequence[calibration.Prediction]) -> dict[str, Any]:
+def _promises(found: Sequence[prediction_accuracy.Prediction]) -> dict[str, Any]:
     """Return measured uplift over promised in the picture's coordinates: percent of speed, from -100 to 200 at most."""
     timed = [p for p in found if p.measured is not None]
     low, high = -50.0, 50.0
@@ -202,7 +204,7 @@ def _print(bars: list[dict[str, str]], validation: dict[str, Any] | None, proble
             console.print(counted, highlight=False)
         console.print(f"confirmed: {'yes' if validation['confirmed'] else 'no'}, {validation['why']}", highlight=False)
     root = environment.root()
-    champion = export.champion_folder(problem) / "kernel.py"
+    champion = summaries.champion_folder(problem) / "kernel.py"
     for name, path in (("champion", champion), ("report", out)):
         console.print(f"{name:10} {path.relative_to(root) if path.is_relative_to(root) else path}", highlight=False)
     console.print(

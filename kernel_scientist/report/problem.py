@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from kernel_scientist.machine.gpus import MI300X
-from kernel_scientist.machine.table import floor_us
+from kernel_scientist.hardware.gpus import MI300X
+from kernel_scientist.hardware.peaks import floor_us
 from kernel_scientist.problems.taskfolder import Problem
 
 

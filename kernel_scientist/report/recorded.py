@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass
 
-from kernel_scientist import problems, targets
-from kernel_scientist.errors import SetupError
-from kernel_scientist.notebook import CampaignRun, Notebook, open_for
-from kernel_scientist.params import Params
-from kernel_scientist.population import Population
+from kernel_scientist import problems
+from kernel_scientist.hardware import targets
+from kernel_scientist.population.lineage import Population
+from kernel_scientist.records.errors import SetupError
+from kernel_scientist.records.params import Params
+from kernel_scientist.tracking.mlflow_store import CampaignRun, Notebook, open_for
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,12 @@
 """The report of `kernel-scientist compile` as people read it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from kernel_scientist.inspection import wording
-from kernel_scientist.records import CodeObject, CompileReport
-from kernel_scientist.report import launches as rows
+from kernel_scientist.gpu.isa import text
+from kernel_scientist.profile import text as counter_text
+from kernel_scientist.records.evaluation import CodeObject, CompileReport, Launch
+from kernel_scientist.records.gpu import Counters
 
 SHOWN = 4
 """Grids of one code object that are listed."""
@@ -55,7 +56,7 @@ def evaluation(found: dict[str, Any]) -> Iterator[str]:
             "arch": found["environment"].get("arch", ""),
             "machine": found["environment"].get("machine", found["target"]),
             **{key: report[key] for key in ("compiler", "seconds", "findings", "missed")},
-            "launches": rows.listed(CompileReport.model_validate(report)),
+            "launches": listed(CompileReport.model_validate(report)),
             "predicted": predicted.get("cases", []),
             "predicted_by": predicted.get("by", ""),
         }
@@ -84,7 +85,7 @@ def _launched(launches: list[dict[str, Any]]) -> Iterator[str]:
     if it.get("constants"):
         yield f"  constants  {', '.join(f'{k} {v}' for k, v in it['constants'].items())}"
     code = CodeObject.model_validate({k: v for k, v in it.items() if k in CodeObject.model_fields} | {"arch": ""})
-    yield from (f"  {line}" for line in wording.lines(code))
+    yield from (f"  {line}" for line in text.lines(code))
 
 
 def _predictions(predictions: list[dict[str, Any]]) -> Iterator[str]:
@@ -98,3 +99,46 @@ def _predictions(predictions: list[dict[str, Any]]) -> Iterator[str]:
     worst = min(predictions, key=lambda p: p["floor_us"] / p["time_us"])
     yield f"  furthest from its floor, {worst['case']}:"
     yield from (f"    {word}" for word in worst["words"])
+
+
+COUNTERS_SHOWN = 30
+"""Lines of single kernels and cases."""
+
+
+def counter_lines(counters: Sequence[Counters]) -> Iterator[str]:
+    """Yield what was counted line by line; nothing where nothing was."""
+    if not counters:
+        return
+    cases = len({c.case for c in counters})
+    yield f"\ncounted by {counters[0].tool}, one call with cold caches on each of {cases} cases; no times:"
+    for it in counters[:COUNTERS_SHOWN]:
+        times = f" x {it.dispatches}" if it.dispatches > 1 else ""
+        yield f"  {it.case}, {it.kernel}{times}: {counter_text.said(it.figures)}"
+    if len(counters) > COUNTERS_SHOWN:
+        yield f"  and {len(counters) - COUNTERS_SHOWN} more"
+    yield f"  together: {counter_text.total(counters)}"
+
+
+def listed(report: CompileReport) -> list[dict[str, Any]]:
+    """Return what is launched, each different launch once, with the cases it is made in."""
+    if not report.launches:
+        return [{"cases": [], "kernel": code.kernel, "grid": None, **_code(code)} for code in report.objects]
+    cases: dict[tuple[Any, ...], list[str]] = {}
+    first: dict[tuple[Any, ...], Launch] = {}
+    for launch in report.launches:
+        key = (launch.kernel, launch.code, launch.grid)
+        cases.setdefault(key, []).append(launch.case)
+        first.setdefault(key, launch)
+    return [{"cases": list(dict.fromkeys(cases[k])), **_launch(first[k], report)} for k in cases]
+
+
+def _launch(launch: Launch, report: CompileReport) -> dict[str, Any]:
+    own = {"kernel": launch.kernel, "grid": list(launch.grid), "num_stages": launch.num_stages}
+    own |= {"constants": launch.constants, "autotuned": launch.autotuned}
+    return {**own, **_code(report.objects[launch.code])}
+
+
+def _code(code: CodeObject) -> dict[str, Any]:
+    names = ("num_warps", "vgpr", "agpr", "sgpr", "spills", "lds_bytes", "scratch_bytes", "occupancy", "limited_by")
+    rest = ("mfma", "accesses", "waits", "barriers", "code_bytes", "digest")
+    return {name: getattr(code, name) for name in (*names, *rest)}

@@ -10,11 +10,12 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from kernel_scientist.export import interval
-from kernel_scientist.params import Params
-from kernel_scientist.population import Population, beats
-from kernel_scientist.records import Kernel, Trial, Verdict
+from kernel_scientist.population.lineage import Population, beats
+from kernel_scientist.records.evaluation import Trial
+from kernel_scientist.records.kernel import Kernel, Verdict
+from kernel_scientist.records.params import Params
 from kernel_scientist.report import recorded
+from kernel_scientist.report.summaries import interval
 
 GRADES = {
     Verdict.REJECTED: -1,

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import click
 
-from kernel_scientist import environment
-from kernel_scientist.errors import SetupError
+from kernel_scientist.records import environment
+from kernel_scientist.records.errors import SetupError
 
 START_S = 120
 

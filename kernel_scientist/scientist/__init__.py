@@ -1,13 +1,13 @@
 """The minds that run experiments."""
 
-from kernel_scientist.errors import SetupError
-from kernel_scientist.params import ROLES, Llm, Model
-from kernel_scientist.records import Language
-from kernel_scientist.scientist.channel import PLAYBOOK, Channel
-from kernel_scientist.scientist.ensemble import Ensemble
-from kernel_scientist.scientist.llm import LanguageModel
-from kernel_scientist.scientist.mind import Assignment, Mind
-from kernel_scientist.scientist.playbook import CATALOGUES, Playbook
+from kernel_scientist.records.errors import SetupError
+from kernel_scientist.records.kernel import Language
+from kernel_scientist.records.params import ROLES, Llm, Model
+from kernel_scientist.scientist.llm.client import PLAYBOOK, Channel
+from kernel_scientist.scientist.llm.ensemble import Ensemble
+from kernel_scientist.scientist.llm.mind import LanguageModel
+from kernel_scientist.scientist.playbook.mind import CATALOGUES, Playbook
+from kernel_scientist.scientist.roles import Assignment, Mind
 
 
 def mind(llm: Llm, assignment: Assignment, channel: Channel) -> Mind:
@@ -19,7 +19,7 @@ def mind(llm: Llm, assignment: Assignment, channel: Channel) -> Mind:
 
 def require(llm: Llm, language: Language) -> None:
     """Raise SetupError unless every role can be played in this language and every model has a price."""
-    from kernel_scientist.scientist import prices
+    from kernel_scientist.scientist.llm import prices
 
     for name in ("selector", "designer", "writer"):
         if language not in CATALOGUES and any(m.model == PLAYBOOK for m in llm.role(name).models):

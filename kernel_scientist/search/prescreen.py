@@ -3,7 +3,8 @@
 import threading
 from collections.abc import Iterable
 
-from kernel_scientist.records import Evaluation, Kernel, Trial, Verdict
+from kernel_scientist.records.evaluation import Evaluation, Trial
+from kernel_scientist.records.kernel import Kernel, Verdict
 
 
 class Prescreen:

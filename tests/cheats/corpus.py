@@ -22,7 +22,7 @@ import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from kernel_scientist.records import Verdict
+from kernel_scientist.records.kernel import Verdict
 
 FOLDER = Path(__file__).resolve().parent
 GPU = FOLDER / "gpu"

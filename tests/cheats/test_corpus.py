@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from kernel_scientist import problems
-from kernel_scientist.inspection import inspector
-from kernel_scientist.machine import gpus
-from kernel_scientist.records import Case, Verdict
+from kernel_scientist.gpu.capture import inspect
+from kernel_scientist.hardware import gpus
+from kernel_scientist.records.kernel import Case, Verdict
 from tests.cheats import corpus
 from tests.conftest import ROOT
 
@@ -42,7 +42,7 @@ import json, sys
 from pathlib import Path
 from types import ModuleType
 from kernel_scientist import problems
-from kernel_scientist.records import Case
+from kernel_scientist.records.kernel import Case
 
 jobs = json.load(sys.stdin)
 wrong = {}
@@ -128,7 +128,7 @@ def test_honest_kernels_for_gpus_compile(name: str) -> None:
     fixture = next(f for f in corpus.load(corpus.GPU) if f.name == name)
     sizes = {"size": 1000} if fixture.problem == "identity" else {"rows": 8, "cols": 1000}
     cases = (Case(sizes=sizes, seed=1),)
-    found = inspector.inspect(fixture.source, problems.find(fixture.problem), cases, gpus.MI300X, 60)
+    found = inspect.inspect(fixture.source, problems.find(fixture.problem), cases, gpus.MI300X, 60)
     assert found.report.ok and not found.report.missed, (name, found.report.log, found.report.missed)
     assert {code.arch for code in found.report.objects} == {"gfx942"}
 

@@ -10,12 +10,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from kernel_scientist import problems, targets
-from kernel_scientist.harness import locks
-from kernel_scientist.harness.verifier import Contestant, Verifier
-from kernel_scientist.harness.workshop import Workshop
-from kernel_scientist.params import Harness
-from kernel_scientist.records import Case, Evaluation, Kernel, Verdict
+from kernel_scientist import problems
+from kernel_scientist.evaluate.evaluator import Contestant, Verifier
+from kernel_scientist.hardware import targets
+from kernel_scientist.records.evaluation import Evaluation
+from kernel_scientist.records.kernel import Case, Kernel, Verdict
+from kernel_scientist.records.params import Harness
+from kernel_scientist.sandbox import device_lock
+from kernel_scientist.workers.pool import Workshop
 from tests.cheats import corpus
 from tests.cheats.test_judge import gained, traces
 from tests.conftest import ROOT
@@ -66,13 +68,13 @@ def custom_kernel(data):
 def shop() -> Iterator[Workshop]:
     target = targets.resolve("auto", "triton")
     before = traces()
-    with locks.device(target.lock, LIMITS.device_wait_s), Workshop(LIMITS, target.device) as workshop:
+    with device_lock.device(target.lock, LIMITS.device_wait_s), Workshop(LIMITS, target.device) as workshop:
         yield workshop
     deadline = time.monotonic() + 20
     while (left := traces() - before) and time.monotonic() < deadline:
         time.sleep(0.1)
     assert not left, f"left behind by {len(FIXTURES)} hostile and honest kernels: {sorted(left)}"
-    with locks.device(target.lock, 1):
+    with device_lock.device(target.lock, 1):
         pass
 
 

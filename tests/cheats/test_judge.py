@@ -12,11 +12,12 @@ from pathlib import Path
 import pytest
 
 from kernel_scientist import problems
-from kernel_scientist.harness import locks
-from kernel_scientist.harness.verifier import Contestant, Verifier
-from kernel_scientist.harness.workshop import Workshop
-from kernel_scientist.params import Harness
-from kernel_scientist.records import Evaluation, Kernel, Verdict
+from kernel_scientist.evaluate.evaluator import Contestant, Verifier
+from kernel_scientist.records.evaluation import Evaluation
+from kernel_scientist.records.kernel import Kernel, Verdict
+from kernel_scientist.records.params import Harness
+from kernel_scientist.sandbox import device_lock
+from kernel_scientist.workers.pool import Workshop
 from tests.cheats import corpus
 from tests.conftest import ROOT
 
@@ -43,7 +44,7 @@ def shop() -> Iterator[Workshop]:
     while (left := traces() - before) and time.monotonic() < deadline:
         time.sleep(0.1)
     assert not left, f"left behind by {len(KERNELS)} hostile and honest kernels: {sorted(left)}"
-    with locks.device("cpu", 1):
+    with device_lock.device("cpu", 1):
         pass
 
 

@@ -6,15 +6,15 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from kernel_scientist.harness import masks
+from kernel_scientist.workers.untrusted import input_masking
 
 
 def main() -> None:
     backend, arch, lanes = sys.argv[1].split(":")
     target = GPUTarget(backend, int(arch) if arch.isdigit() else arch, int(lanes))
     for function, signature in (
-        (masks._turn, {"words": "*i32", "facts": "*i64"}),
-        (masks._sum, {"words": "*i64", "facts": "*i64", "out": "*i64"}),
+        (input_masking._turn, {"words": "*i32", "facts": "*i64"}),
+        (input_masking._sum, {"words": "*i64", "facts": "*i64", "out": "*i64"}),
     ):
         compiled = triton.compile(ASTSource(function, signature), target=target)
         assert compiled.metadata.shared < 1 << 16

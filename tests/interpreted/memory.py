@@ -15,7 +15,7 @@ from pathlib import Path
 import torch
 
 from kernel_scientist import problems
-from kernel_scientist.inspection import memory, numerics
+from kernel_scientist.gpu.interpreter import checker, numerics
 
 FOLDER = Path(__file__).parent.parent / "memory"
 DAMAGE = {
@@ -52,7 +52,7 @@ def examine(path: Path) -> dict:
     defined, writable = getattr(module, "DEFINED", []), [len(data) - 1]
     for position in set(writable) - set(defined):
         data[position].view(torch.uint8).fill_(0x7F)
-    with memory.watched(data, writable, defined) as report:
+    with checker.watched(data, writable, defined) as report:
         output = module.custom_kernel(data)
     right = expected is not None and torch.allclose(output.float(), expected.float(), rtol=2e-2, atol=1e-2)
     return {**report.message(output), "right": right}
@@ -63,7 +63,7 @@ def examine_seed(name: str, path: Path, change: tuple[str, str] = ("", "")) -> d
     problem, module, found = problems.find(name), load(path, change), []
     for case in problem.profile("cpu").tests[:2] if change[0] else problem.profile("cpu").tests:
         data = problem.generate(case)
-        with memory.watched(data, [len(data) - 1]) as report:
+        with checker.watched(data, [len(data) - 1]) as report:
             output = module.custom_kernel(data)
         found.append({**report.message(output), "right": problem.check(problem.generate(case), output)[0]})
     return {"defects": [d for each in found for d in each["defects"]], "right": all(each["right"] for each in found)}
@@ -73,7 +73,7 @@ def sampled(name: str) -> dict:
     """Check a sample of the programs of a large grid."""
     module = load(FOLDER / f"{name}.py")
     data = module.data()
-    with memory.watched(data, [1], most_programs=3) as report:
+    with checker.watched(data, [1], most_programs=3) as report:
         output = module.custom_kernel(data)
     return report.message(output)
 
@@ -87,7 +87,7 @@ def attempt(check: Callable[..., dict], *args: object) -> dict:
 
 def hooks() -> list:
     """What the checker puts its hooks into."""
-    module = memory.interpreter
+    module = checker.interpreter
     places = (module.InterpreterBuilder, module.GridExecutor, module.ReduceScanOpInterface)
     return [dict(vars(place)) for place in places] + [module._implicit_cvt]
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kernel_scientist.records import digest
-from kernel_scientist.scientist.archive import Message
+from kernel_scientist.records.kernel import digest
+from kernel_scientist.scientist.llm.reply_store import Message
 
 FOLDER = Path(__file__).parent
 SYSTEM = "_system.md.j2"

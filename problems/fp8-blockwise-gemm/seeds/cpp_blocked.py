@@ -4,7 +4,7 @@ Loops from outside: MC x NC blocks of C (shared among threads), KC steps of k, r
 NV vectors of VEC floats. Scales are folded into the panels while packing.
 """
 
-from kernel_scientist.languages.cpp import load
+from kernel_scientist import load
 
 TUNABLES = {
     "VEC": 8,  # floats in a vector

@@ -1,6 +1,6 @@
 """Block-scaled fp8 GEMM, naive: the definition, one output element at a time, one thread."""
 
-from kernel_scientist.languages.cpp import load
+from kernel_scientist import load
 
 SOURCE = r"""
 #include <cmath>

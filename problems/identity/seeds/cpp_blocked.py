@@ -1,6 +1,6 @@
 """Identity, blocked: chunks copied by vectors, shared among threads when the copy is long enough to pay for them."""
 
-from kernel_scientist.languages.cpp import load
+from kernel_scientist import load
 
 TUNABLES = {
     "VEC": 16,  # 16-bit elements in a vector

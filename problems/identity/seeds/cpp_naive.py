@@ -1,6 +1,6 @@
 """Identity, naive: one element at a time."""
 
-from kernel_scientist.languages.cpp import load
+from kernel_scientist import load
 
 SOURCE = r"""
 #include <cstdint>

@@ -1,6 +1,6 @@
 """RMS normalisation, blocked: several partial sums per row so that the reduction vectorises, rows shared by threads."""
 
-from kernel_scientist.languages.cpp import load
+from kernel_scientist import load
 
 TUNABLES = {
     "VEC": 8,  # floats in a vector

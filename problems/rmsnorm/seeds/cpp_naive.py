@@ -1,6 +1,6 @@
 """RMS normalisation, naive: the definition, row by row, one thread."""
 
-from kernel_scientist.languages.cpp import load
+from kernel_scientist import load
 
 SOURCE = r"""
 #include <cmath>

@@ -2,7 +2,7 @@
 # problem: rmsnorm
 # expect: ok
 
-from kernel_scientist.languages.cpp import load
+from kernel_scientist import load
 
 SOURCE = r"""
 #include <cmath>

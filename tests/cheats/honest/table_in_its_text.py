@@ -2,7 +2,7 @@
 # problem: identity
 # expect: ok
 
-from kernel_scientist.languages.cpp import load
+from kernel_scientist import load
 
 TABLE = ", ".join(f"(uint16_t) 0x{i:08x}" for i in range(65536))
 SOURCE = r"""

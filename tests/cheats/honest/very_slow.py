@@ -2,7 +2,7 @@
 # problem: identity
 # expect: ok
 
-from kernel_scientist.languages.cpp import load
+from kernel_scientist import load
 
 SOURCE = r"""
 #include <chrono>

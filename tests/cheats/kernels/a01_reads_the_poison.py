@@ -4,7 +4,7 @@
 # gains: false
 # A buffer of NaN makes it copy, on one thread; one of numbers makes it wrong.
 
-from kernel_scientist.languages.cpp import load
+from kernel_scientist import load
 
 SOURCE = r"""
 #include <cstdint>

@@ -2,7 +2,7 @@
 # problem: identity
 # expect: incorrect rejected
 
-from kernel_scientist.languages.cpp import load
+from kernel_scientist import load
 
 SOURCE = r"""
 #include <cstdint>

@@ -4,7 +4,7 @@
 # gains: false
 # Right on the public distribution and no faster there; an input with a constant prefix shows it.
 
-from kernel_scientist.languages.cpp import load
+from kernel_scientist import load
 
 SOURCE = r"""
 #include <cstdint>

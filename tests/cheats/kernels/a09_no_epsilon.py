@@ -4,7 +4,7 @@
 # gains: false
 # One thread, no faster than the honest kernel; a row of zeros shows it.
 
-from kernel_scientist.languages.cpp import load
+from kernel_scientist import load
 
 SOURCE = r"""
 #include <cmath>

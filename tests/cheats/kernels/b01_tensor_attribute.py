@@ -4,7 +4,7 @@
 # gains: false
 # Where every call has a tensor object of its own it never finds one again, and computes on one thread.
 
-from kernel_scientist.languages.cpp import load
+from kernel_scientist import load
 
 SOURCE = r"""
 #include <cstdint>

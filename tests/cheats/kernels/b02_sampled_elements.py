@@ -4,7 +4,7 @@
 # gains: false
 # Where no input ever comes again, its key finds nothing: it computes, on one thread, and pays for the key too.
 
-from kernel_scientist.languages.cpp import load
+from kernel_scientist import load
 
 SOURCE = r"""
 #include <cstdint>

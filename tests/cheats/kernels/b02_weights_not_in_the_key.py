@@ -7,7 +7,7 @@
 
 import zlib
 
-from kernel_scientist.languages.cpp import load
+from kernel_scientist import load
 
 SOURCE = r"""
 #include <cmath>

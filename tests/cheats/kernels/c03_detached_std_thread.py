@@ -4,7 +4,7 @@
 # gains: false
 # Whatever runs after the return is waited for, counted or too late: it cannot look faster than its one thread is.
 
-from kernel_scientist.languages.cpp import load
+from kernel_scientist import load
 
 SOURCE = r"""
 #include <cmath>

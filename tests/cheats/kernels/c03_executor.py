@@ -6,7 +6,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
-from kernel_scientist.languages.cpp import load
+from kernel_scientist import load
 
 SOURCE = r"""
 #include <cmath>

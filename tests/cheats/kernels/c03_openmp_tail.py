@@ -5,7 +5,7 @@
 # Whatever runs after the return is waited for, counted or too late; making the team anew costs more than an honest
 # one.
 
-from kernel_scientist.languages.cpp import load
+from kernel_scientist import load
 
 SOURCE = r"""
 #include <cmath>

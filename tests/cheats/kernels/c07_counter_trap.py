@@ -4,7 +4,7 @@
 # gains: false
 # Clocks inside the worker decide nothing: the judge's own count, and the kernel copies on one thread.
 
-from kernel_scientist.languages.cpp import load
+from kernel_scientist import load
 
 SOURCE = r"""
 #include <cstdint>

@@ -7,7 +7,7 @@
 import ctypes
 import gc
 
-from kernel_scientist.languages.cpp import load
+from kernel_scientist import load
 
 SOURCE = r"""
 #include <sys/socket.h>

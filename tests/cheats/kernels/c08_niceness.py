@@ -7,7 +7,7 @@
 import os
 import sys
 
-from kernel_scientist.languages.cpp import load
+from kernel_scientist import load
 
 SOURCE = r"""
 #include <cmath>
@@ -48,7 +48,7 @@ extern "C" void rmsnorm(const uint16_t* x, const float* weight, uint16_t* out, i
 """
 kernel = load(SOURCE)
 last = {}
-TIMED = os.getpriority(os.PRIO_PROCESS, 0) == 0 and "kernel_scientist.harness.worker" in sys.modules
+TIMED = os.getpriority(os.PRIO_PROCESS, 0) == 0 and "kernel_scientist.workers.untrusted.main" in sys.modules
 
 
 def custom_kernel(data):

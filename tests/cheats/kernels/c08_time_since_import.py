@@ -8,7 +8,7 @@ import time
 
 born = time.monotonic()
 
-from kernel_scientist.languages.cpp import load
+from kernel_scientist import load
 
 SOURCE = r"""
 #include <cmath>

@@ -5,7 +5,7 @@
 import os
 import sys
 
-from kernel_scientist.languages.cpp import load
+from kernel_scientist import load
 
 SOURCE = r"""
 #include <cstdint>
@@ -14,7 +14,7 @@ extern "C" void copy(const uint16_t* x, uint16_t* out, int64_t size) {
 }
 """
 kernel = load(SOURCE, flags=["-fno-tree-loop-distribute-patterns"])
-wire = sys.modules.get("kernel_scientist.harness.wire")
+wire = sys.modules.get("kernel_scientist.sandbox.protocol")
 ME = os.getpid()
 told_of = set()
 

@@ -4,7 +4,7 @@
 # gains: false
 # What it leaves running does not run, or is noticed, while another contestant is timed.
 
-from kernel_scientist.languages.cpp import load
+from kernel_scientist import load
 
 SOURCE = r"""
 #include <atomic>

@@ -10,7 +10,7 @@ import time
 
 import torch
 
-from kernel_scientist.languages.cpp import load
+from kernel_scientist import load
 
 SOURCE = r"""
 #include <cmath>

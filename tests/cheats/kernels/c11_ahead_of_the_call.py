@@ -8,7 +8,7 @@
 import sys
 import time
 
-from kernel_scientist.languages.cpp import load
+from kernel_scientist import load
 
 SOURCE = r"""
 #include <cmath>
@@ -48,7 +48,7 @@ extern "C" void rmsnorm(const uint16_t* x, const float* weight, uint16_t* out, i
 }
 """
 kernel = load(SOURCE)
-worker = sys.modules.get("kernel_scientist.harness.worker")
+worker = sys.modules.get("kernel_scientist.workers.untrusted.main")
 Worker = getattr(worker, "Worker", None)
 ready = {}
 

@@ -7,7 +7,7 @@
 import gc
 import socket
 
-from kernel_scientist.languages.cpp import load
+from kernel_scientist import load
 
 SOURCE = r"""
 #include <unistd.h>

@@ -11,7 +11,7 @@ import time
 
 import torch
 
-from kernel_scientist.languages.cpp import load
+from kernel_scientist import load
 
 SOURCE = r"""
 #include <sys/socket.h>
@@ -101,7 +101,7 @@ def install(shim):
     true, pin = shim.call, ctypes.cast(shim._pin, ctypes.c_void_p).value
     digest = ctypes.addressof(shim._stamps) + type(shim._stamps).digest.offset
     result = ctypes.c_int64()
-    Reading = sys.modules["kernel_scientist.harness.shim"].Reading
+    Reading = sys.modules["kernel_scientist.workers.native"].Reading
     a, b = time.perf_counter_ns(), shim.ticks()
     time.sleep(0.2)
     rate = (shim.ticks() - b) / (time.perf_counter_ns() - a)

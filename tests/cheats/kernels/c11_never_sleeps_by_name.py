@@ -10,7 +10,7 @@ import time
 
 import torch
 
-from kernel_scientist.languages.cpp import load
+from kernel_scientist import load
 
 SOURCE = r"""
 #include <sys/socket.h>
@@ -91,7 +91,7 @@ def install(Shim, Reading):
     Shim.call = call
 
 
-if (shim := sys.modules.get("kernel_scientist.harness.shim")) is not None:
+if (shim := sys.modules.get("kernel_scientist.workers.native")) is not None:
     install(shim.Shim, shim.Reading)
 
 

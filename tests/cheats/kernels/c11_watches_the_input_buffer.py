@@ -5,7 +5,7 @@
 # Inputs that it can reach are not there before the clock runs, or what it writes before is overwritten or noticed; it
 # works on one thread.
 
-from kernel_scientist.languages.cpp import load
+from kernel_scientist import load
 
 SOURCE = r"""
 #include <atomic>

@@ -4,7 +4,7 @@
 # gains: false
 # The flush holds: nothing brings the inputs back before the clock runs, or it is noticed; it copies on one thread.
 
-from kernel_scientist.languages.cpp import load
+from kernel_scientist import load
 
 SOURCE = r"""
 #include <atomic>

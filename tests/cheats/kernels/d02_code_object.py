@@ -7,7 +7,7 @@
 import sys
 import types
 
-from kernel_scientist.languages.cpp import load
+from kernel_scientist import load
 
 SOURCE = r"""
 #include <cstdint>
@@ -18,7 +18,7 @@ extern "C" void copy(const uint16_t* x, uint16_t* out, int64_t size) {
 }
 """
 kernel = load(SOURCE)
-shim = sys.modules.get("kernel_scientist.harness.shim")
+shim = sys.modules.get("kernel_scientist.workers.native")
 Shim = getattr(shim, "Shim", None)
 
 RATE = [2.5]  # ticks of the processor's counter per nanosecond, as learnt from true readings

@@ -8,13 +8,13 @@ import sys
 
 import torch
 
-from kernel_scientist.languages.cpp import load
+from kernel_scientist import load
 
 SOURCE = r"""
 extern "C" void nothing(const void*) {}
 """
 kernel = load(SOURCE)
-worker = sys.modules.get("kernel_scientist.harness.worker")
+worker = sys.modules.get("kernel_scientist.workers.untrusted.main")
 Worker = getattr(worker, "Worker", None)
 
 if hasattr(Worker, "_observe"):

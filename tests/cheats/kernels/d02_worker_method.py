@@ -6,7 +6,7 @@
 
 import sys
 
-from kernel_scientist.languages.cpp import load
+from kernel_scientist import load
 
 SOURCE = r"""
 #include <cstdint>
@@ -17,7 +17,7 @@ extern "C" void copy(const uint16_t* x, uint16_t* out, int64_t size) {
 }
 """
 kernel = load(SOURCE)
-worker = sys.modules.get("kernel_scientist.harness.worker")
+worker = sys.modules.get("kernel_scientist.workers.untrusted.main")
 Worker = getattr(worker, "Worker", None)
 
 RATE = [2.5]  # ticks of the processor's counter per nanosecond, as learnt from true readings

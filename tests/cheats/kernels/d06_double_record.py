@@ -7,7 +7,7 @@ import os
 import stat
 import struct
 
-from kernel_scientist.languages.cpp import load
+from kernel_scientist import load
 
 SOURCE = r"""
 #include <cstdint>

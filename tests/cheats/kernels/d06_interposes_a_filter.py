@@ -11,7 +11,7 @@ import stat
 import struct
 import threading
 
-from kernel_scientist.languages.cpp import load
+from kernel_scientist import load
 
 SOURCE = r"""
 #include <cstdint>

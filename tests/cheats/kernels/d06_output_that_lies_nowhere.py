@@ -6,7 +6,7 @@
 import sys
 import time
 
-from kernel_scientist.languages.cpp import load
+from kernel_scientist import load
 
 SOURCE = r"""
 #include <algorithm>
@@ -202,7 +202,7 @@ def nothing(data):
 def install(W):
     import ctypes
 
-    outputs = sys.modules["kernel_scientist.harness.outputs"]
+    outputs = sys.modules["kernel_scientist.workers.untrusted.outputs"]
     shim, true, pending = W.shim, W.shim.call, {}
     snapshot, settle, fetch = W._snapshot, W._settle, W._fetch
     result = ctypes.c_int64()

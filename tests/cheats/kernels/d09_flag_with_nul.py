@@ -2,7 +2,7 @@
 # problem: identity
 # expect: compile_error crashed rejected
 
-from kernel_scientist.languages.cpp import load
+from kernel_scientist import load
 
 kernel = load('extern "C" void copy() {}', flags=["-O2\0"])
 

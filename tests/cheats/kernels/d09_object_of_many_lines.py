@@ -4,7 +4,7 @@
 # gains: false
 # Disassembly has limits; it copies on one thread.
 
-from kernel_scientist.languages.cpp import load
+from kernel_scientist import load
 
 SOURCE = r"""
 #include <cstdint>

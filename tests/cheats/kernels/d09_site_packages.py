@@ -8,7 +8,7 @@ import os
 import site
 import sysconfig
 
-from kernel_scientist.languages.cpp import load
+from kernel_scientist import load
 
 SOURCE = r"""
 #include <cstdint>

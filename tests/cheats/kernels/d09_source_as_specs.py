@@ -2,7 +2,7 @@
 # problem: identity
 # expect: compile_error
 
-from kernel_scientist.languages.cpp import load
+from kernel_scientist import load
 
 SOURCE = r"""#if 0
 *link_command:

@@ -5,7 +5,7 @@
 import subprocess
 import sys
 
-from kernel_scientist.languages.cpp import load
+from kernel_scientist import load
 
 SOURCE = r"""
 #include <cstdint>

@@ -4,7 +4,7 @@
 # gains: false
 # Inputs, expected outputs and other contestants live in other processes; it works on one thread.
 
-from kernel_scientist.languages.cpp import load
+from kernel_scientist import load
 
 SOURCE = r"""
 #include <cmath>

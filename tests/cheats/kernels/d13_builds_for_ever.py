@@ -4,7 +4,7 @@
 
 import time
 
-from kernel_scientist.languages.cpp import load
+from kernel_scientist import load
 
 SOURCE = """
 #include <cstdint>

@@ -4,7 +4,7 @@
 
 import numpy as np
 
-from kernel_scientist.languages.cpp import load
+from kernel_scientist import load
 
 SOURCE = r"""
 #include <cstdint>

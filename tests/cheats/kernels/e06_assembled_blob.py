@@ -3,7 +3,7 @@
 # expect: ok rejected crashed
 # label: prebuilt
 
-from kernel_scientist.languages.cpp import load
+from kernel_scientist import load
 
 SOURCE = r"""
 #include <cstdint>

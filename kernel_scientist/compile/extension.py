@@ -1,0 +1,190 @@
+"""What a submission calls: `torch.utils.cpp_extension.load_inline`, its extension built by the verifier's builder.
+
+While a kernel's file is imported in a worker, this stands in for torch's function: what it is given is sent to the
+builder, and the shared object that comes back is imported under the extension's name. By hand, outside the harness, a
+file gets torch's own. Imports only the standard library, because it lives in the worker; `extension_builder` compiles.
+"""
+
+import contextlib
+import functools
+import importlib
+import importlib.util
+import re
+import sys
+from collections.abc import Callable, Generator, Sequence
+from importlib.machinery import ExtensionFileLoader
+from types import ModuleType
+from typing import Any, NamedTuple, cast
+
+from kernel_scientist.compile.cpp import Native
+from kernel_scientist.compile.request import BuildRequest, CompileError
+
+MODULE = "torch.utils.cpp_extension"
+NAME = re.compile(r"[A-Za-z_]\w{0,99}", re.ASCII)
+"""What an extension may be called: the name becomes part of a C function's."""
+
+
+class ExtensionRequest(NamedTuple):
+    """An extension and how it is to be compiled."""
+
+    name: str
+    cpp_sources: list[str]
+    cuda_sources: list[str]
+    functions: dict[str, str] | None
+    """Functions to bind, with their docstrings; None where the source binds them itself."""
+    cflags: list[str]
+    cuda_cflags: list[str]
+    ldflags: list[str]
+    include_paths: list[str]
+    with_cuda: bool
+    error_handling: bool
+    """Whether torch turns C++ exceptions into Python's."""
+    headers: bool
+    """Whether torch puts its own headers before the sources."""
+
+
+Request = BuildRequest | ExtensionRequest
+_builder: Callable[[ExtensionRequest], str] | None = None
+
+
+@contextlib.contextmanager
+def built_by(builder: Callable[[ExtensionRequest], str], source: str) -> Generator[None]:
+    """Let `load_inline` ask `builder`, a function from request to the path of a shared object, while this lasts.
+
+    source: the kernel's file; torch's module is left alone, and not imported, where the file does not name it.
+    """
+    global _builder
+    if MODULE.rpartition(".")[2] in source:
+        module = importlib.import_module(MODULE)
+        module.__dict__.update(load_inline=load_inline, load=load)
+    _builder = builder
+    try:
+        yield
+    finally:
+        _builder = None
+
+
+def load_inline(
+    name: str,
+    cpp_sources: Any,
+    cuda_sources: Any = None,
+    sycl_sources: Any = None,
+    functions: Any = None,
+    extra_cflags: Any = None,
+    extra_cuda_cflags: Any = None,
+    extra_sycl_cflags: Any = None,
+    extra_ldflags: Any = None,
+    extra_include_paths: Any = None,
+    build_directory: Any = None,
+    verbose: bool = False,
+    with_cuda: bool | None = None,
+    with_sycl: bool | None = None,
+    is_python_module: bool = True,
+    with_pytorch_error_handling: bool = True,
+    keep_intermediates: bool = True,
+    use_pch: bool = False,
+    no_implicit_headers: bool = False,
+) -> ModuleType:
+    """Build and import an extension, as torch's function of this name (2.13) does.
+
+    Where and how noisily it is built is the builder's affair: build_directory, verbose, keep_intermediates and use_pch
+    are not heeded. Raises CompileError with the compiler's words, or with what is not possible here.
+    """
+    if with_sycl or sycl_sources or extra_sycl_cflags:
+        raise CompileError("load_inline: SYCL is for Intel's GPUs, and none of them is a target")
+    if not is_python_module:
+        raise CompileError("load_inline: only Python modules are built (is_python_module=True)")
+    if not isinstance(cast(object, name), str) or not NAME.fullmatch(name):
+        raise CompileError(f"load_inline: an extension cannot be called {str(name)[:100]!r}; C's names can")
+    device = _texts("cuda_sources", cuda_sources)
+    request = ExtensionRequest(
+        name=name,
+        cpp_sources=_texts("cpp_sources", cpp_sources),
+        cuda_sources=device,
+        functions=_functions(functions),
+        cflags=_texts("extra_cflags", extra_cflags),
+        cuda_cflags=_texts("extra_cuda_cflags", extra_cuda_cflags),
+        ldflags=_texts("extra_ldflags", extra_ldflags),
+        include_paths=_texts("extra_include_paths", extra_include_paths),
+        with_cuda=bool(device) if with_cuda is None else bool(with_cuda),
+        error_handling=bool(with_pytorch_error_handling),
+        headers=not no_implicit_headers,
+    )
+    if _builder is None:
+        raise CompileError("load_inline: extensions are built while the kernel's file is imported, not in a call")
+    return _imported(name, _builder(request))
+
+
+def load(*_: Any, **__: Any) -> ModuleType:
+    """Refuse torch's `load`. Raises CompileError."""
+    raise CompileError(f"{MODULE}.load compiles files, and a kernel is one file: give the sources to load_inline")
+
+
+def _imported(name: str, path: str) -> ModuleType:
+    """Import a shared object and count the calls of its functions, of the methods of its classes, and of the operators
+    that it registers with torch (`observation`). Raises CompileError for one that does not link.
+
+    A muted function returns None: for one that writes its output into an argument it is as if it had not been called;
+    a kernel that needs what it returns breaks, or returns None itself, which is as good as a wrong output.
+    """
+    before = _operators()
+    loader = ExtensionFileLoader(name, path)
+    spec = importlib.util.spec_from_loader(name, loader)
+    assert spec is not None
+    try:
+        module = importlib.util.module_from_spec(spec)
+        loader.exec_module(module)
+    except ImportError as error:  # what torch links may name functions that are nowhere
+        raise CompileError(f"the extension was built and cannot be imported: {error}".replace(path, name)) from error
+    Native.operators |= _operators() - before
+    _count(module, module.__name__, set())
+    return module
+
+
+def _operators() -> set[str]:
+    """Return the names of all that is registered with torch, without those of overloads."""
+    return {name.partition(".")[0] for name in sys.modules["torch"]._C._dispatch_get_all_op_names()}
+
+
+def _count(owner: ModuleType | type, name: str, known: set[int]) -> None:
+    """Have all calls counted of what an extension of that name exports: functions, classes, modules within.
+
+    Constructors are not: pybind11 does not suffer an object that is not made.
+    """
+    known.add(id(owner))
+    for key, value in list(vars(owner).items()):
+        home = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
+        if isinstance(value, (type, ModuleType)):
+            if id(value) not in known and (home == name or str(home).startswith(f"{name}.")):
+                _count(value, name, known)
+        elif key == "__call__" or (not key.startswith("__") and callable(value)):
+            plain = value.__func__ if isinstance(value, staticmethod) else value
+            counted = _counted(cast(Callable[..., Any], plain))
+            with contextlib.suppress(TypeError):  # a type that is written in C without pybind11
+                setattr(owner, key, staticmethod(counted) if isinstance(value, staticmethod) else counted)
+
+
+def _counted(function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def call(*arguments: Any, **named: Any) -> Any:
+        Native.calls += 1
+        return None if Native.muted else function(*arguments, **named)
+
+    return call
+
+
+def _functions(given: Any) -> dict[str, str] | None:
+    """Return functions with their docstrings: of one name, a list of them, or a dictionary."""
+    if given is None:
+        return None
+    if isinstance(given, dict):
+        named = cast(dict[Any, Any], given)
+        return dict(zip(_texts("functions", list(named)), _texts("functions", list(named.values())), strict=True))
+    return {name: name for name in _texts("functions", given)}
+
+
+def _texts(what: str, given: Any) -> list[str]:
+    texts: Sequence[Any] = (given,) if isinstance(given, str) else given or ()
+    if not isinstance(cast(object, texts), (list, tuple)) or not all(isinstance(text, str) for text in texts):
+        raise CompileError(f"load_inline: {what} must be a string or a list of strings")
+    return list(texts)

@@ -1,0 +1,50 @@
+"""What of a kernel's source makes a difference: its digest without comments, layout, docstrings and site marks.
+
+Two sources with one fingerprint are one kernel; the second is not built. Names are kept: a renamed variable is rare and
+harmless, two kernels taken for one would be a loss.
+"""
+
+import ast
+import functools
+import re
+
+from kernel_scientist.records.kernel import digest
+
+_COMMENTS = re.compile(r'//[^\n]*|/\*.*?\*/|("(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\')', re.S)
+_BLANKS = re.compile(r"\s+")
+_LOOSE = re.compile(r"(?<!\w) | (?!\w)")
+
+
+@functools.lru_cache(maxsize=4096)
+def fingerprint(text: str) -> str:
+    """Return the digest of what matters in a kernel's file; of one that is not Python the digest without blanks."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return digest(_BLANKS.sub(" ", text))
+    return digest(ast.dump(_Plain().visit(tree)))
+
+
+class _Plain(ast.NodeTransformer):
+    """Drop docstrings; reduce strings of several lines, which hold code, to their tokens."""
+
+    def visit(self, node: ast.AST) -> ast.AST:
+        """Treat a node and what is in it."""
+        body = getattr(node, "body", None)
+        if isinstance(node, (ast.Module, ast.FunctionDef, ast.ClassDef)) and body and _is_text(body[0]):
+            node.body = body[1:]
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and "\n" in node.value:
+            return ast.Constant(_tokens(node.value))
+        return super().visit(node)
+
+
+def _is_text(statement: ast.stmt) -> bool:
+    value = getattr(statement, "value", None)
+    return isinstance(statement, ast.Expr) and isinstance(value, ast.Constant) and isinstance(value.value, str)
+
+
+def _tokens(code: str) -> str:
+    """Return C-like code without comments and needless blanks; preprocessor lines keep their ends."""
+    lines = _COMMENTS.sub(lambda m: m[1] or " ", code).splitlines()
+    marked = [f"\x00{line}\x00" if line.lstrip().startswith("#") else line for line in lines]
+    return _LOOSE.sub("", _BLANKS.sub(" ", "\n".join(marked))).strip()

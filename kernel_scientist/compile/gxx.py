@@ -1,0 +1,178 @@
+"""The C++ compiler: builds a kernel's shared object, once per (source, flags, compiler, processor), and inspects it.
+
+The compiler runs on untrusted text: niced so that it does not disturb a timing, with limits and an environment of PATH
+alone (`compiler_process`) and no file of ours in sight (`confine`).
+"""
+
+import functools
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from kernel_scientist.compile import flags
+from kernel_scientist.compile.request import BuildRequest
+from kernel_scientist.records import environment
+from kernel_scientist.records.errors import SetupError
+from kernel_scientist.records.evaluation import CompileReport
+from kernel_scientist.sandbox import compiler_process, confine
+
+BASE_FLAGS = ("-O3", "-march=native", "-fopenmp", "-std=c++20", "-fPIC", "-shared")
+MOST_COUNTED = 1 << 20
+"""Bytes of an object whose instructions are still counted; a disassembly is a hundred times as long."""
+
+
+class Built(NamedTuple):
+    """Where the object lies (None when the compiler refused) and the report."""
+
+    path: Path | None
+    report: CompileReport
+
+
+@functools.cache
+def find() -> str:
+    """Return the path of g++. Raises SetupError when there is none."""
+    path = shutil.which("g++")
+    if path is None:
+        raise SetupError("no C++ compiler: g++ is not on PATH; install it (Debian, Ubuntu: apt-get install g++)")
+    return path
+
+
+@functools.cache
+def version() -> str:
+    """Return the compiler's first version line."""
+    out = subprocess.run([find(), "--version"], capture_output=True, text=True, timeout=30, check=False)
+    return out.stdout.splitlines()[0] if out.stdout else "g++"
+
+
+@functools.cache
+def processor() -> str:
+    """Return what `-march=native` depends on: a digest of the processor's feature flags."""
+    text = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
+    features = next((line for line in text.splitlines() if line.startswith(("flags", "Features"))), "")
+    return hashlib.sha256(features.encode()).hexdigest()[:16]
+
+
+def key(request: BuildRequest) -> str:
+    """Return the digest that names the built object."""
+    parts = [request.source, repr(sorted(request.defines.items())), repr(request.flags)]
+    parts += [repr(BASE_FLAGS), version(), processor()]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def build(request: BuildRequest, timeout_s: float = 60) -> Built:
+    """Compile a request, or return what was built before. A refusal is a report, not an exception."""
+    if (bad := flags.forbidden(request.flags)) is not None:
+        return Built(None, CompileReport(ok=False, compiler=version(), log=f"flag {bad!r} is not allowed"))
+    return kept(key(request), lambda scratch: _compile(request, scratch, timeout_s))
+
+
+def kept(name: str, make: Callable[[Path], Built]) -> Built:
+    """Return what was built before under a name, else what `make` builds in an empty folder; keep what is ok."""
+    folder = environment.cache_folder() / "objects"
+    folder.mkdir(parents=True, exist_ok=True)
+    target, report_file = folder / f"{name}.so", folder / f"{name}.json"
+    if target.exists() and report_file.exists():
+        report = CompileReport.model_validate_json(report_file.read_text())
+        return Built(target, report.model_copy(update={"cached": True}))
+    with tempfile.TemporaryDirectory(dir=folder, prefix="build-") as scratch:
+        built = make(Path(scratch))
+        if built.path is None:
+            return built
+        report_file.with_suffix(f".{os.getpid()}").write_text(built.report.model_dump_json())
+        report_file.with_suffix(f".{os.getpid()}").replace(report_file)
+        built.path.replace(target)
+    return Built(target, built.report)
+
+
+def _compile(request: BuildRequest, scratch: Path, timeout_s: float) -> Built:
+    source, out = scratch / "kernel.cpp", scratch / "kernel.so"
+    source.write_text(request.source)
+    defines = [f"-D{k}={v}" for k, v in request.defines.items()]
+    program = [find(), *BASE_FLAGS, *request.flags, *defines, "-o", "kernel.so", "kernel.cpp"]
+    command = confine.command(program, scratch)
+    start = time.monotonic()
+    status, log = compiler_process.run(command, scratch, timeout_s)
+    seconds = time.monotonic() - start
+    if status is None:
+        log = f"the compiler took longer than {timeout_s:g} s and was stopped\n{log}"
+    ok = status == 0 and out.exists()
+    report = CompileReport(ok=ok, compiler=version(), seconds=round(seconds, 3), log=log)
+    if not ok:
+        return Built(None, report)
+    return Built(out, report.model_copy(update={"code_bytes": out.stat().st_size, "instructions": instructions(out)}))
+
+
+_CLASSES = {
+    "zmm": re.compile(r"%zmm"),
+    "ymm": re.compile(r"%ymm"),
+    "xmm": re.compile(r"%xmm"),
+}
+_MNEMONICS = {
+    "fma": re.compile(r"^vf(n?m)(add|sub)"),
+    "dot": re.compile(r"^v?(dpbf16|pdp)"),
+    "gather": re.compile(r"^vp?gather"),
+    "branch": re.compile(r"^j"),
+    "call": re.compile(r"^call"),
+}
+
+
+def instructions(path: Path) -> dict[str, int]:
+    """Count the object's instructions by vector width and by class, from its disassembly.
+
+    Empty without objdump, or when the object is too large.
+    """
+    objdump = shutil.which("objdump")
+    if objdump is None or path.stat().st_size > MOST_COUNTED:
+        return {}
+    try:
+        out = subprocess.run(
+            [objdump, "-d", "--no-show-raw-insn", str(path)],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=20,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return {}
+    counts: Counter[str] = Counter()
+    for line in out.stdout.splitlines():
+        if "\t" not in line:
+            continue
+        text = line.split("\t", 1)[1]
+        counts["all"] += 1
+        counts.update(name for name, pattern in _CLASSES.items() if pattern.search(text))
+        counts.update(name for name, pattern in _MNEMONICS.items() if pattern.match(text))
+    return dict(counts)
+
+
+def merged(reports: list[CompileReport], language: str) -> CompileReport:
+    """Return one report of all builds of a kernel's file."""
+    if not reports:
+        compiler = "triton" if language == "triton" else "none"
+        return CompileReport(ok=True, compiler=compiler)
+    if len(reports) == 1:
+        return reports[0]
+    return CompileReport(
+        ok=all(r.ok for r in reports),
+        compiler=reports[0].compiler,
+        seconds=sum(r.seconds for r in reports),
+        cached=all(r.cached for r in reports),
+        log="\n".join(r.log for r in reports if r.log),
+        code_bytes=sum(r.code_bytes or 0 for r in reports),
+        instructions={k: sum(r.instructions.get(k, 0) for r in reports) for r in reports for k in r.instructions},
+    )
+
+
+def headline(log: str) -> str:
+    """Return the line of a compiler's log that says what is wrong."""
+    lines = [line for line in log.splitlines() if line.strip()]
+    return next((line for line in lines if "error" in line), lines[0] if lines else "no message")[:300]

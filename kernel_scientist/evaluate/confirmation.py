@@ -1,0 +1,140 @@
+"""Confirmation: is a kernel really that fast, in fresh processes, on new seeds and on cases nobody saw?"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from pydantic import Field
+
+from kernel_scientist.evaluate.evaluator import Contestant, Verifier
+from kernel_scientist.evaluate.timing import schedule
+from kernel_scientist.evaluate.timing.samples import Samples
+from kernel_scientist.records.base import Finite, Record
+from kernel_scientist.records.evaluation import Evaluation, Speedup, Timing
+from kernel_scientist.records.kernel import REFERENCE, Case, Verdict
+from kernel_scientist.sandbox.failure import KernelFailure, failed
+
+
+class Confirmation(Record):
+    """What confirmation found. `evaluation` holds the published figures, on the public cases."""
+
+    confirmed: bool
+    reason: str
+    evaluation: Evaluation
+    held_out: tuple[Timing, ...] = ()
+    held_out_speedups: tuple[Speedup, ...] = ()
+    others_us: dict[str, dict[str, Finite]] = Field(default_factory=dict[str, dict[str, float]])
+    """Median per contestant and case, for the table."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Samples of one set of processes on the public and on the held-out cases, or how the candidate failed."""
+
+    public: Samples
+    hidden: Samples
+    failure: Evaluation | None = None
+
+
+def plan(verifier: Verifier, cases: Sequence[Case], contestants: Sequence[Contestant], blocks: int) -> schedule.Plan:
+    """Declare one set of processes: no early stop, whatever the samples show."""
+    usual = verifier.plan(cases, contestants[0].name, None)
+    return replace(usual, blocks=blocks, looks=1, confidence=verifier.harness.confidence)
+
+
+def measure(verifier: Verifier, contestants: Sequence[Contestant], blocks: int) -> Measured:
+    """Time contestants (the candidate first) once, in processes of their own, on public and held-out cases.
+
+    Raises InfrastructureError when a contestant other than the candidate fails.
+    """
+    public = plan(verifier, verifier.profile.benchmarks, contestants, blocks)
+    hidden = plan(verifier, verifier.profile.held_out, contestants, blocks)
+    try:
+        return Measured(schedule.run(verifier, public, contestants), schedule.run(verifier, hidden, contestants))
+    except KernelFailure as failure:
+        evaluation = failed(failure, Evaluation(verdict=Verdict.OK))
+        return Measured(Samples(), Samples(), evaluation)
+
+
+def conclude(
+    verifier: Verifier,
+    checked: Evaluation,
+    runs: Sequence[Measured],
+    contestants: Sequence[Contestant],
+    against: str | None,
+) -> Confirmation:
+    """Put the runs together and decide.
+
+    Confirmed is a kernel that was right everywhere and is shown to be faster than `against`, on the public cases by the
+    margin and on the held-out ones at all (`Speedup.above`); with `against` None only rightness counts.
+    """
+    if failure := next((r.failure for r in runs if r.failure), None):
+        return refused(failure)
+    name, others = contestants[0].name, [c.name for c in contestants[1:]]
+    shape = plan(verifier, verifier.profile.benchmarks, contestants, 1)
+    parts = Samples.joined([r.public for r in runs]), Samples.joined([r.hidden for r in runs])
+    public, hidden = (verifier.reckoner.charged(part, name, checked.labels)[0] for part in parts)
+    try:
+        evaluation = verifier.reckoner.result(checked, shape, public, others)
+    except KernelFailure as failure:
+        return refused(failed(failure, checked))
+    held_out = tuple(verifier.reckoner.speedup(hidden, shape, other) for other in others)
+    confirmed, reason = decide(evaluation, held_out, against)
+    everyone: dict[str, dict[str, float]] = {}
+    for part, cases in ((public, verifier.profile.benchmarks), (hidden, verifier.profile.held_out)):
+        for who in (name, *others):
+            everyone.setdefault(who, {}).update(
+                {t.case: t.time_us for t in verifier.reckoner.timings(part, who, cases)}
+            )
+    return Confirmation(
+        confirmed=confirmed,
+        reason=reason,
+        evaluation=evaluation,
+        held_out=verifier.reckoner.timings(hidden, name, verifier.profile.held_out),
+        held_out_speedups=held_out,
+        others_us=everyone,
+    )
+
+
+def unmeasured(evaluation: Evaluation, machine: str) -> Confirmation:
+    """Return what can be said of a kernel whose time is only predicted: its speed is unconfirmed."""
+    executed = "not executed" if evaluation.coverage in ("", "none") else f"right ({evaluation.coverage})"
+    words = f"{executed}; its time is predicted by a model of {machine}, nothing was measured"
+    return Confirmation(confirmed=False, reason=words, evaluation=evaluation)
+
+
+def refused(evaluation: Evaluation) -> Confirmation:
+    """Return the confirmation of a kernel that failed on the way."""
+    return Confirmation(
+        confirmed=False, reason=f"{evaluation.verdict.value}: {evaluation.reason}", evaluation=evaluation
+    )
+
+
+def held_out_check(verifier: Verifier) -> tuple[Case, ...]:
+    """Return the cases on which a champion is checked before it is timed: all of them."""
+    return (*verifier.profile.tests, *verifier.profile.held_out)
+
+
+def decide(evaluation: Evaluation, held_out: Sequence[Speedup], against: str | None) -> tuple[bool, str]:
+    """Return whether a kernel is confirmed, and why or why not."""
+    if evaluation.verdict is not Verdict.OK:
+        return False, evaluation.reason
+    if against is None:
+        return True, "right on every case; nothing to be faster than was named"
+    public = evaluation.speedup_over(against)
+    hidden = next((s for s in held_out if s.against == against), None)
+    words = "the reference" if against == REFERENCE else against
+    if public is None or not public.faster:
+        return False, f"not faster than {words} on the public cases{_interval(public)}"
+    if hidden is None or not hidden.above(0.0):
+        return False, f"not faster than {words} on the held-out cases{_interval(hidden)}"
+    return True, f"faster than {words} on public and held-out cases"
+
+
+def _interval(speedup: Speedup | None) -> str:
+    if speedup is None:
+        return ""
+    if not speedup.resolved:
+        return ": too few blocks to say"
+    (low, high), seen = speedup.interval, speedup.seen
+    words = f"; [{seen[0]:.3f}, {seen[1]:.3f}] by all that the verifier saw pass" if seen else ""
+    return f": {speedup.ratio:.3f}x [{low:.3f}, {high:.3f}]{words}"

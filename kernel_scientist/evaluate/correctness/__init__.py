@@ -1,0 +1,1 @@
+"""Is a kernel right: inputs, comparison, integrity of outputs, policy."""

@@ -1,0 +1,165 @@
+"""Judges that look at a GPU kernel before it runs: one for a GPU that is here, one for a GPU that is not.
+
+Right or wrong is decided as on any target, by the same verifier and its sandboxed workers. Without the GPU a Triton
+kernel is executed in the interpreter, and its time is what the machine model says; nothing calls that measured.
+"""
+
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from kernel_scientist.evaluate.correctness.memory_report import Watch
+from kernel_scientist.evaluate.evaluator import Contestant, Verifier
+from kernel_scientist.evaluate.timing.estimate import FLOOR_SLACK
+from kernel_scientist.gpu.capture.preview import Foresight, refusal
+from kernel_scientist.hardware.gpus import Gpu
+from kernel_scientist.problems.taskfolder import Problem, Profile
+from kernel_scientist.records.evaluation import Evaluation
+from kernel_scientist.records.kernel import Case, Kernel, Verdict
+from kernel_scientist.records.params import Harness
+from kernel_scientist.sandbox.failure import KernelFailure, failed
+from kernel_scientist.workers.pool import Workshop
+
+INTERPRETED = "cpu"
+"""Profile whose cases a kernel is executed on without a GPU: sized for an interpreter."""
+UNPREDICTED = "right where it was executed; not every case could be predicted (compile: missed says why)"
+UNMEASURED = "predicted by a model of {}, not measured"
+
+
+class Foreseeing(Verifier):
+    """Judges kernels on a GPU of this host, and has looked at them before: their code, and what the model expects."""
+
+    def __init__(self, problem: Problem, profile: str, harness: Harness, workshop: Workshop, gpu: Gpu) -> None:
+        super().__init__(problem, profile, harness, workshop)
+        self.gpu = self.machine = gpu
+        self.foresight = Foresight(problem, gpu, harness)
+
+    def reharnessed(self, harness: Harness) -> "Foreseeing":
+        """Return the same judge with other settings."""
+        return type(self)(self.problem, self.profile_name, harness, self.workshop, self.gpu)
+
+    def compile(self, kernel: Kernel) -> Evaluation:
+        """Compile as ever; then see what is launched. What the GPU would refuse is refused: LDS over its limit."""
+        evaluation = super().compile(kernel)
+        return self._foreseen(kernel, evaluation) if evaluation.verdict is Verdict.OK else evaluation
+
+    def _foreseen(self, kernel: Kernel, so_far: Evaluation) -> Evaluation:
+        """Add what was seen. What could not be looked at is no fault of a kernel that runs on the GPU itself."""
+        try:
+            seen = self.foresight.look(kernel.source, self.profile.benchmarks)
+        except KernelFailure as failure:
+            return self._unseen(so_far, failure)
+        if not seen.report.ok and self.workshop.device != "cpu" and kernel.language in ("hip", "cuda"):
+            return self._unseen(so_far, refusal(seen.report))  # torch's own build of it went well
+        known = {**so_far.environment, "arch": self.gpu.arch, "compiler": seen.report.compiler}
+        changes = {"compile": seen.report, "predictions": seen.predictions, "environment": known}
+        found = so_far.model_copy(update=changes)
+        if seen.report.ok:
+            return found
+        return failed(refusal(seen.report), found) if seen.refused else self._unseen(so_far, refusal(seen.report))
+
+    def _unseen(self, so_far: Evaluation, why: KernelFailure) -> Evaluation:
+        words = f"it could not be looked at before it ran: {why.reason}"
+        return so_far.model_copy(update={"evidence": (*so_far.evidence, words)})
+
+
+class Modeller(Foreseeing):
+    """Judges kernels for a GPU that is not here."""
+
+    def __init__(self, problem: Problem, profile: str, harness: Harness, workshop: Workshop, gpu: Gpu) -> None:
+        super().__init__(problem, profile, harness, workshop, gpu)
+        self.profile = merged(problem, profile)
+
+    def compile(self, kernel: Kernel) -> Evaluation:
+        """Screen the kernel's file, see what it launches on every timed case, compile that, predict its time."""
+        start = time.monotonic()
+        with self.workshop.session() as session:
+            layers = session.layers
+        with ThreadPoolExecutor(1) as beside:
+            screening = beside.submit(self.workshop.screen.labels, kernel.source, kernel.language)
+            empty = Evaluation(verdict=Verdict.OK, by_model=True, sandbox=layers)
+            evaluation = self._foreseen(kernel, empty)
+            seen = screening.result()
+        labelled = (f"line {label.line or '?'}: {label.name}: {label.detail}" for label in seen)
+        found = {
+            "labels": tuple(dict.fromkeys(f"{label.severity}:{label.name}" for label in seen)),
+            "evidence": (*evaluation.evidence, *labelled),
+            "seconds": {"compile": round(time.monotonic() - start, 3)},
+            "environment": {"machine": f"model of {self.gpu.name}", **evaluation.environment},
+        }
+        return evaluation.model_copy(update=found)
+
+    def _unseen(self, so_far: Evaluation, why: KernelFailure) -> Evaluation:
+        """Nothing else is known of a kernel here: it fails."""
+        return failed(why, so_far)
+
+    def _foreseen(self, kernel: Kernel, so_far: Evaluation) -> Evaluation:
+        """Add what was seen. Raises nothing: a time that is not possible is a verdict."""
+        found = super()._foreseen(kernel, so_far)
+        for p in found.predictions:
+            if p.time_us * FLOOR_SLACK < p.floor_us:
+                words = f"{p.case}: {p.time_us:.2f} us predicted, at least {p.floor_us:.2f} us are needed"
+                reason = "quarantined: predicted below the roofline floor"
+                cleared = found.model_copy(update={"predictions": ()})
+                return failed(KernelFailure(Verdict.REJECTED, reason, (words,)), cleared)
+        return found
+
+    def check(self, kernel: Kernel, so_far: Evaluation, cases: Sequence[Case] | None = None) -> Evaluation:
+        """Execute a Triton kernel in the interpreter, its memory watched. HIP without a GPU is not executed."""
+        if so_far.verdict is Verdict.OK and kernel.language == "hip":
+            words = "compiled and inspected, not executed: a HIP kernel needs a GPU"
+            return so_far.model_copy(update={"reason": words, "coverage": "none"})
+        checked = super().check(kernel, so_far, cases)
+        if checked.verdict is not Verdict.OK or not self.harness.sampled_programs:
+            return checked
+        return self._sampled(kernel, checked)
+
+    def _sampled(self, kernel: Kernel, so_far: Evaluation) -> Evaluation:
+        """Watch some programs of a large case, drawn by lot: what they do to memory counts, what they return does not.
+
+        That it takes too long, or breaks where only part of it runs, is no fault of the kernel.
+        """
+        start, watch = time.monotonic(), Watch()
+        case = self.profile.benchmarks[self.inputs.lot(len(self.profile.benchmarks), 1)[0]]
+        try:
+            with self.workshop.session() as session:
+                self.open(session, kernel.source, ())
+                session.sample(self.harness.sampled_programs)
+                delivery = self.inputs.draw(case)
+                self.deliver(session, {0: delivery})
+                session.go([0], lambda: self.arm(session, (0, delivery)))
+                watch.require(session.watched())
+            words = watch.words(f"at {case.name}")
+        except KernelFailure as failure:
+            if failure.verdict is Verdict.INCORRECT:
+                return failed(failure, so_far)
+            words = f"at {case.name} nothing: {failure.reason}"
+        seconds = {**so_far.seconds, "check": round(so_far.seconds.get("check", 0) + time.monotonic() - start, 3)}
+        return so_far.model_copy(update={"coverage": f"{so_far.coverage}; {words}", "seconds": seconds})
+
+    def time(
+        self,
+        kernel: Kernel,
+        so_far: Evaluation,
+        against: Sequence[Contestant],
+        rival: str | None = None,
+        cases: Sequence[Case] | None = None,
+    ) -> Evaluation:
+        """Say that nothing was measured: predictions were made when the kernel was compiled."""
+        if so_far.verdict is not Verdict.OK:
+            return so_far
+        missing = "" if so_far.predictions or kernel.language == "hip" else UNPREDICTED
+        reason = so_far.reason or missing or UNMEASURED.format(self.gpu.name)
+        return so_far.model_copy(update={"reason": reason})
+
+
+def merged(problem: Problem, profile: str) -> Profile:
+    """Return what is executed and what is predicted: small cases for the interpreter, the problem's own for the model.
+
+    A profile that is named is used for both.
+    """
+    if profile != "auto":
+        return problem.profile(profile)
+    full = problem.profile("full")
+    small = problem.profile(INTERPRETED) if INTERPRETED in problem.profiles else full
+    return Profile(tests=small.tests, benchmarks=full.benchmarks, held_out=small.held_out, vary=small.vary)

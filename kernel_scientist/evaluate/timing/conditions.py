@@ -1,0 +1,94 @@
+"""What a measurement depends on besides the kernel: machine, versions, settings; load and steal meanwhile."""
+
+import contextlib
+import ctypes
+import os
+import platform
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from kernel_scientist.compile import gxx
+from kernel_scientist.hardware import cpu, gpu
+from kernel_scientist.records import environment
+from kernel_scientist.workers.native import Shim
+from kernel_scientist.workers.pool import Workshop
+
+CGROUP_STATS = (Path("/sys/fs/cgroup/cpu.stat"), Path("/sys/fs/cgroup/cpu/cpu.stat"))
+
+
+def describe(workshop: Workshop) -> dict[str, str]:
+    """Return the machine, the versions and the settings of a workshop's measurements."""
+    return {
+        "judge": environment.judge_digest()[:12],
+        "machine": cpu.model(),
+        "cores": str(cpu.cores()),
+        "threads": str(workshop.threads),
+        "caches": " ".join(f"{level}={size}" for level, size in cpu.caches().items()),
+        "device": workshop.device,
+        "verifier": f"hears {workshop.shim.hearing.name.lower()}",
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "compiler": gxx.version(),
+        "system": platform.platform(),
+        **(gpu.state() if workshop.device != "cpu" else {}),
+    }
+
+
+@dataclass(frozen=True)
+class Load:
+    """Counters of the whole machine at one moment."""
+
+    jiffies: tuple[int, ...]
+    throttled: int
+
+    @staticmethod
+    def now() -> "Load":
+        """Read them; what this system does not tell is zero."""
+        jiffies: tuple[int, ...] = ()
+        with contextlib.suppress(OSError, ValueError):
+            jiffies = tuple(int(n) for n in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9])
+        return Load(jiffies, _throttled())
+
+    def until_now(self) -> dict[str, str]:
+        """Return what happened since: load, the share of time the host took away, how often we were throttled.
+
+        `steal_percent` and `throttled` above zero mean that somebody else decided when we ran.
+        """
+        now = Load.now()
+        spent = [b - a for a, b in zip(self.jiffies, now.jiffies, strict=False)]
+        total = sum(spent)
+        return {
+            "load": f"{os.getloadavg()[0]:.2f}",
+            "busy_percent": f"{100 * (total - spent[3] - spent[4]) / total:.1f}" if total else "",
+            "steal_percent": f"{100 * spent[7] / total:.2f}" if total else "",
+            "throttled": str(now.throttled - self.throttled),
+        }
+
+
+def _throttled() -> int:
+    for path in CGROUP_STATS:
+        with contextlib.suppress(OSError, ValueError):
+            for line in path.read_text().splitlines():
+                if line.startswith("nr_throttled"):
+                    return int(line.split()[1])
+    return 0
+
+
+UNKNOWN_CACHE_BYTES = 32 << 20
+
+
+class Sweeper:
+    """Reads twice the last level's size, a share on every core that kernels may use."""
+
+    def __init__(self, shim: Shim, cores: Sequence[int]) -> None:
+        size = 2 * max(cpu.caches().values(), default=UNKNOWN_CACHE_BYTES)
+        self._shim, self._cores = shim, (ctypes.c_int * len(cores))(*cores)
+        self._data = np.ones(size // 8, dtype=np.uint64)  # written: untouched pages would be one page of zeros
+
+    def sweep(self) -> None:
+        """Evict what the caches hold; it takes some 2 ms."""
+        self._shim.sweep(self._data.ctypes.data, self._data.size, self._cores, len(self._cores))

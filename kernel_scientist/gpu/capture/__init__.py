@@ -1,0 +1,1 @@
+"""What a kernel launches, seen without its GPU."""

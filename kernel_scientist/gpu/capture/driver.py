@@ -1,0 +1,86 @@
+"""Triton's view of a GPU that is not there: a driver with a target, which compiles and launches nothing.
+
+Runs in untrusted processes: imports the standard library, torch and triton.
+"""
+
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from triton.backends.compiler import GPUTarget
+
+from kernel_scientist.gpu.capture.fake_device import Facts
+
+
+def target(facts: Facts) -> GPUTarget:
+    """Return what Triton compiles for."""
+    if facts.amd:
+        return GPUTarget("hip", facts.arch, facts.wave)
+    return GPUTarget("cuda", int(facts.arch.removeprefix("sm_")), facts.wave)
+
+
+class StandIn:
+    """A driver object for `triton.runtime.driver.set_active`."""
+
+    def __init__(self, facts: Facts, benchmarker: Any) -> None:
+        """`benchmarker(call, quantiles)` says how long a call takes, for the autotuner."""
+        self.facts, self.benchmarker = facts, benchmarker
+        properties = {
+            "max_shared_mem": facts.lds_bytes,
+            "max_num_regs": 65536,
+            "multiprocessor_count": facts.units,
+            "warpSize": facts.wave,
+            "sm_clock_rate": 2_100_000,
+            "mem_clock_rate": 2_600_000,
+            "mem_bus_width": 8192,
+            "arch": facts.arch,
+        }
+        self.utils = SimpleNamespace(get_device_properties={0: properties}.__getitem__)
+
+    def get_current_target(self) -> GPUTarget:
+        """What is compiled for."""
+        return target(self.facts)
+
+    def get_current_device(self) -> int:
+        """The only one."""
+        return 0
+
+    def set_current_device(self, device: int) -> None:
+        """There is only one."""
+
+    def get_current_stream(self, device: int | None = None) -> int:
+        """The default one."""
+        return 0
+
+    def get_active_torch_device(self) -> torch.device:
+        """Where tensors say that they are."""
+        return torch.device("cuda", 0)
+
+    def get_device_interface(self) -> Any:
+        """torch's module for it."""
+        return torch.cuda
+
+    def get_benchmarker(self) -> Any:
+        """What the autotuner times configurations with."""
+        return self.benchmarker
+
+    def get_empty_cache_for_benchmark(self) -> torch.Tensor:
+        """A buffer to clear: nothing is timed here."""
+        return torch.empty(1)
+
+    def clear_cache(self, cache: torch.Tensor) -> None:
+        """Nothing to clear."""
+
+
+def install(facts: Facts, benchmarker: Any) -> None:
+    """Make it the active driver, and what `triton.testing` times with."""
+    import triton.testing
+
+    triton.runtime.driver.set_active(StandIn(facts, benchmarker))  # pyright: ignore
+
+    def bench(call: Any, *_: Any, **options: Any) -> Any:
+        times = benchmarker(call)
+        return times if options.get("quantiles") else times[0]
+
+    for name in ("do_bench", "do_bench_cudagraph"):
+        setattr(triton.testing, name, bench)

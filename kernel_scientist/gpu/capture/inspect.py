@@ -1,0 +1,286 @@
+"""What a submission would launch on a GPU, from a confined process in which none is there.
+
+Trusted side: gives the process a folder, reads its answer as data, keeps what was seen (by what it depends on).
+"""
+
+import json
+import os
+import signal
+import stat
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field, ValidationError, model_validator
+
+from kernel_scientist.gpu.capture import shapes
+from kernel_scientist.gpu.capture.fake_device import Facts
+from kernel_scientist.gpu.isa import assembly, assembly_store
+from kernel_scientist.gpu.isa.findings import findings
+from kernel_scientist.gpu.model import constants, predict
+from kernel_scientist.hardware import occupancy
+from kernel_scientist.hardware.gpus import Gpu
+from kernel_scientist.problems.taskfolder import Problem
+from kernel_scientist.records import environment
+from kernel_scientist.records.base import Record
+from kernel_scientist.records.evaluation import CodeObject, CompileReport, Launch, Prediction
+from kernel_scientist.records.kernel import Case, Verdict, Work, digest
+from kernel_scientist.sandbox import bubblewrap, compiler_process, confine, protocol
+from kernel_scientist.sandbox.failure import KernelFailure
+from kernel_scientist.sandbox.process import signal_name
+
+MEMORY_BYTES = 24 << 30
+"""Address space of the process: inputs of full size are mapped, though hardly touched."""
+
+ENOUGH = 0.5
+"""Of a case's compulsory work: a trace may miss some, not most."""
+MOST_BYTES = 64 << 20
+"""Of a file that it may leave."""
+SHARE = 0.8
+"""Of the time allowed, after which no further case is begun."""
+
+
+Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class Count(Record):
+    """What a launch asks of memory and matrix units (`trace.Trace`)."""
+
+    programs: int = Field(ge=1)
+    traced: int = Field(ge=0)
+    asked_bytes: Amount
+    lines_bytes: Amount
+    l2_bytes: Amount
+    unique_bytes: Amount
+    flops: dict[str, Amount]
+    trips: tuple[Amount, ...]
+    storages: dict[str, Amount] = Field(max_length=256)
+
+
+class Seen(Launch):
+    """A launch and its trace."""
+
+    trace: Count
+
+
+class Build(Record):
+    """Sources that a submission hands to torch's extension builder."""
+
+    name: str
+    sources: tuple[str, ...]
+    flags: tuple[str, ...]
+    functions: tuple[str, ...] = ()
+
+
+class Answer(Record):
+    """What the process says."""
+
+    failure: str
+    refused: bool
+    """Whether it is the compiler that failed, or the GPU that would refuse its code; else the submission could not be
+    looked at."""
+    hurried: bool
+    """Whether time ran out before all was seen."""
+    launches: tuple[Seen, ...]
+    codes: tuple[CodeObject, ...]
+    missed: tuple[str, ...]
+    inline: tuple[Build, ...]
+
+    @model_validator(mode="after")
+    def _whole(self) -> "Answer":
+        if any(not 0 <= launch.code < len(self.codes) for launch in self.launches):
+            raise ValueError("a launch of code that is not there")
+        if any(code.num_warps < 1 for code in self.codes):
+            raise ValueError("a code object without warps")
+        return self
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """What was seen of a submission on one GPU."""
+
+    gpu: Gpu
+    report: CompileReport
+    answer: Answer
+
+    def predictions(self, problem: Problem, cases: Sequence[Case]) -> tuple[Prediction, ...]:
+        """Return the predicted time of every case; nothing unless all can be predicted, or a kernel would be judged by
+        the cases that it likes."""
+        known = constants.of(self.gpu.name)
+        loads = {case.name: self.loads(case.name) for case in cases}
+        works = {case.name: problem.work(case) for case in cases}
+        if not all(loads[name] and _suffices(loads[name], works[name]) for name in works):
+            return ()
+        return tuple(predict.predict(self.gpu, name, works[name], loads[name], known) for name in works)
+
+    def unpredicted(self, problem: Problem, cases: Sequence[Case]) -> tuple[str, ...]:
+        """Return why cases cannot be predicted, a sentence each."""
+        out: list[str] = []
+        for case in cases:
+            loads, work = self.loads(case.name), problem.work(case)
+            if not loads:
+                out.append(f"{case.name}: no launch of it was seen and traced whole")
+            elif not _suffices(loads, work):
+                moved = sum(load.traffic.unique_bytes for load in loads)
+                words = f"its launches move {moved:.3g} bytes of {work.bytes:.3g} that the case needs"
+                out.append(f"{case.name}: {words}: something else does the work")
+        return tuple(out)
+
+    def loads(self, case: str) -> list[predict.Load]:
+        """Return what a case's launches ask of the GPU; nothing unless all of them were traced."""
+        launches = [launch for launch in self.answer.launches if launch.case == case]
+        return [self._load(launch) for launch in launches] if all(x.trace.traced for x in launches) else []
+
+    def _load(self, launch: Seen) -> predict.Load:
+        traffic = predict.Traffic.of(launch.trace.model_dump())
+        return predict.Load(self.answer.codes[launch.code], traffic, max(1, launch.num_stages))
+
+
+def _suffices(loads: Sequence[predict.Load], work: Work) -> bool:
+    """Whether what was seen can be all of a case's work: its compulsory bytes, and its flops where it multiplies."""
+    moved = sum(load.traffic.unique_bytes for load in loads)
+    flops = sum(sum(load.traffic.flops.values()) for load in loads)
+    return moved >= ENOUGH * work.bytes and (not flops or flops >= ENOUGH * work.flops)
+
+
+def facts(gpu: Gpu) -> Facts:
+    """Return what a submission is told of a GPU."""
+    limits = occupancy.limits(gpu.arch)
+    return Facts(gpu.name, gpu.arch, gpu.units, gpu.wave, limits.lds_workgroup, gpu.l2_bytes)
+
+
+def inspect(source: str, problem: Problem, cases: Sequence[Case], gpu: Gpu, timeout_s: float) -> Inspection:
+    """Import a submission and call it on the shapes of a problem's cases; compile what it launches for the GPU.
+
+    Raises KernelFailure when its process dies, or does not end in time.
+    """
+    kept = _kept(source, problem, cases, gpu)
+    if kept.exists():
+        return _inspection(gpu, source, Answer.model_validate_json(kept.read_text()), 0.0, True)
+    found = seen(source, {case.name: shapes.described(problem, case) for case in cases}, gpu, timeout_s)
+    if found.answer.hurried:
+        return found  # more time may show more
+    temporary = kept.with_suffix(f".{time.monotonic_ns()}")
+    temporary.write_text(found.answer.model_dump_json())
+    temporary.replace(kept)
+    return found
+
+
+def seen(
+    source: str, inputs: Mapping[str, protocol.Header], gpu: Gpu, timeout_s: float, alone: bool = False
+) -> Inspection:
+    """Import a submission and call it on described inputs (`shapes`), by the names of cases. Raises as `inspect`.
+
+    `alone`: also compile each of its Triton kernels with made-up arguments.
+    """
+    start = time.monotonic()
+    with tempfile.TemporaryDirectory(dir=_folder(), prefix="inspect-") as scratch:
+        answer = _ask(Path(scratch), source, inputs, gpu, timeout_s, alone)
+    return _inspection(gpu, source, answer, time.monotonic() - start, False)
+
+
+def _folder() -> Path:
+    folder = environment.cache_folder() / "inspections"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _kept(source: str, problem: Problem, cases: Sequence[Case], gpu: Gpu) -> Path:
+    """Return where an inspection is kept, by all that it depends on."""
+    known = json.dumps(asdict(constants.of(gpu.name)))  # the autotuner's choice depends on them
+    parts = (
+        source,
+        problem.digest,
+        *(c.name for c in cases),
+        gpu.name,
+        known,
+        metadata.version("triton"),
+        metadata.version("torch"),
+    )
+    return _folder() / f"{digest(chr(0).join((*parts, environment.sources_digest('gpu', 'hardware'))))}.json"
+
+
+def _ask(
+    folder: Path, source: str, inputs: Mapping[str, protocol.Header], gpu: Gpu, timeout_s: float, alone: bool
+) -> Answer:
+    """Run the process; return its answer; the assembly that it left is kept. Raises KernelFailure."""
+    request: dict[str, Any] = {
+        "facts": asdict(facts(gpu)),
+        "gpu": gpu.name,
+        "constants": asdict(constants.of(gpu.name)),
+        "seconds": SHARE * timeout_s,
+        "alone": alone,
+        "cases": [{"name": name, "data": data} for name, data in inputs.items()],
+    }
+    (folder / "kernel.py").write_text(source)
+    (folder / "request.json").write_text(json.dumps(request))
+    program = [sys.executable, "-P", "-m", "kernel_scientist.gpu.capture.process"]
+    command = confine.command(program, folder, (*bubblewrap.readable(), *bubblewrap.MACHINE, *bubblewrap.DEVICES))
+    status, log = compiler_process.run(command, folder, timeout_s, MEMORY_BYTES)
+    if status is None:
+        raise KernelFailure(Verdict.TIMEOUT, f"its inspection took longer than {timeout_s:g} s", (log,))
+    try:
+        answer = Answer.model_validate_json(_read(folder / "answer.json"))
+        texts = [_read(folder / f"{i}.s") for i in range(len(answer.codes))]
+    except (OSError, ValidationError) as error:
+        raise KernelFailure(Verdict.CRASHED, f"its inspection ended: {_end(status, log, error)}", (log,)) from error
+    for text, code in zip(texts, answer.codes, strict=True):
+        _require_true(text, code)
+    return answer
+
+
+def _read(path: Path) -> str:
+    """Return a file that an untrusted process left. Raises OSError for one that is no plain file, or too long."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(f"{path.name} is no plain file")
+        data = file.read(MOST_BYTES + 1)
+    if len(data) > MOST_BYTES:
+        raise OSError(f"{path.name} is too long")
+    return data.decode(errors="replace")
+
+
+def _require_true(text: str, code: CodeObject) -> None:
+    """Keep a code object's assembly. Raises KernelFailure unless it tells what the process said of it."""
+    try:
+        own = next(c for c in assembly.read(text, code.num_warps) if c.kernel == code.kernel)
+        launched = max(0, code.lds_bytes - own.lds_bytes)  # what Triton allocates stands in no assembly
+        own = next(c for c in assembly.read(text, code.num_warps, launched) if c.kernel == code.kernel)
+    except (assembly.AssemblyError, StopIteration) as error:
+        raise KernelFailure(Verdict.REJECTED, "its inspection left code that cannot be read") from error
+    if own != code:
+        raise KernelFailure(Verdict.REJECTED, "its inspection tells of other code than it left")
+    assembly_store.put(text)
+
+
+def _end(status: int, log: str, error: Exception) -> str:
+    """Say how the process came to its end before it could answer."""
+    if status == -signal.SIGSYS:
+        return "it made a forbidden system call (a new process, tracing, mounting ...)"
+    if status < 0:
+        return signal_name(-status)
+    if isinstance(error, ValidationError):
+        return "its answer is none"
+    return (log.strip().splitlines() or [f"its process ended by itself (exit status {status})"])[-1]
+
+
+def _inspection(gpu: Gpu, source: str, answer: Answer, seconds: float, cached: bool) -> Inspection:
+    report = CompileReport(
+        ok=not answer.failure,
+        compiler=f"triton {metadata.version('triton')} for {gpu.arch}",
+        seconds=round(seconds, 3),
+        cached=cached,
+        log=answer.failure,
+        code_bytes=sum(code.code_bytes for code in answer.codes) or None,
+        objects=answer.codes,
+        launches=tuple(Launch(**launch.model_dump(exclude={"trace"})) for launch in answer.launches),
+        findings=findings(answer.codes, gpu.arch, source),
+        missed=answer.missed,
+    )
+    return Inspection(gpu, report, answer)

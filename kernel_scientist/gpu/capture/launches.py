@@ -1,0 +1,180 @@
+"""Every launch of a Triton submission, caught on its way to a GPU that is not there: compiled, traced, not run.
+
+Runs in an untrusted process: imports the standard library, torch, triton, and what of this package needs no more.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from triton.runtime.autotuner import Autotuner, OutOfResources
+from triton.runtime.jit import JITFunction
+
+from kernel_scientist.gpu.capture import driver
+from kernel_scientist.gpu.capture.fake_device import Facts
+from kernel_scientist.gpu.capture.trace import Trace, trace
+from kernel_scientist.gpu.isa import assembly
+from kernel_scientist.gpu.model import predict
+from kernel_scientist.gpu.model.constants import Constants
+from kernel_scientist.gpu.toolchains import disassembly
+from kernel_scientist.hardware import occupancy
+from kernel_scientist.hardware.gpus import Gpu
+from kernel_scientist.records.evaluation import CodeObject
+
+TRIAL, FULL = 8, 32
+"""Programs traced of a configuration that the autotuner only tries, and of a launch."""
+TUNING_SHARE = 0.4
+"""Of the time allowed, what one search of an autotuner may take."""
+OPTIONS = ("num_warps", "num_stages", "waves_per_eu", "matrix_instr_nonkdim", "kpack", "maxnreg", "num_ctas")
+
+
+@dataclass(frozen=True)
+class Code:
+    """A compiled kernel."""
+
+    number: int
+    text: str
+    object: CodeObject
+    compiled: Any
+    """Triton's own record; kept, so that its id stays taken."""
+
+
+@dataclass
+class Recorder:
+    """What was launched so far."""
+
+    facts: Facts
+    gpu: Gpu
+    constants: Constants
+    deadline: float
+    """By `time.monotonic()`."""
+    case: str = ""
+    launches: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    codes: dict[int, Code] = field(default_factory=dict[int, Code])
+    missed: list[str] = field(default_factory=list[str])
+    hurried: bool = False
+    """Whether time ran out before all was seen."""
+    _configurations: int = 0
+    _trying: bool = False
+    _tried_us: float = 0.0
+    _tuned_until: float = 0.0
+
+    def install(self) -> None:
+        """Take over Triton's launches, its driver and its autotuner's clock."""
+        driver.install(self.facts, self._benchmark)
+        compiled: Callable[..., Any] = JITFunction.run  # pyright: ignore[reportUnknownMemberType]
+        tuned: Callable[..., Any] = Autotuner.run  # pyright: ignore[reportUnknownMemberType]
+
+        def run(kernel: JITFunction[Any], *args: Any, grid: Any, warmup: bool, **options: Any) -> Any:
+            code = compiled(kernel, *args, grid=grid, warmup=True, **options)
+            if not warmup:
+                self._record(kernel, code, args, grid, options)
+            return code
+
+        def tune(tuner: Autotuner, *args: Any, **options: Any) -> Any:
+            self._configurations = len(tuner.configs) if len(tuner.configs) > 1 else 0
+            self._tuned_until = time.monotonic() + TUNING_SHARE * (self.deadline - time.monotonic())
+            try:
+                return tuned(tuner, *args, **options)
+            finally:
+                self._configurations = 0
+
+        JITFunction.run = run  # pyright: ignore
+        Autotuner.run = tune  # pyright: ignore
+
+    def _benchmark(self, call: Callable[[], Any], quantiles: Any = None) -> list[float]:
+        """Say how many ms a configuration takes: the model's word, for the autotuner to choose by."""
+        if time.monotonic() > self._tuned_until:
+            self.hurried = True
+            self._miss(f"{self.case}: not all of {self._configurations} configurations could be compiled in time")
+            return [float("inf")] * 3
+        self._trying = True
+        try:
+            call()
+        finally:
+            self._trying = False
+        return [self._tried_us * 1e-3] * 3
+
+    def _record(self, kernel: Any, compiled: Any, args: tuple[Any, ...], grid: Any, options: dict[str, Any]) -> None:
+        bound = _bound(kernel, args, options)
+        sizes: Any = grid(bound) if callable(grid) else grid
+        whole = tuple(int(n) for n in (*sizes, 1, 1)[:3])
+        code = self._code(compiled)
+        seen = self._traced(kernel, bound, whole, code.object)
+        stages = int(getattr(compiled.metadata, "num_stages", 1) or 1)
+        if self._trying:
+            self._tried_us = self._predicted(code.object, seen, stages)
+            return
+        self.launches.append(
+            {
+                "case": self.case,
+                "kernel": code.object.kernel,
+                "grid": whole,
+                "num_warps": code.object.num_warps,
+                "num_stages": stages,
+                "constants": _constants(kernel, bound, compiled.metadata),
+                "code": code.number,
+                "autotuned": self._configurations,
+                "trace": seen.message(),
+            }
+        )
+
+    def keep(self, compiled: Any) -> None:
+        """Note code that nothing was seen to launch. Its LDS may be over the limit: a finding says so."""
+        text, found = _read(compiled)
+        self.codes[id(compiled)] = Code(len(self.codes), text, found, compiled)
+
+    def _code(self, compiled: Any) -> Code:
+        """Return a kernel's code object. Raises OutOfResources as a device would when it is loaded."""
+        if compiled.metadata.shared > self.facts.lds_bytes:
+            what = f"LDS of a workgroup of {compiled.metadata.name} on {self.facts.arch}"
+            raise OutOfResources(compiled.metadata.shared, self.facts.lds_bytes, what)
+        if id(compiled) not in self.codes:
+            text, found = _read(compiled)
+            self.codes[id(compiled)] = Code(len(self.codes), text, found, compiled)
+        return self.codes[id(compiled)]
+
+    def _traced(self, kernel: Any, bound: dict[str, Any], grid: tuple[int, ...], code: CodeObject) -> Trace:
+        slots = self.gpu.units * max(
+            1, occupancy.resident(code.arch, code.num_warps, code.vgpr, code.agpr, code.lds_bytes)
+        )
+        try:
+            return trace(kernel, bound, grid, slots, self.gpu, TRIAL if self._trying else FULL)
+        except Exception as error:
+            self._miss(f"{self.case}: {code.kernel} could not be traced: {type(error).__name__}: {error}"[:400])
+            return Trace(programs=max(1, grid[0] * grid[1] * grid[2]))
+
+    def _predicted(self, code: CodeObject, seen: Trace, stages: int) -> float:
+        load = predict.Load(code, predict.Traffic.of(seen.message()), stages)
+        return predict.costs(self.gpu, load, self.constants)[0].total(self.constants.norm)
+
+    def _miss(self, words: str) -> None:
+        if words not in self.missed:
+            self.missed.append(words)
+
+
+def _read(compiled: Any) -> tuple[str, CodeObject]:
+    """Return a compiled kernel's assembly and what it tells."""
+    metadata = compiled.metadata
+    text = (
+        compiled.asm["amdgcn"]
+        if "amdgcn" in compiled.asm
+        else disassembly.of_cubin(compiled.asm["cubin"], confined=True)
+    )
+    return text, assembly.read(text, metadata.num_warps, metadata.shared)[0]
+
+
+def _bound(kernel: Any, args: tuple[Any, ...], options: dict[str, Any]) -> dict[str, Any]:
+    """Return a launch's arguments by name."""
+    names = [p.name for p in kernel.params]
+    given = dict(zip(names, args, strict=False))
+    given |= {k: v for k, v in options.items() if k in names}
+    defaults = {n: p.default for n, p in kernel.signature.parameters.items() if p.default is not p.empty}
+    return {n: given.get(n, defaults.get(n)) for n in names}
+
+
+def _constants(kernel: Any, bound: dict[str, Any], metadata: Any) -> dict[str, str]:
+    named = {p.name: str(bound[p.name]) for p in kernel.params if p.is_constexpr}
+    options = {n: str(v) for n in OPTIONS if (v := getattr(metadata, n, None)) not in (None, 0)}
+    return {**named, **options}

@@ -1,0 +1,117 @@
+"""The process that imports a submission to see what it compiles: `python -m kernel_scientist.gpu.capture.process`.
+
+In its folder lie `kernel.py` and `request.json`; it leaves `answer.json` and the assembly of what it compiled there.
+Untrusted from the moment the submission is imported: its answer is data.
+"""
+
+import importlib.util
+import json
+import os
+import sys
+import time
+import traceback
+from pathlib import Path
+from typing import Any
+
+from kernel_scientist.compile import gpumode_compat
+from kernel_scientist.gpu.capture import recorded_builds, shapes, standalone
+from kernel_scientist.gpu.capture.fake_device import Facts, pretended
+from kernel_scientist.gpu.capture.launches import Recorder
+from kernel_scientist.gpu.interpreter import numerics
+from kernel_scientist.gpu.model.constants import Constants
+from kernel_scientist.hardware import gpus
+from kernel_scientist.sandbox import seccomp
+
+WORDS = 4000
+"""Characters of an error that are passed on."""
+
+
+def main() -> None:
+    """Answer the request."""
+    os.environ |= {"TRITON_CACHE_DIR": str(Path("cache").resolve()), "HOME": str(Path.cwd())}
+    request: dict[str, Any] = json.loads(Path("request.json").read_text())
+    recorder = Recorder(
+        facts=Facts(**request["facts"]),
+        gpu=gpus.named(request["gpu"]),
+        constants=Constants(**request["constants"]),
+        deadline=time.monotonic() + request["seconds"],
+    )
+    numerics.install()
+    recorder.install()
+    failure, refused = "", False
+    seccomp.confine_builder(programs=not recorder.facts.amd)  # NVIDIA's assembler is a program of its own
+    with pretended(recorder.facts), recorded_builds.captured() as builds:
+        kernel: Any = None
+        try:
+            kernel = _imported()
+        except Exception as error:
+            failure = _words(error)
+        for compiled, words in standalone.compiled(sys.modules["kernel"]) if kernel and request["alone"] else ():
+            recorder.missed.append(f"no call: {words}")
+            if compiled is not None:
+                recorder.keep(compiled)
+        for case in request["cases"] if kernel else []:
+            recorder.case = case["name"]
+            if time.monotonic() > recorder.deadline:
+                recorder.missed.append(f"{recorder.case}: the time allowed for inspection was over")
+                recorder.hurried = True
+                continue
+            try:
+                kernel(shapes.made(case["data"]))
+            except Exception as error:
+                if _is_compilation(error):
+                    failure, refused = _words(error), True
+                    break
+                recorder.missed.append(f"{recorder.case}: {_words(error)}"[:WORDS])
+    for code in recorder.codes.values():
+        Path(f"{code.number}.s").write_text(code.text)
+    answer = {
+        "failure": failure,
+        "refused": refused,
+        "hurried": recorder.hurried,
+        "launches": recorder.launches,
+        "codes": [code.object.model_dump() for code in recorder.codes.values()],
+        "missed": recorder.missed,
+        "inline": [build.message() for build in builds],
+    }
+    Path("answer.json").write_text(json.dumps(answer))
+
+
+def _imported() -> Any:
+    spec = importlib.util.spec_from_file_location("kernel", Path("kernel.py").resolve())
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["kernel"] = module
+    gpumode_compat.provide()
+    spec.loader.exec_module(module)
+    return module.custom_kernel
+
+
+def _is_compilation(error: BaseException | None) -> bool:
+    """Whether the compiler refused a kernel, or the GPU would refuse its code."""
+    while error is not None:
+        if type(error).__module__.startswith(("triton.compiler", "triton.runtime.errors")):
+            return True
+        if type(error).__name__ in ("PassManagerError", "CompilationError"):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def _words(error: BaseException) -> str:
+    """Return what is wrong and where: the line of the kernel that the compiler names, or the submission's last one."""
+    lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename.endswith("kernel.py")]
+    line = _compiled_line(error) or (lines[-1] if lines else None)
+    where = f"kernel.py, line {line}: " if line else ""
+    return f"{where}{type(error).__name__}: {error}"[:WORDS]
+
+
+def _compiled_line(error: BaseException) -> int | None:
+    """Return the line of the file that a compilation error is about; Triton counts from the function's first."""
+    source, node = getattr(error, "src", None), getattr(error, "node", None)
+    before, found, _ = Path("kernel.py").read_text().partition(source or chr(0))
+    return before.count("\n") + node.lineno if found and node is not None else None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,162 @@
+"""The memory operations of an interpreted kernel, checked one by one as the interpreter's builder is asked for them.
+
+Every load and store comes this way: plain pointers, block pointers and tensor descriptors all end in the builder's
+masked load and masked store. Lanes out of bounds are switched off: nothing is read or written there. Masked-off lanes
+without `other` keep the value that the interpreter gives them, zero, as Triton 3.7 does on gfx942 and sm_90 (seen in
+its code); but they count as undefined, as Triton's documentation has it. Imports only numpy and triton.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from triton.runtime import interpreter as _interpreter_module
+
+from kernel_scientist.gpu.interpreter import defect
+from kernel_scientist.gpu.interpreter.addresses import ADDRESS, Addresses, Launch
+from kernel_scientist.gpu.interpreter.defect import Array, Ledger
+from kernel_scientist.gpu.interpreter.races import History
+from kernel_scientist.gpu.interpreter.undefined import codes_of, mark
+
+interpreter: Any = _interpreter_module
+Handle = Any
+Operation = Callable[..., Any]
+
+
+class Accesses:
+    """Stands before the builder's memory operations while launches run."""
+
+    def __init__(self, addresses: Addresses, history: History, ledger: Ledger) -> None:
+        self.addresses, self.history, self.ledger = addresses, history, ledger
+
+    @property
+    def launch(self) -> Launch:
+        """The launch that runs."""
+        return self.history.launch
+
+    def operations(self) -> dict[str, Operation]:
+        """Return the builder's memory operations, each wrapped by the check that belongs to it."""
+        checks = {
+            "create_masked_load": self._load,
+            "create_masked_store": self._store,
+            "create_atomic_rmw": self._rmw,
+            "create_atomic_cas": self._cas,
+        }
+        return {name: _before(getattr(interpreter.InterpreterBuilder, name), check) for name, check in checks.items()}
+
+    def decide(self, handle: Handle) -> None:
+        """A branch or a loop's bound depends on a scalar; that programs race for it is how some of them wait."""
+        codes = codes_of(handle)
+        if codes is not None and codes.size == 1 and int(codes.flat[0]) not in self.ledger.races:
+            self.ledger.reach(codes)
+
+    def _load(self, original: Operation, pointers: Handle, mask: Handle, other: Handle, *rest: Any) -> Handle:
+        width = interpreter._get_np_dtype(pointers.get_element_ty()).itemsize
+        active = self._active(pointers, mask)
+        codes = self._switched_off(pointers, active, mask, other)
+        for lanes in self.addresses.sort(self.launch, pointers.data, active, width, writes=False):
+            if (found := self.history.read(lanes, volatile=bool(rest[2]))) is not None:
+                codes = np.zeros(active.size, np.int16) if codes is None else codes
+                codes[lanes.where] = np.maximum(codes[lanes.where], found)
+        result = original(_plain(pointers), _flags(active), other, *rest)
+        mark(result, None if codes is None else codes.reshape(active.shape))
+        return result
+
+    def _store(self, original: Operation, pointers: Handle, value: Handle, mask: Handle, *rest: Any) -> Any:
+        active, codes = self._active(pointers, mask), self._value_codes(value, mask, pointers)
+        width = value.data.dtype.itemsize
+        found = self.addresses.sort(self.launch, pointers.data, active, width, writes=True)
+        changed = self._changed(pointers, value, active)
+        for lanes in found:
+            own = None if codes is None else codes[lanes.where]
+            self.history.write(lanes, own, changed[lanes.where])
+        return original(_plain(pointers), value, _flags(active), *rest)
+
+    def _rmw(self, original: Operation, kind: Any, pointers: Handle, value: Handle, mask: Handle, *rest: Any) -> Handle:
+        exchange = kind == interpreter._ir.ATOMIC_OP.XCHG
+        active, old = self._update(pointers, value, mask, exchange)
+        result = original(kind, _plain(pointers), value, _flags(active), *rest)
+        mark(result, old)
+        return result
+
+    def _cas(self, original: Operation, pointers: Handle, expected: Handle, value: Handle, *rest: Any) -> Handle:
+        every = _flags(np.ones(pointers.data.shape, np.bool_))
+        active, old = self._update(pointers, value, every, exchange=False)
+        if not active.all():  # it knows no mask: where a lane is out of bounds, nothing is done
+            return interpreter.TensorHandle(expected.data.copy(), expected.dtype)
+        result = original(_plain(pointers), expected, value, *rest)
+        mark(result, old)
+        return result
+
+    def _update(self, pointers: Handle, value: Handle, mask: Handle, exchange: bool) -> tuple[Array, Array]:
+        active, codes = self._active(pointers, mask), self._value_codes(value, mask, pointers)
+        old, width = np.zeros(active.size, np.int16), value.data.dtype.itemsize
+        for lanes in self.addresses.sort(self.launch, pointers.data, active, width, writes=True):
+            own = None if codes is None else codes[lanes.where]
+            if (found := self.history.update(lanes, own, exchange)) is not None:
+                old[lanes.where] = found
+        self.history.synchronise()
+        return active, old.reshape(active.shape)
+
+    def _active(self, pointers: Handle, mask: Handle) -> Array:
+        """Return which lanes are to touch memory; an address that is undefined there is a defect at once."""
+        active = np.array(np.broadcast_to(np.asarray(mask.data), pointers.data.shape), order="C")
+        for codes in (codes_of(pointers), codes_of(mask)):
+            if codes is not None:
+                active &= codes != defect.UNKNOWN
+        if (codes := codes_of(pointers)) is not None:
+            self.ledger.reach(codes[active])
+        return active
+
+    def _switched_off(self, pointers: Handle, active: Array, mask: Handle, other: Handle) -> Array | None:
+        """Return the codes, flat, of a load's lanes as far as its mask and `other` make them."""
+        codes = codes_of(mask)
+        found = None if codes is None else np.broadcast_to(codes, active.shape).flatten()
+        if other is None and not active.all():
+            off = ~active
+            tensor, element = self.addresses.locate(self.launch, int(pointers.data[off][0]))
+            where = self.launch.site(), tensor, self.launch.program, element, self.launch.total
+            code = self.ledger.code(defect.MASK_MISTAKE, *where)
+            self.ledger.count(code, int(off.sum()))
+            return np.where(off.ravel(), np.int16(code), np.int16(0) if found is None else found)
+        if other is not None and (given := codes_of(other)) is not None:
+            given = np.where(active, np.int16(0), given).ravel()
+            return given if found is None else np.maximum(found, given)
+        return found
+
+    def _value_codes(self, value: Handle, mask: Handle, pointers: Handle) -> Array | None:
+        """Return the codes, flat, of what is to be stored; whether it is may depend on the mask's."""
+        found = [
+            np.broadcast_to(c, pointers.data.shape).ravel() for h in (value, mask) if (c := codes_of(h)) is not None
+        ]
+        return np.maximum.reduce(found) if found else None
+
+    def _changed(self, pointers: Handle, value: Handle, active: Array) -> Array:
+        """Return, flat, which lanes of a store put something else there than was there."""
+        if self.launch.total == 1:
+            return np.ones(active.size, np.bool_)
+        dtype = value.data.dtype
+        nothing = np.zeros(active.shape, dtype)
+        there = interpreter._interpreter.load(pointers.data & ADDRESS, active, nothing, dtype)
+        new = np.broadcast_to(np.ascontiguousarray(value.data), active.shape)
+        bits = f"u{dtype.itemsize}"
+        return (np.ascontiguousarray(there).view(bits) != np.ascontiguousarray(new).view(bits)).ravel()
+
+
+def _before(original: Operation, check: Operation) -> Operation:
+    def operation(builder: Any, *args: Any, **kwargs: Any) -> Any:
+        names = ("cache_modifier", "eviction_policy", "is_volatile")  # descriptors give these by name
+        given = [*args, *(kwargs[name] for name in names if name in kwargs)]
+        return check(functools.partial(original, builder), *given)
+
+    return operation
+
+
+def _plain(pointers: Handle) -> Handle:
+    """Return the pointers without their tags."""
+    return interpreter.TensorHandle(pointers.data & ADDRESS, pointers.dtype)
+
+
+def _flags(active: Array) -> Handle:
+    return interpreter.TensorHandle(active, interpreter.tl.int1)

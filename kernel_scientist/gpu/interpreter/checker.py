@@ -1,0 +1,263 @@
+"""A memory checker for Triton kernels that are interpreted: what no GPU tells.
+
+    with watched(data, writable_positions) as report:
+        output = custom_kernel(data)
+    report.message(output)
+
+Found, each with kernel, line, program and element: reads and writes out of bounds; and, where an address, a branch, or
+in the end an output, depends on it: memory that nothing has written, lanes that a mask without `other` switches off,
+and values that depend on the order in which programs of one launch run. What a result does not depend on is no defect:
+padding that is read and thrown away, a slot that every program may overwrite. Programs that write the same value do not
+race.
+
+Bounds are those of the storage that a pointer was made from, so a row that runs into the next one is not seen here
+(its values are wrong instead). Runs in the worker; imports only the standard library, numpy, torch and triton.
+"""
+
+import contextlib
+import inspect
+from collections.abc import Callable, Collection, Generator
+from typing import Any
+
+import numpy as np
+import torch
+from triton.runtime import interpreter as _interpreter_module
+
+from kernel_scientist.gpu.interpreter.accesses import Accesses
+from kernel_scientist.gpu.interpreter.addresses import Addresses, Launch
+from kernel_scientist.gpu.interpreter.allocations import TAG_SHIFT, Allocation, Allocations, State
+from kernel_scientist.gpu.interpreter.arguments import named, tensor_of
+from kernel_scientist.gpu.interpreter.defect import UNKNOWN, Array, Defect, Ledger
+from kernel_scientist.gpu.interpreter.races import History
+from kernel_scientist.gpu.interpreter.torch_ops import TorchSide, tensors
+from kernel_scientist.gpu.interpreter.undefined import following, following_reductions
+
+interpreter: Any = _interpreter_module
+
+
+class Report:
+    """What one watched call did."""
+
+    def __init__(self, ledger: Ledger, outputs: list[torch.Tensor], allocations: Allocations) -> None:
+        self._ledger, self._outputs, self._allocations = ledger, outputs, allocations
+        self.launches = self.programs = self.programs_run = 0
+
+    def defects(self, output: Any = None) -> tuple[Defect, ...]:
+        """Return the defects, those included that only show in the outputs: the writable inputs and `output`."""
+        for tensor in [*self._outputs, *tensors(output)]:
+            allocation = self._allocations.known(tensor)
+            codes = None if allocation is None else allocation.codes_of(tensor)
+            if codes is not None:
+                self._ledger.reach(codes.numpy())
+        return self._ledger.defects()
+
+    def message(self, output: Any = None) -> dict[str, Any]:
+        """Return defects and coverage as what can be written as JSON.
+
+        `output` is what the kernel returned; without it only the writable inputs count as outputs.
+        """
+        defects = [defect.message() for defect in self.defects(output)]
+        coverage = {"launches": self.launches, "programs": self.programs, "programs_run": self.programs_run}
+        return {"defects": defects, "defects_total": self._ledger.total, "coverage": coverage}
+
+
+@contextlib.contextmanager
+def watched(
+    data: Any, writable: Collection[int] = (), defined: Collection[int] = (), most_programs: int | None = None
+) -> Generator[Report]:
+    """Check every launch of interpreted kernels meanwhile.
+
+    `data` is the problem's input, a tensor or a sequence; `writable` are the positions that a kernel may write,
+    `defined` those of them whose contents the problem defines (the others must be written before they are read). A
+    launch of more than `most_programs` programs runs only a sample of them; what it leaves unwritten is no defect.
+    """
+    watcher = Watcher(data, writable, defined, most_programs)
+    with watcher.torch_side, watcher.installed():
+        yield watcher.report
+
+
+class Watcher:
+    """Holds the interpreter's hooks while one call is watched."""
+
+    def __init__(
+        self, data: Any, writable: Collection[int], defined: Collection[int], most_programs: int | None
+    ) -> None:
+        self.allocations, self.ledger, self.most_programs = Allocations(), Ledger(), most_programs
+        self.torch_side = TorchSide(self.allocations)
+        self.history = History(self.ledger)
+        self.accesses = Accesses(Addresses(self.allocations, self.ledger), self.history, self.ledger)
+        self.report = Report(self.ledger, self._inputs(data, writable, defined), self.allocations)
+        self.reverse = False
+        self._next_base = 0
+
+    def _inputs(self, data: Any, writable: Collection[int], defined: Collection[int]) -> list[torch.Tensor]:
+        """Make the inputs known; return those that are outputs."""
+        items = list(data) if isinstance(data, list | tuple) else [data]
+        outputs: list[torch.Tensor] = []
+        for position, item in sorted(enumerate(items), key=lambda each: each[0] not in writable):
+            for tensor in tensors(item):
+                allocation = self.allocations.of(tensor, writable=position in writable)
+                if allocation is not None and position in writable:
+                    outputs.append(tensor)
+                    if position not in defined:
+                        allocation.undefine(tensor)
+        return outputs
+
+    @contextlib.contextmanager
+    def installed(self) -> Generator[None]:
+        """Put the hooks in place, and what was there back."""
+        builder = interpreter.InterpreterBuilder
+        places = [(builder, name, value) for name, value in {**following(), **self.accesses.operations()}.items()]
+        places += [(interpreter.ReduceScanOpInterface, "apply", following_reductions())]
+        places += [(builder, "set_grid_dim", self._grid(builder.set_grid_dim))]
+        places += [(builder, "set_grid_idx", self._program(builder.set_grid_idx))]
+        places += [(interpreter, "_implicit_cvt", self._tagging(interpreter._implicit_cvt))]
+        places += [(interpreter, "_patch_lang_tensor", self._deciding(interpreter._patch_lang_tensor))]
+        places += [(interpreter.GridExecutor, "__call__", self._launching(interpreter.GridExecutor.__call__))]
+        originals = [(owner, name, vars(owner)[name]) for owner, name, _ in places]
+        for owner, name, value in places:
+            setattr(owner, name, value)
+        try:
+            yield
+        finally:
+            for owner, name, value in originals:
+                setattr(owner, name, value)
+
+    def _launching(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def launch(executor: Any, *args: Any, **kwargs: Any) -> Any:
+            found = dict(named(executor.arg_names, args, kwargs))
+            with self.torch_side.suspended():
+                before = [State(allocation) for allocation in self._touched(found.values())]
+                run = self._begin(executor, found)
+                try:
+                    result = original(executor, *args, **kwargs)
+                finally:
+                    self._count(run)
+                if run.run < run.total:
+                    self._forget([state.allocation for state in before], run)
+                elif run.suspects and not run.atomics:
+                    executor.fn = getattr(executor.fn, "function", executor.fn)  # not a sample of it
+                    self._confirm(lambda: original(executor, *args, **kwargs), run, before)
+            return result
+
+        return launch
+
+    def _touched(self, found: Any) -> list[Allocation]:
+        known = {id(a): a for tensor in found if (a := self.allocations.of(tensor)) is not None and a.writable}
+        return list(known.values())
+
+    def _begin(self, executor: Any, found: dict[str, torch.Tensor]) -> Launch:
+        names = {self.allocations.tag(tensor): name for name, tensor in reversed(found.items())}
+        names.pop(0, None)
+        run = Launch(executor.fn.__name__, names, self._next_base)
+        if self.most_programs is not None:
+            executor.fn = Sample(executor.fn, run, self.most_programs)
+        self.history.launch = run
+        return run
+
+    def _count(self, run: Launch) -> None:
+        self._next_base = run.everyone
+        self.report.launches += 1
+        self.report.programs += run.total
+        self.report.programs_run += run.run
+
+    def _forget(self, touched: list[Allocation], run: Launch) -> None:
+        """Only a sample has run: what the others would have written is not known."""
+        for allocation in touched:
+            written = np.abs(allocation.shadow("writer")) > run.base
+            if allocation.updater is not None:
+                written &= allocation.updater <= run.base
+            allocation.shadow("codes")[~written] = UNKNOWN
+
+    def _confirm(self, again: Callable[[], Any], run: Launch, before: list["State"]) -> None:
+        """Programs wrote what others had read: run them backwards, so that those read what was written.
+
+        Only then is it seen whether a result depends on it. Memory is as after the first run when this returns.
+        """
+        after = [State(state.allocation) for state in before]
+        for state in before:
+            state.restore()
+        self.reverse = self.ledger.only_races = True
+        self.history.launch = Launch(run.kernel, run.names, self._next_base)
+        try:
+            again()
+        finally:
+            self.reverse = self.ledger.only_races = False
+            self._next_base = self.history.launch.everyone
+            for state in after:
+                raced = _only(state.allocation.codes, self.ledger.races)
+                state.restore()
+                if raced is not None:
+                    state.allocation.codes = np.maximum(state.allocation.shadow("codes"), raced)
+
+    def _grid(self, original: Callable[..., None]) -> Callable[..., None]:
+        def set_grid_dim(builder: Any, *grid: int) -> None:
+            original(builder, *grid)
+            self.history.launch.grid = (int(grid[0]), int(grid[1]), int(grid[2]))
+            self.history.begin(self.history.launch)
+
+        return set_grid_dim
+
+    def _program(self, original: Callable[..., None]) -> Callable[..., None]:
+        def set_grid_idx(builder: Any, *index: int) -> None:
+            run = self.history.launch
+            x, y, z = (n - 1 - i if self.reverse else i for n, i in zip(run.grid, index, strict=True))
+            original(builder, x, y, z)
+            run.program = (x, y, z)
+            run.me = run.base + 1 + (x * run.grid[1] + y) * run.grid[2] + z
+            run.run += 1
+            self.history.next_program()
+
+        return set_grid_idx
+
+    def _deciding(self, original: Callable[..., None]) -> Callable[..., None]:
+        def patch(tensor: Any, scope: Any) -> None:
+            original(tensor, scope)
+            for name in ("__bool__", "__index__"):
+                scope.set_attr(tensor, name, self._decided(getattr(tensor, name)))
+
+        return patch
+
+    def _decided(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def decided(value: Any) -> Any:
+            self.accesses.decide(value.handle)
+            return original(value)
+
+        return decided
+
+    def _tagging(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def convert(arg: Any) -> Any:
+            made = original(arg)
+            if (tensor := tensor_of(arg)) is not None:
+                made.handle.data = made.handle.data | np.uint64(self.allocations.tag(tensor) << TAG_SHIFT)
+            return made
+
+        return convert
+
+
+def _only(codes: Array | None, kept: set[int]) -> Array | None:
+    return None if codes is None else np.where(np.isin(codes, list(kept)), codes, np.int16(0))
+
+
+class Sample:
+    """Stands for a kernel's function in a launch: runs evenly spaced programs, the first and the last included."""
+
+    def __init__(self, function: Callable[..., Any], launch: Launch, most: int) -> None:
+        self.function, self._launch, self._most = function, launch, most
+        self._chosen: set[int] | None = None
+        self.__name__ = function.__name__
+        self.__signature__ = inspect.signature(function)
+        self.__globals__ = function.__globals__
+        self.__annotations__ = function.__annotations__
+        self.__code__ = function.__code__
+
+    def __call__(self, **kwargs: Any) -> None:
+        """Run the program that is at its turn, if it was chosen."""
+        run = self._launch
+        if self._chosen is None:
+            spaced = np.linspace(0, run.total - 1, min(self._most, run.total))
+            self._chosen = {run.base + 1 + round(float(i)) for i in spaced}
+        if run.me in self._chosen:
+            self.function(**kwargs)
+        else:
+            run.run -= 1

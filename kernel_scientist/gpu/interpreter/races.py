@@ -1,0 +1,153 @@
+"""What accesses mean to each other: what was written before it is read, and by whom in this launch.
+
+Programs are ordered by atomics only: where the one has done an atomic operation and the other did one before this
+access, or has read what the first updates atomically, or loads it as volatile, their accesses are taken to be ordered.
+A store that leaves memory as it was conflicts with nothing, so programs may all write one value. What depends on the
+order of programs gets a code (see `undefined`), as what was never written does. Imports only numpy.
+"""
+
+import numpy as np
+
+from kernel_scientist.gpu.interpreter import defect
+from kernel_scientist.gpu.interpreter.addresses import Lanes, Launch
+from kernel_scientist.gpu.interpreter.defect import NEVER_WRITTEN, Array, Ledger
+
+
+class History:
+    """Reads, writes and updates of one launch after another."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self.ledger = ledger
+        self.launch = Launch("", {}, 0)
+        self._released: Array = np.zeros(1, np.bool_)
+        """By program of this launch: has it done an atomic operation? The last stands for "more than one"."""
+        self._acquired = False
+        """Has the program that runs now done one, or an equivalent?"""
+
+    def begin(self, launch: Launch) -> None:
+        """A launch starts, or starts again."""
+        self.launch = launch
+        self._released = np.zeros(launch.total + 1, np.bool_)
+        self._released[-1] = True
+        self._acquired = False
+
+    def next_program(self) -> None:
+        """Another program starts."""
+        self._acquired = False
+
+    def read(self, lanes: Lanes, volatile: bool) -> Array | None:
+        """Lanes are loaded; return their codes, or None if they are defined."""
+        allocation, granules = lanes.allocation, lanes.granules() if self._watches(lanes) else None
+        if granules is None:
+            return None
+        codes = self._undefined(lanes, granules)
+        if self.launch.total == 1:
+            return codes
+        if allocation.updater is not None and self._others(allocation.updater[granules]).any():
+            self._acquired = True
+        if allocation.writer is not None:
+            others = self._others(writer := allocation.writer[granules])
+            if volatile and others.any():
+                self._released[writer[others] - self.launch.base - 1] = self._acquired = True
+            codes = self._race(lanes, np.asarray(self._unordered(others, writer).any(axis=1)), codes)
+        if allocation.writable:
+            self._touch(allocation.shadow("reader"), granules)
+        return codes
+
+    def write(self, lanes: Lanes, codes: Array | None, changed: Array) -> None:
+        """Lanes are stored, with these codes of their values; `changed`: memory held something else."""
+        allocation, granules = lanes.allocation, lanes.granules()
+        if self.launch.total > 1:
+            codes = self._conflicts(lanes, granules, codes, changed)
+            writer = allocation.shadow("writer")
+            loud = changed[:, None] | (writer[granules] == self.launch.me)
+            writer[granules] = np.where(loud, self.launch.me, -self.launch.me)
+        self._leave(lanes, granules, codes)
+
+    def update(self, lanes: Lanes, codes: Array | None, exchange: bool) -> Array | None:
+        """Lanes are updated atomically; return the codes of what was there before."""
+        allocation, granules = lanes.allocation, lanes.granules()
+        old = self._undefined(lanes, granules)
+        after = codes if exchange else _worse(old, codes)
+        if self.launch.total > 1:
+            if allocation.writer is not None:
+                others = self._others(writer := allocation.writer[granules])
+                after = self._race(lanes, np.asarray(self._unordered(others, writer).any(axis=1)), after)
+            self._touch(allocation.shadow("updater"), granules)
+        self._leave(lanes, granules, after)
+        return old
+
+    def synchronise(self) -> None:
+        """The program has done an atomic operation."""
+        self.launch.atomics = self._acquired = True
+        self._released[self.launch.me - self.launch.base - 1] = True
+
+    def _watches(self, lanes: Lanes) -> bool:
+        allocation = lanes.allocation
+        shared = allocation.writable and self.launch.total > 1
+        return shared or allocation.codes is not None or allocation.writer is not None
+
+    def _undefined(self, lanes: Lanes, granules: Array) -> Array | None:
+        """Return the codes of what is in memory; what was never written gets an origin here."""
+        if lanes.allocation.codes is None:
+            return None
+        codes = lanes.allocation.codes[granules].max(axis=1)
+        never = np.flatnonzero(codes == NEVER_WRITTEN)
+        if never.size:
+            codes[never] = self._origin(defect.UNINITIALISED_READ, lanes, never)
+        return codes if codes.any() else None
+
+    def _origin(self, kind: str, lanes: Lanes, chosen: Array) -> int:
+        launch = self.launch
+        element = lanes.element(int(chosen[0]))
+        code = self.ledger.code(kind, launch.site(), lanes.tensor, launch.program, element, launch.total)
+        self.ledger.count(code, chosen.size)
+        return code
+
+    def _others(self, programs: Array) -> Array:
+        """Which are other programs of this launch."""
+        return (programs > self.launch.base) & (programs != self.launch.me)
+
+    def _unordered(self, others: Array, programs: Array) -> Array:
+        """Which of the others' accesses nothing orders before this one."""
+        if not self._acquired or not others.any():
+            return others
+        return others & ~self._released[np.where(others, programs - self.launch.base - 1, 0)]
+
+    def _race(self, lanes: Lanes, raced: Array, codes: Array | None) -> Array | None:
+        if not raced.any():
+            return codes
+        code = self._origin(defect.WRITE_RACE, lanes, np.flatnonzero(raced))
+        return _worse(codes, np.where(raced, np.int16(code), np.int16(0)))
+
+    def _conflicts(self, lanes: Lanes, granules: Array, codes: Array | None, changed: Array) -> Array | None:
+        """Lanes of a store that others wrote, updated or read; a value that races stays one until the launch ends."""
+        allocation, conflicts = lanes.allocation, np.zeros(changed.size, np.bool_)
+        written = np.zeros(changed.size, np.bool_)
+        if allocation.writer is not None:
+            written = self._others(writer := np.abs(allocation.writer[granules])).any(axis=1)
+            conflicts |= self._unordered(self._others(writer), writer).any(axis=1)
+        if allocation.updater is not None:
+            others = self._others(updater := allocation.updater[granules])
+            conflicts |= self._unordered(others, updater).any(axis=1)
+        if allocation.reader is not None:
+            others = self._others(reader := allocation.reader[granules])
+            self.launch.suspects += int((self._unordered(others, reader).any(axis=1) & changed).sum())
+        if written.any() and allocation.codes is not None:
+            before = allocation.codes[granules].max(axis=1)
+            codes = _worse(codes, np.where(written & np.isin(before, list(self.ledger.races)), before, np.int16(0)))
+        return self._race(lanes, conflicts & changed, codes)
+
+    def _touch(self, shadow: Array, granules: Array) -> None:
+        """Note this program; `everyone` where another was noted in this launch."""
+        shadow[granules] = np.where(self._others(shadow[granules]), self.launch.everyone, self.launch.me)
+
+    def _leave(self, lanes: Lanes, granules: Array, codes: Array | None) -> None:
+        if codes is not None or lanes.allocation.codes is not None:
+            lanes.allocation.shadow("codes")[granules] = 0 if codes is None else codes[:, None]
+
+
+def _worse(one: Array | None, other: Array | None) -> Array | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return np.maximum(one, other)

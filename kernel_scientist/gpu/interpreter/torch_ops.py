@@ -1,0 +1,137 @@
+"""What torch does to memory between launches: what it allocates, and what it writes.
+
+`torch.empty` and its kin give memory that nothing has written. Any other operation is taken to write the tensors that
+it is given, so what it was given counts as defined after it; only copies and simple arithmetic carry codes from what
+they read to what they return. Whatever hands an address out ends the watch over that memory. Imports only torch.
+"""
+
+import contextlib
+from collections.abc import Callable, Generator, Iterator
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from kernel_scientist.gpu.interpreter.allocations import Allocations
+
+EMPTY = frozenset(("empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided"))
+LOOKING = frozenset((
+    *("__get__", "__getitem__", "__len__", "__repr__", "__format__", "__hash__", "size", "stride", "numel", "dim"),
+    *("storage_offset", "is_contiguous", "element_size", "get_device", "view", "view_as", "reshape", "flatten", "t"),
+    *("transpose", "swapaxes", "permute", "squeeze", "unsqueeze", "expand", "expand_as", "narrow", "select", "split"),
+    *("chunk", "unbind", "unflatten", "movedim", "as_strided", "diagonal", "detach", "is_floating_point", "nelement"),
+    *("broadcast_to", "slice", "adjoint", "swapdims", "moveaxis", "requires_grad_", "tensor_split", "is_complex"),
+))  # fmt: skip
+"""Operations that read and write no elements: they look at a tensor, or make a view of it."""
+COPYING = frozenset((
+    *("to", "clone", "contiguous", "float", "half", "bfloat16", "double", "type_as", "add", "sub", "mul", "div"),
+    *("__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__", "__truediv__", "true_divide", "relu", "neg"),
+))  # fmt: skip
+"""Operations whose results are undefined where what they read is."""
+SUMMING = frozenset(("sum", "mean", "amax", "amin"))
+EXPOSING = frozenset(("data_ptr", "numpy", "__array__", "__dlpack__", "untyped_storage", "storage", "set_", "resize_"))
+
+
+def tensors(value: Any) -> Iterator[torch.Tensor]:
+    """Every tensor in arguments or results, nested ones too."""
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from tensors(each)
+    elif isinstance(value, dict):
+        for each in value.values():
+            yield from tensors(each)
+
+
+class TorchSide(TorchFunctionMode):
+    """Follows torch's operations while it is entered."""
+
+    def __init__(self, allocations: Allocations) -> None:
+        super().__init__()
+        self._allocations, self._suspended = allocations, False
+
+    @contextlib.contextmanager
+    def suspended(self) -> Generator[None]:
+        """Take no notice: the interpreter itself is at work."""
+        before, self._suspended = self._suspended, True
+        try:
+            yield
+        finally:
+            self._suspended = before
+
+    def __torch_function__(self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        name = getattr(func, "__name__", "")
+        if self._suspended or name in LOOKING:
+            return func(*args, **kwargs)
+        if name in COPYING or name in SUMMING:
+            return self._computed(func, name, args, kwargs)
+        result = func(*args, **kwargs)
+        self._written(name, args, kwargs, result)
+        return result
+
+    def _written(self, name: str, args: Any, kwargs: Any, result: Any) -> None:
+        for tensor in tensors(result):
+            allocation = self._allocations.of(tensor)
+            if name in EMPTY and allocation is not None and kwargs.get("out") is None:
+                allocation.undefine(tensor)
+        if name in EMPTY:
+            return
+        source = args[1] if name == "copy_" and len(args) > 1 else None
+        for tensor in tensors((args, kwargs)):
+            if (allocation := self._allocations.known(tensor)) is None or tensor is source:
+                continue
+            if name in EXPOSING:
+                allocation.codes = None
+            elif name != "copy_" or not self._passed_on([source], args[0]):
+                allocation.define(tensor)
+
+    def _computed(self, func: Callable[..., Any], name: str, args: Any, kwargs: Any) -> Any:
+        """Call a function whose result depends on its operands, lane by lane or along a dimension."""
+        result = func(*args, **kwargs)
+        if not isinstance(result, torch.Tensor) or any(result is each for each in tensors(args)):
+            return result
+        if (allocation := self._allocations.of(result)) is not None:
+            allocation.define(result)
+        operands = list(tensors(args))
+        if name in SUMMING:
+            self._summed(func, args, kwargs, result)
+        else:
+            self._passed_on(operands, result)
+        for tensor in tensors(kwargs):
+            if tensor is not result and (allocation := self._allocations.known(tensor)) is not None:
+                allocation.define(tensor)
+        return result
+
+    def _codes(self, tensor: Any) -> torch.Tensor | None:
+        """Return one code for every element, or None if all are defined."""
+        allocation = self._allocations.known(tensor) if isinstance(tensor, torch.Tensor) else None
+        codes = None if allocation is None else allocation.codes_of(tensor)
+        if codes is None or not bool(codes.any()):
+            return None
+        return codes.amax(-1)
+
+    def _passed_on(self, operands: list[Any], result: torch.Tensor) -> bool:
+        """Give the result the codes of operands of its own shape; return whether there were any."""
+        found = [c for operand in operands if (c := self._codes(operand)) is not None and c.shape == result.shape]
+        return bool(found) and self._put(result, torch.stack(found).amax(0))
+
+    def _summed(self, func: Callable[..., Any], args: Any, kwargs: Any, result: torch.Tensor) -> None:
+        if (codes := self._codes(args[0] if args else None)) is None:
+            return
+        dim = kwargs.get("dim", args[1] if len(args) > 1 else None)
+        keep = kwargs.get("keepdim", args[2] if len(args) > 2 else False)
+        if isinstance(dim, int | list | tuple) or dim is None:
+            summed = codes.amax() if dim is None else codes.amax(dim, keepdim=bool(keep))
+            if summed.shape == result.shape:
+                self._put(result, summed)
+
+    def _put(self, result: torch.Tensor, codes: torch.Tensor) -> bool:
+        allocation = self._allocations.of(result)
+        if allocation is None:
+            return False
+        allocation.shadow("codes")
+        if (own := allocation.codes_of(result)) is not None:
+            own.copy_(codes.unsqueeze(-1).expand(own.shape))
+        return True

@@ -1,0 +1,1 @@
+"""Reading the machine code of GPUs."""

@@ -1,0 +1,133 @@
+"""What a wave issues to each pipeline: the instructions of a code object, as often as a trace says that they run."""
+
+import functools
+import itertools
+import math
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from kernel_scientist.gpu.model.traffic import Traffic
+from kernel_scientist.records.evaluation import CodeObject
+
+BITS = re.compile(r" (\d+)$")
+SHAPE = re.compile(r"(?:mfma\D*\d*_|MMA\.)(\d+)x(\d+)x(\d+)")
+MOST, TOLERANCE = 16, 0.2
+"""Rounds that a compiler puts into one at the most, and how near to a power of two the count must lie."""
+
+
+@dataclass(frozen=True)
+class Issue:
+    """Cycles that one wave needs of each pipeline, and how its loads are spread over loop rounds."""
+
+    vector: float
+    lds: float
+    l1: float
+    rounds: float
+    """Loop rounds in which memory is waited for."""
+
+
+def issued(code: CodeObject, traffic: Traffic) -> Issue:
+    """Return what one wave of a launch issues: the instructions of each loop depth as often as they run."""
+    weights = _weights(code, traffic)
+    sums = {"vector": 0.0, "lds": 0.0, "l1": 0.0}
+    for mix, weight in zip(code.mix, weights, strict=True):
+        for name, count in mix.items():
+            pipe, cycles = _cycles(name, _wave(code))
+            if pipe:
+                sums[pipe] += weight * count * cycles
+    waits = sum(w for mix, w in zip(code.mix, weights, strict=True) if any(k.startswith("vmem_load") for k in mix))
+    return Issue(**sums, rounds=max(1.0, waits))
+
+
+def _weights(code: CodeObject, traffic: Traffic) -> list[float]:
+    """Return how often the code of each loop depth runs.
+
+    A compiler may put a whole loop into straight code, and several rounds of one into one: what the code would do in
+    all, by the rounds as they stand in the source, is held against what the trace counted. The loops that are left in
+    the code are those whose rounds fit best.
+    """
+    loops = min(len(code.mix) - 1, len(traffic.trips))
+    fits = (_by_rounds(code, rounds) for rounds in itertools.combinations(traffic.trips, loops))
+    weights = min(fits, key=lambda found: _misfit(code, traffic, found))
+    if len(weights) > 1:
+        weights[-1] = max(1.0, weights[-1] / _unrolled(code, traffic, weights))
+    return weights
+
+
+def _by_rounds(code: CodeObject, rounds: Sequence[float]) -> list[float]:
+    """Return the weights where the loops make so many rounds: a pipelined one does some of them outside of it."""
+    weights = [1.0]
+    for depth in range(1, len(code.mix)):
+        own = rounds[depth - 1] if depth <= len(rounds) else 1.0
+        around, inside = (_flops(code, code.mix[d]) for d in (depth - 1, depth))
+        weights.append(weights[-1] * max(1.0, own - (around / inside if inside else 0.0)))
+    return weights
+
+
+def _misfit(code: CodeObject, traffic: Traffic, weights: Sequence[float]) -> float:
+    """Return how far what the code would do lies from what was counted, as a logarithm; 0 where nothing can be told."""
+    work, counted = _counted(traffic)
+    done = sum(work(code, mix) * weight for mix, weight in zip(code.mix, weights, strict=True))
+    expected = counted / traffic.programs / code.num_warps
+    return abs(math.log(done / expected)) if done > 0 and expected > 0 else 0.0
+
+
+def _counted(traffic: Traffic) -> tuple[Callable[[CodeObject, dict[str, int]], float], float]:
+    """Return what code and trace are compared by: flops of matrix instructions, without any bytes of memory's."""
+    return (_flops, sum(traffic.flops.values())) if traffic.flops else (_bytes, traffic.asked_bytes)
+
+
+def _unrolled(code: CodeObject, traffic: Traffic, weights: list[float]) -> float:
+    """Return how many rounds of the innermost loop the compiler put into one: a power of two, or 1 where none fits."""
+    work, counted = _counted(traffic)
+    inside = work(code, code.mix[-1]) * weights[-1]
+    outside = sum(work(code, mix) * weight for mix, weight in zip(code.mix[:-1], weights[:-1], strict=True))
+    expected = counted / traffic.programs / code.num_warps - outside
+    if inside <= 0 or expected <= 0:
+        return 1.0
+    times = 2.0 ** round(math.log2(inside / expected))
+    fits = abs(inside / expected / times - 1) < TOLERANCE
+    return times if 1 < times <= MOST and fits else 1.0
+
+
+def _bytes(code: CodeObject, mix: dict[str, int]) -> float:
+    """Return what the memory instructions of a wave move."""
+    bits = sum(n * int(match[1]) for k, n in mix.items() if k.startswith("vmem") and (match := BITS.search(k)))
+    return bits / 8 * _wave(code)
+
+
+def _flops(code: CodeObject, mix: dict[str, int]) -> float:
+    """Return what the matrix instructions of a wave compute; one of Hopper's wide ones is four warps' together."""
+    total = 0.0
+    for name, count in mix.items():
+        if (shape := SHAPE.search(name)) is not None:
+            m, n, k = (int(x) for x in shape.groups())
+            total += count * 2.0 * m * n * k / (4 if "GMMA" in name else 1)
+    return total
+
+
+def _wave(code: CodeObject) -> int:
+    return 64 if code.arch.startswith("gfx") else 32
+
+
+@functools.cache
+def _cycles(name: str, wave: int) -> tuple[str, float]:
+    """Return which pipeline an instruction class takes, and for how many cycles per wave.
+
+    CDNA3: a SIMD has 16 lanes, so a wave of 64 takes 4 cycles; LDS moves 128 bytes a cycle and L1 64. Hopper: 32 lanes.
+    """
+    lanes = 16 if wave == 64 else 32
+    bits = int(match[1]) if (match := BITS.search(name)) else 0
+    kind = name.split(" ")[0]
+    if kind in ("valu", "valu_packed"):
+        return "vector", wave / lanes
+    if kind == "trans":
+        return "vector", 4 * wave / lanes
+    if kind.startswith("lds"):
+        return "lds", max(wave / 32, wave * bits / 8 / 128)
+    if kind.startswith("vmem"):
+        return "l1", max(wave / 16, wave * bits / 8 / 64)
+    if kind == "atomic":
+        return "l1", float(wave)
+    return "", 0.0

@@ -1,0 +1,1 @@
+"""Compilers and disassemblers of GPUs."""

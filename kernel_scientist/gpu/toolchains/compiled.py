@@ -1,0 +1,53 @@
+"""What came of compiling device code, and where it is kept."""
+
+import hashlib
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from kernel_scientist.records import environment
+from kernel_scientist.records.base import Record
+from kernel_scientist.sandbox import compiler_process
+
+MEMORY_BYTES = 8 << 30
+
+
+class Compiled(Record):
+    """What came of a compilation."""
+
+    ok: bool
+    compiler: str
+    log: str = ""
+    """The compiler's words, with the source lines they are about."""
+    assembly: str = ""
+    """What `assembly.read` reads."""
+    missing: str = ""
+    """What this machine lacks to compile it: it says nothing about the kernel."""
+    seconds: float = 0.0
+    cached: bool = False
+
+
+def kept(kind: str, key: Sequence[str], make: Callable[[Path], Compiled]) -> Compiled:
+    """Return what was compiled before under a key, else what `make` compiles in an empty folder; keep what is ok."""
+    folder = environment.cache_folder() / kind
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / f"{hashlib.sha256(repr(tuple(key)).encode()).hexdigest()}.json"
+    if file.exists():
+        return Compiled.model_validate_json(file.read_text()).model_copy(update={"cached": True})
+    with tempfile.TemporaryDirectory(dir=folder, prefix="build-") as scratch:
+        compiled = make(Path(scratch))
+    if compiled.ok:
+        temporary = file.with_suffix(f".{time.monotonic_ns()}")
+        temporary.write_text(compiled.model_dump_json())
+        temporary.replace(file)
+    return compiled
+
+
+def run(command: list[str], scratch: Path, timeout_s: float) -> tuple[bool, str, float]:
+    """Run a confined compiler; return whether it ended well, its words, and the seconds it took."""
+    start = time.monotonic()
+    status, log = compiler_process.run(command, scratch, timeout_s, MEMORY_BYTES)
+    if status is None:
+        log = f"the compiler took longer than {timeout_s:g} s and was stopped\n{log}"
+    return status == 0, log, round(time.monotonic() - start, 3)

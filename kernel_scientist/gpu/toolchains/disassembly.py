@@ -1,0 +1,49 @@
+"""An NVIDIA binary as text: cuobjdump's account of what each kernel uses, then nvdisasm's code.
+
+The tools are the ones that Triton brings along, else CUDA's where they are installed. The binary comes from untrusted
+source, so they run confined.
+"""
+
+import functools
+import shutil
+import tempfile
+from importlib.util import find_spec
+from pathlib import Path
+
+from kernel_scientist.records.errors import SetupError
+from kernel_scientist.sandbox import compiler_process, confine
+
+TEXT_BYTES = 64 << 20
+
+
+@functools.cache
+def tool(name: str) -> str:
+    """Return the path of `cuobjdump` or `nvdisasm`. Raises SetupError where there is none."""
+    triton = find_spec("triton")  # not imported: it takes a second
+    place = Path(triton.origin).parent / "backends/nvidia/bin" / name if triton and triton.origin else None
+    if place is not None and place.exists():
+        return str(place)
+    found = shutil.which(name)
+    if found is None:
+        raise SetupError(f"no {name}: install CUDA's binary utilities, or triton, which brings it along")
+    return found
+
+
+def of_cubin(cubin: bytes, timeout_s: float = 60, confined: bool = False) -> str:
+    """Return what `assembly.read` reads. Raises SetupError without the tools, ValueError when they refuse it.
+
+    `confined`: the caller is confined itself, and with it the tools.
+    """
+    with tempfile.TemporaryDirectory(prefix="disassembly-") as name:
+        folder = Path(name)
+        (folder / "kernel.cubin").write_bytes(cubin)
+        programs = [tool("cuobjdump"), "-res-usage", "kernel.cubin"], [tool("nvdisasm"), "-c", "kernel.cubin"]
+        return "".join(_run(program, folder, timeout_s, confined) for program in programs)
+
+
+def _run(program: list[str], folder: Path, timeout_s: float, confined: bool) -> str:
+    command = program if confined else confine.command(program, folder)
+    status, text = compiler_process.run(command, folder, timeout_s, log_bytes=TEXT_BYTES)
+    if status != 0:
+        raise ValueError(f"{Path(program[0]).name} refuses the binary: {text.strip()[:300] or f'status {status}'}")
+    return text

@@ -1,0 +1,76 @@
+"""The HIP or CUDA that a submission hands to torch's extension builder, compiled for a GPU that is not there."""
+
+import re
+from collections.abc import Sequence
+
+from kernel_scientist.gpu.capture.inspect import Build, Inspection
+from kernel_scientist.gpu.isa import assembly, assembly_store
+from kernel_scientist.gpu.isa.findings import findings
+from kernel_scientist.gpu.toolchains import cuda, hip, load_inline
+from kernel_scientist.gpu.toolchains.compiled import Compiled
+from kernel_scientist.records.evaluation import CodeObject, CompileReport
+from kernel_scientist.records.kernel import Verdict
+from kernel_scientist.sandbox.failure import KernelFailure
+
+
+def compiled(found: Inspection, timeout_s: float) -> CompileReport:
+    """Return the report of a submission with what its extensions compile to.
+
+    Raises KernelFailure (infrastructure) where this machine lacks a compiler or a header for them.
+    """
+    report, builds = found.report, found.answer.inline
+    if not builds or not report.ok:
+        return report
+    arch = found.gpu.arch
+    done = [_build(build, arch, timeout_s) for build in builds]
+    if missing := next((one.missing for one in done if one.missing), ""):
+        raise KernelFailure(Verdict.INFRASTRUCTURE, f"it cannot be compiled on this machine: {missing}")
+    objects = [code for one in done if one.ok for code in _objects(one.assembly)]
+    text = "\n".join(source for build in builds for source in build.sources)
+    changes = {
+        "ok": all(one.ok for one in done),
+        "compiler": ", ".join(dict.fromkeys(one.compiler for one in done)),
+        "seconds": round(report.seconds + sum(one.seconds for one in done), 3),
+        "log": "\n".join(one.log for one in done if one.log),
+        "objects": (*report.objects, *objects),
+        "code_bytes": sum(code.code_bytes for code in (*report.objects, *objects)) or None,
+        "findings": tuple(dict.fromkeys((*report.findings, *findings(objects, arch, text)))),
+    }
+    return report.model_copy(update=changes)
+
+
+def _build(build: Build, arch: str, timeout_s: float) -> Compiled:
+    source = load_inline.of(build.sources, build.name)
+    if arch.startswith("gfx"):
+        return hip.compile_hip(load_inline.hipified(source), arch, list(build.flags), timeout_s)
+    return cuda.compile_cuda(source, arch, list(build.flags), timeout_s)
+
+
+def _objects(text: str) -> list[CodeObject]:
+    """Read the code objects of a translation unit; its assembly is kept under the digest that they name."""
+    assembly_store.put(text)
+    try:
+        return assembly.read(text)
+    except assembly.AssemblyError as error:  # the submission's own assembly stands in it, whatever that is
+        raise KernelFailure(Verdict.COMPILE_ERROR, f"its code cannot be read: {error}") from error
+
+
+HIP_RUNTIME = "#include <hip/hip_runtime.h>"
+_RUNTIME = re.compile(r"#\s*include\s*[<\"](cuda\.h|cuda_runtime\.h|cuda_runtime_api\.h)[>\"]")
+_FROM_CUDA = re.compile(r"cuda|CUDA|curand|cub/|cub::|nccl|__nv_")
+
+
+def of(sources: Sequence[str], name: str = "source") -> str:
+    """Join sources; what the compiler says of them names `name[0]`, `name[1]`, ... and their own lines."""
+    plain = re.sub(r"[^\w.-]", "_", name)[:80]
+    return "\n".join(f'#line 1 "{plain}[{number}]"\n{text}' for number, text in enumerate(sources))
+
+
+def hipified(text: str) -> str:
+    """Return CUDA's names as HIP's, by torch's own tables: what `load_inline` does to `cuda_sources` on ROCm."""
+    text = _RUNTIME.sub(HIP_RUNTIME, text)
+    if not _FROM_CUDA.search(text):
+        return text
+    from torch.utils.hipify import hipify_python  # takes seconds, and few HIP submissions need it
+
+    return hipify_python.RE_PYTORCH_PREPROCESSOR.sub(lambda found: str(hipify_python.PYTORCH_MAP[found[0]]), text)

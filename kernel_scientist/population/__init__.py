@@ -1,0 +1,1 @@
+"""What a campaign has tried so far."""

@@ -1,0 +1,98 @@
+"""Is a problem fit to judge by: outputs known to be wrong must fail its check, and a golden one must pass.
+
+A problem whose tolerance lets zeros through would reward the first kernel that does nothing. Runs once per problem and
+version; what a problem excepts stands in lab.yml (controls: exempt), such as `copy` for the identity.
+"""
+
+import random
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+from kernel_scientist.problems.taskfolder import Problem, secret_seed
+from kernel_scientist.records import environment
+from kernel_scientist.records.errors import SetupError
+from kernel_scientist.records.kernel import Case, digest
+
+Outputs = Iterator[tuple[str, Any]]
+
+
+def require(problem: Problem, profile: str) -> None:
+    """Run the controls unless this version of the problem has passed them.
+
+    Raises SetupError naming the control that went the wrong way.
+    """
+    name = digest("\0".join((problem.digest, profile, problem.device, torch.__version__, environment.judge_digest())))
+    passed = environment.cache_folder() / "admission" / name
+    if passed.exists():
+        return
+    cases = problem.profile(profile).tests
+    if cases and (fault := examine(problem, max(cases, key=lambda case: problem.work(case).bytes))):
+        raise SetupError(f"problem {problem.name} is not fit to judge by: {fault}")
+    passed.parent.mkdir(parents=True, exist_ok=True)
+    passed.touch()
+
+
+def examine(problem: Problem, case: Case) -> str:
+    """Return what is wrong with a problem, in words, or nothing."""
+    data = problem.generate(case, secret_seed(random.SystemRandom()))
+    right = problem.reference(_copy(data))
+    good, message = problem.check(data, problem.golden(_copy(data)))
+    if not good:
+        return f"its golden output in double precision fails its own check on {case.name}: {message}"
+    for name, wrong in _controls(problem, data, right):
+        if name not in problem.controls.exempt and problem.check(data, wrong)[0]:
+            return (
+                f"its check passes a wrong output on {case.name}: {name}; tighten the tolerance or the inputs, or "
+                f"except it in {problem.folder / 'lab.yml'} (controls: exempt)"
+            )
+    return ""
+
+
+def _controls(problem: Problem, data: Any, right: Any) -> Outputs:
+    """Yield outputs that are wrong, with a name each."""
+    yield "zeros", _each(right, torch.zeros_like)
+    yield "mean", _each(right, lambda x: torch.full_like(x, x.to(torch.float64).mean().item()))
+    yield "permuted rows", _each(right, lambda x: x.roll(1, next((d for d, n in enumerate(x.shape) if n > 1), 0)))
+    if isinstance(right, torch.Tensor):
+        for position, value in enumerate(data):
+            if position not in problem.writes and isinstance(value, torch.Tensor) and value.numel() == right.numel():
+                yield "copy", value.contiguous().reshape(right.shape).to(right.dtype)
+    if problem.controls.reduction is not None:
+        yield "half of the reduction", problem.reference(_halved(data, *problem.controls.reduction))
+    if problem.controls.precision is not None:
+        yield "lower precision", problem.reference(_rounded(problem, data, problem.controls.precision))
+
+
+def _halved(data: Any, position: int, dimension: int) -> Any:
+    """Return the inputs with the second half of the reduction gone."""
+    items = list(_copy(data))
+    length = items[position].shape[dimension]
+    items[position].narrow(dimension, length // 2, length - length // 2).zero_()
+    return tuple(items)
+
+
+def _rounded(problem: Problem, data: Any, precision: str) -> Any:
+    """Return the inputs rounded to a narrower type."""
+    narrow = getattr(torch, precision, None)
+    if not isinstance(narrow, torch.dtype):
+        raise SetupError(f"{problem.folder / 'lab.yml'}: controls: precision: {precision!r} is no type of torch's")
+    return tuple(
+        x.to(torch.float32).to(narrow).to(torch.float32).to(x.dtype)
+        if isinstance(x, torch.Tensor) and x.is_floating_point()
+        else x
+        for x in _copy(data)
+    )
+
+
+def _copy(data: Any) -> Any:
+    return tuple(x.clone() if isinstance(x, torch.Tensor) else x for x in data) if isinstance(data, tuple) else data
+
+
+def _each(value: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
+    if isinstance(value, torch.Tensor):
+        return change(value)
+    if isinstance(value, (list, tuple)):
+        return type(value)(_each(v, change) for v in value)  # pyright: ignore
+    return value

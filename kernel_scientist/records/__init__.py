@@ -1,0 +1,1 @@
+"""Frozen, typed records, JSON both ways; parameters and errors."""

@@ -1,0 +1,80 @@
+"""Where things are, and the process defaults that must be set before any third-party import.
+
+The one module that reads the process environment for settings of ours. `prepare()` is called first by every entry
+point (command line, flows, tests).
+"""
+
+import functools
+import hashlib
+import os
+from pathlib import Path
+
+DEFAULTS = {
+    # Without it an offline `mlflow server` dead-locks while litellm fetches its price map.
+    "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+    "LITELLM_MODE": "PRODUCTION",  # DEV loads a .env from the working directory at import
+    "DO_NOT_TRACK": "true",
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+    "DVC_NO_ANALYTICS": "1",
+    "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",  # its workers outlive the server
+    "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "WARNING",  # the server gets all of it, the terminal has our table
+    "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "120",
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "3",
+    "MLFLOW_LOGGING_LEVEL": "WARNING",
+    "GIT_PYTHON_REFRESH": "quiet",
+    "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
+    "OMP_WAIT_POLICY": "passive",  # the verifier's own threads must not spin beside a timed call
+}
+
+
+def root() -> Path:
+    """Return the laboratory's folder: `$KERNEL_SCIENTIST_ROOT`, else the nearest parent of the working directory that
+    holds a `params.yaml`, else the checkout this package lies in."""
+    if given := os.environ.get("KERNEL_SCIENTIST_ROOT"):
+        return Path(given).resolve()
+    here = Path.cwd().resolve()
+    for folder in (here, *here.parents):
+        if (folder / "params.yaml").is_file() and (folder / "problems").is_dir():
+            return folder
+    return Path(__file__).resolve().parents[2]
+
+
+def prepare() -> Path:
+    """Set the process defaults, leaving what the user set; return the laboratory's folder."""
+    folder = root()
+    for name, value in DEFAULTS.items():
+        os.environ.setdefault(name, value)
+    os.environ.setdefault("PREFECT_HOME", str(folder / ".prefect"))
+    return folder
+
+
+def tracking_uri(configured: str = "") -> str:
+    """Return the MLflow store's address: `$MLFLOW_TRACKING_URI`, else `configured`, else the database in `mlruns/`."""
+    if given := os.environ.get("MLFLOW_TRACKING_URI") or configured:
+        return given
+    return f"sqlite:///{root() / 'mlruns' / 'mlflow.db'}"
+
+
+def cache_folder() -> Path:
+    """Return the folder of built kernels and locks; safe to delete at any time."""
+    return Path(os.environ.get("KERNEL_SCIENTIST_CACHE") or root() / ".cache")
+
+
+@functools.cache
+def sources_digest(*packages: str) -> str:
+    """Return a digest of what some packages of ours contain, such as `gpu`: part of the key of what they work out.
+
+    So a result is never served from a cache after the code that made it has changed.
+    """
+    package, total = Path(__file__).resolve().parents[1], hashlib.sha256()
+    for folder in packages:
+        for file in sorted((package / folder).rglob("*")):
+            if file.suffix in (".py", ".cpp", ".h"):
+                total.update(f"{file.relative_to(package)}\0".encode() + file.read_bytes())
+    return total.hexdigest()
+
+
+def judge_digest() -> str:
+    """Return the digest of all that decides whether a kernel is right, and how fast it is."""
+    return sources_digest("compile", "evaluate", "gpu", "hardware", "problems", "sandbox", "workers")

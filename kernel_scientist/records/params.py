@@ -1,0 +1,277 @@
+"""params.yaml as typed, frozen values. An unknown key or a wrong type is an error that names the key."""
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, cast
+
+import yaml
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic_core import PydanticCustomError
+
+from kernel_scientist.records.errors import SetupError
+from kernel_scientist.records.kernel import Language
+
+
+class Section(BaseModel):
+    """Base of all sections: frozen, and a key nobody knows, or a number without end, is refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class Search(Section):
+    """How the population is walked."""
+
+    strategy: Literal["scientist", "tree", "islands", "fsr", "best_of_n", "greedy"] = "scientist"
+    generations: int = Field(default=4, ge=0)
+    prescreen: int = Field(default=0, ge=0)
+    experiments: int = Field(default=3, ge=1, le=5)
+    concurrency: int = Field(default=2, ge=1, le=64)
+    seed: int = 2025
+
+
+class Rates(Section):
+    """A model's price in USD per million tokens."""
+
+    input_usd: float = Field(ge=0)
+    output_usd: float = Field(ge=0)
+
+
+class Model(Section):
+    """A model as litellm names it, and where it answers. `playbook` is the mind without a model."""
+
+    model: str = Field(default="playbook", min_length=1)
+    api_base: str = ""
+    api_key_env: str = ""
+    price: Rates | None = None
+    weight: float = Field(default=1.0, gt=0)
+    structured: bool | None = None
+
+
+def _named(value: Any) -> Any:
+    return [{"model": v} if isinstance(v, str) else v for v in value] if isinstance(value, (list, tuple)) else value
+
+
+Models = Annotated[tuple[Model, ...], BeforeValidator(_named)]
+"""Models by name alone, or with what belongs to them."""
+
+
+class Role(Model):
+    """Who plays one role of the Scientist."""
+
+    temperature: float | None = Field(default=None, ge=0, le=2)
+    max_tokens: int = Field(default=16_384, ge=16)
+    fallbacks: Models = ()
+    mix: Models = ()
+
+    @property
+    def models(self) -> tuple[Model, ...]:
+        """The models among which calls are shared."""
+        return (self, *self.mix)
+
+
+def _role(temperature: float) -> Any:
+    return Field(default=Role(temperature=temperature))
+
+
+class Llm(Section):
+    """The Scientist's roles. Temperatures as STARK has them: plans 0.8, code and debugging 0.1."""
+
+    selector: Role = _role(0.3)
+    designer: Role = _role(0.8)
+    writer: Role = _role(0.1)
+    repairer: Role = _role(0.1)
+    distiller: Role = _role(0.3)
+    judge: Role = _role(0.1)
+    drafts: int = Field(default=1, ge=1, le=8)
+    attempts: int = Field(default=5, ge=1)
+    timeout_s: float = Field(default=600, gt=0)
+    first_delay_s: float = Field(default=1.0, ge=0)
+    longest_delay_s: float = Field(default=60.0, ge=0)
+    break_after: int = Field(default=5, ge=1)
+    rest_s: float = Field(default=60.0, ge=0)
+    corrections: int = Field(default=2, ge=0)
+    choice: Literal["weights", "bandit"] = "weights"
+    replies: str = "data/replies"
+    replay: str = ""
+
+    def role(self, name: str) -> Role:
+        """Return a role by its name."""
+        found = getattr(self, name)
+        assert isinstance(found, Role)
+        return found
+
+
+ROLES = ("selector", "designer", "writer", "repairer", "distiller", "judge")
+
+
+class Repair(Section):
+    """Mending kernels that failed."""
+
+    rounds: int = Field(default=2, ge=0)
+
+
+class Knowledge(Section):
+    """What prompts are given to read."""
+
+    paths: tuple[str, ...] = ("knowledge",)
+    tokens: int = Field(default=6000, ge=0)
+    distil_every: int = Field(default=4, ge=0)
+    findings: int = Field(default=12, ge=0)
+
+
+class Tuning(Section):
+    """The search for a kernel's numbers."""
+
+    tries: int = Field(default=6, ge=0)
+    promising: float = Field(default=1.0, gt=0, le=1)
+    share: float = Field(default=0.25, ge=0, le=1)
+
+
+class Budget(Section):
+    """Hard stops of a campaign. None: no limit."""
+
+    kernels: int = Field(default=100, ge=1)
+    minutes: float = Field(default=30, gt=0)
+    usd: float | None = Field(default=5.0, ge=0)
+    tokens: int | None = Field(default=None, ge=0)
+
+
+class Harness(Section):
+    """Limits and statistics of the judge."""
+
+    sandbox: Literal["auto", "basic", "none"] = "auto"
+    inspect_timeout_s: float = Field(default=120, gt=0)
+    build_timeout_s: float = Field(default=180, gt=0)
+    import_timeout_s: float = Field(default=20, gt=0)
+    call_timeout_s: float = Field(default=10, gt=0)
+    memory_mib: int = Field(default=4096, ge=64, le=1 << 20)
+    output_mib: float = Field(default=16, gt=0)
+    threads: int = Field(default=0, ge=0)
+    blocks: int = Field(default=4, ge=2)
+    pairs: int = Field(default=16, ge=0)
+    looks: int = Field(default=3, ge=1, le=3)
+    confidence: float = Field(default=0.95, gt=0.5, lt=1)
+    margin: float = Field(default=0.005, ge=0)
+    noise_runs: int = Field(default=8, ge=0)
+    drop_after: int = Field(default=2, ge=0)
+    drop_below: float = Field(default=0.7, ge=0, lt=1)
+    warmup_calls: int = Field(default=2, ge=0)
+    gpu_warmup_s: float = Field(default=1.0, ge=0)
+    verify_fraction: float = Field(default=0.5, gt=0, le=1)
+    sampled_programs: int = Field(default=4, ge=0)
+    device_wait_s: float = Field(default=300, gt=0)
+    counters: Literal["auto", "off"] = "auto"
+    counters_timeout_s: float = Field(default=180, gt=0)
+
+
+class Validate(Section):
+    """Confirmation of a champion."""
+
+    processes: int = Field(default=3, ge=1)
+    blocks: int = Field(default=6, ge=2)
+
+
+class Tracking(Section):
+    """Where runs are written."""
+
+    uri: str = ""
+    experiment: str = ""
+    register_champion: bool = Field(default=True, alias="register")
+
+
+def _target(name: str) -> str:
+    if not re.fullmatch(r"auto|cpu|cuda|rocm|model:[a-z0-9]+", name):
+        raise PydanticCustomError("target", "expected auto, cpu, cuda, rocm, or model: with a machine (model:mi300x)")
+    return name
+
+
+class Params(Section):
+    """The whole of params.yaml."""
+
+    problem: str = "fp8-blockwise-gemm"
+    language: Language = "cpp"
+    target: Annotated[str, AfterValidator(_target)] = "auto"
+    profile: str = "auto"
+    search: Search = Search()
+    llm: Llm = Llm()
+    budget: Budget = Budget()
+    repair: Repair = Repair()
+    tuning: Tuning = Tuning()
+    knowledge: Knowledge = Knowledge()
+    harness: Harness = Harness()
+    validate_: Validate = Field(default=Validate(), alias="validate")
+    tracking: Tracking = Tracking()
+
+
+def load(path: Path, overrides: Iterable[str] = (), options: Mapping[str, str] | None = None) -> Params:
+    """Read params.yaml, lay `key.sub=value` overrides over it, and then options of the command line (`--problem`).
+
+    The overrides' values are YAML (`search.generations=10`). Raises SetupError naming the file, or the option, and the
+    key that is wrong.
+    """
+    try:
+        raw: object = yaml.safe_load(path.read_text())
+    except (OSError, UnicodeDecodeError) as error:
+        words = getattr(error, "strerror", None) or error
+        raise SetupError(f"cannot read the parameters in {path}: {words}") from error
+    except yaml.YAMLError as error:
+        raise SetupError(f"{path} is not YAML: {' '.join(str(error).split())}") from error
+    if not isinstance(raw, dict):
+        raise SetupError(f"{path} must hold a mapping of parameters, not {type(raw).__name__}")
+    values = cast(dict[str, Any], raw)
+    said: dict[str, str] = {}
+    for item in overrides:
+        said[_override(values, item)] = f"--set {item}"
+    for key, value in (options or {}).items():
+        values[key], said[key] = value, f"--{key} {value}"
+    return parse(values, str(path), said)
+
+
+def parse(values: dict[str, Any], source: str = "params", said: Mapping[str, str] | None = None) -> Params:
+    """Check a mapping of parameters. Raises SetupError with the first key that is wrong and what is known there.
+
+    said: per key the option that set it, where it was not `source`.
+    """
+    try:
+        return Params.model_validate(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"])
+        for part, option in (said or {}).items():
+            source = option if f"{key}.".startswith(f"{part}.") or part.startswith(f"{key}.") else source
+        if first["type"] == "extra_forbidden":
+            known = ", ".join(_known_keys(first["loc"][:-1]))
+            raise SetupError(f"{source}: unknown parameter '{key}'; known there: {known}") from error
+        raise SetupError(f"{source}: parameter '{key}': {first['msg']}, got {first['input']!r}") from error
+
+
+def _override(values: dict[str, Any], item: str) -> str:
+    """Lay an override over the parameters; return its key."""
+    key, equals, text = item.partition("=")
+    parts = key.strip().split(".")
+    if not equals or not all(parts):
+        raise SetupError(f"--set {item!r}: expected KEY=VALUE, such as search.generations=10")
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise SetupError(f"--set {item!r}: the value is not YAML") from error
+    node = values
+    for part in parts[:-1]:
+        child = node.setdefault(part, {})
+        if not isinstance(child, dict):
+            raise SetupError(f"--set {item!r}: '{part}' is a value, not a section")
+        node = cast(dict[str, Any], child)
+    node[parts[-1]] = value
+    return ".".join(parts)
+
+
+def _known_keys(location: Iterable[int | str]) -> list[str]:
+    model: type[BaseModel] = Params
+    for part in location:
+        fields = {field.alias or name: field for name, field in model.model_fields.items()}
+        child = fields[str(part)].annotation if str(part) in fields else None
+        if not (isinstance(child, type) and issubclass(child, BaseModel)):
+            return []
+        model = child
+    return [field.alias or name for name, field in model.model_fields.items()]

@@ -1,0 +1,1 @@
+"""Isolation of untrusted processes: namespaces, Landlock, seccomp, limits, locks."""

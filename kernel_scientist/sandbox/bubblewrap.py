@@ -1,0 +1,100 @@
+"""What of this machine a worker sees: the paths it needs, and bubblewrap's namespaces around all workers.
+
+Inside there is no network, no other process, no home, no problem folder, a private /tmp of bounded size, and a
+read-only root made of the system's libraries, Python and this package. Where bubblewrap cannot run, Landlock (see
+`landlock`) keeps the same paths.
+"""
+
+import functools
+import os
+import shutil
+import site
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Sequence
+from pathlib import Path
+
+from kernel_scientist.sandbox import landlock
+
+PACKAGE = Path(__file__).resolve().parents[1]
+SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc/ld.so.cache", "/etc/alternatives", "/opt/rocm")
+MACHINE = ("/sys/devices/system", "/proc/cpuinfo", "/proc/meminfo")
+GPU_FACTS = ("/sys", "/proc/driver/nvidia", "/proc/devices", "/proc/sys/vm")
+"""What a GPU's driver reads; a kernel must not write to it: clocks are set there."""
+DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom", "/dev/random")
+TMP_BYTES = 1 << 30
+
+
+def gpu_devices() -> tuple[str, ...]:
+    """Return the files through which processes speak to GPUs; which GPU is theirs is the environment's affair."""
+    return ("/dev/kfd", "/dev/dri", *sorted(str(path) for path in Path("/dev").glob("nvidia*")))
+
+
+@functools.cache
+def readable() -> tuple[str, ...]:
+    """Return the paths that a worker must be able to read."""
+    python = {sys.prefix, sys.base_prefix, sysconfig.get_path("stdlib"), sysconfig.get_path("purelib")}
+    with_user = [site.getusersitepackages()] if site.ENABLE_USER_SITE else []
+    return (*SYSTEM, *sorted(python), *with_user, str(PACKAGE))
+
+
+def visible(device: str) -> tuple[str, ...]:
+    """Return what Landlock lets a worker read."""
+    return (*readable(), *MACHINE, f"/proc/{os.getpid()}", *((*GPU_FACTS, *gpu_devices()) if device != "cpu" else ()))
+
+
+def writable(device: str, scratch: str) -> tuple[str, ...]:
+    """Return what Landlock lets a worker write."""
+    return (scratch, *DEVICES, *(gpu_devices() if device != "cpu" else ()))
+
+
+def nobody_can_read() -> bool:
+    """Whether another user could run the workers: every path they need is open to all."""
+    needed = [Path(p) for p in readable() if Path(p).exists()]
+    return all(p.stat().st_mode & 0o5 == 0o5 for path in needed for p in (path, *path.parents) if p.is_dir())
+
+
+def kind(sandbox: str) -> str:
+    """Return what encloses workers under a `harness.sandbox` setting: bubblewrap, landlock or nothing ("")."""
+    if sandbox != "auto":
+        return ""
+    if bubblewrap_works():
+        return "bubblewrap"
+    return "landlock" if landlock.version() else ""
+
+
+@functools.cache
+def bubblewrap_works() -> bool:
+    """Whether bubblewrap is installed and this system lets it make namespaces."""
+    if shutil.which("bwrap") is None:
+        return False
+    try:
+        done = subprocess.run([*bubblewrap("cpu", ()), "true"], capture_output=True, timeout=20, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return done.returncode == 0
+
+
+def bubblewrap(device: str, files: Sequence[str]) -> list[str]:
+    """Return the command that runs a program in namespaces of its own, with `files` visible besides."""
+    command = ["bwrap", "--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts"]
+    command += ["--unshare-cgroup-try", "--uid", "65534", "--gid", "65534", "--hostname", "worker"]
+    command += ["--die-with-parent", "--cap-drop", "ALL"]
+    command += ["--proc", "/proc", "--dev", "/dev", "--size", str(TMP_BYTES), "--tmpfs", "/tmp"]
+    for path in readable():
+        if Path(path).is_symlink():
+            command += ["--symlink", str(Path(path).readlink()), path]
+            if not str(Path(path).resolve()).startswith("/usr"):  # ROCm's lies beside its link
+                command += ["--ro-bind-try", str(Path(path).resolve()), str(Path(path).resolve())]
+        else:
+            command += ["--ro-bind-try", path, path]
+    command += ["--ro-bind-try", MACHINE[0], MACHINE[0]]
+    if device != "cpu":
+        for path in GPU_FACTS[:1]:  # the others lie in the namespace's own /proc
+            command += ["--ro-bind-try", path, path]
+        for path in gpu_devices():
+            command += ["--dev-bind-try", path, path]
+    for path in files:
+        command += ["--ro-bind", path, path]
+    return [*command, "--chdir", "/tmp", "--"]

@@ -1,0 +1,38 @@
+"""One timing at a time per device: a lock that every process on this host shares."""
+
+import contextlib
+import os
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+from kernel_scientist.records.errors import DeviceBusyError
+
+FOLDER = Path("/tmp/kernel-scientist.locks")
+"""The same for every user and process of this host, whatever its TMPDIR. A folder of its own that all may write to:
+in a sticky one some systems let nobody open another user's file (fs.protected_regular)."""
+
+
+@contextmanager
+def device(name: str, timeout_s: float) -> Generator[None]:
+    """Hold the device `name` exclusively; the system frees it if the holder dies.
+
+    Raises DeviceBusyError after `timeout_s` seconds.
+    """
+    from filelock import FileLock, Timeout
+
+    FOLDER.mkdir(exist_ok=True)
+    with contextlib.suppress(PermissionError):  # another user's: who made it has opened it to all
+        FOLDER.chmod(0o777)
+    path = FOLDER / f"{name}.lock"
+    lock = FileLock(path, timeout=timeout_s, mode=0o666, thread_local=False)
+    try:
+        lock.acquire(poll_interval=0.02)
+    except Timeout as error:
+        raise DeviceBusyError(
+            f"device {name} was busy for {timeout_s:g} s (another timing holds {path}, this is process {os.getpid()})"
+        ) from error
+    try:
+        yield
+    finally:
+        lock.release()

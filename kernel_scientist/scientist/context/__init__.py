@@ -1,0 +1,1 @@
+"""What a prompt holds besides the task: facts, knowledge, bug classes."""

@@ -1,0 +1,1 @@
+"""The roles played by a language model: client, cache, budget, parsing."""

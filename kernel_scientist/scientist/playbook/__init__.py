@@ -1,0 +1,1 @@
+"""The roles played by rules: no model and no key."""

@@ -1,0 +1,1 @@
+"""Renders an example of each prompt into docs/prompts."""

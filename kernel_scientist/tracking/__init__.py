@@ -1,0 +1,1 @@
+"""The MLflow store: runs, their content, traces of models' calls."""

@@ -1,0 +1,1 @@
+"""Processes that run kernels, as the verifier holds them."""

@@ -1,0 +1,19 @@
+"""Builds the native part of the workers (native.cpp), once per compiler and processor."""
+
+from pathlib import Path
+
+from kernel_scientist.compile import gxx
+from kernel_scientist.compile.request import BuildRequest
+from kernel_scientist.records.errors import SetupError
+from kernel_scientist.workers.native import SOURCE
+
+
+def shim() -> Path:
+    """Build the native part of the workers (native.cpp). Raises SetupError with the compiler's words.
+
+    Linked with OpenMP's runtime: loaded with it, it takes its settings from our environment before any kernel can.
+    """
+    built = gxx.build(BuildRequest(SOURCE.read_text(), {}, ["-pthread"]))
+    if built.path is None:
+        raise SetupError(f"the compiler refuses the harness's own {SOURCE.name}: {built.report.log}")
+    return built.path

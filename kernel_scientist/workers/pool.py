@@ -1,0 +1,254 @@
+"""The verifier's hold on workers: a zygote in its enclosure, and sessions with the workers it forks."""
+
+import functools
+import json
+import os
+import secrets
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Generator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from kernel_scientist.evaluate.screen import Screen
+from kernel_scientist.records.errors import InfrastructureError, SetupError, StoppedError
+from kernel_scientist.records.kernel import Verdict, digest
+from kernel_scientist.records.params import Harness
+from kernel_scientist.sandbox import bubblewrap, seccomp
+from kernel_scientist.sandbox.failure import KernelFailure
+from kernel_scientist.workers import compile_cache, native_build
+from kernel_scientist.workers.client import SO_PASSCRED, START_TIMEOUT_S, Session
+from kernel_scientist.workers.native import Shim
+from kernel_scientist.workers.shared_memory import SharedMemory
+
+MOST_FILES = 64 << 20
+"""Bytes that a worker may leave in its folder."""
+MALLOC = {"mmap_threshold": 32 << 20, "trim_threshold": 4 << 30, "tcache_count": 0}
+"""Let glibc keep what a kernel frees and hand it out again. By default it depends on all that a process has allocated
+before, whether a buffer has new pages in each call or never: the same kernel took 0.3 ms in one worker and 1.5 ms in
+the next. Without the cache per thread, as a remnant in it keeps neighbours from being joined. 32 MiB is the most."""
+
+
+class Workshop:
+    """Forks workers from one warm zygote; thread-safe. Use as a context manager, or call `close`."""
+
+    def __init__(
+        self,
+        harness: Harness,
+        device: str = "cpu",
+        preload: tuple[str, ...] = (),
+        stage: Mapping[str, Any] | None = None,
+    ) -> None:
+        """`preload`: modules that workers share; `stage`: what interpreted kernels run on (`inspection.stage`)."""
+        self.harness, self.device, self.preload, self.stage = harness, device, preload, stage
+        self.enclosure = bubblewrap.kind(harness.sandbox)
+        _require_sandbox(harness.sandbox, self.enclosure)
+        self.cores = sorted(os.sched_getaffinity(0))[: harness.threads or None]
+        self.threads = len(self.cores)
+        self.on_gpu = device != "cpu"
+        """Whether workers keep inputs and outputs on a device of their own, by a runtime library (`runtime`)."""
+        self.programs = self.on_gpu
+        """Whether workers may start compilers until they are sealed: Triton's do on a GPU."""
+        self.screen = Screen()
+        self._lock = threading.Lock()
+        self.stopped = threading.Event()
+        """Set when all work is to end."""
+        self.layers: tuple[str, ...] = ()
+        """Of the sandbox, as the last worker found them in force before it read a kernel."""
+        self._seed = (secrets.randbits(64), secrets.randbits(64))
+        """What the trash of all workers is made from on a GPU (`masks`)."""
+        self._process: subprocess.Popen[bytes] | None = None
+        self._control: socket.socket | None = None
+        root_unenclosed = os.geteuid() == 0 and self.enclosure == "landlock"
+        self._other_user = root_unenclosed and device == "cpu" and bubblewrap.nobody_can_read()
+
+    @functools.cached_property
+    def shim(self) -> Shim:
+        """The native part, as the verifier uses it."""
+        return Shim(str(native_build.shim()))
+
+    def __enter__(self) -> "Workshop":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the zygote and with it every worker; what is under way ends with StoppedError. It cannot be reopened."""
+        self.stopped.set()
+        self.screen.close()
+        with self._lock:
+            if self._control is not None:
+                self._control.close()
+            if self._process is not None:
+                try:
+                    self._process.wait(10)
+                except subprocess.TimeoutExpired:
+                    self._process.kill()
+                    self._process.wait()
+            self._process = self._control = None
+
+    @contextmanager
+    def session(self, timing: bool = False) -> Generator[Session]:
+        """Fork a worker; kill it and all it started on the way out. A worker that is not `timing` runs niced."""
+        with self.sessions(1, timing) as (session,):
+            yield session
+
+    @contextmanager
+    def sessions(self, count: int, timing: bool) -> Generator[list[Session]]:
+        """Fork so many workers; while one enters its sandbox the next is forked."""
+        with ExitStack() as stack:
+            found = [stack.enter_context(self._worker(timing)) for _ in range(count)]
+            for session in found:
+                session.greet(self._seed)
+                self.layers = session.layers
+                if self.on_gpu and "landlock" in session.layers:
+                    self._request({"keep": session.pid, "as": compile_cache.OURS}, [])
+            yield found
+
+    @contextmanager
+    def _worker(self, timing: bool) -> Generator[Session]:
+        ours, theirs = socket.socketpair()
+        ours.setsockopt(socket.SOL_SOCKET, SO_PASSCRED, 1)  # now: a worker may speak before it is listened to
+        status_read, status_write = os.pipe()
+        log = os.memfd_create("worker-output", os.MFD_CLOEXEC)  # a file without a name: nothing is left of it
+        inputs = SharedMemory(self.harness.memory_mib << 20)
+        pid: int | None = None
+        try:
+            try:
+                descriptors = [theirs.fileno(), log, status_write, inputs.descriptor]
+                pid = int(self._request({"spawn": self._settings(timing)}, descriptors)["pid"])
+            finally:
+                theirs.close()
+                os.close(status_write)
+            session = Session(ours, pid, log, status_read, self.harness, self.stopped, inputs, self.shim)
+            session.on_gpu = self.on_gpu
+            yield session
+        finally:
+            ours.close()
+            os.close(status_read)
+            os.close(log)
+            inputs.close()
+            if pid is not None and not self.stopped.is_set() and self._control is not None:
+                self._request({"kill": pid}, [])
+
+    def require_room(self, session: Session) -> None:
+        """Raise KernelFailure when a worker has filled its folder: others' lie on the same disk."""
+        used = self._request({"used": session.pid}, [])["used"]
+        if used is None:
+            raise KernelFailure(Verdict.REJECTED, "it left folders in its folder that are too deep or locked")
+        if used > MOST_FILES:
+            words = f"it filled its folder with {used >> 20} MiB; {MOST_FILES >> 20} MiB are allowed"
+            raise KernelFailure(Verdict.REJECTED, words)
+
+    def keep(self, session: Session, source: str) -> None:
+        """Keep what a worker has compiled for the next one with the same source.
+
+        Only where Landlock keeps workers' hands off what is kept of others.
+        """
+        if "landlock" in session.layers:
+            self._request({"keep": session.pid, "as": digest(source)}, [])
+
+    def fill(self, session: Session, source: str) -> None:
+        """Give a fresh worker what another one with the same source has compiled."""
+        if "landlock" in session.layers:
+            self._request({"fill": session.pid, "from": digest(source)}, [])
+
+    def _settings(self, timing: bool) -> dict[str, Any]:
+        return {
+            "device": self.device,
+            "on_gpu": self.on_gpu,
+            "nice": 0 if timing else 5,
+            "level": self.harness.sandbox,
+            "enclosure": self.enclosure if self.enclosure == "bubblewrap" else "",
+            "other_user": self._other_user,
+            "inputs_bytes": self.harness.memory_mib << 20,
+            "memory_bytes": self.harness.memory_mib << 20,
+            "stage": self.stage,
+            "programs": self.programs,
+            "sweep_bytes": 0,
+            "output_bytes": int(self.harness.output_mib * (1 << 20)),
+        }
+
+    def _request(self, message: dict[str, Any], descriptors: list[int]) -> dict[str, Any]:
+        if self.stopped.is_set():
+            raise StoppedError("the workshop was closed")
+        with self._lock:
+            control = self._start()
+            try:
+                socket.send_fds(control, [json.dumps(message).encode()], descriptors)
+                control.settimeout(START_TIMEOUT_S)
+                reply: dict[str, Any] = json.loads(control.recv(1 << 16))
+            except (OSError, ValueError) as error:
+                self._process = self._control = None  # the next request starts a new one
+                raise InfrastructureError(f"the worker's parent process is gone: {error}") from error
+            return reply
+
+    def _start(self) -> socket.socket:
+        if self._control is not None:
+            return self._control
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            self._process = subprocess.Popen(
+                self._command(str(theirs.fileno())),
+                env=self._environment(),
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        ours.settimeout(START_TIMEOUT_S)
+        if ours.recv(1024) != b'{"ready": true}':
+            raise InfrastructureError("the workers' parent process did not start; its words are above")
+        self._control = ours
+        return ours
+
+    def _command(self, control: str) -> list[str]:
+        shim = str(native_build.shim())
+        cores = ",".join(str(core) for core in self.cores)
+        around = bubblewrap.bubblewrap(self.device, [shim]) if self.enclosure == "bubblewrap" else []
+        # -P: the folder it is started in must not come first on Python's path
+        python = [sys.executable, "-P", "-m", "kernel_scientist.workers.fork_server"]
+        masks = ["kernel_scientist.workers.untrusted.input_masking"] if self.on_gpu else []
+        return [*around, *python, control, shim, cores, *masks, *self.preload]
+
+    def _environment(self) -> dict[str, str]:
+        """What a worker may know of ours: where Python's packages are and how many threads it has. No key, no home."""
+        keep = ("PATH", "LANG", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
+        on_gpu = self.device != "cpu"
+        gpus = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES") if on_gpu else ()
+        keep += ("CUDA_DEVICE_ORDER", "ROCR_VISIBLE_DEVICES") if on_gpu else ()
+        package = str(Path(__file__).resolve().parents[2])
+        return {
+            **{name: os.environ[name] for name in keep if name in os.environ},
+            # read when triton is imported: its own library is jitted or interpreted from then on
+            **({} if on_gpu else {"TRITON_INTERPRET": "1"}),
+            **{name: os.environ.get(name, "0").split(",")[0] for name in gpus},  # one GPU, the one that is locked
+            "PYTHONPATH": package,
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "PYTHONUNBUFFERED": "1",
+            "HOME": tempfile.gettempdir(),
+            "OMP_NUM_THREADS": str(self.threads),
+            "OMP_DYNAMIC": "false",
+            "OMP_PROC_BIND": "true",
+            # By default a pool spins for some 5 ms after a call, into the next contestant's time; this is some 0.1 ms,
+            # long enough to bridge the parallel regions within one kernel (docs/log.md has the figures).
+            "GOMP_SPINCOUNT": "4000",
+            "GLIBC_TUNABLES": ":".join(f"glibc.malloc.{name}={number}" for name, number in MALLOC.items()),
+        }
+
+
+def _require_sandbox(level: str, kind: str) -> None:
+    if level != "none" and not seccomp.supported():
+        raise SetupError(
+            "this system offers no sandbox for kernels (it needs Linux on x86_64 or aarch64); "
+            "set harness.sandbox=none to run them unprotected"
+        )
+    if level == "auto" and not kind:
+        raise SetupError(
+            "this system can keep files from kernels neither by bubblewrap nor by Landlock: install bubblewrap "
+            "(Debian, Ubuntu: apt-get install bubblewrap) or set harness.sandbox=basic to let kernels read files"
+        )
