@@ -27,12 +27,12 @@ from kernel_scientist.records import environment
 environment.prepare()
 
 from kernel_scientist import problems  # noqa: E402
-from kernel_scientist.evaluate.evaluator import Contestant, Verifier  # noqa: E402
+from kernel_scientist.evaluate.evaluator import Evaluator, TimedSource  # noqa: E402
 from kernel_scientist.evaluate.timing.conditions import Load  # noqa: E402
 from kernel_scientist.records.evaluation import Evaluation  # noqa: E402
 from kernel_scientist.records.kernel import Case, Kernel, Verdict  # noqa: E402
 from kernel_scientist.records.params import Harness  # noqa: E402
-from kernel_scientist.workers.pool import Workshop  # noqa: E402
+from kernel_scientist.workers.pool import WorkerPool  # noqa: E402
 
 WAIT = """
 from time import perf_counter_ns
@@ -75,7 +75,7 @@ def main() -> None:
         os.environ["KERNEL_SCIENTIST_CACHE"] = f"{folder}/cache"
         found: dict[str, Any] = {"machine": machine(), "date": time.strftime("%Y-%m-%d")}
         before = Load.now()
-        with Workshop(Harness()) as shop:
+        with WorkerPool(Harness()) as shop:
             found["evaluation"] = _speed(shop, Path(folder))
             found["clocks"] = _clocks(shop)
             found["three_percent"] = _three_percent(shop, options.runs // 3)
@@ -86,51 +86,51 @@ def main() -> None:
     print(json.dumps(found, indent=1))
 
 
-def _judge(verifier: Verifier, kernel: Kernel) -> Evaluation:
-    evaluation = verifier.check(kernel, verifier.compile(kernel))
-    evaluation = verifier.time(kernel, evaluation, [verifier.reference()])
+def _judge(evaluator: Evaluator, kernel: Kernel) -> Evaluation:
+    evaluation = evaluator.check(kernel, evaluator.compile(kernel))
+    evaluation = evaluator.time(kernel, evaluation, [evaluator.reference()])
     if evaluation.verdict is not Verdict.OK:
         raise SystemExit(f"the benchmark's own kernel is {evaluation.verdict}: {evaluation}")
     return evaluation
 
 
-def _speed(shop: Workshop, folder: Path) -> dict[str, Any]:
+def _speed(shop: WorkerPool, folder: Path) -> dict[str, Any]:
     """Compare one evaluation with as many calls made by a cold process per stage."""
     problem = problems.find("identity")
-    verifier = Verifier(problem, "full", shop.harness, shop)
+    evaluator = Evaluator(problem, "full", shop.harness, shop)
     seed = problem.seeds("cpp")[0].read_text()
     ours: dict[str, list[float]] = {"new source": [], "built before": []}
     cold: list[float] = []
     looks: list[int] = []
-    verifier.margins  # noqa: B018 (measured once a day, not per kernel)
+    evaluator.margins  # noqa: B018 (measured once a day, not per kernel)
     for turn in range(10):
         kernel = Kernel(
             name="k", language="cpp", source=f"{seed}\n# variant {turn}\n".replace("''')", f"// {turn}\n''')")
         )
         for name in ours:
             start = time.perf_counter()
-            evaluation = _judge(verifier, kernel)
+            evaluation = _judge(evaluator, kernel)
             ours[name].append(time.perf_counter() - start)
         looks.append(evaluation.speedups[0].looks)
         calls = sum(len(t.samples_us) for t in evaluation.timings) // len(evaluation.timings)
-        cold.append(_cold(folder, kernel.source, problem.folder / "reference.py", verifier, calls))
+        cold.append(_cold(folder, kernel.source, problem.folder / "reference.py", evaluator, calls))
     return {
         "ours_warm_s": {name: summary(times) for name, times in ours.items()},
         "looks": looks,
         "cold_process_per_stage_s": summary(cold),
         "ratio": round(statistics.median(cold) / statistics.median(ours["built before"]), 2),
-        "cases": len(verifier.profile.tests) + len(verifier.profile.benchmarks),
+        "cases": len(evaluator.profile.tests) + len(evaluator.profile.benchmarks),
     }
 
 
-def _cold(folder: Path, source: str, reference: Path, verifier: Verifier, calls: int) -> float:
+def _cold(folder: Path, source: str, reference: Path, evaluator: Evaluator, calls: int) -> float:
     """Run test, benchmark and ranked benchmark, a Python process each, as task harnesses do; the build is cached."""
     (folder / "kernel.py").write_text(source)
     (folder / "reference.py").write_text(reference.read_text().replace('"cuda"', '"cpu"'))
     stages = {
-        "test": verifier.profile.tests,
-        "benchmark": verifier.profile.benchmarks,
-        "ranked": verifier.profile.benchmarks,
+        "test": evaluator.profile.tests,
+        "benchmark": evaluator.profile.benchmarks,
+        "ranked": evaluator.profile.benchmarks,
     }
     start = time.perf_counter()
     for stage, cases in stages.items():
@@ -155,14 +155,14 @@ def _cold(folder: Path, source: str, reference: Path, verifier: Verifier, calls:
     return time.perf_counter() - start
 
 
-def _clocks(shop: Workshop) -> list[dict[str, Any]]:
+def _clocks(shop: WorkerPool) -> list[dict[str, Any]]:
     """Read kernels that wait for a known time."""
     rows: list[dict[str, Any]] = []
     for nominal in (50.0, 1000.0, 20000.0):
-        verifier = Verifier(problems.find("identity"), "cpu", shop.harness, shop)
+        evaluator = Evaluator(problems.find("identity"), "cpu", shop.harness, shop)
         kernel = Kernel(name="k", language="cpp", source=WAIT.replace("NS", str(int(nominal * 1000))))
-        evaluation = verifier.compile(kernel)
-        timed = verifier.time(kernel, evaluation, [verifier.reference()], cases=ONE_CASE)
+        evaluation = evaluator.compile(kernel)
+        timed = evaluator.time(kernel, evaluation, [evaluator.reference()], cases=ONE_CASE)
         if timed.verdict is not Verdict.OK:
             raise SystemExit(f"the busy-wait kernel is {timed.verdict}: {timed.reason} {timed.evidence}")
         read = timed.timings[0].time_us
@@ -172,33 +172,33 @@ def _clocks(shop: Workshop) -> list[dict[str, Any]]:
     return rows
 
 
-def _three_percent(shop: Workshop, runs: int) -> dict[str, Any]:
+def _three_percent(shop: WorkerPool, runs: int) -> dict[str, Any]:
     """Time a kernel against itself with 3 % more work: how often is it found faster?"""
     problem = problems.find("identity")
-    verifier = Verifier(problem, "cpu", shop.harness, shop)
+    evaluator = Evaluator(problem, "cpu", shop.harness, shop)
     steps = 800_000  # about a millisecond
     kernel = Kernel(name="quick", language="cpp", source=WORK.replace("STEPS", str(steps)))
-    slow = Contestant(name="slow", source=WORK.replace("STEPS", str(steps + steps * 3 // 100)))
-    return {"runs": runs, **_compare(verifier, kernel, slow, runs, ONE_CASE), "margins": list(verifier.margins)}
+    slow = TimedSource(name="slow", source=WORK.replace("STEPS", str(steps + steps * 3 // 100)))
+    return {"runs": runs, **_compare(evaluator, kernel, slow, runs, ONE_CASE), "margins": list(evaluator.margins)}
 
 
-def _a_a(shop: Workshop, runs: int) -> dict[str, Any]:
+def _a_a(shop: WorkerPool, runs: int) -> dict[str, Any]:
     """Time a real kernel against itself: how often is it called faster?"""
     problem = problems.find("fp8-blockwise-gemm")
-    verifier = Verifier(problem, "cpu", shop.harness, shop)
+    evaluator = Evaluator(problem, "cpu", shop.harness, shop)
     kernel = Kernel(name="one", language="cpp", source=problem.seeds("cpp")[-1].read_text())
-    same = Contestant(name="other", source=kernel.source)
-    return {"runs": runs, **_compare(verifier, kernel, same, runs, None), "margins": list(verifier.margins)}
+    same = TimedSource(name="other", source=kernel.source)
+    return {"runs": runs, **_compare(evaluator, kernel, same, runs, None), "margins": list(evaluator.margins)}
 
 
 def _compare(
-    verifier: Verifier, kernel: Kernel, rival: Contestant, runs: int, cases: tuple[Case, ...] | None
+    evaluator: Evaluator, kernel: Kernel, rival: TimedSource, runs: int, cases: tuple[Case, ...] | None
 ) -> dict[str, Any]:
-    ready = verifier.compile(kernel)
+    ready = evaluator.compile(kernel)
     faster, slower, looks, ratios, seconds = 0, 0, [0, 0, 0], list[float](), list[float]()
     for _ in range(runs):
         start = time.perf_counter()
-        timed = verifier.time(kernel, ready, [rival], rival=rival.name, cases=cases)
+        timed = evaluator.time(kernel, ready, [rival], rival=rival.name, cases=cases)
         seconds.append(time.perf_counter() - start)
         if timed.verdict is not Verdict.OK:
             raise SystemExit(f"an honest kernel is {timed.verdict}: {timed.reason} {timed.evidence}")

@@ -18,18 +18,19 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from kernel_scientist.campaign.evaluation_context import evaluation_context
 from kernel_scientist.records import environment
 
 environment.prepare()
 
 from kernel_scientist import problems  # noqa: E402
-from kernel_scientist.evaluate.evaluator import Contestant, Verifier  # noqa: E402
+from kernel_scientist.evaluate.evaluator import Evaluator, TimedSource  # noqa: E402
 from kernel_scientist.evaluate.timing.conditions import Load  # noqa: E402
 from kernel_scientist.hardware import cpu  # noqa: E402
 from kernel_scientist.records.evaluation import CompileReport, Evaluation, Speedup, Timing  # noqa: E402
 from kernel_scientist.records.kernel import Case, Kernel, Verdict  # noqa: E402
 from kernel_scientist.records.params import Harness, Params  # noqa: E402
-from kernel_scientist.workers.pool import Workshop  # noqa: E402
+from kernel_scientist.workers.pool import WorkerPool  # noqa: E402
 
 RESULTS = Path(__file__).parent / "results"
 KERNELS = 30
@@ -78,8 +79,8 @@ def _help() -> None:
 
 def _workers() -> dict[str, Any]:
     problem = problems.find("fp8-blockwise-gemm")
-    with Workshop(Harness()) as shop:
-        verifier = Verifier(problem, "cpu", shop.harness, shop)
+    with WorkerPool(Harness()) as shop:
+        evaluator = Evaluator(problem, "cpu", shop.harness, shop)
         seed = problem.seeds("cpp")[-1].read_text()
         marked = (seed.replace("// @begin core", f"// variant {n}\n// @begin core") for n in range(8))
         varied = [Kernel(name="k", language="cpp", source=text) for text in marked]
@@ -92,8 +93,8 @@ def _workers() -> dict[str, Any]:
 
         fresh = iter(varied)
         out: dict[str, Any] = {"fork_worker_s": _spread(fork, 20)}
-        out["build_s"] = _spread(lambda: verifier.compile(next(fresh)), len(varied))
-        out["cached_build_s"] = _spread(lambda: verifier.compile(varied[0]), 10)
+        out["build_s"] = _spread(lambda: evaluator.compile(next(fresh)), len(varied))
+        out["cached_build_s"] = _spread(lambda: evaluator.compile(varied[0]), 10)
     return out
 
 
@@ -104,7 +105,6 @@ def per_kernel(folder: Path, wanted: int) -> dict[str, Any]:
     from flows.board import Board
     from flows.optimize import _search
     from flows.server import serving
-    from kernel_scientist.campaign.laboratory import laboratory
     from kernel_scientist.campaign.state import Campaign
 
     params = Params.model_validate(
@@ -122,8 +122,8 @@ def per_kernel(folder: Path, wanted: int) -> dict[str, Any]:
     @flow(name="bench")
     def run() -> None:
         nonlocal total, kernels
-        with laboratory(params) as lab:
-            campaign = Campaign(dataclasses.replace(lab, verifier=InstantJudge(lab.verifier)))
+        with evaluation_context(params) as lab:
+            campaign = Campaign(dataclasses.replace(lab, evaluator=InstantJudge(lab.evaluator)))
             for owner, name, clock in (
                 (campaign.notebook, "log", "mlflow"),
                 (campaign.notebook, "progress", "mlflow"),
@@ -149,11 +149,11 @@ def per_kernel(folder: Path, wanted: int) -> dict[str, Any]:
     }
 
 
-class InstantJudge(Verifier):
+class InstantJudge(Evaluator):
     """A verifier that finds every kernel right and a little faster than the last, in no time."""
 
-    def __init__(self, real: Verifier) -> None:
-        super().__init__(real.problem, real.profile_name, real.harness, real.workshop)
+    def __init__(self, real: Evaluator) -> None:
+        super().__init__(real.problem, real.profile_name, real.harness, real.pool)
         self._count = 0
 
     def compile(self, kernel: Kernel) -> Evaluation:
@@ -168,7 +168,7 @@ class InstantJudge(Verifier):
         self,
         kernel: Kernel,
         so_far: Evaluation,
-        against: Sequence[Contestant],
+        against: Sequence[TimedSource],
         rival: str | None = None,
         cases: Sequence[Case] | None = None,
     ) -> Evaluation:

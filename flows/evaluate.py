@@ -5,9 +5,9 @@ from typing import Any
 
 from prefect import flow
 
-from kernel_scientist.campaign.laboratory import Laboratory, laboratory
+from kernel_scientist.campaign.evaluation_context import EvaluationContext, evaluation_context
 from kernel_scientist.compile.source import language_of, read_kernel
-from kernel_scientist.evaluate.evaluator import Contestant
+from kernel_scientist.evaluate.evaluator import TimedSource
 from kernel_scientist.population.lineage import apart
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import InfrastructureError
@@ -35,7 +35,7 @@ def evaluate(
     params = load(Path(params_file) if params_file else environment.root() / "params.yaml", overrides or ())
     text = read_kernel(Path(file))
     params = params.model_copy(update={"language": language_of(text)})
-    with laboratory(params) as lab:
+    with evaluation_context(params) as lab:
         kernel = Kernel(name=apart(Path(file).stem, [REFERENCE], "kernel"), language=params.language, source=text)
         rivals = contestants(lab, kernel, against)
         try:
@@ -47,10 +47,10 @@ def evaluate(
         return summaries.evaluation_summary(lab, evaluation, rivals[-1].name)
 
 
-def contestants(lab: Laboratory, kernel: Kernel, against: str | None) -> list[Contestant]:
+def contestants(lab: EvaluationContext, kernel: Kernel, against: str | None) -> list[TimedSource]:
     """Return whom a kernel is timed beside; the last is the one it is compared with."""
-    rivals = [lab.verifier.reference()]
+    rivals = [lab.evaluator.reference()]
     if against:
         name = apart(f"{Path(against).stem} (against)", [REFERENCE, kernel.name], "against")
-        rivals.append(Contestant(name=name, source=read_kernel(Path(against))))
+        rivals.append(TimedSource(name=name, source=read_kernel(Path(against))))
     return rivals

@@ -22,10 +22,10 @@ from prefect.runtime import flow_run
 
 from flows.board import Board
 from flows.validate import confirm
+from kernel_scientist.campaign.evaluation_context import EvaluationContext, evaluation_context
 from kernel_scientist.campaign.job import Job
-from kernel_scientist.campaign.laboratory import Laboratory, laboratory
 from kernel_scientist.campaign.state import Campaign
-from kernel_scientist.evaluate.evaluator import Contestant
+from kernel_scientist.evaluate.evaluator import TimedSource
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import BudgetError, InfrastructureError, StoppedError
 from kernel_scientist.records.evaluation import Evaluation, Trial
@@ -33,7 +33,7 @@ from kernel_scientist.records.kernel import Kernel, Verdict
 from kernel_scientist.records.params import Params, load
 from kernel_scientist.report import summaries
 from kernel_scientist.scientist.llm.parsing import ReplyError
-from kernel_scientist.workers.pool import Workshop
+from kernel_scientist.workers.pool import WorkerPool
 from tasks.compilation import compile_kernel
 from tasks.correctness import check_kernel
 from tasks.counting import counted
@@ -61,12 +61,12 @@ def optimize(overrides: list[str] | None = None, resume: bool | str = False, par
     `overrides` are `key.sub=value`; `resume` goes on with the latest campaign, or with the one it names.
     """
     params = load(Path(params_file) if params_file else environment.root() / "params.yaml", overrides or ())
-    with laboratory(params) as lab:
+    with evaluation_context(params) as lab:
         campaign = Campaign(lab, resume)
         board = Board(campaign)
         get_run_logger().info("campaign %s, MLflow run %s", campaign.name, campaign.run.run_id)
         try:
-            with _Stop(lab.verifier.workshop) as stop:
+            with _Stop(lab.evaluator.pool) as stop:
                 with board.shown():
                     _search(campaign, board, stop.check)
                 return _conclude(campaign, params)
@@ -109,7 +109,7 @@ def _search(campaign: Campaign, board: Board, check_stop: Callable[[], None]) ->
                     lane.result()
                     fruitless = 0
         except BaseException:
-            campaign.lab.verifier.workshop.close()  # ends every worker, and with them the lanes
+            campaign.lab.evaluator.pool.close()  # ends every worker, and with them the lanes
             pool.shutdown(wait=True, cancel_futures=True)
             raise
 
@@ -179,7 +179,7 @@ def _judge(campaign: Campaign, board: Board, kernel: Kernel, title: str) -> Eval
 
     What is broken beside the kernel becomes the verdict `infrastructure` when retries end.
     """
-    lab: Laboratory = campaign.lab
+    lab: EvaluationContext = campaign.lab
     try:
         board.step(kernel.name, f"compiling {title}")
         evaluation = compile_kernel(lab, kernel)
@@ -204,9 +204,9 @@ def _conclude(campaign: Campaign, params: Params) -> dict[str, Any]:
     best, seed = campaign.best(), campaign.population.best_seed()
     confirmation = None
     if best is not None:
-        rivals = [campaign.lab.verifier.reference()]
+        rivals = [campaign.lab.evaluator.reference()]
         if seed is not None and seed is not best:
-            rivals.append(Contestant.of(seed.kernel))
+            rivals.append(TimedSource.of(seed.kernel))
         against = rivals[-1].name
         confirmation = confirm(campaign.lab, best.kernel, rivals, against if seed is not best else None)
         summaries.confirmation(campaign, confirmation)
@@ -224,8 +224,8 @@ class _Stop:
     The first signal ends the workers, so that whatever is under way ends with StoppedError; a second one acts at once.
     """
 
-    def __init__(self, workshop: Workshop) -> None:
-        self.workshop = workshop
+    def __init__(self, pool: WorkerPool) -> None:
+        self.pool = pool
         self.asked = threading.Event()
         self.before: dict[int, Any] = {}
 
@@ -248,4 +248,4 @@ class _Stop:
         for number, handler in self.before.items():
             signal.signal(number, handler)
         # in a thread: the interrupted code may hold the lock that closing takes
-        threading.Thread(target=self.workshop.close).start()
+        threading.Thread(target=self.pool.close).start()

@@ -5,7 +5,7 @@ from typing import Any
 from prefect import task
 from prefect.cache_policies import CacheKeyFnPolicy
 
-from kernel_scientist.campaign.laboratory import Laboratory, cache_key
+from kernel_scientist.campaign.evaluation_context import EvaluationContext, cache_key
 from kernel_scientist.records.evaluation import Evaluation
 from kernel_scientist.records.kernel import Kernel
 from tasks import infrastructure_only
@@ -24,6 +24,6 @@ def _key(_context: Any, arguments: dict[str, Any]) -> str:
     cache_policy=CacheKeyFnPolicy(cache_key_fn=_key),
     result_serializer="json",
 )
-def compile_kernel(lab: Laboratory, kernel: Kernel) -> Evaluation:
+def compile_kernel(lab: EvaluationContext, kernel: Kernel) -> Evaluation:
     """Import the kernel's file in a worker and build what it asks for."""
-    return lab.verifier.compile(kernel)
+    return lab.evaluator.compile(kernel)

@@ -5,7 +5,7 @@ from typing import Any
 from prefect import task
 from prefect.cache_policies import CacheKeyFnPolicy
 
-from kernel_scientist.campaign.laboratory import Laboratory, cache_key
+from kernel_scientist.campaign.evaluation_context import EvaluationContext, cache_key
 from kernel_scientist.records.evaluation import Evaluation
 from kernel_scientist.records.kernel import Case, Kernel
 from tasks import infrastructure_only
@@ -27,7 +27,7 @@ def _key(_context: Any, arguments: dict[str, Any]) -> str | None:
     result_serializer="json",
 )
 def check_kernel(
-    lab: Laboratory, kernel: Kernel, so_far: Evaluation, cases: tuple[Case, ...] | None = None
+    lab: EvaluationContext, kernel: Kernel, so_far: Evaluation, cases: tuple[Case, ...] | None = None
 ) -> Evaluation:
     """Run every checking case in a sandboxed worker and compare."""
-    return lab.verifier.check(kernel, so_far, cases)
+    return lab.evaluator.check(kernel, so_far, cases)

@@ -9,17 +9,17 @@ from contextlib import AbstractContextManager, nullcontext
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from kernel_scientist.campaign.laboratory import Laboratory
+from kernel_scientist.campaign.evaluation_context import EvaluationContext
 from kernel_scientist.campaign.state import Campaign
 from kernel_scientist.evaluate import confirmation
-from kernel_scientist.evaluate.evaluator import Contestant
+from kernel_scientist.evaluate.evaluator import TimedSource
 from kernel_scientist.records.evaluation import Evaluation
 from kernel_scientist.records.kernel import Kernel
 from kernel_scientist.sandbox import device_lock
 from tasks import infrastructure_only
 
 
-def device(lab: Laboratory) -> AbstractContextManager[None]:
+def device(lab: EvaluationContext) -> AbstractContextManager[None]:
     """Hold the laboratory's device; a model needs none. Raises DeviceBusyError after `harness.device_wait_s`."""
     if lab.target.model is not None:
         return nullcontext()
@@ -34,10 +34,12 @@ def device(lab: Laboratory) -> AbstractContextManager[None]:
     timeout_seconds=3600,
     cache_policy=NO_CACHE,  # a time belongs to its minute and its machine
 )
-def time_kernel(lab: Laboratory, kernel: Kernel, so_far: Evaluation, against: Sequence[Contestant]) -> Evaluation:
+def time_kernel(
+    lab: EvaluationContext, kernel: Kernel, so_far: Evaluation, against: Sequence[TimedSource]
+) -> Evaluation:
     """Time a kernel interleaved with others, alone on the device."""
     with device(lab):
-        return lab.verifier.time(kernel, so_far, against)
+        return lab.evaluator.time(kernel, so_far, against)
 
 
 @task(
@@ -62,7 +64,7 @@ def time_candidate(campaign: Campaign, kernel: Kernel, so_far: Evaluation) -> Ev
     timeout_seconds=3600,
     cache_policy=NO_CACHE,
 )
-def confirm_once(lab: Laboratory, contestants: Sequence[Contestant], blocks: int) -> confirmation.Measured:
+def confirm_once(lab: EvaluationContext, contestants: Sequence[TimedSource], blocks: int) -> confirmation.Measured:
     """Time a champion and its rivals in a fresh set of processes on public and held-out cases."""
     with device(lab):
-        return confirmation.measure(lab.verifier, contestants, blocks)
+        return confirmation.measure(lab.evaluator, contestants, blocks)

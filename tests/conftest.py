@@ -1,4 +1,4 @@
-"""Fixtures: laboratories in temporary folders, a workshop, one Prefect server for all of pytest's processes."""
+"""Fixtures: laboratories in temporary folders, a pool, one Prefect server for all of pytest's processes."""
 
 import os
 import re
@@ -22,9 +22,9 @@ environment.prepare()
 
 from kernel_scientist import problems  # noqa: E402
 from kernel_scientist.cli import main  # noqa: E402
-from kernel_scientist.evaluate.evaluator import Verifier  # noqa: E402
+from kernel_scientist.evaluate.evaluator import Evaluator  # noqa: E402
 from kernel_scientist.records.params import Harness  # noqa: E402
-from kernel_scientist.workers.pool import Workshop  # noqa: E402
+from kernel_scientist.workers.pool import WorkerPool  # noqa: E402
 
 # The same examples every time: a change is judged by what it changes. `--hypothesis-profile explore` draws new ones.
 hypothesis.settings.register_profile("steady", derandomize=True, deadline=None)
@@ -68,17 +68,17 @@ def _cache(side_by_side: Path) -> None:
 
 
 @pytest.fixture(scope="session")
-def workshop() -> Iterator[Workshop]:
-    with Workshop(
+def pool() -> Iterator[WorkerPool]:
+    with WorkerPool(
         Harness(call_timeout_s=3, import_timeout_s=5, looks=1, pairs=0, noise_runs=0, output_mib=4, memory_mib=512)
     ) as shop:
         yield shop
 
 
 @pytest.fixture(scope="session")
-def judge(workshop: Workshop) -> Callable[[str], Verifier]:
-    def make(problem: str) -> Verifier:
-        return Verifier(problems.load(ROOT / "problems" / problem), "cpu", workshop.harness, workshop)
+def judge(pool: WorkerPool) -> Callable[[str], Evaluator]:
+    def make(problem: str) -> Evaluator:
+        return Evaluator(problems.load(ROOT / "problems" / problem), "cpu", pool.harness, pool)
 
     return make
 

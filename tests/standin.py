@@ -12,7 +12,7 @@ from typing import Any
 from kernel_scientist.compile import gxx
 from kernel_scientist.compile.request import BuildRequest
 from kernel_scientist.records.params import Harness
-from kernel_scientist.workers.pool import Workshop
+from kernel_scientist.workers.pool import WorkerPool
 from kernel_scientist.workers.untrusted.gpu_runtime import Runtime
 
 LIBRARY = "STANDIN_RUNTIME"
@@ -26,7 +26,7 @@ def library() -> Path:
     return built.path
 
 
-class Shop(Workshop):
+class Shop(WorkerPool):
     """Its workers believe that they have a GPU."""
 
     def __init__(self, harness: Harness) -> None:

@@ -10,17 +10,17 @@ from kernel_scientist.compile import build, extension
 from kernel_scientist.compile.extension import ExtensionRequest
 from kernel_scientist.compile.request import CompileError
 from kernel_scientist.compile.source import language_of
-from kernel_scientist.evaluate.evaluator import Verifier
+from kernel_scientist.evaluate.evaluator import Evaluator
 from kernel_scientist.hardware import targets
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.kernel import Kernel, Verdict
 from kernel_scientist.records.params import Harness
 from kernel_scientist.sandbox.failure import KernelFailure
-from kernel_scientist.workers.pool import Workshop
+from kernel_scientist.workers.pool import WorkerPool
 from kernel_scientist.workers.validation import build_request
 from tests.conftest import ROOT
 
-Judge = Callable[[str], Verifier]
+Judge = Callable[[str], Evaluator]
 HEAD = "import torch\nfrom torch.utils.cpp_extension import load_inline\n"
 COPY = """
 #include <torch/csrc/Exceptions.h>
@@ -111,28 +111,30 @@ REFUSED = {
 
 
 def test_a_sound_extension_is_built_once_judged_and_timed(judge: Judge) -> None:
-    verifier = judge("identity")
-    evaluation = verifier.compile(kernel(RIGHT))
+    evaluator = judge("identity")
+    evaluation = evaluator.compile(kernel(RIGHT))
     assert evaluation.verdict is Verdict.OK, evaluation
     assert evaluation.compile and not evaluation.compile.cached and evaluation.compile.code_bytes
-    again = verifier.compile(kernel(RIGHT))
+    again = evaluator.compile(kernel(RIGHT))
     assert again.compile and again.compile.cached and again.verdict is Verdict.OK
-    checked = verifier.check(kernel(RIGHT), evaluation)
+    checked = evaluator.check(kernel(RIGHT), evaluation)
     assert checked.verdict is Verdict.OK, checked
     assert not set(checked.labels) & {"measured:library-only", "measured:decoy", "measured:library-work"}
-    timed = verifier.time(kernel(RIGHT), checked, [verifier.reference()], cases=verifier.profile.benchmarks[:1])
+    timed = evaluator.time(kernel(RIGHT), checked, [evaluator.reference()], cases=evaluator.profile.benchmarks[:1])
     assert timed.verdict is Verdict.OK and timed.timings, timed
     decoy = RIGHT.replace("return out", "return out.copy_(x)")
-    assert "measured:decoy" in verifier.check(kernel(decoy), verifier.compile(kernel(decoy))).labels
+    assert "measured:decoy" in evaluator.check(kernel(decoy), evaluator.compile(kernel(decoy))).labels
     lazy = RIGHT.replace("module = load_inline", "make = lambda: load_inline").replace("module.", "make().")
-    late = verifier.check(kernel(lazy), verifier.compile(kernel(lazy)))
+    late = evaluator.check(kernel(lazy), evaluator.compile(kernel(lazy)))
     assert late.verdict is Verdict.COMPILE_ERROR and "while the kernel's file is imported" in late.reason
 
 
 @pytest.mark.parametrize("name", OWN)
 def test_an_extensions_own_code_is_seen_however_it_is_called(name: str, judge: Judge) -> None:
-    verifier, decoy = judge("identity"), OWN[name].replace("return out", "return out.copy_(x)")
-    found = {source: verifier.check(kernel(source), verifier.compile(kernel(source))) for source in (OWN[name], decoy)}
+    evaluator, decoy = judge("identity"), OWN[name].replace("return out", "return out.copy_(x)")
+    found = {
+        source: evaluator.check(kernel(source), evaluator.compile(kernel(source))) for source in (OWN[name], decoy)
+    }
     assert all(one.verdict is Verdict.OK for one in found.values()), found
     measured = {"measured:library-only", "measured:decoy"}
     assert [set(one.labels) & measured for one in found.values()] == [set(), {"measured:decoy"}], found
@@ -140,8 +142,8 @@ def test_an_extensions_own_code_is_seen_however_it_is_called(name: str, judge: J
 
 @pytest.mark.parametrize("name", FOREIGN)
 def test_an_operator_of_its_own_makes_no_other_its_own(name: str, judge: Judge) -> None:
-    verifier, source = judge("identity"), submission(OPERATOR, "functions=[]", call=FOREIGN[name])
-    assert "measured:library-only" in verifier.check(kernel(source), verifier.compile(kernel(source))).labels
+    evaluator, source = judge("identity"), submission(OPERATOR, "functions=[]", call=FOREIGN[name])
+    assert "measured:library-only" in evaluator.check(kernel(source), evaluator.compile(kernel(source))).labels
 
 
 @pytest.mark.parametrize("name", REFUSED)
@@ -218,15 +220,15 @@ def test_an_extension_for_a_gpu_is_built_judged_and_timed() -> None:
     source = submission("void copy(torch::Tensor x, torch::Tensor out);", arguments)
     source = source.replace("no_implicit_headers=True, ", "").replace("SOURCE =", f"DEVICE = r'''{CUDA}'''\nSOURCE =")
     problem = problems.load(ROOT / "problems/identity", "cuda")
-    with Workshop(Harness(call_timeout_s=60, build_timeout_s=300), "cuda") as shop:
-        verifier = Verifier(problem, "cpu", shop.harness, shop)
-        evaluation = verifier.compile(kernel(source, "cuda"))
+    with WorkerPool(Harness(call_timeout_s=60, build_timeout_s=300), "cuda") as shop:
+        evaluator = Evaluator(problem, "cpu", shop.harness, shop)
+        evaluation = evaluator.compile(kernel(source, "cuda"))
         assert evaluation.verdict is Verdict.OK, evaluation
-        checked = verifier.check(kernel(source, "cuda"), evaluation)
+        checked = evaluator.check(kernel(source, "cuda"), evaluation)
         assert not set(checked.labels) & {"measured:library-only", "measured:decoy"}
-        timed = verifier.time(kernel(source, "cuda"), checked, [verifier.reference()])
+        timed = evaluator.time(kernel(source, "cuda"), checked, [evaluator.reference()])
         assert timed.verdict is Verdict.OK and timed.timings, timed
-        broken = verifier.compile(kernel(source.replace("x[i]", "y[i]"), "cuda"))
+        broken = evaluator.compile(kernel(source.replace("x[i]", "y[i]"), "cuda"))
         assert broken.verdict is Verdict.COMPILE_ERROR and '"y" is undefined' in broken.evidence[0] + broken.reason
 
 

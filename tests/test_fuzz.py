@@ -16,15 +16,15 @@ import torch
 
 from kernel_scientist import problems
 from kernel_scientist.compile import gxx
-from kernel_scientist.evaluate.evaluator import Verifier
+from kernel_scientist.evaluate.evaluator import Evaluator
 from kernel_scientist.records.evaluation import Evaluation
 from kernel_scientist.records.kernel import Case, Kernel, Verdict
 from kernel_scientist.records.params import Harness
 from kernel_scientist.sandbox import protocol
 from kernel_scientist.workers import client as sessions
 from kernel_scientist.workers.client import SO_PASSCRED, Session
-from kernel_scientist.workers.native import Shim
-from kernel_scientist.workers.pool import Workshop
+from kernel_scientist.workers.native import NativeHarness
+from kernel_scientist.workers.pool import WorkerPool
 from kernel_scientist.workers.shared_memory import SharedMemory
 from kernel_scientist.workers.untrusted.outputs import address
 from tests.conftest import ROOT
@@ -55,8 +55,8 @@ ODD: list[Any] = [
 class HostileWorker:
     """Speaks the protocol, answers with zeros where a kernel's output is asked for, and mutates some replies."""
 
-    def __init__(self, sock: socket.socket, rng: random.Random, shim: Shim) -> None:
-        self.sock, self.rng, self.shim = sock, rng, shim
+    def __init__(self, sock: socket.socket, rng: random.Random, native: NativeHarness) -> None:
+        self.sock, self.rng, self.native = sock, rng, native
         self.shape: list[int] = []
         self.mutated = 0
 
@@ -102,7 +102,7 @@ class HostileWorker:
 
     def digest(self) -> int:
         zeros = bytearray(2 * self.shape[0])
-        return self.shim.pin([(address(zeros), len(zeros))])
+        return self.native.pin([(address(zeros), len(zeros))])
 
     def odd_field(self, reply: protocol.Header, buffers: list[bytes]) -> None:
         """Something odd in place of some value, at any depth."""
@@ -147,7 +147,7 @@ class HostileWorker:
         protocol.send(self.sock, header, list(buffers))
 
 
-class HostileWorkshop(Workshop):
+class HostileWorkshop(WorkerPool):
     """A workshop whose workers are threads of this test."""
 
     def __init__(self, rng: random.Random) -> None:
@@ -156,13 +156,13 @@ class HostileWorkshop(Workshop):
         )
         self.rng = rng
         self.mutated = 0
-        self.shim = Shim(str(gxx.shim()))
+        self.native = NativeHarness(str(gxx.native()))
 
     @contextlib.contextmanager
     def session(self, timing: bool = False) -> Generator[Session]:
         ours, theirs = socket.socketpair()
         ours.setsockopt(socket.SOL_SOCKET, SO_PASSCRED, 1)
-        worker = HostileWorker(theirs, self.rng, self.shim)
+        worker = HostileWorker(theirs, self.rng, self.native)
         thread = threading.Thread(target=worker.serve)
         thread.start()
         read, write = os.pipe()
@@ -170,7 +170,7 @@ class HostileWorkshop(Workshop):
         inputs = SharedMemory(1 << 20)
         os.write(write, b"-9")
         try:
-            found = Session(ours, 0, log, read, self.harness, threading.Event(), inputs, self.shim)
+            found = Session(ours, 0, log, read, self.harness, threading.Event(), inputs, self.native)
             found.greet()
             yield found
         finally:
@@ -187,11 +187,11 @@ def test_no_reply_breaks_the_verifier_or_passes(monkeypatch: pytest.MonkeyPatch)
     rng = random.Random(20251120)
     seen: dict[Verdict, int] = {}
     with HostileWorkshop(rng) as shop:
-        verifier = Verifier(problems.load(ROOT / "problems/identity"), "cpu", shop.harness, shop)
+        evaluator = Evaluator(problems.load(ROOT / "problems/identity"), "cpu", shop.harness, shop)
         kernel = Kernel(name="k", language="cpp", source="def custom_kernel(d): ...")
         start = time.monotonic()
         while shop.mutated < REPLIES:
-            evaluation = verifier.check(kernel, Evaluation(verdict=Verdict.OK), CASES)
+            evaluation = evaluator.check(kernel, Evaluation(verdict=Verdict.OK), CASES)
             seen[evaluation.verdict] = seen.get(evaluation.verdict, 0) + 1
         assert time.monotonic() - start < 240
     assert Verdict.OK not in seen, seen
@@ -235,14 +235,14 @@ def test_broken_submissions_are_verdicts() -> None:
     limits = Harness(
         call_timeout_s=1, import_timeout_s=2, build_timeout_s=20, memory_mib=256, output_mib=1, noise_runs=0
     )
-    with Workshop(limits) as shop:
-        verifier = Verifier(problems.load(ROOT / "problems/identity"), "cpu", limits, shop)
+    with WorkerPool(limits) as shop:
+        evaluator = Evaluator(problems.load(ROOT / "problems/identity"), "cpu", limits, shop)
         right = 0
         for number in range(SUBMISSIONS):
             source = rng.choice(MUTATIONS)(rng, rng.choice(seeds))
             kernel = Kernel(name=f"k{number}", language="cpp", source=source)
             start = time.monotonic()
-            evaluation = verifier.check(kernel, verifier.compile(kernel), CASES)
+            evaluation = evaluator.check(kernel, evaluator.compile(kernel), CASES)
             assert time.monotonic() - start < 30
             assert evaluation.verdict is not Verdict.INFRASTRUCTURE
             right += evaluation.verdict is Verdict.OK

@@ -11,16 +11,16 @@ import pytest
 
 from kernel_scientist import problems
 from kernel_scientist.compile.request import MOST_BUILDS
-from kernel_scientist.evaluate.evaluator import Contestant, Verifier
+from kernel_scientist.evaluate.evaluator import Evaluator, TimedSource
 from kernel_scientist.records import environment
 from kernel_scientist.records.evaluation import Evaluation
 from kernel_scientist.records.kernel import REFERENCE, Kernel, Verdict
 from kernel_scientist.records.params import Harness
-from kernel_scientist.workers.pool import Workshop
+from kernel_scientist.workers.pool import WorkerPool
 from tests.conftest import ROOT, dedent
 
 pytestmark = pytest.mark.alone
-Judge = Callable[[str], Verifier]
+Judge = Callable[[str], Evaluator]
 LOAD = "from kernel_scientist import load\nimport os\n"
 RIGHT = "d[1].copy_(d[0])\n    return d[1]\n"
 
@@ -125,14 +125,14 @@ def test_what_is_told_of_a_kernels_error_begins_with_its_own_lines(judge: Judge)
 
 
 def test_after_all_that_an_honest_kernel_passes_and_is_timed(judge: Judge) -> None:
-    verifier = judge("identity")
+    evaluator = judge("identity")
     kernel = Kernel(name="honest", language="cpp", source=(ROOT / "problems/identity/seeds/cpp_blocked.py").read_text())
-    evaluation = verifier.check(kernel, verifier.compile(kernel))
+    evaluation = evaluator.check(kernel, evaluator.compile(kernel))
     cached = evaluation.model_copy(update={"environment": {"harness": "of another day"}, "sandbox": ("none",)})
-    evaluation = verifier.time(kernel, cached, [verifier.reference()])
+    evaluation = evaluator.time(kernel, cached, [evaluator.reference()])
     assert evaluation.verdict is Verdict.OK, evaluation.reason
     assert evaluation.environment["judge"] == environment.judge_digest()[:12] and "load" in evaluation.environment
-    assert [t.case for t in evaluation.timings] == [c.name for c in verifier.profile.benchmarks]
+    assert [t.case for t in evaluation.timings] == [c.name for c in evaluator.profile.benchmarks]
     assert all(len(t.samples_us) == 8 and min(t.samples_us) > 0 for t in evaluation.timings)
     speedup = evaluation.speedup_over(REFERENCE)
     assert speedup is not None and speedup.interval[0] <= speedup.ratio <= speedup.interval[1]
@@ -160,35 +160,35 @@ def test_a_submission_may_import_what_gpu_mode_puts_beside_it(judge: Judge) -> N
 
 def test_what_hostile_kernels_take_hold_of_is_within_their_reach(judge: Judge) -> None:
     """Who finds nothing to tamper with does honest work: tests/cheats would pass and say nothing."""
-    look = "import gc\nassert {'Shim', 'Worker', 'Inbox'} <= {type(o).__name__ for o in gc.get_objects()}\n"
+    look = "import gc\nassert {'NativeHarness', 'Worker', 'Inbox'} <= {type(o).__name__ for o in gc.get_objects()}\n"
     evaluation = evaluate(judge("identity"), look + in_call("pass"))
     assert evaluation.verdict is Verdict.OK, evaluation.reason
 
 
-def test_a_claim_needs_two_sets_of_workers(workshop: Workshop) -> None:
-    harness = workshop.harness.model_copy(update={"looks": 3})
-    verifier = Verifier(problems.load(ROOT / "problems/identity"), "cpu", harness, workshop)
+def test_a_claim_needs_two_sets_of_workers(pool: WorkerPool) -> None:
+    harness = pool.harness.model_copy(update={"looks": 3})
+    evaluator = Evaluator(problems.load(ROOT / "problems/identity"), "cpu", harness, pool)
     source = "import time\n\n\ndef custom_kernel(d):\n    time.sleep(SECONDS)\n    return d[1].copy_(d[0])\n"
     quick, slow = (source.replace("SECONDS", s) for s in ("0", "0.002"))
-    cases = verifier.profile.benchmarks[:1]
+    cases = evaluator.profile.benchmarks[:1]
     looks: dict[bool, int] = {}
     for ours, theirs in ((quick, slow), (slow, quick)):
-        kernel, rival = Kernel(name="k", language="cpp", source=ours), Contestant(name="rival", source=theirs)
-        speedup = verifier.time(kernel, verifier.compile(kernel), [rival], cases=cases).speedups[0]
+        kernel, rival = Kernel(name="k", language="cpp", source=ours), TimedSource(name="rival", source=theirs)
+        speedup = evaluator.time(kernel, evaluator.compile(kernel), [rival], cases=cases).speedups[0]
         looks[speedup.faster] = speedup.looks
     assert looks == {True: 2, False: 1}
 
 
 def test_a_kernel_right_only_on_the_checked_sizes_is_caught_when_timed(judge: Judge) -> None:
-    verifier = judge("identity")
+    evaluator = judge("identity")
     kernel = Kernel(
         name="k",
         language="cpp",
         source="def custom_kernel(d):\n    return d[1].copy_(d[0]) if d[0].numel() < 300_000 else d[1]\n",
     )
-    checked = verifier.check(kernel, verifier.compile(kernel))
+    checked = evaluator.check(kernel, evaluator.compile(kernel))
     assert checked.verdict is Verdict.OK
-    timed = verifier.time(kernel, checked, [verifier.reference()])
+    timed = evaluator.time(kernel, checked, [evaluator.reference()])
     assert timed.verdict is Verdict.INCORRECT and timed.timings == () and timed.speedups == ()
 
 
@@ -220,18 +220,18 @@ def test_a_patched_clock_of_pythons_changes_nothing(judge: Judge) -> None:
             return d[1].copy_(d[0])
         """
     )
-    verifier = judge("identity")
+    evaluator = judge("identity")
     kernel = Kernel(name="k", language="cpp", source=source)
-    timed = verifier.time(kernel, verifier.check(kernel, verifier.compile(kernel)), [verifier.reference()])
+    timed = evaluator.time(kernel, evaluator.check(kernel, evaluator.compile(kernel)), [evaluator.reference()])
     assert timed.verdict is Verdict.OK, timed
     assert min(t.time_us for t in timed.timings) >= 20_000
 
 
 def test_workers_see_no_secret_of_ours(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
-    with Workshop(Harness()) as shop:
+    with WorkerPool(Harness()) as shop:
         source = in_call("assert 'sk-secret' not in open('/proc/self/environ').read() + str(dict(os.environ))")
-        assert evaluate(Verifier(judge("identity").problem, "cpu", shop.harness, shop), source).verdict is Verdict.OK
+        assert evaluate(Evaluator(judge("identity").problem, "cpu", shop.harness, shop), source).verdict is Verdict.OK
 
 
 def test_workers_die_with_a_killed_verifier() -> None:
@@ -240,11 +240,11 @@ def test_workers_die_with_a_killed_verifier() -> None:
         import os, signal
         from kernel_scientist.records import environment; environment.prepare()
         from kernel_scientist import problems
-        from kernel_scientist.evaluate.evaluator import Verifier
-        from kernel_scientist.workers.pool import Workshop
+        from kernel_scientist.evaluate.evaluator import Evaluator
+        from kernel_scientist.workers.pool import WorkerPool
         from kernel_scientist.records.params import Harness
         from pathlib import Path
-        shop = Workshop(Harness())
+        shop = WorkerPool(Harness())
         with shop.session() as session:
             print(shop._process.pid, session.process.number, flush=True)
             os.kill(os.getpid(), signal.SIGKILL)
@@ -260,18 +260,18 @@ def test_workers_die_with_a_killed_verifier() -> None:
 
 
 def test_builds_are_cached_by_what_they_depend_on(judge: Judge) -> None:
-    verifier = judge("identity")
+    evaluator = judge("identity")
     first = Kernel(name="a", language="cpp", source=cpp("volatile int unique = 4711;"))
-    one, two = verifier.compile(first), verifier.compile(first)
+    one, two = evaluator.compile(first), evaluator.compile(first)
     assert one.compile and two.compile and not one.compile.cached and two.compile.cached
     other = Kernel(name="b", language="cpp", source=first.source.replace("''')", "''', flags=['-O1'])"))
     assert other.source != first.source
-    assert (report := verifier.compile(other).compile) and not report.cached
+    assert (report := evaluator.compile(other).compile) and not report.cached
 
 
-def evaluate(verifier: Verifier, source: str) -> Evaluation:
+def evaluate(evaluator: Evaluator, source: str) -> Evaluation:
     kernel = Kernel(name="k", language="cpp", source=source)
-    return verifier.check(kernel, verifier.compile(kernel))
+    return evaluator.check(kernel, evaluator.compile(kernel))
 
 
 def _alive(pid: int) -> bool:

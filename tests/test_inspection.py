@@ -16,7 +16,7 @@ from kernel_scientist.gpu.model.constants import Constants
 from kernel_scientist.hardware import gpus, occupancy
 from kernel_scientist.records.kernel import Case, Kernel, Verdict
 from kernel_scientist.sandbox.failure import KernelFailure
-from kernel_scientist.workers.pool import Workshop
+from kernel_scientist.workers.pool import WorkerPool
 from tests.conftest import ROOT
 
 WILD = ROOT / "tests/submissions"
@@ -32,9 +32,9 @@ def wild(name: str, gpu: str = "mi300x") -> Inspection:
 
 
 @pytest.fixture
-def modeller(workshop: Workshop) -> Callable[[str], Modeller]:
+def modeller(pool: WorkerPool) -> Callable[[str], Modeller]:
     def make(problem: str) -> Modeller:
-        return Modeller(problems.find(problem), "auto", workshop.harness, workshop, gpus.MI300X)
+        return Modeller(problems.find(problem), "auto", pool.harness, pool, gpus.MI300X)
 
     return make
 

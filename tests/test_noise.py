@@ -9,36 +9,36 @@ from pathlib import Path
 import pytest
 
 from kernel_scientist import problems
-from kernel_scientist.evaluate.evaluator import Verifier
+from kernel_scientist.evaluate.evaluator import Evaluator
 from kernel_scientist.records import environment
 from kernel_scientist.records.params import Harness
-from kernel_scientist.workers.pool import Workshop
+from kernel_scientist.workers.pool import WorkerPool
 from tests.conftest import ROOT
 
 
 @pytest.fixture
-def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workshop]:
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WorkerPool]:
     monkeypatch.setenv("KERNEL_SCIENTIST_CACHE", str(tmp_path))
-    with Workshop(Harness(noise_runs=2, blocks=4, looks=2, margin=0.001)) as workshop:
-        yield workshop
+    with WorkerPool(Harness(noise_runs=2, blocks=4, looks=2, margin=0.001)) as pool:
+        yield pool
 
 
-def verifier(shop: Workshop) -> Verifier:
-    return Verifier(problems.load(ROOT / "problems/rmsnorm"), "cpu", shop.harness, shop)
+def evaluator(shop: WorkerPool) -> Evaluator:
+    return Evaluator(problems.load(ROOT / "problems/rmsnorm"), "cpu", shop.harness, shop)
 
 
-def test_noise_is_measured_once_a_day(shop: Workshop) -> None:
-    first = verifier(shop).margins
+def test_noise_is_measured_once_a_day(shop: WorkerPool) -> None:
+    first = evaluator(shop).margins
     assert len(first) == 2 and all(0.001 <= margin < 10 for margin in first)
     (file,) = (environment.cache_folder() / "noise").glob("*.json")
     file.write_text(json.dumps({"margins": [0.025, 0.0001]}))
-    assert verifier(shop).margins == (0.025, 0.001)
+    assert evaluator(shop).margins == (0.025, 0.001)
     yesterday = time.time() - 25 * 3600
     os.utime(file, (yesterday, yesterday))
-    assert verifier(shop).margins[0] != 0.025
+    assert evaluator(shop).margins[0] != 0.025
 
 
-def test_without_runs_the_margin_is_the_parameters(shop: Workshop) -> None:
+def test_without_runs_the_margin_is_the_parameters(shop: WorkerPool) -> None:
     shop.harness = shop.harness.model_copy(update={"noise_runs": 0})
-    assert verifier(shop).margins == (0.001, 0.001)
+    assert evaluator(shop).margins == (0.001, 0.001)
     assert not (environment.cache_folder() / "noise").exists()

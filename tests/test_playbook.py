@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernel_scientist.compile.source import KernelSource
-from kernel_scientist.evaluate.evaluator import Verifier
+from kernel_scientist.evaluate.evaluator import Evaluator
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.problems.taskfolder import load
 from kernel_scientist.records.evaluation import Trial
@@ -56,14 +56,14 @@ def test_the_catalogue_is_what_it_promises() -> None:
 
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_every_edit_the_catalogue_can_make_here_gives_a_right_kernel(
-    problem: str, judge: Callable[[str], Verifier]
+    problem: str, judge: Callable[[str], Evaluator]
 ) -> None:
-    verifier, mind = judge(problem), playbook(problem)
+    evaluator, mind = judge(problem), playbook(problem)
     tried = 0
     for kernel in seeds(problem):
         for transformation, variant in mind._variants(kernel, kernel):
             edited = Kernel(name="k00009", language="cpp", source=variant.source.text)
-            evaluation = verifier.check(edited, verifier.compile(edited))
+            evaluation = evaluator.check(edited, evaluator.compile(edited))
             assert evaluation.verdict is Verdict.OK, (transformation.name, variant.detail, evaluation.reason)
             assert variant.rubric and edited.digest != kernel.digest
             tried += 1

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel_scientist.evaluate.evaluator import Verifier
+from kernel_scientist.evaluate.evaluator import Evaluator
 from kernel_scientist.hardware.gpus import MI300X
 from kernel_scientist.hardware.targets import Target
 from kernel_scientist.population.lineage import Population
@@ -33,11 +33,11 @@ from kernel_scientist.report import resources, summaries
 from kernel_scientist.sandbox import device_lock, landlock
 from kernel_scientist.scientist.showcase import __main__
 from kernel_scientist.tracking import run_content
-from kernel_scientist.workers.pool import Workshop
+from kernel_scientist.workers.pool import WorkerPool
 from tasks.counting import count_kernel
 from tests.conftest import ROOT
 
-Judge = Callable[[str], Verifier]
+Judge = Callable[[str], Evaluator]
 HEADER = (
     '"Correlation_Id","Dispatch_Id","Agent_Id","Queue_Id","Process_Id","Thread_Id","Grid_Size","Kernel_Id",'
     '"Kernel_Name","Workgroup_Size","LDS_Block_Size","Scratch_Size","VGPR_Count","Accum_VGPR_Count","SGPR_Count",'
@@ -334,8 +334,8 @@ def test_ncu_without_permission_names_the_module_option(tmp_path: Path, monkeypa
 
 
 def test_only_kernels_that_were_timed_on_a_gpu_are_counted(judge: Judge) -> None:
-    verifier = judge("identity")
-    assert not counting.wanted(verifier, evaluation())  # on a CPU
+    evaluator = judge("identity")
+    assert not counting.wanted(evaluator, evaluation())  # on a CPU
     said = counting.without(evaluation(), "no ncu:\nit is not here").environment
     assert said == {"counters": "none: no ncu: it is not here"}
 
@@ -345,11 +345,11 @@ def test_only_kernels_that_were_timed_on_a_gpu_are_counted(judge: Judge) -> None
 
 @pytest.fixture
 def ready(judge: Judge, tmp_path: Path) -> Iterator[Callable[[str, str], workspace.Scene]]:
-    verifier = judge("identity")
+    evaluator = judge("identity")
 
     def make(source: str, language: str) -> workspace.Scene:
         kernel = Kernel.model_validate({"name": "k00001", "language": language, "source": source})
-        return workspace.prepare(verifier, kernel, verifier.profile.benchmarks, tmp_path, "")
+        return workspace.prepare(evaluator, kernel, evaluator.profile.benchmarks, tmp_path, "")
 
     yield make
 
@@ -372,20 +372,20 @@ def custom_kernel(data):
 
 @pytest.mark.parametrize("kind", ["enclosure", ""])
 def test_the_subject_calls_a_kernel_twice_on_each_case(
-    kind: str, ready: Callable[[str, str], workspace.Scene], workshop: Workshop
+    kind: str, ready: Callable[[str, str], workspace.Scene], pool: WorkerPool
 ) -> None:
     it = ready(TORCH, "triton")
-    assert play(it, workshop.enclosure if kind else "") == (0, "")
+    assert play(it, pool.enclosure if kind else "") == (0, "")
     assert (it.folder / "calls").read_text().split() == ["65536", "1048576", "4194304"] * 2
     assert it.cases == ("size65536", "size1048576", "size4194304")
 
 
 def test_the_subject_gets_what_was_built_for_the_kernel(
-    ready: Callable[[str, str], workspace.Scene], workshop: Workshop
+    ready: Callable[[str, str], workspace.Scene], pool: WorkerPool
 ) -> None:
     it = ready((ROOT / "problems/identity/seeds/cpp_blocked.py").read_text(), "cpp")
     assert len(list((it.folder / target_process.BUILDS).iterdir())) == 1
-    assert play(it, workshop.enclosure) == (0, "")
+    assert play(it, pool.enclosure) == (0, "")
 
 
 EXTENSION = """
@@ -415,11 +415,11 @@ def custom_kernel(data):
 
 
 def test_the_subject_gets_the_extension_that_was_built_for_the_kernel(
-    ready: Callable[[str, str], workspace.Scene], workshop: Workshop
+    ready: Callable[[str, str], workspace.Scene], pool: WorkerPool
 ) -> None:
     it = ready(EXTENSION, "hip")
     assert len(list((it.folder / target_process.BUILDS).iterdir())) == 1
-    assert play(it, workshop.enclosure) == (0, "")
+    assert play(it, pool.enclosure) == (0, "")
 
 
 def test_what_is_handed_over_holds_no_seed_and_no_expected_output(ready: Callable[[str, str], workspace.Scene]) -> None:
@@ -442,29 +442,29 @@ def test_what_is_handed_over_holds_no_seed_and_no_expected_output(ready: Callabl
     ],
 )
 def test_the_subject_is_confined(
-    code: str, words: str, ready: Callable[[str, str], workspace.Scene], workshop: Workshop
+    code: str, words: str, ready: Callable[[str, str], workspace.Scene], pool: WorkerPool
 ) -> None:
-    if workshop.enclosure == "":
+    if pool.enclosure == "":
         pytest.skip("this system keeps no files from workers")
     it = ready(f"{code}\n{TORCH}", "triton")
-    for kind in {workshop.enclosure, *([""] if landlock.version() else [])}:
+    for kind in {pool.enclosure, *([""] if landlock.version() else [])}:
         status, text = play(it, kind)
         assert status not in (0, None) and words in text
 
 
 def test_no_key_of_ours_is_in_its_environment(
-    ready: Callable[[str, str], workspace.Scene], workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+    ready: Callable[[str, str], workspace.Scene], pool: WorkerPool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("EXAMPLE_API_KEY", "very secret")
     it = ready(f"import os\nassert 'EXAMPLE_API_KEY' not in os.environ, 'seen'\n{TORCH}", "triton")
-    assert play(it, workshop.enclosure) == (0, "")
+    assert play(it, pool.enclosure) == (0, "")
 
 
 def test_what_takes_too_long_or_is_stopped_is_ended(
-    ready: Callable[[str, str], workspace.Scene], workshop: Workshop
+    ready: Callable[[str, str], workspace.Scene], pool: WorkerPool
 ) -> None:
     it = ready(f"import time\ntime.sleep(100)\n{TORCH}", "triton")
-    for kind in (workshop.enclosure, ""):
+    for kind in (pool.enclosure, ""):
         assert play(it, kind, timeout_s=3)[0] is None
 
 
@@ -500,11 +500,11 @@ def tool(folder: Path, name: str, code: str) -> Profiler:
 def read_by(
     judge: Judge, monkeypatch: pytest.MonkeyPatch, tool_found: Profiler | str, timeout_s: float = 60
 ) -> Evaluation:
-    verifier = judge("identity").reharnessed(Harness(counters_timeout_s=timeout_s))
-    verifier.machine = MI300X
+    evaluator = judge("identity").reharnessed(Harness(counters_timeout_s=timeout_s))
+    evaluator.machine = MI300X
     monkeypatch.setattr(profiler, "find", lambda vendor: tool_found)
     kernel = Kernel(name="k00001", language="triton", source=TORCH)
-    return counting.count(verifier, kernel, evaluation())
+    return counting.count(evaluator, kernel, evaluation())
 
 
 def test_groups_that_fail_are_named_and_the_others_kept(
@@ -553,7 +553,9 @@ def test_a_profiler_that_fails_is_a_sentence_and_no_verdict(
 def test_a_busy_device_is_a_sentence(judge: Judge) -> None:
     name = f"test-{os.getpid()}"
     harness = Harness(device_wait_s=0.1)
-    lab = SimpleNamespace(target=Target(name, "cuda", name), params=Params(harness=harness), verifier=judge("identity"))
+    lab = SimpleNamespace(
+        target=Target(name, "cuda", name), params=Params(harness=harness), evaluator=judge("identity")
+    )
     with device_lock.device(name, 1):
         found = count_kernel.fn(lab, Kernel(name="k00001", language="triton", source=TORCH), evaluation())  # type: ignore
     assert found.environment["counters"].startswith(f"none: device {name} was busy for 0.1 s")
@@ -583,10 +585,10 @@ with open(arguments[arguments.index("--log-file") + 1], "w") as file:
 def test_the_profiler_of_this_gpu_counts_a_triton_kernel() -> None:
     from kernel_scientist import problems
 
-    with Workshop(Harness(), "cuda") as shop:
-        verifier = Verifier(problems.find("identity"), "full", shop.harness, shop)
+    with WorkerPool(Harness(), "cuda") as shop:
+        evaluator = Evaluator(problems.find("identity"), "full", shop.harness, shop)
         source = (ROOT / "problems/identity/seeds/triton_tiled.py").read_text()
-        found = counting.count(verifier, Kernel(name="k00001", language="triton", source=source), evaluation())
+        found = counting.count(evaluator, Kernel(name="k00001", language="triton", source=source), evaluation())
     said = found.environment["counters"]
     if said.startswith("none: no ") or ncu.FORBIDDEN in said:
         pytest.skip(said)

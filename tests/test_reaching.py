@@ -39,7 +39,7 @@ REACHES = {
     "reload": "import importlib\nimportlib.reload(torch)",
     "pkgutil": "import pkgutil\nm = pkgutil.resolve_name('torch')",
     "runpy": "import runpy\nrunpy.run_module('x')",
-    "the laboratory imported": "from kernel_scientist.workers.native import Shim as anything",
+    "the laboratory imported": "from kernel_scientist.workers.native import NativeHarness as anything",
     "the laboratory handed on": "import kernel_scientist.compile.cpp\nm = (lambda p: p.harness)(kernel_scientist)",
     "the loader handed on": "import kernel_scientist.compile.cpp as c\nm = [c]",
     "an importer handed on": "import importlib\nm = map(importlib.import_module, ['sys'])",

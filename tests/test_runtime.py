@@ -20,7 +20,16 @@ from kernel_scientist.compile import gxx
 from kernel_scientist.evaluate.timing.samples import Samples
 from kernel_scientist.sandbox import protocol
 from kernel_scientist.workers.call import Call
-from kernel_scientist.workers.native import GLIMPSE_LINES, MOST_PLACES, Glimpse, Reading, Row, Shim, _Line, _Place
+from kernel_scientist.workers.native import (
+    GLIMPSE_LINES,
+    MOST_PLACES,
+    Glimpse,
+    NativeHarness,
+    Reading,
+    Row,
+    _Line,
+    _Place,
+)
 from kernel_scientist.workers.untrusted import outputs
 from kernel_scientist.workers.untrusted.gpu_runtime import Runtime
 from tests import standin
@@ -37,52 +46,52 @@ def device() -> Any:
 
 
 @pytest.fixture
-def shim(device: Any, tmp_path: Path) -> Shim:
-    own = shutil.copy(gxx.shim(), tmp_path / "shim.so")  # another file is another library: nobody else's gets a GPU
-    shim = Shim(str(own))
-    shim.bind(torch.Tensor, lambda _: None, None)
-    shim.bind_gpu(Runtime(device, "standin").addresses())
-    return shim
+def native(device: Any, tmp_path: Path) -> NativeHarness:
+    own = shutil.copy(gxx.native(), tmp_path / "native.so")  # another file is another library: nobody else's gets a GPU
+    native = NativeHarness(str(own))
+    native.bind(torch.Tensor, lambda _: None, None)
+    native.bind_gpu(Runtime(device, "standin").addresses())
+    return native
 
 
-def test_a_call_lasts_until_all_that_it_queued_has_ended(shim: Shim, device: Any) -> None:
+def test_a_call_lasts_until_all_that_it_queued_has_ended(native: NativeHarness, device: Any) -> None:
     out = torch.zeros(64, dtype=torch.uint8)
 
     def kernel(stream: int) -> torch.Tensor:
         device.work(stream, 30, out.data_ptr(), 7, 64)
         return out
 
-    returned, reading = shim.call(kernel, 0)
+    returned, reading = native.call(kernel, 0)
     assert returned is out and out.tolist() == [7] * 64
     assert 30 * MS <= reading.event_ns <= reading.ns
-    _, beside = shim.call(kernel, 1)  # a stream that no event is recorded on
+    _, beside = native.call(kernel, 1)  # a stream that no event is recorded on
     assert beside.ns >= 30 * MS and beside.event_ns < beside.ns
 
 
-def test_what_the_runtime_complains_of_at_the_end_of_a_call_is_raised(shim: Shim, device: Any) -> None:
+def test_what_the_runtime_complains_of_at_the_end_of_a_call_is_raised(native: NativeHarness, device: Any) -> None:
     with pytest.raises(RuntimeError, match="error 700 when the call has ended"):
-        shim.call(lambda _: device.fail(700), None)
-    shim.call(lambda _: None, None)
+        native.call(lambda _: device.fail(700), None)
+    native.call(lambda _: None, None)
     with pytest.raises(ValueError, match="its own"):
-        shim.call(_raise, None)
+        native.call(_raise, None)
 
 
 def _raise(_: object) -> None:
     raise ValueError("its own")
 
 
-def timed(shim: Shim, call: Callable[[int], Any]) -> tuple[Any, Row]:
-    """Make a call as a worker does, given its end of a socket, while another process is its verifier.
+def timed(native: NativeHarness, call: Callable[[int], Any]) -> tuple[Any, Row]:
+    """Make a call as a worker does, given its end of a socket, while another process is its evaluator.
 
     Another process, because a worker that stands before the gate holds the interpreter's lock.
     """
     ours, theirs = socket.socketpair()
     told, tells = os.pipe()
-    verifier = os.fork()
-    if verifier == 0:
+    evaluator = os.fork()
+    if evaluator == 0:
         try:
             assert ours.recv(1) == b"r"
-            row = shim.row(ours.fileno(), 20, SHOWN, [7, 2**64 - 1])
+            row = native.row(ours.fileno(), 20, SHOWN, [7, 2**64 - 1])
             seen = row.glimpse
             glimpse = bytes(seen._places), bytes(seen._lines), seen._count, len(seen.places)
             os.write(tells, pickle.dumps((*row[:4], row.swept, row.cpu_ns, *glimpse)))
@@ -92,7 +101,7 @@ def timed(shim: Shim, call: Callable[[int], Any]) -> tuple[Any, Row]:
         output = call(theirs.fileno())
         *figures, swept, cpu, places, lines, count, many = pickle.loads(os.read(told, 1 << 16))
     finally:
-        os.waitpid(verifier, 0)
+        os.waitpid(evaluator, 0)
         for end in (ours, theirs):
             end.close()
         os.close(told)
@@ -101,51 +110,53 @@ def timed(shim: Shim, call: Callable[[int], Any]) -> tuple[Any, Row]:
     return output, Row(*figures, Glimpse(*seen, count, many), swept, cpu)
 
 
-def test_pieces_of_an_output_that_the_verifier_names_are_shown_before_anything_else(shim: Shim, device: Any) -> None:
+def test_pieces_of_an_output_that_the_verifier_names_are_shown_before_anything_else(
+    native: NativeHarness, device: Any
+) -> None:
     out = torch.zeros(3, 1000, dtype=torch.uint8)
 
     def kernel(_: object) -> list[torch.Tensor]:
         device.work(1, 20, out.data_ptr(), 9, out.nbytes)
         return [out[0], out[1:]]
 
-    returned, row = timed(shim, lambda end: shim.call(kernel, None, end, end, pin=True)[0])
-    assert row.ns >= 20 * MS and row.glimpse and row.digest == shim.digest
-    snapshot = outputs.Snapshot(returned, shim, {}, True, -1, row.digest)
+    returned, row = timed(native, lambda end: native.call(kernel, None, end, end, pin=True)[0])
+    assert row.ns >= 20 * MS and row.glimpse and row.digest == native.digest
+    snapshot = outputs.Snapshot(returned, native, {}, True, -1, row.digest)
     assert snapshot.keep([])
     handed: list[protocol.Buffer] = []
     snapshot.message([], handed)
     places = [(outputs.address(data), len(data)) for data in handed]
-    assert [size for _, size in places] == [1000, 2000] and row.glimpse.fits(shim, places)
-    assert shim.pin(places) == row.digest
+    assert [size for _, size in places] == [1000, 2000] and row.glimpse.fits(native, places)
+    assert native.pin(places) == row.digest
     handed[1][:] = bytes([5]) * 2000  # type: ignore[index]
-    assert not row.glimpse.fits(shim, places)
+    assert not row.glimpse.fits(native, places)
 
 
-def test_keys_come_when_the_worker_is_roused_and_it_commits_itself_before_the_gate(shim: Shim) -> None:
+def test_keys_come_when_the_worker_is_roused_and_it_commits_itself_before_the_gate(native: NativeHarness) -> None:
     heard: list[int] = []
 
     def exercise(_: object) -> None:
-        heard.extend(shim.keys)
-        shim.commit(heard[0] + 1)
+        heard.extend(native.keys)
+        native.commit(heard[0] + 1)
 
-    shim.bind(torch.Tensor, exercise, None)
-    _, row = timed(shim, lambda end: shim.call(lambda _: torch.ones(2), None, end, end, pin=True)[0])
+    native.bind(torch.Tensor, exercise, None)
+    _, row = timed(native, lambda end: native.call(lambda _: torch.ones(2), None, end, end, pin=True)[0])
     assert heard[:2] == [7, 2**64 - 1] and row.swept == 8
 
 
-def test_an_output_without_places_is_pinned_by_the_worker(shim: Shim) -> None:
+def test_an_output_without_places_is_pinned_by_the_worker(native: NativeHarness) -> None:
     def call(end: int) -> outputs.Snapshot:
-        output, _ = shim.call(lambda _: {"out": torch.ones(2)}, None, end, end, pin=True)
-        assert shim.digest is None
-        return outputs.Snapshot(output, shim, {}, True, end, shim.digest)
+        output, _ = native.call(lambda _: {"out": torch.ones(2)}, None, end, end, pin=True)
+        assert native.digest is None
+        return outputs.Snapshot(output, native, {}, True, end, native.digest)
 
-    snapshot, row = timed(shim, call)
+    snapshot, row = timed(native, call)
     assert row.digest == snapshot.digest and not row.glimpse
 
 
-def test_what_is_written_after_a_call_is_seen(shim: Shim, device: Any) -> None:
+def test_what_is_written_after_a_call_is_seen(native: NativeHarness, device: Any) -> None:
     out = torch.zeros(512, dtype=torch.uint8)
-    snapshot = outputs.Snapshot(out, shim, {}, on_gpu=True)
+    snapshot = outputs.Snapshot(out, native, {}, on_gpu=True)
     device.work(0, 1, out.data_ptr() + 100, 1, 1)
     assert not snapshot.keep([])
 

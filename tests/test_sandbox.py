@@ -12,7 +12,7 @@ import pytest
 from kernel_scientist import problems
 from kernel_scientist.compile import gxx
 from kernel_scientist.compile.request import BuildRequest
-from kernel_scientist.evaluate.evaluator import Verifier
+from kernel_scientist.evaluate.evaluator import Evaluator
 from kernel_scientist.records.errors import InfrastructureError, SetupError, StoppedError
 from kernel_scientist.records.kernel import Case, Verdict
 from kernel_scientist.records.params import Harness
@@ -21,7 +21,7 @@ from kernel_scientist.sandbox.failure import KernelFailure
 from kernel_scientist.sandbox.process import Process
 from kernel_scientist.workers import compile_cache
 from kernel_scientist.workers.client import Session
-from kernel_scientist.workers.pool import Workshop
+from kernel_scientist.workers.pool import WorkerPool
 from tests.conftest import ROOT, dedent
 
 pytestmark = pytest.mark.alone
@@ -33,17 +33,17 @@ def available(kind: str) -> bool:
 
 
 @pytest.fixture(params=KINDS, scope="module")
-def shop(request: pytest.FixtureRequest) -> Iterator[Workshop]:
+def shop(request: pytest.FixtureRequest) -> Iterator[WorkerPool]:
     if not available(request.param):
         pytest.skip(f"this machine has no {request.param}")
     with pytest.MonkeyPatch.context() as patch:
         if request.param == "landlock":
             patch.setattr(bubblewrap, "bubblewrap_works", lambda: False)
-        with Workshop(Harness(import_timeout_s=10, memory_mib=512)) as workshop:
-            yield workshop
+        with WorkerPool(Harness(import_timeout_s=10, memory_mib=512)) as pool:
+            yield pool
 
 
-def test_a_worker_is_known_however_early_it_speaks(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_is_known_however_early_it_speaks(pool: WorkerPool, monkeypatch: pytest.MonkeyPatch) -> None:
     greet = Session.greet
 
     def late(self: Session, *arguments: tuple[int, int]) -> None:
@@ -51,13 +51,13 @@ def test_a_worker_is_known_however_early_it_speaks(workshop: Workshop, monkeypat
         greet(self, *arguments)
 
     monkeypatch.setattr(Session, "greet", late)
-    with workshop.session() as session:
+    with pool.session() as session:
         assert session.process is not None and session.process.number > 0
         command = Path(f"/proc/{session.process.number}/cmdline").read_bytes()
         assert b"kernel_scientist.workers.fork_server" in command and session.process.number != os.getpid()
 
 
-def run(shop: Workshop, body: str) -> None:
+def run(shop: WorkerPool, body: str) -> None:
     """Run Python in a worker, at the place of a kernel's import."""
     source = (
         f"import os, sys, socket, ctypes\nfrom pathlib import Path\n{dedent(body)}\ndef custom_kernel(d): return d\n"
@@ -66,7 +66,7 @@ def run(shop: Workshop, body: str) -> None:
         session.load(source, lambda request: (gxx.build(request).path, ""))
 
 
-def refused(shop: Workshop, body: str) -> None:
+def refused(shop: WorkerPool, body: str) -> None:
     """Run Python that must meet an error of the system's."""
     attempt = "\n".join(f"    {line}" for line in dedent(body).splitlines())
     run(shop, f"try:\n{attempt}\nexcept OSError:\n    pass\nelse:\n    raise SystemError('it was let through')\n")
@@ -76,11 +76,11 @@ def refused(shop: Workshop, body: str) -> None:
     "path",
     ["problems/identity/reference.py", "params.yaml", "tests/conftest.py", ".git/config", "pyproject.toml"],
 )
-def test_no_file_of_the_laboratory_is_seen(shop: Workshop, path: str) -> None:
+def test_no_file_of_the_laboratory_is_seen(shop: WorkerPool, path: str) -> None:
     refused(shop, f"open({str(ROOT / path)!r}).read()")
 
 
-def test_no_home_no_secret_no_password_file(shop: Workshop, tmp_path: Path) -> None:
+def test_no_home_no_secret_no_password_file(shop: WorkerPool, tmp_path: Path) -> None:
     secret = tmp_path / "token"
     secret.write_text("sk-secret")
     refused(shop, f"open({str(secret)!r}).read()")
@@ -89,7 +89,7 @@ def test_no_home_no_secret_no_password_file(shop: Workshop, tmp_path: Path) -> N
     refused(shop, "os.listdir(os.path.expanduser('~root'))[0]; raise SystemError") if os.geteuid() else None
 
 
-def test_the_verifier_is_out_of_reach(shop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_verifier_is_out_of_reach(shop: WorkerPool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
     for pid in (os.getpid(), "' + str(os.getppid()) + '"):
         refused(shop, f"open('/proc/{pid}/mem', 'rb').read(1)")
@@ -99,16 +99,16 @@ def test_the_verifier_is_out_of_reach(shop: Workshop, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("folder", ["/dev/shm", "/var/tmp", "/usr/lib", str(ROOT), str(ROOT / "kernel_scientist")])
-def test_nothing_is_written_where_another_worker_could_read_it(shop: Workshop, folder: str) -> None:
+def test_nothing_is_written_where_another_worker_could_read_it(shop: WorkerPool, folder: str) -> None:
     refused(shop, f"open({folder!r} + '/left-behind', 'w').write('x')")
 
 
-def test_what_one_worker_leaves_in_tmp_the_next_does_not_find(shop: Workshop) -> None:
+def test_what_one_worker_leaves_in_tmp_the_next_does_not_find(shop: WorkerPool) -> None:
     run(shop, "for d in ('.', '/tmp'):\n    try: open(d + '/left-behind', 'w').write('x')\n    except OSError: pass")
     run(shop, "assert not [p for d in ('.', '/tmp') for p in Path(d).rglob('left-behind')]")
 
 
-def test_no_packages_can_be_put_in_the_way(shop: Workshop) -> None:
+def test_no_packages_can_be_put_in_the_way(shop: WorkerPool) -> None:
     refused(shop, "import torch; open(os.path.dirname(torch.__file__) + '/evil.py', 'w').write('x')")
     run(shop, "open('torch.py', 'w').write('raise SystemError'); import importlib, torch.nn.functional")
     with shop.session() as session:
@@ -118,11 +118,11 @@ def test_no_packages_can_be_put_in_the_way(shop: Workshop) -> None:
 @pytest.mark.parametrize(
     "call", ["socket.socket()", "socket.socket(socket.AF_UNIX)", "socket.create_connection(('1.1.1.1', 53))"]
 )
-def test_no_network(shop: Workshop, call: str) -> None:
+def test_no_network(shop: WorkerPool, call: str) -> None:
     refused(shop, call)
 
 
-def test_temporary_files_go_where_a_kernel_may_write(shop: Workshop) -> None:
+def test_temporary_files_go_where_a_kernel_may_write(shop: WorkerPool) -> None:
     run(shop, "import tempfile\nwith tempfile.NamedTemporaryFile() as file: assert file.name.startswith(os.getcwd())")
 
 
@@ -132,7 +132,7 @@ FORBIDDEN = ["os.fork()", "os.system('true')"] + [
 
 
 @pytest.mark.parametrize("call", FORBIDDEN)
-def test_a_forbidden_call_ends_the_worker(shop: Workshop, call: str) -> None:
+def test_a_forbidden_call_ends_the_worker(shop: WorkerPool, call: str) -> None:
     with pytest.raises(KernelFailure) as caught:
         run(shop, call)
     assert caught.value.verdict is Verdict.REJECTED and "forbidden system call" in caught.value.reason
@@ -152,7 +152,7 @@ assert libc.syscall(calls[0], os.getpid(), threading.get_native_id(), 0) == 0
 """
 
 
-def test_no_signal_reaches_another_worker_nor_the_parent(shop: Workshop) -> None:
+def test_no_signal_reaches_another_worker_nor_the_parent(shop: WorkerPool) -> None:
     run(shop, SIGNALS)
     with pytest.raises(KernelFailure, match="SIGABRT"):
         run(shop, "os.abort()")
@@ -166,21 +166,21 @@ def test_workers_of_roots_are_different_users(monkeypatch: pytest.MonkeyPatch) -
         pytest.skip("only root without namespaces can make workers other users")
     monkeypatch.setattr(bubblewrap, "bubblewrap_works", lambda: False)
     monkeypatch.setattr(bubblewrap, "nobody_can_read", lambda: True)
-    with Workshop(Harness()) as shop, shop.session() as rival:
+    with WorkerPool(Harness()) as shop, shop.session() as rival:
         assert rival.process is not None
         before = os.sched_getaffinity(rival.process.number)
         refused(shop, f"assert os.getuid(); os.sched_setaffinity({rival.process.number}, {{{shop.cores[-1]}}})")
         assert os.sched_getaffinity(rival.process.number) == before
 
 
-def test_no_capability_and_no_way_back_to_root(shop: Workshop) -> None:
+def test_no_capability_and_no_way_back_to_root(shop: WorkerPool) -> None:
     run(shop, "assert 'CapEff:\\t0000000000000000' in open('/proc/self/status').read()")
     refused(shop, "os.chroot('.')")
     if shop.enclosure == "bubblewrap" or bubblewrap.nobody_can_read():
         run(shop, "assert os.getuid() != 0")
 
 
-def test_layers_in_force_are_told(shop: Workshop) -> None:
+def test_layers_in_force_are_told(shop: WorkerPool) -> None:
     with shop.session() as session:
         assert {"rlimits", "no-new-privs", "seccomp"} <= set(session.layers)
         assert ("bubblewrap" in session.layers) == (shop.enclosure == "bubblewrap")
@@ -202,7 +202,7 @@ def test_the_compiler_reads_no_file_of_ours(source: str) -> None:
     assert "OPENAI" not in report.log and "generations" not in report.log and "root:" not in report.log
 
 
-def test_folders_of_killed_zygotes_are_cleared(shop: Workshop, tmp_path: Path) -> None:
+def test_folders_of_killed_zygotes_are_cleared(shop: WorkerPool, tmp_path: Path) -> None:
     if shop.enclosure == "bubblewrap":
         pytest.skip("the folders are in a namespace and end with it")
     with pytest.raises(InfrastructureError), shop.session():
@@ -226,7 +226,7 @@ os.chdir(home)
 """
 
 
-def test_folders_however_deep_are_the_kernels_own_failure_and_go(shop: Workshop) -> None:
+def test_folders_however_deep_are_the_kernels_own_failure_and_go(shop: WorkerPool) -> None:
     source = f"import os\n{DEEP}\ndef custom_kernel(data): return data[1]\n"
     for _ in range(2):
         with shop.session() as session:
@@ -281,7 +281,7 @@ def test_locked_folders_are_removed_without_any_privilege() -> None:
 
 def test_nothing_is_left_of_many_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bubblewrap, "bubblewrap_works", lambda: False)
-    with Workshop(Harness()) as shop:
+    with WorkerPool(Harness()) as shop:
         for _ in range(10):
             with shop.session():
                 pass
@@ -292,15 +292,15 @@ def test_nothing_is_left_of_many_sessions(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_a_worker_without_its_sandbox_does_not_start() -> None:
     too_much = Harness(output_mib=1e30)  # a limit that the system call cannot take
-    with Workshop(too_much) as shop, pytest.raises(InfrastructureError, match="OverflowError"), shop.session():
+    with WorkerPool(too_much) as shop, pytest.raises(InfrastructureError, match="OverflowError"), shop.session():
         pass
 
 
 def test_no_sandbox_at_all_must_be_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(seccomp, "supported", lambda: False)
     with pytest.raises(SetupError, match=r"harness\.sandbox=none"):
-        Workshop(Harness())
-    with Workshop(Harness(sandbox="none")) as shop, shop.session() as session:
+        WorkerPool(Harness())
+    with WorkerPool(Harness(sandbox="none")) as shop, shop.session() as session:
         assert session.layers == ()
 
 
@@ -308,13 +308,13 @@ def test_without_namespaces_and_landlock_files_stay_readable_only_by_hand(monkey
     monkeypatch.setattr(bubblewrap, "bubblewrap_works", lambda: False)
     monkeypatch.setattr(landlock, "version", lambda: 0)
     with pytest.raises(SetupError, match=r"install bubblewrap .* harness\.sandbox=basic"):
-        Workshop(Harness())
-    with Workshop(Harness(sandbox="basic")) as shop, shop.session() as session:
+        WorkerPool(Harness())
+    with WorkerPool(Harness(sandbox="basic")) as shop, shop.session() as session:
         assert "seccomp" in session.layers and "landlock" not in session.layers
 
 
 def test_a_closed_workshop_stays_closed() -> None:
-    shop = Workshop(Harness())
+    shop = WorkerPool(Harness())
     with shop.session():
         pass
     shop.close()
@@ -351,11 +351,11 @@ def test_programs_may_start_until_a_worker_is_sealed(stray: bool, runs_at: int, 
     """As on a GPU, where Triton starts compilers: in the build's calls, and not afterwards."""
     problem = problems.find("identity")
     harness = Harness(call_timeout_s=5, import_timeout_s=10, noise_runs=0)
-    with Workshop(harness) as shop:
+    with WorkerPool(harness) as shop:
         shop.programs = True
         with shop.session() as session:
             session.load(BUILDS.format(stray=stray, runs_at=runs_at), lambda _: (None, ""))
-            judge = Verifier(problem, "cpu", harness, shop)
+            judge = Evaluator(problem, "cpu", harness, shop)
 
             def call(size: int) -> None:
                 judge.deliver(session, {0: (delivery := judge.inputs.draw(Case(sizes={"size": size}, seed=1)))})
@@ -391,7 +391,7 @@ def test_what_a_worker_compiled_is_there_for_the_next_one_with_its_source_alone(
     """As on a GPU: Triton's cache. Links and pipes are not taken along."""
     if not landlock.version():
         pytest.skip("this system has no Landlock, and nothing is kept without it")
-    with Workshop(Harness(import_timeout_s=10, memory_mib=512)) as shop:
+    with WorkerPool(Harness(import_timeout_s=10, memory_mib=512)) as shop:
 
         def compiles(source: str) -> None:
             with shop.session() as session:
@@ -405,7 +405,7 @@ def test_what_a_worker_compiled_is_there_for_the_next_one_with_its_source_alone(
         compiles(f"{COMPILES}# another one")
 
 
-def test_a_worker_that_is_paused_does_nothing_until_it_is_resumed(shop: Workshop) -> None:
+def test_a_worker_that_is_paused_does_nothing_until_it_is_resumed(shop: WorkerPool) -> None:
     busy = """
         import threading
         def count():

@@ -152,7 +152,10 @@ PYTHON = {
     "frames": (triton("f = sys._getframe(1).f_locals"), "harness-patch"),
     "inspect": (triton(module="import inspect\ninspect.stack()"), "harness-patch"),
     "trace": (triton(module="sys.settrace(print)"), "harness-patch"),
-    "the laboratory": (triton(module="from kernel_scientist.workers.untrusted import main as worker\nworker.x()"), "harness-patch"),
+    "the laboratory": (
+        triton(module="from kernel_scientist.workers.untrusted import main as worker\nworker.x()"),
+        "harness-patch",
+    ),
     "stream": (triton("s = torch.cuda.Stream()"), "side-stream"),
     "thread": (triton(module="import threading as t\nt.Thread(target=print).start()"), "threads"),
     "futures": (triton(module="from concurrent.futures import *\nThreadPoolExecutor()"), "threads"),

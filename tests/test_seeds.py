@@ -5,33 +5,33 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from kernel_scientist import problems
-from kernel_scientist.evaluate.evaluator import Verifier
+from kernel_scientist.evaluate.evaluator import Evaluator
 from kernel_scientist.records.kernel import Kernel, Verdict
 from kernel_scientist.records.params import Harness
-from kernel_scientist.workers.pool import Workshop
+from kernel_scientist.workers.pool import WorkerPool
 from tests.conftest import ROOT
 
 SEEDS = sorted(p for p in (ROOT / "problems").glob("*/seeds/*.py") if not p.stem.startswith("hip"))  # see test_hip
 
 
 @pytest.fixture(scope="module")
-def triton_shop() -> Iterator[Workshop]:
-    with Workshop(Harness(call_timeout_s=60), preload=("triton",)) as shop:
+def triton_shop() -> Iterator[WorkerPool]:
+    with WorkerPool(Harness(call_timeout_s=60), preload=("triton",)) as shop:
         yield shop
 
 
 @pytest.mark.parametrize("path", SEEDS, ids=lambda p: f"{p.parts[-3]}-{p.stem}")
-def test_a_seed_is_right(path: object, judge: Callable[[str], Verifier], triton_shop: Workshop) -> None:
+def test_a_seed_is_right(path: object, judge: Callable[[str], Evaluator], triton_shop: WorkerPool) -> None:
     problem, language = path.parts[-3], path.stem.split("_")[0]  # type: ignore[attr-defined]
     kernel = Kernel(name="seed", language=language, source=path.read_text())  # type: ignore[attr-defined]
-    verifier = judge(problem)
+    evaluator = judge(problem)
     if language == "triton":
-        verifier = Verifier(verifier.problem, "cpu", triton_shop.harness, triton_shop)
-    cases = (*verifier.profile.tests, *(verifier.profile.held_out[:1] if language == "cpp" else ()))
-    evaluation = verifier.check(kernel, verifier.compile(kernel), cases)
+        evaluator = Evaluator(evaluator.problem, "cpu", triton_shop.harness, triton_shop)
+    cases = (*evaluator.profile.tests, *(evaluator.profile.held_out[:1] if language == "cpp" else ()))
+    evaluation = evaluator.check(kernel, evaluator.compile(kernel), cases)
     assert evaluation.verdict is Verdict.OK, evaluation
     if language == "triton":
-        timed = verifier.time(kernel, evaluation, [verifier.reference()])
+        timed = evaluator.time(kernel, evaluation, [evaluator.reference()])
         assert timed.timings == () and "no GPU" in timed.reason
 
 
@@ -41,11 +41,11 @@ def test_a_seed_is_right(path: object, judge: Callable[[str], Verifier], triton_
 )
 def test_a_triton_seed_is_right_and_timed_on_a_gpu(path: object) -> None:
     problem = problems.load(path.parents[1], "cuda")  # type: ignore[attr-defined]
-    with Workshop(Harness(call_timeout_s=60), "cuda", ("triton",)) as shop:
-        verifier = Verifier(problem, "cpu", shop.harness, shop)
+    with WorkerPool(Harness(call_timeout_s=60), "cuda", ("triton",)) as shop:
+        evaluator = Evaluator(problem, "cpu", shop.harness, shop)
         kernel = Kernel(name="seed", language="triton", source=path.read_text())  # type: ignore[attr-defined]
-        evaluation = verifier.check(kernel, verifier.compile(kernel))
-        evaluation = verifier.time(kernel, evaluation, [verifier.reference()])
+        evaluation = evaluator.check(kernel, evaluator.compile(kernel))
+        evaluation = evaluator.time(kernel, evaluation, [evaluator.reference()])
         assert evaluation.verdict is Verdict.OK and evaluation.timings, evaluation
 
 

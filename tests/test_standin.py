@@ -13,7 +13,7 @@ import pytest
 from kernel_scientist import problems
 from kernel_scientist.compile import gxx
 from kernel_scientist.evaluate.correctness.inputs import Inputs
-from kernel_scientist.evaluate.evaluator import Verifier
+from kernel_scientist.evaluate.evaluator import Evaluator
 from kernel_scientist.records.evaluation import Evaluation
 from kernel_scientist.records.kernel import Case, Kernel, Verdict
 from kernel_scientist.records.params import Harness
@@ -43,24 +43,24 @@ AHEAD = """
 
 
 @pytest.fixture(scope="module")
-def judge() -> Iterator[Verifier]:
+def judge() -> Iterator[Evaluator]:
     harness = Harness(gpu_warmup_s=0, looks=1, blocks=4, pairs=0, noise_runs=0, memory_mib=2048, call_timeout_s=5)
     with standin.Shop(harness) as shop:
-        yield Verifier(problems.load(ROOT / "problems" / "identity"), "cpu", harness, shop)
+        yield Evaluator(problems.load(ROOT / "problems" / "identity"), "cpu", harness, shop)
 
 
-def checked(judge: Verifier, source: str) -> Evaluation:
+def checked(judge: Evaluator, source: str) -> Evaluation:
     kernel = Kernel(name="k", language="cpp", source=dedent(source))
     return judge.check(kernel, judge.compile(kernel), [CASE])
 
 
-def timed(judge: Verifier, source: str) -> Evaluation:
+def timed(judge: Evaluator, source: str) -> Evaluation:
     """Time a kernel that was not checked first: what is tried is what the timing itself sees."""
     kernel = Kernel(name="k", language="cpp", source=dedent(source))
     return judge.time(kernel, judge.compile(kernel), [judge.reference()], cases=[CASE])
 
 
-def test_an_honest_kernel_passes(judge: Verifier) -> None:
+def test_an_honest_kernel_passes(judge: Evaluator) -> None:
     found = checked(judge, COPY)
     assert found.verdict is Verdict.OK, (found.reason, found.evidence)
     found = timed(judge, COPY)
@@ -68,7 +68,7 @@ def test_an_honest_kernel_passes(judge: Verifier) -> None:
     assert found.timings[0].time_us > 0 and found.speedups[0].against == "reference"
 
 
-def test_what_is_computed_when_the_inputs_arrive_is_computed_on_nothing(judge: Verifier) -> None:
+def test_what_is_computed_when_the_inputs_arrive_is_computed_on_nothing(judge: Evaluator) -> None:
     source = (
         AHEAD
         + """
@@ -87,7 +87,7 @@ def test_what_is_computed_when_the_inputs_arrive_is_computed_on_nothing(judge: V
         assert found.verdict is Verdict.INCORRECT, (found.reason, found.evidence)
 
 
-def test_what_is_computed_before_the_gate_opens_is_charged(judge: Verifier) -> None:
+def test_what_is_computed_before_the_gate_opens_is_charged(judge: Evaluator) -> None:
     source = (
         AHEAD
         + """
@@ -112,7 +112,7 @@ def test_what_is_computed_before_the_gate_opens_is_charged(judge: Verifier) -> N
 
 
 @pytest.mark.parametrize("told", ["0", "sweep(self, key + 1)", "sweep(self, 0)"])
-def test_a_sweep_that_was_not_made_is_noticed(judge: Verifier, told: str) -> None:
+def test_a_sweep_that_was_not_made_is_noticed(judge: Evaluator, told: str) -> None:
     source = (
         COPY
         + f"""
@@ -127,7 +127,7 @@ def test_a_sweep_that_was_not_made_is_noticed(judge: Verifier, told: str) -> Non
 
 
 @pytest.mark.parametrize("where", ["x[-1] += 1", "torch.as_strided(out, (1,), (1,), out.storage_offset() + n)[0] += 1"])
-def test_who_writes_to_inputs_or_beside_buffers_is_noticed(judge: Verifier, where: str) -> None:
+def test_who_writes_to_inputs_or_beside_buffers_is_noticed(judge: Evaluator, where: str) -> None:
     source = f"""
     import torch
 
@@ -142,7 +142,7 @@ def test_who_writes_to_inputs_or_beside_buffers_is_noticed(judge: Verifier, wher
     assert found.verdict is Verdict.INCORRECT and "beside" in found.reason, (found.reason, found.evidence)
 
 
-def test_inputs_that_cannot_be_made_readable_are_told(judge: Verifier) -> None:
+def test_inputs_that_cannot_be_made_readable_are_told(judge: Evaluator) -> None:
     source = (
         COPY
         + """
@@ -158,8 +158,8 @@ def test_inputs_that_cannot_be_made_readable_are_told(judge: Verifier) -> None:
     assert found.verdict is Verdict.CRASHED and "memory is full" in found.reason, (found.reason, found.evidence)
 
 
-def test_a_worker_is_sealed_when_it_has_compiled(judge: Verifier) -> None:
-    with judge.workshop.session() as session:
+def test_a_worker_is_sealed_when_it_has_compiled(judge: Evaluator) -> None:
+    with judge.pool.session() as session:
         assert session.process is not None
         before = session.process.threads()[0][0]
         judge.open(session, dedent(COPY), [CASE])
@@ -168,7 +168,7 @@ def test_a_worker_is_sealed_when_it_has_compiled(judge: Verifier) -> None:
 
 def test_masks_in_a_worker_and_here_are_the_same() -> None:
     """And no trace of what is hidden is left; the sweep's sum depends on key and words (`interpreted/masks.py`)."""
-    script = [sys.executable, "-m", "tests.interpreted.masks", str(gxx.shim())]
+    script = [sys.executable, "-m", "tests.interpreted.masks", str(gxx.native())]
     done = subprocess.run(script, cwd=ROOT, env={**os.environ, "TRITON_INTERPRET": "1"}, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 

@@ -11,16 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernel_scientist import problems
-from kernel_scientist.campaign.laboratory import Laboratory
+from kernel_scientist.campaign.evaluation_context import EvaluationContext
 from kernel_scientist.campaign.tuner import Tuner
 from kernel_scientist.compile.source import KernelSource, Value
-from kernel_scientist.evaluate.evaluator import Verifier
+from kernel_scientist.evaluate.evaluator import Evaluator
 from kernel_scientist.hardware.targets import resolve
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.records.kernel import Kernel, Try, Verdict
 from kernel_scientist.records.params import Harness, Params
 from kernel_scientist.search import tunables
-from kernel_scientist.workers.pool import Workshop
+from kernel_scientist.workers.pool import WorkerPool
 from tests.conftest import ROOT
 from tests.test_population import trial
 
@@ -142,17 +142,17 @@ def custom_kernel(data):
 """
 
 
-def test_tritons_configurations_are_tunables(judge: Callable[[str], Verifier]) -> None:
+def test_tritons_configurations_are_tunables(judge: Callable[[str], Evaluator]) -> None:
     assert tunables.space(AUTOTUNED) == {"autotune.copy_kernel": ("all", 0, 1, 2)}
     one = tunables.configured(KernelSource(AUTOTUNED), {"autotune.copy_kernel": 1})
     assert "1024" in one and "512" not in one and "2048" not in one and tunables.space(one) == {}
     assert tunables.configured(KernelSource(AUTOTUNED), {"autotune.copy_kernel": "all"}) == AUTOTUNED
     tried = tunables.tune(kernel(AUTOTUNED), first_is_best, 9, 1, lambda _: False, lambda: False)
     assert len(tried) == 3
-    with Workshop(Harness(call_timeout_s=60), preload=("triton",)) as shop:
-        verifier = Verifier(judge("identity").problem, "cpu", shop.harness, shop)
+    with WorkerPool(Harness(call_timeout_s=60), preload=("triton",)) as shop:
+        evaluator = Evaluator(judge("identity").problem, "cpu", shop.harness, shop)
         made = Kernel(name="k", language="triton", source=one)
-        assert verifier.check(made, verifier.compile(made)).verdict is Verdict.OK
+        assert evaluator.check(made, evaluator.compile(made)).verdict is Verdict.OK
 
 
 def test_computed_configurations_are_left_alone() -> None:
@@ -165,17 +165,17 @@ def first_is_best(values: Mapping[str, Value], source: str) -> Try:
 
 
 @pytest.fixture
-def lab(workshop: Workshop) -> Laboratory:
+def lab(pool: WorkerPool) -> EvaluationContext:
     problem = problems.load(ROOT / "problems" / "identity")
     params = Params.model_validate(
-        {"problem": "identity", "profile": "cpu", "harness": workshop.harness, "tuning": {"tries": 3}}
+        {"problem": "identity", "profile": "cpu", "harness": pool.harness, "tuning": {"tries": 3}}
     )
-    verifier = Verifier(problem, "cpu", workshop.harness, workshop)
-    return Laboratory(params, problem, resolve("cpu", "cpp"), verifier)
+    evaluator = Evaluator(problem, "cpu", pool.harness, pool)
+    return EvaluationContext(params, problem, resolve("cpu", "cpp"), evaluator)
 
 
 @pytest.mark.alone
-def test_a_kernel_is_tuned_on_the_real_clock(lab: Laboratory, tmp_path: Path) -> None:
+def test_a_kernel_is_tuned_on_the_real_clock(lab: EvaluationContext, tmp_path: Path) -> None:
     source = """
 import time
 TUNABLES = {"PAUSE_MS": 2}

@@ -13,7 +13,7 @@ from kernel_scientist.records.evaluation import Evaluation
 from kernel_scientist.records.kernel import Kernel, Verdict
 from kernel_scientist.records.params import Harness
 from kernel_scientist.scientist.context import bug_taxonomy
-from kernel_scientist.workers.pool import Workshop
+from kernel_scientist.workers.pool import WorkerPool
 
 HEAD = "import torch\nimport triton\nimport triton.language as tl\n\n\n@triton.jit\n"
 SEED = (
@@ -30,7 +30,7 @@ def judge() -> Iterator[Modeller]:
     problem = problems.find("identity")
     stage = {"facts": asdict(inspect.facts(gpus.MI300X)), "writes": problem.writes}
     harness = Harness(call_timeout_s=20, import_timeout_s=20, noise_runs=0)
-    with Workshop(harness, "cpu", ("kernel_scientist.gpu.interpreter.worker_setup",), stage) as shop:
+    with WorkerPool(harness, "cpu", ("kernel_scientist.gpu.interpreter.worker_setup",), stage) as shop:
         judge = Modeller(problem, "auto", harness, shop, gpus.MI300X)
         # shapes that are drawn are executed in full; of a timed case (the smallest has four programs) only some are
         large = judge.profile.benchmarks[1:]
@@ -94,6 +94,6 @@ def test_a_large_case_is_watched_in_part(judge: Modeller) -> None:
     sound = judged(judge, SEED)
     assert "programs of" in sound.coverage.partition("; at size")[2] and "4 of" in sound.coverage, sound.coverage
     slow = SEED.replace("    n = x.numel()\n", f"    n = x.numel()\n    while {timed}: pass\n")
-    judge.harness = judge.workshop.harness = judge.harness.model_copy(update={"call_timeout_s": 3})
+    judge.harness = judge.pool.harness = judge.harness.model_copy(update={"call_timeout_s": 3})
     found = judged(judge, slow)
     assert found.verdict is Verdict.OK and "nothing: its call took longer than 3 s" in found.coverage

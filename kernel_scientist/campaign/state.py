@@ -9,12 +9,12 @@ from collections import Counter
 from pathlib import Path
 
 from kernel_scientist import scientist
+from kernel_scientist.campaign.evaluation_context import EvaluationContext
 from kernel_scientist.campaign.job import Job
-from kernel_scientist.campaign.laboratory import Laboratory
 from kernel_scientist.campaign.tuner import Hold, Tuner
 from kernel_scientist.compile.fingerprint import fingerprint
 from kernel_scientist.compile.source import read_kernel
-from kernel_scientist.evaluate.evaluator import Contestant
+from kernel_scientist.evaluate.evaluator import TimedSource
 from kernel_scientist.population.lineage import Population, beats, free_names
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import BudgetError, ModelError, SetupError
@@ -37,7 +37,7 @@ MENDED = (Verdict.COMPILE_ERROR, Verdict.INCORRECT, Verdict.CRASHED, Verdict.TIM
 class Campaign:
     """The loop's state: what was tried, what is in flight, what may still be tried."""
 
-    def __init__(self, lab: Laboratory, resume: bool | str = False) -> None:
+    def __init__(self, lab: EvaluationContext, resume: bool | str = False) -> None:
         """Start a campaign, or go on with the latest (True) or a named one. Raises SetupError when there is none."""
         self.lab, self.params = lab, lab.params
         self.seeds = lab.problem.seeds(self.params.language)
@@ -55,7 +55,7 @@ class Campaign:
         self.run: CampaignRun = self._resume(resume) if resume else self._start()
         self.archive = Archive(environment.root() / self.params.llm.replies)
         self.ledger = Ledger.of(self.archive, self.params.budget, self.name)
-        channel = Channel(self.params.llm, self.archive, self.ledger, self.name, lab.verifier.workshop.stopped)
+        channel = Channel(self.params.llm, self.archive, self.ledger, self.name, lab.evaluator.pool.stopped)
         self.mind: Mind = scientist.mind(self.params.llm, lab.assignment(), channel)
         self.prescreen = Prescreen(self.params.search.prescreen, self.population)
         self._designed = 0
@@ -272,11 +272,11 @@ class Campaign:
 
         The caller holds the device: incumbents succeed one another in the order of timings.
         """
-        rivals = [self.lab.verifier.reference()]
+        rivals = [self.lab.evaluator.reference()]
         incumbent = self.incumbent
         if incumbent is not None:
-            rivals.append(Contestant.of(incumbent))
-        evaluation = self.lab.verifier.time(
+            rivals.append(TimedSource.of(incumbent))
+        evaluation = self.lab.evaluator.time(
             kernel, so_far, rivals, rival=incumbent.name if incumbent is not None else None
         )
         trial = Trial(kernel=kernel, evaluation=evaluation)

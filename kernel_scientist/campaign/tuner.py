@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 
-from kernel_scientist.campaign.laboratory import Laboratory
+from kernel_scientist.campaign.evaluation_context import EvaluationContext
 from kernel_scientist.compile.source import Value
-from kernel_scientist.evaluate.evaluator import Contestant
+from kernel_scientist.evaluate.evaluator import TimedSource
 from kernel_scientist.population.lineage import roofline_fraction
 from kernel_scientist.records.evaluation import Evaluation
 from kernel_scientist.records.kernel import Experiment, Kernel, Try, Verdict, digest
@@ -21,16 +21,16 @@ Hold = Callable[[], AbstractContextManager[None]]
 class Tuner:
     """Searches one kernel's tunables."""
 
-    def __init__(self, lab: Laboratory, base: Kernel, hold: Hold) -> None:
+    def __init__(self, lab: EvaluationContext, base: Kernel, hold: Hold) -> None:
         self.lab, self.base, self.hold = lab, base, hold
         # one look: a configuration that wins here is a kernel of the campaign then, and judged in full
         harness = lab.params.harness.model_copy(update={"looks": 1})
-        self.verifier = lab.verifier.reharnessed(harness)
+        self.evaluator = lab.evaluator.reharnessed(harness)
 
     @functools.cached_property
     def _untuned(self) -> Evaluation:
         """What a model says of the kernel as it is."""
-        return self.verifier.compile(self.base)
+        return self.evaluator.compile(self.base)
 
     def tune(self, name: str, known: Callable[[str], bool], enough: Callable[[], bool]) -> Kernel | None:
         """Return the best other configuration as a kernel of that name; None when there was nothing to try.
@@ -68,10 +68,10 @@ class Tuner:
     def _measure(self, values: Mapping[str, Value], source: str) -> Try:
         start = time.monotonic()
         kernel = Kernel(name=f"{self.base.name}-try", language=self.base.language, source=source)
-        evaluation = self.verifier.check(kernel, self.verifier.compile(kernel))
+        evaluation = self.evaluator.check(kernel, self.evaluator.compile(kernel))
         if evaluation.verdict is Verdict.OK:
             with self.hold():
-                evaluation = self.verifier.time(kernel, evaluation, [Contestant.of(self.base)], rival=self.base.name)
+                evaluation = self.evaluator.time(kernel, evaluation, [TimedSource.of(self.base)], rival=self.base.name)
         before = tunables.values(self.base.source)
         changed = {k: v for k, v in values.items() if v != before[k]}
         return Try(

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from pydantic import Field
 
-from kernel_scientist.evaluate.evaluator import Contestant, Verifier
+from kernel_scientist.evaluate.evaluator import Evaluator, TimedSource
 from kernel_scientist.evaluate.timing import schedule
 from kernel_scientist.evaluate.timing.samples import Samples
 from kernel_scientist.records.base import Finite, Record
@@ -35,31 +35,31 @@ class Measured:
     failure: Evaluation | None = None
 
 
-def plan(verifier: Verifier, cases: Sequence[Case], contestants: Sequence[Contestant], blocks: int) -> schedule.Plan:
+def plan(evaluator: Evaluator, cases: Sequence[Case], contestants: Sequence[TimedSource], blocks: int) -> schedule.Plan:
     """Declare one set of processes: no early stop, whatever the samples show."""
-    usual = verifier.plan(cases, contestants[0].name, None)
-    return replace(usual, blocks=blocks, looks=1, confidence=verifier.harness.confidence)
+    usual = evaluator.plan(cases, contestants[0].name, None)
+    return replace(usual, blocks=blocks, looks=1, confidence=evaluator.harness.confidence)
 
 
-def measure(verifier: Verifier, contestants: Sequence[Contestant], blocks: int) -> Measured:
+def measure(evaluator: Evaluator, contestants: Sequence[TimedSource], blocks: int) -> Measured:
     """Time contestants (the candidate first) once, in processes of their own, on public and held-out cases.
 
     Raises InfrastructureError when a contestant other than the candidate fails.
     """
-    public = plan(verifier, verifier.profile.benchmarks, contestants, blocks)
-    hidden = plan(verifier, verifier.profile.held_out, contestants, blocks)
+    public = plan(evaluator, evaluator.profile.benchmarks, contestants, blocks)
+    hidden = plan(evaluator, evaluator.profile.held_out, contestants, blocks)
     try:
-        return Measured(schedule.run(verifier, public, contestants), schedule.run(verifier, hidden, contestants))
+        return Measured(schedule.run(evaluator, public, contestants), schedule.run(evaluator, hidden, contestants))
     except KernelFailure as failure:
         evaluation = failed(failure, Evaluation(verdict=Verdict.OK))
         return Measured(Samples(), Samples(), evaluation)
 
 
 def conclude(
-    verifier: Verifier,
+    evaluator: Evaluator,
     checked: Evaluation,
     runs: Sequence[Measured],
-    contestants: Sequence[Contestant],
+    contestants: Sequence[TimedSource],
     against: str | None,
 ) -> Confirmation:
     """Put the runs together and decide.
@@ -70,26 +70,26 @@ def conclude(
     if failure := next((r.failure for r in runs if r.failure), None):
         return refused(failure)
     name, others = contestants[0].name, [c.name for c in contestants[1:]]
-    shape = plan(verifier, verifier.profile.benchmarks, contestants, 1)
+    shape = plan(evaluator, evaluator.profile.benchmarks, contestants, 1)
     parts = Samples.joined([r.public for r in runs]), Samples.joined([r.hidden for r in runs])
-    public, hidden = (verifier.reckoner.charged(part, name, checked.labels)[0] for part in parts)
+    public, hidden = (evaluator.reckoner.charged(part, name, checked.labels)[0] for part in parts)
     try:
-        evaluation = verifier.reckoner.result(checked, shape, public, others)
+        evaluation = evaluator.reckoner.result(checked, shape, public, others)
     except KernelFailure as failure:
         return refused(failed(failure, checked))
-    held_out = tuple(verifier.reckoner.speedup(hidden, shape, other) for other in others)
+    held_out = tuple(evaluator.reckoner.speedup(hidden, shape, other) for other in others)
     confirmed, reason = decide(evaluation, held_out, against)
     everyone: dict[str, dict[str, float]] = {}
-    for part, cases in ((public, verifier.profile.benchmarks), (hidden, verifier.profile.held_out)):
+    for part, cases in ((public, evaluator.profile.benchmarks), (hidden, evaluator.profile.held_out)):
         for who in (name, *others):
             everyone.setdefault(who, {}).update(
-                {t.case: t.time_us for t in verifier.reckoner.timings(part, who, cases)}
+                {t.case: t.time_us for t in evaluator.reckoner.timings(part, who, cases)}
             )
     return Confirmation(
         confirmed=confirmed,
         reason=reason,
         evaluation=evaluation,
-        held_out=verifier.reckoner.timings(hidden, name, verifier.profile.held_out),
+        held_out=evaluator.reckoner.timings(hidden, name, evaluator.profile.held_out),
         held_out_speedups=held_out,
         others_us=everyone,
     )
@@ -109,9 +109,9 @@ def refused(evaluation: Evaluation) -> Confirmation:
     )
 
 
-def held_out_check(verifier: Verifier) -> tuple[Case, ...]:
+def held_out_check(evaluator: Evaluator) -> tuple[Case, ...]:
     """Return the cases on which a champion is checked before it is timed: all of them."""
-    return (*verifier.profile.tests, *verifier.profile.held_out)
+    return (*evaluator.profile.tests, *evaluator.profile.held_out)
 
 
 def decide(evaluation: Evaluation, held_out: Sequence[Speedup], against: str | None) -> tuple[bool, str]:

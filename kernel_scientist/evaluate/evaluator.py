@@ -32,8 +32,8 @@ from kernel_scientist.records.params import Harness
 from kernel_scientist.sandbox.failure import Disagreement, KernelFailure, failed
 from kernel_scientist.workers.call import Call
 from kernel_scientist.workers.client import Build, Session
-from kernel_scientist.workers.native import Shim
-from kernel_scientist.workers.pool import Workshop
+from kernel_scientist.workers.native import NativeHarness
+from kernel_scientist.workers.pool import WorkerPool
 
 SPARE = 1 << 16
 """A slot beside those of a timing."""
@@ -41,41 +41,41 @@ SECRET_CASES = 3
 """How many shapes off the list a kernel is checked on, where the problem names ranges."""
 
 
-class Contestant(Record):
+class TimedSource(Record):
     """A source to be timed under a name."""
 
     name: str
     source: str
 
     @staticmethod
-    def of(kernel: Kernel) -> "Contestant":
+    def of(kernel: Kernel) -> "TimedSource":
         """Return a kernel as a contestant."""
-        return Contestant(name=kernel.name, source=kernel.source)
+        return TimedSource(name=kernel.name, source=kernel.source)
 
-    def named(self, name: str) -> "Contestant":
+    def named(self, name: str) -> "TimedSource":
         """Return the same source under another name."""
-        return Contestant(name=name, source=self.source)
+        return TimedSource(name=name, source=self.source)
 
 
-class Verifier:
+class Evaluator:
     """Judges kernels for one problem on one device."""
 
-    def __init__(self, problem: Problem, profile: str, harness: Harness, workshop: Workshop) -> None:
-        self.problem, self.harness, self.workshop = problem, harness, workshop
+    def __init__(self, problem: Problem, profile: str, harness: Harness, pool: WorkerPool) -> None:
+        self.problem, self.harness, self.pool = problem, harness, pool
         self.profile_name, self.profile = profile, problem.profile(profile)
         self.inputs, self.comparison = Inputs(problem), Comparison(problem)
-        self.machine: Machine | None = this_cpu() if workshop.device == "cpu" else gpus.here(workshop.device)
+        self.machine: Machine | None = this_cpu() if pool.device == "cpu" else gpus.here(pool.device)
         """Peaks of the device; None for a GPU that is in no table."""
         self.reckoner = Reckoner(problem, self.machine, harness.confidence)
 
     @property
-    def shim(self) -> Shim:
+    def native(self) -> NativeHarness:
         """The native part."""
-        return self.workshop.shim
+        return self.pool.native
 
     @functools.cached_property
     def _sweeper(self) -> Sweeper:
-        return Sweeper(self.shim, self.workshop.cores)
+        return Sweeper(self.native, self.pool.cores)
 
     @functools.cached_property
     def margins(self) -> tuple[float, ...]:
@@ -85,26 +85,26 @@ class Verifier:
     @property
     def warmup_s(self) -> float:
         """How long contestants are warmed up at the least: a GPU's clocks and power must settle."""
-        return self.harness.gpu_warmup_s if self.workshop.on_gpu else 0.0
+        return self.harness.gpu_warmup_s if self.pool.on_gpu else 0.0
 
-    def reharnessed(self, harness: Harness) -> "Verifier":
+    def reharnessed(self, harness: Harness) -> "Evaluator":
         """Return the same judge with other settings."""
-        return Verifier(self.problem, self.profile_name, harness, self.workshop)
+        return Evaluator(self.problem, self.profile_name, harness, self.pool)
 
-    def reference(self) -> Contestant:
+    def reference(self) -> TimedSource:
         """Return the problem's reference as a contestant."""
-        return Contestant(name=REFERENCE, source=self.problem.reference_source)
+        return TimedSource(name=REFERENCE, source=self.problem.reference_source)
 
     def compile(self, kernel: Kernel) -> Evaluation:
         """Screen the kernel's file, import it in a worker and build what it asks for."""
         reports: list[CompileReport] = []
         start, failure = time.monotonic(), None
         with ThreadPoolExecutor(1) as beside:
-            screening = beside.submit(self.workshop.screen.labels, kernel.source, kernel.language)
+            screening = beside.submit(self.pool.screen.labels, kernel.source, kernel.language)
             try:
-                with self.workshop.session() as session:
+                with self.pool.session() as session:
                     session.load(kernel.source, self._builder(reports))
-                    self.workshop.require_room(session)
+                    self.pool.require_room(session)
                 refused = next((r for r in reports if not r.ok), None)
                 if refused is not None:
                     raise KernelFailure(Verdict.COMPILE_ERROR, f"the compiler refused it: {gxx.headline(refused.log)}")
@@ -113,14 +113,14 @@ class Verifier:
             seen = screening.result()
         evaluation = Evaluation(
             verdict=Verdict.OK,
-            sandbox=self.workshop.layers,
+            sandbox=self.pool.layers,
             labels=tuple(dict.fromkeys(f"{label.severity}:{label.name}" for label in seen)),
             evidence=tuple(f"line {label.line or '?'}: {label.name}: {label.detail}" for label in seen),
             compile=gxx.merged(reports, kernel.language),
         )
         if failure is not None:
             return failed(failure, evaluation)
-        found = {"environment": conditions.describe(self.workshop)}
+        found = {"environment": conditions.describe(self.pool)}
         return _timed(evaluation.model_copy(update=found), "compile", start)
 
     def check(self, kernel: Kernel, so_far: Evaluation, cases: Sequence[Case] | None = None) -> Evaluation:
@@ -130,7 +130,7 @@ class Verifier:
         start = time.monotonic()
         chosen = self.profile.tests if cases is None else tuple(cases)
         try:
-            with self.workshop.session() as session:
+            with self.pool.session() as session:
                 watch = Watch()
                 secret = [case for case in (self.inputs.secret(self.profile) for _ in range(SECRET_CASES)) if case]
                 watched = library_use.cases(self, chosen, timed=self.is_timed(kernel))
@@ -139,7 +139,7 @@ class Verifier:
                     self._check_case(session, case, watch)
                 seen = library_use.observe(self, session, watched)
             labels = (*so_far.labels, *(f"measured:{label}" for label in seen.labels()))
-            coverage = watch.words() if self.workshop.stage is not None else ""
+            coverage = watch.words() if self.pool.stage is not None else ""
             warned = tuple(f"memory, warning: {words}" for words in sorted(watch.warnings))
             labels = (*labels, *(("measured:undefined-lanes",) if warned else ()))
             told = {"coverage": coverage, "evidence": (*so_far.evidence, *warned)}
@@ -153,7 +153,7 @@ class Verifier:
         self,
         kernel: Kernel,
         so_far: Evaluation,
-        against: Sequence[Contestant],
+        against: Sequence[TimedSource],
         rival: str | None = None,
         cases: Sequence[Case] | None = None,
     ) -> Evaluation:
@@ -176,15 +176,15 @@ class Verifier:
                 evaluation = self._contest(kernel, so_far, against, plan)  # nobody is accused for what may be chance
         except KernelFailure as failure:
             return failed(failure, so_far)
-        happened = {**conditions.describe(self.workshop), **before.until_now()}  # so_far may be of another day
-        in_force = {"environment": happened, "sandbox": self.workshop.layers}
+        happened = {**conditions.describe(self.pool), **before.until_now()}  # so_far may be of another day
+        in_force = {"environment": happened, "sandbox": self.pool.layers}
         return _timed(evaluation.model_copy(update=in_force), "time", start)
 
     def _contest(
-        self, kernel: Kernel, so_far: Evaluation, against: Sequence[Contestant], plan: schedule.Plan
+        self, kernel: Kernel, so_far: Evaluation, against: Sequence[TimedSource], plan: schedule.Plan
     ) -> Evaluation:
         ticker, others = clock_check.Ticker.start(self), [c.name for c in against]
-        samples = schedule.run(self, plan, [Contestant.of(kernel), *against])
+        samples = schedule.run(self, plan, [TimedSource.of(kernel), *against])
         evaluation = self.reckoner.result(so_far, plan, samples, others)
         return self._agree(evaluation, kernel, samples, others, ticker, plan.cases)
 
@@ -208,25 +208,25 @@ class Verifier:
 
     def deliver(self, session: Session, deliveries: Mapping[int, Delivery]) -> None:
         """Tell a worker where its next inputs will be, by slot. A GPU's worker gets them now, masked."""
-        if not self.workshop.on_gpu:
+        if not self.pool.on_gpu:
             places = {slot: self.inputs.placed(one, session.inputs, slot) for slot, one in deliveries.items()}
             session.prepare({slot: (place, []) for slot, place in places.items()})
         else:
             for slot, one in deliveries.items():
-                header, blocks, session.untouched[slot] = self.inputs.masked(one, self.shim)
+                header, blocks, session.untouched[slot] = self.inputs.masked(one, self.native)
                 session.prepare({slot: (header, blocks)})
 
     def arm(self, session: Session, *deliveries: tuple[int, Delivery]) -> Sequence[int]:
         """Write inputs, by slot, past the caches, while the worker just waits; return the keys to a GPU's."""
-        if self.workshop.on_gpu:
+        if self.pool.on_gpu:
             return [deliveries[0][1].sweep, *(key for _, one in deliveries for pair in one.keys for key in pair)]
         for slot, one in deliveries:
-            self.inputs.write(one, session.inputs, slot, self.shim)
+            self.inputs.write(one, session.inputs, slot, self.native)
         return ()
 
     def sweep(self) -> None:
         """Make the caches cold. A GPU's worker does it before each call."""
-        if not self.workshop.on_gpu:
+        if not self.pool.on_gpu:
             self._sweeper.sweep()
 
     def timed(self, session: Session, delivery: Delivery, slot: int = 0) -> Call:
@@ -239,7 +239,7 @@ class Verifier:
 
     def rehearse(self, session: Session, delivery: Delivery, slot: int) -> None:
         """Make an untimed call on other values: after a sweep the code that makes a call is cold as well."""
-        if self.workshop.on_gpu:  # what is in a slot there is readable once it is called
+        if self.pool.on_gpu:  # what is in a slot there is readable once it is called
             slot = SPARE
             self.deliver(session, {slot: delivery})
         session.go([slot], lambda: self.arm(session, (slot, delivery)))
@@ -250,22 +250,22 @@ class Verifier:
         if unseen or self.inputs.verified(self.harness.verify_fraction):
             output_integrity.require(self, session, delivery, slot)
 
-    def load(self, session: Session, contestant: Contestant, cases: Sequence[Case]) -> None:
+    def load(self, session: Session, contestant: TimedSource, cases: Sequence[Case]) -> None:
         """Import a contestant's file in its worker, and let it compile what it launches on these cases."""
         self.open(session, contestant.source, cases)
-        self.workshop.require_room(session)
+        self.pool.require_room(session)
 
     def open(self, session: Session, source: str, cases: Sequence[Case]) -> None:
         """Import a file in its worker. On a GPU it compiles, and autotunes, in a call on each case, then no more."""
-        if not self.workshop.programs:
+        if not self.pool.programs:
             return session.load(source, self._builder([]))
-        self.workshop.fill(session, source)
+        self.pool.fill(session, source)
         session.load(source, self._builder([]))
         for case in cases:
             delivery = self.inputs.draw(case)
             self.deliver(session, {SPARE: delivery})
             session.go([SPARE], functools.partial(self.arm, session, (SPARE, delivery)), self.harness.build_timeout_s)
-        self.workshop.keep(session, source)
+        self.pool.keep(session, source)
         return session.seal()
 
     def _check_case(self, session: Session, case: Case, watch: Watch) -> None:
@@ -287,15 +287,15 @@ class Verifier:
         try:
             yield
         except KernelFailure as broken:
-            if self.workshop.stage is not None and broken.verdict is Verdict.CRASHED and session.alive():
+            if self.pool.stage is not None and broken.verdict is Verdict.CRASHED and session.alive():
                 watch.require(session.watched())
             raise
-        if self.workshop.stage is not None:
+        if self.pool.stage is not None:
             watch.require(session.watched())
 
     def is_timed(self, kernel: Kernel) -> bool:
         """Whether such a kernel has a time here: Triton's interpreter has none."""
-        return kernel.language != "triton" or self.workshop.device != "cpu"
+        return kernel.language != "triton" or self.pool.device != "cpu"
 
     def _agree(
         self,
@@ -310,13 +310,13 @@ class Verifier:
         if not others:
             return evaluation
         trusted, rate = samples.believed(kernel.name), ticker.per_ns(self)
-        found = clock_check.compare(samples, cases, kernel.name, trusted, self.workshop.threads, rate)
-        found = clock_check.slopes(self, Contestant.of(kernel), found, cases)
+        found = clock_check.compare(samples, cases, kernel.name, trusted, self.pool.threads, rate)
+        found = clock_check.slopes(self, TimedSource.of(kernel), found, cases)
         return evaluation.model_copy(update={"clocks": found})
 
     def _builder(self, reports: list[CompileReport]) -> Build:
         def build(request: Request) -> tuple[Path | None, str]:
-            built = builder.build(request, self.workshop.device, self.harness.build_timeout_s)
+            built = builder.build(request, self.pool.device, self.harness.build_timeout_s)
             reports.append(built.report)
             return built.path, built.report.log
 

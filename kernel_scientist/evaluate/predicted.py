@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from kernel_scientist.evaluate.correctness.memory_report import Watch
-from kernel_scientist.evaluate.evaluator import Contestant, Verifier
+from kernel_scientist.evaluate.evaluator import Evaluator, TimedSource
 from kernel_scientist.evaluate.timing.estimate import FLOOR_SLACK
 from kernel_scientist.gpu.capture.preview import Foresight, refusal
 from kernel_scientist.hardware.gpus import Gpu
@@ -18,7 +18,7 @@ from kernel_scientist.records.evaluation import Evaluation
 from kernel_scientist.records.kernel import Case, Kernel, Verdict
 from kernel_scientist.records.params import Harness
 from kernel_scientist.sandbox.failure import KernelFailure, failed
-from kernel_scientist.workers.pool import Workshop
+from kernel_scientist.workers.pool import WorkerPool
 
 INTERPRETED = "cpu"
 """Profile whose cases a kernel is executed on without a GPU: sized for an interpreter."""
@@ -26,17 +26,17 @@ UNPREDICTED = "right where it was executed; not every case could be predicted (c
 UNMEASURED = "predicted by a model of {}, not measured"
 
 
-class Foreseeing(Verifier):
+class Foreseeing(Evaluator):
     """Judges kernels on a GPU of this host, and has looked at them before: their code, and what the model expects."""
 
-    def __init__(self, problem: Problem, profile: str, harness: Harness, workshop: Workshop, gpu: Gpu) -> None:
-        super().__init__(problem, profile, harness, workshop)
+    def __init__(self, problem: Problem, profile: str, harness: Harness, pool: WorkerPool, gpu: Gpu) -> None:
+        super().__init__(problem, profile, harness, pool)
         self.gpu = self.machine = gpu
         self.foresight = Foresight(problem, gpu, harness)
 
     def reharnessed(self, harness: Harness) -> "Foreseeing":
         """Return the same judge with other settings."""
-        return type(self)(self.problem, self.profile_name, harness, self.workshop, self.gpu)
+        return type(self)(self.problem, self.profile_name, harness, self.pool, self.gpu)
 
     def compile(self, kernel: Kernel) -> Evaluation:
         """Compile as ever; then see what is launched. What the GPU would refuse is refused: LDS over its limit."""
@@ -49,7 +49,7 @@ class Foreseeing(Verifier):
             seen = self.foresight.look(kernel.source, self.profile.benchmarks)
         except KernelFailure as failure:
             return self._unseen(so_far, failure)
-        if not seen.report.ok and self.workshop.device != "cpu" and kernel.language in ("hip", "cuda"):
+        if not seen.report.ok and self.pool.device != "cpu" and kernel.language in ("hip", "cuda"):
             return self._unseen(so_far, refusal(seen.report))  # torch's own build of it went well
         known = {**so_far.environment, "arch": self.gpu.arch, "compiler": seen.report.compiler}
         changes = {"compile": seen.report, "predictions": seen.predictions, "environment": known}
@@ -66,17 +66,17 @@ class Foreseeing(Verifier):
 class Modeller(Foreseeing):
     """Judges kernels for a GPU that is not here."""
 
-    def __init__(self, problem: Problem, profile: str, harness: Harness, workshop: Workshop, gpu: Gpu) -> None:
-        super().__init__(problem, profile, harness, workshop, gpu)
+    def __init__(self, problem: Problem, profile: str, harness: Harness, pool: WorkerPool, gpu: Gpu) -> None:
+        super().__init__(problem, profile, harness, pool, gpu)
         self.profile = merged(problem, profile)
 
     def compile(self, kernel: Kernel) -> Evaluation:
         """Screen the kernel's file, see what it launches on every timed case, compile that, predict its time."""
         start = time.monotonic()
-        with self.workshop.session() as session:
+        with self.pool.session() as session:
             layers = session.layers
         with ThreadPoolExecutor(1) as beside:
-            screening = beside.submit(self.workshop.screen.labels, kernel.source, kernel.language)
+            screening = beside.submit(self.pool.screen.labels, kernel.source, kernel.language)
             empty = Evaluation(verdict=Verdict.OK, by_model=True, sandbox=layers)
             evaluation = self._foreseen(kernel, empty)
             seen = screening.result()
@@ -122,7 +122,7 @@ class Modeller(Foreseeing):
         start, watch = time.monotonic(), Watch()
         case = self.profile.benchmarks[self.inputs.lot(len(self.profile.benchmarks), 1)[0]]
         try:
-            with self.workshop.session() as session:
+            with self.pool.session() as session:
                 self.open(session, kernel.source, ())
                 session.sample(self.harness.sampled_programs)
                 delivery = self.inputs.draw(case)
@@ -141,7 +141,7 @@ class Modeller(Foreseeing):
         self,
         kernel: Kernel,
         so_far: Evaluation,
-        against: Sequence[Contestant],
+        against: Sequence[TimedSource],
         rival: str | None = None,
         cases: Sequence[Case] | None = None,
     ) -> Evaluation:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from kernel_scientist.evaluate.evaluator import Verifier
+from kernel_scientist.evaluate.evaluator import Evaluator
 from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.profile import enclosed, ncu, profiler, rocprof, workspace
 from kernel_scientist.profile import metrics as figures
@@ -28,10 +28,10 @@ SENTENCE = 400
 Run = Callable[[list[str]], tuple[int | None, str]]
 
 
-def wanted(verifier: Verifier, evaluation: Evaluation) -> bool:
+def wanted(evaluator: Evaluator, evaluation: Evaluation) -> bool:
     """Whether a kernel's counters are to be read: it was timed right, on a GPU."""
     right = evaluation.verdict is Verdict.OK and bool(evaluation.timings)
-    return right and verifier.workshop.device != "cpu" and verifier.harness.counters == "auto"
+    return right and evaluator.pool.device != "cpu" and evaluator.harness.counters == "auto"
 
 
 def without(evaluation: Evaluation, why: str) -> Evaluation:
@@ -39,7 +39,7 @@ def without(evaluation: Evaluation, why: str) -> Evaluation:
     return _told(evaluation, f"none: {' '.join(why.split())[:SENTENCE]}")
 
 
-def count(verifier: Verifier, kernel: Kernel, evaluation: Evaluation) -> Evaluation:
+def count(evaluator: Evaluator, kernel: Kernel, evaluation: Evaluation) -> Evaluation:
     """Return the evaluation with what was counted, or with a sentence why nothing was; never another verdict.
 
     The caller holds the device. Takes `harness.counters_timeout_s` at most, and a little for what cannot be broken off.
@@ -51,7 +51,7 @@ def count(verifier: Verifier, kernel: Kernel, evaluation: Evaluation) -> Evaluat
         tool = profiler.find("rocm" if torch.version.hip else "cuda")
         if isinstance(tool, str):
             return without(evaluation, tool)
-        counters, remarks = _counted(verifier, kernel, tool)
+        counters, remarks = _counted(evaluator, kernel, tool)
     except StoppedError:
         raise
     except Exception as error:  # an extra: whatever breaks in it, the kernel was timed and the campaign goes on
@@ -65,24 +65,24 @@ def _told(evaluation: Evaluation, words: str) -> Evaluation:
     return evaluation.model_copy(update={"environment": {**evaluation.environment, KEY: words}})
 
 
-def _counted(verifier: Verifier, kernel: Kernel, tool: Profiler) -> tuple[tuple[Counters, ...], list[str]]:
+def _counted(evaluator: Evaluator, kernel: Kernel, tool: Profiler) -> tuple[tuple[Counters, ...], list[str]]:
     """Return what was counted, and what could not be. Raises CountingError when there is nothing."""
-    deadline = time.monotonic() + verifier.harness.counters_timeout_s
-    workshop = verifier.workshop
+    deadline = time.monotonic() + evaluator.harness.counters_timeout_s
+    pool = evaluator.pool
     with tempfile.TemporaryDirectory(prefix="counting-") as name:
-        ready = workspace.prepare(verifier, kernel, verifier.profile.benchmarks, Path(name), tool.name)
+        ready = workspace.prepare(evaluator, kernel, evaluator.profile.benchmarks, Path(name), tool.name)
 
         def run(program: list[str]) -> tuple[int | None, str]:
             left = deadline - time.monotonic()
             if left <= 0:
                 return None, ""
-            line = enclosed.command(program, ready.folder, workshop.device, workshop.enclosure, tool.readable)
-            return enclosed.run(line, ready.folder, workshop.device, left, workshop.stopped)
+            line = enclosed.command(program, ready.folder, pool.device, pool.enclosure, tool.readable)
+            return enclosed.run(line, ready.folder, pool.device, left, pool.stopped)
 
         if tool.name == "ncu":
             found, remarks = _by_ncu(tool, ready, run), list[str]()
         else:
-            arch = verifier.machine.arch if isinstance(verifier.machine, Gpu) else ""
+            arch = evaluator.machine.arch if isinstance(evaluator.machine, Gpu) else ""
             found, remarks = _by_rocprof(tool, ready, arch, run)
     counters = tuple(
         Counters(

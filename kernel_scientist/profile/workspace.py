@@ -11,7 +11,7 @@ from typing import Any
 from kernel_scientist.compile import build as builder
 from kernel_scientist.compile.extension import Request
 from kernel_scientist.evaluate.correctness.inputs import Inputs
-from kernel_scientist.evaluate.evaluator import Verifier
+from kernel_scientist.evaluate.evaluator import Evaluator
 from kernel_scientist.profile import target_process
 from kernel_scientist.profile.dispatches import CountingError
 from kernel_scientist.records.kernel import Case, Kernel
@@ -37,13 +37,13 @@ class Scene:
         return [sys.executable, "-P", "-m", "kernel_scientist.profile.target_process", str(self.folder)]
 
 
-def prepare(verifier: Verifier, kernel: Kernel, cases: Sequence[Case], folder: Path, profiler: str) -> Scene:
+def prepare(evaluator: Evaluator, kernel: Kernel, cases: Sequence[Case], folder: Path, profiler: str) -> Scene:
     """Fill a folder for a subject. Raises CountingError when the kernel cannot be built or no case fits."""
     (folder / target_process.BUILDS).mkdir()
     (folder / target_process.KERNEL).write_text(kernel.source)
     if kernel.language != "triton":
-        _build(verifier, kernel, folder / target_process.BUILDS)
-    inputs = Inputs(verifier.problem)  # its own: what the problem calls static is not what is timed with either
+        _build(evaluator, kernel, folder / target_process.BUILDS)
+    inputs = Inputs(evaluator.problem)  # its own: what the problem calls static is not what is timed with either
     told: list[dict[str, Any]] = []
     names: list[str] = []
     left = MOST_INPUTS
@@ -58,38 +58,38 @@ def prepare(verifier: Verifier, kernel: Kernel, cases: Sequence[Case], folder: P
         names.append(case.name)
     if not names:
         raise CountingError("no case's inputs are small enough to be handed to a profiler's subject")
-    request = {"profiler": profiler, "device": verifier.workshop.device, "cases": told}
-    (folder / target_process.REQUEST).write_text(json.dumps({**request, "limits": _limits(verifier, folder)}))
+    request = {"profiler": profiler, "device": evaluator.pool.device, "cases": told}
+    (folder / target_process.REQUEST).write_text(json.dumps({**request, "limits": _limits(evaluator, folder)}))
     return Scene(folder, tuple(names))
 
 
-def _limits(verifier: Verifier, folder: Path) -> dict[str, Any]:
+def _limits(evaluator: Evaluator, folder: Path) -> dict[str, Any]:
     """Return the limits that a worker has (`sandbox.Limits`)."""
-    workshop = verifier.workshop
+    pool = evaluator.pool
     return {
-        "level": verifier.harness.sandbox,
-        "enclosure": workshop.enclosure if workshop.enclosure == "bubblewrap" else "",
-        "device": workshop.device,
+        "level": evaluator.harness.sandbox,
+        "enclosure": pool.enclosure if pool.enclosure == "bubblewrap" else "",
+        "device": pool.device,
         "scratch": str(folder),
-        "memory_bytes": verifier.harness.memory_mib << 20,
+        "memory_bytes": evaluator.harness.memory_mib << 20,
         "inputs_bytes": 0,
         "output_bytes": MOST_OUTPUT,
         "other_user": 0,
-        "programs": workshop.programs,
+        "programs": pool.programs,
     }
 
 
-def _build(verifier: Verifier, kernel: Kernel, folder: Path) -> None:
+def _build(evaluator: Evaluator, kernel: Kernel, folder: Path) -> None:
     """Let a worker import the kernel, and keep what is built for it."""
 
     def build(request: Request) -> tuple[Path | None, str]:
-        done = builder.build(request, verifier.workshop.device, verifier.harness.build_timeout_s)
+        done = builder.build(request, evaluator.pool.device, evaluator.harness.build_timeout_s)
         if done.path is not None:
             shutil.copyfile(done.path, folder / target_process.built(request))
         return done.path, done.report.log
 
     try:
-        with verifier.workshop.session() as session:
+        with evaluator.pool.session() as session:
             session.load(kernel.source, build)
     except KernelFailure as failure:
         raise CountingError(f"its import failed this time: {failure}") from failure

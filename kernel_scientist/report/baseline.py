@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from kernel_scientist.campaign.laboratory import laboratory
+from kernel_scientist.campaign.evaluation_context import evaluation_context
 from kernel_scientist.compile.source import read_kernel
 from kernel_scientist.problems import frozen
 from kernel_scientist.records.errors import InfrastructureError
@@ -16,14 +16,14 @@ from kernel_scientist.sandbox import device_lock
 
 def measure(params: Params, cases: Path) -> dict[str, Any]:
     """Check the frozen cases, then evaluate every seed beside the reference; return medians and ratios."""
-    with laboratory(params) as lab:
+    with evaluation_context(params) as lab:
         checked = frozen.verify(lab.problem, params.profile, cases)
         seeds: list[dict[str, Any]] = []
         for file in lab.problem.seeds(params.language):
             kernel = Kernel(name=file.stem, language=params.language, source=read_kernel(file))
-            evaluation = lab.verifier.check(kernel, lab.verifier.compile(kernel))
+            evaluation = lab.evaluator.check(kernel, lab.evaluator.compile(kernel))
             with device_lock.device(lab.target.lock, params.harness.device_wait_s):
-                evaluation = lab.verifier.time(kernel, evaluation, [lab.verifier.reference()])
+                evaluation = lab.evaluator.time(kernel, evaluation, [lab.evaluator.reference()])
             if evaluation.verdict is not Verdict.OK:
                 raise InfrastructureError(f"seed {file}: {evaluation.verdict.value}: {evaluation.reason}")
             seeds.append(_row(kernel.name, evaluation))

@@ -15,7 +15,7 @@ from kernel_scientist.records import environment
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.sandbox import bubblewrap, landlock, seccomp
 from kernel_scientist.workers import native_build
-from kernel_scientist.workers.native import Hearing, Shim
+from kernel_scientist.workers.native import Hearing, NativeHarness
 
 
 def examine() -> list[dict[str, Any]]:
@@ -90,12 +90,12 @@ def _clocks() -> list[dict[str, Any]]:
 def _glimpse() -> dict[str, Any]:
     """Whether the verifier may read in a worker's memory the moment that a call has ended."""
     try:
-        shim = Shim(str(native_build.shim()))
+        native = NativeHarness(str(native_build.native()))
         child = subprocess.Popen(["sleep", "5"])
     except (SetupError, OSError) as error:
         return _row("outputs seen at once", False, str(error))
     with child:
-        seen = shim.can_peek(child.pid)
+        seen = native.can_peek(child.pid)
         child.kill()
     told = "pieces are read out of the worker's memory when a call has ended"
     return _row("outputs seen at once", seen, told if seen else "not allowed here: its digest is on the clock instead")
@@ -105,7 +105,7 @@ def _urgent() -> dict[str, Any]:
     """Whether the verifier hears at once that a call has ended, whatever a kernel's threads do."""
     name = "calls' ends heard at once"
     try:
-        hearing = Shim(str(native_build.shim())).hearing
+        hearing = NativeHarness(str(native_build.native())).hearing
     except SetupError as error:
         return _row(name, False, str(error))
     told = {

@@ -15,7 +15,7 @@ from kernel_scientist.records.evaluation import Clocks, Evaluation, Prediction, 
 from kernel_scientist.records.kernel import REFERENCE, Kernel
 
 if TYPE_CHECKING:
-    from kernel_scientist.campaign.laboratory import Laboratory
+    from kernel_scientist.campaign.evaluation_context import EvaluationContext
     from kernel_scientist.campaign.state import Campaign
 
 DIGITS = 4
@@ -31,7 +31,7 @@ def reports_folder() -> Path:
     return environment.root() / "reports"
 
 
-def evaluation_summary(lab: "Laboratory", evaluation: Evaluation, against: str) -> dict[str, Any]:
+def evaluation_summary(lab: "EvaluationContext", evaluation: Evaluation, against: str) -> dict[str, Any]:
     """Return the JSON of `evaluate`."""
     speedup = evaluation.speedup_over(against)
     return {
@@ -55,7 +55,7 @@ def evaluation_summary(lab: "Laboratory", evaluation: Evaluation, against: str) 
     }
 
 
-def validation_summary(lab: "Laboratory", kernel: Kernel, confirmation: Confirmation) -> dict[str, Any]:
+def validation_summary(lab: "EvaluationContext", kernel: Kernel, confirmation: Confirmation) -> dict[str, Any]:
     """Return the JSON of `validate`."""
     return {
         **evaluation_summary(lab, confirmation.evaluation, REFERENCE),

@@ -83,7 +83,7 @@ class Limits:
     memory_bytes: int
     """Private writable memory beyond what the worker had when the limit was set."""
     inputs_bytes: int
-    """Size of the memory it shares with the verifier."""
+    """Size of the memory it shares with the evaluator."""
     output_bytes: int
     """Largest file it may write; its standard output is a file."""
     other_user: int

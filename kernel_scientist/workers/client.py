@@ -19,7 +19,7 @@ from kernel_scientist.sandbox import process, protocol
 from kernel_scientist.sandbox.failure import KernelFailure
 from kernel_scientist.sandbox.process import Process, signal_name
 from kernel_scientist.workers.call import Call
-from kernel_scientist.workers.native import Glimpse, Look, Shim
+from kernel_scientist.workers.native import Glimpse, Look, NativeHarness
 from kernel_scientist.workers.shared_memory import SharedMemory
 from kernel_scientist.workers.validation import LARGEST, build_request, readings, unexpected
 
@@ -53,10 +53,10 @@ class Session:
         limits: Harness,
         stopped: threading.Event,
         inputs: SharedMemory,
-        shim: Shim,
+        native: NativeHarness,
     ) -> None:
         self.sock, self.pid, self.log, self.status_fd, self.limits = sock, pid, log, status_fd, limits
-        self.stopped, self.inputs, self.shim = stopped, inputs, shim
+        self.stopped, self.inputs, self.native = stopped, inputs, native
         self.digests: dict[int, int] = {}
         """Per slot, what the worker said of its output before it was asked for it."""
         self.untouched: dict[int, int] = {}
@@ -87,7 +87,7 @@ class Session:
             number = struct.unpack("iii", data)[0] if (level, kind) == (socket.SOL_SOCKET, SCM_CREDENTIALS) else 0
             if number > 0:
                 self.process = Process(number)
-                self._readable = number if self.shim.can_peek(number) else 0
+                self._readable = number if self.native.can_peek(number) else 0
         if self.on_gpu:
             self._readable = SHOWN
 
@@ -129,7 +129,7 @@ class Session:
 
         For a GPU it returns keys instead, which the worker gets when the clock runs: the sweep's, then a pair per slot.
         After a single call the worker comes to rest, and what goes on until then is charged. Raises KernelFailure also
-        when the output changes meanwhile. `limit_s`: instead of `harness.call_timeout_s` for each. `look`: see `Shim`.
+        when the output changes meanwhile. `limit_s`: instead of `harness.call_timeout_s` for each.
         """
         limit_s = limit_s or self.limits.call_timeout_s * len(slots)
         asked = self._cpu()
@@ -139,7 +139,7 @@ class Session:
         keys, clock = arm(), self.process.clock if self.process is not None and waiting is not None else 0
         start = time.monotonic_ns()
         try:
-            row = self.shim.row(self.sock.fileno(), limit_s, self._readable, keys, clock, look)
+            row = self.native.row(self.sock.fileno(), limit_s, self._readable, keys, clock, look)
         except TimeoutError as error:
             raise self._late("its call", limit_s) from error
         except ConnectionError as error:
@@ -251,7 +251,7 @@ class Session:
         late, unchanged = reply.get("late_ns"), reply.get("unchanged")
         if type(late) is not int or not 0 <= late <= LARGEST:
             raise KernelFailure(Verdict.REJECTED, "its worker broke the protocol: no time of coming to rest")
-        lasts = self._readable == SHOWN or not glimpse or glimpse.lasts(self.shim, self._readable)
+        lasts = self._readable == SHOWN or not glimpse or glimpse.lasts(self.native, self._readable)
         if unchanged is not True or not lasts:
             raise KernelFailure(Verdict.REJECTED, "its output changed after it had returned")
         return late

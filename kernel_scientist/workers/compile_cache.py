@@ -1,7 +1,7 @@
 """What a worker compiled on a GPU, kept for the next worker with the very same source: Triton would compile it anew.
 
 The files are a kernel's own word and go to nobody but itself: to its own source, below the same parent process. What
-they could carry from one worker to the next is of no use, as no two calls have the same inputs. Zygote's side.
+they could carry from one worker to the next is of no use, as no two calls have the same inputs. ForkServer's side.
 """
 
 import contextlib

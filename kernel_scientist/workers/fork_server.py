@@ -32,7 +32,7 @@ from typing import Any
 
 from kernel_scientist.sandbox import bubblewrap, cleanup, seccomp
 from kernel_scientist.workers import compile_cache, fork_server
-from kernel_scientist.workers.native import Shim
+from kernel_scientist.workers.native import NativeHarness
 
 MESSAGE = 1 << 16
 MANY = 32
@@ -42,11 +42,11 @@ HOMES = ("HOME", "TMPDIR", "TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "TORCH
 """Variables that name a folder to write to: the worker's own."""
 
 
-class Zygote:
+class ForkServer:
     """The forking parent's loop. Single-threaded on purpose: forking with threads is not safe."""
 
-    def __init__(self, control: socket.socket, shim: Shim, folder: str) -> None:
-        self.control, self.shim, self.folder = control, shim, folder
+    def __init__(self, control: socket.socket, native: NativeHarness, folder: str) -> None:
+        self.control, self.native, self.folder = control, native, folder
         self.status_pipes: dict[int, int] = {}
         self.scratches: dict[int, str] = {}
         self.forks, self.collapsed = 0, False
@@ -148,7 +148,7 @@ class Zygote:
         os.dup2(channel, 3)
         os.dup2(inputs, worker.INBOX)
         os.closerange(worker.INBOX + 1, 1 << 16)
-        worker.run(socket.socket(fileno=3), settings, self.shim)
+        worker.run(socket.socket(fileno=3), settings, self.native)
 
     def _reap(self) -> None:
         while True:
@@ -200,7 +200,7 @@ def _clear_stale() -> None:
 def main() -> None:
     """Import what is to be shared, say so, serve; leave no folder behind."""
     control = socket.socket(fileno=int(sys.argv[1]))
-    shim = Shim(sys.argv[2])
+    native = NativeHarness(sys.argv[2])
     os.sched_setaffinity(0, {int(core) for core in sys.argv[3].split(",")})
     for module in ("kernel_scientist.workers.untrusted.main", *sys.argv[4:]):
         importlib.import_module(module)
@@ -210,7 +210,7 @@ def main() -> None:
     os.chmod(folder, 0o711)  # another user's worker must reach its own folder in it
     try:
         control.send(b'{"ready": true}')
-        Zygote(control, shim, folder).serve()
+        ForkServer(control, native, folder).serve()
     finally:
         cleanup.remove(Path(folder))
 

@@ -72,21 +72,21 @@ class Glimpse:
         """Whether anything could be read."""
         return self._count > 0
 
-    def lasts(self, shim: "Shim", pid: int) -> bool:
+    def lasts(self, native: "NativeHarness", pid: int) -> bool:
         """Whether the worker's memory still holds the same."""
-        return bool(shim.lasts(pid, self._places, self._lines, self._count))
+        return bool(native.lasts(pid, self._places, self._lines, self._count))
 
     @property
     def places(self) -> list[tuple[int, int]]:
         """Where the worker said that its outputs lie: (address, size), call by call."""
         return [(place.start or 0, place.size) for place in self._places[: self._told]]
 
-    def fits(self, shim: "Shim", buffers: Sequence[tuple[int, int]], first: int = 0, of: int = 0) -> bool:
+    def fits(self, native: "NativeHarness", buffers: Sequence[tuple[int, int]], first: int = 0, of: int = 0) -> bool:
         """Whether the pieces are those of what was handed over later, at (address, size): from `first` on of `of`."""
         if self._told != (of or len(buffers)):
             return False
         later = (_Place * len(buffers))(*buffers)
-        return bool(shim.fit(self._places, later, first, len(buffers), self._lines, self._count))
+        return bool(native.fit(self._places, later, first, len(buffers), self._lines, self._count))
 
 
 class Row(NamedTuple):
@@ -126,7 +126,7 @@ class _Stamps(ctypes.Structure):
     ]
 
 
-class Shim:
+class NativeHarness:
     """The loaded library. `call` needs the interpreter's lock, the rest does not."""
 
     def __init__(self, path: str) -> None:

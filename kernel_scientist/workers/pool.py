@@ -22,7 +22,7 @@ from kernel_scientist.sandbox import bubblewrap, seccomp
 from kernel_scientist.sandbox.failure import KernelFailure
 from kernel_scientist.workers import compile_cache, native_build
 from kernel_scientist.workers.client import SO_PASSCRED, START_TIMEOUT_S, Session
-from kernel_scientist.workers.native import Shim
+from kernel_scientist.workers.native import NativeHarness
 from kernel_scientist.workers.shared_memory import SharedMemory
 
 MOST_FILES = 64 << 20
@@ -33,7 +33,7 @@ before, whether a buffer has new pages in each call or never: the same kernel to
 the next. Without the cache per thread, as a remnant in it keeps neighbours from being joined. 32 MiB is the most."""
 
 
-class Workshop:
+class WorkerPool:
     """Forks workers from one warm zygote; thread-safe. Use as a context manager, or call `close`."""
 
     def __init__(
@@ -67,11 +67,11 @@ class Workshop:
         self._other_user = root_unenclosed and device == "cpu" and bubblewrap.nobody_can_read()
 
     @functools.cached_property
-    def shim(self) -> Shim:
+    def native(self) -> NativeHarness:
         """The native part, as the verifier uses it."""
-        return Shim(str(native_build.shim()))
+        return NativeHarness(str(native_build.native()))
 
-    def __enter__(self) -> "Workshop":
+    def __enter__(self) -> "WorkerPool":
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -125,7 +125,7 @@ class Workshop:
             finally:
                 theirs.close()
                 os.close(status_write)
-            session = Session(ours, pid, log, status_read, self.harness, self.stopped, inputs, self.shim)
+            session = Session(ours, pid, log, status_read, self.harness, self.stopped, inputs, self.native)
             session.on_gpu = self.on_gpu
             yield session
         finally:
@@ -207,13 +207,13 @@ class Workshop:
         return ours
 
     def _command(self, control: str) -> list[str]:
-        shim = str(native_build.shim())
+        native = str(native_build.native())
         cores = ",".join(str(core) for core in self.cores)
-        around = bubblewrap.bubblewrap(self.device, [shim]) if self.enclosure == "bubblewrap" else []
+        around = bubblewrap.bubblewrap(self.device, [native]) if self.enclosure == "bubblewrap" else []
         # -P: the folder it is started in must not come first on Python's path
         python = [sys.executable, "-P", "-m", "kernel_scientist.workers.fork_server"]
         masks = ["kernel_scientist.workers.untrusted.input_masking"] if self.on_gpu else []
-        return [*around, *python, control, shim, cores, *masks, *self.preload]
+        return [*around, *python, control, native, cores, *masks, *self.preload]
 
     def _environment(self) -> dict[str, str]:
         """What a worker may know of ours: where Python's packages are and how many threads it has. No key, no home."""

@@ -1,6 +1,6 @@
 """The memory that the verifier shares with one worker: where inputs lie, and buffers that are to be written.
 
-The worker is told where they will be; the values are written by the verifier, past the caches, just before the call,
+The worker is told where they will be; the values are written by the evaluator, past the caches, just before the call,
 when the worker has nothing to do. So nobody can compute ahead, and the data are cold. Between the tensors lie guard
 bands of random bytes, which the verifier itself looks after. Values and addresses change independently: a tensor has
 two places, at a random offset each time it is placed afresh.
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import torch
 
 from kernel_scientist.sandbox import protocol
-from kernel_scientist.workers.native import Shim
+from kernel_scientist.workers.native import NativeHarness
 
 LINE = 64
 GUARD_BYTES = 256
@@ -73,17 +73,17 @@ class SharedMemory:
             place.offset = place.starts[place.which] + GUARD_BYTES + LINE * self._rng.randrange(room // LINE + 1)
         return protocol.Spot(place.offset, place.starts[place.which], place.length)
 
-    def write(self, shim: Shim, slot: int, index: int, tensor: torch.Tensor | int) -> None:
+    def write(self, native: NativeHarness, slot: int, index: int, tensor: torch.Tensor | int) -> None:
         """Put values, or one byte everywhere, where the tensor was placed, and new guard bands around it."""
         place = self._places[slot, index]
         at = self._base + place.offset
         place.writable = isinstance(tensor, int)
         if isinstance(tensor, int):
-            shim.stream_fill(at, tensor, place.size)
+            native.stream_fill(at, tensor, place.size)
         elif place.size:
             order = protocol.dense_order(tensor)
             dense = tensor if order is not None else tensor.contiguous()
-            shim.stream(at, dense.data_ptr(), place.size)
+            native.stream(at, dense.data_ptr(), place.size)
         place.guard = self._rng.randbytes(GUARD_BYTES)
         ctypes.memmove(at - GUARD_BYTES, place.guard, GUARD_BYTES)
         ctypes.memmove(at + place.size, place.guard, GUARD_BYTES)

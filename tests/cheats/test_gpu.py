@@ -11,13 +11,13 @@ from collections.abc import Iterator
 import pytest
 
 from kernel_scientist import problems
-from kernel_scientist.evaluate.evaluator import Contestant, Verifier
+from kernel_scientist.evaluate.evaluator import Evaluator, TimedSource
 from kernel_scientist.hardware import targets
 from kernel_scientist.records.evaluation import Evaluation
 from kernel_scientist.records.kernel import Case, Kernel, Verdict
 from kernel_scientist.records.params import Harness
 from kernel_scientist.sandbox import device_lock
-from kernel_scientist.workers.pool import Workshop
+from kernel_scientist.workers.pool import WorkerPool
 from tests.cheats import corpus
 from tests.cheats.test_judge import gained, traces
 from tests.conftest import ROOT
@@ -65,11 +65,11 @@ def custom_kernel(data):
 
 
 @pytest.fixture(scope="module")
-def shop() -> Iterator[Workshop]:
+def shop() -> Iterator[WorkerPool]:
     target = targets.resolve("auto", "triton")
     before = traces()
-    with device_lock.device(target.lock, LIMITS.device_wait_s), Workshop(LIMITS, target.device) as workshop:
-        yield workshop
+    with device_lock.device(target.lock, LIMITS.device_wait_s), WorkerPool(LIMITS, target.device) as pool:
+        yield pool
     deadline = time.monotonic() + 20
     while (left := traces() - before) and time.monotonic() < deadline:
         time.sleep(0.1)
@@ -78,30 +78,30 @@ def shop() -> Iterator[Workshop]:
         pass
 
 
-def judge(shop: Workshop, problem: str) -> Verifier:
-    return Verifier(problems.load(ROOT / "problems" / problem, shop.device), "auto", shop.harness, shop)
+def judge(shop: WorkerPool, problem: str) -> Evaluator:
+    return Evaluator(problems.load(ROOT / "problems" / problem, shop.device), "auto", shop.harness, shop)
 
 
-def judged(verifier: Verifier, source: str, rivals: list[Contestant], case: Case, check: bool = True) -> Evaluation:
+def judged(evaluator: Evaluator, source: str, rivals: list[TimedSource], case: Case, check: bool = True) -> Evaluation:
     """Put a kernel through the whole judge, timed on one case."""
     kernel = Kernel(name="k", language="triton", source=source)
-    so_far = verifier.compile(kernel)
-    checked = verifier.check(kernel, so_far) if check else so_far
-    return verifier.time(kernel, checked, [verifier.reference(), *rivals], cases=(case,))
+    so_far = evaluator.compile(kernel)
+    checked = evaluator.check(kernel, so_far) if check else so_far
+    return evaluator.time(kernel, checked, [evaluator.reference(), *rivals], cases=(case,))
 
 
 @pytest.mark.parametrize("fixture", corpus.spread(FIXTURES), ids=lambda fixture: fixture.name)
-def test_a_kernel_ends_as_it_should(fixture: corpus.Fixture, shop: Workshop) -> None:
+def test_a_kernel_ends_as_it_should(fixture: corpus.Fixture, shop: WorkerPool) -> None:
     if time.monotonic() > END:
         pytest.skip("not reached in the time that was given")
-    verifier, case = judge(shop, fixture.problem), CASES[fixture.problem]
+    evaluator, case = judge(shop, fixture.problem), CASES[fixture.problem]
     honest = corpus.GPU_HONEST_WORK[fixture.problem] if not fixture.gains else ()
-    rivals = [Contestant(name=name, source=SOURCES[name]) for name in honest]
-    evaluation = judged(verifier, fixture.source, rivals, case)
+    rivals = [TimedSource(name=name, source=SOURCES[name]) for name in honest]
+    evaluation = judged(evaluator, fixture.source, rivals, case)
     assert evaluation.verdict in fixture.expect, (fixture.cheat, evaluation)
     for _ in range(3):  # a gain that is one comes again
         if evaluation.verdict is Verdict.OK and rivals and gained(evaluation):
-            evaluation = judged(verifier, fixture.source, rivals, case)
+            evaluation = judged(evaluator, fixture.source, rivals, case)
     assert not (evaluation.verdict is Verdict.OK and rivals and gained(evaluation)), (
         fixture.cheat,
         evaluation.speedups,
@@ -111,16 +111,16 @@ def test_a_kernel_ends_as_it_should(fixture: corpus.Fixture, shop: Workshop) -> 
 
 
 @pytest.mark.parametrize("ms", [1, 20])
-def test_a_kernel_that_takes_twice_as_long_reads_twice_as_long(ms: int, shop: Workshop) -> None:
+def test_a_kernel_that_takes_twice_as_long_reads_twice_as_long(ms: int, shop: WorkerPool) -> None:
     """Row 25 of the matrix: a known time, by a loop that is made as long as it takes."""
-    verifier, steps = judge(shop, "identity"), 1 << 18
-    first = judged(verifier, spinning(steps), [], TICK, check=False)
+    evaluator, steps = judge(shop, "identity"), 1 << 18
+    first = judged(evaluator, spinning(steps), [], TICK, check=False)
     assert first.verdict is Verdict.OK, first
     steps = int(steps * ms * 1000 / first.timings[0].time_us)
-    twice = Contestant(name="twice", source=spinning(2 * steps))
+    twice = TimedSource(name="twice", source=spinning(2 * steps))
     ratios: list[float] = []
     for _ in range(3):  # a GPU that is called now and then changes its clock as it likes
-        evaluation = judged(verifier, spinning(steps), [twice], TICK, check=False)
+        evaluation = judged(evaluator, spinning(steps), [twice], TICK, check=False)
         assert evaluation.verdict is Verdict.OK, evaluation
         ratios.append(evaluation.speedups[1].ratio)
         if abs(ratios[-1] - 2) <= 0.06:
@@ -128,12 +128,12 @@ def test_a_kernel_that_takes_twice_as_long_reads_twice_as_long(ms: int, shop: Wo
     pytest.fail(f"{ms} ms against {2 * ms} ms: {', '.join(f'{ratio:.3f}' for ratio in ratios)} instead of 2")
 
 
-def test_the_same_source_is_not_called_faster(shop: Workshop) -> None:
+def test_the_same_source_is_not_called_faster(shop: WorkerPool) -> None:
     """Row 24 of the matrix, in one look of as many blocks as usual."""
-    verifier = judge(shop, "rmsnorm").reharnessed(shop.harness.model_copy(update={"blocks": 4, "pairs": 8}))
+    evaluator = judge(shop, "rmsnorm").reharnessed(shop.harness.model_copy(update={"blocks": 4, "pairs": 8}))
     source = SOURCES["triton_rows"]
-    twin = [Contestant(name="twin", source=source)]
-    evaluations = [judged(verifier, source, twin, CASES["rmsnorm"], check=False) for _ in range(3)]
+    twin = [TimedSource(name="twin", source=source)]
+    evaluations = [judged(evaluator, source, twin, CASES["rmsnorm"], check=False) for _ in range(3)]
     assert {evaluation.verdict for evaluation in evaluations} == {Verdict.OK}, evaluations
     found = [evaluation.speedups[1] for evaluation in evaluations]
     assert sum(speedup.faster for speedup in found) <= 1, found

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from kernel_scientist import problems
-from kernel_scientist.evaluate.evaluator import Contestant, Verifier
+from kernel_scientist.evaluate.evaluator import Evaluator, TimedSource
 from kernel_scientist.records.evaluation import Evaluation
 from kernel_scientist.records.kernel import Kernel, Verdict
 from kernel_scientist.records.params import Harness
 from kernel_scientist.sandbox import device_lock
-from kernel_scientist.workers.pool import Workshop
+from kernel_scientist.workers.pool import WorkerPool
 from tests.cheats import corpus
 from tests.conftest import ROOT
 
@@ -33,13 +33,13 @@ GAIN = 1.15
 
 
 @pytest.fixture(scope="module")
-def shop() -> Iterator[Workshop]:
+def shop() -> Iterator[WorkerPool]:
     before = traces()
     limits = Harness(
         call_timeout_s=3, import_timeout_s=6, looks=1, pairs=0, noise_runs=0, output_mib=4, memory_mib=1024
     )
-    with Workshop(limits) as workshop:
-        yield workshop
+    with WorkerPool(limits) as pool:
+        yield pool
     deadline = time.monotonic() + 10
     while (left := traces() - before) and time.monotonic() < deadline:
         time.sleep(0.1)
@@ -79,30 +79,30 @@ def descendants(pid: int) -> set[int]:
     return found
 
 
-def judged(verifier: Verifier, source: str, rivals: list[Contestant], cases: Sequence[int]) -> Evaluation:
+def judged(evaluator: Evaluator, source: str, rivals: list[TimedSource], cases: Sequence[int]) -> Evaluation:
     """Put a kernel through the whole judge, timed on few cases."""
     kernel = Kernel(name="k", language="cpp", source=source)
-    checked = verifier.check(kernel, verifier.compile(kernel))
-    timed = [verifier.profile.benchmarks[case] for case in cases]
-    return verifier.time(kernel, checked, [verifier.reference(), *rivals], cases=timed)
+    checked = evaluator.check(kernel, evaluator.compile(kernel))
+    timed = [evaluator.profile.benchmarks[case] for case in cases]
+    return evaluator.time(kernel, checked, [evaluator.reference(), *rivals], cases=timed)
 
 
 KERNELS = [(f, False) for f in FIXTURES] + [(f, True) for f in FIXTURES if f.cheat]
 
 
 @pytest.mark.parametrize(("fixture", "hidden"), KERNELS, ids=[f"{f.name}{'-obfuscated' * h}" for f, h in KERNELS])
-def test_a_kernel_ends_as_it_should(fixture: corpus.Fixture, hidden: bool, shop: Workshop) -> None:
+def test_a_kernel_ends_as_it_should(fixture: corpus.Fixture, hidden: bool, shop: WorkerPool) -> None:
     if hidden and fixture.name in NOT_OBFUSCATED:
         pytest.skip(NOT_OBFUSCATED[fixture.name])
     source = corpus.obfuscated(fixture.source, FIXTURES.index(fixture)) if hidden else fixture.source
-    verifier = Verifier(problems.load(ROOT / "problems" / fixture.problem), "cpu", shop.harness, shop)
+    evaluator = Evaluator(problems.load(ROOT / "problems" / fixture.problem), "cpu", shop.harness, shop)
     honest = corpus.HONEST_WORK[fixture.problem] if not fixture.gains else ()
-    rivals = [Contestant(name=name, source=SOURCES[name]) for name in honest]
-    evaluation = judged(verifier, source, rivals, fixture.cases)
+    rivals = [TimedSource(name=name, source=SOURCES[name]) for name in honest]
+    evaluation = judged(evaluator, source, rivals, fixture.cases)
     assert evaluation.verdict in fixture.expect, (fixture.cheat, evaluation)
     for _ in range(3):  # a gain that is one comes again
         if evaluation.verdict is Verdict.OK and rivals and gained(evaluation):
-            evaluation = judged(verifier, source, rivals, fixture.cases)
+            evaluation = judged(evaluator, source, rivals, fixture.cases)
     assert not (evaluation.verdict is Verdict.OK and rivals and gained(evaluation)), (
         fixture.cheat,
         evaluation.speedups,

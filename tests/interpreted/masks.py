@@ -5,13 +5,13 @@ import sys
 
 import torch
 
-from kernel_scientist.workers.native import Keys, Shim
+from kernel_scientist.workers.native import Keys, NativeHarness
 from kernel_scientist.workers.untrusted import input_masking
 from kernel_scientist.workers.untrusted.buffers import MASKED_BYTES, block
 
 
 def main() -> None:
-    shim, rng = Shim(sys.argv[1]), random.Random(7)
+    native, rng = NativeHarness(sys.argv[1]), random.Random(7)
 
     def keys() -> Keys:
         return rng.choice((0, 2**64 - 1, rng.getrandbits(64))), rng.getrandbits(64)
@@ -29,7 +29,7 @@ def main() -> None:
         plain, own = [block(rng.randbytes(n), rng.randbytes(1024)) for n in (size, 3)], [keys(), keys()]
         masked = [bytearray(part) for part in plain]
         for part, pair in zip(masked, own, strict=True):
-            shim.mask(part, pair)
+            native.mask(part, pair)
         assert all(
             a[i : i + 16] != b[i : i + 16] for a, b in zip(plain, masked, strict=True) for i in range(0, len(a), 16)
         )
@@ -38,8 +38,8 @@ def main() -> None:
         assert [part.numpy().tobytes() for part in words] == plain, size
 
     zeros, other = bytearray(1 << 20), bytearray(1 << 20)
-    shim.mask(zeros, (3, 4))
-    shim.mask(other, (3, 5))
+    native.mask(zeros, (3, 4))
+    native.mask(other, (3, 5))
     words, others = (torch.frombuffer(part, dtype=torch.int64) for part in (zeros, other))
     bits = torch.stack([(words >> i) & 1 for i in range(64)]).float().mean(dim=1)
     assert len(set(words.tolist())) == words.numel() and bits.min() > 0.48 and bits.max() < 0.52

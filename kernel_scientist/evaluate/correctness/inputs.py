@@ -10,7 +10,7 @@ import torch
 from kernel_scientist.problems.taskfolder import Problem, Profile, secret_seed
 from kernel_scientist.records.kernel import Case
 from kernel_scientist.sandbox import protocol
-from kernel_scientist.workers.native import Keys, Shim
+from kernel_scientist.workers.native import Keys, NativeHarness
 from kernel_scientist.workers.shared_memory import SharedMemory
 from kernel_scientist.workers.untrusted.buffers import GUARD_BYTES, block, pieces
 from kernel_scientist.workers.untrusted.outputs import tensors
@@ -112,10 +112,10 @@ class Inputs:
 
         return describe(delivery.data)
 
-    def write(self, delivery: Delivery, memory: SharedMemory, slot: int, shim: Shim) -> None:
+    def write(self, delivery: Delivery, memory: SharedMemory, slot: int, native: NativeHarness) -> None:
         """Put the values where they were announced; what is to be written is garbage."""
         for index, (tensor, writable, _) in enumerate(self._tensors(delivery)):
-            memory.write(shim, slot, index, delivery.poison if writable else tensor)
+            memory.write(native, slot, index, delivery.poison if writable else tensor)
 
     def message(self, delivery: Delivery) -> tuple[protocol.Header, list[protocol.Buffer]]:
         """Return inputs as a message; what is to be written is garbage."""
@@ -133,7 +133,7 @@ class Inputs:
 
         return describe(delivery.data), buffers
 
-    def masked(self, delivery: Delivery, shim: Shim) -> tuple[protocol.Header, Sequence[bytearray], int]:
+    def masked(self, delivery: Delivery, native: NativeHarness) -> tuple[protocol.Header, Sequence[bytearray], int]:
         """Return inputs as a message that nobody can read without the delivery's keys, and their digest.
 
         The digest tells what a kernel may not write: inputs that are only to be read, and what lies beside them all.
@@ -148,9 +148,9 @@ class Inputs:
             places += pieces(one, len(data), writable)
             blocks.append(one)
             secret += [] if writable else [one]
-        digest = shim.pin(places)
+        digest = native.pin(places)
         for one, keys in zip(secret, delivery.keys, strict=True):
-            shim.mask(one, keys)
+            native.mask(one, keys)
         return header, blocks, digest
 
     def _tensors(self, delivery: Delivery) -> list[tuple[torch.Tensor, bool, bool]]:

@@ -17,13 +17,13 @@ from kernel_scientist.records import environment
 from kernel_scientist.records.kernel import Kernel, Verdict, digest
 
 if TYPE_CHECKING:
-    from kernel_scientist.evaluate.evaluator import Contestant, Verifier
+    from kernel_scientist.evaluate.evaluator import Evaluator, TimedSource
 
 VALID_S, VALID_LARGE_S = 24 * 3600, 3600
 LARGE = 0.03
 
 
-def margins(verifier: "Verifier") -> tuple[float, ...]:
+def margins(evaluator: "Evaluator") -> tuple[float, ...]:
     """Return per look the larger of `harness.margin` and this machine's A/A noise.
 
     The noise is how far the interval of a source against itself came to lie beside 1, at the worst of the runs: the
@@ -32,28 +32,28 @@ def margins(verifier: "Verifier") -> tuple[float, ...]:
     Measured once a day per problem and settings, once an hour where it came out large: the machine was busy then. With
     `harness.noise_runs` 0 never.
     """
-    harness = verifier.harness
+    harness = evaluator.harness
     floor = (harness.margin,) * harness.looks
     if harness.noise_runs == 0:
         return floor
-    file = environment.cache_folder() / "noise" / f"{_key(verifier)}.json"
+    file = environment.cache_folder() / "noise" / f"{_key(evaluator)}.json"
     found: list[float] = json.loads(file.read_text())["margins"] if file.exists() else []
     if not found or time.time() - file.stat().st_mtime > (VALID_S if max(found) < LARGE else VALID_LARGE_S):
-        found = measure(verifier, harness.noise_runs)
+        found = measure(evaluator, harness.noise_runs)
         file.parent.mkdir(parents=True, exist_ok=True)
         part = file.with_suffix(f".{time.monotonic_ns()}")
-        part.write_text(json.dumps({"margins": found, "machine": cpu.model(), "problem": verifier.problem.name}))
+        part.write_text(json.dumps({"margins": found, "machine": cpu.model(), "problem": evaluator.problem.name}))
         part.replace(file)
     return tuple(max(a, b) for a, b in zip(floor, found, strict=True))
 
 
-def measure(verifier: "Verifier", runs: int) -> list[float]:
+def measure(evaluator: "Evaluator", runs: int) -> list[float]:
     """Time a kernel against itself `runs` times, all looks each; return the noise after each look."""
-    source = _subject(verifier)
-    plan = verifier.plan(verifier.profile.benchmarks, "first", None, margins=False)
+    source = _subject(evaluator)
+    plan = evaluator.plan(evaluator.profile.benchmarks, "first", None, margins=False)
     apart: list[list[float]] = [[] for _ in range(plan.looks)]
     for _ in range(runs):
-        samples = schedule.run(verifier, plan, [source.named("first"), source.named("second")])
+        samples = schedule.run(evaluator, plan, [source.named("first"), source.named("second")])
         for look in range(plan.looks):
             ours, theirs = (samples.blocks_of(name)[: look + 1] for name in ("first", "second"))
             _, (low, high) = ratio(ours, theirs, plan.confidence)
@@ -61,21 +61,21 @@ def measure(verifier: "Verifier", runs: int) -> list[float]:
     return [max(0.0, *values) for values in apart]
 
 
-def _subject(verifier: "Verifier") -> "Contestant":
+def _subject(evaluator: "Evaluator") -> "TimedSource":
     """Return what is timed against itself: the problem's last right C++ seed, which is quick; else the reference."""
-    from kernel_scientist.evaluate.evaluator import Contestant
+    from kernel_scientist.evaluate.evaluator import TimedSource
 
-    for file in reversed(verifier.problem.seeds("cpp")) if verifier.workshop.device == "cpu" else ():
+    for file in reversed(evaluator.problem.seeds("cpp")) if evaluator.pool.device == "cpu" else ():
         kernel = Kernel(name=file.stem, language="cpp", source=read_kernel(file))
-        if verifier.check(kernel, verifier.compile(kernel)).verdict is Verdict.OK:
-            return Contestant.of(kernel)
-    return verifier.reference()
+        if evaluator.check(kernel, evaluator.compile(kernel)).verdict is Verdict.OK:
+            return TimedSource.of(kernel)
+    return evaluator.reference()
 
 
-def _key(verifier: "Verifier") -> str:
-    shop = verifier.workshop
-    settings = verifier.harness.model_dump_json(
+def _key(evaluator: "Evaluator") -> str:
+    shop = evaluator.pool
+    settings = evaluator.harness.model_dump_json(
         include={"blocks", "pairs", "looks", "threads", "warmup_calls", "sandbox"}
     )
-    parts = (verifier.problem.digest, verifier.profile_name, cpu.model(), str(cpu.cores()), shop.device, settings)
+    parts = (evaluator.problem.digest, evaluator.profile_name, cpu.model(), str(cpu.cores()), shop.device, settings)
     return digest("\0".join((*parts, shop.enclosure, environment.judge_digest())))[:32]

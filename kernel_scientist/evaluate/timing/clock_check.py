@@ -23,7 +23,7 @@ from kernel_scientist.workers.call import Call
 from kernel_scientist.workers.client import Session
 
 if TYPE_CHECKING:
-    from kernel_scientist.evaluate.evaluator import Contestant, Verifier
+    from kernel_scientist.evaluate.evaluator import Evaluator, TimedSource
 
 SLACK = 0.10
 """Share of a call by which clocks may differ."""
@@ -54,14 +54,14 @@ class Ticker:
     start_ticks: int
 
     @staticmethod
-    def start(verifier: "Verifier") -> "Ticker":
+    def start(evaluator: "Evaluator") -> "Ticker":
         """Begin."""
-        ticks = verifier.shim.ticks
+        ticks = evaluator.native.ticks
         return Ticker(time.perf_counter_ns(), ticks())
 
-    def per_ns(self, verifier: "Verifier") -> float:
+    def per_ns(self, evaluator: "Evaluator") -> float:
         """Return ticks per nanosecond so far; 0 where there is no counter."""
-        return (verifier.shim.ticks() - self.start_ticks) / (time.perf_counter_ns() - self.start_ns)
+        return (evaluator.native.ticks() - self.start_ticks) / (time.perf_counter_ns() - self.start_ns)
 
 
 def compare(
@@ -135,7 +135,7 @@ def _reject(words: str) -> NoReturn:
 
 
 def slopes(
-    verifier: "Verifier", contestant: "Contestant", clocks: Sequence[Clocks], cases: Sequence[Case]
+    evaluator: "Evaluator", contestant: "TimedSource", clocks: Sequence[Clocks], cases: Sequence[Case]
 ) -> tuple[Clocks, ...]:
     """Time N and then 2N calls in a row by the verifier's clock, each on inputs of its own, and add the slope to the
     readings of some cases: the lot says which, when their single calls have been made.
@@ -143,27 +143,27 @@ def slopes(
     Raises KernelFailure (rejected) when one more call costs more than the worker says, or when the worker says much
     less of single calls than of calls in a row.
     """
-    with verifier.workshop.session(timing=True) as session:
-        verifier.load(session, contestant, cases)
+    with evaluator.pool.session(timing=True) as session:
+        evaluator.load(session, contestant, cases)
         found = list(clocks)
-        for place in verifier.inputs.lot(len(cases), SLOPE_CASES):
+        for place in evaluator.inputs.lot(len(cases), SLOPE_CASES):
             clock, case = clocks[place], cases[place]
-            delivery = verifier.inputs.draw(case)
-            verifier.deliver(session, {0: delivery})
-            verifier.timed(session, delivery)
+            delivery = evaluator.inputs.draw(case)
+            evaluator.deliver(session, {0: delivery})
+            evaluator.timed(session, delivery)
             calls = min(
                 SLOPE_CALLS, math.ceil(SLOPE_ENOUGH_US / clock.call_us), SLOPE_BYTES // (2 * delivery.bytes + 1)
             )
-            found[place] = _with_slope(verifier, session, clock, delivery, max(1, calls))
+            found[place] = _with_slope(evaluator, session, clock, delivery, max(1, calls))
         return tuple(found)
 
 
-def _with_slope(verifier: "Verifier", session: Session, clock: Clocks, delivery: Delivery, count: int) -> Clocks:
+def _with_slope(evaluator: "Evaluator", session: Session, clock: Clocks, delivery: Delivery, count: int) -> Clocks:
     """Measure the slope, again if it looks bad: an interruption can only add to it. Raises KernelFailure (rejected)."""
     runs: dict[int, list[Call]] = {count: [], 2 * count: []}
     found, fault = clock, 0.0
     for _ in range(SLOPE_REPEATS):
-        _in_a_row(verifier, session, delivery, runs)
+        _in_a_row(evaluator, session, delivery, runs)
         found = clock.model_copy(update=_slope(runs, count))
         if (fault := _fault(found, count)) <= 0:
             return found
@@ -181,22 +181,22 @@ def _fault(clocks: Clocks, count: int) -> float:
     return max(hidden, SINGLE_SHARE * row - SLOPE_US - clocks.host_us)  # the host's clock on both sides
 
 
-def _in_a_row(verifier: "Verifier", session: Session, delivery: Delivery, runs: dict[int, list[Call]]) -> None:
+def _in_a_row(evaluator: "Evaluator", session: Session, delivery: Delivery, runs: dict[int, list[Call]]) -> None:
     """Make each number of calls once more; before the first time once for its first-time costs (new memory)."""
     first = not any(runs.values())
     delivered: list[Delivery] = []
     for n in ([max(runs)] if first else []) + list(runs):
         delivered = []
         for _ in range(n):
-            delivered.append(verifier.inputs.neighbour(delivered[-1] if delivered else delivery))
-        verifier.deliver(session, dict(enumerate(delivered)))
-        arm = functools.partial(verifier.arm, session, *enumerate(delivered))
-        look = output_integrity.look(verifier, session, delivery, range(n))
+            delivered.append(evaluator.inputs.neighbour(delivered[-1] if delivered else delivery))
+        evaluator.deliver(session, dict(enumerate(delivered)))
+        arm = functools.partial(evaluator.arm, session, *enumerate(delivered))
+        look = output_integrity.look(evaluator, session, delivery, range(n))
         # no sweep on a CPU: only the inputs are cold, as in most single calls
         runs[n].append(session.go(range(n), arm, look=look))
     for slot, one in enumerate(delivered):
-        if verifier.inputs.verified(verifier.harness.verify_fraction):
-            output_integrity.require_of_row(verifier, session, one, slot, session.glimpses[0], len(delivered))
+        if evaluator.inputs.verified(evaluator.harness.verify_fraction):
+            output_integrity.require_of_row(evaluator, session, one, slot, session.glimpses[0], len(delivered))
     if first:
         del runs[max(runs)][0]
 

@@ -14,27 +14,27 @@ import torch
 from kernel_scientist.compile import gxx
 from kernel_scientist.hardware import cpu, gpu
 from kernel_scientist.records import environment
-from kernel_scientist.workers.native import Shim
-from kernel_scientist.workers.pool import Workshop
+from kernel_scientist.workers.native import NativeHarness
+from kernel_scientist.workers.pool import WorkerPool
 
 CGROUP_STATS = (Path("/sys/fs/cgroup/cpu.stat"), Path("/sys/fs/cgroup/cpu/cpu.stat"))
 
 
-def describe(workshop: Workshop) -> dict[str, str]:
+def describe(pool: WorkerPool) -> dict[str, str]:
     """Return the machine, the versions and the settings of a workshop's measurements."""
     return {
         "judge": environment.judge_digest()[:12],
         "machine": cpu.model(),
         "cores": str(cpu.cores()),
-        "threads": str(workshop.threads),
+        "threads": str(pool.threads),
         "caches": " ".join(f"{level}={size}" for level, size in cpu.caches().items()),
-        "device": workshop.device,
-        "verifier": f"hears {workshop.shim.hearing.name.lower()}",
+        "device": pool.device,
+        "verifier": f"hears {pool.native.hearing.name.lower()}",
         "torch": torch.__version__,
         "python": platform.python_version(),
         "compiler": gxx.version(),
         "system": platform.platform(),
-        **(gpu.state() if workshop.device != "cpu" else {}),
+        **(gpu.state() if pool.device != "cpu" else {}),
     }
 
 
@@ -84,9 +84,9 @@ UNKNOWN_CACHE_BYTES = 32 << 20
 class Sweeper:
     """Reads twice the last level's size, a share on every core that kernels may use."""
 
-    def __init__(self, shim: Shim, cores: Sequence[int]) -> None:
+    def __init__(self, native: NativeHarness, cores: Sequence[int]) -> None:
         size = 2 * max(cpu.caches().values(), default=UNKNOWN_CACHE_BYTES)
-        self._shim, self._cores = shim, (ctypes.c_int * len(cores))(*cores)
+        self._shim, self._cores = native, (ctypes.c_int * len(cores))(*cores)
         self._data = np.ones(size // 8, dtype=np.uint64)  # written: untouched pages would be one page of zeros
 
     def sweep(self) -> None:

@@ -23,10 +23,10 @@ from kernel_scientist.workers.call import Call
 from kernel_scientist.workers.client import Session
 
 if TYPE_CHECKING:
-    from kernel_scientist.evaluate.evaluator import Contestant, Verifier
+    from kernel_scientist.evaluate.evaluator import Evaluator, TimedSource
 
 
-def run(verifier: "Verifier", plan: Plan, contestants: Sequence["Contestant"]) -> Samples:
+def run(evaluator: "Evaluator", plan: Plan, contestants: Sequence["TimedSource"]) -> Samples:
     """Time all contestants by the plan.
 
     Raises KernelFailure when the candidate fails, InfrastructureError when another contestant does: that is no fault
@@ -34,17 +34,17 @@ def run(verifier: "Verifier", plan: Plan, contestants: Sequence["Contestant"]) -
     """
     samples, rng = Samples(), random.Random()
     for look in range(plan.looks):
-        with verifier.workshop.sessions(len(contestants), timing=True) as workers:
+        with evaluator.pool.sessions(len(contestants), timing=True) as workers:
             assert len({c.name for c in contestants}) == len(contestants), "two contestants have one name"
             sessions = {contestant.name: worker for contestant, worker in zip(contestants, workers, strict=True)}
             for contestant in contestants:
                 with blame(contestant.name, plan.candidate):
-                    verifier.load(sessions[contestant.name], contestant, plan.cases)
-            before = _warm_up(verifier, plan, sessions)
+                    evaluator.load(sessions[contestant.name], contestant, plan.cases)
+            before = _warm_up(evaluator, plan, sessions)
             for block in range(plan.blocks):
                 for order in (rng.sample(list(sessions), len(sessions)) for _ in range(plan.turns)):
                     for half in (order, order[::-1]):
-                        _half(verifier, plan, samples, {name: sessions[name] for name in half}, rng, (look, block))
+                        _half(evaluator, plan, samples, {name: sessions[name] for name in half}, rng, (look, block))
                 with blame(plan.candidate, plan.candidate):
                     _require_untouched(sessions, plan.candidate, before)
                 if look == 0 and hopeless(plan, samples, block + 1):
@@ -56,7 +56,7 @@ def run(verifier: "Verifier", plan: Plan, contestants: Sequence["Contestant"]) -
 
 
 def _half(
-    verifier: "Verifier",
+    evaluator: "Evaluator",
     plan: Plan,
     samples: Samples,
     sessions: dict[str, Session],
@@ -68,27 +68,27 @@ def _half(
     Values are written just before each call, past the swept caches; outputs are compared, as far as the lot falls on
     them, when all have run.
     """
-    deliveries = {slot: verifier.inputs.draw(case) for slot, case in enumerate(plan.cases)}
+    deliveries = {slot: evaluator.inputs.draw(case) for slot, case in enumerate(plan.cases)}
     for name, session in sessions.items():
         with blame(name, plan.candidate):
-            verifier.deliver(session, deliveries)
-    verifier.sweep()
+            evaluator.deliver(session, deliveries)
+    evaluator.sweep()
     slot = rng.choice(list(deliveries))
-    rehearsal = verifier.inputs.another(deliveries[slot])
+    rehearsal = evaluator.inputs.another(deliveries[slot])
     for name, session in sessions.items():
         with blame(name, plan.candidate):
-            verifier.rehearse(session, rehearsal, slot)
+            evaluator.rehearse(session, rehearsal, slot)
     for slot in rng.sample(list(deliveries), len(deliveries)):
         calls: dict[str, Call] = {}
         for name, session in sessions.items():
             with blame(name, plan.candidate), _alone(session, sessions.values()):
-                calls[name] = verifier.timed(session, deliveries[slot], slot)
+                calls[name] = evaluator.timed(session, deliveries[slot], slot)
             samples.add(name, plan.cases[slot].name, *place, calls[name])
         _require_swept(plan, samples.believed(plan.candidate), calls)
     for slot, delivery in deliveries.items():
         for name, session in sessions.items():
             with blame(name, plan.candidate):
-                verifier.perhaps_compare(session, delivery, slot)
+                evaluator.perhaps_compare(session, delivery, slot)
 
 
 def _require_swept(plan: Plan, believed: str, calls: Mapping[str, Call]) -> None:
@@ -118,21 +118,21 @@ def _scheduling(session: Session) -> dict[int, object]:
     return session.process.scheduling() if session.process is not None else {}
 
 
-def _warm_up(verifier: "Verifier", plan: Plan, sessions: dict[str, Session]) -> dict[str, dict[int, object]]:
+def _warm_up(evaluator: "Evaluator", plan: Plan, sessions: dict[str, Session]) -> dict[str, dict[int, object]]:
     """Return how the system ran each contestant's threads when its first call had ended."""
     before: dict[str, dict[int, object]] = {}
-    deliveries = {slot: verifier.inputs.draw(case) for slot, case in enumerate(plan.cases)}
+    deliveries = {slot: evaluator.inputs.draw(case) for slot, case in enumerate(plan.cases)}
     start, rounds = time.monotonic(), 0
-    while rounds < verifier.harness.warmup_calls or time.monotonic() - start < verifier.warmup_s:
+    while rounds < evaluator.harness.warmup_calls or time.monotonic() - start < evaluator.warmup_s:
         rounds += 1
         for name, session in sessions.items():
             with blame(name, plan.candidate):
-                verifier.deliver(session, deliveries)
+                evaluator.deliver(session, deliveries)
                 for slot, delivery in deliveries.items():
-                    verifier.timed(session, delivery, slot)
+                    evaluator.timed(session, delivery, slot)
                     if name not in before:
                         before[name] = _scheduling(session)
-                    verifier.perhaps_compare(session, delivery, slot)
+                    evaluator.perhaps_compare(session, delivery, slot)
     return before
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from kernel_scientist.sandbox import protocol
-from kernel_scientist.workers.native import Shim
+from kernel_scientist.workers.native import NativeHarness
 from kernel_scientist.workers.untrusted import outputs
 from kernel_scientist.workers.untrusted.gpu_runtime import Runtime
 
@@ -83,9 +83,11 @@ class GpuInbox:
     they must be.
     """
 
-    def __init__(self, device: str, shim: Shim, runtime: Runtime, trash: Any, turn: Callable[..., None]) -> None:
+    def __init__(
+        self, device: str, native: NativeHarness, runtime: Runtime, trash: Any, turn: Callable[..., None]
+    ) -> None:
         """`trash`, `turn`: see `masks`, which is imported only where there is a GPU."""
-        self._device, self._shim, self._runtime, self._trash, self._turn = device, shim, runtime, trash, turn
+        self._device, self._shim, self._runtime, self._trash, self._turn = device, native, runtime, trash, turn
         self._masked: dict[int, list[torch.Tensor]] = {}
         self._kept: dict[int, list[torch.Tensor]] = {}
 

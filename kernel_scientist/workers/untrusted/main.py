@@ -36,13 +36,13 @@ import torch
 from kernel_scientist.compile import cpp, extension, gpumode_compat
 from kernel_scientist.compile.request import MOST_BUILDS, CompileError
 from kernel_scientist.sandbox import protocol, seccomp
-from kernel_scientist.workers.native import Keys, Reading, Shim
+from kernel_scientist.workers.native import Keys, NativeHarness, Reading
 from kernel_scientist.workers.untrusted import op_profile, outputs
 from kernel_scientist.workers.untrusted.buffers import GpuInbox, Inbox
 from kernel_scientist.workers.untrusted.gpu_runtime import Runtime
 
 CHANNEL, INBOX = 3, 4
-"""Descriptors: of the socket, and of the memory shared with the verifier."""
+"""Descriptors: of the socket, and of the memory shared with the evaluator."""
 AMD_SWEEP_BYTES, LEAST_SWEEP_BYTES = 768 << 20, 128 << 20
 REPORT = 4000
 """Characters of a traceback that travel back."""
@@ -55,17 +55,17 @@ class Worker:
         self,
         sock: socket.socket,
         settings: dict[str, Any],
-        shim: Shim,
+        native: NativeHarness,
         runtime: Runtime | None = None,
         seed: Keys = (0, 0),
     ) -> None:
         """`runtime`: on a GPU; `seed`: see `masks`."""
-        self.sock, self.shim = sock, shim
+        self.sock, self.native = sock, native
         self.device, self.file = str(settings["device"]), os.path.join(os.getcwd(), "kernel.py")
         self.threads = len(os.sched_getaffinity(0))  # now: a kernel's OpenMP binds this thread to one core later
         self.module: ModuleType | None = None
         self.material = (torch.zeros(1), torch.zeros(1))
-        shim.bind(torch.Tensor, _exercise, self)
+        native.bind(torch.Tensor, _exercise, self)
         self.inbox = self.gpu = None
         if runtime is None:
             self.inbox = Inbox(INBOX, int(settings["inputs_bytes"]))
@@ -76,8 +76,8 @@ class Worker:
 
             trash = input_masking.Trash(self.device, int(settings["sweep_bytes"]) or sweep_bytes(self.device), seed)
             trash.sweep(0)  # it is compiled now: later no program may be started
-            self.gpu = GpuInbox(self.device, shim, runtime, trash, input_masking.turn)
-            shim.bind_gpu(runtime.addresses())
+            self.gpu = GpuInbox(self.device, native, runtime, trash, input_masking.turn)
+            native.bind_gpu(runtime.addresses())
         self.due: list[int] = []
         """Slots whose keys come when the worker is roused."""
         self.unready: Exception | None = None
@@ -199,7 +199,7 @@ class Worker:
 
     def _go(self, slots: list[int]) -> protocol.Header:
         assert self.module is not None
-        call = self.shim.call
+        call = self.native.call
         readings: list[Reading] = []
         slot, single = slots[0], len(slots) == 1
         self.due, self.unready = slots if self.gpu is not None else [], None
@@ -210,13 +210,13 @@ class Worker:
                 readings.append(reading)
         except BaseException as error:
             if slot != slots[-1]:
-                self.shim.ring(CHANNEL)
+                self.native.ring(CHANNEL)
             raise self.unready or error from None
         if self.unready is not None:
             raise self.unready
         if not single:
             return {"readings": readings}
-        self._snapshot(slot, CHANNEL, self.shim.digest)
+        self._snapshot(slot, CHANNEL, self.native.digest)
         return {"readings": readings, **self._settle()}
 
     def receive(self) -> None:
@@ -224,21 +224,21 @@ class Worker:
         slots, self.due = self.due, []
         assert self.gpu is not None
         try:
-            sweep, *keys = self.shim.keys
+            sweep, *keys = self.native.keys
             self.gpu.unmask(slots, keys)
-            self.shim.commit(self.gpu.sweep(sweep))
+            self.native.commit(self.gpu.sweep(sweep))
         except Exception as error:
             self.unready = error  # told when the call has been made: nobody listens now
 
     def _snapshot(self, slot: int, socket: int = -1, digest: int | None = None) -> outputs.Snapshot:
         self.last = self.snapshots[slot] = outputs.Snapshot(
-            self.returned[slot], self.shim, self.rooms, self.gpu is not None, socket, digest
+            self.returned[slot], self.native, self.rooms, self.gpu is not None, socket, digest
         )
         self.inputs = outputs.tensors(self.data[slot])
         return self.last
 
     def _settle(self) -> protocol.Header:
-        late = self.shim.settle(self.threads)
+        late = self.native.settle(self.threads)
         unchanged = self.last is None or self.last.keep(self.inputs)
         return {"late_ns": late, "unchanged": unchanged}
 
@@ -248,7 +248,7 @@ class Worker:
 
     def _observe(self, slot: int, mute: bool) -> protocol.Header:
         assert self.module is not None
-        call, kernel = self.shim.call, self.module.custom_kernel
+        call, kernel = self.native.call, self.module.custom_kernel
         found, self.returned[slot] = op_profile.observe(lambda data: call(kernel, data)[0], self.data[slot], mute)
         self._snapshot(slot)
         return found
@@ -291,7 +291,7 @@ def _short(error: BaseException) -> str:
     return str(error)[:REPORT] or type(error).__name__
 
 
-def run(sock: socket.socket, settings: dict[str, Any], shim: Shim) -> None:
+def run(sock: socket.socket, settings: dict[str, Any], native: NativeHarness) -> None:
     """Enter the sandbox and serve; never returns to the zygote's code."""
     os.chdir(settings["scratch"])
     os.environ.update(settings["environment"])
@@ -300,7 +300,7 @@ def run(sock: socket.socket, settings: dict[str, Any], shim: Shim) -> None:
     runtime, seed = None, (0, 0)
     if settings["on_gpu"]:
         runtime, seed = Runtime.loaded(), struct.unpack("<QQ", sock.recv(16, socket.MSG_WAITALL))
-    worker = Worker(sock, settings, shim, runtime, seed)
+    worker = Worker(sock, settings, native, runtime, seed)
     protocol.send(sock, {"op": "hello", "sandbox": list(layers)})
     worker.serve()
     os._exit(0)

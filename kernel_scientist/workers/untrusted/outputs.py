@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from kernel_scientist.sandbox import protocol
-from kernel_scientist.workers.native import Shim
+from kernel_scientist.workers.native import NativeHarness
 
 # Bound before a kernel's file is read, and called unbound: an attribute of the instance cannot stand in their way.
 _data_ptr: Callable[[torch.Tensor], int] = torch.Tensor.data_ptr
@@ -31,13 +31,13 @@ class Snapshot:
     def __init__(
         self,
         output: object,
-        shim: Shim,
+        native: NativeHarness,
         rooms: Rooms,
         on_gpu: bool = False,
         socket: int = -1,
         digest: int | None = None,
     ) -> None:
-        self._output, self._shim, self._rooms, self._on_gpu = output, shim, rooms, on_gpu
+        self._output, self._shim, self._rooms, self._on_gpu = output, native, rooms, on_gpu
         self._lives: list[torch.Tensor] = []
         _lives(output, self._lives, on_gpu)
         self.digest = self._pin(socket) if digest is None else digest

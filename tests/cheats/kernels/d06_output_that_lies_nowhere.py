@@ -203,7 +203,7 @@ def install(W):
     import ctypes
 
     outputs = sys.modules["kernel_scientist.workers.untrusted.outputs"]
-    shim, true, pending = W.shim, W.shim.call, {}
+    native, true, pending = W.native, W.native.call, {}
     snapshot, settle, fetch = W._snapshot, W._settle, W._fetch
     result = ctypes.c_int64()
 
@@ -240,9 +240,9 @@ def install(W):
                 kernel.forge(y, y.nbytes, ctypes.addressof(result), attempt * 65536)
                 if result.value == 0:
                     break
-            if result.value or shim.pin([(y.data_ptr(), y.nbytes)]) != START:
+            if result.value or native.pin([(y.data_ptr(), y.nbytes)]) != START:
                 print("not forged", result.value, tuple(y.shape), flush=True)
-        one = outputs.Snapshot(data[2], shim, W.rooms, False, -1, START)
+        one = outputs.Snapshot(data[2], native, W.rooms, False, -1, START)
         return one.message(outputs.tensors(data), out)
 
     forget = W._forget
@@ -251,7 +251,7 @@ def install(W):
         pending.pop(slot, None)
         forget(slot)
 
-    shim.call, W._snapshot, W._settle, W._fetch, W._forget = call, shot, settled, fetched, forgotten
+    native.call, W._snapshot, W._settle, W._fetch, W._forget = call, shot, settled, fetched, forgotten
 
 
 if (W := worker()) is not None:

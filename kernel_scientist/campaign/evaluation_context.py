@@ -9,7 +9,7 @@ from typing import Any
 
 from kernel_scientist.campaign import preflight
 from kernel_scientist.compile import extension_builder, gxx
-from kernel_scientist.evaluate.evaluator import Verifier
+from kernel_scientist.evaluate.evaluator import Evaluator
 from kernel_scientist.gpu.model import constants
 from kernel_scientist.hardware import gpu, gpus
 from kernel_scientist.hardware.gpus import Gpu
@@ -22,32 +22,32 @@ from kernel_scientist.records.kernel import Kernel, Language, digest
 from kernel_scientist.records.params import Params
 from kernel_scientist.scientist.context import knowledge
 from kernel_scientist.scientist.roles import Assignment, Facts
-from kernel_scientist.workers.pool import Workshop
+from kernel_scientist.workers.pool import WorkerPool
 
 UNKNOWN = Machine("a GPU in no table", math.inf, {"fp32": math.inf}, "nobody")
 """Peaks that make every floor zero: no claim is better than a wrong one."""
 
 
 @dataclass(frozen=True)
-class Laboratory:
-    """What a kernel is judged with: problem, target, verifier."""
+class EvaluationContext:
+    """What a kernel is judged with: problem, target, evaluator."""
 
     params: Params
     problem: Problem
     target: Target
-    verifier: Verifier
+    evaluator: Evaluator
 
     def assignment(self) -> Assignment:
         """Return what a mind works on here."""
         settings = self.params.knowledge
         return Assignment(
             problem=self.problem,
-            profile=self.verifier.profile,
+            profile=self.evaluator.profile,
             language=self.params.language,
             target=self.target.name,
             facts=Facts.here(),
-            peaks=self.verifier.machine or UNKNOWN,
-            gpu=self.verifier.machine if isinstance(self.verifier.machine, Gpu) else None,
+            peaks=self.evaluator.machine or UNKNOWN,
+            gpu=self.evaluator.machine if isinstance(self.evaluator.machine, Gpu) else None,
             knowledge=knowledge.load([environment.root() / path for path in settings.paths]),
             knowledge_tokens=settings.tokens,
             most_findings=settings.findings,
@@ -55,7 +55,7 @@ class Laboratory:
 
 
 @contextmanager
-def laboratory(params: Params) -> Generator[Laboratory]:
+def evaluation_context(params: Params) -> Generator[EvaluationContext]:
     """Open the judge for the parameters' problem and target; end its workers on the way out.
 
     Raises SetupError for an unknown problem, profile or target, a missing compiler, or a problem unfit to judge by.
@@ -64,10 +64,10 @@ def laboratory(params: Params) -> Generator[Laboratory]:
     interpreted = params.language == "triton" and target.device == "cpu"
     preload = ("kernel_scientist.gpu.interpreter.worker_setup",) if interpreted else ()
     stage = _stage(problem, target) if interpreted else None
-    with Workshop(params.harness, target.device, preload, stage) as workshop:
+    with WorkerPool(params.harness, target.device, preload, stage) as pool:
         admission.require(problem, params.profile)
-        verifier = _judge(params, problem, target, workshop)
-        yield Laboratory(params, problem, target, verifier)
+        evaluator = _judge(params, problem, target, pool)
+        yield EvaluationContext(params, problem, target, evaluator)
 
 
 def _stage(problem: Problem, target: Target) -> dict[str, Any]:
@@ -78,14 +78,14 @@ def _stage(problem: Problem, target: Target) -> dict[str, Any]:
     return {"facts": facts, "writes": problem.writes}
 
 
-def _judge(params: Params, problem: Problem, target: Target, workshop: Workshop) -> Verifier:
+def _judge(params: Params, problem: Problem, target: Target, pool: WorkerPool) -> Evaluator:
     gpu = target.model or gpus.here(target.device)
     if gpu is None or params.language == "cpp":
-        return Verifier(problem, params.profile, params.harness, workshop)
+        return Evaluator(problem, params.profile, params.harness, pool)
     from kernel_scientist.evaluate.predicted import Foreseeing, Modeller
 
     judge = Modeller if target.model else Foreseeing
-    return judge(problem, params.profile, params.harness, workshop, gpu)
+    return judge(problem, params.profile, params.harness, pool, gpu)
 
 
 def _device(target: Target) -> str:
@@ -109,7 +109,7 @@ def _compiler(language: Language, target: Target) -> str:
     return extension_builder.find(gpu=True).version if built else ""
 
 
-def cache_key(lab: Laboratory, kernel: Kernel, step: str) -> str:
+def cache_key(lab: EvaluationContext, kernel: Kernel, step: str) -> str:
     """Return what a step's result depends on: problem, kernel, toolchain, device, harness."""
     parts = (step, lab.problem.digest, lab.params.profile, kernel.digest, kernel.language, lab.target.name)
     machine = (gxx.processor(), _compiler(kernel.language, lab.target), environment.judge_digest())
