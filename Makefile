@@ -1,7 +1,8 @@
-# make run    evolve a kernel, end to end          make test   everything CI checks
-# make ui     the Prefect and the MLflow UI         make lint   style, types, layers
-# make bench  our own overheads, into benchmarks/results/     make prompts   docs/prompts, an example of each
-# make soak   what takes too long for make test: twenty kills     make gpu-check   all that needs a GPU, in ten minutes
+# make run    evolve a kernel, end to end            make check        lint and the quick half of the tests
+# make test   what CI runs                           make adversarial  the whole corpus of cheats
+# make lint   style, types, layers                   make soak         campaigns that are killed twenty times
+# make bench  measurements into benchmarks/results/  make gpu-check    everything that needs a GPU, in ten minutes
+# make ui     the Prefect and MLflow web pages       make prompts      an example of each prompt into docs/prompts
 PYTHON ?= python3
 VENV := .venv
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
@@ -14,15 +15,22 @@ STAMP := $(VENV)/.installed
 # Tests that measure, and those of a GPU, have the machine to themselves; the others run three at a time, as much of
 # their time is waiting.
 ALONE = $(shell grep -rlE "mark\.(alone|gpu)" --include=test_*.py tests)
+USUAL = not (soak or adversarial)
 
-.PHONY: run test soak lint bench gpu-check prompts ui install clean
+.PHONY: run test check adversarial soak lint bench gpu-check prompts ui install clean
 
 run: install
 	@dvc repro
 
 test: lint
-	@pytest -q -m "alone or gpu" $(ALONE)
-	@pytest -q -m "not (alone or gpu or soak)" -n 3 --dist loadfile --no-loadscope-reorder tests
+	@pytest -q -m "(alone or gpu) and $(USUAL)" $(ALONE)
+	@pytest -q -m "not (alone or gpu) and $(USUAL)" -n 3 --dist loadfile --no-loadscope-reorder tests
+
+check: lint
+	@pytest -q -m "quick" -n 2 tests
+
+adversarial: install
+	@pytest -q -m adversarial tests/cheats
 
 soak: install
 	@pytest -q -m soak
@@ -41,7 +49,7 @@ gpu-check: install
 	@python -m benchmarks.gpu_check
 
 prompts: install
-	@python -m kernel_scientist.scientist.showcase.__main__
+	@python -m kernel_scientist.scientist.showcase
 
 ui: install
 	@kernel-scientist ui
@@ -52,7 +60,7 @@ $(STAMP): pyproject.toml constraints.txt install.py
 	@$(PYTHON) install.py $(VENV)
 	@touch $(STAMP)
 
-# What can be made again. Runs (mlruns/) and DVC's cache are kept: they are results.
+# Removes what can be made again. Runs (mlruns/) and DVC's cache are results and are kept.
 clean:
 	rm -rf $(VENV) .cache .prefect .pytest_cache .ruff_cache .hypothesis .import_linter_cache *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

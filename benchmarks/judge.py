@@ -27,8 +27,9 @@ from kernel_scientist.records import environment
 environment.prepare()
 
 from kernel_scientist import problems  # noqa: E402
-from kernel_scientist.evaluate.evaluator import Evaluator, TimedSource  # noqa: E402
+from kernel_scientist.evaluate.evaluator import Evaluator  # noqa: E402
 from kernel_scientist.evaluate.timing.conditions import Load  # noqa: E402
+from kernel_scientist.evaluate.timing.plan import TimedSource  # noqa: E402
 from kernel_scientist.records.evaluation import Evaluation  # noqa: E402
 from kernel_scientist.records.kernel import Case, Kernel, Verdict  # noqa: E402
 from kernel_scientist.records.params import Harness  # noqa: E402
@@ -97,11 +98,11 @@ def _judge(evaluator: Evaluator, kernel: Kernel) -> Evaluation:
 def _speed(shop: WorkerPool, folder: Path) -> dict[str, Any]:
     """Compare one evaluation with as many calls made by a cold process per stage."""
     problem = problems.find("identity")
-    evaluator = Evaluator(problem, "full", shop.harness, shop)
+    evaluator = Evaluator(problem, "cpu", shop.harness, shop)
     seed = problem.seeds("cpp")[0].read_text()
     ours: dict[str, list[float]] = {"new source": [], "built before": []}
     cold: list[float] = []
-    looks: list[int] = []
+    stages: list[int] = []
     evaluator.margins  # noqa: B018 (measured once a day, not per kernel)
     for turn in range(10):
         kernel = Kernel(
@@ -111,12 +112,12 @@ def _speed(shop: WorkerPool, folder: Path) -> dict[str, Any]:
             start = time.perf_counter()
             evaluation = _judge(evaluator, kernel)
             ours[name].append(time.perf_counter() - start)
-        looks.append(evaluation.speedups[0].looks)
+        stages.append(evaluation.speedups[0].stages)
         calls = sum(len(t.samples_us) for t in evaluation.timings) // len(evaluation.timings)
         cold.append(_cold(folder, kernel.source, problem.folder / "reference.py", evaluator, calls))
     return {
         "ours_warm_s": {name: summary(times) for name, times in ours.items()},
-        "looks": looks,
+        "stages": stages,
         "cold_process_per_stage_s": summary(cold),
         "ratio": round(statistics.median(cold) / statistics.median(ours["built before"]), 2),
         "cases": len(evaluator.profile.tests) + len(evaluator.profile.benchmarks),
@@ -158,7 +159,7 @@ def _cold(folder: Path, source: str, reference: Path, evaluator: Evaluator, call
 def _clocks(shop: WorkerPool) -> list[dict[str, Any]]:
     """Read kernels that wait for a known time."""
     rows: list[dict[str, Any]] = []
-    for nominal in (50.0, 1000.0, 20000.0):
+    for nominal in (50.0, 2000.0, 20000.0):
         evaluator = Evaluator(problems.find("identity"), "cpu", shop.harness, shop)
         kernel = Kernel(name="k", language="cpp", source=WAIT.replace("NS", str(int(nominal * 1000))))
         evaluation = evaluator.compile(kernel)
@@ -192,25 +193,25 @@ def _a_a(shop: WorkerPool, runs: int) -> dict[str, Any]:
 
 
 def _compare(
-    evaluator: Evaluator, kernel: Kernel, rival: TimedSource, runs: int, cases: tuple[Case, ...] | None
+    evaluator: Evaluator, kernel: Kernel, baseline: TimedSource, runs: int, cases: tuple[Case, ...] | None
 ) -> dict[str, Any]:
     ready = evaluator.compile(kernel)
-    faster, slower, looks, ratios, seconds = 0, 0, [0, 0, 0], list[float](), list[float]()
+    faster, slower, stages, ratios, seconds = 0, 0, [0, 0, 0], list[float](), list[float]()
     for _ in range(runs):
         start = time.perf_counter()
-        timed = evaluator.time(kernel, ready, [rival], rival=rival.name, cases=cases)
+        timed = evaluator.time(kernel, ready, [baseline], baseline=baseline.name, cases=cases)
         seconds.append(time.perf_counter() - start)
         if timed.verdict is not Verdict.OK:
             raise SystemExit(f"an honest kernel is {timed.verdict}: {timed.reason} {timed.evidence}")
         speedup = timed.speedups[0]
         faster, slower = faster + speedup.faster, slower + (speedup.interval[1] < 1 - speedup.margin)
-        looks[speedup.looks - 1] += 1
+        stages[speedup.stages - 1] += 1
         ratios.append(speedup.ratio)
     return {
         "faster_percent": round(100 * faster / runs, 2),
         "slower_percent": round(100 * slower / runs, 2),
         "ratio": summary(ratios),
-        "ended_at_look": looks,
+        "ended_at_stage": stages,
         "seconds": summary(seconds),
     }
 

@@ -84,11 +84,11 @@ def _workers() -> dict[str, Any]:
         seed = problem.seeds("cpp")[-1].read_text()
         marked = (seed.replace("// @begin core", f"// variant {n}\n// @begin core") for n in range(8))
         varied = [Kernel(name="k", language="cpp", source=text) for text in marked]
-        with shop.session():
+        with shop.worker():
             pass  # the zygote's start is not a fork's
 
         def fork() -> None:
-            with shop.session():
+            with shop.worker():
                 pass
 
         fresh = iter(varied)
@@ -100,9 +100,9 @@ def _workers() -> dict[str, Any]:
 
 def per_kernel(folder: Path, wanted: int) -> dict[str, Any]:
     """Run a real campaign with a judge that answers at once; whatever time passes is ours."""
+    from flows.board import Board
     from prefect import flow
 
-    from flows.board import Board
     from flows.optimize import _search
     from flows.server import serving
     from kernel_scientist.campaign.state import Campaign
@@ -115,7 +115,7 @@ def per_kernel(folder: Path, wanted: int) -> dict[str, Any]:
             "tracking": {"uri": f"sqlite:///{folder}/mlruns/mlflow.db"},
         }
     )
-    clocks = {"mlflow": 0.0, "mind": 0.0}
+    clocks = {"mlflow": 0.0, "agent": 0.0}
     total = 0.0
     kernels = 0
 
@@ -125,11 +125,11 @@ def per_kernel(folder: Path, wanted: int) -> dict[str, Any]:
         with evaluation_context(params) as lab:
             campaign = Campaign(dataclasses.replace(lab, evaluator=InstantJudge(lab.evaluator)))
             for owner, name, clock in (
-                (campaign.notebook, "log", "mlflow"),
-                (campaign.notebook, "progress", "mlflow"),
-                (campaign, "select", "mind"),
-                (campaign, "design", "mind"),
-                (campaign, "write", "mind"),
+                (campaign.store, "log", "mlflow"),
+                (campaign.store, "progress", "mlflow"),
+                (campaign, "select", "agent"),
+                (campaign, "design", "agent"),
+                (campaign, "write", "agent"),
             ):
                 setattr(owner, name, _clocked(getattr(owner, name), clocks, clock))
             board = Board(campaign)
@@ -139,13 +139,13 @@ def per_kernel(folder: Path, wanted: int) -> dict[str, Any]:
 
     with serving():
         run()
-    prefect = total - clocks["mlflow"] - clocks["mind"]
+    prefect = total - clocks["mlflow"] - clocks["agent"]
     return {
         "kernels": kernels,
         "per_kernel_mlflow_s": round(clocks["mlflow"] / kernels, 4),
         "per_kernel_prefect_s": round(prefect / kernels, 4),
         "per_kernel_together_s": round((prefect + clocks["mlflow"]) / kernels, 4),
-        "per_kernel_playbook_s": round(clocks["mind"] / kernels, 4),
+        "per_kernel_playbook_s": round(clocks["agent"] / kernels, 4),
     }
 
 
@@ -169,7 +169,7 @@ class InstantJudge(Evaluator):
         kernel: Kernel,
         so_far: Evaluation,
         against: Sequence[TimedSource],
-        rival: str | None = None,
+        baseline: str | None = None,
         cases: Sequence[Case] | None = None,
     ) -> Evaluation:
         """Return made-up timings; they stay in a store that is thrown away."""

@@ -1,30 +1,30 @@
-"""What runs: in which order, how many at once. Prefect flows over `tasks`."""
+"""Prefect flows: the order of the tasks, and how many run at once."""
 
 import logging
 
 from kernel_scientist.records import environment
 
-environment.prepare()  # before Prefect is imported: a worker enters here, not through our command line
+environment.prepare()  # before Prefect is imported: a Prefect worker imports flows without the command line
 
 
-class _KnownTimeouts(logging.Filter):
+class _TimeoutWarnings(logging.Filter):
     """Drop Prefect's warning that a task's timeout cannot interrupt native code in a thread.
 
-    True, and known: every kernel runs in a subprocess with deadlines of its own. The tasks' timeouts are the backstop.
+    Every kernel runs in a subprocess with its own deadlines, so the tasks' timeouts need not interrupt it.
     """
 
     def filter(self, record: logging.LogRecord) -> bool:
         return "but the task is running in a worker thread" not in record.getMessage()
 
 
-class _UsersMistakes(logging.Filter):
-    """Drop Prefect's tracebacks of what the command line says in one sentence, and of Ctrl-C."""
+class _ReportedErrors(logging.Filter):
+    """Drop Prefect's tracebacks of errors that the command line reports in one sentence, and of Ctrl-C."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         message = record.getMessage()
         return not any(name in message for name in ("SetupError", "StoppedError", "KeyboardInterrupt"))
 
 
-logging.getLogger("prefect.task_runs").addFilter(_KnownTimeouts())
+logging.getLogger("prefect.task_runs").addFilter(_TimeoutWarnings())
 for _name in ("prefect.task_runs", "prefect.flow_runs"):
-    logging.getLogger(_name).addFilter(_UsersMistakes())
+    logging.getLogger(_name).addFilter(_ReportedErrors())

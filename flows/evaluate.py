@@ -1,4 +1,4 @@
-"""One kernel through the whole judge."""
+"""Evaluate one kernel file: compile, check, time, count."""
 
 from pathlib import Path
 from typing import Any
@@ -8,17 +8,16 @@ from prefect import flow
 from kernel_scientist.campaign.evaluation_context import EvaluationContext, evaluation_context
 from kernel_scientist.compile.source import language_of, read_kernel
 from kernel_scientist.evaluate.evaluator import TimedSource
-from kernel_scientist.population.lineage import apart
+from kernel_scientist.population.lineage import distinct_name
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import InfrastructureError
 from kernel_scientist.records.evaluation import Evaluation
 from kernel_scientist.records.kernel import REFERENCE, Kernel, Verdict
-from kernel_scientist.records.params import load
+from kernel_scientist.records.params import Params, load
 from kernel_scientist.report import summaries
 from tasks.compilation import compile_kernel
 from tasks.correctness import check_kernel
-from tasks.counting import counted
-from tasks.timing import time_kernel
+from tasks.timing import counted, time_kernel
 
 
 @flow(name="evaluate", flow_run_name="evaluate {file}")
@@ -28,29 +27,39 @@ def evaluate(
     against: str | None = None,
     params_file: str | None = None,
 ) -> Any:
-    """Compile, check and time one kernel file, beside the reference and `against` (another file).
+    """Compile, check and time one kernel file, against the reference and `against` (another file).
 
-    Returns what `kernel-scientist evaluate --json` prints.
+    Returns the JSON of `kernel-scientist evaluate`.
     """
-    params = load(Path(params_file) if params_file else environment.root() / "params.yaml", overrides or ())
-    text = read_kernel(Path(file))
-    params = params.model_copy(update={"language": language_of(text)})
-    with evaluation_context(params) as lab:
-        kernel = Kernel(name=apart(Path(file).stem, [REFERENCE], "kernel"), language=params.language, source=text)
-        rivals = contestants(lab, kernel, against)
+    kernel = kernel_of(file)
+    with evaluation_context(load_params(overrides, params_file, kernel)) as context:
+        others = compared_with(context, kernel, against)
         try:
-            evaluation = compile_kernel(lab, kernel)
-            evaluation = check_kernel(lab, kernel, evaluation)
-            evaluation = counted(lab, kernel, time_kernel(lab, kernel, evaluation, rivals))
+            evaluation = compile_kernel(context, kernel)
+            evaluation = check_kernel(context, kernel, evaluation)
+            evaluation = counted(context, kernel, time_kernel(context, kernel, evaluation, others))
         except InfrastructureError as error:
             evaluation = Evaluation(verdict=Verdict.INFRASTRUCTURE, reason=str(error))
-        return summaries.evaluation_summary(lab, evaluation, rivals[-1].name)
+        return summaries.evaluation_summary(context, evaluation, others[-1].name)
 
 
-def contestants(lab: EvaluationContext, kernel: Kernel, against: str | None) -> list[TimedSource]:
-    """Return whom a kernel is timed beside; the last is the one it is compared with."""
-    rivals = [lab.evaluator.reference()]
+def kernel_of(file: str) -> Kernel:
+    """Return the kernel in a file, named after the file. Raises SetupError when it is not a kernel."""
+    source = read_kernel(Path(file))
+    name = distinct_name(Path(file).stem, [REFERENCE], "kernel")
+    return Kernel(name=name, language=language_of(source), source=source)
+
+
+def load_params(overrides: list[str] | None, params_file: str | None, kernel: Kernel) -> Params:
+    """Return the parameters for one kernel: its language is the language."""
+    params = load(Path(params_file) if params_file else environment.root() / "params.yaml", overrides or ())
+    return params.model_copy(update={"language": kernel.language})
+
+
+def compared_with(context: EvaluationContext, kernel: Kernel, against: str | None) -> list[TimedSource]:
+    """Return the sources that a kernel is timed against; the reported speedup is over the last one."""
+    others = [context.evaluator.reference()]
     if against:
-        name = apart(f"{Path(against).stem} (against)", [REFERENCE, kernel.name], "against")
-        rivals.append(TimedSource(name=name, source=read_kernel(Path(against))))
-    return rivals
+        name = distinct_name(f"{Path(against).stem} (against)", [REFERENCE, kernel.name], "against")
+        others.append(TimedSource(name=name, source=read_kernel(Path(against))))
+    return others

@@ -1,9 +1,9 @@
-"""One campaign: the way of a kernel, again and again.
+"""One campaign: many experiments, a final, a confirmation.
 
-    select -> design -> pick -> write -> compile -> check -> time -> log, and tune what stands
+    select -> design -> pick -> write -> compile -> check -> time -> log; the incumbent is tuned once per generation
 
-Up to `search.concurrency` experiments are in flight, each in a lane of its own; there is no barrier between
-generations. The campaign's state is the population in MLflow, so a flow that is killed goes on with `resume`.
+Up to `search.concurrency` experiments run at the same time, each in a thread; there is no barrier between generations.
+The campaign's state is the population in MLflow, so a flow that was killed can be resumed.
 """
 
 import contextvars
@@ -20,96 +20,95 @@ from prefect import flow
 from prefect.logging import get_run_logger
 from prefect.runtime import flow_run
 
-from flows.board import Board
+from flows.progress import Progress
 from flows.validate import confirm
 from kernel_scientist.campaign.evaluation_context import EvaluationContext, evaluation_context
 from kernel_scientist.campaign.job import Job
 from kernel_scientist.campaign.state import Campaign
 from kernel_scientist.evaluate.evaluator import TimedSource
+from kernel_scientist.population import final
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import BudgetError, InfrastructureError, StoppedError
 from kernel_scientist.records.evaluation import Evaluation, Trial
 from kernel_scientist.records.kernel import Kernel, Verdict
 from kernel_scientist.records.params import Params, load
-from kernel_scientist.report import summaries
+from kernel_scientist.report import champion, summaries
 from kernel_scientist.scientist.llm.parsing import ReplyError
 from kernel_scientist.workers.pool import WorkerPool
 from tasks.compilation import compile_kernel
 from tasks.correctness import check_kernel
-from tasks.counting import counted
-from tasks.hypothesis import design_experiments, distil_findings
-from tasks.implementation import repair_kernel, write_kernel
+from tasks.hypothesis import design_experiments, summarise_findings
+from tasks.implementation import repair_kernel, tune_kernel, write_kernel
 from tasks.selection import select_kernels
-from tasks.timing import time_candidate
+from tasks.timing import counted, time_candidate, time_kernel
 from tasks.tracking import log_trial
-from tasks.tuning import tune_kernel
 
 POLL_S = 0.5
-"""How soon a signal is noticed."""
+"""Interval at which signals are checked, in seconds."""
 
 
 def _run_name() -> str:
-    given = flow_run.get_parameters()
-    words = [*(given.get("overrides") or []), *(["resumed"] if given.get("resume") else [])]
-    return " ".join(["optimize", *words])[:120]
+    parameters = flow_run.get_parameters()
+    resumed = ["resumed"] if parameters.get("resume") else []
+    return " ".join(["optimize", *(parameters.get("overrides") or []), *resumed])[:120]
 
 
 @flow(name="optimize", flow_run_name=_run_name)
 def optimize(overrides: list[str] | None = None, resume: bool | str = False, params_file: str | None = None) -> Any:
-    """Run one campaign and confirm its champion; return the summary that `kernel-scientist optimize --json` prints.
+    """Run one campaign and confirm its champion; return the JSON of `kernel-scientist optimize`.
 
-    `overrides` are `key.sub=value`; `resume` goes on with the latest campaign, or with the one it names.
+    `overrides` are `key.sub=value`. `resume`: continue the latest campaign (True) or a named one.
     """
     params = load(Path(params_file) if params_file else environment.root() / "params.yaml", overrides or ())
-    with evaluation_context(params) as lab:
-        campaign = Campaign(lab, resume)
-        board = Board(campaign)
+    with evaluation_context(params) as context:
+        campaign = Campaign(context, resume)
+        progress = Progress(campaign)
         get_run_logger().info("campaign %s, MLflow run %s", campaign.name, campaign.run.run_id)
         try:
-            with _Stop(lab.evaluator.pool) as stop:
-                with board.shown():
-                    _search(campaign, board, stop.check)
-                return _conclude(campaign, params)
+            with _Stop(context.evaluator.pool) as stop:
+                with progress.live_table():
+                    _search(campaign, progress, stop.check)
+                return _conclude(campaign, progress, params)
         except StoppedError:
             campaign.finish("KILLED")
             raise
 
 
-def _search(campaign: Campaign, board: Board, check_stop: Callable[[], None]) -> None:
-    """Keep lanes busy until the budget or the plan is spent."""
+def _search(campaign: Campaign, progress: Progress, check_stop: Callable[[], None]) -> None:
+    """Start experiments until the budget or the plan is used up."""
     queue: deque[Job] = deque(campaign.seed_jobs())
     seeds = {job.name for job in queue}
-    lanes: dict[Future[None], Job] = {}
-    width = campaign.params.search.concurrency
-    fruitless = 0
-    with ThreadPoolExecutor(width, thread_name_prefix="lane") as pool:
+    running: dict[Future[None], Job] = {}
+    concurrency = campaign.params.search.concurrency
+    without_jobs = 0  # designs in a row that gave no new experiment
+    with ThreadPoolExecutor(concurrency, thread_name_prefix="experiment") as pool:
         try:
             while True:
                 check_stop()
-                if campaign.late():  # what is in flight may end; nothing new starts
+                if campaign.late():  # running experiments may finish; no new ones start
                     while queue:
                         campaign.drop(queue.pop())
-                while len(lanes) < width and queue:
+                while len(running) < concurrency and queue:
                     job = queue.popleft()
-                    # every lane runs in a copy of the flow's context, so that its tasks belong to this flow run
-                    lanes[pool.submit(contextvars.copy_context().run, _lane, campaign, board, job)] = job
-                ready = not seeds or not (seeds & {j.name for j in lanes.values()})
-                if len(lanes) < width and not queue and ready:
+                    # in a copy of the flow's context, so that the experiment's tasks belong to this flow run
+                    running[pool.submit(contextvars.copy_context().run, _experiment, campaign, progress, job)] = job
+                seeds_done = not (seeds & {j.name for j in running.values()})
+                if len(running) < concurrency and not queue and seeds_done:
                     queue.extend(campaign.tuning_jobs())
-                    if campaign.over() is None and fruitless < 3:
+                    if campaign.over() is None and without_jobs < 3:
                         jobs = _next_jobs(campaign)
                         queue.extend(jobs)
-                        fruitless = 0 if jobs else fruitless + 1
+                        without_jobs = 0 if jobs else without_jobs + 1
                     if queue:
                         continue
-                if not lanes:
+                if not running:
                     return
-                for lane in wait(lanes, POLL_S, return_when=FIRST_COMPLETED).done:
-                    del lanes[lane]
-                    lane.result()
-                    fruitless = 0
+                for future in wait(running, POLL_S, return_when=FIRST_COMPLETED).done:
+                    del running[future]
+                    future.result()
+                    without_jobs = 0
         except BaseException:
-            campaign.lab.evaluator.pool.close()  # ends every worker, and with them the lanes
+            campaign.context.evaluator.pool.close()  # stops every worker, which ends the experiments
             pool.shutdown(wait=True, cancel_futures=True)
             raise
 
@@ -121,117 +120,133 @@ def _next_jobs(campaign: Campaign) -> list[Job]:
     try:
         while True:
             generation = campaign.next_generation()
-            distil_findings(campaign, generation)
+            summarise_findings(campaign, generation)
             selection = select_kernels(campaign, generation)
             jobs = campaign.jobs(selection, design_experiments(campaign, selection, generation), generation)
-            if jobs or generation >= recorded:  # an old one that gives nothing was done as far as it could be
+            if jobs or generation >= recorded:  # an earlier generation without jobs is complete
                 return jobs
     except ReplyError as error:
-        campaign.stuck = f"a model's replies cannot be read: {error}"
+        campaign.stuck = f"a model's replies cannot be parsed: {error}"
     except BudgetError as error:
         campaign.stuck = str(error)
     return []
 
 
-def _lane(campaign: Campaign, board: Board, job: Job) -> None:
-    """Take one experiment all the way."""
+def _experiment(campaign: Campaign, progress: Progress, job: Job) -> None:
+    """Run one job: write or tune, evaluate, log."""
     title = job.title
     try:
-        board.step(job.name, title if job.tuned_from else f"writing {title}")
-        kernel = _made(campaign, job)
+        progress.step(job.name, title if job.tuned_from else f"writing {title}")
+        kernel = _make(campaign, job)
         if kernel is None:
             campaign.drop(job)
             return
-        trial = _judged(campaign, board, job, kernel, title)
-        board.step(job.name, f"logging {title}")
+        trial = _evaluate_and_repair(campaign, progress, job, kernel, title)
+        progress.step(job.name, f"logging {title}")
         log_trial(campaign, trial)
     finally:
-        board.step(job.name, None)
-    board.done(trial)
+        progress.step(job.name, None)
+    progress.done(trial)
 
 
-def _made(campaign: Campaign, job: Job) -> Kernel | None:
-    """Write a job's kernel, or tune it; None when nothing comes of it."""
+def _make(campaign: Campaign, job: Job) -> Kernel | None:
+    """Write a job's kernel, or tune it; None when there is no new kernel."""
     try:
         return tune_kernel(campaign, job) if job.tuned_from else write_kernel(campaign, job)
     except BudgetError as error:
         campaign.stuck = str(error)
     except InfrastructureError:
         if job.tuned_from is None:
-            raise  # tuning is an extra: the campaign goes on without
+            raise  # tuning is optional: the campaign continues without it
     return None
 
 
-def _judged(campaign: Campaign, board: Board, job: Job, kernel: Kernel, title: str) -> Trial:
-    """Judge a kernel; one that fails by a bug goes back to be mended, as often as the parameters allow."""
+def _evaluate_and_repair(campaign: Campaign, progress: Progress, job: Job, kernel: Kernel, title: str) -> Trial:
+    """Evaluate a kernel; repair one that fails, up to `repair.rounds` times."""
     while True:
-        trial = Trial(kernel=kernel, evaluation=_judge(campaign, board, kernel, title))
-        if not campaign.mendable(job, trial):
+        trial = Trial(kernel=kernel, evaluation=_evaluate(campaign, progress, kernel, title))
+        if not campaign.repairable(job, trial):
             return trial
-        board.step(job.name, f"mending {title}")
+        progress.step(job.name, f"repairing {title}")
         kernel = repair_kernel(campaign, job, trial)
-        if kernel.source == trial.kernel.source:  # nothing new: the verdict stands
+        if kernel.source == trial.kernel.source:  # no new version: the verdict stays
             return Trial(kernel=kernel, evaluation=trial.evaluation)
 
 
-def _judge(campaign: Campaign, board: Board, kernel: Kernel, title: str) -> Evaluation:
-    """Compile, check, time, count.
-
-    What is broken beside the kernel becomes the verdict `infrastructure` when retries end.
-    """
-    lab: EvaluationContext = campaign.lab
+def _evaluate(campaign: Campaign, progress: Progress, kernel: Kernel, title: str) -> Evaluation:
+    """Compile, check, time, count. An infrastructure error that persists after retries becomes the verdict."""
+    context: EvaluationContext = campaign.context
     try:
-        board.step(kernel.name, f"compiling {title}")
-        evaluation = compile_kernel(lab, kernel)
-        if (held := campaign.prescreen.held(kernel, evaluation)) is not None:
-            return held
-        board.step(kernel.name, f"checking {title}")
-        evaluation = check_kernel(lab, kernel, evaluation)
+        progress.step(kernel.name, f"compiling {title}")
+        evaluation = compile_kernel(context, kernel)
+        if (skipped := campaign.prescreen.skipped(kernel, evaluation)) is not None:
+            return skipped
+        progress.step(kernel.name, f"checking {title}")
+        evaluation = check_kernel(context, kernel, evaluation)
         if evaluation.verdict is not Verdict.OK:
             campaign.prescreen.forget(kernel)
             return evaluation
-        board.step(kernel.name, f"timing {title}")
+        progress.step(kernel.name, f"timing {title}")
         timed = time_candidate(campaign, kernel, evaluation)
-        # a profiler takes a minute or more, and what the next kernels are based on is what leads
-        return counted(lab, kernel, timed) if campaign.incumbent == kernel else timed
+        # profiling takes a minute or more, so only the incumbent, the base of the next kernels, is profiled
+        return counted(context, kernel, timed) if campaign.incumbent == kernel else timed
     except InfrastructureError as error:
         return Evaluation(verdict=Verdict.INFRASTRUCTURE, reason=str(error))
 
 
-def _conclude(campaign: Campaign, params: Params) -> dict[str, Any]:
-    """Confirm the best kernel, export it, register it, close the campaign."""
-    distil_findings(campaign, campaign.population.generations(), last=True)
-    best, seed = campaign.best(), campaign.population.best_seed()
+def _conclude(campaign: Campaign, progress: Progress, params: Params) -> dict[str, Any]:
+    """Run the final, confirm the champion, export and register it, close the campaign."""
+    summarise_findings(campaign, campaign.population.generations(), last=True)
+    _final(campaign)
+    progress.leaderboard()
+    best, seed = campaign.champion(), campaign.population.best_seed()
     confirmation = None
     if best is not None:
-        rivals = [campaign.lab.evaluator.reference()]
+        others = [campaign.context.evaluator.reference()]
         if seed is not None and seed is not best:
-            rivals.append(TimedSource.of(seed.kernel))
-        against = rivals[-1].name
-        confirmation = confirm(campaign.lab, best.kernel, rivals, against if seed is not best else None)
-        summaries.confirmation(campaign, confirmation)
+            others.append(TimedSource.of(seed.kernel))
+        baseline = others[-1].name if seed is not best else None
+        confirmation = confirm(campaign.context, best.kernel, others, baseline)
+        champion.export(campaign, confirmation)
         if confirmation.confirmed and params.tracking.register_champion:
-            campaign.notebook.register(
-                campaign.run, best.kernel, f"{campaign.lab.problem.name}-{campaign.lab.target.name}"
-            )
+            model = f"{campaign.context.problem.name}-{campaign.context.target.name}"
+            campaign.store.register(campaign.run, best.kernel, model)
     campaign.finish()
     return summaries.campaign_summary(campaign, confirmation)
 
 
-class _Stop:
-    """Ctrl-C and SIGTERM, taken at a moment of our choosing: an exception raised inside Prefect's engine breaks it.
+def _final(campaign: Campaign) -> None:
+    """Time the finalists against each other in one run, if there are several; its winner is the champion."""
+    finalists = final.finalists(campaign.population, campaign.params.validate_.finalists)
+    if len(finalists) < 2:
+        return
+    incumbent, others = finalists[0], [TimedSource.of(t.kernel) for t in finalists[1:]]
+    against = [
+        campaign.context.evaluator.reference(),
+        *reversed(others),
+    ]  # last: the strongest, which decides when to stop
+    try:
+        evaluation = time_kernel(campaign.context, incumbent.kernel, incumbent.evaluation, against)
+    except InfrastructureError as error:
+        evaluation = Evaluation(verdict=Verdict.INFRASTRUCTURE, reason=str(error))
+    campaign.final = final.Final.of(incumbent.kernel.name, evaluation)
+    campaign.store.log_final(campaign.run, campaign.final)
 
-    The first signal ends the workers, so that whatever is under way ends with StoppedError; a second one acts at once.
+
+class _Stop:
+    """Handles Ctrl-C and SIGTERM at a safe point: an exception raised inside Prefect's engine breaks it.
+
+    The first signal stops the workers, so running experiments end with StoppedError; a second one acts immediately.
     """
 
     def __init__(self, pool: WorkerPool) -> None:
         self.pool = pool
-        self.asked = threading.Event()
+        self.requested = threading.Event()
         self.before: dict[int, Any] = {}
 
     def __enter__(self) -> "_Stop":
         if threading.current_thread() is threading.main_thread():
-            self.before = {n: signal.signal(n, self._ask) for n in (signal.SIGINT, signal.SIGTERM)}
+            self.before = {n: signal.signal(n, self._request) for n in (signal.SIGINT, signal.SIGTERM)}
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -239,13 +254,13 @@ class _Stop:
             signal.signal(number, handler)
 
     def check(self) -> None:
-        """Raise StoppedError if somebody asked."""
-        if self.asked.is_set():
+        """Raise StoppedError if a signal has arrived."""
+        if self.requested.is_set():
             raise StoppedError("stopped by a signal")
 
-    def _ask(self, _signal: int, _frame: FrameType | None) -> None:
-        self.asked.set()
+    def _request(self, _signal: int, _frame: FrameType | None) -> None:
+        self.requested.set()
         for number, handler in self.before.items():
             signal.signal(number, handler)
-        # in a thread: the interrupted code may hold the lock that closing takes
+        # in a thread: the interrupted code may hold the lock that close() needs
         threading.Thread(target=self.pool.close).start()

@@ -1,29 +1,22 @@
-"""The Prefect server a flow talks to: the one that is configured, or one of ours for the time of the flow."""
+"""The Prefect server of a flow: the configured one, or one that runs for the duration of the flow."""
 
 import importlib
 import os
 import socket
 import subprocess
 import sys
-import time
-import urllib.error
-import urllib.request
 from collections.abc import Generator
 from contextlib import contextmanager
-from pathlib import Path
 
 from kernel_scientist.records import environment
-from kernel_scientist.records.errors import SetupError
-
-START_S = 180
+from kernel_scientist.report.ui import wait_for_server
 
 
 @contextmanager
 def serving() -> Generator[None]:
-    """Make sure that flows find a server.
+    """Provide a server for flows: the one at PREFECT_API_URL, otherwise a new one that is stopped on exit.
 
-    With PREFECT_API_URL that one is used. Without, one is started over this laboratory's database and ended
-    afterwards. Prefect would do so too, but its server outlives a flow that is killed; this one does not.
+    Prefect would start a server as well, but that one keeps running when the flow is killed.
     """
     if os.environ.get("PREFECT_API_URL"):
         yield
@@ -31,13 +24,13 @@ def serving() -> Generator[None]:
     port = _free_port()
     log_file = environment.cache_folder() / "prefect-server.log"
     log_file.parent.mkdir(parents=True, exist_ok=True)
-    with log_file.open("wb") as log:  # in a session of its own: Ctrl-C is the flow's, which ends the server last
+    with log_file.open("wb") as log:  # own session: Ctrl-C reaches only the flow
         process = subprocess.Popen(_command(port), env=_environment(), stdout=log, stderr=log, start_new_session=True)
     try:
-        importlib.import_module("prefect.main")  # takes seconds, as the server does: at the same time
+        importlib.import_module("prefect.main")  # takes seconds: import while the server starts
         from prefect.settings import PREFECT_API_URL, temporary_settings
 
-        _wait(process, f"http://127.0.0.1:{port}/api/health", log_file)
+        wait_for_server("Prefect", f"http://127.0.0.1:{port}/api/health", process, log_file)
         with temporary_settings({PREFECT_API_URL: f"http://127.0.0.1:{port}/api"}):
             try:
                 yield
@@ -53,7 +46,7 @@ def serving() -> Generator[None]:
 
 
 def _drain() -> None:
-    """Send what Prefect's background threads still hold, while there is a server to send it to."""
+    """Flush Prefect's background threads while the server is still running."""
     from prefect.events.worker import EventsWorker
     from prefect.logging.handlers import APILogWorker
 
@@ -75,16 +68,3 @@ def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
-
-
-def _wait(process: subprocess.Popen[bytes], address: str, log: Path) -> None:
-    deadline = time.monotonic() + START_S
-    while time.monotonic() < deadline:
-        if process.poll() is not None:
-            raise SetupError(f"the Prefect server ended by itself; its words are in {log}")
-        try:
-            with urllib.request.urlopen(address, timeout=5):
-                return
-        except (urllib.error.URLError, OSError):
-            time.sleep(0.1)
-    raise SetupError(f"the Prefect server did not come up within {START_S} s; its words are in {log}")

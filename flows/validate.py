@@ -1,4 +1,4 @@
-"""Confirm a champion in fresh processes, on held-out cases and new seeds."""
+"""Confirm a kernel in fresh processes, on held-out cases and new seeds."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -6,16 +6,15 @@ from typing import Any
 
 from prefect import flow
 
+from flows.evaluate import kernel_of, load_params
 from kernel_scientist.campaign.evaluation_context import EvaluationContext, evaluation_context
-from kernel_scientist.compile.source import language_of, read_kernel
+from kernel_scientist.compile.source import read_kernel
 from kernel_scientist.evaluate import confirmation
 from kernel_scientist.evaluate.evaluator import TimedSource
-from kernel_scientist.population.lineage import apart
-from kernel_scientist.records import environment
+from kernel_scientist.population.lineage import distinct_name
 from kernel_scientist.records.errors import InfrastructureError
 from kernel_scientist.records.evaluation import Evaluation
 from kernel_scientist.records.kernel import REFERENCE, Kernel, Verdict
-from kernel_scientist.records.params import load
 from kernel_scientist.report import summaries
 from tasks.compilation import compile_kernel
 from tasks.correctness import check_kernel
@@ -29,44 +28,41 @@ def validate(
     against: str | None = None,
     params_file: str | None = None,
 ) -> Any:
-    """Confirm one kernel file against the reference and the seeds; return what `validate --json` prints.
+    """Confirm one kernel file against the reference and the seeds; return the JSON of `kernel-scientist validate`.
 
-    It must be faster than `against` (a file) or, by default, than every seed that is not itself.
+    The kernel must be faster than `against` (a file), by default than the last of the problem's other seeds.
     """
-    params = load(Path(params_file) if params_file else environment.root() / "params.yaml", overrides or ())
-    text = read_kernel(Path(file))
-    params = params.model_copy(update={"language": language_of(text)})
-    with evaluation_context(params) as lab:
-        kernel = Kernel(name=apart(Path(file).stem, [REFERENCE], "kernel"), language=params.language, source=text)
-        rivals, named = contestants(lab, kernel, against)
-        return summaries.validation_summary(lab, kernel, confirm(lab, kernel, rivals, named))
+    kernel = kernel_of(file)
+    with evaluation_context(load_params(overrides, params_file, kernel)) as context:
+        others, baseline = compared_with(context, kernel, against)
+        return summaries.validation_summary(context, kernel, confirm(context, kernel, others, baseline))
 
 
-def contestants(lab: EvaluationContext, kernel: Kernel, against: str | None) -> tuple[list[TimedSource], str | None]:
-    """Return whom a kernel is confirmed with, and the name of the one it must beat."""
-    files = [Path(against)] if against else lab.problem.seeds(kernel.language)
+def compared_with(
+    context: EvaluationContext, kernel: Kernel, against: str | None
+) -> tuple[list[TimedSource], str | None]:
+    """Return the sources that a kernel is timed against, and the name of the one that it must beat."""
+    files = [Path(against)] if against else context.problem.seeds(kernel.language)
     taken = (REFERENCE, kernel.name)
-    seeds = [
-        Kernel(name=apart(f.stem, taken, "against"), language=kernel.language, source=read_kernel(f)) for f in files
-    ]
-    rivals = [TimedSource.of(s) for s in seeds if s.digest != kernel.digest]
-    return [lab.evaluator.reference(), *rivals], rivals[-1].name if rivals else None
+    sources = {distinct_name(f.stem, taken, "against"): read_kernel(f) for f in files}
+    others = [TimedSource(name=n, source=source) for n, source in sources.items() if source != kernel.source]
+    return [context.evaluator.reference(), *others], others[-1].name if others else None
 
 
 def confirm(
-    lab: EvaluationContext, kernel: Kernel, rivals: Sequence[TimedSource], against: str | None
+    context: EvaluationContext, kernel: Kernel, others: Sequence[TimedSource], baseline: str | None
 ) -> confirmation.Confirmation:
-    """Check a kernel on every case, time it in several fresh sets of processes, decide."""
+    """Check a kernel on every case, time it in several sets of fresh processes, compare it with `baseline`."""
     try:
-        evaluation = compile_kernel(lab, kernel)
-        evaluation = check_kernel(lab, kernel, evaluation, confirmation.held_out_check(lab.evaluator))
+        evaluation = compile_kernel(context, kernel)
+        evaluation = check_kernel(context, kernel, evaluation, confirmation.held_out_check(context.evaluator))
         if evaluation.verdict is not Verdict.OK:
             return confirmation.refused(evaluation)
-        if lab.target.model is not None:
-            return confirmation.unmeasured(time_kernel(lab, kernel, evaluation, ()), lab.target.model.name)
-        everyone = [TimedSource.of(kernel), *rivals]
-        settings = lab.params.validate_
-        runs = [confirm_once(lab, everyone, settings.blocks) for _ in range(settings.processes)]
+        if context.target.model is not None:
+            return confirmation.unmeasured(time_kernel(context, kernel, evaluation, ()), context.target.model.name)
+        sources = [TimedSource.of(kernel), *others]
+        settings = context.params.validate_
+        runs = [confirm_once(context, sources, settings.blocks) for _ in range(settings.processes)]
     except InfrastructureError as error:
         return confirmation.refused(Evaluation(verdict=Verdict.INFRASTRUCTURE, reason=str(error)))
-    return confirmation.conclude(lab.evaluator, evaluation, runs, everyone, against)
+    return confirmation.conclude(context.evaluator, evaluation, runs, sources, baseline)

@@ -1,4 +1,4 @@
-"""The steps of a flow, as Prefect tasks: what may be retried, cached, limited. Each body is a call into the domain."""
+"""The steps of a flow as Prefect tasks: retries, caching, timeouts. Each body is one call into the package."""
 
 from typing import Any
 
@@ -6,9 +6,9 @@ from kernel_scientist.records.errors import InfrastructureError
 
 
 def infrastructure_only(_task: Any, _run: Any, state: Any) -> bool:
-    """Retry what can pass the second time; never a kernel that is wrong.
+    """Retry infrastructure errors only, never a kernel that fails.
 
-    A plain function: Prefect ignores any other callable here without a word.
+    A plain function: Prefect silently ignores other callables as `retry_condition_fn`.
     """
     try:
         state.result()

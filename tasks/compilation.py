@@ -1,4 +1,4 @@
-"""Build a kernel."""
+"""Compile a kernel."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from tasks import infrastructure_only
 
 
 def _key(_context: Any, arguments: dict[str, Any]) -> str:
-    return cache_key(arguments["lab"], arguments["kernel"], "compile")
+    return cache_key(arguments["context"], arguments["kernel"], "compile")
 
 
 @task(
@@ -24,6 +24,6 @@ def _key(_context: Any, arguments: dict[str, Any]) -> str:
     cache_policy=CacheKeyFnPolicy(cache_key_fn=_key),
     result_serializer="json",
 )
-def compile_kernel(lab: EvaluationContext, kernel: Kernel) -> Evaluation:
-    """Import the kernel's file in a worker and build what it asks for."""
-    return lab.evaluator.compile(kernel)
+def compile_kernel(context: EvaluationContext, kernel: Kernel) -> Evaluation:
+    """Import the kernel's file in a worker and build its extensions."""
+    return context.evaluator.compile(kernel)

@@ -1,4 +1,4 @@
-"""Check a kernel."""
+"""Check a kernel for correctness."""
 
 from typing import Any
 
@@ -13,8 +13,8 @@ from tasks import infrastructure_only
 
 def _key(_context: Any, arguments: dict[str, Any]) -> str | None:
     if arguments.get("cases") is not None:
-        return None  # confirmation asks afresh
-    return cache_key(arguments["lab"], arguments["kernel"], "check")
+        return None  # confirmation never uses cached results
+    return cache_key(arguments["context"], arguments["kernel"], "check")
 
 
 @task(
@@ -27,7 +27,7 @@ def _key(_context: Any, arguments: dict[str, Any]) -> str | None:
     result_serializer="json",
 )
 def check_kernel(
-    lab: EvaluationContext, kernel: Kernel, so_far: Evaluation, cases: tuple[Case, ...] | None = None
+    context: EvaluationContext, kernel: Kernel, so_far: Evaluation, cases: tuple[Case, ...] | None = None
 ) -> Evaluation:
-    """Run every checking case in a sandboxed worker and compare."""
-    return lab.evaluator.check(kernel, so_far, cases)
+    """Run every checking case in a sandboxed worker and compare the outputs with the reference's."""
+    return context.evaluator.check(kernel, so_far, cases)

@@ -1,4 +1,4 @@
-"""Write a kernel into the notebook."""
+"""Log a kernel to MLflow."""
 
 from prefect import task
 from prefect.cache_policies import NO_CACHE
@@ -10,7 +10,7 @@ from kernel_scientist.records.evaluation import Trial
 @task(
     task_run_name="log {trial.kernel.name}",
     retries=5,
-    retry_delay_seconds=[1, 2, 5, 15, 30],  # the store may be restarting; writing twice changes nothing
+    retry_delay_seconds=[1, 2, 5, 15, 30],  # the server may be restarting; logging twice is harmless
     timeout_seconds=300,
     cache_policy=NO_CACHE,
 )

@@ -36,9 +36,9 @@ Cli = Callable[..., subprocess.CompletedProcess[str]]
 
 
 LONG = (
-    *("test_judge.py", "test_scientist.py", "test_campaign.py", "test_replay.py", "test_playbook_triton.py"),
+    *("test_evaluator_against_cheats.py", "test_llm_campaign.py", "test_campaign.py", "test_playbook_triton.py"),
     *("test_playbook.py", "test_inspection.py", "test_calibrate.py", "test_pipeline.py", "test_model_campaign.py"),
-    *("test_fuzz.py", "test_extension.py", "test_sandbox.py", "test_hip.py", "test_ui.py", "test_harness.py"),
+    *("test_fuzz.py", "test_extension.py", "test_sandbox.py", "test_hip.py", "test_ui.py", "test_evaluator.py"),
 )
 """Files that take longest: begun first, or one process is still at them when the others have ended."""
 
@@ -70,7 +70,7 @@ def _cache(side_by_side: Path) -> None:
 @pytest.fixture(scope="session")
 def pool() -> Iterator[WorkerPool]:
     with WorkerPool(
-        Harness(call_timeout_s=3, import_timeout_s=5, looks=1, pairs=0, noise_runs=0, output_mib=4, memory_mib=512)
+        Harness(call_timeout_s=3, import_timeout_s=5, stages=1, pairs=0, noise_runs=0, output_mib=4, memory_mib=512)
     ) as shop:
         yield shop
 

@@ -7,7 +7,7 @@ import pytest
 
 from kernel_scientist import problems
 from kernel_scientist.compile.source import KernelSource
-from kernel_scientist.evaluate.predicted import Modeller
+from kernel_scientist.evaluate.predicted import PredictedEvaluator
 from kernel_scientist.gpu.capture import inspect
 from kernel_scientist.gpu.capture.inspect import Inspection
 from kernel_scientist.gpu.isa import assembly_store
@@ -32,9 +32,9 @@ def wild(name: str, gpu: str = "mi300x") -> Inspection:
 
 
 @pytest.fixture
-def modeller(pool: WorkerPool) -> Callable[[str], Modeller]:
-    def make(problem: str) -> Modeller:
-        return Modeller(problems.find(problem), "auto", pool.harness, pool, gpus.MI300X)
+def modeller(pool: WorkerPool) -> Callable[[str], PredictedEvaluator]:
+    def make(problem: str) -> PredictedEvaluator:
+        return PredictedEvaluator(problems.find(problem), "auto", pool.harness, pool, gpus.MI300X)
 
     return make
 
@@ -88,7 +88,7 @@ def test_other_architectures(gpu: str) -> None:
     assert {code.arch for code in found.report.objects} == {gpus.named(gpu).arch} and not found.report.missed
 
 
-def test_lds_over_the_limit_is_refused_from_the_code_object(modeller: Callable[[str], Modeller]) -> None:
+def test_lds_over_the_limit_is_refused_from_the_code_object(modeller: Callable[[str], PredictedEvaluator]) -> None:
     kernel = Kernel(name="k", language="triton", source=(WILD / "too_much_lds.py").read_text())
     evaluation = modeller("rmsnorm").compile(kernel)
     assert evaluation.verdict is Verdict.COMPILE_ERROR
@@ -232,7 +232,9 @@ def test_no_file_of_ours_can_be_read_or_written(tmp_path: Path) -> None:
     assert found.report.ok and not found.report.missed, found.report.log
 
 
-def test_right_and_wrong_are_executed_with_the_gpu_s_own_arithmetic(modeller: Callable[[str], Modeller]) -> None:
+def test_right_and_wrong_are_executed_with_the_gpu_s_own_arithmetic(
+    modeller: Callable[[str], PredictedEvaluator],
+) -> None:
     judge = modeller("identity")
     source = (ROOT / "problems/identity/seeds/triton_naive.py").read_text()
     right = judge.compile(Kernel(name="k", language="triton", source=source))

@@ -12,7 +12,7 @@ from kernel_scientist.population.lineage import Population, score
 from kernel_scientist.records.evaluation import Evaluation, Prediction, Trial
 from kernel_scientist.records.kernel import Experiment, Kernel, Verdict
 from kernel_scientist.search.prescreen import Prescreen
-from kernel_scientist.tracking.mlflow_store import Notebook
+from kernel_scientist.tracking.mlflow_store import MlflowStore
 from tests.conftest import ROOT, Cli
 
 MODEL = [x for s in ("language=triton", "target=model:mi300x") for x in ("--set", s)]
@@ -34,18 +34,18 @@ def test_a_whole_campaign_on_a_model(lab: Path, cli_here: Cli, tmp_path: Path, p
     assert found["predicted"]["machine"] == "MI300X" and found["predicted"]["calibrated"] is None
     assert 0 < found["predicted"]["roofline_fraction"] <= 1 and "predicted, not measured" in found["predicted"]["by"]
 
-    notebook = Notebook(f"sqlite:///{lab}/mlruns/mlflow.db", "identity-model-mi300x")
-    parent = notebook.latest()
+    store = MlflowStore(f"sqlite:///{lab}/mlruns/mlflow.db", "identity-model-mi300x")
+    parent = store.latest()
     assert parent is not None
-    children: list[Any] = [notebook.client.get_run(run_id) for run_id in notebook.run_ids(parent).values()]
+    children: list[Any] = [store.client.get_run(run_id) for run_id in store.run_ids(parent).values()]
     for run in children:
-        assert run.data.tags["scored_by"] == "model"
+        assert run.data.tags["score"] == "predicted"
         assert run.data.metrics["predicted_geomean_us"] > 0 and run.data.metrics["gpu.vgpr"] > 0
         assert not [m for m in run.data.metrics if m.split(".")[0] in MEASURED]
-        assert notebook.client.list_artifacts(run.info.run_id, "assembly")
-    campaign = notebook.client.get_run(parent.run_id).data.metrics
+        assert store.client.list_artifacts(run.info.run_id, "assembly")
+    campaign = store.client.get_run(parent.run_id).data.metrics
     assert campaign["predicted_best_roofline_fraction"] > 0 and not [m for m in campaign if m in MEASURED]
-    population = notebook.population(parent)
+    population = store.population(parent)
     best = population.best()
     assert best is not None and best.kernel.name == found["champion"]
     assert score(best) == max(score(t) for t in population) and best.evaluation.coverage.startswith("interpreted: all")
@@ -118,7 +118,7 @@ def test_the_best_by_prediction_always_go_on(times: list[float], most: int) -> N
     for number, us in enumerate(times):
         kernel = Kernel(name=f"k{number}", language="triton", source="", experiment=plan, generation=1)
         so_far = Evaluation(verdict=Verdict.OK, predictions=(predicted(us),), by_model=True)
-        held = screen.held(kernel, so_far)
+        held = screen.skipped(kernel, so_far)
         through += [us] if held is None else []
         assert held is None or (score(Trial(kernel=kernel, evaluation=held)) == 0 and "not executed" in held.reason)
     assert set(sorted(times)[:most]) <= set(through)
@@ -129,12 +129,12 @@ def test_a_kernel_that_proves_wrong_keeps_nobody_back() -> None:
     quick, right = (Kernel(name=n, language="triton", source=n, experiment=plan, generation=1) for n in "ab")
     fast, slow = (Evaluation(verdict=Verdict.OK, predictions=(predicted(us),), by_model=True) for us in (1.0, 2.0))
     screen = Prescreen(1)
-    assert screen.held(quick, fast) is None
-    assert screen.held(right, slow) is not None
+    assert screen.skipped(quick, fast) is None
+    assert screen.skipped(right, slow) is not None
     screen.forget(quick)
-    assert screen.held(right, slow) is None
+    assert screen.skipped(right, slow) is None
     resumed = Prescreen(1, (Trial(kernel=quick, evaluation=fast),))
-    assert resumed.held(right, slow) is not None
+    assert resumed.skipped(right, slow) is not None
 
 
 def test_a_kernel_that_was_not_executed_is_no_loss() -> None:
@@ -145,7 +145,9 @@ def test_a_kernel_that_was_not_executed_is_no_loss() -> None:
     )
     held = Trial(
         kernel=Kernel(name="k2", language="triton", source="b", base="k1", experiment=plan),
-        evaluation=Evaluation(verdict=Verdict.OK, predictions=(predicted(8.0),), by_model=True, held=True, reason="no"),
+        evaluation=Evaluation(
+            verdict=Verdict.OK, predictions=(predicted(8.0),), by_model=True, skipped=True, reason="no"
+        ),
     )
     population = Population((base, held))
     assert population.uplift(held) is None and population.best() == base and score(base) == 0.25

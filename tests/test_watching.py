@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 import pytest
 
 from kernel_scientist import problems
-from kernel_scientist.evaluate.predicted import Modeller
+from kernel_scientist.evaluate.predicted import PredictedEvaluator
 from kernel_scientist.gpu.capture import inspect
 from kernel_scientist.hardware import gpus
 from kernel_scientist.records.evaluation import Evaluation
@@ -26,30 +26,30 @@ SEED = (
 
 
 @pytest.fixture(scope="module")
-def judge() -> Iterator[Modeller]:
+def judge() -> Iterator[PredictedEvaluator]:
     problem = problems.find("identity")
     stage = {"facts": asdict(inspect.facts(gpus.MI300X)), "writes": problem.writes}
     harness = Harness(call_timeout_s=20, import_timeout_s=20, noise_runs=0)
     with WorkerPool(harness, "cpu", ("kernel_scientist.gpu.interpreter.worker_setup",), stage) as shop:
-        judge = Modeller(problem, "auto", harness, shop, gpus.MI300X)
+        judge = PredictedEvaluator(problem, "auto", harness, shop, gpus.MI300X)
         # shapes that are drawn are executed in full; of a timed case (the smallest has four programs) only some are
         large = judge.profile.benchmarks[1:]
         judge.profile = replace(judge.profile, vary={"size": (1, 5000, 1)}, benchmarks=large)
         yield judge
 
 
-def judged(judge: Modeller, source: str) -> Evaluation:
+def judged(judge: PredictedEvaluator, source: str) -> Evaluation:
     kernel = Kernel(name="k", language="triton", source=source)
     return judge.check(kernel, Evaluation(verdict=Verdict.OK, by_model=True))
 
 
-def test_a_sound_kernel_is_right_and_covered(judge: Modeller) -> None:
+def test_a_sound_kernel_is_right_and_covered(judge: PredictedEvaluator) -> None:
     found = judged(judge, SEED)
     assert found.verdict is Verdict.OK, found.reason
     assert found.coverage.startswith("interpreted: all programs of ") and "undefined" not in str(found.labels)
 
 
-def test_it_runs_on_the_gpu_that_is_pretended(judge: Modeller) -> None:
+def test_it_runs_on_the_gpu_that_is_pretended(judge: PredictedEvaluator) -> None:
     asks = (
         "    assert x.is_cuda and torch.version.hip\n"
         "    assert torch.cuda.get_device_properties(0).gcnArchName.startswith('gfx942')\n"
@@ -67,7 +67,7 @@ def test_it_runs_on_the_gpu_that_is_pretended(judge: Modeller) -> None:
     ],
 )
 def test_a_defect_is_incorrect_with_its_line(
-    judge: Modeller, before: str, after: str, kind: str, line: int, bug: str
+    judge: PredictedEvaluator, before: str, after: str, kind: str, line: int, bug: str
 ) -> None:
     found = judged(judge, SEED.replace(before, after))
     assert found.verdict is Verdict.INCORRECT
@@ -75,7 +75,7 @@ def test_a_defect_is_incorrect_with_its_line(
     assert bug_taxonomy.classify(found).id == bug
 
 
-def test_undefined_lanes_are_a_warning(judge: Modeller) -> None:
+def test_undefined_lanes_are_a_warning(judge: PredictedEvaluator) -> None:
     source = SEED.replace(
         "tl.load(x_ptr + at, mask=at < n)",
         "tl.load(x_ptr + at, mask=at < n) + 0 * tl.sum(tl.load(x_ptr + at, mask=at < n))",
@@ -85,7 +85,7 @@ def test_undefined_lanes_are_a_warning(judge: Modeller) -> None:
     assert any(e.startswith("memory, warning: mask mistake") for e in found.evidence)
 
 
-def test_a_large_case_is_watched_in_part(judge: Modeller) -> None:
+def test_a_large_case_is_watched_in_part(judge: PredictedEvaluator) -> None:
     timed = "n >= 1024 and n & (n - 1) == 0"  # no case that is executed in full, and hardly one drawn by lot
     beyond = SEED.replace("x_ptr, out_ptr, n,", "x_ptr, out_ptr, n, more,").replace("x_ptr + at,", "x_ptr + at + more,")
     beyond = beyond.replace("(x, out, n,", f"(x, out, n, int({timed}),")

@@ -1,1 +1,1 @@
-"""The state of a campaign, its jobs, and what a kernel is judged with."""
+"""A campaign: its state, its jobs, tuning, checks before the start, and the evaluation context."""

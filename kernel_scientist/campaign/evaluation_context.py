@@ -1,4 +1,4 @@
-"""What a kernel is judged with, open for the time of a flow."""
+"""The evaluation context: problem, target and evaluator, open for the duration of a flow."""
 
 import math
 from collections.abc import Generator
@@ -21,16 +21,16 @@ from kernel_scientist.records import environment
 from kernel_scientist.records.kernel import Kernel, Language, digest
 from kernel_scientist.records.params import Params
 from kernel_scientist.scientist.context import knowledge
-from kernel_scientist.scientist.roles import Assignment, Facts
+from kernel_scientist.scientist.roles import Assignment, CpuInfo
 from kernel_scientist.workers.pool import WorkerPool
 
-UNKNOWN = Machine("a GPU in no table", math.inf, {"fp32": math.inf}, "nobody")
-"""Peaks that make every floor zero: no claim is better than a wrong one."""
+UNKNOWN = Machine("a GPU in no table", math.inf, {"fp32": math.inf}, "none")
+"""Infinite peaks for a GPU that is in no table: every roofline floor is zero."""
 
 
 @dataclass(frozen=True)
 class EvaluationContext:
-    """What a kernel is judged with: problem, target, evaluator."""
+    """Problem, target and evaluator."""
 
     params: Params
     problem: Problem
@@ -38,14 +38,14 @@ class EvaluationContext:
     evaluator: Evaluator
 
     def assignment(self) -> Assignment:
-        """Return what a mind works on here."""
+        """Return the agents' assignment."""
         settings = self.params.knowledge
         return Assignment(
             problem=self.problem,
             profile=self.evaluator.profile,
             language=self.params.language,
             target=self.target.name,
-            facts=Facts.here(),
+            cpu=CpuInfo.of_this_machine(),
             peaks=self.evaluator.machine or UNKNOWN,
             gpu=self.evaluator.machine if isinstance(self.evaluator.machine, Gpu) else None,
             knowledge=knowledge.load([environment.root() / path for path in settings.paths]),
@@ -56,63 +56,63 @@ class EvaluationContext:
 
 @contextmanager
 def evaluation_context(params: Params) -> Generator[EvaluationContext]:
-    """Open the judge for the parameters' problem and target; end its workers on the way out.
+    """Open the evaluator of the parameters' problem and target; stop its workers on exit.
 
-    Raises SetupError for an unknown problem, profile or target, a missing compiler, or a problem unfit to judge by.
+    Raises SetupError for an unknown problem, profile or target, a missing compiler, or a problem that is not admitted.
     """
     problem, target = preflight.resolve(params)
     interpreted = params.language == "triton" and target.device == "cpu"
     preload = ("kernel_scientist.gpu.interpreter.worker_setup",) if interpreted else ()
     stage = _stage(problem, target) if interpreted else None
-    with WorkerPool(params.harness, target.device, preload, stage) as pool:
+    with WorkerPool(params.harness, target.device, preload, stage, problem.policy.threads) as pool:
         admission.require(problem, params.profile)
-        evaluator = _judge(params, problem, target, pool)
+        evaluator = _evaluator(params, problem, target, pool)
         yield EvaluationContext(params, problem, target, evaluator)
 
 
 def _stage(problem: Problem, target: Target) -> dict[str, Any]:
-    """Return what interpreted kernels run on: this machine, or a GPU that is pretended."""
+    """Return the settings of the interpreter: the GPU that it imitates, if any, and the outputs of the problem."""
     from kernel_scientist.gpu.capture import inspect
 
     facts = asdict(inspect.facts(target.model)) if target.model else None
     return {"facts": facts, "writes": problem.writes}
 
 
-def _judge(params: Params, problem: Problem, target: Target, pool: WorkerPool) -> Evaluator:
+def _evaluator(params: Params, problem: Problem, target: Target, pool: WorkerPool) -> Evaluator:
     gpu = target.model or gpus.here(target.device)
     if gpu is None or params.language == "cpp":
         return Evaluator(problem, params.profile, params.harness, pool)
-    from kernel_scientist.evaluate.predicted import Foreseeing, Modeller
+    from kernel_scientist.evaluate.predicted import PredictedEvaluator, PreviewedEvaluator
 
-    judge = Modeller if target.model else Foreseeing
+    judge = PredictedEvaluator if target.model else PreviewedEvaluator
     return judge(problem, params.profile, params.harness, pool, gpu)
 
 
 def _device(target: Target) -> str:
-    """Return what tells a GPU, and what drives it, from another; nothing for a CPU, which `gxx.processor` tells."""
+    """Return a text that identifies GPU and driver; empty for a CPU, which `gxx.processor` identifies."""
     if target.model is not None:
         return f"model {target.model.name} {constants.of(target.model.name)}"
     if target.device == "cpu":
         return ""
     import torch
 
-    name, known = torch.cuda.get_device_name(target.device), gpus.here(target.device)
-    fitted = str(constants.of(known.name)) if known else ""
+    name, listed = torch.cuda.get_device_name(target.device), gpus.here(target.device)
+    fitted = str(constants.of(listed.name)) if listed else ""
     return f"{name} {torch.version.hip} {torch.version.cuda} {gpu.state().get('driver', '')} {fitted}"
 
 
 def _compiler(language: Language, target: Target) -> str:
-    """Return the version of what compiles kernels beside torch and triton; nothing where that is all."""
+    """Return the version of the compiler; empty if torch and triton compile everything."""
     if language == "cpp":
         return gxx.version()
-    built = language != "triton" and target.device != "cpu"
-    return extension_builder.find(gpu=True).version if built else ""
+    has_own_compiler = language != "triton" and target.device != "cpu"
+    return extension_builder.find(gpu=True).version if has_own_compiler else ""
 
 
-def cache_key(lab: EvaluationContext, kernel: Kernel, step: str) -> str:
-    """Return what a step's result depends on: problem, kernel, toolchain, device, harness."""
-    parts = (step, lab.problem.digest, lab.params.profile, kernel.digest, kernel.language, lab.target.name)
-    machine = (gxx.processor(), _compiler(kernel.language, lab.target), environment.judge_digest())
-    machine += (metadata.version("torch"), metadata.version("triton"), _device(lab.target))
-    settings = (lab.params.harness.model_dump_json(), str(environment.cache_folder()))
+def cache_key(context: EvaluationContext, kernel: Kernel, step: str) -> str:
+    """Return the cache key of a step: problem, kernel, toolchain, device, evaluator's sources and settings."""
+    parts = (step, context.problem.digest, context.params.profile, kernel.digest, kernel.language, context.target.name)
+    machine = (gxx.processor(), _compiler(kernel.language, context.target), environment.judge_digest())
+    machine += (metadata.version("torch"), metadata.version("triton"), _device(context.target))
+    settings = (context.params.harness.model_dump_json(), str(environment.cache_folder()))
     return f"{step}-{digest(chr(0).join((*parts, *machine, *settings)))}"

@@ -1,14 +1,14 @@
-"""What is on its way to be a kernel: a seed, an experiment, or a kernel whose numbers are searched."""
+"""A kernel in progress: a seed, an experiment, or the tuning of a kernel."""
 
 from pydantic import Field
 
 from kernel_scientist.records.base import Record
 from kernel_scientist.records.kernel import Author, Experiment, Kernel, Language
-from kernel_scientist.scientist.roles import Commission, Draft
+from kernel_scientist.scientist.proposals import Design, Draft, ExperimentTask, Selection
 
 
 class Job(Record):
-    """The name that the kernel will have, and what it starts from. A seed has no experiment."""
+    """The name that the kernel will have and its origin. Seeds and tuning jobs have no experiment."""
 
     name: str
     generation: int
@@ -17,23 +17,35 @@ class Job(Record):
     reference: str | None = None
     experiment: Experiment | None = None
     tuned_from: str | None = None
-    """The kernel whose tunables are to be searched, instead of an experiment."""
+    """The kernel whose tunables are searched."""
     authors: dict[str, Author] = Field(default_factory=dict[str, Author])
+
+    @staticmethod
+    def of(name: str, generation: int, selection: Selection, design: Design, experiment: Experiment) -> "Job":
+        """Return the job of an experiment."""
+        return Job(
+            name=name,
+            generation=generation,
+            base=selection.base,
+            reference=selection.reference,
+            experiment=experiment,
+            authors={"selector": Author.of(selection.llm_calls), "designer": Author.of(design.llm_calls)},
+        )
 
     @property
     def title(self) -> str:
-        """What is done, in a few words."""
+        """Return a short description."""
         if self.experiment:
             return self.experiment.title
         return f"tuning {self.tuned_from}" if self.tuned_from else "seed"
 
-    def commission(self) -> Commission:
-        """Return the order for the Writer; of an experiment only."""
+    def experiment_task(self) -> ExperimentTask:
+        """Return the writer's task; only jobs with an experiment have one."""
         assert self.base is not None and self.reference is not None and self.experiment is not None
-        return Commission(name=self.name, base=self.base, reference=self.reference, experiment=self.experiment)
+        return ExperimentTask(name=self.name, base=self.base, reference=self.reference, experiment=self.experiment)
 
     def kernel(self, draft: Draft, language: Language) -> Kernel:
-        """Return the kernel that a draft makes of it."""
+        """Return the job's kernel with the draft's source."""
         return Kernel(
             name=self.name,
             language=language,
@@ -43,6 +55,6 @@ class Job(Record):
             experiment=self.experiment,
             generation=self.generation,
             report=draft.report,
-            asks=draft.asks,
-            authors={**self.authors, "writer": Author.of(draft.asks)} if self.experiment else {},
+            llm_calls=draft.llm_calls,
+            authors={**self.authors, "writer": Author.of(draft.llm_calls)} if self.experiment else {},
         )

@@ -1,14 +1,12 @@
-"""What can be wrong with a call, found before anything is started: each is a SetupError with one sentence."""
+"""Checks of a call before anything starts. Each error is a SetupError with one sentence."""
 
 import os
 import tempfile
-import urllib.error
-import urllib.request
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from kernel_scientist import problems, scientist
+from kernel_scientist import problems
 from kernel_scientist.compile import extension_builder, gxx
 from kernel_scientist.compile.source import language_of, read_kernel
 from kernel_scientist.hardware import gpu, targets
@@ -17,13 +15,13 @@ from kernel_scientist.problems.taskfolder import Problem
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.params import ROLES, Params
-from kernel_scientist.scientist.llm import estimate
-
-TIMEOUT_S = 5
+from kernel_scientist.scientist import ensemble
+from kernel_scientist.scientist.llm import prices
+from kernel_scientist.tracking.access import no_answer, require_reachable
 
 
 def resolve(params: Params) -> tuple[Problem, Target]:
-    """Return the problem and the target that the parameters name, once the language can be judged there."""
+    """Return the parameters' problem and target. Raises SetupError when the language cannot be evaluated there."""
     target = targets.resolve(params.target, params.language)
     problem = problems.find(params.problem, target.device)
     problem.profile(params.profile)
@@ -40,25 +38,23 @@ def resolve(params: Params) -> tuple[Problem, Target]:
 
 
 def kernels(params: Params, files: Sequence[Path]) -> None:
-    """Check a call about kernel files: they can be read, define `custom_kernel`, and the first one can be judged."""
-    texts = [read_kernel(file) for file in files]
-    _cache()
-    resolve(params.model_copy(update={"language": language_of(texts[0])}))
+    """Check kernel files: each is readable and defines `custom_kernel`; the first one's language can be evaluated."""
+    sources = [read_kernel(file) for file in files]
+    _require_cache()
+    resolve(params.model_copy(update={"language": language_of(sources[0])}))
 
 
 def campaign(params: Params) -> None:
-    """Check a call of `optimize`: problem, target, compiler, seeds, minds, store."""
-    from kernel_scientist.tracking import mlflow_store
-
-    _cache()
+    """Check a call of `optimize`: problem, target, compiler, seeds, models, MLflow store."""
+    _require_cache()
     problem, _ = resolve(params)
     for seed in problem.seeds(params.language):
         read_kernel(seed)
-    scientist.require(params.llm, params.language)
-    mlflow_store.reach(environment.tracking_uri(params.tracking.uri))
+    ensemble.require(params.llm, params.language)
+    require_reachable(environment.tracking_uri(params.tracking.uri))
 
 
-def _cache() -> None:
+def _require_cache() -> None:
     folder = environment.cache_folder()
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -66,32 +62,25 @@ def _cache() -> None:
             pass
     except OSError as error:
         raise SetupError(
-            f"cannot write to {folder}, where built kernels and locks are kept: {error.strerror}; "
-            "KERNEL_SCIENTIST_CACHE can name another folder"
+            f"cannot write to {folder}, the folder of compiled kernels and locks: {error.strerror}; "
+            "set KERNEL_SCIENTIST_CACHE to another folder"
         ) from error
 
 
 def prefect() -> None:
-    """Check that the Prefect server that is configured, if any, answers."""
+    """Check that the configured Prefect server, if any, answers."""
     api = os.environ.get("PREFECT_API_URL")
-    if not api:
-        return
-    try:
-        with urllib.request.urlopen(f"{api.rstrip('/')}/health", timeout=TIMEOUT_S):
-            return
-    except urllib.error.HTTPError:
-        return  # it answers; what it thinks of /health is its own affair
-    except (OSError, ValueError) as error:
+    if api and (reason := no_answer(f"{api.rstrip('/')}/health")):
         raise SetupError(
-            f"no Prefect server answers at {api} ({getattr(error, 'reason', error)}); start one, or unset "
-            "PREFECT_API_URL to use one for the time of the run"
-        ) from error
+            f"no Prefect server answers at {api} ({reason}); start one, or unset PREFECT_API_URL to start one for this "
+            "run"
+        )
 
 
 def plan(params: Params) -> dict[str, Any]:
-    """Return what a campaign would do."""
+    """Return the plan of a campaign, for `--dry-run`."""
     problem, target = resolve(params)
-    scientist.require(params.llm, params.language)
+    ensemble.require(params.llm, params.language)
     seeds = problem.seeds(params.language)
     planned = len(seeds) + params.search.generations * params.search.experiments
     return {
@@ -100,7 +89,7 @@ def plan(params: Params) -> dict[str, Any]:
         "seeds": [s.name for s in seeds],
         "kernels": min(planned, params.budget.kernels),
         "timed_cases": [c.name for c in problem.profile(params.profile).benchmarks],
-        "minds": {name: params.llm.role(name).model for name in ROLES},
-        "usd": estimate.usd(params, problem, len(seeds)),
+        "models": {name: params.llm.role(name).model for name in ROLES},
+        "usd": prices.campaign_usd(params, problem, len(seeds)),
         "budget_usd": params.budget.usd,
     }

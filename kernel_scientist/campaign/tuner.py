@@ -1,4 +1,4 @@
-"""Tuning on the real clock: what `search.tuning` proposes goes through the judge, beside the kernel as it was."""
+"""Tuning by measured time: configurations proposed by `search.tunables` are timed against the untuned kernel."""
 
 import functools
 import math
@@ -15,39 +15,39 @@ from kernel_scientist.records.kernel import Experiment, Kernel, Try, Verdict, di
 from kernel_scientist.search import tunables
 
 Hold = Callable[[], AbstractContextManager[None]]
-"""Holds the device for the time of a timing."""
+"""Context manager that holds the device's lock."""
 
 
 class Tuner:
     """Searches one kernel's tunables."""
 
-    def __init__(self, lab: EvaluationContext, base: Kernel, hold: Hold) -> None:
-        self.lab, self.base, self.hold = lab, base, hold
-        # one look: a configuration that wins here is a kernel of the campaign then, and judged in full
-        harness = lab.params.harness.model_copy(update={"looks": 1})
-        self.evaluator = lab.evaluator.reharnessed(harness)
+    def __init__(self, context: EvaluationContext, base: Kernel, hold: Hold) -> None:
+        self.context, self.base, self.hold = context, base, hold
+        # one stage is enough: the best configuration is evaluated in full as a kernel of the campaign
+        self.evaluator = context.evaluator.with_harness(context.params.harness.model_copy(update={"stages": 1}))
 
     @functools.cached_property
     def _untuned(self) -> Evaluation:
-        """What a model says of the kernel as it is."""
+        """Compile report and predictions of the untuned kernel."""
         return self.evaluator.compile(self.base)
 
-    def tune(self, name: str, known: Callable[[str], bool], enough: Callable[[], bool]) -> Kernel | None:
+    def tune(self, name: str, is_tried: Callable[[str], bool], stop: Callable[[], bool]) -> Kernel | None:
         """Return the best other configuration as a kernel of that name; None when there was nothing to try.
 
-        Raises InfrastructureError when the laboratory cannot judge.
+        `is_tried`: whether a source was evaluated before. `stop`: whether to try no further configuration. Raises
+        InfrastructureError when a timing fails for reasons other than the kernel.
         """
-        params, base = self.lab.params, self.base
+        params, base = self.context.params, self.base
         seed = int(digest(f"{params.search.seed}/{base.name}/{base.digest}")[:8], 16)
-        tries = tunables.tune(base, self._measure, params.tuning.tries, seed, known, enough)
+        tries = tunables.tune(base, self._measure, params.tuning.tries, seed, is_tried, stop)
         best = tunables.winner(tries)
         if best is None:
             return None
         values = ", ".join(f"{k} {v}" for k, v in best.values.items())
-        seen = f"{2**best.log2_ratio:.3f}x" if best.log2_ratio is not None else best.verdict.value
+        result = f"{2**best.log2_ratio:.3f}x" if best.log2_ratio is not None else best.verdict.value
         experiment = Experiment(
             title=f"tuned: {values}"[:120],
-            description=f"The best of {len(tries)} configurations of {base.name} that were timed beside it.",
+            description=f"The best of {len(tries)} configurations of {base.name} that were timed against it.",
             rubric=(f"set {values}",),
             uplift=(0.0, 0.0),
             innovation=0,
@@ -60,7 +60,7 @@ class Tuner:
             reference=base.name,
             experiment=experiment,
             generation=base.generation,
-            report=f"{values}: {seen} of {base.name} while it was tuned",
+            report=f"{values}: {result} against {base.name} during tuning",
             tuned_from=base.name,
             tries=tries,
         )
@@ -71,7 +71,7 @@ class Tuner:
         evaluation = self.evaluator.check(kernel, self.evaluator.compile(kernel))
         if evaluation.verdict is Verdict.OK:
             with self.hold():
-                evaluation = self.evaluator.time(kernel, evaluation, [TimedSource.of(self.base)], rival=self.base.name)
+                evaluation = self.evaluator.time(kernel, evaluation, [TimedSource.of(self.base)])
         before = tunables.values(self.base.source)
         changed = {k: v for k, v in values.items() if v != before[k]}
         return Try(
@@ -85,7 +85,7 @@ class Tuner:
 
     def _gain(self, evaluation: Evaluation) -> float | None:
         if evaluation.by_model:
-            now, before = roofline_fraction(evaluation), roofline_fraction(self._untuned)
-            return round(math.log2(now / before), 5) if now and before else None
+            after, before = roofline_fraction(evaluation), roofline_fraction(self._untuned)
+            return round(math.log2(after / before), 5) if after and before else None
         speedup = evaluation.speedup_over(self.base.name)
         return round(math.log2(speedup.ratio), 5) if speedup and evaluation.verdict is Verdict.OK else None

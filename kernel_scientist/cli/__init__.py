@@ -1,6 +1,6 @@
-"""The command line. Exit codes: 0 done, 1 the work says no, 2 the call or set-up is wrong, 3 nothing could be decided.
+"""The command line. Exit codes: 0 done, 1 a negative result, 2 the call or the set-up is wrong, 3 no decision possible.
 
-Nothing heavy is imported before a command runs. Flows stand a floor above this package: they are reached by their entry
+Nothing heavy is imported before a command runs. Flows are a layer above this package; they are called by their entry
 points (`flows.optimize.optimize`), the same strings that deployments use.
 """
 
@@ -9,21 +9,20 @@ from typing import Any
 import click
 
 from kernel_scientist import __version__
-from kernel_scientist.cli.calibration import calibrate
 from kernel_scientist.cli.common import INFRASTRUCTURE
-from kernel_scientist.cli.machine import compile, doctor, ui
+from kernel_scientist.cli.machine import calibrate, compile, doctor, ui
+from kernel_scientist.cli.problems import baseline, cases, problems
 from kernel_scientist.cli.results import compare, export, report
-from kernel_scientist.cli.shelf import baseline, cases, problems
 from kernel_scientist.cli.work import evaluate, optimize, validate
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import InfrastructureError, SetupError, StoppedError
 
 
 class Program(click.Group):
-    """The group of commands: a mistake of the user's is one sentence and exit code 2, never a traceback."""
+    """The group of commands: a wrong call gives one sentence and exit code 2, never a traceback."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command and translate what it raises."""
+        """Run a command and turn exceptions into messages and exit codes."""
         environment.prepare()
         try:
             return super().invoke(ctx)
@@ -34,8 +33,8 @@ class Program(click.Group):
             click.echo(f"error: {error}; nothing was decided about the kernel, try again", err=True)
             ctx.exit(INFRASTRUCTURE)
         except (KeyboardInterrupt, StoppedError):
-            kept = "; what was logged is kept: go on with `kernel-scientist optimize --resume`"
-            click.echo(f"stopped{kept if ctx.invoked_subcommand == 'optimize' else ''}", err=True)
+            resume = "; logged kernels are kept: continue with `kernel-scientist optimize --resume`"
+            click.echo(f"stopped{resume if ctx.invoked_subcommand == 'optimize' else ''}", err=True)
             ctx.exit(130)
 
 

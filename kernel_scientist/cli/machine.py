@@ -1,4 +1,4 @@
-"""Commands about machines: what this one can do, what a kernel becomes on one that is not here, the interfaces."""
+"""Commands about machines: capabilities, web interfaces, compilation for absent GPUs, calibration of the model."""
 
 import sys
 from pathlib import Path
@@ -7,30 +7,32 @@ import click
 
 from kernel_scientist.cli.common import INFRASTRUCTURE, JSON, PARAMS, SET, load, not_empty, show
 
+NO_GPU = "torch finds no GPU here: these are the figures of each machine's last calibration"
+
 
 @click.command()
 @JSON
 def doctor(as_json: bool) -> None:
-    """Say what this machine can do.
+    """Print the capabilities of this machine.
 
     Example: kernel-scientist doctor
     """
     from kernel_scientist.report.doctor import examine
 
-    found = examine()
+    rows = examine()
     if as_json:
-        show(found, True)
+        show(rows, True)
     else:
-        for row in found:
-            click.echo(f"{'ok ' if row['ok'] else 'no '} {row['what']:12} {row['detail']}")
-    sys.exit(0 if all(row["ok"] or not row["needed"] for row in found) else 2)
+        for row in rows:
+            click.echo(f"{'ok ' if row['ok'] else 'no '} {row['what']:18} {row['detail']}")
+    sys.exit(0 if all(row["ok"] or not row["needed"] for row in rows) else 2)
 
 
 @click.command()
 @click.option("--prefect-port", default=4200, show_default=True, help="Port of the Prefect server.")
 @click.option("--mlflow-port", default=5000, show_default=True, help="Port of the MLflow server.")
 def ui(prefect_port: int, mlflow_port: int) -> None:
-    """Serve the Prefect and the MLflow UI over this laboratory's store until Ctrl-C.
+    """Serve the Prefect UI and the MLflow UI until Ctrl-C.
 
     Example: kernel-scientist ui --mlflow-port 5001
     """
@@ -45,7 +47,7 @@ def ui(prefect_port: int, mlflow_port: int) -> None:
     "--problem",
     callback=not_empty,
     metavar="NAME",
-    help="Whose cases it is called on; default: the problem that it fits.",
+    help="The problem whose cases it is called on; default: the one whose inputs it accepts.",
 )
 @click.option("--arch", default="", metavar="ARCH", help="gfx942, gfx950, sm_90; default: gfx942.")
 @click.option("--machine", default="", metavar="NAME", help="mi300x, mi325x, mi355x, h100, ...; default: the arch's.")
@@ -63,7 +65,7 @@ def compile(  # the command's name
     params_file: str | None,
     as_json: bool,
 ) -> None:
-    """Compile a Triton or HIP submission for a GPU that need not be here; say what its code objects tell.
+    """Compile a Triton or HIP submission for a GPU that need not be present; report its code objects.
 
     Exit code: 0 it compiles, 1 it does not, 2 the call or the set-up is wrong, 3 this machine lacks what it needs.
 
@@ -82,19 +84,53 @@ def compile(  # the command's name
     if "kernel_scientist.languages.cpp" in source or "from kernel_scientist import" in source:
         raise SetupError(f"{file} is a C++ kernel for the CPU: `kernel-scientist evaluate` compiles it")
     try:
-        found = compilation.compiled(Path(file), source, gpu, problem, params)
+        report = compilation.compiled(Path(file), source, gpu, problem, params)
     except KernelFailure as failure:
-        found = {
+        report = {
             "ok": False,
             "verdict": failure.verdict.value,
             "reason": failure.reason,
             "tried": [e for e in failure.evidence if e],
         }
-    if folder and found.get("launches"):
-        found["assembly"] = compilation.write_assembly(found, Path(folder))
+    if folder and report.get("launches"):
+        report["assembly"] = compilation.write_assembly(report, Path(folder))
     if as_json:
-        show(found, True)
+        show(report, True)
     else:
-        for line in resources.lines(found):
+        for line in resources.lines(report):
             click.echo(line)
-    sys.exit(0 if found["ok"] else INFRASTRUCTURE if found.get("verdict") == "infrastructure" else 1)
+    sys.exit(0 if report["ok"] else INFRASTRUCTURE if report.get("verdict") == "infrastructure" else 1)
+
+
+@click.command()
+@click.option("--machine", default="", metavar="NAME", help="mi300x, h100, ...; default: as the driver reports.")
+@JSON
+def calibrate(machine: str, as_json: bool) -> None:
+    """Time a suite of kernels on this GPU, fit the model's constants to one half, report errors on the other half.
+
+    Without a GPU it prints the last calibrations. Exit code: 0 the goal is met (Spearman's rho at least 0.9 and a
+    top-1 regret of at most 10 % within every family) or there is no GPU, 1 it is not met, 2 the set-up is wrong.
+
+    Example: kernel-scientist calibrate
+    """
+    from kernel_scientist.calibrate import device, history
+    from kernel_scientist.hardware import gpus
+
+    here = device.present()
+    if here is None:
+        rows = history.table([gpus.named(machine).name.lower()] if machine else list(gpus.GPUS))
+        if not as_json:
+            click.echo(NO_GPU)
+        show({"gpu": None, "why": NO_GPU, "machines": rows} if as_json else {"calibrations": rows}, as_json)
+        return
+    from kernel_scientist.calibrate import run
+
+    calibration = run.calibrate(here, device.known(here, machine), lambda line: click.echo(line, err=True))
+    fit = calibration.fit
+    if as_json:
+        show({**calibration.model_dump(mode="json"), "met": fit.met}, True)
+    else:
+        show({"families": [family.model_dump() for family in fit.families]}, False)
+        show({"constants": fit.constants, "defaults kept": fit.kept, "left out": calibration.dropped}, False)
+        show({"calibration": history.table([calibration.machine])}, False)
+    sys.exit(0 if fit.met else 1)

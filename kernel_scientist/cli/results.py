@@ -1,4 +1,4 @@
-"""Commands about what came out: a campaign's page, two sides compared, training data."""
+"""Commands about recorded campaigns: report, comparison, training data."""
 
 import json
 
@@ -14,7 +14,7 @@ from kernel_scientist.records import environment
 @SET
 @PARAMS
 def report(campaign: str | None, out: str, overrides: tuple[str, ...], params_file: str | None) -> None:
-    """Write the page of a campaign (the latest by default) and print its table.
+    """Write the page of a campaign (default: the latest) and print its tables.
 
     Example: kernel-scientist report --out reports/report.html
     """
@@ -33,16 +33,17 @@ def report(campaign: str | None, out: str, overrides: tuple[str, ...], params_fi
 def compare(
     first: str, second: str, out: str | None, overrides: tuple[str, ...], params_file: str | None, as_json: bool
 ) -> None:
-    """Compare two sides at equal budget: campaigns, or repeats of them separated by commas.
+    """Compare two campaigns at equal budget, or two lists of repeats separated by commas.
 
     Example: kernel-scientist compare CAMPAIGN1,CAMPAIGN2 CAMPAIGN3,CAMPAIGN4
     """
-    from kernel_scientist.report import contest
+    from kernel_scientist.report import comparison
 
-    found = contest.of_campaigns(load(overrides, params_file), first.split(","), second.split(","))
+    params = load(overrides, params_file)
+    result = comparison.compare_campaigns(params, first.split(","), second.split(","))
     if out:
-        contest.write(found, environment.root() / out)
-    show(found, as_json)
+        comparison.write(result, environment.root() / out)
+    show(result, as_json)
 
 
 @click.command()
@@ -54,13 +55,13 @@ def compare(
 def export(
     campaign: str | None, form: str, out: str | None, overrides: tuple[str, ...], params_file: str | None
 ) -> None:
-    """Write a campaign (the latest by default) as training data: a line per kernel that was tried.
+    """Write a campaign (default: the latest) as training data, one JSON line per kernel.
 
     Example: kernel-scientist export --format jsonl --out data/training.jsonl
     """
     from kernel_scientist.report import training
 
-    del form  # there is one
+    del form  # only one so far
     lines = training.of_campaign(load(overrides, params_file), campaign)
     text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
     if out is None:

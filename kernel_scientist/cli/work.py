@@ -2,21 +2,22 @@
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 
-from kernel_scientist.cli.common import INFRASTRUCTURE, JSON, PARAMS, SET, load, not_empty, show, write_json
+from kernel_scientist.cli.common import INFRASTRUCTURE, JSON, METRICS, PARAMS, SET, load, not_empty, show, write_json
 
 
 @click.command()
 @SET
 @PARAMS
-@click.option("--resume", is_flag=True, help="Go on with the latest campaign of this problem and target.")
-@click.option("--campaign", metavar="ID", help="Go on with this campaign.")
-@click.option("--dry-run", is_flag=True, help="Say what would be done; try nothing.")
-@click.option("--metrics", "metrics", metavar="FILE", help="Also write the result to FILE, and its curve beside it.")
+@click.option("--resume", is_flag=True, help="Resume the latest campaign of this problem and target.")
+@click.option("--campaign", metavar="ID", help="Resume this campaign.")
+@click.option("--dry-run", is_flag=True, help="Print the plan only.")
+@click.option("--metrics", "metrics", metavar="FILE", help="Also write the result to FILE, and curve.csv next to it.")
 @JSON
 def optimize(
     overrides: tuple[str, ...],
@@ -38,124 +39,87 @@ def optimize(
         show(preflight.plan(params), as_json)
         return
     preflight.campaign(params)
-    found = _flow(
+    summary = _flow(
         "flows.optimize.optimize", overrides=list(overrides), resume=campaign or resume, params_file=params_file
     )
-    curve = found.pop("curve")
+    curve = summary.pop("curve")
     if metrics:
-        _write_metrics(Path(metrics), found, curve)
-    if not as_json and found["predicted"]:
-        found["predicted"] = _in_a_line(found["predicted"])
-    show(found, as_json, brief=bool(metrics))
-    sys.exit(0 if found["champion"] else 1)
+        _write_metrics(Path(metrics), summary, curve)
+    _show(summary, as_json, "show_campaign")
+    sys.exit(0 if summary["champion"] else 1)
 
 
-@click.command()
-@click.argument("file", callback=not_empty)
-@click.option("--problem", callback=not_empty, metavar="NAME", help="The problem; default: that of params.yaml.")
-@click.option("--target", callback=not_empty, metavar="NAME", help="auto, cpu, cuda, rocm or model:mi300x.")
-@click.option(
-    "--against", callback=not_empty, metavar="FILE", help="Another kernel to compare with; default: the reference."
-)
-@SET
-@PARAMS
-@JSON
-def evaluate(
-    file: str,
-    problem: str | None,
-    target: str | None,
-    against: str | None,
-    overrides: tuple[str, ...],
-    params_file: str | None,
-    as_json: bool,
-) -> None:
-    """Put one kernel file through the whole judge: compile, check, time.
+def _kernel_command(against: str) -> Callable[[Callable[..., None]], click.Command]:
+    """Return a decorator for a command about one kernel file, with the options that such commands share."""
+    named = {"problem": "The problem; default: that of params.yaml.", "target": "auto, cpu, cuda, rocm, model:mi300x."}
+    options = [click.option(f"--{n}", callback=not_empty, metavar="NAME", help=text) for n, text in named.items()]
+    options += [click.option("--against", callback=not_empty, metavar="FILE", help=against)]
+    options += [
+        click.option("--verbose", is_flag=True, help="Also print clocks, sandbox, environment, compile report.")
+    ]
 
-    Exit code: 0 the kernel is right, 1 it is not (its verdict says how), 2 the call or the set-up is wrong, 3 the
-    laboratory could not decide.
+    def decorate(function: Callable[..., None]) -> click.Command:
+        for option in (JSON, PARAMS, SET, *reversed(options), click.argument("file", callback=not_empty)):
+            function = option(function)
+        return click.command()(function)
+
+    return decorate
+
+
+@_kernel_command(against="Another kernel to compare with; default: the reference.")
+def evaluate(verbose: bool, as_json: bool, **call: Any) -> None:
+    """Compile, check and time one kernel file.
+
+    Exit code: 0 the kernel is correct, 1 it is not (see its verdict), 2 the call or the set-up is wrong, 3 the
+    evaluator could not decide.
 
     Example: kernel-scientist evaluate problems/rmsnorm/seeds/cpp_blocked.py --problem rmsnorm
     """
-    params = load(overrides, params_file, problem=problem, target=target)
-    _preflight(params, kernels=[file, *([against] if against else [])])
-    found = _flow(
-        "flows.evaluate.evaluate",
-        file=file,
-        overrides=_named(overrides, problem, target),
-        against=against,
-        params_file=params_file,
-    )
-    _show(found, as_json)
-    sys.exit({"ok": 0, "infrastructure": INFRASTRUCTURE}.get(found["verdict"], 1))
+    summary = _flow("flows.evaluate.evaluate", **_checked(**call))
+    _show(summary, as_json, "show_evaluation", verbose)
+    sys.exit({"ok": 0, "infrastructure": INFRASTRUCTURE}.get(summary["verdict"], 1))
 
 
-@click.command()
-@click.argument("file", callback=not_empty)
-@click.option("--problem", callback=not_empty, metavar="NAME", help="The problem; default: that of params.yaml.")
-@click.option("--target", callback=not_empty, metavar="NAME", help="auto, cpu, cuda, rocm or model:mi300x.")
-@click.option("--against", callback=not_empty, metavar="FILE", help="The kernel it must beat; default: the best seed.")
-@click.option("--metrics", "metrics", metavar="FILE", help="Also write the result to FILE.")
-@SET
-@PARAMS
-@JSON
-def validate(
-    file: str,
-    problem: str | None,
-    target: str | None,
-    against: str | None,
-    metrics: str | None,
-    overrides: tuple[str, ...],
-    params_file: str | None,
-    as_json: bool,
-) -> None:
+@_kernel_command(against="The kernel it must beat; default: the best seed.")
+@METRICS
+def validate(metrics: str | None, verbose: bool, as_json: bool, **call: Any) -> None:
     """Confirm a kernel in fresh processes, on new seeds and held-out cases.
 
     Example: kernel-scientist validate champions/rmsnorm/kernel.py --problem rmsnorm
     """
-    params = load(overrides, params_file, problem=problem, target=target)
-    _preflight(params, kernels=[file, *([against] if against else [])])
-    found = _flow(
-        "flows.validate.validate",
-        file=file,
-        overrides=_named(overrides, problem, target),
-        against=against,
-        params_file=params_file,
-    )
+    summary = _flow("flows.validate.validate", **_checked(**call))
     if metrics:
-        write_json(Path(metrics), found)
-    show(found, as_json, brief=bool(metrics))
-    sys.exit(0 if found["confirmed"] else 1)
+        write_json(Path(metrics), summary)
+    _show(summary, as_json, "show_validation", verbose)
+    sys.exit(0 if summary["confirmed"] else 1)
 
 
-def _show(found: dict[str, Any], as_json: bool) -> None:
-    """Print an evaluation; what is told of a GPU's code, and what was counted there, in lines of their own."""
-    from kernel_scientist.records.evaluation import Counters
-    from kernel_scientist.report import resources
-
-    on_gpu = bool(found["compile"] and found["compile"]["objects"]) and not as_json
-    kernels = found["counters"]["kernels"] if found["counters"] else []
-    apart = (("predicted", "compile") if on_gpu else ()) + (() if as_json else ("counters",))
-    show({k: v for k, v in found.items() if k not in apart}, as_json)
-    for line in resources.evaluation(found) if on_gpu else ():
-        click.echo(line)
-    for line in resources.counter_lines([Counters.model_validate(k) for k in kernels]) if not as_json else ():
-        click.echo(line)
-
-
-def _in_a_line(predicted: dict[str, Any]) -> str:
-    share = f"{100 * predicted['roofline_fraction']:.1f} % of the roofline"
-    return f"{predicted['geomean_us']:.1f} us geomean, {share} ({predicted['by']})"
-
-
-def _named(overrides: tuple[str, ...], problem: str | None, target: str | None) -> list[str]:
-    extra = {"problem": problem, "target": target}
-    return [*overrides, *(f"{k}={json.dumps(v)}" for k, v in extra.items() if v is not None)]
-
-
-def _preflight(params: Any, kernels: list[str]) -> None:
+def _checked(
+    file: str,
+    problem: str | None,
+    target: str | None,
+    against: str | None,
+    overrides: tuple[str, ...],
+    params_file: str | None,
+) -> dict[str, Any]:
+    """Check a call about a kernel file; return the arguments of its flow."""
     from kernel_scientist.campaign import preflight
 
-    preflight.kernels(params, [Path(k) for k in kernels])
+    params = load(overrides, params_file, problem=problem, target=target)
+    preflight.kernels(params, [Path(file), *([Path(against)] if against else [])])
+    named = {"problem": problem, "target": target}
+    extra = [f"{key}={json.dumps(value)}" for key, value in named.items() if value is not None]
+    return {"file": file, "overrides": [*overrides, *extra], "against": against, "params_file": params_file}
+
+
+def _show(summary: dict[str, Any], as_json: bool, printer: str, *options: bool) -> None:
+    """Print a summary as JSON or by a function of `report.evaluation_text`."""
+    if as_json:
+        show(summary, True)
+        return
+    from kernel_scientist.report import evaluation_text
+
+    getattr(evaluation_text, printer)(summary, *options)
 
 
 def _flow(entry_point: str, **arguments: Any) -> Any:
@@ -170,10 +134,10 @@ def _flow(entry_point: str, **arguments: Any) -> Any:
         return resolve_name(f"{module}:{name}")(**arguments)
 
 
-def _write_metrics(path: Path, found: dict[str, Any], curve: list[dict[str, Any]]) -> None:
+def _write_metrics(path: Path, summary: dict[str, Any], curve: list[dict[str, Any]]) -> None:
     import csv
 
-    write_json(path, found)
+    write_json(path, summary)
     with path.with_name("curve.csv").open("w", newline="") as file:
         writer = csv.DictWriter(file, fieldnames=list(curve[0]) if curve else ["index"])
         writer.writeheader()

@@ -5,8 +5,9 @@ from dataclasses import dataclass, replace
 
 from pydantic import Field
 
-from kernel_scientist.evaluate.evaluator import Evaluator, TimedSource
+from kernel_scientist.evaluate.evaluator import Evaluator
 from kernel_scientist.evaluate.timing import schedule
+from kernel_scientist.evaluate.timing.plan import Plan, TimedSource
 from kernel_scientist.evaluate.timing.samples import Samples
 from kernel_scientist.records.base import Finite, Record
 from kernel_scientist.records.evaluation import Evaluation, Speedup, Timing
@@ -23,11 +24,11 @@ class Confirmation(Record):
     held_out: tuple[Timing, ...] = ()
     held_out_speedups: tuple[Speedup, ...] = ()
     others_us: dict[str, dict[str, Finite]] = Field(default_factory=dict[str, dict[str, float]])
-    """Median per contestant and case, for the table."""
+    """Median per source and case, for the table."""
 
 
 @dataclass(frozen=True)
-class Measured:
+class Measurement:
     """Samples of one set of processes on the public and on the held-out cases, or how the candidate failed."""
 
     public: Samples
@@ -35,31 +36,33 @@ class Measured:
     failure: Evaluation | None = None
 
 
-def plan(evaluator: Evaluator, cases: Sequence[Case], contestants: Sequence[TimedSource], blocks: int) -> schedule.Plan:
+def plan(evaluator: Evaluator, cases: Sequence[Case], sources: Sequence[TimedSource], blocks: int) -> Plan:
     """Declare one set of processes: no early stop, whatever the samples show."""
-    usual = evaluator.plan(cases, contestants[0].name, None)
-    return replace(usual, blocks=blocks, looks=1, confidence=evaluator.harness.confidence)
+    usual = evaluator.plan(cases, sources[0].name, None)
+    return replace(usual, blocks=blocks, stages=1, confidence=evaluator.harness.confidence)
 
 
-def measure(evaluator: Evaluator, contestants: Sequence[TimedSource], blocks: int) -> Measured:
-    """Time contestants (the candidate first) once, in processes of their own, on public and held-out cases.
+def measure(evaluator: Evaluator, sources: Sequence[TimedSource], blocks: int) -> Measurement:
+    """Time sources (the candidate first) once, in processes of their own, on public and held-out cases.
 
-    Raises InfrastructureError when a contestant other than the candidate fails.
+    Raises InfrastructureError when a source other than the candidate fails.
     """
-    public = plan(evaluator, evaluator.profile.benchmarks, contestants, blocks)
-    hidden = plan(evaluator, evaluator.profile.held_out, contestants, blocks)
+    public = plan(evaluator, evaluator.profile.benchmarks, sources, blocks)
+    hidden = plan(evaluator, evaluator.profile.held_out, sources, blocks)
     try:
-        return Measured(schedule.run(evaluator, public, contestants), schedule.run(evaluator, hidden, contestants))
+        return Measurement(
+            schedule.run(evaluator.driver, public, sources), schedule.run(evaluator.driver, hidden, sources)
+        )
     except KernelFailure as failure:
         evaluation = failed(failure, Evaluation(verdict=Verdict.OK))
-        return Measured(Samples(), Samples(), evaluation)
+        return Measurement(Samples(), Samples(), evaluation)
 
 
 def conclude(
     evaluator: Evaluator,
     checked: Evaluation,
-    runs: Sequence[Measured],
-    contestants: Sequence[TimedSource],
+    runs: Sequence[Measurement],
+    sources: Sequence[TimedSource],
     against: str | None,
 ) -> Confirmation:
     """Put the runs together and decide.
@@ -69,27 +72,26 @@ def conclude(
     """
     if failure := next((r.failure for r in runs if r.failure), None):
         return refused(failure)
-    name, others = contestants[0].name, [c.name for c in contestants[1:]]
-    shape = plan(evaluator, evaluator.profile.benchmarks, contestants, 1)
-    parts = Samples.joined([r.public for r in runs]), Samples.joined([r.hidden for r in runs])
-    public, hidden = (evaluator.reckoner.charged(part, name, checked.labels)[0] for part in parts)
+    name, others = sources[0].name, [c.name for c in sources[1:]]
+    shape = plan(evaluator, evaluator.profile.benchmarks, sources, 1)
+    public, hidden = Samples.joined([r.public for r in runs]), Samples.joined([r.hidden for r in runs])
     try:
-        evaluation = evaluator.reckoner.result(checked, shape, public, others)
+        evaluation = evaluator.estimator.result(checked, shape, public, others)
     except KernelFailure as failure:
         return refused(failed(failure, checked))
-    held_out = tuple(evaluator.reckoner.speedup(hidden, shape, other) for other in others)
+    held_out = tuple(evaluator.estimator.speedup(hidden, shape, other) for other in others)
     confirmed, reason = decide(evaluation, held_out, against)
     everyone: dict[str, dict[str, float]] = {}
     for part, cases in ((public, evaluator.profile.benchmarks), (hidden, evaluator.profile.held_out)):
         for who in (name, *others):
             everyone.setdefault(who, {}).update(
-                {t.case: t.time_us for t in evaluator.reckoner.timings(part, who, cases)}
+                {t.case: t.time_us for t in evaluator.estimator.timings(part, who, cases)}
             )
     return Confirmation(
         confirmed=confirmed,
         reason=reason,
         evaluation=evaluation,
-        held_out=evaluator.reckoner.timings(hidden, name, evaluator.profile.held_out),
+        held_out=evaluator.estimator.timings(hidden, name, evaluator.profile.held_out),
         held_out_speedups=held_out,
         others_us=everyone,
     )
@@ -122,12 +124,12 @@ def decide(evaluation: Evaluation, held_out: Sequence[Speedup], against: str | N
         return True, "right on every case; nothing to be faster than was named"
     public = evaluation.speedup_over(against)
     hidden = next((s for s in held_out if s.against == against), None)
-    words = "the reference" if against == REFERENCE else against
+    other = "the reference" if against == REFERENCE else against
     if public is None or not public.faster:
-        return False, f"not faster than {words} on the public cases{_interval(public)}"
+        return False, f"not faster than {other} on the public cases{_interval(public)}"
     if hidden is None or not hidden.above(0.0):
-        return False, f"not faster than {words} on the held-out cases{_interval(hidden)}"
-    return True, f"faster than {words} on public and held-out cases"
+        return False, f"not faster than {other} on the held-out cases{_interval(hidden)}"
+    return True, f"faster than {other} on public and held-out cases"
 
 
 def _interval(speedup: Speedup | None) -> str:
@@ -135,6 +137,5 @@ def _interval(speedup: Speedup | None) -> str:
         return ""
     if not speedup.resolved:
         return ": too few blocks to say"
-    (low, high), seen = speedup.interval, speedup.seen
-    words = f"; [{seen[0]:.3f}, {seen[1]:.3f}] by all that the verifier saw pass" if seen else ""
-    return f": {speedup.ratio:.3f}x [{low:.3f}, {high:.3f}]{words}"
+    low, high = speedup.interval
+    return f": {speedup.ratio:.3f}x [{low:.3f}, {high:.3f}]"

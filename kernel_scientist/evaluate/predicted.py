@@ -4,13 +4,15 @@ Right or wrong is decided as on any target, by the same verifier and its sandbox
 kernel is executed in the interpreter, and its time is what the machine model says; nothing calls that measured.
 """
 
+import functools
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from kernel_scientist.evaluate.correctness.memory_report import Watch
-from kernel_scientist.evaluate.evaluator import Evaluator, TimedSource
+from kernel_scientist.evaluate.evaluator import Evaluator
 from kernel_scientist.evaluate.timing.estimate import FLOOR_SLACK
+from kernel_scientist.evaluate.timing.plan import TimedSource
 from kernel_scientist.gpu.capture.preview import Foresight, refusal
 from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.problems.taskfolder import Problem, Profile
@@ -23,10 +25,11 @@ from kernel_scientist.workers.pool import WorkerPool
 INTERPRETED = "cpu"
 """Profile whose cases a kernel is executed on without a GPU: sized for an interpreter."""
 UNPREDICTED = "right where it was executed; not every case could be predicted (compile: missed says why)"
+MOST_OUTPUT_BYTES = 1 << 30
 UNMEASURED = "predicted by a model of {}, not measured"
 
 
-class Foreseeing(Evaluator):
+class PreviewedEvaluator(Evaluator):
     """Judges kernels on a GPU of this host, and has looked at them before: their code, and what the model expects."""
 
     def __init__(self, problem: Problem, profile: str, harness: Harness, pool: WorkerPool, gpu: Gpu) -> None:
@@ -34,7 +37,7 @@ class Foreseeing(Evaluator):
         self.gpu = self.machine = gpu
         self.foresight = Foresight(problem, gpu, harness)
 
-    def reharnessed(self, harness: Harness) -> "Foreseeing":
+    def with_harness(self, harness: Harness) -> "PreviewedEvaluator":
         """Return the same judge with other settings."""
         return type(self)(self.problem, self.profile_name, harness, self.pool, self.gpu)
 
@@ -63,7 +66,7 @@ class Foreseeing(Evaluator):
         return so_far.model_copy(update={"evidence": (*so_far.evidence, words)})
 
 
-class Modeller(Foreseeing):
+class PredictedEvaluator(PreviewedEvaluator):
     """Judges kernels for a GPU that is not here."""
 
     def __init__(self, problem: Problem, profile: str, harness: Harness, pool: WorkerPool, gpu: Gpu) -> None:
@@ -73,21 +76,18 @@ class Modeller(Foreseeing):
     def compile(self, kernel: Kernel) -> Evaluation:
         """Screen the kernel's file, see what it launches on every timed case, compile that, predict its time."""
         start = time.monotonic()
-        with self.pool.session() as session:
-            layers = session.layers
-        with ThreadPoolExecutor(1) as beside:
-            screening = beside.submit(self.pool.screen.labels, kernel.source, kernel.language)
+        with self.pool.worker() as worker:
+            layers = worker.layers
+        with ThreadPoolExecutor(1) as meanwhile:
+            screening = meanwhile.submit(self.screen.findings, kernel.source, kernel.language)
             empty = Evaluation(verdict=Verdict.OK, by_model=True, sandbox=layers)
             evaluation = self._foreseen(kernel, empty)
-            seen = screening.result()
-        labelled = (f"line {label.line or '?'}: {label.name}: {label.detail}" for label in seen)
+            findings = screening.result()
         found = {
-            "labels": tuple(dict.fromkeys(f"{label.severity}:{label.name}" for label in seen)),
-            "evidence": (*evaluation.evidence, *labelled),
             "seconds": {"compile": round(time.monotonic() - start, 3)},
             "environment": {"machine": f"model of {self.gpu.name}", **evaluation.environment},
         }
-        return evaluation.model_copy(update=found)
+        return self.screened(evaluation.model_copy(update=found), findings)
 
     def _unseen(self, so_far: Evaluation, why: KernelFailure) -> Evaluation:
         """Nothing else is known of a kernel here: it fails."""
@@ -120,15 +120,15 @@ class Modeller(Foreseeing):
         That it takes too long, or breaks where only part of it runs, is no fault of the kernel.
         """
         start, watch = time.monotonic(), Watch()
-        case = self.profile.benchmarks[self.inputs.lot(len(self.profile.benchmarks), 1)[0]]
+        case = self.profile.benchmarks[self.inputs.chosen(len(self.profile.benchmarks), 1)[0]]
         try:
-            with self.pool.session() as session:
-                self.open(session, kernel.source, ())
-                session.sample(self.harness.sampled_programs)
-                delivery = self.inputs.draw(case)
-                self.deliver(session, {0: delivery})
-                session.go([0], lambda: self.arm(session, (0, delivery)))
-                watch.require(session.watched())
+            with self.pool.worker() as worker:
+                self.driver.open(worker, kernel.source, ())
+                worker.sample(self.harness.sampled_programs)
+                inputs = {0: self.inputs.draw(case)}
+                self.driver.deliver(worker, inputs)
+                worker.go([0], functools.partial(self.driver.write, worker, inputs), MOST_OUTPUT_BYTES)
+                watch.require(worker.memory_report())
             words = watch.words(f"at {case.name}")
         except KernelFailure as failure:
             if failure.verdict is Verdict.INCORRECT:
@@ -142,7 +142,7 @@ class Modeller(Foreseeing):
         kernel: Kernel,
         so_far: Evaluation,
         against: Sequence[TimedSource],
-        rival: str | None = None,
+        baseline: str | None = None,
         cases: Sequence[Case] | None = None,
     ) -> Evaluation:
         """Say that nothing was measured: predictions were made when the kernel was compiled."""

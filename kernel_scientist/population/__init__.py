@@ -1,1 +1,1 @@
-"""What a campaign has tried so far."""
+"""The kernels that a campaign has tried."""

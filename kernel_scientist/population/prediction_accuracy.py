@@ -1,6 +1,6 @@
-"""Do predictions hold? What a hypothesis promised against what was measured, per model that made it.
+"""How accurate are hypotheses? Predicted against measured uplift, per model that made the prediction.
 
-Only experiments count: a seed promised nothing, and a tuner's choice is no hypothesis.
+Only experiments count: seeds and tuned kernels have no predicted uplift.
 """
 
 import statistics
@@ -12,30 +12,30 @@ from kernel_scientist.records.base import Record
 from kernel_scientist.records.kernel import Author
 
 
-class Prediction(Record):
-    """One hypothesis: promised and measured uplift, in percent of speed."""
+class UpliftPrediction(Record):
+    """One hypothesis: predicted and measured uplift over the base, in percent of speed."""
 
     kernel: str
     designer: str
     low: float
     high: float
     measured: float | None = None
-    """None: the kernel has no time, it failed."""
+    """None: the kernel failed and has no time."""
 
     @property
     def middle(self) -> float:
-        """The middle of what was promised."""
+        """Return the middle of the predicted range."""
         return (self.low + self.high) / 2
 
     @property
-    def held(self) -> bool:
-        """Whether the measurement lies in what was promised."""
+    def within(self) -> bool:
+        """Whether the measured uplift lies within the predicted range."""
         return self.measured is not None and self.low <= self.measured <= self.high
 
 
-def predictions(population: Population) -> list[Prediction]:
-    """Return what a campaign's experiments promised and gave."""
-    found: list[Prediction] = []
+def predictions(population: Population) -> list[UpliftPrediction]:
+    """Return predicted and measured uplift of all experiments of a campaign."""
+    rows: list[UpliftPrediction] = []
     for trial in population:
         kernel = trial.kernel
         if kernel.experiment is None or kernel.tuned_from is not None:
@@ -43,34 +43,38 @@ def predictions(population: Population) -> list[Prediction]:
         low, high = kernel.experiment.uplift
         measured = population.uplift(trial) if score(trial) and not trial.evaluation.by_model else None
         designer = kernel.authors.get("designer", Author.of(())).model
-        found.append(Prediction(kernel=kernel.name, designer=designer, low=low, high=high, measured=measured))
-    return found
-
-
-def table(found: Sequence[Prediction]) -> list[dict[str, Any]]:
-    """Return per designer how well it predicts.
-
-    `held`: share of measured uplifts within the promise. `bias`: median of promise (its middle) less measurement, in
-    percent of speed. `rank`: Spearman's correlation of promise and measurement, None below four measurements or when
-    all of either are equal. `failed`: share of experiments whose kernel has no time.
-    """
-    rows: list[dict[str, Any]] = []
-    for designer in sorted({p.designer for p in found}):
-        of_one = [p for p in found if p.designer == designer]
-        timed = [p for p in of_one if p.measured is not None]
-        rows.append(
-            {
-                "designer": designer,
-                "experiments": len(of_one),
-                "failed": round(1 - len(timed) / len(of_one), 3),
-                "held": round(sum(p.held for p in timed) / len(timed), 3) if timed else None,
-                "promised": round(statistics.median(p.middle for p in timed), 1) if timed else None,
-                "measured": round(statistics.median(p.measured or 0.0 for p in timed), 1) if timed else None,
-                "bias": round(statistics.median(p.middle - (p.measured or 0.0) for p in timed), 1) if timed else None,
-                "rank": _rank_correlation([p.middle for p in timed], [p.measured or 0.0 for p in timed]),
-            }
-        )
+        rows.append(UpliftPrediction(kernel=kernel.name, designer=designer, low=low, high=high, measured=measured))
     return rows
+
+
+def table(predictions: Sequence[UpliftPrediction]) -> list[dict[str, Any]]:
+    """Return one row per designer.
+
+    `within`: share of measured uplifts within the predicted range. `bias`: median of predicted (middle of the range)
+    minus measured uplift, in percent of speed. `rank`: Spearman's correlation of predicted and measured uplift; None
+    for fewer than four measurements or if all values of either are equal. `failed`: share of kernels without a time.
+    """
+    designers = sorted({p.designer for p in predictions})
+    return [_row(designer, [p for p in predictions if p.designer == designer]) for designer in designers]
+
+
+def _row(designer: str, predictions: Sequence[UpliftPrediction]) -> dict[str, Any]:
+    timed = [p for p in predictions if p.measured is not None]
+    predicted, measured = [p.middle for p in timed], [p.measured or 0.0 for p in timed]
+    return {
+        "designer": designer,
+        "experiments": len(predictions),
+        "failed": round(1 - len(timed) / len(predictions), 3),
+        "within": round(sum(p.within for p in timed) / len(timed), 3) if timed else None,
+        "predicted": _median(predicted),
+        "measured": _median(measured),
+        "bias": _median([a - b for a, b in zip(predicted, measured, strict=True)]),
+        "rank": _rank_correlation(predicted, measured),
+    }
+
+
+def _median(values: Sequence[float]) -> float | None:
+    return round(statistics.median(values), 1) if values else None
 
 
 def _rank_correlation(first: Sequence[float], second: Sequence[float]) -> float | None:
@@ -80,7 +84,7 @@ def _rank_correlation(first: Sequence[float], second: Sequence[float]) -> float 
 
 
 def _ranks(values: Sequence[float]) -> list[float]:
-    """Return each value's rank; equal values share the mean of theirs."""
+    """Return each value's rank; equal values share their mean rank."""
     ordered = sorted(values)
     first = {v: ordered.index(v) for v in set(values)}
     return [first[v] + (ordered.count(v) - 1) / 2 for v in values]

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast
 
 import yaml
 from pydantic import ValidationError
@@ -51,7 +51,10 @@ class Policy(Record):
 
     library: bool = True
     """Whether a library (torch's own operations, BLAS, ...) may do the work."""
+    tampering: Literal["reject", "allow"] = "reject"
+    """Whether a kernel whose source tampers with its process is rejected; `allow` is for research."""
     threads: bool = True
+    """Whether more than one thread may be used."""
     graphs: bool = True
     """Whether CUDA or HIP graphs may be replayed."""
     aliases: bool = False

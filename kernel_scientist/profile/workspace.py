@@ -10,7 +10,7 @@ from typing import Any
 
 from kernel_scientist.compile import build as builder
 from kernel_scientist.compile.extension import Request
-from kernel_scientist.evaluate.correctness.inputs import Inputs
+from kernel_scientist.evaluate.correctness.inputs import InputGenerator
 from kernel_scientist.evaluate.evaluator import Evaluator
 from kernel_scientist.profile import target_process
 from kernel_scientist.profile.dispatches import CountingError
@@ -43,7 +43,9 @@ def prepare(evaluator: Evaluator, kernel: Kernel, cases: Sequence[Case], folder:
     (folder / target_process.KERNEL).write_text(kernel.source)
     if kernel.language != "triton":
         _build(evaluator, kernel, folder / target_process.BUILDS)
-    inputs = Inputs(evaluator.problem)  # its own: what the problem calls static is not what is timed with either
+    inputs = InputGenerator(
+        evaluator.problem
+    )  # its own: what the problem calls static is not what is timed with either
     told: list[dict[str, Any]] = []
     names: list[str] = []
     left = MOST_INPUTS
@@ -76,6 +78,7 @@ def _limits(evaluator: Evaluator, folder: Path) -> dict[str, Any]:
         "output_bytes": MOST_OUTPUT,
         "other_user": 0,
         "programs": pool.programs,
+        "threads": True,
     }
 
 
@@ -89,8 +92,8 @@ def _build(evaluator: Evaluator, kernel: Kernel, folder: Path) -> None:
         return done.path, done.report.log
 
     try:
-        with evaluator.pool.session() as session:
-            session.load(kernel.source, build)
+        with evaluator.pool.worker() as worker:
+            worker.load(kernel.source, build)
     except KernelFailure as failure:
         raise CountingError(f"its import failed this time: {failure}") from failure
 

@@ -34,74 +34,81 @@ class CompileReport(Record):
 
 
 class Timing(Record):
-    """Measured times of one kernel on one case."""
+    """Measured times of one kernel on one case. A time is per call, in microseconds."""
 
     case: str
     time_us: Finite
-    """Median over the timed calls."""
+    """Interquartile geometric mean over the blocks: host wall time on a CPU, events on a GPU."""
     interval_us: tuple[Finite, Finite]
-    """95 % interval of that median."""
+    """95 % interval of that time."""
     floor_us: Finite | None = None
     """Roofline floor, predicted from the machine table."""
     samples_us: tuple[Finite, ...] = ()
+    """One per timed row of calls."""
 
 
 class Clocks(Record):
-    """What several clocks said of a kernel's calls of one case, in us per call (medians)."""
+    """Diagnostics of the timed rows of one case; they decide nothing. Times are medians per call."""
 
     case: str
-    call_us: Finite
-    """The time that is scored: the worker's system clock, or a GPU's events."""
     host_us: Finite
-    """The worker's system clock, around the call and, on a GPU, the end of all it started."""
-    counter_us: Finite | None = None
-    """The processor's own counter."""
-    wall_us: Finite
-    """The verifier's clock, from the moment it lets the worker go to the moment the worker says that it is done."""
-    outside_us: Finite
-    """`wall_us` beyond `call_us`, at its best."""
-    usual_outside_us: Finite
-    """The same for a trusted contestant in the same run, median."""
-    before_us: Finite = 0.0
-    """The verifier's clock, from the moment it rouses the worker, inputs written, to that: median."""
-    after_us: Finite = 0.0
-    """The verifier's clock, from then to the answer with the output's digest, at its best."""
-    usual_after_us: Finite = 0.0
-    """The same for a trusted contestant in the same run."""
+    """The evaluator's clock, from the start barrier to the completion signal."""
+    worker_us: Finite
+    """The worker's own clock around the same calls."""
+    event_us: Finite | None = None
+    """Between two events on a GPU's default stream."""
     cpu_us: Finite | None = None
-    """CPU time of the worker from before it is roused until that answer, as the system told the verifier ..."""
-    span_us: Finite = 0.0
-    """... and the time between the system's two answers."""
+    """CPU time of the worker's process, by the worker's own account."""
+    calls_per_row: int = 1
     switches: int = 0
-    """Involuntary context switches in all calls together."""
-    slope_us: Finite | None = None
-    """The verifier's clock: what one more call in a row costs."""
-    slope_claimed_us: Finite | None = None
-    """The worker's word for the same."""
-    row_us: Finite | None = None
-    """The worker's word for the best call of many in a row."""
+    """Involuntary context switches in all rows together."""
+
+
+class PairedTime(Record):
+    """Times of a kernel and of what it was compared with, on one case, in the same interleaved run."""
+
+    time_us: Finite
+    against_us: Finite
+
+    @property
+    def ratio(self) -> float:
+        """How many times faster the kernel was on this case."""
+        return self.against_us / self.time_us
 
 
 class Speedup(Record):
-    """Paired ratio of speeds in one interleaved run: above 1 means faster than `against`.
-
-    A call counts as the root of the sum of squares of what it took and of `beside_us`.
-    """
+    """How many times faster a kernel was than `against`: above 1 means faster."""
 
     against: str
     ratio: Finite
+    """Geometric mean over the cases of `against_us` / `time_us`."""
     interval: tuple[Finite, Finite]
-    seen: tuple[Finite, Finite] | None = None
-    """The interval of the ratio of all that passed by the verifier's own clock, on a CPU."""
+    """At the confidence of the stage at which the timing stopped."""
     margin: Finite = 0.0
     """What the interval's lower bound must be above 1 by: the noise of this machine, from A/A runs."""
-    looks: int = 1
-    """How often the samples were looked at before it was decided; each look has workers of its own."""
-    cases: dict[str, Finite] = Field(default_factory=dict)
-    beside_us: dict[str, Finite] = Field(default_factory=dict)
-    """What usually passes beside a call of a case, on a CPU; nobody can vouch for gains that are small beside it."""
+    stages: int = 1
+    """Stages of the group-sequential test that were run; each has worker processes of its own."""
+    cases: dict[str, PairedTime] = Field(default_factory=dict[str, PairedTime])
     slower_cases: tuple[str, ...] = ()
-    """Cases in which the whole interval lies below 1 - margin, `beside_us` left out of it."""
+    """Cases in which the whole interval lies below 1 - margin."""
+
+    @model_validator(mode="after")
+    def _ratio_is_the_quotient(self) -> "Speedup":
+        if self.cases:
+            quotient = geomean([times.ratio for times in self.cases.values()])
+            if not math.isclose(self.ratio, quotient, rel_tol=1e-6):
+                raise ValueError(f"ratio {self.ratio}, but the times beside it give {quotient}")
+        return self
+
+    @property
+    def time_us(self) -> float:
+        """Return the geometric mean over the cases of the kernel's times. Raises ValueError without cases."""
+        return geomean([times.time_us for times in self.cases.values()])
+
+    @property
+    def against_us(self) -> float:
+        """Return the geometric mean over the cases of the other source's times. Raises ValueError without cases."""
+        return geomean([times.against_us for times in self.cases.values()])
 
     @property
     def resolved(self) -> bool:
@@ -114,8 +121,8 @@ class Speedup(Record):
         return self.above(self.margin)
 
     def above(self, margin: float) -> bool:
-        """Whether the whole interval lies above 1 + margin, and by what the verifier saw above 1."""
-        return self.interval[0] > 1 + margin and (self.seen is None or self.seen[0] > 1)
+        """Whether the whole interval lies above 1 + margin."""
+        return self.interval[0] > 1 + margin
 
 
 class Evaluation(Record):
@@ -130,8 +137,8 @@ class Evaluation(Record):
     """What a machine model says, where nothing can be measured or before it is."""
     by_model: bool = False
     """The target is a model: predictions are all there is, and what kernels are ranked by."""
-    held: bool = False
-    """It was not executed, for others are predicted to be faster (`search.prescreen`): no score, and no failure."""
+    skipped: bool = False
+    """Not executed because others are predicted to be faster (`search.prescreen`): neither a score nor a failure."""
     coverage: str = ""
     """How much of the kernel an interpreted check executed, and how its memory was watched."""
     speedups: tuple[Speedup, ...] = ()

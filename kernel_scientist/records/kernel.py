@@ -4,7 +4,7 @@ import hashlib
 from enum import StrEnum
 from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import AliasChoices, Field, model_validator
 
 from kernel_scientist.records.base import Finite, Record
 
@@ -65,61 +65,63 @@ class Experiment(Record):
         return self
 
 
-class Ask(Record):
-    """One question to a model, and what the reply came to."""
+class LlmCall(Record):
+    """One request to a model, and what its reply cost."""
 
     role: str
-    place: str
-    """Where in the campaign: `write/k00012/0`."""
+    call_key: str = Field(validation_alias=AliasChoices("call_key", "place"))  # older stores: `place`
+    """The request's place in the campaign, such as `write/k00012-1a2b3c4d/0`."""
     model: str
     key: str
-    """Of the reply in the archive."""
+    """Key of the reply in the response cache."""
     prompt: str
-    """Digest of the prompt's templates: what was the same for all kernels."""
+    """Digest of the prompt's templates, which are the same for all kernels."""
     input_tokens: int
     output_tokens: int
     usd: Finite
-    """What the reply cost when it was paid for."""
+    """Cost of the reply when it was paid for."""
     seconds: Finite
     recalled: bool = False
-    """It was in the archive: nothing was paid."""
+    """The reply came from the response cache: nothing was paid."""
     fault: str = ""
-    """Why the reply could not be read."""
+    """Why the reply could not be parsed."""
 
 
 class Author(Record):
-    """Who played a role: a model, or the playbook; and the digest of the prompt's templates it had."""
+    """The agent that filled a role: a model's name or `playbook`, the rule-based agent."""
 
     model: str
     prompt: str = ""
+    """Digest of the prompt's templates."""
 
     @staticmethod
-    def of(asks: "tuple[Ask, ...]") -> "Author":
-        """Return the model that answered last; the playbook where none was asked."""
-        return Author(model=asks[-1].model, prompt=asks[-1].prompt) if asks else Author(model="playbook")
+    def of(llm_calls: "tuple[LlmCall, ...]") -> "Author":
+        """Return the model that replied last; the rule-based agent if no model was called."""
+        last = llm_calls[-1] if llm_calls else None
+        return Author(model=last.model, prompt=last.prompt) if last else Author(model="playbook")
 
 
 class Attempt(Record):
-    """A version of a kernel that failed and was mended."""
+    """A version of a kernel that failed and was repaired."""
 
     source: str
     verdict: Verdict
     reason: str
     bug: str
-    """Class of the bug: A.1 to C.4 (see `scientist.bugs`)."""
+    """Class of the bug, A.1 to C.4 (`scientist.context.bug_taxonomy`)."""
     critique: str = ""
-    """What the Repairer says is wrong."""
+    """The repairer's diagnosis."""
 
 
 class Try(Record):
-    """A configuration of a kernel's tunables, put through the judge beside the kernel as it was."""
+    """One configuration of a kernel's tunables, evaluated against the untuned kernel."""
 
     values: dict[str, int | float | str]
     source: str
     verdict: Verdict
     reason: str = ""
     log2_ratio: Finite | None = None
-    """How many times faster than the untuned kernel, as a power of two; none where it is not right."""
+    """Binary logarithm of the speedup over the untuned kernel; None if the configuration is not correct."""
     seconds: Finite = 0.0
 
 
@@ -137,17 +139,17 @@ class Kernel(Record):
     experiment: Experiment | None = None
     generation: int = 0
     report: str = ""
-    """What the writer says was really done."""
-    asks: tuple[Ask, ...] = ()
-    """What models were asked for it."""
+    """The writer's own report of what it did."""
+    llm_calls: tuple[LlmCall, ...] = ()
+    """The model calls made for it."""
     attempts: tuple[Attempt, ...] = ()
     """Its versions that failed before this one, oldest first."""
     authors: dict[str, Author] = Field(default_factory=dict[str, Author])
     """By role."""
     tuned_from: str | None = None
-    """Name of the kernel whose tunables were searched: this is its best other configuration."""
+    """Name of the kernel whose tunables were searched; this is the best other configuration."""
     tries: tuple[Try, ...] = ()
-    """The configurations that were tried for it."""
+    """The configurations tried."""
 
     @property
     def digest(self) -> str:

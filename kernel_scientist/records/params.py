@@ -12,15 +12,18 @@ from pydantic_core import PydanticCustomError
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.kernel import Language
 
+PLAYBOOK = "playbook"
+"""The model name that selects the rule-based agent instead of a model."""
+
 
 class Section(BaseModel):
-    """Base of all sections: frozen, and a key nobody knows, or a number without end, is refused."""
+    """Base of all sections: frozen; an unknown key, NaN and infinity are errors."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class Search(Section):
-    """How the population is walked."""
+    """The search strategy and its size."""
 
     strategy: Literal["scientist", "tree", "islands", "fsr", "best_of_n", "greedy"] = "scientist"
     generations: int = Field(default=4, ge=0)
@@ -38,9 +41,9 @@ class Rates(Section):
 
 
 class Model(Section):
-    """A model as litellm names it, and where it answers. `playbook` is the mind without a model."""
+    """A model by its litellm name, and its endpoint. `playbook` is the rule-based agent, which calls no model."""
 
-    model: str = Field(default="playbook", min_length=1)
+    model: str = Field(default=PLAYBOOK, min_length=1)
     api_base: str = ""
     api_key_env: str = ""
     price: Rates | None = None
@@ -53,11 +56,11 @@ def _named(value: Any) -> Any:
 
 
 Models = Annotated[tuple[Model, ...], BeforeValidator(_named)]
-"""Models by name alone, or with what belongs to them."""
+"""A list of models, each a name or a mapping of `Model`'s fields."""
 
 
 class Role(Model):
-    """Who plays one role of the Scientist."""
+    """The models of one role of the Scientist."""
 
     temperature: float | None = Field(default=None, ge=0, le=2)
     max_tokens: int = Field(default=16_384, ge=16)
@@ -66,7 +69,7 @@ class Role(Model):
 
     @property
     def models(self) -> tuple[Model, ...]:
-        """The models among which calls are shared."""
+        """Return the models that share this role's calls."""
         return (self, *self.mix)
 
 
@@ -75,7 +78,7 @@ def _role(temperature: float) -> Any:
 
 
 class Llm(Section):
-    """The Scientist's roles. Temperatures as STARK has them: plans 0.8, code and debugging 0.1."""
+    """The Scientist's roles. Temperatures are STARK's (arXiv 2510.16996): 0.8 for plans, 0.1 for code and debugging."""
 
     selector: Role = _role(0.3)
     designer: Role = _role(0.8)
@@ -97,22 +100,22 @@ class Llm(Section):
 
     def role(self, name: str) -> Role:
         """Return a role by its name."""
-        found = getattr(self, name)
-        assert isinstance(found, Role)
-        return found
+        role = getattr(self, name)
+        assert isinstance(role, Role)
+        return role
 
 
 ROLES = ("selector", "designer", "writer", "repairer", "distiller", "judge")
 
 
 class Repair(Section):
-    """Mending kernels that failed."""
+    """Repair of kernels that failed."""
 
     rounds: int = Field(default=2, ge=0)
 
 
 class Knowledge(Section):
-    """What prompts are given to read."""
+    """Background documents and findings in prompts."""
 
     paths: tuple[str, ...] = ("knowledge",)
     tokens: int = Field(default=6000, ge=0)
@@ -121,7 +124,7 @@ class Knowledge(Section):
 
 
 class Tuning(Section):
-    """The search for a kernel's numbers."""
+    """The search over a kernel's tunable values."""
 
     tries: int = Field(default=6, ge=0)
     promising: float = Field(default=1.0, gt=0, le=1)
@@ -129,7 +132,7 @@ class Tuning(Section):
 
 
 class Budget(Section):
-    """Hard stops of a campaign. None: no limit."""
+    """Limits of a campaign. None: no limit."""
 
     kernels: int = Field(default=100, ge=1)
     minutes: float = Field(default=30, gt=0)
@@ -138,9 +141,10 @@ class Budget(Section):
 
 
 class Harness(Section):
-    """Limits and statistics of the judge."""
+    """Limits and statistics of the evaluator."""
 
     sandbox: Literal["auto", "basic", "none"] = "auto"
+    tampering: Literal["reject", "allow"] = "reject"
     inspect_timeout_s: float = Field(default=120, gt=0)
     build_timeout_s: float = Field(default=180, gt=0)
     import_timeout_s: float = Field(default=20, gt=0)
@@ -149,8 +153,9 @@ class Harness(Section):
     output_mib: float = Field(default=16, gt=0)
     threads: int = Field(default=0, ge=0)
     blocks: int = Field(default=4, ge=2)
-    pairs: int = Field(default=16, ge=0)
-    looks: int = Field(default=3, ge=1, le=3)
+    pairs: int = Field(default=12, ge=0)
+    row_us: float = Field(default=1000, gt=0)
+    stages: int = Field(default=3, ge=1, le=3)
     confidence: float = Field(default=0.95, gt=0.5, lt=1)
     margin: float = Field(default=0.005, ge=0)
     noise_runs: int = Field(default=8, ge=0)
@@ -158,7 +163,6 @@ class Harness(Section):
     drop_below: float = Field(default=0.7, ge=0, lt=1)
     warmup_calls: int = Field(default=2, ge=0)
     gpu_warmup_s: float = Field(default=1.0, ge=0)
-    verify_fraction: float = Field(default=0.5, gt=0, le=1)
     sampled_programs: int = Field(default=4, ge=0)
     device_wait_s: float = Field(default=300, gt=0)
     counters: Literal["auto", "off"] = "auto"
@@ -166,14 +170,15 @@ class Harness(Section):
 
 
 class Validate(Section):
-    """Confirmation of a champion."""
+    """Choice and confirmation of a champion."""
 
     processes: int = Field(default=3, ge=1)
     blocks: int = Field(default=6, ge=2)
+    finalists: int = Field(default=4, ge=1)
 
 
 class Tracking(Section):
-    """Where runs are written."""
+    """Where MLflow runs are written."""
 
     uri: str = ""
     experiment: str = ""
@@ -187,7 +192,7 @@ def _target(name: str) -> str:
 
 
 class Params(Section):
-    """The whole of params.yaml."""
+    """All of params.yaml."""
 
     problem: str = "fp8-blockwise-gemm"
     language: Language = "cpp"
@@ -205,68 +210,68 @@ class Params(Section):
 
 
 def load(path: Path, overrides: Iterable[str] = (), options: Mapping[str, str] | None = None) -> Params:
-    """Read params.yaml, lay `key.sub=value` overrides over it, and then options of the command line (`--problem`).
+    """Read params.yaml, then apply `key.sub=value` overrides and options of the command line (`--problem`).
 
-    The overrides' values are YAML (`search.generations=10`). Raises SetupError naming the file, or the option, and the
-    key that is wrong.
+    Values of overrides are YAML (`search.generations=10`). Raises SetupError that names the file or option and the
+    wrong key.
     """
     try:
         raw: object = yaml.safe_load(path.read_text())
     except (OSError, UnicodeDecodeError) as error:
-        words = getattr(error, "strerror", None) or error
-        raise SetupError(f"cannot read the parameters in {path}: {words}") from error
+        reason = getattr(error, "strerror", None) or error
+        raise SetupError(f"cannot read the parameters in {path}: {reason}") from error
     except yaml.YAMLError as error:
         raise SetupError(f"{path} is not YAML: {' '.join(str(error).split())}") from error
     if not isinstance(raw, dict):
         raise SetupError(f"{path} must hold a mapping of parameters, not {type(raw).__name__}")
     values = cast(dict[str, Any], raw)
-    said: dict[str, str] = {}
-    for item in overrides:
-        said[_override(values, item)] = f"--set {item}"
+    origins: dict[str, str] = {}
+    for override in overrides:
+        origins[_apply(values, override)] = f"--set {override}"
     for key, value in (options or {}).items():
-        values[key], said[key] = value, f"--{key} {value}"
-    return parse(values, str(path), said)
+        values[key], origins[key] = value, f"--{key} {value}"
+    return parse(values, str(path), origins)
 
 
-def parse(values: dict[str, Any], source: str = "params", said: Mapping[str, str] | None = None) -> Params:
-    """Check a mapping of parameters. Raises SetupError with the first key that is wrong and what is known there.
+def parse(values: dict[str, Any], source: str = "params", origins: Mapping[str, str] | None = None) -> Params:
+    """Validate a mapping of parameters. Raises SetupError with the first wrong key and the keys that are valid there.
 
-    said: per key the option that set it, where it was not `source`.
+    `origins`: by key, the option that set it, if it does not come from `source`.
     """
     try:
         return Params.model_validate(values)
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"])
-        for part, option in (said or {}).items():
+        for part, option in (origins or {}).items():
             source = option if f"{key}.".startswith(f"{part}.") or part.startswith(f"{key}.") else source
         if first["type"] == "extra_forbidden":
-            known = ", ".join(_known_keys(first["loc"][:-1]))
-            raise SetupError(f"{source}: unknown parameter '{key}'; known there: {known}") from error
+            valid = ", ".join(_valid_keys(first["loc"][:-1]))
+            raise SetupError(f"{source}: unknown parameter '{key}'; valid here: {valid}") from error
         raise SetupError(f"{source}: parameter '{key}': {first['msg']}, got {first['input']!r}") from error
 
 
-def _override(values: dict[str, Any], item: str) -> str:
-    """Lay an override over the parameters; return its key."""
-    key, equals, text = item.partition("=")
+def _apply(values: dict[str, Any], override: str) -> str:
+    """Apply an override to the parameters; return its key."""
+    key, equals, text = override.partition("=")
     parts = key.strip().split(".")
     if not equals or not all(parts):
-        raise SetupError(f"--set {item!r}: expected KEY=VALUE, such as search.generations=10")
+        raise SetupError(f"--set {override!r}: expected KEY=VALUE, such as search.generations=10")
     try:
         value = yaml.safe_load(text)
     except yaml.YAMLError as error:
-        raise SetupError(f"--set {item!r}: the value is not YAML") from error
+        raise SetupError(f"--set {override!r}: the value is not YAML") from error
     node = values
     for part in parts[:-1]:
         child = node.setdefault(part, {})
         if not isinstance(child, dict):
-            raise SetupError(f"--set {item!r}: '{part}' is a value, not a section")
+            raise SetupError(f"--set {override!r}: '{part}' is a value, not a section")
         node = cast(dict[str, Any], child)
     node[parts[-1]] = value
     return ".".join(parts)
 
 
-def _known_keys(location: Iterable[int | str]) -> list[str]:
+def _valid_keys(location: Iterable[int | str]) -> list[str]:
     model: type[BaseModel] = Params
     for part in location:
         fields = {field.alias or name: field for name, field in model.model_fields.items()}

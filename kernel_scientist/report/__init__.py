@@ -1,1 +1,1 @@
-"""Results for people: tables, pages, servers."""
+"""Reports: JSON summaries, tables, pages, training data."""

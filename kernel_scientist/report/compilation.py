@@ -1,4 +1,4 @@
-"""What a submission compiles to for a GPU that need not be there: the report of `kernel-scientist compile`."""
+"""Compile a submission for a GPU that need not be present: the JSON of `kernel-scientist compile`."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,7 +19,7 @@ from kernel_scientist.report import resources, summaries
 
 
 def compiled(file: Path, source: str, gpu: Gpu, problem: str | None, params: Params) -> dict[str, Any]:
-    """Return the report of a submission, for the cases of a problem; where none is named, of the one that it fits.
+    """Return the report of a submission on a problem's cases; by default the problem whose inputs it accepts.
 
     Raises SetupError for an unknown problem, KernelFailure when the submission's process dies.
     """
@@ -27,24 +27,24 @@ def compiled(file: Path, source: str, gpu: Gpu, problem: str | None, params: Par
     if name is None:
         name, refusals = _fitting(source, gpu, params)
         if name is None:
-            return _by_themselves(source, gpu, params, refusals)
-    it = find(name)
-    cases = it.profile("full" if params.profile == "auto" else params.profile).benchmarks
-    found = inspect.inspect(source, it, cases, gpu, params.harness.inspect_timeout_s)
-    return _described(found, it, cases, params)
+            return _without_problem(source, gpu, params, refusals)
+    fitting = find(name)
+    cases = fitting.profile("full" if params.profile == "auto" else params.profile).benchmarks
+    inspection = inspect.inspect(source, fitting, cases, gpu, params.harness.inspect_timeout_s)
+    return _report(inspection, fitting, cases, params)
 
 
-def _by_themselves(source: str, gpu: Gpu, params: Params, refusals: list[str]) -> dict[str, Any]:
-    """Return the report of a submission that fits no problem: its Triton kernels, each with made-up arguments."""
-    found = inspect.seen(source, {}, gpu, params.harness.inspect_timeout_s, alone=True)
-    if not found.report.objects:
-        words = "no problem's inputs fit this submission, and no Triton kernel of it compiles by itself: use --problem"
-        return {"ok": False, "reason": words, "tried": [*refusals, *found.report.missed]}
-    return {**_described(found, None, (), params), "tried": refusals}
+def _without_problem(source: str, gpu: Gpu, params: Params, refusals: list[str]) -> dict[str, Any]:
+    """Return the report of a submission that fits no problem: its Triton kernels, compiled for invented arguments."""
+    inspection = inspect.seen(source, {}, gpu, params.harness.inspect_timeout_s, alone=True)
+    if not inspection.report.objects:
+        reason = "no problem's inputs fit this submission, and none of its Triton kernels compiles alone: use --problem"
+        return {"ok": False, "reason": reason, "tried": [*refusals, *inspection.report.missed]}
+    return {**_report(inspection, None, (), params), "tried": refusals}
 
 
 def _named(file: Path, source: str) -> str | None:
-    """Return the problem that a file is for by its own word, or by where it lies."""
+    """Return the problem that a file names in its leaderboard header, or whose folder it lies in."""
     board = leaderboard(source)
     by_board = [name for name in names() if board and find(name).leaderboard.name == board]
     by_place = [part for part in reversed(file.resolve().parts[:-1]) if part in names()]
@@ -52,24 +52,24 @@ def _named(file: Path, source: str) -> str | None:
 
 
 def _fitting(source: str, gpu: Gpu, params: Params) -> tuple[str | None, list[str]]:
-    """Call a submission once on the inputs of each problem; return the first on which it launches something."""
+    """Return the first problem on whose inputs the submission launches a kernel, and why the others do not fit."""
     order = sorted(names(), key=lambda name: (name != params.problem, name))
     problems = {name: find(name) for name in order}
     inputs = {name: shapes.described(p, p.profile("full").benchmarks[0]) for name, p in problems.items()}
     answer = inspect.seen(source, inputs, gpu, params.harness.inspect_timeout_s).answer
     launched = [launch.case for launch in answer.launches]
-    if answer.inline or answer.failure:  # an extension's launches are not seen, and a refusal is the same on any inputs
+    if answer.inline or answer.failure:  # launches of extensions are not captured; build errors do not depend on inputs
         launched += [name for name in order if not any(m.startswith(f"{name}: ") for m in answer.missed)]
     return next(iter(launched), None), list(answer.missed)
 
 
-def _described(found: Inspection, problem: Problem | None, cases: Sequence[Case], params: Params) -> dict[str, Any]:
-    report = load_inline.compiled(found, params.harness.build_timeout_s)
-    predictions = found.predictions(problem, cases) if problem else ()
+def _report(inspection: Inspection, problem: Problem | None, cases: Sequence[Case], params: Params) -> dict[str, Any]:
+    report = load_inline.compiled(inspection, params.harness.build_timeout_s)
+    predictions = inspection.predictions(problem, cases) if problem else ()
     return {
         "problem": problem.name if problem else None,
-        "arch": found.gpu.arch,
-        "machine": found.gpu.name,
+        "arch": inspection.gpu.arch,
+        "machine": inspection.gpu.name,
         "ok": report.ok,
         "reason": "" if report.ok else report.log,
         "compiler": report.compiler,
@@ -86,11 +86,11 @@ def _prediction(prediction: Prediction) -> dict[str, Any]:
     return prediction.model_dump(exclude={"machine", "calibrated"})
 
 
-def write_assembly(found: dict[str, Any], folder: Path) -> list[str]:
+def write_assembly(report: dict[str, Any], folder: Path) -> list[str]:
     """Write each code object's assembly into a folder; return the files."""
     folder.mkdir(parents=True, exist_ok=True)
     files: dict[str, str] = {}
-    for launch in found["launches"]:
+    for launch in report["launches"]:
         text = assembly_store.get(launch["digest"])
         if text is not None and launch["digest"] not in files:
             file = folder / f"{launch['kernel']}-{launch['digest'][:8]}.s"

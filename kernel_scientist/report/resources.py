@@ -1,4 +1,4 @@
-"""The report of `kernel-scientist compile` as people read it."""
+"""The report of `kernel-scientist compile`, and of a GPU kernel in `evaluate`, as lines of text."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -9,26 +9,26 @@ from kernel_scientist.records.evaluation import CodeObject, CompileReport, Launc
 from kernel_scientist.records.gpu import Counters
 
 SHOWN = 4
-"""Grids of one code object that are listed."""
+"""Most grids listed per code object."""
 
 
-def lines(found: dict[str, Any]) -> Iterator[str]:
-    """Yield the report line by line."""
-    if not found["ok"]:
-        yield f"refused: {found['reason']}"
-        yield from (f"  tried {line}" for line in found.get("tried", ()))
-        if "launches" not in found:
+def lines(compiled: dict[str, Any]) -> Iterator[str]:
+    """Yield the report of a compiled submission."""
+    if not compiled["ok"]:
+        yield f"refused: {compiled['reason']}"
+        yield from (f"  tried {line}" for line in compiled.get("tried", ()))
+        if "launches" not in compiled:
             return
-    what = f"{found['problem'] or 'no problem'} on {found['machine']} ({found['arch']})"
-    yield f"{what}, {found['compiler']}, {found['seconds']:g} s"
-    for launches in _by_code(found["launches"]):
+    what = f"{compiled['problem'] or 'no problem'} on {compiled['machine']} ({compiled['arch']})"
+    yield f"{what}, {compiled['compiler']}, {compiled['seconds']:g} s"
+    for launches in _by_code(compiled["launches"]):
         yield ""
         yield from _launched(launches)
-    yield from _listed("findings", found["findings"])
-    yield from _listed("not seen", _grouped(found["missed"]))
-    if found["predicted"]:
-        yield f"\npredicted ({found['predicted_by']}):"
-        yield from _predictions(found["predicted"])
+    yield from _listed("findings", compiled["findings"])
+    yield from _listed("not captured", _grouped(compiled["missed"]))
+    if compiled["predicted"]:
+        yield f"\npredicted ({compiled['predicted_by']}):"
+        yield from _predictions(compiled["predicted"])
 
 
 def _listed(title: str, lines: list[str]) -> Iterator[str]:
@@ -38,23 +38,23 @@ def _listed(title: str, lines: list[str]) -> Iterator[str]:
 
 
 def _grouped(missed: list[str]) -> list[str]:
-    """Say once what is the same for several cases."""
+    """Merge lines (`case: reason`) with the same reason."""
     cases: dict[str, list[str]] = {}
     for line in missed:
-        case, _, words = line.partition(": ")
-        cases.setdefault(words, []).append(case)
-    return [f"{names[0]}{f' and {len(names) - 1} more' if len(names) > 1 else ''}: {w}" for w, names in cases.items()]
+        case, _, reason = line.partition(": ")
+        cases.setdefault(reason, []).append(case)
+    return [f"{names[0]}{f' and {len(names) - 1} more' if len(names) > 1 else ''}: {r}" for r, names in cases.items()]
 
 
-def evaluation(found: dict[str, Any]) -> Iterator[str]:
-    """Yield what `evaluate` and `validate` tell of a GPU kernel, in place of its raw records."""
-    report, predicted = found["compile"], found["predicted"] or {}
+def evaluation(summary: dict[str, Any]) -> Iterator[str]:
+    """Yield a GPU kernel's code and predictions from the JSON of `evaluate` or `validate`."""
+    report, predicted = summary["compile"], summary["predicted"] or {}
     yield from lines(
         {
-            "problem": found["problem"],
+            "problem": summary["problem"],
             "ok": True,
-            "arch": found["environment"].get("arch", ""),
-            "machine": found["environment"].get("machine", found["target"]),
+            "arch": summary["environment"].get("arch", ""),
+            "machine": summary["environment"].get("machine", summary["target"]),
             **{key: report[key] for key in ("compiler", "seconds", "findings", "missed")},
             "launches": listed(CompileReport.model_validate(report)),
             "predicted": predicted.get("cases", []),
@@ -64,7 +64,7 @@ def evaluation(found: dict[str, Any]) -> Iterator[str]:
 
 
 def _by_code(launches: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
-    """Group launches of the same code with the same constants."""
+    """Group launches with the same code object and the same constants."""
     groups: dict[str, list[dict[str, Any]]] = {}
     for launch in launches:
         groups.setdefault(f"{launch['digest']} {launch.get('constants')}", []).append(launch)
@@ -72,9 +72,9 @@ def _by_code(launches: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
 
 
 def _launched(launches: list[dict[str, Any]]) -> Iterator[str]:
-    it = launches[0]
-    tuned = f", chosen among {it['autotuned']} configurations" if it.get("autotuned") else ""
-    yield f"{it['kernel']}, {it['num_warps']} warps{tuned}"
+    first = launches[0]
+    tuned = f", chosen among {first['autotuned']} configurations" if first.get("autotuned") else ""
+    yield f"{first['kernel']}, {first['num_warps']} warps{tuned}"
     for launch in launches[:SHOWN]:
         cases = launch["cases"]
         more = f" and {len(cases) - 2} more" if len(cases) > 2 else ""
@@ -82,9 +82,9 @@ def _launched(launches: list[dict[str, Any]]) -> Iterator[str]:
         yield f"  grid       {grid:14} {', '.join(cases[:2])}{more}"
     if len(launches) > SHOWN:
         yield f"             and {len(launches) - SHOWN} more grids"
-    if it.get("constants"):
-        yield f"  constants  {', '.join(f'{k} {v}' for k, v in it['constants'].items())}"
-    code = CodeObject.model_validate({k: v for k, v in it.items() if k in CodeObject.model_fields} | {"arch": ""})
+    if first.get("constants"):
+        yield f"  constants  {', '.join(f'{k} {v}' for k, v in first['constants'].items())}"
+    code = CodeObject.model_validate({k: v for k, v in first.items() if k in CodeObject.model_fields} | {"arch": ""})
     yield from (f"  {line}" for line in text.lines(code))
 
 
@@ -102,25 +102,25 @@ def _predictions(predictions: list[dict[str, Any]]) -> Iterator[str]:
 
 
 COUNTERS_SHOWN = 30
-"""Lines of single kernels and cases."""
+"""Most lines of single kernels and cases."""
 
 
 def counter_lines(counters: Sequence[Counters]) -> Iterator[str]:
-    """Yield what was counted line by line; nothing where nothing was."""
+    """Yield hardware counters per kernel and case, and in total; nothing if the kernel was not profiled."""
     if not counters:
         return
     cases = len({c.case for c in counters})
-    yield f"\ncounted by {counters[0].tool}, one call with cold caches on each of {cases} cases; no times:"
-    for it in counters[:COUNTERS_SHOWN]:
-        times = f" x {it.dispatches}" if it.dispatches > 1 else ""
-        yield f"  {it.case}, {it.kernel}{times}: {counter_text.said(it.figures)}"
+    yield f"\ncounters by {counters[0].tool}, one call with cold caches on each of {cases} cases; no times:"
+    for row in counters[:COUNTERS_SHOWN]:
+        times = f" x {row.dispatches}" if row.dispatches > 1 else ""
+        yield f"  {row.case}, {row.kernel}{times}: {counter_text.said(row.figures)}"
     if len(counters) > COUNTERS_SHOWN:
         yield f"  and {len(counters) - COUNTERS_SHOWN} more"
-    yield f"  together: {counter_text.total(counters)}"
+    yield f"  total: {counter_text.total(counters)}"
 
 
 def listed(report: CompileReport) -> list[dict[str, Any]]:
-    """Return what is launched, each different launch once, with the cases it is made in."""
+    """Return the different launches of a submission, each with its cases; without launches, its code objects."""
     if not report.launches:
         return [{"cases": [], "kernel": code.kernel, "grid": None, **_code(code)} for code in report.objects]
     cases: dict[tuple[Any, ...], list[str]] = {}

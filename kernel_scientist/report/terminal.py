@@ -1,4 +1,4 @@
-"""Results for people, in the terminal."""
+"""Print JSON values in the terminal: values as lines, lists of records as tables."""
 
 from collections.abc import Iterator
 from typing import Any, cast
@@ -7,41 +7,41 @@ from rich.console import Console
 from rich.table import Table
 
 WIDTH = 120
-MOST_COLUMNS, AT_ONCE = 12, 6
-"""Fields of a record beside each other, and records beside each other where there are more."""
+MOST_COLUMNS, RECORDS_PER_TABLE = 12, 6
+"""Records with at most `MOST_COLUMNS` fields are rows; larger ones are columns, `RECORDS_PER_TABLE` in one table."""
 EMPTY = (None, "", [], (), {})
 
 
 def terminal() -> Console:
-    """Return the console; where no terminal tells its width (a pipeline's log), wide enough for our tables."""
+    """Return the console; without a terminal (in a pipeline's log) it is `WIDTH` characters wide."""
     console = Console(soft_wrap=True)
     return console if console.is_terminal else Console(soft_wrap=True, width=WIDTH)
 
 
 def show(value: Any) -> None:
-    """Print a result: plain values as lines, lists of records as tables, records within as their own lines."""
+    """Print a result: plain values as lines, lists of records as tables; empty values are left out."""
     console = terminal()
-    for key, item in value.items() if isinstance(value, dict) else [("", value)]:
-        _show(console, str(key), item)
+    for key, field in value.items() if isinstance(value, dict) else [("", value)]:
+        _show(console, str(key), field)
 
 
-def _show(console: Console, key: str, item: Any) -> None:
-    items = cast(list[Any], item) if isinstance(item, list) else []
-    if items and all(isinstance(r, dict) for r in items):
-        for table in _tables(key, cast(list[dict[str, Any]], items)):
+def _show(console: Console, key: str, value: Any) -> None:
+    rows = cast(list[Any], value) if isinstance(value, list) else []
+    if rows and all(isinstance(r, dict) for r in rows):
+        for table in _tables(key, cast(list[dict[str, Any]], rows)):
             console.print(table)
-    elif item not in EMPTY:
-        console.print(f"{key + ':':16} {text(item)}", highlight=False, markup=False)
+    elif value not in EMPTY:
+        console.print(f"{key + ':':16} {text(value)}", highlight=False, markup=False)
 
 
 def _tables(title: str, rows: list[dict[str, Any]]) -> Iterator[Table]:
-    """Yield a table of records, a row each; where they have more fields than a screen has room for, a column each."""
+    """Yield a table with a row per record; for records with many fields, tables with a column per record."""
     fields = list(rows[0])
     if len(fields) <= MOST_COLUMNS:
         yield _table(title, [fields, *([text(row.get(f)) for f in fields] for row in rows)])
         return
-    for first in range(0, len(rows), AT_ONCE):
-        part = rows[first : first + AT_ONCE]
+    for first in range(0, len(rows), RECORDS_PER_TABLE):
+        part = rows[first : first + RECORDS_PER_TABLE]
         yield _table(title, [[field, *(text(row.get(field)) for row in part)] for field in fields])
 
 
@@ -53,7 +53,7 @@ def _table(title: str, cells: list[list[str]]) -> Table:
 
 
 def text(value: Any) -> str:
-    """Return a value as a person writes it."""
+    """Return a value as readable text."""
     if isinstance(value, float):
         return f"{value:.4g}" if abs(value) < 1000 else f"{value:.1f}"
     if isinstance(value, (list, tuple)):

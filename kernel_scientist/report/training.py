@@ -1,7 +1,7 @@
-"""Training data out of campaigns: every (parent, experiment, child, verdict, timings) with an ordinal reward.
+"""Training data from campaigns: every (parent, experiment, child, verdict, timings) with an ordinal reward.
 
-The reward follows PerfRL (arXiv 2312.05657): correctness in grades, then gain; ranks within one prompt are what RRHF
-needs.
+The reward follows PerfRL (arXiv 2312.05657): grades of correctness first, then gain; RRHF needs such ranks within one
+prompt.
 """
 
 import math
@@ -14,8 +14,8 @@ from kernel_scientist.population.lineage import Population, beats
 from kernel_scientist.records.evaluation import Trial
 from kernel_scientist.records.kernel import Kernel, Verdict
 from kernel_scientist.records.params import Params
-from kernel_scientist.report import recorded
-from kernel_scientist.report.summaries import interval
+from kernel_scientist.report.summaries import case_rows, speedup_summary
+from kernel_scientist.tracking.access import read_campaign
 
 GRADES = {
     Verdict.REJECTED: -1,
@@ -25,8 +25,8 @@ GRADES = {
     Verdict.INCORRECT: 2,
     Verdict.OK: 3,
 }
-"""Cheats below everything; then: compiles, runs to its end, is right. One more for being faster than the parent by the
-test. What the laboratory failed to judge is no example."""
+"""Lowest for cheats; then by how far the kernel got: compiles, completes, is correct. `FASTER` is for a kernel that the
+test found faster than its parent. Kernels with the verdict `infrastructure` are no examples."""
 FASTER = 4
 
 _SECRET = re.compile(
@@ -37,19 +37,19 @@ _SECRET = re.compile(
 )
 _NAMED = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.I)
 LEAST_SECRET = 8
-"""Shorter values of variables that sound secret are words, not keys."""
+"""Values shorter than this are not treated as secrets, whatever the variable's name."""
 
 
 def of_campaign(params: Params, campaign: str | None) -> list[dict[str, Any]]:
     """Return the examples of a recorded campaign, the latest by default. Raises SetupError when there is none."""
-    found = recorded.read(params, campaign)
-    return list(examples(found.population, found.run.campaign, found.problem, found.target))
+    recorded = read_campaign(params, campaign)
+    return list(examples(recorded.population, recorded.run.campaign, recorded.problem, recorded.target))
 
 
 def examples(population: Population, campaign: str, problem: str, target: str) -> Iterator[dict[str, Any]]:
-    """Yield one example per version of a kernel: those that failed and were mended first, then what was recorded.
+    """Yield one example per version of a kernel: first the versions that failed, then the recorded one.
 
-    A version that was mended has the version after it as `mended_by`, so that repairs are pairs as well.
+    A version that failed holds the source of the next one as `repaired_by`, so repairs are training pairs as well.
     """
     scrub = Scrubber()
     for trial in population:
@@ -67,10 +67,10 @@ def examples(population: Population, campaign: str, problem: str, target: str) -
             "authors": {role: author.model for role, author in kernel.authors.items()},
         }
         sources = [a.source for a in kernel.attempts] + [kernel.source]
-        for attempt, mended in zip(kernel.attempts, sources[1:], strict=True):
+        for attempt, repaired in zip(kernel.attempts, sources[1:], strict=True):
             child = {"kernel": kernel.name, "source": attempt.source}
             outcome = {"verdict": attempt.verdict.value, "reason": attempt.reason, "bug": attempt.bug}
-            repair = {"mended_by": mended, "critique": attempt.critique}
+            repair = {"repaired_by": repaired, "critique": attempt.critique}
             yield scrub({**common, "child": child, **outcome, **repair, "reward": GRADES[attempt.verdict]})
         child = {"kernel": kernel.name, "source": kernel.source, "report": kernel.report}
         yield scrub({**common, "child": child, **_outcome(trial, parent)})
@@ -82,17 +82,12 @@ def _outcome(trial: Trial, parent: Kernel) -> dict[str, Any]:
     return {
         "verdict": evaluation.verdict.value,
         "reason": evaluation.reason,
-        "timings": [
-            {"case": t.case, "time_us": t.time_us, "interval_us": list(t.interval_us)} for t in evaluation.timings
-        ],
+        "timings": case_rows(evaluation.timings, {}),
         "predictions": [
             {"case": p.case, "machine": p.machine, "time_us": p.time_us, "limited_by": p.limited_by}
             for p in evaluation.predictions
         ],
-        "speedups": [
-            {"against": s.against, "ratio": s.ratio, "interval": interval(s), "faster": s.faster}
-            for s in evaluation.speedups
-        ],
+        "speedups": [speedup_summary(s) for s in evaluation.speedups],
         "log2_over_parent": round(math.log2(over_parent.ratio), 4) if over_parent else None,
         "labels": list(evaluation.labels),
         "reward": FASTER if beats(trial, parent.name) else GRADES[evaluation.verdict],
@@ -100,14 +95,14 @@ def _outcome(trial: Trial, parent: Kernel) -> dict[str, Any]:
 
 
 class Scrubber:
-    """Strips what looks like a key, and what this process's environment holds under a name that says so."""
+    """Removes strings that look like keys, and the values of environment variables whose names sound secret."""
 
     def __init__(self) -> None:
         values = {v for k, v in os.environ.items() if _NAMED.search(k) and len(v) >= LEAST_SECRET}
         self._values = sorted(values, key=len, reverse=True)
 
     def __call__(self, value: Any) -> Any:
-        """Return the same tree with every secret in its texts replaced."""
+        """Return the same JSON value with every secret in its strings replaced."""
         if isinstance(value, str):
             for secret in self._values:
                 value = value.replace(secret, "[secret]")

@@ -1,4 +1,4 @@
-"""The two web pages: a Prefect server and an MLflow server over this laboratory's store."""
+"""The two web interfaces: a Prefect server and an MLflow server."""
 
 import os
 import signal
@@ -6,25 +6,24 @@ import socket
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
 from pathlib import Path
 
 import click
 
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import SetupError
+from kernel_scientist.tracking.access import no_answer
 
-START_S = 120
+START_S = 180
 
 
 def serve(prefect_port: int, mlflow_port: int) -> None:
-    """Start both servers, print their addresses, wait for Ctrl-C, end them.
+    """Start both servers, print their addresses, wait for Ctrl-C, stop them.
 
-    Raises SetupError when a port is taken or a server does not come up.
+    Raises SetupError when a port is in use or a server does not start.
     """
     for name, port in (("Prefect", prefect_port), ("MLflow", mlflow_port)):
-        _free(name, port)
+        _require_free(name, port)
     uri = environment.tracking_uri()
     folder = Path(sys.executable).parent
     commands = {
@@ -38,7 +37,7 @@ def serve(prefect_port: int, mlflow_port: int) -> None:
     logs = environment.cache_folder()
     logs.mkdir(parents=True, exist_ok=True)
     running: list[subprocess.Popen[bytes]] = []
-    for number in (signal.SIGINT, signal.SIGTERM):  # SIGINT too: a shell's background job is born ignoring it
+    for number in (signal.SIGINT, signal.SIGTERM):  # SIGINT too: a background job of a shell ignores it by default
         signal.signal(number, signal.default_int_handler)
     try:
         for name, command in commands.items():
@@ -46,48 +45,44 @@ def serve(prefect_port: int, mlflow_port: int) -> None:
                 running.append(subprocess.Popen(command, cwd=root, stdout=log, stderr=log, start_new_session=True))
         addresses = {"Prefect": f"http://127.0.0.1:{prefect_port}", "MLflow": f"http://127.0.0.1:{mlflow_port}"}
         for (name, address), process in zip(addresses.items(), running, strict=True):
-            _wait(name, address + ("/api/health" if name == "Prefect" else "/health"), process, logs)
+            health = address + ("/api/health" if name == "Prefect" else "/health")
+            wait_for_server(name, health, process, logs / f"{name.lower()}-server.log")
             click.echo(f"{name:8} {address}")
         click.echo(f"flows use this Prefect server with: export PREFECT_API_URL={addresses['Prefect']}/api")
-        click.echo("Ctrl-C ends both")
+        click.echo("Ctrl-C stops both")
         while all(p.poll() is None for p in running):
             time.sleep(0.5)
-        raise SetupError(f"a server ended by itself; its words are in {logs}")
+        raise SetupError(f"a server stopped by itself; its log is in {logs}")
     except KeyboardInterrupt:
-        click.echo("ended")
+        click.echo("stopped")
     finally:
         for process in running:
-            _end(process)
+            _stop(process)
 
 
-def _free(name: str, port: int) -> None:
+def _require_free(name: str, port: int) -> None:
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", port))
         except OSError as error:
             raise SetupError(
-                f"port {port} for the {name} server cannot be had ({error.strerror}); choose another with "
+                f"port {port} for the {name} server is not available ({error.strerror}); choose another with "
                 f"--{name.lower()}-port"
             ) from error
 
 
-def _wait(name: str, address: str, process: subprocess.Popen[bytes], logs: Path) -> None:
+def wait_for_server(name: str, address: str, process: subprocess.Popen[bytes], log: Path) -> None:
+    """Wait until a server answers. Raises SetupError when it stops or takes longer than `START_S`."""
     deadline = time.monotonic() + START_S
-    while time.monotonic() < deadline:
-        if process.poll() is not None:
-            break
-        try:
-            with urllib.request.urlopen(address, timeout=5):
-                return
-        except (urllib.error.URLError, OSError):
-            time.sleep(0.3)
-    raise SetupError(
-        f"the {name} server did not come up at {address}; its words are in {logs}/{name.lower()}-server.log"
-    )
+    while time.monotonic() < deadline and process.poll() is None:
+        if no_answer(address) is None:
+            return
+        time.sleep(0.1)
+    raise SetupError(f"the {name} server did not start at {address}; its log is {log}")
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _stop(process: subprocess.Popen[bytes]) -> None:
     for number in (signal.SIGINT, signal.SIGKILL):
         try:
             os.killpg(process.pid, number)

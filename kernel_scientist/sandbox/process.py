@@ -3,7 +3,6 @@
 import contextlib
 import os
 import signal
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,17 +13,6 @@ class Process:
     """One process of this host."""
 
     number: int
-
-    def cpu_ns(self) -> int | None:
-        """Return the CPU time of all its threads so far; None where the system does not say."""
-        with contextlib.suppress(OSError):
-            return time.clock_gettime_ns(self.clock)
-        return None
-
-    @property
-    def clock(self) -> int:
-        """The number of its CPU clock (Linux)."""
-        return (~self.number << 3) | 2
 
     def exists(self) -> bool:
         """Whether it has not ended."""
@@ -53,24 +41,12 @@ class Process:
                 found[thread] = frozenset(os.sched_getaffinity(thread)), os.sched_getscheduler(thread)
         return found
 
-    def pause(self) -> None:
-        """Stop it where it is, whatever it is doing."""
-        self._signal(signal.SIGSTOP)
-
-    def resume(self) -> None:
-        """Let it go on."""
-        self._signal(signal.SIGCONT)
-
-    def _signal(self, number: int) -> None:
-        with contextlib.suppress(ProcessLookupError):  # that it has ended is noticed when it is asked next
-            os.kill(self.number, number)
-
 
 Place = tuple[int, int]
 """Beginning and size in bytes."""
 
 
-def parts(number: int, descriptor: int, places: Sequence[Place]) -> Iterator[Place]:
+def shared_parts(number: int, descriptor: int, places: Sequence[Place]) -> Iterator[Place]:
     """Yield what of these places of a process lies in a file that is open here, as places in that file.
 
     Raises OSError when the process cannot be asked.

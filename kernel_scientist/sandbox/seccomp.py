@@ -23,7 +23,7 @@ SECCOMP_CALL = {"x86_64": 317, "aarch64": 277}
 SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC = 1, 1
 CAPABILITY_VERSION_3 = 0x20080522
 NOBODY, FIRST_USER, USERS = 65534, 60_600, 400
-"""Users that workers are where the laboratory runs as root, in no namespace: each another one, of numbers that neither
+"""Users that workers are where the evaluator runs as root, in no namespace: each another one, of numbers that neither
 Debian nor systemd gives to anybody; `nobody` where a container knows no such numbers."""
 RESERVED_BYTES = 1 << 30
 """Address space that threads and allocators reserve without using it."""
@@ -87,9 +87,11 @@ class Limits:
     output_bytes: int
     """Largest file it may write; its standard output is a file."""
     other_user: int
-    """The user to become, as the laboratory runs as root, in no namespace; 0: none."""
+    """The user to become, where the evaluator runs as root, in no namespace; 0: none."""
     programs: bool
     """Whether it may start programs until it is sealed: compilers of what a GPU kernel launches."""
+    threads: bool
+    """Whether it may start threads."""
 
     @staticmethod
     def of(settings: dict[str, Any]) -> "Limits":
@@ -148,7 +150,7 @@ def apply(limits: Limits) -> tuple[str, ...]:
     if os.geteuid() == 0:
         layers += _leave_root(limits.other_user)
     _prctl(PR_SET_NO_NEW_PRIVS, 1)
-    _install_filter(_PROGRAMS if limits.programs else ())
+    _install_filter(_PROGRAMS if limits.programs else (), threads=limits.threads)
     return (*layers, "no-new-privs", "seccomp")
 
 
@@ -205,8 +207,8 @@ def _prctl(option: int, value: int, pointer: object = None) -> None:
         raise OSError(error, f"prctl({option}) refused")
 
 
-def _install_filter(allowed: tuple[str, ...] = (), all_threads: bool = False) -> None:
-    """Install a seccomp program: forbidden calls kill, probing calls are refused, threads are let through."""
+def _install_filter(allowed: tuple[str, ...] = (), all_threads: bool = False, threads: bool = True) -> None:
+    """Install a seccomp program: forbidden calls kill, probing calls are refused, and new threads unless allowed."""
     arch, numbers = _ARCHES[platform.machine()]
 
     def load(offset: int) -> bytes:
@@ -218,6 +220,7 @@ def _install_filter(allowed: tuple[str, ...] = (), all_threads: bool = False) ->
     def answer(value: int) -> bytes:
         return struct.pack("<HBBI", 0x06, 0, 0, value)
 
+    thread = ALLOW if threads else ERRNO_EACCES
     program = [load(4), jump_equal(arch, 1, 0), answer(KILL_PROCESS), load(0)]
     if platform.machine() == "x86_64":  # the x32 calls share the architecture value
         program += [struct.pack("<HBBI", 0x35, 0, 1, 0x40000000), answer(KILL_PROCESS)]
@@ -225,7 +228,7 @@ def _install_filter(allowed: tuple[str, ...] = (), all_threads: bool = False) ->
         if name == "clone3":  # its flags lie behind a pointer; glibc falls back to clone
             program += [jump_equal(number, 0, 1), answer(ERRNO_ENOSYS)]
         elif name == "clone":
-            threads_only = [load(16), struct.pack("<HBBI", 0x45, 0, 1, CLONE_THREAD), answer(ALLOW)]
+            threads_only = [load(16), struct.pack("<HBBI", 0x45, 0, 1, CLONE_THREAD), answer(thread)]
             program += [jump_equal(number, 0, 4), *threads_only, answer(KILL_PROCESS)]
         elif name in _OWN_ONLY or name in _OWN_NUMBER:
             offset, value = (_OWN_ONLY[name], 0) if name in _OWN_ONLY else (_OWN_NUMBER[name], os.getpid())

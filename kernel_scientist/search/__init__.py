@@ -1,1 +1,1 @@
-"""Which kernel comes next."""
+"""Selection of the next kernel to change."""

@@ -1,4 +1,4 @@
-"""Which kernels are worth executing, by what a machine model predicts of them (`search.prescreen`)."""
+"""Decide by predicted time which kernels are worth executing (`search.prescreen`)."""
 
 import threading
 from collections.abc import Iterable
@@ -8,39 +8,39 @@ from kernel_scientist.records.kernel import Kernel, Verdict
 
 
 class Prescreen:
-    """Lets the best `most` of each generation through. Thread-safe.
+    """Lets the best `most` kernels of each generation through. Thread-safe.
 
-    There is no barrier: a kernel is held against those of its generation that were compiled before it. So the best ones
-    always go on, whatever the order, and sometimes one more.
+    There is no barrier: a kernel is compared with those of its generation that were compiled before it. So the best
+    ones always pass, in any order, and sometimes one more.
     """
 
     def __init__(self, most: int, population: Iterable[Trial] = ()) -> None:
-        """`most`: 0 lets all through. `population`: kernels of an earlier sitting."""
+        """`most`: 0 lets all kernels through. `population`: the kernels recorded before a resume."""
         self.most = most
         self._lock = threading.Lock()
-        self._foreseen: dict[int, dict[str, float]] = {}
-        """Predicted times in us by generation and kernel."""
+        self._predicted_us: dict[int, dict[str, float]] = {}
+        """Predicted times in microseconds by generation and kernel."""
         for trial in population:
             us = trial.evaluation.predicted_us
-            if us is not None and trial.evaluation.verdict is Verdict.OK and not trial.evaluation.held:
-                self._foreseen.setdefault(trial.kernel.generation, {})[trial.kernel.name] = us
+            if us is not None and trial.evaluation.verdict is Verdict.OK and not trial.evaluation.skipped:
+                self._predicted_us.setdefault(trial.kernel.generation, {})[trial.kernel.name] = us
 
-    def held(self, kernel: Kernel, so_far: Evaluation) -> Evaluation | None:
-        """Return the evaluation of an experiment that is not executed; None where it goes on."""
-        us = so_far.predicted_us
+    def skipped(self, kernel: Kernel, compiled: Evaluation) -> Evaluation | None:
+        """Return the final evaluation of an experiment that is not executed, or None if it is to be executed."""
+        us = compiled.predicted_us
         if not self.most or us is None or kernel.experiment is None or kernel.tuned_from:
             return None
         with self._lock:
-            known = self._foreseen.setdefault(kernel.generation, {})
-            known[kernel.name] = us
-            faster = sorted(name for name, other in known.items() if other < us)
+            times_us = self._predicted_us.setdefault(kernel.generation, {})
+            times_us[kernel.name] = us
+            faster = sorted(name for name, other_us in times_us.items() if other_us < us)
             if len(faster) < self.most:
                 return None
-            del known[kernel.name]
-        words = f"not executed: {', '.join(faster[: self.most])} are predicted to be faster (search.prescreen)"
-        return so_far.model_copy(update={"reason": words, "held": True})
+            del times_us[kernel.name]
+        reason = f"not executed: {', '.join(faster[: self.most])} are predicted to be faster (search.prescreen)"
+        return compiled.model_copy(update={"reason": reason, "skipped": True})
 
     def forget(self, kernel: Kernel) -> None:
-        """Take a kernel that is not right out of others' way."""
+        """Remove a kernel that failed, so that it no longer keeps others from being executed."""
         with self._lock:
-            self._foreseen.get(kernel.generation, {}).pop(kernel.name, None)
+            self._predicted_us.get(kernel.generation, {}).pop(kernel.name, None)

@@ -1,12 +1,12 @@
-"""Which kernel next: strategies over a population. Each is a pure choice with an explicit source of chance, so that a
-campaign that is resumed goes on as it would have: the state is the recorded kernels and nothing else.
+"""Strategies that select the next base kernel. Each is a pure function of the population and a random generator, so a
+resumed campaign continues as it would have: the recorded kernels are the only state.
 
-    scientist   the mind selects (GPU Kernel Scientist, arXiv 2506.20807)
+    scientist   an agent selects (GPU Kernel Scientist, arXiv 2506.20807)
     tree        epsilon-greedy over the tree of kernels (STARK, arXiv 2510.16996, with its published parameters)
     islands     elites of cells of measured features, one island a seed, with migration (MAP-Elites)
-    fsr         the best of the generation before (CUDA-LLM's N x D loop, arXiv 2506.09092)
+    fsr         the best of the previous generation (CUDA-LLM's N x D loop, arXiv 2506.09092)
     best_of_n   always the best seed: independent attempts, the control without search
-    greedy      always the fastest: the control without judgement
+    greedy      always the fastest: the control without exploration
 """
 
 import random
@@ -15,29 +15,32 @@ from typing import Literal
 
 from kernel_scientist.population.lineage import Population, score
 from kernel_scientist.records.evaluation import Trial
-from kernel_scientist.scientist.roles import Lessons, Mind, Selection, Turn
+from kernel_scientist.scientist.lessons import Lessons
+from kernel_scientist.scientist.proposals import Selection
+from kernel_scientist.scientist.roles import Agent, Step
 
 Strategy = Literal["scientist", "tree", "islands", "fsr", "best_of_n", "greedy"]
 EPSILON, ROOT_CHILDREN, CHILDREN = 0.3, 5, 3
-"""STARK, appendix A: how often it explores; children after which a root rests; failed ones after which any node."""
+"""STARK, appendix A: probability of exploring; number of children after which a root is no longer selected; number of
+failed children after which no node is."""
 MIGRATION = 0.1
-"""Islands: how often an elite of another island is taken."""
+"""Islands: probability of taking an elite of another island."""
 
 
-def select(strategy: Strategy, mind: Mind, population: Population, lessons: Lessons, turn: Turn) -> Selection:
-    """Return base and reference kernel. Raises ValueError when no kernel is right."""
+def select(strategy: Strategy, agent: Agent, population: Population, lessons: Lessons, step: Step) -> Selection:
+    """Return base and reference kernel. Raises ValueError when no kernel has a score."""
     if strategy == "scientist":
-        return mind.select(population, lessons, turn)
+        return agent.select(population, lessons, step)
     best = population.best()
     if best is None:
-        raise ValueError("no kernel in the population is right: there is nothing to start from")
+        raise ValueError("no kernel in the population is correct: there is nothing to start from")
     match strategy:
         case "tree":
-            return tree(population, turn.rng)
+            return tree(population, step.rng)
         case "islands":
-            return islands(population, turn.rng)
+            return islands(population, step.rng)
         case "fsr":
-            return _selection(population, _of_last_generation(population, best), "the best of the generation before")
+            return _selection(population, _of_last_generation(population, best), "the best of the previous generation")
         case "best_of_n":
             return _selection(population, population.best_seed() or best, "the best seed, always")
         case _:
@@ -45,26 +48,26 @@ def select(strategy: Strategy, mind: Mind, population: Population, lessons: Less
 
 
 def tree(population: Population, rng: random.Random) -> Selection:
-    """Explore a leaf with chance EPSILON, else take the best; worn-out roots and dead branches are left alone.
+    """Select a random leaf with probability EPSILON, otherwise the best kernel. Exhausted nodes are not selected.
 
-    STARK also picks failed leaves, to debug them; here a kernel that fails is mended before it is recorded.
+    STARK also selects failed leaves to debug them; here a kernel that fails is repaired before it is recorded.
     """
-    right = [t for t in population.ranked() if not _worn_out(population, t)] or population.ranked()
-    leaves = [t for t in right if not population.children(t.kernel.name)]
+    candidates = [t for t in population.ranked() if not _exhausted(population, t)] or population.ranked()
+    leaves = [t for t in candidates if not population.children(t.kernel.name)]
     if leaves and rng.random() < EPSILON:
-        return _selection(population, rng.choice(sorted(leaves, key=_name)), "a leaf, drawn by lot")
-    return _selection(population, right[0], "the best that may still have children")
+        return _selection(population, rng.choice(sorted(leaves, key=_name)), "a random leaf")
+    return _selection(population, candidates[0], "the best that may still have children")
 
 
 def islands(population: Population, rng: random.Random) -> Selection:
-    """Take turns among the seeds' lines; within a line draw a cell by lot and take its elite."""
-    lines: dict[str, list[Trial]] = {}
+    """Alternate among the descendants of each seed (an island); there take the elite of a random cell."""
+    by_seed: dict[str, list[Trial]] = {}
     for trial in population.ranked():
-        lines.setdefault(_root(population, trial), []).append(trial)
-    names = sorted(lines)
-    island = lines[names[len(population) % len(names)]]
+        by_seed.setdefault(_root(population, trial), []).append(trial)
+    names = sorted(by_seed)
+    island = by_seed[names[len(population) % len(names)]]
     if len(names) > 1 and rng.random() < MIGRATION:
-        island = lines[rng.choice([n for n in names if lines[n] is not island])]
+        island = by_seed[rng.choice([n for n in names if by_seed[n] is not island])]
     elites: dict[tuple[str, ...], Trial] = {}
     for trial in island:  # fastest first
         elites.setdefault(cell(trial), trial)
@@ -73,7 +76,7 @@ def islands(population: Population, rng: random.Random) -> Selection:
 
 
 def cell(trial: Trial) -> tuple[str, ...]:
-    """Return a kernel's cell, from what its compiled code is: widest vector, dot products, size to a power of two."""
+    """Return a kernel's cell, computed from its code: widest vectors, kind of arithmetic, size as a power of two."""
     report = trial.evaluation.compile
     counts = report.instructions if report else {}
     widest = next((kind for kind in ("zmm", "ymm", "xmm") if counts.get(kind)), "scalar")
@@ -81,7 +84,7 @@ def cell(trial: Trial) -> tuple[str, ...]:
     return widest, "dot" if counts.get("dot") else "fma" if counts.get("fma") else "plain", f"2^{size} bytes"
 
 
-def _worn_out(population: Population, trial: Trial) -> bool:
+def _exhausted(population: Population, trial: Trial) -> bool:
     children = population.children(trial.kernel.name)
     if trial.kernel.base is None and len(children) >= ROOT_CHILDREN:
         return True
@@ -101,7 +104,7 @@ def _root(population: Population, trial: Trial) -> str:
 
 
 def _selection(population: Population, base: Trial, why: str) -> Selection:
-    """Contrast a base with its parent; a seed with the fastest of the others."""
+    """Select the base's parent as the reference kernel; for a seed, the fastest of the others."""
     others = [t for t in population.ranked() if t is not base]
     reference = base.kernel.base or (others[0] if others else base).kernel.name
     return Selection(base=base.kernel.name, reference=reference, rationale=why)

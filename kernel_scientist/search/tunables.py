@@ -1,7 +1,7 @@
-"""Numbers belong to a tuner: Optuna searches what a kernel declares as tunable, on the real clock.
+"""Search the values that a kernel declares as tunable, by measured time.
 
-The Scientist decides on structure; a kernel that stands says in `TUNABLES` and `CHOICES` which numbers may be chosen.
-Small spaces are searched to the end, larger ones by Optuna's TPE. A configuration that was tried is never tried again.
+The Scientist decides on a kernel's structure; the kernel declares in `TUNABLES` and `CHOICES` which values may vary.
+Small spaces are searched exhaustively, larger ones by Optuna's TPE. No configuration is tried twice.
 """
 
 import itertools
@@ -19,43 +19,41 @@ from kernel_scientist.records.kernel import Kernel, Try, Verdict
 
 MOST_CHOICES, MOST_TUNABLES = 64, 32
 FAILED = -20.0
-"""What the sampler is told of a configuration that is wrong: log2 of its speed over the untuned kernel's."""
+"""log2 of the speedup over the untuned kernel that the sampler gets for a configuration that failed."""
 
 Space = dict[str, tuple[Value, ...]]
 Measure = Callable[[Mapping[str, Value], str], Try]
-"""Put a configuration (values, source) through the judge, timed beside the untuned kernel."""
+"""Evaluates a configuration (values, source), timed against the untuned kernel."""
 
 
 def space(source: str) -> Space:
-    """Return what may be chosen, what is set now first: tunables that are declared with choices, and which of
-    `triton.autotune`'s configurations is used."""
+    """Return the choices per tunable, its current value first; `triton.autotune`'s configurations are choices too."""
     try:
         file = KernelSource(source)
         declared, choices = file.tunables, file.choices
     except SourceError:
         return {}
-    found: Space = dict(autotune.choices(source)) if "autotune" in source else {}
+    choices_of: Space = dict(autotune.choices(source)) if "autotune" in source else {}
     for name in list(declared)[:MOST_TUNABLES]:
         offered = choices.get(name)
         if not isinstance(offered, (list, tuple)) or not all(type(v) in (int, float, str) for v in offered):
             continue
         values = tuple(dict.fromkeys((declared[name], *offered[:MOST_CHOICES])))
         if len(values) > 1:
-            found[name] = values
-    return found
+            choices_of[name] = values
+    return choices_of
 
 
 def values(source: str) -> dict[str, Value]:
-    """Return what the tunables that may be chosen are set to."""
+    """Return the current values of the tunables that have choices."""
     return {name: choices[0] for name, choices in space(source).items()}
 
 
 def candidate(population: Population, promising: float, busy: frozenset[str]) -> Trial | None:
-    """Return the kernel that is worth tuning: the incumbent, else the fastest of those near it; with something to tune,
-    and neither tuned yet nor tuned from another.
+    """Return the incumbent, or else the fastest kernel near it, that has tunables and is not part of any tuning yet.
 
-    Near is `promising` times the incumbent's speed or more; 1 means the incumbent alone. `busy` names kernels that are
-    passed over.
+    Near means at least `promising` times the incumbent's speed; 1 means only the incumbent. Kernels named in `busy` are
+    excluded.
     """
     best = population.best()
     if best is None:
@@ -70,33 +68,33 @@ def candidate(population: Population, promising: float, busy: frozenset[str]) ->
 
 
 def tune(
-    kernel: Kernel, measure: Measure, tries: int, seed: int, known: Callable[[str], bool], enough: Callable[[], bool]
+    kernel: Kernel, measure: Measure, tries: int, seed: int, is_tried: Callable[[str], bool], stop: Callable[[], bool]
 ) -> tuple[Try, ...]:
-    """Try at most so many configurations; stop when there are no others, or when `enough` says so.
+    """Try at most `tries` configurations; end early when there are no others or when `stop()` is true.
 
-    `known` tells whether a source was tried before, as a kernel of its own; its configuration is passed over.
+    A configuration is left out when `is_tried` returns true for its source: it was evaluated as a kernel of its own.
     """
     file, free, start = KernelSource(kernel.source), space(kernel.source), values(kernel.source)
-    found: list[Try] = []
+    results: list[Try] = []
 
     def attempt(chosen: dict[str, Value]) -> float:
         source = configured(file, chosen)
-        if chosen == start or known(source):
+        if chosen == start or is_tried(source):
             return 0.0
-        found.append(measure(chosen, source))
-        gain = found[-1].log2_ratio
+        results.append(measure(chosen, source))
+        gain = results[-1].log2_ratio
         return FAILED if gain is None else gain
 
     if math.prod(len(choices) for choices in free.values()) <= tries + 1:
         every = [dict(zip(free, chosen, strict=True)) for chosen in itertools.product(*free.values())]
         for chosen in random.Random(seed).sample(every, len(every)):
-            if not enough():
+            if not stop():
                 attempt(chosen)
-        return tuple(found)
+        return tuple(results)
     study, gains = _study(tries, seed), dict[tuple[Value, ...], float]()
     study.enqueue_trial(start)
     for _ in range(20 * tries):  # samplers repeat themselves
-        if len(found) >= tries or enough():
+        if len(results) >= tries or stop():
             break
         trial = study.ask()
         chosen = {name: trial.suggest_categorical(name, list(choices)) for name, choices in free.items()}
@@ -104,19 +102,19 @@ def tune(
         if key not in gains:
             gains[key] = attempt(chosen)
         study.tell(trial, gains[key])
-    return tuple(found)
+    return tuple(results)
 
 
 def configured(file: KernelSource, chosen: Mapping[str, Value]) -> str:
-    """Return a kernel's file with these choices made."""
+    """Return a kernel's source with the chosen values."""
     text = file.with_tunables({k: v for k, v in chosen.items() if not k.startswith(autotune.PREFIX)}).text
     return autotune.chosen(text, chosen) if any(k.startswith(autotune.PREFIX) for k in chosen) else text
 
 
 def winner(tries: tuple[Try, ...]) -> Try | None:
-    """Return the fastest configuration that is right; the first one when none is; None when none was tried."""
-    right = [t for t in tries if t.verdict is Verdict.OK and t.log2_ratio is not None]
-    return max(right, key=lambda t: t.log2_ratio or 0.0) if right else next(iter(tries), None)
+    """Return the fastest correct configuration; the first one if none is correct; None if none was tried."""
+    timed = [t for t in tries if t.verdict is Verdict.OK and t.log2_ratio is not None]
+    return max(timed, key=lambda t: t.log2_ratio or 0.0) if timed else next(iter(tries), None)
 
 
 def _study(tries: int, seed: int) -> Any:

@@ -1,1 +1,1 @@
-"""The MLflow store: runs, their content, traces of models' calls."""
+"""MLflow: kernel runs, campaign runs, traces of model calls."""

@@ -1,35 +1,33 @@
-"""The lab notebook: the one module that writes MLflow runs and reads a population back.
+"""The MLflow store: the only module that writes MLflow runs and reads a population back.
 
-Every kernel is a run under its campaign's parent run. A run is created after its evaluation and is complete when its
-status is FINISHED; what a killed process left RUNNING is removed on resume, so that runs and kernels are one to one.
+Every kernel is a run under its campaign's parent run. A run is created after the evaluation and is complete when its
+status is FINISHED. Runs that a killed process left RUNNING are removed on resume, so every kernel has exactly one run.
 Only `MlflowClient` with explicit run ids is used: the fluent API keeps its state per thread.
 """
 
 import math
 import tempfile
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kernel_scientist.population.final import Final
 from kernel_scientist.population.lineage import Population, score
 from kernel_scientist.problems.taskfolder import Problem
-from kernel_scientist.records import environment
 from kernel_scientist.records.errors import SetupError
-from kernel_scientist.records.evaluation import Evaluation, Trial
-from kernel_scientist.records.kernel import REFERENCE, Kernel
-from kernel_scientist.scientist.llm.reply_store import Reply
-from kernel_scientist.scientist.roles import Lessons
-from kernel_scientist.tracking import run_content, traces
+from kernel_scientist.records.evaluation import Evaluation, Speedup, Trial
+from kernel_scientist.records.kernel import Kernel
+from kernel_scientist.scientist.lessons import Lessons
+from kernel_scientist.scientist.llm.response_cache import Reply
+from kernel_scientist.tracking import artifacts, old_records, run_content, traces
 from kernel_scientist.tracking.run_content import CAMPAIGN, KERNEL, KIND, PARENT, TEXT
 from kernel_scientist.tracking.traces import Traces
 
 ALIAS = "champion"
 PAGE = 500
-LESSONS = "findings.json"
+FINDINGS, FINAL = "findings.json", "final.json"
 
 
 @dataclass(frozen=True)
@@ -43,31 +41,30 @@ class CampaignRun:
     metrics: dict[str, float]
 
     @property
-    def spent_s(self) -> float:
-        """Wall time the campaign had taken when its last kernel was logged."""
-        return self.metrics.get("spent_s", 0.0)
+    def elapsed_s(self) -> float:
+        """Return the campaign's wall time in seconds when its last kernel was logged."""
+        return self.metrics.get("elapsed_s", 0.0)
 
 
-class Notebook:
-    """MLflow's runs of one experiment (one problem on one target)."""
+class MlflowStore:
+    """The runs of one MLflow experiment: one problem on one target."""
 
     def __init__(self, uri: str, experiment: str) -> None:
-        """Open or create the experiment. Raises SetupError when the store cannot be reached."""
-        reach(uri)
+        """Open or create the experiment. Raises SetupError when the store cannot be used."""
         from mlflow import MlflowClient
         from mlflow.exceptions import MlflowException
 
         self.uri, self.experiment = uri, experiment
         self._traced: dict[str, set[str]] = {}
-        """Ids of the traces that are there, by campaign's run, once they were looked up."""
+        """Ids of the traces that exist, by the campaign's run id; filled at the first use."""
         try:
             self.client: Any = MlflowClient(tracking_uri=uri)
-            found = self.client.get_experiment_by_name(experiment)
-            self.experiment_id: str = found.experiment_id if found else self._create(experiment)
+            existing = self.client.get_experiment_by_name(experiment)
+            self.experiment_id: str = existing.experiment_id if existing else self._create(experiment)
             self._traces = Traces(uri, self.experiment_id)
         except MlflowException as error:
             raise SetupError(f"the MLflow store at {uri} refused: {error.message}") from error
-        except Exception as error:  # the client lets transport and database errors of many kinds through
+        except Exception as error:  # the client does not wrap transport and database errors
             raise SetupError(f"the MLflow store at {uri} cannot be used: {error}") from error
 
     def start(self, campaign: str, params: dict[str, Any], problem: Problem) -> CampaignRun:
@@ -80,7 +77,7 @@ class Notebook:
         return self._campaign(self.client.get_run(run.info.run_id))
 
     def latest(self, campaign: str | None = None) -> CampaignRun | None:
-        """Return a campaign by id, or the one started last."""
+        """Return the campaign with this id, or the one started last; None if there is none."""
         where = f"tags.{KIND} = 'campaign'" + (f" and tags.{CAMPAIGN} = '{campaign}'" if campaign else "")
         runs = self.client.search_runs(
             [self.experiment_id], filter_string=where, max_results=1, order_by=["attributes.start_time DESC"]
@@ -88,15 +85,14 @@ class Notebook:
         return self._campaign(runs[0]) if runs else None
 
     def recorded(self, campaign: str | None, language: str, problem: Problem) -> CampaignRun:
-        """Return a campaign that can go on, the latest when none is named.
+        """Return a campaign that can be resumed, by default the latest.
 
-        Raises SetupError when there is none, or when it was run in another language or on another version of the
-        problem.
+        Raises SetupError when there is none, or when it used another language or another version of the problem.
         """
         run = self.latest(campaign)
         if run is None:
-            what = repr(campaign) if campaign else "to resume"
-            raise SetupError(f"no campaign {what} in MLflow experiment {self.experiment} at {self.uri}")
+            which = repr(campaign) if campaign else "to resume"
+            raise SetupError(f"no campaign {which} in MLflow experiment {self.experiment} at {self.uri}")
         if (other := run.params.get("language")) != language:
             raise SetupError(f"campaign {run.campaign} is in {other}, not in {language}")
         if run.tags.get("problem_digest") != problem.digest:
@@ -104,10 +100,7 @@ class Notebook:
         return run
 
     def reopen(self, parent: CampaignRun) -> int:
-        """Make a campaign ready to go on: remove kernel runs that were being written when it was killed.
-
-        Returns how many there were.
-        """
+        """Remove the kernel runs that were incomplete when the campaign was killed; return their number."""
         incomplete = [r for r in self._children(parent.run_id) if r.info.status != "FINISHED"]
         for run in incomplete:
             self.client.delete_run(run.info.run_id)
@@ -115,7 +108,7 @@ class Notebook:
         return len(incomplete)
 
     def run_ids(self, parent: CampaignRun) -> dict[str, str]:
-        """Return the ids of a campaign's kernel runs, by kernel."""
+        """Return the ids of a campaign's kernel runs by kernel name."""
         return {r.data.tags[KERNEL]: r.info.run_id for r in self._children(parent.run_id)}
 
     def population(self, parent: CampaignRun) -> Population:
@@ -131,16 +124,16 @@ class Notebook:
         problem: Problem,
         replies: Sequence[Reply] = (),
     ) -> str:
-        """Write one kernel as a run; return its id. Writing the same kernel again changes nothing.
+        """Write one kernel as a run; return the run's id. Writing the same kernel again changes nothing.
 
-        `replies`: what models answered for it, kept beside its source.
+        `replies`: the models' replies for this kernel; they become artifacts of the run.
         """
         kernel = trial.kernel
         where = f"tags.`{PARENT}` = '{parent.run_id}' and tags.{KERNEL} = '{kernel.name}'"
         for run in self.client.search_runs([self.experiment_id], filter_string=where, max_results=10):
             if run.info.status == "FINISHED":
                 return str(run.info.run_id)
-            self.client.delete_run(run.info.run_id)  # a first attempt that broke off
+            self.client.delete_run(run.info.run_id)  # an earlier attempt that was interrupted
         run_id = str(
             self.client.create_run(
                 self.experiment_id, tags=run_content.tags(parent.run_id, parent.campaign, trial)
@@ -149,45 +142,49 @@ class Notebook:
         self._batch(run_id, run_content.metrics(trial, population), run_content.params(trial, problem), {})
         self._log_problem(run_id, problem)
         with tempfile.TemporaryDirectory() as folder:
-            run_content.write_artifacts(Path(folder), trial, population, replies)
+            artifacts.write(Path(folder), trial, population, replies)
             self.client.log_artifacts(run_id, folder)
         self.client.set_terminated(run_id, status="FINISHED")
         return run_id
 
-    def keep_lessons(self, parent: CampaignRun, lessons: Lessons) -> None:
-        """Write a campaign's findings on its run."""
-        self.client.log_text(parent.run_id, lessons.model_dump_json(indent=1), LESSONS)
+    def log_lessons(self, parent: CampaignRun, lessons: Lessons) -> None:
+        """Write a campaign's findings to its run."""
+        self.client.log_text(parent.run_id, lessons.model_dump_json(indent=1), FINDINGS)
 
     def lessons(self, parent: CampaignRun) -> Lessons:
-        """Read a campaign's findings back; none before the first distillation."""
-        if all(f.path != LESSONS for f in self.client.list_artifacts(parent.run_id)):
-            return Lessons()
-        with tempfile.TemporaryDirectory() as folder:
-            return Lessons.model_validate_json(
-                Path(self.client.download_artifacts(parent.run_id, LESSONS, folder)).read_text()
-            )
+        """Read a campaign's findings back; empty before the first distillation."""
+        text = self._artifact(parent, FINDINGS)
+        return Lessons.model_validate(old_records.lessons(text)) if text else Lessons()
+
+    def log_final(self, parent: CampaignRun, final: Final) -> None:
+        """Write the times of a campaign's finalists to its run."""
+        self._batch(parent.run_id, run_content.final_metrics(final), {}, {})
+        self.client.log_text(parent.run_id, final.model_dump_json(indent=1), FINAL)
+
+    def final(self, parent: CampaignRun) -> Final | None:
+        """Read the final back; None for a campaign that had none."""
+        text = self._artifact(parent, FINAL)
+        return Final.model_validate_json(text) if text else None
 
     def log_spending(self, parent: CampaignRun, replies: Sequence[Reply]) -> None:
-        """Write on a campaign's run what its models cost, in all, per role and per model; every reply is a trace."""
+        """Write the cost of a campaign's model calls to its run: total, per role, per model; each reply is a trace."""
         self._batch(parent.run_id, run_content.spending(replies), {}, {})
         if parent.run_id not in self._traced:
             self._traced[parent.run_id] = self._traces.written(parent.run_id)
-        known = self._traced[parent.run_id]
+        written = self._traced[parent.run_id]
         for reply in replies:
-            if (name := traces.identity(reply)) not in known:
+            if (name := traces.identity(reply)) not in written:
                 self._traces.write(parent.run_id, reply)
-                known.add(name)
+                written.add(name)
 
-    def progress(self, parent: CampaignRun, population: Population, best: Trial | None, spent_s: float = 0) -> None:
-        """Add a point to the campaign's curve: best so far over the number of kernels."""
-        metrics: dict[str, float] = {"kernels": len(population), "spent_s": spent_s}
+    def progress(self, parent: CampaignRun, population: Population, best: Trial | None, elapsed_s: float = 0) -> None:
+        """Add a point to the campaign's curve: the incumbent's score by number of kernels."""
+        metrics: dict[str, float] = {"kernels": len(population), "elapsed_s": elapsed_s}
         if best is not None and best.evaluation.by_model:
             metrics |= {"predicted_best_roofline_fraction": score(best)}
             metrics |= {"predicted_best_geomean_us": best.evaluation.predicted_us or math.inf}
         elif best is not None:
-            speedup = best.evaluation.speedup_over(REFERENCE)
-            metrics |= {"best_speedup": speedup.ratio if speedup else 0.0}
-            metrics |= {"best_geomean_us": best.evaluation.geomean_us or 0.0}
+            metrics |= run_content.speedup_metrics(best.evaluation, "best_")
         self._batch(parent.run_id, metrics, {}, {}, step=len(population))
 
     def finish(self, parent: CampaignRun, tags: dict[str, str], status: str = "FINISHED") -> None:
@@ -195,13 +192,14 @@ class Notebook:
         self._batch(parent.run_id, {}, {}, tags)
         self.client.set_terminated(parent.run_id, status=status)
 
-    def log_confirmation(self, parent: CampaignRun, evaluation: Evaluation, metrics: dict[str, float]) -> None:
-        """Write a champion's confirmation on its campaign's run."""
-        self._batch(parent.run_id, metrics, {}, {})
+    def log_confirmation(self, parent: CampaignRun, evaluation: Evaluation, held_out: Sequence[Speedup]) -> None:
+        """Write a champion's confirmation to its campaign's run."""
+        metrics = run_content.comparison_metrics(evaluation.speedups, "confirmed_")
+        self._batch(parent.run_id, metrics | run_content.comparison_metrics(held_out, "held_out_"), {}, {})
         self.client.log_text(parent.run_id, evaluation.model_dump_json(indent=1), "confirmation.json")
 
     def register(self, parent: CampaignRun, kernel: Kernel, model: str) -> str:
-        """Put a confirmed champion into the Model Registry under the alias `champion`; return its version."""
+        """Register a confirmed champion in the Model Registry under the alias `champion`; return its version."""
         from mlflow.exceptions import MlflowException
 
         where = f"tags.`{PARENT}` = '{parent.run_id}' and tags.{KERNEL} = '{kernel.name}'"
@@ -237,12 +235,18 @@ class Notebook:
                 return runs
 
     def _campaign(self, run: Any) -> CampaignRun:
-        data = run.data
-        return CampaignRun(run.info.run_id, data.tags[CAMPAIGN], dict(data.params), dict(data.tags), dict(data.metrics))
+        data, metrics = run.data, old_records.metrics(run.data.metrics)
+        return CampaignRun(run.info.run_id, data.tags[CAMPAIGN], dict(data.params), dict(data.tags), metrics)
+
+    def _artifact(self, parent: CampaignRun, name: str) -> str | None:
+        if all(f.path != name for f in self.client.list_artifacts(parent.run_id)):
+            return None
+        with tempfile.TemporaryDirectory() as folder:
+            return Path(self.client.download_artifacts(parent.run_id, name, folder)).read_text()
 
     def _read(self, run: Any) -> Trial:
         with tempfile.TemporaryDirectory() as folder:
-            return run_content.read(Path(self.client.download_artifacts(run.info.run_id, "", folder)), run.data.tags)
+            return artifacts.read(Path(self.client.download_artifacts(run.info.run_id, "", folder)), run.data.tags)
 
     def _batch(
         self,
@@ -270,35 +274,6 @@ class Notebook:
             name=problem.name, digest=problem.digest[:12], source_type="local", source=str(problem.folder)
         )
         self.client.log_inputs(run_id, [DatasetInput(dataset)])
-
-
-def reach(uri: str) -> None:
-    """Find out quickly whether a store can be reached. Raises SetupError saying what does not answer."""
-    if uri.startswith(("http://", "https://")):
-        try:
-            with urllib.request.urlopen(f"{uri.rstrip('/')}/health", timeout=5):
-                return
-        except urllib.error.HTTPError:
-            return  # it answers; what it thinks of /health is its own affair
-        except (OSError, ValueError) as error:
-            reason = getattr(error, "reason", error)
-            raise SetupError(
-                f"no MLflow server answers at {uri} ({reason}); start one, or unset MLFLOW_TRACKING_URI and "
-                "tracking.uri to use mlruns/"
-            ) from error
-    elif uri.startswith("sqlite:///"):
-        folder = Path(uri.removeprefix("sqlite:///")).parent
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise SetupError(f"the MLflow store's folder {folder} cannot be made: {error.strerror}") from error
-    elif "://" not in uri:
-        raise SetupError(f"MLflow store {uri!r}: expected sqlite:///PATH, a database or an http address")
-
-
-def open_for(problem: str, target: str, uri: str, experiment: str) -> Notebook:
-    """Open the notebook of a problem on a target, as the parameters name it."""
-    return Notebook(environment.tracking_uri(uri), experiment or f"{problem}-{target}")
 
 
 def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:

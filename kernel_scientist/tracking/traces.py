@@ -1,7 +1,7 @@
 """Model calls as MLflow traces: one per reply that a campaign paid for, linked to the campaign's run.
 
-A trace's id is made of what tells the reply, so writing one again changes nothing. The tracing client is called with
-ids, as everything of MLflow's here: the fluent API would write to whatever store the process looked at last.
+A trace's id is a digest of the reply's identity, so writing a reply again changes nothing. The tracing client is used
+with explicit ids: the fluent API would write to the store that the process used last.
 """
 
 import base64
@@ -10,16 +10,16 @@ import re
 from typing import Any
 
 from kernel_scientist.records.kernel import digest
-from kernel_scientist.scientist.llm.reply_store import Reply
+from kernel_scientist.scientist.llm.response_cache import Reply
 
 PREVIEW = 1000
-"""Characters of question and answer in the list of traces."""
+"""Characters of request and reply in the list of traces."""
 SPANS = "mlflow.trace.spansLocation"
-"""The tag that the store sets when a trace's spans are in."""
+"""The tag that the store sets when a trace's spans are written."""
 
 
 class Traces:
-    """The traces of one experiment. Whoever calls sees to it that one thread does."""
+    """The traces of one experiment. Not thread-safe."""
 
     def __init__(self, uri: str, experiment_id: str) -> None:
         from mlflow.tracing.client import TracingClient
@@ -28,11 +28,12 @@ class Traces:
         self.experiment_id = experiment_id
 
     def written(self, run_id: str) -> set[str]:
-        """Return the ids of the traces that a run has whole.
+        """Return the ids of a run's complete traces.
 
-        One whose spans never came (a kill between the two steps of writing it) is not among them: it is written again.
+        A trace without spans (the process was killed between the two steps of writing it) is left out: it is written
+        again.
         """
-        found: set[str] = set()
+        complete: set[str] = set()
         token = None
         while True:
             page = self._client.search_traces(
@@ -42,20 +43,25 @@ class Traces:
                 page_token=token,
                 include_spans=False,
             )
-            found |= {trace.info.trace_id for trace in page if SPANS in trace.info.tags}
+            complete |= {trace.info.trace_id for trace in page if SPANS in trace.info.tags}
             token = page.token
             if not token:
-                return found
+                return complete
 
     def write(self, run_id: str, reply: Reply) -> None:
         """Write one reply as a trace of a run."""
         from mlflow.entities import Span, TraceInfo, TraceLocation, TraceState
 
-        messages = [m.model_dump() for m in reply.question.messages]
+        messages = [m.model_dump() for m in reply.request.messages]
         name = identity(reply)
         number = bytes.fromhex(name.removeprefix("tr-"))
-        tags = {"mlflow.traceName": reply.role, "role": reply.role, "place": reply.place, "model": reply.question.model}
-        if kernel := re.search(r"/(k\d+)\b", reply.place):
+        tags = {
+            "mlflow.traceName": reply.role,
+            "role": reply.role,
+            "call_key": reply.call_key,
+            "model": reply.request.model,
+        }
+        if kernel := re.search(r"/(k\d+)\b", reply.call_key):
             tags["kernel"] = kernel[1]
         broken = reply.failure or reply.fault
         tokens = {"input_tokens": reply.input_tokens, "output_tokens": reply.output_tokens}
@@ -76,7 +82,7 @@ class Traces:
                     "mlflow.trace.tokenUsage": usage,
                     "mlflow.trace.cost": cost,
                     "usd": repr(reply.usd),
-                    "reply": reply.question.key,
+                    "reply": reply.request.key,
                 },
                 tags=tags,
             )
@@ -84,9 +90,9 @@ class Traces:
         attributes = {
             "mlflow.traceRequestId": name,
             "mlflow.spanType": "CHAT_MODEL",
-            "mlflow.spanInputs": {"messages": messages, **reply.question.parameters},
+            "mlflow.spanInputs": {"messages": messages, **reply.request.parameters},
             "mlflow.spanOutputs": {"content": reply.text, "finish_reason": reply.finish},
-            "mlflow.llm.model": reply.question.model,
+            "mlflow.llm.model": reply.request.model,
             "mlflow.chat.tokenUsage": json.loads(usage),
             "mlflow.llm.cost": json.loads(cost),
         }
@@ -107,4 +113,4 @@ class Traces:
 
 def identity(reply: Reply) -> str:
     """Return the id of a reply's trace."""
-    return "tr-" + digest("\0".join((reply.campaign, reply.place, reply.question.key, repr(reply.time))))[:32]
+    return "tr-" + digest("\0".join((reply.campaign, reply.call_key, reply.request.key, repr(reply.time))))[:32]

@@ -8,7 +8,7 @@ from kernel_scientist.records.errors import SetupError
 from kernel_scientist.workers.native import SOURCE
 
 
-def native() -> Path:
+def build() -> Path:
     """Build the native part of the workers (native.cpp). Raises SetupError with the compiler's words.
 
     Linked with OpenMP's runtime: loaded with it, it takes its settings from our environment before any kernel can.

@@ -1,5 +1,6 @@
-"""The verifier's hold on workers: a zygote in its enclosure, and sessions with the workers it forks."""
+"""Worker processes: one warm fork server in its sandbox, and clients of the workers that it forks."""
 
+import ctypes
 import functools
 import json
 import os
@@ -14,14 +15,14 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from kernel_scientist.evaluate.screen import Screen
 from kernel_scientist.records.errors import InfrastructureError, SetupError, StoppedError
 from kernel_scientist.records.kernel import Verdict, digest
 from kernel_scientist.records.params import Harness
 from kernel_scientist.sandbox import bubblewrap, seccomp
 from kernel_scientist.sandbox.failure import KernelFailure
+from kernel_scientist.sandbox.process import Process
 from kernel_scientist.workers import compile_cache, native_build
-from kernel_scientist.workers.client import SO_PASSCRED, START_TIMEOUT_S, Session
+from kernel_scientist.workers.client import SO_PASSCRED, START_TIMEOUT_S, WorkerClient
 from kernel_scientist.workers.native import NativeHarness
 from kernel_scientist.workers.shared_memory import SharedMemory
 
@@ -33,8 +34,11 @@ before, whether a buffer has new pages in each call or never: the same kernel to
 the next. Without the cache per thread, as a remnant in it keeps neighbours from being joined. 32 MiB is the most."""
 
 
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, TRIM_BYTES = -1, -3, 1 << 30
+
+
 class WorkerPool:
-    """Forks workers from one warm zygote; thread-safe. Use as a context manager, or call `close`."""
+    """Forks workers from one warm fork server; thread-safe. Use as a context manager, or call `close`."""
 
     def __init__(
         self,
@@ -42,25 +46,33 @@ class WorkerPool:
         device: str = "cpu",
         preload: tuple[str, ...] = (),
         stage: Mapping[str, Any] | None = None,
+        kernel_threads: bool = True,
     ) -> None:
-        """`preload`: modules that workers share; `stage`: what interpreted kernels run on (`inspection.stage`)."""
+        """`preload`: modules that workers share; `stage`: settings of the interpreter; `kernel_threads`:
+        whether a kernel may start threads on a CPU.
+        """
         self.harness, self.device, self.preload, self.stage = harness, device, preload, stage
+        _keep_freed_memory()
         self.enclosure = bubblewrap.kind(harness.sandbox)
         _require_sandbox(harness.sandbox, self.enclosure)
-        self.cores = sorted(os.sched_getaffinity(0))[: harness.threads or None]
+        self.kernel_threads = kernel_threads or device != "cpu"  # a GPU's driver needs threads of its own
+        self.cores = sorted(os.sched_getaffinity(0))[: (harness.threads or None) if self.kernel_threads else 1]
         self.threads = len(self.cores)
         self.on_gpu = device != "cpu"
-        """Whether workers keep inputs and outputs on a device of their own, by a runtime library (`runtime`)."""
+        """Whether workers keep inputs and outputs on a device of their own (`untrusted.gpu_runtime`)."""
         self.programs = self.on_gpu
         """Whether workers may start compilers until they are sealed: Triton's do on a GPU."""
-        self.screen = Screen()
         self._lock = threading.Lock()
         self.stopped = threading.Event()
         """Set when all work is to end."""
         self.layers: tuple[str, ...] = ()
-        """Of the sandbox, as the last worker found them in force before it read a kernel."""
+        """Layers of the sandbox in force, as the last worker reported them before it read a kernel."""
+        self.can_stop = True
+        """Whether the system lets us stop a worker's threads (ptrace), as the last worker showed."""
         self._seed = (secrets.randbits(64), secrets.randbits(64))
-        """What the trash of all workers is made from on a GPU (`masks`)."""
+        """Seed of the memory that cache sweeps read on a GPU (`untrusted.input_masking`)."""
+        self._memories: list[tuple[SharedMemory, Process | None]] = []
+        """Shared memories of former workers."""
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
         root_unenclosed = os.geteuid() == 0 and self.enclosure == "landlock"
@@ -68,8 +80,8 @@ class WorkerPool:
 
     @functools.cached_property
     def native(self) -> NativeHarness:
-        """The native part, as the verifier uses it."""
-        return NativeHarness(str(native_build.native()))
+        """The native part, as the evaluator uses it."""
+        return NativeHarness(str(native_build.build()))
 
     def __enter__(self) -> "WorkerPool":
         return self
@@ -78,9 +90,8 @@ class WorkerPool:
         self.close()
 
     def close(self) -> None:
-        """End the zygote and with it every worker; what is under way ends with StoppedError. It cannot be reopened."""
+        """End the fork server and every worker; work under way ends with StoppedError. It cannot be reopened."""
         self.stopped.set()
-        self.screen.close()
         with self._lock:
             if self._control is not None:
                 self._control.close()
@@ -91,33 +102,35 @@ class WorkerPool:
                     self._process.kill()
                     self._process.wait()
             self._process = self._control = None
+            for memory, _ in self._memories:
+                memory.close()
+            self._memories.clear()
 
     @contextmanager
-    def session(self, timing: bool = False) -> Generator[Session]:
+    def worker(self, timing: bool = False) -> Generator[WorkerClient]:
         """Fork a worker; kill it and all it started on the way out. A worker that is not `timing` runs niced."""
-        with self.sessions(1, timing) as (session,):
-            yield session
+        with self.workers(1, timing) as (worker,):
+            yield worker
 
     @contextmanager
-    def sessions(self, count: int, timing: bool) -> Generator[list[Session]]:
+    def workers(self, count: int, timing: bool) -> Generator[list[WorkerClient]]:
         """Fork so many workers; while one enters its sandbox the next is forked."""
         with ExitStack() as stack:
             found = [stack.enter_context(self._worker(timing)) for _ in range(count)]
-            for session in found:
-                session.greet(self._seed)
-                self.layers = session.layers
-                if self.on_gpu and "landlock" in session.layers:
-                    self._request({"keep": session.pid, "as": compile_cache.OURS}, [])
+            for worker in found:
+                worker.greet(self._seed)
+                self.layers, self.can_stop = worker.layers, worker.can_stop
+                if self.on_gpu and "landlock" in worker.layers:
+                    self._request({"keep": worker.pid, "as": compile_cache.OURS}, [])
             yield found
 
     @contextmanager
-    def _worker(self, timing: bool) -> Generator[Session]:
+    def _worker(self, timing: bool) -> Generator[WorkerClient]:
         ours, theirs = socket.socketpair()
         ours.setsockopt(socket.SOL_SOCKET, SO_PASSCRED, 1)  # now: a worker may speak before it is listened to
         status_read, status_write = os.pipe()
         log = os.memfd_create("worker-output", os.MFD_CLOEXEC)  # a file without a name: nothing is left of it
-        inputs = SharedMemory(self.harness.memory_mib << 20)
-        pid: int | None = None
+        inputs, worker, pid = self._memory(), None, None
         try:
             try:
                 descriptors = [theirs.fileno(), log, status_write, inputs.descriptor]
@@ -125,38 +138,49 @@ class WorkerPool:
             finally:
                 theirs.close()
                 os.close(status_write)
-            session = Session(ours, pid, log, status_read, self.harness, self.stopped, inputs, self.native)
-            session.on_gpu = self.on_gpu
-            yield session
+            worker = WorkerClient(ours, pid, log, status_read, self.harness, self.stopped, inputs, self.native)
+            worker.on_gpu = self.on_gpu
+            yield worker
         finally:
             ours.close()
             os.close(status_read)
             os.close(log)
-            inputs.close()
+            process = worker.process if worker is not None else None
+            if pid is not None and process is None:
+                inputs.close()  # nobody knows when its worker ends
+            else:
+                self._memories.append((inputs, process))
             if pid is not None and not self.stopped.is_set() and self._control is not None:
                 self._request({"kill": pid}, [])
 
-    def require_room(self, session: Session) -> None:
+    def _memory(self) -> SharedMemory:
+        """Return a new shared memory, or one of a worker that has ended."""
+        with self._lock:
+            for place, (memory, process) in enumerate(self._memories):
+                if process is None or not process.exists():
+                    del self._memories[place]
+                    memory.reset()
+                    return memory
+        return SharedMemory(self.harness.memory_mib << 20)
+
+    def require_room(self, worker: WorkerClient) -> None:
         """Raise KernelFailure when a worker has filled its folder: others' lie on the same disk."""
-        used = self._request({"used": session.pid}, [])["used"]
+        used = self._request({"used": worker.pid}, [])["used"]
         if used is None:
             raise KernelFailure(Verdict.REJECTED, "it left folders in its folder that are too deep or locked")
         if used > MOST_FILES:
             words = f"it filled its folder with {used >> 20} MiB; {MOST_FILES >> 20} MiB are allowed"
             raise KernelFailure(Verdict.REJECTED, words)
 
-    def keep(self, session: Session, source: str) -> None:
-        """Keep what a worker has compiled for the next one with the same source.
+    def keep(self, worker: WorkerClient, source: str) -> None:
+        """Keep a worker's compiled files for the next one with the same source, where Landlock protects them."""
+        if "landlock" in worker.layers:
+            self._request({"keep": worker.pid, "as": digest(source)}, [])
 
-        Only where Landlock keeps workers' hands off what is kept of others.
-        """
-        if "landlock" in session.layers:
-            self._request({"keep": session.pid, "as": digest(source)}, [])
-
-    def fill(self, session: Session, source: str) -> None:
-        """Give a fresh worker what another one with the same source has compiled."""
-        if "landlock" in session.layers:
-            self._request({"fill": session.pid, "from": digest(source)}, [])
+    def fill(self, worker: WorkerClient, source: str) -> None:
+        """Give a fresh worker the compiled files of another one with the same source."""
+        if "landlock" in worker.layers:
+            self._request({"fill": worker.pid, "from": digest(source)}, [])
 
     def _settings(self, timing: bool) -> dict[str, Any]:
         return {
@@ -170,13 +194,14 @@ class WorkerPool:
             "memory_bytes": self.harness.memory_mib << 20,
             "stage": self.stage,
             "programs": self.programs,
+            "threads": self.kernel_threads,
             "sweep_bytes": 0,
             "output_bytes": int(self.harness.output_mib * (1 << 20)),
         }
 
     def _request(self, message: dict[str, Any], descriptors: list[int]) -> dict[str, Any]:
         if self.stopped.is_set():
-            raise StoppedError("the workshop was closed")
+            raise StoppedError("the worker pool was closed")
         with self._lock:
             control = self._start()
             try:
@@ -185,7 +210,7 @@ class WorkerPool:
                 reply: dict[str, Any] = json.loads(control.recv(1 << 16))
             except (OSError, ValueError) as error:
                 self._process = self._control = None  # the next request starts a new one
-                raise InfrastructureError(f"the worker's parent process is gone: {error}") from error
+                raise InfrastructureError(f"the workers' fork server is gone: {error}") from error
             return reply
 
     def _start(self) -> socket.socket:
@@ -202,12 +227,12 @@ class WorkerPool:
             )
         ours.settimeout(START_TIMEOUT_S)
         if ours.recv(1024) != b'{"ready": true}':
-            raise InfrastructureError("the workers' parent process did not start; its words are above")
+            raise InfrastructureError("the workers' fork server did not start; its output is above")
         self._control = ours
         return ours
 
     def _command(self, control: str) -> list[str]:
-        native = str(native_build.native())
+        native = str(native_build.build())
         cores = ",".join(str(core) for core in self.cores)
         around = bubblewrap.bubblewrap(self.device, [native]) if self.enclosure == "bubblewrap" else []
         # -P: the folder it is started in must not come first on Python's path
@@ -216,7 +241,7 @@ class WorkerPool:
         return [*around, *python, control, native, cores, *masks, *self.preload]
 
     def _environment(self) -> dict[str, str]:
-        """What a worker may know of ours: where Python's packages are and how many threads it has. No key, no home."""
+        """Return the environment of workers: paths of Python's packages, the number of threads. No key, no home."""
         keep = ("PATH", "LANG", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
         on_gpu = self.device != "cpu"
         gpus = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES") if on_gpu else ()
@@ -239,6 +264,14 @@ class WorkerPool:
             "GOMP_SPINCOUNT": "4000",
             "GLIBC_TUNABLES": ":".join(f"glibc.malloc.{name}={number}" for name, number in MALLOC.items()),
         }
+
+
+def _keep_freed_memory() -> None:
+    """Let glibc keep what this process frees: inputs and outputs of every call would cost page faults otherwise."""
+    libc = ctypes.CDLL(None)
+    if hasattr(libc, "mallopt"):
+        libc.mallopt(M_MMAP_THRESHOLD, MALLOC["mmap_threshold"])
+        libc.mallopt(M_TRIM_THRESHOLD, TRIM_BYTES)
 
 
 def _require_sandbox(level: str, kind: str) -> None:

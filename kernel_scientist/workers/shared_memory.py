@@ -1,9 +1,8 @@
-"""The memory that the verifier shares with one worker: where inputs lie, and buffers that are to be written.
+"""Memory shared by the evaluator and one worker: the start barrier, inputs, buffers to be written, copied outputs.
 
-The worker is told where they will be; the values are written by the evaluator, past the caches, just before the call,
-when the worker has nothing to do. So nobody can compute ahead, and the data are cold. Between the tensors lie guard
-bands of random bytes, which the verifier itself looks after. Values and addresses change independently: a tensor has
-two places, at a random offset each time it is placed afresh.
+The worker learns where its inputs will be; the evaluator writes the values just before the row, past the caches, while
+the worker's threads are stopped. So nothing can be computed ahead, and the data are cold. Between the tensors lie guard
+bands of random bytes. Values and addresses change independently: a tensor may get a new offset in its pages.
 """
 
 import ctypes
@@ -16,94 +15,131 @@ from dataclasses import dataclass
 import torch
 
 from kernel_scientist.sandbox import protocol
-from kernel_scientist.workers.native import NativeHarness
+from kernel_scientist.workers.native import BARRIER_BYTES, SLOTS, NativeHarness
 
 LINE = 64
 GUARD_BYTES = 256
 
 
 @dataclass
-class Place:
-    """Two stretches of pages for one tensor, and where in which of them it lies now."""
+class Stretch:
+    """Pages for one tensor, and where in them it lies now."""
 
-    starts: tuple[int, int]
+    start: int
     length: int
-    which: int
-    offset: int
+    size: int
+    offset: int = 0
     guard: bytes = b""
-    size: int = 0
     writable: bool = False
-    """Whether it is lent for an output."""
+    """Whether the kernel may write its output there."""
 
 
 class SharedMemory:
-    """One worker's inputs. Not thread-safe; `close` frees it."""
+    """One worker's shared memory. Not thread-safe; `close` frees it.
+
+    A slot holds the inputs of one call. `SLOTS` slots make a group, such as a case's: the first one keeps its memory,
+    the others share theirs with those of other groups, so that a row of calls touches few new pages.
+    """
 
     def __init__(self, size: int) -> None:
         self.size = size
         self.descriptor = os.memfd_create("inputs", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         os.ftruncate(self.descriptor, size)
-        # Whoever cuts it short ends every process that reads there then, the verifier too.
+        # A process that cuts it short would end every process that reads there, the evaluator too.
         fcntl.fcntl(self.descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
         self._pages = mmap.mmap(self.descriptor, size, flags=mmap.MAP_SHARED)
-        self._base = ctypes.addressof(ctypes.c_char.from_buffer(self._pages))
+        self.address = ctypes.addressof(ctypes.c_char.from_buffer(self._pages))
         self._rng = random.SystemRandom()
-        self._places: dict[tuple[int, int], Place] = {}
-        self._used = 0
+        self._stretches: dict[tuple[int, int], Stretch] = {}
+        self._kept, self._ends = BARRIER_BYTES, dict[int, int]()
+        """End of the slots that keep their memory; by group, end of those that share it."""
+        self._outputs_end = size // 2
+
+    def reset(self) -> None:
+        """Make it ready for another worker: new pages would cost far more than wiping these."""
+        for start, end in ((0, self._kept), (self.size // 2, self._outputs_end)):
+            ctypes.memset(self.address + start, 0, end - start)
+        self._stretches.clear()
+        self._ends.clear()
+        self._kept, self._outputs_end = BARRIER_BYTES, self.size // 2
 
     def close(self) -> None:
         """Give the memory back. The mapping goes with this object: views of it may still be alive."""
         os.close(self.descriptor)
-        self._places.clear()
+        self._stretches.clear()
 
     def place(self, slot: int, index: int, size: int, fresh: bool) -> protocol.Spot:
         """Return where a slot's tensor of `size` bytes will lie. Raises MemoryError when all is used."""
-        place = self._places.get((slot, index))
-        if place is None or place.size != size:
+        stretch = self._stretches.get((slot, index))
+        if stretch is None or stretch.length < size + 2 * GUARD_BYTES:
             length = (-(-(size + 2 * GUARD_BYTES) // mmap.PAGESIZE) + 1) * mmap.PAGESIZE
-            if self._used + 2 * length > self.size:
-                raise MemoryError(f"inputs of more than {self.size >> 20} MiB (harness.memory_mib)")
-            place = Place((self._used, self._used + length), length, 0, 0, size=size)
-            self._places[slot, index] = place
-            self._used += 2 * length
+            stretch = self._stretches[slot, index] = Stretch(self._allocate(slot, length), length, size)
             fresh = True
-        if fresh:
-            place.which = 1 - place.which
-            room = place.length - size - 2 * GUARD_BYTES
-            place.offset = place.starts[place.which] + GUARD_BYTES + LINE * self._rng.randrange(room // LINE + 1)
-        return protocol.Spot(place.offset, place.starts[place.which], place.length)
+        if fresh or stretch.size != size:
+            stretch.size, room = size, stretch.length - size - 2 * GUARD_BYTES
+            stretch.offset = stretch.start + GUARD_BYTES + LINE * self._rng.randrange(room // LINE + 1)
+        return protocol.Spot(stretch.offset, stretch.start, stretch.length)
+
+    def _allocate(self, slot: int, length: int) -> int:
+        group, keeps = divmod(slot, SLOTS)
+        start = self._kept if keeps == 0 else self._ends.get(group, self.size // 2)
+        if start + length > (self.size // 2 if keeps == 0 else self.size):
+            raise MemoryError(f"inputs of more than {self.size >> 21} MiB (half of harness.memory_mib)")
+        if keeps == 0:
+            self._kept += length
+        else:
+            self._ends[group] = start + length
+        return start
 
     def write(self, native: NativeHarness, slot: int, index: int, tensor: torch.Tensor | int) -> None:
         """Put values, or one byte everywhere, where the tensor was placed, and new guard bands around it."""
-        place = self._places[slot, index]
-        at = self._base + place.offset
-        place.writable = isinstance(tensor, int)
+        stretch = self._stretches[slot, index]
+        at = self.address + stretch.offset
+        stretch.writable = isinstance(tensor, int)
         if isinstance(tensor, int):
-            native.stream_fill(at, tensor, place.size)
-        elif place.size:
+            native.stream_fill(at, tensor, stretch.size)
+        elif stretch.size:
             order = protocol.dense_order(tensor)
             dense = tensor if order is not None else tensor.contiguous()
-            native.stream(at, dense.data_ptr(), place.size)
-        place.guard = self._rng.randbytes(GUARD_BYTES)
-        ctypes.memmove(at - GUARD_BYTES, place.guard, GUARD_BYTES)
-        ctypes.memmove(at + place.size, place.guard, GUARD_BYTES)
+            native.stream(at, dense.data_ptr(), stretch.size)
+        stretch.guard = self._rng.randbytes(GUARD_BYTES)
+        ctypes.memmove(at - GUARD_BYTES, stretch.guard, GUARD_BYTES)
+        ctypes.memmove(at + stretch.size, stretch.guard, GUARD_BYTES)
+
+    def outputs(self, total: int) -> int:
+        """Return an offset at which `total` bytes of outputs can be copied. Raises MemoryError without room."""
+        start = max((*self._ends.values(), self.size // 2))
+        if start + total > self.size:
+            raise MemoryError(f"inputs and outputs of more than {self.size >> 21} MiB (half of harness.memory_mib)")
+        self._outputs_end = max(self._outputs_end, start + total)
+        return start
+
+    def place_of(self, offset: int, size: int) -> int | None:
+        """Return an offset if so many bytes there lie in this memory, else None."""
+        return offset if offset > 0 and offset + size <= self.size else None
+
+    def read(self, offset: int, size: int, into: bytearray) -> bytearray:
+        """Copy bytes out of the memory."""
+        if size:
+            ctypes.memmove((ctypes.c_char * size).from_buffer(into), self.address + offset, size)
+        return into
 
     def lent(self, slot: int, start: int, size: int) -> bool:
-        """Whether these bytes belong to a tensor of the slot that is there to be written."""
+        """Whether these bytes belong to a tensor of the slot that the kernel may write to."""
         return any(
-            place.offset <= start and start + size <= place.offset + place.size
-            for (owner, _), place in self._places.items()
-            if owner == slot and place.writable
+            stretch.offset <= start and start + size <= stretch.offset + stretch.size
+            for (owner, _), stretch in self._stretches.items()
+            if owner == slot and stretch.writable
         )
 
     def intact(self, slot: int) -> bool:
-        """Whether nothing was written beside a slot's tensors."""
-        for (owner, _), place in self._places.items():
-            at = self._base + place.offset
+        """Whether the guard bands of a slot's tensors are untouched."""
+        for (owner, _), stretch in self._stretches.items():
+            at = self.address + stretch.offset
             if owner == slot and not (
                 ctypes.string_at(at - GUARD_BYTES, GUARD_BYTES)
-                == place.guard
-                == ctypes.string_at(at + place.size, GUARD_BYTES)
+                == stretch.guard
+                == ctypes.string_at(at + stretch.size, GUARD_BYTES)
             ):
                 return False
         return True

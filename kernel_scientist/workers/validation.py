@@ -1,4 +1,4 @@
-"""What a worker says, read with suspicion: every field is checked before anything is made of it."""
+"""Checks of what a worker sends: every field, before it is used."""
 
 from typing import Any
 
@@ -71,15 +71,31 @@ def _named(values: dict[Any, Any]) -> dict[str, str]:
     return {str(name): str(value) for name, value in values.items()}
 
 
-def readings(reply: protocol.Header, count: int) -> tuple[Reading, ...]:
-    """Return what a worker's clocks said of `count` calls. Raises KernelFailure for what is no reading."""
-    match reply.get("readings"):
-        case list(rows) if len(rows) == count and all(
-            isinstance(row, list)
-            and len(row) == len(Reading._fields)
-            and all(type(n) is int and 0 <= n <= LARGEST for n in row)
-            for row in rows
-        ):
-            return tuple(Reading(*row) for row in rows)
+def reading(reply: protocol.Header) -> Reading:
+    """Return what a worker's clocks measured of a row. Raises KernelFailure for anything else."""
+    match reply.get("reading"):
+        case list(row) if len(row) == len(Reading._fields) and all(type(n) is int and 0 <= n <= LARGEST for n in row):
+            return Reading(*row)
         case _:
-            raise KernelFailure(Verdict.REJECTED, "its worker broke the protocol: no readings of its clocks")
+            raise KernelFailure(Verdict.REJECTED, "its worker broke the protocol: no reading of its clocks")
+
+
+def output_trees(reply: protocol.Header, count: int) -> list[protocol.Header]:
+    """Return the descriptions of `count` outputs. Raises KernelFailure for anything else."""
+    match reply.get("outputs"):
+        case list(trees) if len(trees) == count and all(isinstance(tree, dict) for tree in trees):
+            return trees
+        case _:
+            raise KernelFailure(Verdict.REJECTED, "its worker broke the protocol: an output without a description")
+
+
+def leaves(tree: Any) -> list[protocol.Header]:
+    """Return the tensors of a description, in order."""
+    if not isinstance(tree, dict):
+        return []
+    node: protocol.Header = tree
+    if node.get("kind") == "tensor":
+        return [node]
+    items: Any = node.get("items", [])
+    items = list(items.values()) if isinstance(items, dict) else items
+    return [leaf for item in items for leaf in leaves(item)] if isinstance(items, list) else []

@@ -1,24 +1,18 @@
-"""The corpus: kernels that try to fool the judge (`kernels/`) and honest ones that look suspicious (`honest/`).
+"""The corpus: kernels that try to fool the evaluator (`kernels/`) and honest ones that look suspicious (`honest/`).
 
-Those for a CPU are here, those for a GPU, of either vendor, in `gpu/`, in folders of the same names.
-
-A file begins with comment lines `# key: value` that end at the first line of another kind:
+Those for a CPU are here, those for a GPU in `gpu/`; README.md lists the families. `beyond/` holds cheats outside the
+threat model, with what they gain. A file begins with comment lines `# key: value`:
 
     # cheat: B1 memo keyed by data_ptr        in honest/: `# honest: what looks suspicious`
     # problem: identity
     # expect: incorrect rejected              acceptable verdicts
-    # label: decoy                            optional: what the judge must say besides
+    # label: decoy                            optional: a label that the evaluation must carry
     # gains: false                            optional: where `ok`, it must not look faster than honest work
     # case: 0 2                               optional: benchmarks that it is timed on, from 0 on; else 1
-    # Only its own clock says so.             optional: any further words
+    # Only its own clock says so.             optional: any further text
 """
 
-import ast
-import base64
-import marshal
-import random
 import re
-import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,6 +20,7 @@ from kernel_scientist.records.kernel import Verdict
 
 FOLDER = Path(__file__).resolve().parent
 GPU = FOLDER / "gpu"
+BEYOND = FOLDER / "beyond"
 PROBLEMS = ("identity", "rmsnorm", "fp8-blockwise-gemm")
 KEYS = ("cheat", "honest", "problem", "expect", "label", "gains", "case")
 HONEST_WORK = {
@@ -36,8 +31,6 @@ HONEST_WORK = {
 GPU_HONEST_WORK = {"identity": ("triton_copy",), "rmsnorm": ("triton_rows",)}
 """What `gains: false` is measured against: the code most cheats are built on, and its like on all threads. A cheat that
 is neutralised is not faster than the faster of the two, where there are two."""
-VARIANTS = 5
-"""How many kinds of `obfuscated` there are; the seed picks one and then its details."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +68,11 @@ def load(within: Path = FOLDER) -> list[Fixture]:
     if twice := sorted({n for n in names if names.count(n) > 1}):
         raise HeaderError(f"names used twice: {', '.join(twice)}")
     return fixtures
+
+
+def beyond() -> list[Fixture]:
+    """Return the cheats outside the threat model, by name. Raises HeaderError."""
+    return [parse(path, path.read_text()) for path in sorted(BEYOND.glob("*.py"))]
 
 
 def spread(fixtures: list[Fixture]) -> list[Fixture]:
@@ -137,96 +135,3 @@ def _header(path: Path, source: str) -> dict[str, str]:
             raise HeaderError(f"{path.name}: {key} twice in its header")
         header[key] = value
     return header
-
-
-def obfuscated(source: str, seed: int) -> str:
-    """Return a kernel that behaves like `source` and that no static screen can read; `seed` picks how."""
-    variants = (_base64, _reversed, _marshalled, _getattrs, _chunks)
-    return variants[seed % VARIANTS](source, random.Random(seed))
-
-
-def _base64(source: str, _rng: random.Random) -> str:
-    text = base64.b64encode(zlib.compress(source.encode())).decode()
-    code = "__import__('zlib').decompress(__import__('base64').b64decode(TEXT)).decode()"
-    return f'TEXT = """{text}"""\nexec(compile({code}, __file__, "exec"), globals())\n'
-
-
-def _reversed(source: str, _rng: random.Random) -> str:
-    return f'TEXT = {source[::-1]!r}\nexec(compile(TEXT[::-1], __file__, "exec"), globals())\n'
-
-
-def _marshalled(source: str, _rng: random.Random) -> str:
-    code = base64.b85encode(marshal.dumps(compile(source, "kernel.py", "exec"))).decode()
-    return f"CODE = {code!r}\nexec(__import__('marshal').loads(__import__('base64').b85decode(CODE)), globals())\n"
-
-
-def _getattrs(source: str, rng: random.Random) -> str:
-    return _rewritten(source, _Getattr(rng))
-
-
-def _chunks(source: str, rng: random.Random) -> str:
-    return _rewritten(source, _Chunks(rng))
-
-
-def _rewritten(source: str, transformer: ast.NodeTransformer) -> str:
-    return ast.unparse(ast.fix_missing_locations(transformer.visit(ast.parse(source)))) + "\n"
-
-
-class _Getattr(ast.NodeTransformer):
-    """`a.name` becomes `getattr(a, "na" + "me")`, and `a.name = b` `setattr(a, "na" + "me", b)`."""
-
-    def __init__(self, rng: random.Random) -> None:
-        self.rng = rng
-
-    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
-        node = ast.Attribute(self.visit(node.value), node.attr, node.ctx)
-        if not isinstance(node.ctx, ast.Load) or _mangled(node.attr):
-            return node
-        return _call("getattr", node.value, self._name(node.attr))
-
-    def visit_Assign(self, node: ast.Assign) -> ast.stmt:
-        target = node.targets[0]
-        if len(node.targets) > 1 or not isinstance(target, ast.Attribute) or _mangled(target.attr):
-            return self._visited(node)
-        return ast.Expr(
-            _call("setattr", self.visit(target.value), self._name(target.attr), self.visit(node.value)),
-        )
-
-    def _visited(self, node: ast.AST) -> ast.stmt:
-        visited = self.generic_visit(node)
-        assert isinstance(visited, ast.stmt)
-        return visited
-
-    def _name(self, name: str) -> ast.expr:
-        cut = self.rng.randrange(len(name) + 1)
-        return ast.BinOp(ast.Constant(name[:cut]), ast.Add(), ast.Constant(name[cut:]))
-
-
-class _Chunks(ast.NodeTransformer):
-    """A long string becomes its pieces in another order, put right when the module is imported."""
-
-    def __init__(self, rng: random.Random) -> None:
-        self.rng = rng
-
-    def visit_Constant(self, node: ast.Constant) -> ast.expr:
-        if not isinstance(node.value, str) or len(node.value) < 8:
-            return node
-        cuts = sorted(self.rng.sample(range(1, len(node.value)), min(len(node.value) // 4, 40)))
-        pieces = [node.value[i:j] for i, j in zip([0, *cuts], [*cuts, len(node.value)], strict=True)]
-        order = self.rng.sample(range(len(pieces)), len(pieces))
-        shuffled, places = [pieces[i] for i in order], [order.index(i) for i in range(len(order))]
-        return ast.parse(f"''.join(map({shuffled!r}.__getitem__, {places!r}))", mode="eval").body
-
-    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.expr:
-        return node  # its parts must stay literals
-
-    def visit_MatchValue(self, node: ast.MatchValue) -> ast.pattern:
-        return node
-
-
-def _mangled(name: str) -> bool:
-    return name.startswith("__") and not name.endswith("__")
-
-
-def _call(function: str, *arguments: ast.expr) -> ast.expr:
-    return ast.Call(ast.Name(function, ast.Load()), list(arguments), [])

@@ -1,16 +1,16 @@
-"""The corpus itself: headers, coverage of the catalogue, obfuscation, honest kernels. The judge is tried elsewhere."""
+"""The corpus itself: headers, coverage of the catalogue, honest kernels. The evaluator is tried elsewhere."""
 
 import ast
 import json
 import os
 import subprocess
 import sys
-import textwrap
 from pathlib import Path
 
 import pytest
 
 from kernel_scientist import problems
+from kernel_scientist.evaluate.screen import Screen
 from kernel_scientist.gpu.capture import inspect
 from kernel_scientist.hardware import gpus
 from kernel_scientist.records.kernel import Case, Verdict
@@ -76,13 +76,19 @@ def test_headers_are_read(within: Path, cheats: int, honest: int) -> None:
         if not fixture.cheat:
             assert fixture.expect == {Verdict.OK} and fixture.label is None
         elif fixture.expect == {Verdict.OK}:
-            assert fixture.label or not fixture.gains, f"{fixture.name} asks nothing of the judge"
+            assert fixture.label or not fixture.gains, f"{fixture.name} asks nothing of the evaluator"
 
 
 def test_every_cheat_is_covered() -> None:
-    covered = {f.family for f in corpus.load() if f.family}
+    covered = {f.family for f in [*corpus.load(), *corpus.beyond()] if f.family}
     assert set(CATALOGUE) - covered == set(NOT_ON_A_CPU)
     assert covered <= set(CATALOGUE)
+
+
+@pytest.mark.parametrize("fixture", corpus.beyond(), ids=lambda f: f.name)
+def test_cheats_outside_the_threat_model_are_rejected_as_tampering(fixture: corpus.Fixture) -> None:
+    assert any(finding.tampering for finding in Screen().findings(fixture.source, "cpp"))
+    assert f"| {fixture.name} |" in (corpus.BEYOND / "README.md").read_text()
 
 
 def test_what_only_a_gpu_has_is_covered_there() -> None:
@@ -155,67 +161,13 @@ def test_a_malformed_header_is_named(header: str, words: str) -> None:
     assert words in str(error.value)
 
 
-def test_obfuscation_hides_and_is_python() -> None:
-    for fixture in corpus.load():
-        for seed in range(corpus.VARIANTS):
-            text = corpus.obfuscated(fixture.source, seed)
-            ast.parse(text)
-            assert text != fixture.source
-            if seed < 3:
-                assert "custom_kernel" not in text
-        assert corpus.obfuscated(fixture.source, 8) == corpus.obfuscated(fixture.source, 8)
-
-
-def test_obfuscated_attributes_and_strings_are_not_to_be_read() -> None:
-    source = textwrap.dedent(
-        """
-        import os
-        class Plan: pass
-        Plan.memory = {}
-        text = "static float* cached = nullptr;"
-        def custom_kernel(data):
-            return Plan.memory.setdefault(data.data_ptr(), os.sep), text, f"{data!r:>4}"
-        """
-    )
-    getattrs, chunks = corpus.obfuscated(source, 3), corpus.obfuscated(source, 4)
-    assert ".memory" not in getattrs and ".data_ptr" not in getattrs and "static float* cached" not in chunks
-
-    class Data:
-        def data_ptr(self) -> int:
-            return 1
-
-        def __repr__(self) -> str:
-            return "d"
-
-    for text in (getattrs, chunks):
-        space: dict[str, object] = {"__file__": "k.py"}
-        exec(text, space)
-        custom_kernel = space["custom_kernel"]
-        assert callable(custom_kernel)
-        assert custom_kernel(Data()) == ("/", "static float* cached = nullptr;", "   d")
-
-
 def test_honest_kernels_are_right(tmp_path: Path) -> None:
     honest = [f for f in corpus.load() if not f.cheat]
     assert _wrong({f.name: (f, f.source) for f in honest}, tmp_path) == {}
 
 
-def test_obfuscated_kernels_behave_alike(tmp_path: Path) -> None:
-    names = ("counts_its_calls", "persistent_pool", "workspace_by_shape")
-    chosen = {f.name: f for f in corpus.load() if f.name in names}
-    jobs = {
-        f"{name}_{seed}": (fixture, corpus.obfuscated(fixture.source, seed))
-        for name, fixture in chosen.items()
-        for seed in range(corpus.VARIANTS)
-    }
-    memo = next(f for f in corpus.load() if f.name == "b01_shape")  # it must remain a cheat
-    jobs |= {f"memo_{seed}": (memo, corpus.obfuscated(memo.source, seed)) for seed in range(corpus.VARIANTS)}
-    wrong = _wrong(jobs, tmp_path)
-    assert set(wrong) == {f"memo_{seed}" for seed in range(corpus.VARIANTS)}, wrong
-
-
 def _wrong(jobs: dict[str, tuple[corpus.Fixture, str]], folder: Path) -> dict[str, str]:
-    """Run kernels on small inputs in one plain process without a judge; return what was wrong, by name."""
+    """Run kernels on small inputs in one plain process without the evaluator; return what was wrong, by name."""
     given = [
         {"name": name, "source": source, "folder": str(ROOT / "problems" / f.problem), "cases": SMALL[f.problem]}
         for name, (f, source) in jobs.items()

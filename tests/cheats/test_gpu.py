@@ -1,4 +1,4 @@
-"""The judge on a GPU against the corpus for GPUs, and its clocks against a kernel that does nothing but take time.
+"""The evaluator on a GPU against the corpus for GPUs, and its clocks against a kernel that does nothing but take time.
 
 Some ten minutes in all. `make gpu-check` gives it a number of seconds ($CORPUS_SECONDS); what is not reached by then is
 skipped, and every kind of cheat is tried before the second of its kind.
@@ -11,7 +11,8 @@ from collections.abc import Iterator
 import pytest
 
 from kernel_scientist import problems
-from kernel_scientist.evaluate.evaluator import Evaluator, TimedSource
+from kernel_scientist.evaluate.evaluator import Evaluator
+from kernel_scientist.evaluate.timing.plan import TimedSource
 from kernel_scientist.hardware import targets
 from kernel_scientist.records.evaluation import Evaluation
 from kernel_scientist.records.kernel import Case, Kernel, Verdict
@@ -19,7 +20,7 @@ from kernel_scientist.records.params import Harness
 from kernel_scientist.sandbox import device_lock
 from kernel_scientist.workers.pool import WorkerPool
 from tests.cheats import corpus
-from tests.cheats.test_judge import gained, traces
+from tests.cheats.test_evaluator_against_cheats import gained, traces
 from tests.conftest import ROOT
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(600)]
@@ -34,7 +35,7 @@ CASES = {
 """What is timed: long enough that it pays to hide the GPU's part of a call, small enough to be sent to and fro."""
 LIMITS = Harness(
     build_timeout_s=30,
-    looks=1,
+    stages=1,
     blocks=2,
     pairs=0,
     noise_runs=0,
@@ -82,12 +83,12 @@ def judge(shop: WorkerPool, problem: str) -> Evaluator:
     return Evaluator(problems.load(ROOT / "problems" / problem, shop.device), "auto", shop.harness, shop)
 
 
-def judged(evaluator: Evaluator, source: str, rivals: list[TimedSource], case: Case, check: bool = True) -> Evaluation:
+def judged(evaluator: Evaluator, source: str, others: list[TimedSource], case: Case, check: bool = True) -> Evaluation:
     """Put a kernel through the whole judge, timed on one case."""
     kernel = Kernel(name="k", language="triton", source=source)
     so_far = evaluator.compile(kernel)
     checked = evaluator.check(kernel, so_far) if check else so_far
-    return evaluator.time(kernel, checked, [evaluator.reference(), *rivals], cases=(case,))
+    return evaluator.time(kernel, checked, [evaluator.reference(), *others], cases=(case,))
 
 
 @pytest.mark.parametrize("fixture", corpus.spread(FIXTURES), ids=lambda fixture: fixture.name)
@@ -96,13 +97,13 @@ def test_a_kernel_ends_as_it_should(fixture: corpus.Fixture, shop: WorkerPool) -
         pytest.skip("not reached in the time that was given")
     evaluator, case = judge(shop, fixture.problem), CASES[fixture.problem]
     honest = corpus.GPU_HONEST_WORK[fixture.problem] if not fixture.gains else ()
-    rivals = [TimedSource(name=name, source=SOURCES[name]) for name in honest]
-    evaluation = judged(evaluator, fixture.source, rivals, case)
+    others = [TimedSource(name=name, source=SOURCES[name]) for name in honest]
+    evaluation = judged(evaluator, fixture.source, others, case)
     assert evaluation.verdict in fixture.expect, (fixture.cheat, evaluation)
     for _ in range(3):  # a gain that is one comes again
-        if evaluation.verdict is Verdict.OK and rivals and gained(evaluation):
-            evaluation = judged(evaluator, fixture.source, rivals, case)
-    assert not (evaluation.verdict is Verdict.OK and rivals and gained(evaluation)), (
+        if evaluation.verdict is Verdict.OK and others and gained(evaluation):
+            evaluation = judged(evaluator, fixture.source, others, case)
+    assert not (evaluation.verdict is Verdict.OK and others and gained(evaluation)), (
         fixture.cheat,
         evaluation.speedups,
     )
@@ -130,7 +131,7 @@ def test_a_kernel_that_takes_twice_as_long_reads_twice_as_long(ms: int, shop: Wo
 
 def test_the_same_source_is_not_called_faster(shop: WorkerPool) -> None:
     """Row 24 of the matrix, in one look of as many blocks as usual."""
-    evaluator = judge(shop, "rmsnorm").reharnessed(shop.harness.model_copy(update={"blocks": 4, "pairs": 8}))
+    evaluator = judge(shop, "rmsnorm").with_harness(shop.harness.model_copy(update={"blocks": 4, "pairs": 8}))
     source = SOURCES["triton_rows"]
     twin = [TimedSource(name="twin", source=source)]
     evaluations = [judged(evaluator, source, twin, CASES["rmsnorm"], check=False) for _ in range(3)]

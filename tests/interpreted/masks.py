@@ -45,12 +45,12 @@ def main() -> None:
     assert len(set(words.tolist())) == words.numel() and bits.min() > 0.48 and bits.max() < 0.52
     assert not torch.isin(others, words).any()
 
-    trash, same = (input_masking.Trash("cpu", 80_000, (1, 2)) for _ in range(2))
+    trash, same = (input_masking.SweepMemory("cpu", 80_000, (1, 2)) for _ in range(2))
     told = trash.sweep(5)
     assert (
         told == same.sweep(5)
         and 0 <= told < 2**64
-        and told != trash.sweep(6) != input_masking.Trash("cpu", 80_000, (1, 3)).sweep(6)
+        and told != trash.sweep(6) != input_masking.SweepMemory("cpu", 80_000, (1, 3)).sweep(6)
     )
     for place in (0, 8191, 8192, 9999):
         trash._words[place] ^= 1

@@ -1,8 +1,8 @@
-"""What a kernel is called on: values nobody has seen, at times at old addresses, at times almost the old ones."""
+"""Test inputs: new random values, at new or reused addresses, sometimes one 512-byte edit away from earlier ones."""
 
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -12,7 +12,7 @@ from kernel_scientist.records.kernel import Case
 from kernel_scientist.sandbox import protocol
 from kernel_scientist.workers.native import Keys, NativeHarness
 from kernel_scientist.workers.shared_memory import SharedMemory
-from kernel_scientist.workers.untrusted.buffers import GUARD_BYTES, block, pieces
+from kernel_scientist.workers.untrusted.buffers import GUARD_BYTES, block, digest, guarded_parts
 from kernel_scientist.workers.untrusted.outputs import tensors
 
 POISONS = (0xFF, 0x5A, 0x3C)
@@ -22,19 +22,22 @@ RUN_BYTES = 512
 
 
 @dataclass(frozen=True)
-class Delivery:
-    """Inputs for one call of every contestant."""
+class InputSet:
+    """Inputs for one call of every source."""
 
     case: Case
     data: Any
-    """The verifier's own copy; a kernel never sees its memory."""
+    """The evaluator's own copy; a kernel never sees its memory."""
     fresh: bool
     """Whether they are put at new addresses."""
     poison: int
     keys: tuple[Keys, ...] = ()
-    """What each tensor that is only read is masked with on its way to a GPU's worker (`masks`)."""
-    sweep: int = 0
-    """The key of the sweep before a call on them, there."""
+    """Of each read-only tensor, on its way to a GPU's worker (`input_masking`)."""
+    sweep_key: int = 0
+    """Of the cache sweep before the call, there."""
+
+    expected: list[Any] = field(default_factory=list[Any], compare=False)
+    """The reference's output, once it was computed."""
 
     @property
     def bytes(self) -> int:
@@ -43,8 +46,8 @@ class Delivery:
         return sum(x.nbytes for x in items if isinstance(x, torch.Tensor))
 
 
-class Inputs:
-    """Draws deliveries for one problem. Chance comes from the system, so no kernel can foresee it."""
+class InputGenerator:
+    """Draws inputs for one problem. Chance comes from the system, so no kernel can foresee it."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem, self._rng = problem, random.SystemRandom()
@@ -54,130 +57,150 @@ class Inputs:
         """Forget the static inputs: the next ones drawn are new."""
         self._static = {}
 
-    def draw(self, case: Case, seed: int | None = None) -> Delivery:
+    def draw(self, case: Case, seed: int | None = None) -> InputSet:
         """Make new inputs, from a secret seed if none is given; those the problem calls static stay until `renew`."""
         data = self.problem.generate(case, secret_seed(self._rng) if seed is None else seed)
         if positions := self.problem.policy.static:
             kept = self._static.setdefault(case.name, {i: data[i] for i in positions})
             data = tuple(kept.get(i, x) for i, x in enumerate(data))
-        return self._delivery(case, data)
+        return self._input_set(case, data)
 
     def secret(self, profile: Profile) -> Case | None:
         """Draw a case off the list."""
         return profile.secret(self._rng)
 
-    def stressed(self, case: Case, scales: dict[int, float]) -> Delivery:
+    def stressed(self, case: Case, scales: dict[int, float]) -> InputSet:
         """Make new inputs with some of them scaled (lab.yml: stress)."""
         items = list(self.problem.generate(case, secret_seed(self._rng)))
         for position, scale in scales.items():
             items[position] = (items[position].to(torch.float32) * scale).to(items[position].dtype)
-        return self._delivery(case, tuple(items))
+        return self._input_set(case, tuple(items))
 
-    def neighbour(self, delivery: Delivery) -> Delivery:
+    def neighbour(self, inputs: InputSet) -> InputSet:
         """Change a short piece of one input: a cache keyed by a sample of the values takes it for the old one."""
-        if not isinstance(delivery.data, tuple):
-            return self._delivery(delivery.case, delivery.data)
-        items = list(delivery.data)  # pyright: ignore[reportUnknownArgumentType]
+        if not isinstance(inputs.data, tuple):
+            return self._input_set(inputs.case, inputs.data)
+        items = list(inputs.data)  # pyright: ignore[reportUnknownArgumentType]
         fixed = (*self.problem.writes, *self.problem.policy.static)
         choices = [i for i, x in enumerate(items) if i not in fixed and _can_vary(x)]
         if choices:
             position = self._rng.choice(choices)
-            items[position] = self._turned(items[position])
-        return self._delivery(delivery.case, tuple(items))
+            items[position] = items[position].clone(memory_format=torch.preserve_format)
+            self._turn(items[position])
+        return self._input_set(inputs.case, tuple(items))
 
-    def another(self, delivery: Delivery) -> Delivery:
-        """Make other inputs of the same form; where a form depends on chance, almost the same ones."""
-        drawn = self.draw(delivery.case)
-        forms, theirs = ([protocol.form(t) for t, _, _ in self._tensors(one)] for one in (drawn, delivery))
-        return drawn if forms == theirs else self.neighbour(delivery)
+    def rows(self, case: Case, calls: int, count: int) -> list[list[InputSet]]:
+        """Make the inputs of `count` rows of calls: one new set of values, all others moved and edited from it."""
+        first = self.draw(case)
+        every = [first, *(self._moved(first) for _ in range(calls * count - 1))]
+        self._rng.shuffle(every)
+        return [every[row * calls : (row + 1) * calls] for row in range(count)]
 
-    def verified(self, fraction: float) -> bool:
-        """Whether this call's output is to be compared; nobody can tell beforehand."""
-        return self._rng.random() < fraction
-
-    def lot(self, count: int, most: int) -> list[int]:
-        """Draw up to `most` numbers below `count`; nobody can tell beforehand which."""
+    def chosen(self, count: int, most: int) -> list[int]:
+        """Draw up to `most` numbers below `count`; nobody can foresee which."""
         return sorted(self._rng.sample(range(count), min(count, most)))
 
-    def placed(self, delivery: Delivery, memory: SharedMemory, slot: int) -> protocol.Header:
+    def placed(self, inputs: InputSet, memory: SharedMemory, slot: int) -> protocol.Header:
         """Return the message that tells a worker where its inputs will be."""
-        places = iter(enumerate(self._tensors(delivery)))
+        places = iter(enumerate(self._tensors(inputs)))
 
         def describe(value: Any) -> protocol.Header:
             if not isinstance(value, torch.Tensor):
                 return _tree(value, describe)
             index, (tensor, writable, static) = next(places)
-            spot = memory.place(slot, index, tensor.nbytes, delivery.fresh and not static)
+            spot = memory.place(slot, index, tensor.nbytes, inputs.fresh and not static)
             return {**protocol.form(tensor).header(), "writable": writable, "place": spot}
 
-        return describe(delivery.data)
+        return describe(inputs.data)
 
-    def write(self, delivery: Delivery, memory: SharedMemory, slot: int, native: NativeHarness) -> None:
+    def write(self, inputs: InputSet, memory: SharedMemory, slot: int, native: NativeHarness) -> None:
         """Put the values where they were announced; what is to be written is garbage."""
-        for index, (tensor, writable, _) in enumerate(self._tensors(delivery)):
-            memory.write(native, slot, index, delivery.poison if writable else tensor)
+        for index, (tensor, writable, _) in enumerate(self._tensors(inputs)):
+            memory.write(native, slot, index, inputs.poison if writable else tensor)
 
-    def message(self, delivery: Delivery) -> tuple[protocol.Header, list[protocol.Buffer]]:
+    def message(self, inputs: InputSet) -> tuple[protocol.Header, list[protocol.Buffer]]:
         """Return inputs as a message; what is to be written is garbage."""
         buffers: list[protocol.Buffer] = []
-        found = iter(self._tensors(delivery))
+        found = iter(self._tensors(inputs))
 
         def describe(value: Any) -> protocol.Header:
             if not isinstance(value, torch.Tensor):
                 return _tree(value, describe)
             tensor, writable, _ = next(found)
             return {
-                **protocol.encode(_filled(tensor, delivery.poison) if writable else tensor, buffers),
+                **protocol.encode(_filled(tensor, inputs.poison) if writable else tensor, buffers),
                 "writable": writable,
             }
 
-        return describe(delivery.data), buffers
+        return describe(inputs.data), buffers
 
-    def masked(self, delivery: Delivery, native: NativeHarness) -> tuple[protocol.Header, Sequence[bytearray], int]:
-        """Return inputs as a message that nobody can read without the delivery's keys, and their digest.
+    def masked(self, inputs: InputSet, native: NativeHarness) -> tuple[protocol.Header, Sequence[bytearray], int]:
+        """Return inputs as a message that cannot be read without their keys, and their digest.
 
-        The digest tells what a kernel may not write: inputs that are only to be read, and what lies beside them all.
-        What is to be written is garbage that anybody may know, so it is not masked: that would give the pad away.
+        The digest covers what a kernel may not write: read-only inputs and all guard bands. Buffers to be written hold
+        garbage that is no secret, so they are not encrypted: that would give the cipher stream away.
         """
-        header, buffers = self.message(delivery)
+        header, buffers = self.message(inputs)
         blocks: list[bytearray] = []
-        places: list[tuple[int, int]] = []
+        guarded: list[bytes] = []
         secret: list[bytearray] = []
-        for (_, writable, _), data in zip(self._tensors(delivery), buffers, strict=True):
+        for (_, writable, _), data in zip(self._tensors(inputs), buffers, strict=True):
             one = block(data, self._rng.randbytes(2 * GUARD_BYTES))
-            places += pieces(one, len(data), writable)
+            guarded += guarded_parts(one, len(data), writable)
             blocks.append(one)
             secret += [] if writable else [one]
-        digest = native.pin(places)
-        for one, keys in zip(secret, delivery.keys, strict=True):
+        total = digest(guarded)
+        for one, keys in zip(secret, inputs.keys, strict=True):
             native.mask(one, keys)
-        return header, blocks, digest
+        return header, blocks, total
 
-    def _tensors(self, delivery: Delivery) -> list[tuple[torch.Tensor, bool, bool]]:
+    def _moved(self, inputs: InputSet) -> InputSet:
+        """Rotate every input that may vary along its first dimension, and edit one: all values are at new positions.
+
+        New values are drawn where an input may not vary, or there is no room to move.
+        """
+        items: list[Any] = list(inputs.data) if isinstance(inputs.data, tuple) else []
+        free = [i for i in range(len(items)) if i not in (*self.problem.writes, *self.problem.policy.static)]
+        if not free or not all(_can_vary(items[i]) and items[i].shape[0] > 1 for i in free):
+            return self.draw(inputs.case)
+        for i in self.problem.writes:
+            items[i] = torch.empty_like(items[i])  # the reference writes there
+        for i in free:
+            items[i] = _rolled(items[i], 1 + self._rng.randrange(len(items[i]) - 1))
+        self._turn(items[self._rng.choice(free)])
+        return self._input_set(inputs.case, tuple(items))
+
+    def _tensors(self, inputs: InputSet) -> list[tuple[torch.Tensor, bool, bool]]:
         """Return tensor, whether it is to be written, whether it stays from call to call, in the order of the tree."""
-        items = delivery.data if isinstance(delivery.data, tuple) else (delivery.data,)
+        items = inputs.data if isinstance(inputs.data, tuple) else (inputs.data,)
         writes, static = self.problem.writes, self.problem.policy.static
         return [(t, i in writes, i in static) for i, item in enumerate(items) for t in tensors(item)]
 
-    def _delivery(self, case: Case, data: Any) -> Delivery:
+    def _input_set(self, case: Case, data: Any) -> InputSet:
         fresh, poison = self._rng.random() < 0.5, self._rng.choice(POISONS)
-        plain = Delivery(case, data, fresh, poison)
+        plain = InputSet(case, data, fresh, poison)
         keys = tuple((self._word(), self._word()) for _, writable, _ in self._tensors(plain) if not writable)
-        return replace(plain, keys=keys, sweep=self._word())
+        return replace(plain, keys=keys, sweep_key=self._word())
 
     def _word(self) -> int:
         return self._rng.getrandbits(64)
 
-    def _turned(self, tensor: torch.Tensor) -> torch.Tensor:
-        """Rotate a short run of elements: values that were valid stay valid."""
+    def _turn(self, tensor: torch.Tensor) -> None:
+        """Rotate a short run of elements in place: values that were valid stay valid."""
         order = protocol.dense_order(tensor) or list(range(tensor.dim()))
-        copy = tensor.clone(memory_format=torch.preserve_format)
-        flat = copy.permute(order).reshape(-1)
+        flat = tensor.permute(order).reshape(-1)
         length = min(flat.numel(), max(2, RUN_BYTES // tensor.element_size()))
         start = self._rng.randrange(flat.numel() - length + 1)
         run = flat.view(_raw(tensor.dtype))[start : start + length]
         run.copy_(run.roll(1 + self._rng.randrange(length - 1)))
-        return copy
+
+
+def _rolled(tensor: torch.Tensor, shift: int) -> torch.Tensor:
+    """Rotate a tensor along its first dimension; it keeps its strides."""
+    rolled = torch.empty_like(tensor)
+    rolled.view(_raw(tensor.dtype))[:shift] = tensor.view(_raw(tensor.dtype))[-shift:]
+    rolled.view(_raw(tensor.dtype))[shift:] = tensor.view(_raw(tensor.dtype))[:-shift]
+    return rolled
 
 
 def _tree(value: Any, describe: Callable[[Any], protocol.Header]) -> protocol.Header:

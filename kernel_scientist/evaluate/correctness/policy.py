@@ -1,13 +1,10 @@
-"""What a problem allows besides a right answer, applied to what was seen of a kernel.
-
-Two kinds of labels: those of the screen, from the source alone, and those measured in calls that are watched. A label
-decides nothing unless the problem's policy (lab.yml) says so.
-"""
+"""What a problem allows besides a right answer: no tampering in the source, and library work only where it says so."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
+from kernel_scientist.evaluate.screen.finding import Finding
 from kernel_scientist.problems.taskfolder import Policy
 from kernel_scientist.records.kernel import Verdict
 from kernel_scientist.sandbox.failure import KernelFailure
@@ -21,7 +18,7 @@ MOVES = frozenset(
         *("view", "view_as", "_unsafe_view", "reshape", "reshape_as", "_reshape_alias", "as_strided", "as_strided_"),
         *("flatten", "unflatten", "ravel", "squeeze", "squeeze_", "unsqueeze", "unsqueeze_", "diagonal"),
         *("t", "t_", "transpose", "transpose_", "permute", "movedim", "moveaxis", "swapaxes", "swapdims"),
-        *("numpy_T", "mT", "mH", "matrix_H", "adjoint"),  # of complex numbers `conj` is seen beside them
+        *("numpy_T", "mT", "mH", "matrix_H", "adjoint"),  # on complex numbers `conj` is reported as well
         *("expand", "expand_as", "broadcast_to", "broadcast_tensors", "atleast_1d", "atleast_2d", "atleast_3d"),
         *("slice", "select", "narrow", "narrow_copy", "unbind", "unfold", "tensor_split", "chunk", "unsafe_chunk"),
         *("split", "unsafe_split", "split_with_sizes", "unsafe_split_with_sizes"),
@@ -32,47 +29,50 @@ MOVES = frozenset(
         *("resolve_conj", "resolve_neg"),
     }
 )
-"""Operations of torch's that allocate, look at memory in another way, or move it: no arithmetic.
+"""Torch operations that allocate memory, move it, or view it differently: no arithmetic.
 
-Not among them: `index`, `gather` and their like. What is looked up in a table has been computed by it.
+`index`, `gather` and the like are not among them: a table look-up can replace the computation.
 """
-FORBIDDEN = {"threads": "threads", "graphs": "graph"}
-"""Labels of the screen that a policy can forbid, by the policy's key."""
 
 
 @dataclass(frozen=True)
 class Observed:
-    """What watched calls showed, and whether the kernel is right without its own code."""
+    """What observed calls showed, and whether the output is right without the kernel's own code."""
 
     work: dict[str, int] = field(default_factory=dict[str, int])
-    """Arithmetic operations of torch's, with their counts."""
+    """Arithmetic operations of torch, with their counts."""
     native_calls: int = 0
+    graph_replays: int = 0
+    """Graphs that were replayed through torch."""
     right_when_muted: bool = False
 
     @staticmethod
     def of(calls: Sequence["Observed"]) -> "Observed":
-        """Return the worst of several calls: all work, the fewest native calls, whether any was right when muted."""
+        """Merge calls: all work, the fewest native calls, whether any output was right when muted."""
         work = {name: max(call.work.get(name, 0) for call in calls) for call in calls for name in call.work}
         native = min((call.native_calls for call in calls), default=0)
-        return Observed(work, native, any(call.right_when_muted for call in calls))
+        replays = max((call.graph_replays for call in calls), default=0)
+        return Observed(work, native, replays, any(call.right_when_muted for call in calls))
 
     @staticmethod
     def read(reply: dict[str, Any]) -> "Observed":
-        """Return what a worker reported, whatever it is."""
+        """Read what a worker reported; fields of a wrong type count as nothing."""
         operations, calls = reply.get("operations"), reply.get("native_calls")
-        seen: dict[str, Any] = operations if isinstance(operations, dict) else {}
-        named = {printable(name): count for name, count in seen.items() if isinstance(count, int)}
+        counts: dict[str, Any] = operations if isinstance(operations, dict) else {}
+        named = {printable(name): count for name, count in counts.items() if isinstance(count, int)}
         work = {name: count for name, count in named.items() if base(name) not in MOVES}
-        return Observed(work, calls if isinstance(calls, int) else 0)
+        replays = reply.get("graph_replays")
+        native, graphs = (n if isinstance(n, int) else 0 for n in (calls, replays))
+        return Observed(work, native, graphs)
 
     def labels(self) -> tuple[str, ...]:
-        """Return what is worth telling."""
-        found = ["library-work"] if self.work else []
+        """Return the labels of an evaluation: `library-work`, and `library-only` or `decoy`."""
+        labels = ["library-work"] if self.work else []
         if self.native_calls == 0:
-            found.append("library-only")
+            labels.append("library-only")
         elif self.right_when_muted:
-            found.append("decoy")
-        return tuple(found)
+            labels.append("decoy")
+        return tuple(labels)
 
 
 def base(operation: str) -> str:
@@ -80,22 +80,31 @@ def base(operation: str) -> str:
     return operation.removeprefix("aten::")
 
 
-def require(policy: Policy, labels: tuple[str, ...], observed: Observed) -> None:
-    """Raise KernelFailure (rejected) where the problem's policy forbids what was seen."""
-    for key, name in FORBIDDEN.items():
-        if not getattr(policy, key) and any(label.endswith(f":{name}") for label in labels):
-            raise KernelFailure(Verdict.REJECTED, f"the problem does not allow {key} (lab.yml: policy.{key})")
+def require_untampered(policy: Policy, run: Literal["reject", "allow"], findings: Sequence[Finding]) -> None:
+    """Raise KernelFailure (rejected) for the first finding of tampering, unless the problem or the run allows it.
+
+    `run` is `harness.tampering` of params.yaml.
+    """
+    first = next((finding for finding in findings if finding.tampering), None)
+    if first is not None and "allow" not in (policy.tampering, run):
+        raise KernelFailure(Verdict.REJECTED, f"tampering: {first.detail} (line {first.line})")
+
+
+def require(policy: Policy, observed: Observed) -> None:
+    """Raise KernelFailure (rejected) where a library does the work, or a graph is replayed, and must not."""
+    if observed.graph_replays and not policy.graphs:
+        raise KernelFailure(Verdict.REJECTED, "it replays a graph (lab.yml: policy.graphs)")
     if policy.library:
         return
-    words = ", ".join(f"{name} {count}x" for name, count in observed.work.items())
+    counts = ", ".join(f"{name} {count}x" for name, count in observed.work.items())
     if observed.native_calls == 0:
-        _refuse("it runs no kernel of its own", words)
+        _refuse("it runs no kernel of its own", counts)
     if observed.work:
-        _refuse(f"it lets a library compute ({base(next(iter(observed.work)))})", words)
+        _refuse(f"it lets a library compute ({base(next(iter(observed.work)))})", counts)
     if observed.right_when_muted:
-        _refuse("its kernel is a decoy: the output is right without it", words)
+        _refuse("its kernel is a decoy: the output is right without it", counts)
 
 
-def _refuse(reason: str, words: str) -> None:
-    evidence = (f"torch operations in a call: {words}",) if words else ()
+def _refuse(reason: str, counts: str) -> None:
+    evidence = (f"torch operations in a call: {counts}",) if counts else ()
     raise KernelFailure(Verdict.REJECTED, f"{reason} (lab.yml: policy.library)", evidence)

@@ -1,56 +1,95 @@
-"""Every label of a source."""
+"""The screen: reads a kernel's source before it runs and returns every finding."""
 
 import functools
+import importlib.util
+import json
+import subprocess
+import sys
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
+from pathlib import Path
 
-from kernel_scientist.evaluate.screen.finding import HIGH, LONGEST, LOW, MEDIUM, MOST, Finding, Label
-from kernel_scientist.evaluate.screen.guard import Guard
-from kernel_scientist.evaluate.screen.rules import findings
+from kernel_scientist.evaluate.screen import kernelguard_process
+from kernel_scientist.evaluate.screen.advice import MAX_MATCHES, advice, of_text
+from kernel_scientist.evaluate.screen.finding import HIGH, LOW, MEDIUM, Finding
+from kernel_scientist.evaluate.screen.source import PythonFile
+from kernel_scientist.evaluate.screen.tampering import tampering
 from kernel_scientist.records.kernel import Language
 
+MAX_SOURCE = 200_000
+"""Characters of a source that are read; an honest kernel has a tenth of that."""
 REMEMBERED = 256
 """Texts: an incumbent, a champion and a kernel that is tuned come many times."""
+TIMEOUT_S = 10
+"""For kernelguard's rules on one source; its process limits its own CPU time to less."""
+SEVERITIES = {"auto_filter": HIGH, "suspicious": MEDIUM, "low_confidence": LOW}
+"""By what kernelguard does about a match."""
 
 
 class Screen:
-    """Reads sources. Keeps a process for kernelguard's rules; `close` ends it. Thread-safe."""
+    """Reads sources; remembers its findings. Thread-safe. Raises nothing, whatever the text is, in bounded time."""
 
     def __init__(self) -> None:
-        self._guard = Guard()
-        self.labels = functools.lru_cache(maxsize=REMEMBERED)(self._labels)
-
-    def close(self) -> None:
-        """End what was started; it starts again when it is needed."""
-        self._guard.close()
-
-    def _labels(self, source: str, language: Language) -> tuple[Label, ...]:
-        """Return what a kernel's source looks like: the worst first, without duplicates, the same for the same text.
-
-        Never raises, whatever the text is, and takes bounded time; a file that is too long, or is no Python, says so.
-        """
-        if len(source) > LONGEST:
-            detail = f"{len(source)} characters: more than {LONGEST} are not screened"
-            return (Label(name="too-long", severity=HIGH, line=None, detail=detail),)
-        with ThreadPoolExecutor(1) as beside:
-            guarded = beside.submit(lambda: list(self._guard.findings(source)))
-            found = [*findings(source, language), *guarded.result()]
-        return _sorted(found)
+        self.findings = functools.lru_cache(maxsize=REMEMBERED)(_sorted)
 
 
-def _sorted(found: list[Finding]) -> tuple[Label, ...]:
-    kept: dict[tuple[str, int | None], Finding] = {}
-    for finding in sorted(found, key=_order):
-        kept.setdefault((finding.label, finding.line), finding)
-    labels: list[Label] = []
+def _sorted(source: str, language: Language) -> tuple[Finding, ...]:
+    """Return the findings of a source: tampering first, then by severity and line; the same for the same text."""
+    unique: dict[tuple[str, int | None], Finding] = {}
+    for finding in sorted(findings(source, language), key=_order):
+        unique.setdefault((finding.name, finding.line), finding)
     count: Counter[str] = Counter()
-    for name, severity, line, detail in kept.values():
-        count[name] += 1
-        if count[name] <= MOST:
-            plain = " ".join(detail[:200].split()).encode("unicode_escape").decode()
-            labels.append(Label(name=name, severity=severity, line=line, detail=plain[:120]))
-    return tuple(labels)
+    shown: list[Finding] = []
+    for finding in unique.values():
+        count[finding.name] += 1
+        if count[finding.name] <= MAX_MATCHES:
+            detail = " ".join(finding.detail[:200].split()).encode("unicode_escape").decode()
+            shown.append(finding._replace(detail=detail[:120]))
+    return tuple(shown)
 
 
-def _order(finding: Finding) -> tuple[int, str, int, str]:
-    return (HIGH, MEDIUM, LOW).index(finding.severity), finding.label, finding.line or 0, finding.detail
+def _order(finding: Finding) -> tuple[bool, int, int, str, str]:
+    rank = (HIGH, MEDIUM, LOW).index(finding.severity)
+    return not finding.tampering, rank, finding.line or 0, finding.name, finding.detail
+
+
+def findings(source: str, language: Language) -> Iterator[Finding]:
+    """Yield every finding, in no order. A source that cannot be read has a finding that says so."""
+    if len(source) > MAX_SOURCE:
+        yield Finding("too-long", HIGH, None, f"{len(source)} characters: more than {MAX_SOURCE} are not screened")
+        return
+    yield from of_text(source)
+    yield from of_kernelguard(source)
+    try:
+        file = PythonFile(source)
+    except (SyntaxError, ValueError) as error:
+        yield Finding("unreadable", MEDIUM, None, str(error))
+    except (RecursionError, MemoryError):
+        yield Finding("unreadable", HIGH, None, "nested too deeply to be read")
+    else:
+        yield from advice(file, language)
+        yield from tampering(file)
+
+
+def of_kernelguard(source: str) -> Iterator[Finding]:
+    """Yield what kernelguard's rules match, read in a process of its own: some of them backtrack for minutes."""
+    spec = importlib.util.find_spec("kernelguard")
+    if spec is None or spec.origin is None:
+        yield Finding("kernelguard:missing", LOW, None, "kernelguard is not installed")
+        return
+    script = [kernelguard_process.__file__, str(Path(spec.origin).parent)]
+    run = functools.partial(subprocess.run, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env={}, check=False)
+    try:
+        ended = run(
+            [sys.executable, "-I", "-S", "-B", *script], input=source.encode("utf-8", "replace"), timeout=TIMEOUT_S
+        )
+        output, finished = ended.stdout, ended.returncode == 0
+    except subprocess.TimeoutExpired as expired:
+        output, finished = expired.stdout or b"", False
+    if not finished:
+        yield Finding("kernelguard:unfinished", MEDIUM, None, "its rules did not come to an end on this text")
+    for line in output.decode("ascii", "replace").splitlines():
+        if line.endswith("]"):  # a process that is ended may leave half a line
+            pattern, outcome, evidence = json.loads(line)
+            name = f"kernelguard:{pattern.lower().replace('_', '-')}"
+            yield Finding(name, SEVERITIES.get(outcome, LOW), None, str(evidence))

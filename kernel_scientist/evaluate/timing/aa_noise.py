@@ -1,81 +1,62 @@
 """How far this machine's own noise goes: the same source timed against itself, kept for a day per problem.
 
 A kernel counts as faster only beyond it. The A/A runs go through the very protocol that kernels go through, so the
-margin covers what differs from process to process (memory layout, placement) as well as what differs from minute to
-minute.
+margin covers what differs from process to process (memory layout, placement) as well as from minute to minute.
 """
 
 import json
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
-from kernel_scientist.compile.source import read_kernel
-from kernel_scientist.evaluate.timing import schedule
-from kernel_scientist.evaluate.timing.statistics import ratio
+from kernel_scientist.evaluate.driver import Driver
+from kernel_scientist.evaluate.timing import schedule, statistics
+from kernel_scientist.evaluate.timing.plan import Plan, TimedSource
 from kernel_scientist.hardware import cpu
 from kernel_scientist.records import environment
-from kernel_scientist.records.kernel import Kernel, Verdict, digest
-
-if TYPE_CHECKING:
-    from kernel_scientist.evaluate.evaluator import Evaluator, TimedSource
+from kernel_scientist.records.kernel import digest
 
 VALID_S, VALID_LARGE_S = 24 * 3600, 3600
+"""How long a measurement is used; a large one was made on a busy machine."""
 LARGE = 0.03
+FIRST, SECOND = "first", "second"
 
 
-def margins(evaluator: "Evaluator") -> tuple[float, ...]:
-    """Return per look the larger of `harness.margin` and this machine's A/A noise.
+def margins(driver: Driver, profile: str, plan: Plan, source: Callable[[], TimedSource]) -> tuple[float, ...]:
+    """Return per stage the larger of `harness.margin` and this machine's A/A noise.
 
-    The noise is how far the interval of a source against itself came to lie beside 1, at the worst of the runs: the
-    interval knows the spread of its own blocks, but not what differs between processes or minutes.
-
-    Measured once a day per problem and settings, once an hour where it came out large: the machine was busy then. With
-    `harness.noise_runs` 0 never.
+    The noise is how far the interval of a source against itself came to lie from 1, at the worst of the runs: the
+    interval reflects the spread of its own blocks, but not what differs between processes or minutes. `plan`: of a
+    timing of FIRST without a baseline. `source`: called when a measurement is due. With `harness.noise_runs` 0 none is.
     """
-    harness = evaluator.harness
-    floor = (harness.margin,) * harness.looks
+    harness = driver.harness
+    floor = (harness.margin,) * harness.stages
     if harness.noise_runs == 0:
         return floor
-    file = environment.cache_folder() / "noise" / f"{_key(evaluator)}.json"
-    found: list[float] = json.loads(file.read_text())["margins"] if file.exists() else []
-    if not found or time.time() - file.stat().st_mtime > (VALID_S if max(found) < LARGE else VALID_LARGE_S):
-        found = measure(evaluator, harness.noise_runs)
+    file = environment.cache_folder() / "noise" / f"{_key(driver, profile)}.json"
+    noise: list[float] = json.loads(file.read_text())["margins"] if file.exists() else []
+    if not noise or time.time() - file.stat().st_mtime > (VALID_S if max(noise) < LARGE else VALID_LARGE_S):
+        noise = measure(driver, plan, source(), harness.noise_runs)
         file.parent.mkdir(parents=True, exist_ok=True)
         part = file.with_suffix(f".{time.monotonic_ns()}")
-        part.write_text(json.dumps({"margins": found, "machine": cpu.model(), "problem": evaluator.problem.name}))
+        part.write_text(json.dumps({"margins": noise, "machine": cpu.model(), "problem": driver.problem.name}))
         part.replace(file)
-    return tuple(max(a, b) for a, b in zip(floor, found, strict=True))
+    return tuple(max(a, b) for a, b in zip(floor, noise, strict=True))
 
 
-def measure(evaluator: "Evaluator", runs: int) -> list[float]:
-    """Time a kernel against itself `runs` times, all looks each; return the noise after each look."""
-    source = _subject(evaluator)
-    plan = evaluator.plan(evaluator.profile.benchmarks, "first", None, margins=False)
-    apart: list[list[float]] = [[] for _ in range(plan.looks)]
+def measure(driver: Driver, plan: Plan, source: TimedSource, runs: int) -> list[float]:
+    """Time a source against itself `runs` times, all stages each; return the noise after each stage."""
+    deviations: list[list[float]] = [[] for _ in range(plan.stages)]
     for _ in range(runs):
-        samples = schedule.run(evaluator, plan, [source.named("first"), source.named("second")])
-        for look in range(plan.looks):
-            ours, theirs = (samples.blocks_of(name)[: look + 1] for name in ("first", "second"))
-            _, (low, high) = ratio(ours, theirs, plan.confidence)
-            apart[look].append(max(low, 1 / high) - 1)
-    return [max(0.0, *values) for values in apart]
+        samples = schedule.run(driver, plan, [source.named(FIRST), source.named(SECOND)])
+        for stage in range(plan.stages):
+            tables = (samples.table(name, stage + 1) for name in (FIRST, SECOND))
+            low, high = statistics.ratio(*tables).interval(plan.confidence)
+            deviations[stage].append(max(low, 1 / high) - 1)
+    return [max(0.0, *values) for values in deviations]
 
 
-def _subject(evaluator: "Evaluator") -> "TimedSource":
-    """Return what is timed against itself: the problem's last right C++ seed, which is quick; else the reference."""
-    from kernel_scientist.evaluate.evaluator import TimedSource
-
-    for file in reversed(evaluator.problem.seeds("cpp")) if evaluator.pool.device == "cpu" else ():
-        kernel = Kernel(name=file.stem, language="cpp", source=read_kernel(file))
-        if evaluator.check(kernel, evaluator.compile(kernel)).verdict is Verdict.OK:
-            return TimedSource.of(kernel)
-    return evaluator.reference()
-
-
-def _key(evaluator: "Evaluator") -> str:
-    shop = evaluator.pool
-    settings = evaluator.harness.model_dump_json(
-        include={"blocks", "pairs", "looks", "threads", "warmup_calls", "sandbox"}
-    )
-    parts = (evaluator.problem.digest, evaluator.profile_name, cpu.model(), str(cpu.cores()), shop.device, settings)
-    return digest("\0".join((*parts, shop.enclosure, environment.judge_digest())))[:32]
+def _key(driver: Driver, profile: str) -> str:
+    keys = {"blocks", "pairs", "stages", "row_us", "threads", "warmup_calls", "sandbox"}
+    settings, pool = driver.harness.model_dump_json(include=keys), driver.pool
+    machine = (cpu.model(), str(cpu.cores()), pool.device, pool.enclosure)
+    return digest("\0".join((driver.problem.digest, profile, *machine, settings, environment.judge_digest())))[:32]

@@ -1,20 +1,16 @@
 """What a measurement depends on besides the kernel: machine, versions, settings; load and steal meanwhile."""
 
 import contextlib
-import ctypes
 import os
 import platform
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import torch
 
 from kernel_scientist.compile import gxx
 from kernel_scientist.hardware import cpu, gpu
 from kernel_scientist.records import environment
-from kernel_scientist.workers.native import NativeHarness
 from kernel_scientist.workers.pool import WorkerPool
 
 CGROUP_STATS = (Path("/sys/fs/cgroup/cpu.stat"), Path("/sys/fs/cgroup/cpu/cpu.stat"))
@@ -29,7 +25,8 @@ def describe(pool: WorkerPool) -> dict[str, str]:
         "threads": str(pool.threads),
         "caches": " ".join(f"{level}={size}" for level, size in cpu.caches().items()),
         "device": pool.device,
-        "verifier": f"hears {pool.native.hearing.name.lower()}",
+        "outputs": "read while the worker's threads are stopped" if pool.can_stop else "read while its threads run",
+        "wake_priority": pool.native.wake_priority.name.lower(),
         "torch": torch.__version__,
         "python": platform.python_version(),
         "compiler": gxx.version(),
@@ -76,19 +73,3 @@ def _throttled() -> int:
                 if line.startswith("nr_throttled"):
                     return int(line.split()[1])
     return 0
-
-
-UNKNOWN_CACHE_BYTES = 32 << 20
-
-
-class Sweeper:
-    """Reads twice the last level's size, a share on every core that kernels may use."""
-
-    def __init__(self, native: NativeHarness, cores: Sequence[int]) -> None:
-        size = 2 * max(cpu.caches().values(), default=UNKNOWN_CACHE_BYTES)
-        self._shim, self._cores = native, (ctypes.c_int * len(cores))(*cores)
-        self._data = np.ones(size // 8, dtype=np.uint64)  # written: untouched pages would be one page of zeros
-
-    def sweep(self) -> None:
-        """Evict what the caches hold; it takes some 2 ms."""
-        self._shim.sweep(self._data.ctypes.data, self._data.size, self._cores, len(self._cores))

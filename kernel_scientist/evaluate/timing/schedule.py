@@ -1,189 +1,187 @@
-"""Timing contestants against each other in interleaved blocks (ABBA, generalised), each in its own live worker.
+"""Timing sources against each other in interleaved blocks, each in its own live worker.
 
-Within a block every contestant is called there and back per case, where there are few cases twice so: in a random
-order, then in the reverse of it, so that a drift that is linear in time cancels. Both halves have inputs of their own,
-the same for all contestants, delivered before one sweep of the caches: what one call reads is cold for the next, which
-has other data. After each look, of which there are `harness.looks` at most, the workers are replaced by fresh ones and
-it is decided whether to go on.
+Within a block every source is timed there and back per case: in a random order, then in its reverse, so that a drift
+that is linear in time cancels. A sample is a row of calls on distinct new inputs, the same for all sources, long enough
+that the cost of starting it and of hearing its end does not matter. After each stage, of which there are
+`harness.stages` at most, the workers are replaced by fresh ones and it is decided whether to go on.
 """
 
+import math
 import random
 import time
-from collections.abc import Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 
-from kernel_scientist.evaluate.timing.plan import LEAST_LOOKS, Plan
-from kernel_scientist.evaluate.timing.samples import By, Samples
-from kernel_scientist.evaluate.timing.statistics import attainable, ratio
+from kernel_scientist.evaluate.correctness.inputs import InputSet
+from kernel_scientist.evaluate.driver import Driver
+from kernel_scientist.evaluate.timing import statistics
+from kernel_scientist.evaluate.timing.plan import LEAST_STAGES, Plan, TimedSource
+from kernel_scientist.evaluate.timing.samples import Samples
 from kernel_scientist.records.errors import InfrastructureError
-from kernel_scientist.records.kernel import Verdict
+from kernel_scientist.records.kernel import Case, Verdict
 from kernel_scientist.sandbox.failure import KernelFailure
-from kernel_scientist.workers.call import Call
-from kernel_scientist.workers.client import Session
+from kernel_scientist.workers.client import Output, WorkerClient
+from kernel_scientist.workers.native import SLOTS
 
-if TYPE_CHECKING:
-    from kernel_scientist.evaluate.evaluator import Evaluator, TimedSource
+MOST_CALLS, MOST_ROW_BYTES = SLOTS - 1, 64 << 20
+"""Calls of a row, and bytes of their inputs together."""
+ROOM = 1.1
+"""How much longer than `harness.row_us` rows are planned: the warm-up's calls are slower than later ones."""
+Scheduling = Mapping[str, Mapping[int, object]]
+"""By source and thread: on which cores and by which policy the system runs it."""
 
 
-def run(evaluator: "Evaluator", plan: Plan, contestants: Sequence["TimedSource"]) -> Samples:
-    """Time all contestants by the plan.
+def run(driver: Driver, plan: Plan, sources: Sequence[TimedSource]) -> Samples:
+    """Time all sources by the plan.
 
-    Raises KernelFailure when the candidate fails, InfrastructureError when another contestant does: that is no fault
-    of the candidate.
+    Raises KernelFailure when the candidate fails, InfrastructureError when another source does.
     """
-    samples, rng = Samples(), random.Random()
-    for look in range(plan.looks):
-        with evaluator.pool.sessions(len(contestants), timing=True) as workers:
-            assert len({c.name for c in contestants}) == len(contestants), "two contestants have one name"
-            sessions = {contestant.name: worker for contestant, worker in zip(contestants, workers, strict=True)}
-            for contestant in contestants:
-                with blame(contestant.name, plan.candidate):
-                    evaluator.load(sessions[contestant.name], contestant, plan.cases)
-            before = _warm_up(evaluator, plan, sessions)
-            for block in range(plan.blocks):
-                for order in (rng.sample(list(sessions), len(sessions)) for _ in range(plan.turns)):
-                    for half in (order, order[::-1]):
-                        _half(evaluator, plan, samples, {name: sessions[name] for name in half}, rng, (look, block))
-                with blame(plan.candidate, plan.candidate):
-                    _require_untouched(sessions, plan.candidate, before)
-                if look == 0 and hopeless(plan, samples, block + 1):
-                    return samples
-        samples.charge(plan.candidate)
-        if decided(plan, samples, look + 1):
-            return samples
-    return samples
+    assert len({source.name for source in sources}) == len(sources), "two sources have one name"
+    timing = _Timing(driver, plan)
+    for stage in range(plan.stages):
+        with driver.pool.workers(len(sources), timing=True) as workers:
+            timing.workers = {source.name: worker for source, worker in zip(sources, workers, strict=True)}
+            if timing.stage(stage, sources):
+                break
+        if decided(plan, timing.samples, stage + 1):
+            break
+    return timing.samples
 
 
-def _half(
-    evaluator: "Evaluator",
-    plan: Plan,
-    samples: Samples,
-    sessions: dict[str, Session],
-    rng: random.Random,
-    place: tuple[int, int],
-) -> None:
-    """Call every contestant once per case, in the order of `sessions`, all on the same new inputs.
+@dataclass
+class _Timing:
+    """A timing under way."""
 
-    Values are written just before each call, past the swept caches; outputs are compared, as far as the lot falls on
-    them, when all have run.
-    """
-    deliveries = {slot: evaluator.inputs.draw(case) for slot, case in enumerate(plan.cases)}
-    for name, session in sessions.items():
-        with blame(name, plan.candidate):
-            evaluator.deliver(session, deliveries)
-    evaluator.sweep()
-    slot = rng.choice(list(deliveries))
-    rehearsal = evaluator.inputs.another(deliveries[slot])
-    for name, session in sessions.items():
-        with blame(name, plan.candidate):
-            evaluator.rehearse(session, rehearsal, slot)
-    for slot in rng.sample(list(deliveries), len(deliveries)):
-        calls: dict[str, Call] = {}
-        for name, session in sessions.items():
-            with blame(name, plan.candidate), _alone(session, sessions.values()):
-                calls[name] = evaluator.timed(session, deliveries[slot], slot)
-            samples.add(name, plan.cases[slot].name, *place, calls[name])
-        _require_swept(plan, samples.believed(plan.candidate), calls)
-    for slot, delivery in deliveries.items():
-        for name, session in sessions.items():
-            with blame(name, plan.candidate):
-                evaluator.perhaps_compare(session, delivery, slot)
+    driver: Driver
+    plan: Plan
+    samples: Samples = field(default_factory=Samples)
+    workers: dict[str, WorkerClient] = field(default_factory=dict[str, WorkerClient])
+    calls: dict[str, int] = field(default_factory=dict[str, int])
+    """Calls per row, by case."""
+    rng: random.Random = field(default_factory=random.Random)
 
-
-def _require_swept(plan: Plan, believed: str, calls: Mapping[str, Call]) -> None:
-    """Raise KernelFailure when a worker has not made the sweep before its call: all of them have the same sum."""
-    for name, call in calls.items():
-        if call.swept != calls[believed].swept:
-            with blame(name, plan.candidate):
-                raise KernelFailure(Verdict.REJECTED, "it left out the sweep of the caches before its call")
-
-
-@contextmanager
-def _alone(session: Session, everybody: Iterable[Session]) -> Generator[None]:
-    """Stop the other workers meanwhile on a GPU: what they launched there would be at this one's expense, and no clock
-    of the host's shows it.
-    """
-    others = [other.process for other in everybody if other.on_gpu and other is not session and other.process]
-    for other in others:
-        other.pause()
-    try:
-        yield
-    finally:
-        for other in others:
-            other.resume()
-
-
-def _scheduling(session: Session) -> dict[int, object]:
-    return session.process.scheduling() if session.process is not None else {}
-
-
-def _warm_up(evaluator: "Evaluator", plan: Plan, sessions: dict[str, Session]) -> dict[str, dict[int, object]]:
-    """Return how the system ran each contestant's threads when its first call had ended."""
-    before: dict[str, dict[int, object]] = {}
-    deliveries = {slot: evaluator.inputs.draw(case) for slot, case in enumerate(plan.cases)}
-    start, rounds = time.monotonic(), 0
-    while rounds < evaluator.harness.warmup_calls or time.monotonic() - start < evaluator.warmup_s:
-        rounds += 1
-        for name, session in sessions.items():
-            with blame(name, plan.candidate):
-                evaluator.deliver(session, deliveries)
-                for slot, delivery in deliveries.items():
-                    evaluator.timed(session, delivery, slot)
-                    if name not in before:
-                        before[name] = _scheduling(session)
-                    evaluator.perhaps_compare(session, delivery, slot)
-    return before
-
-
-def _require_untouched(
-    sessions: Mapping[str, Session], candidate: str, before: Mapping[str, Mapping[int, object]]
-) -> None:
-    """Raise KernelFailure when the cores or the scheduling of another contestant's threads were changed meanwhile."""
-    for name, session in sessions.items():
-        known = before.get(name, {})
-        if name != candidate and any(known.get(t, how) != how for t, how in _scheduling(session).items()):
-            raise KernelFailure(
-                Verdict.REJECTED, "while it was timed another worker's cores or scheduling were changed"
-            )
-
-
-def hopeless(plan: Plan, samples: Samples, done: int) -> bool:
-    """Whether the candidate is so much slower than its rival that the rest of the first look is spared."""
-    if plan.rival is None or done != plan.drop_after:
+    def stage(self, number: int, sources: Sequence[TimedSource]) -> bool:
+        """Time one stage; return whether the rest of the timing is pointless."""
+        for source in sources:
+            with self._blame(source.name):
+                self.driver.load(self.workers[source.name], source.source, self.plan.cases)
+        before = self._warm_up()
+        for block in range(self.plan.blocks):
+            for _ in range(self.plan.turns):
+                order = self.rng.sample(list(self.workers), len(self.workers))
+                for case in self.rng.sample(self.plan.cases, len(self.plan.cases)):
+                    rows = self.driver.inputs.rows(case, self.calls[case.name], 2)
+                    for names, inputs in zip((order, order[::-1]), rows, strict=True):
+                        self._rows(names, case, inputs, number, block)
+            with self._blame(self.plan.candidate):
+                self._require_untouched(before)
+            if number == 0 and hopeless(self.plan, self.samples, block + 1):
+                return True
         return False
-    samples.charge(plan.candidate)
-    ours, theirs = samples.blocks_of(plan.candidate)[0], samples.blocks_of(plan.rival)[0]
-    return max(b / a for a, b in zip(ours, theirs, strict=True)) < plan.drop_below
+
+    def _rows(self, names: Sequence[str], case: Case, inputs: Sequence[InputSet], stage: int, block: int) -> None:
+        """Time one row of every source; verify all outputs when all have run."""
+        returned: dict[str, list[Output]] = {}
+        checksums: dict[str, int] = {}
+        slots = self._slots(case, inputs)
+        for name in names:
+            with self._blame(name), self._others_paused(name):
+                row, returned[name] = self.driver.row(self.workers[name], slots, warm=self._first_slot(case))
+            self.samples.add(name, case.name, stage, block, row)
+            checksums[name] = row.sweep_checksum
+        for name in names:
+            with self._blame(name):
+                if checksums[name] != checksums[self.samples.trusted(self.plan.candidate)]:
+                    raise KernelFailure(Verdict.REJECTED, "it left out the sweep of the caches before its call")
+                self.driver.verify(self.workers[name], inputs, returned[name])
+
+    def _warm_up(self) -> Scheduling:
+        """Make untimed calls; plan the rows' lengths; return how the system runs each source's threads."""
+        harness, start, rounds = self.driver.harness, time.monotonic(), 0
+        before: dict[str, dict[int, object]] = {}
+        quickest: dict[str, float] = {}
+        while rounds < max(1, harness.warmup_calls) or time.monotonic() - start < self.driver.warmup_s:
+            rounds += 1
+            for case in self.plan.cases:
+                inputs = [self.driver.inputs.draw(case)]
+                for name, worker in self.workers.items():
+                    with self._blame(name):
+                        row, outputs = self.driver.row(worker, {self._first_slot(case): inputs[0]})
+                        before.setdefault(name, _scheduling(worker))
+                        self.driver.verify(worker, inputs, outputs)
+                    quickest[case.name] = min(row.wall_ns / 1000, quickest.get(case.name, float("inf")))
+        for case in self.plan.cases:
+            self.calls.setdefault(case.name, self._calls(case, quickest[case.name]))
+        return before
+
+    def _calls(self, case: Case, quickest_us: float) -> int:
+        """Return how many calls make a row of `harness.row_us`; one on a GPU, which is timed by its events."""
+        if self.driver.pool.on_gpu:
+            return 1
+        wanted = -(-ROOM * self.driver.harness.row_us // quickest_us)
+        size = self.driver.inputs.draw(case).bytes
+        return max(1, int(min(wanted, MOST_CALLS, MOST_ROW_BYTES // max(1, size))))
+
+    def _first_slot(self, case: Case) -> int:
+        """Return the first slot of a case: it holds the warm-up's inputs for the rest of the stage."""
+        return SLOTS * [c.name for c in self.plan.cases].index(case.name)
+
+    def _slots(self, case: Case, inputs: Sequence[InputSet]) -> dict[int, InputSet]:
+        """Return the inputs by slots in random order: so values come at new and at earlier addresses."""
+        first = self._first_slot(case) + 1
+        return dict(zip(self.rng.sample(range(first, first + len(inputs)), len(inputs)), inputs, strict=True))
+
+    @contextmanager
+    def _others_paused(self, name: str) -> Generator[None]:
+        """Pause the other workers meanwhile on a GPU: no host clock shows what they launch there."""
+        with ExitStack() as stack:
+            for other, worker in self.workers.items():
+                if worker.on_gpu and other != name:
+                    stack.enter_context(worker.paused())
+            yield
+
+    def _require_untouched(self, before: Scheduling) -> None:
+        """Raise KernelFailure when another source's threads were moved to other cores or another policy."""
+        for name, worker in self.workers.items():
+            known = before.get(name, {})
+            if name != self.plan.candidate and any(known.get(t, how) != how for t, how in _scheduling(worker).items()):
+                raise KernelFailure(
+                    Verdict.REJECTED, "while it was timed another worker's cores or scheduling were changed"
+                )
+
+    @contextmanager
+    def _blame(self, name: str) -> Generator[None]:
+        """Turn the failure of a source that is not the candidate into an infrastructure error."""
+        try:
+            yield
+        except KernelFailure as failure:
+            if name == self.plan.candidate:
+                raise
+            raise InfrastructureError(f"{name} failed while it was timed: {failure.reason}") from failure
 
 
-def decided(plan: Plan, samples: Samples, look: int) -> bool:
-    """Whether no further look is needed: the candidate is slower by the test, or has no chance left to be found faster,
-    or is faster in two sets of workers. Within one set nobody knows how much another would differ.
-    """
-    if plan.rival is None:
+def _scheduling(worker: WorkerClient) -> dict[int, object]:
+    return worker.process.scheduling() if worker.process is not None else {}
+
+
+def hopeless(plan: Plan, samples: Samples, blocks: int) -> bool:
+    """Whether the candidate is so much slower than the baseline that the rest of the first stage is spared."""
+    if plan.baseline is None or blocks != plan.drop_after:
         return False
-    shown = hope = True
-    for by in samples.grounds:
-        ours, theirs = (samples.blocks_of(who, by=by) for who in (plan.candidate, plan.rival))
-        now, then = (plan.margin(at) if by is By.CREDIT else 0.0 for at in (look, plan.looks))
-        _, (low, high) = ratio(ours, theirs, plan.confidence)
-        if by is By.CREDIT and high < 1:
-            return True
-        shown = shown and low > 1 + now
-        hope = hope and attainable(ours, theirs, plan.confidence, then, (look, plan.looks))
-    return (shown and look >= LEAST_LOOKS) or (look < plan.looks and not hope)
+    ours, theirs = (samples.table(name) for name in (plan.candidate, plan.baseline))
+    return statistics.ratio(ours, theirs).log < math.log(plan.drop_below) if plan.drop_below > 0 else False
 
 
-class blame:
-    """Turn the failure of a contestant that is not the candidate into an infrastructure error."""
-
-    def __init__(self, name: str, candidate: str) -> None:
-        self.name, self.candidate = name, candidate
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        if isinstance(error, KernelFailure) and self.name != self.candidate:
-            raise InfrastructureError(f"contestant {self.name} failed while it was timed: {error.reason}") from error
+def decided(plan: Plan, samples: Samples, stage: int) -> bool:
+    """Whether no further stage is needed: the candidate is slower, is faster in two sets of workers, or cannot be found
+    faster any more.
+    """
+    if plan.baseline is None:
+        return False
+    estimate = statistics.ratio(*(samples.table(name) for name in (plan.candidate, plan.baseline)))
+    low, high = estimate.interval(plan.confidence)
+    if high < 1 or (low > 1 + plan.margin(stage) and stage >= LEAST_STAGES):
+        return True
+    hope = statistics.attainable(estimate, plan.confidence, plan.margin(plan.stages), (stage, plan.stages))
+    return stage < plan.stages and not hope

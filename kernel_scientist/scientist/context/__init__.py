@@ -1,1 +1,1 @@
-"""What a prompt holds besides the task: facts, knowledge, bug classes."""
+"""The content of prompts: facts, related kernels, background documents, bug classes."""

@@ -1,29 +1,33 @@
-"""The facts that prompts are made of, from records: tables, analyses, what was tried. Pure, and rounded for reading."""
+"""Facts about problem, machine and kernels for the prompt templates: pure functions of records, rounded for reading."""
 
 import difflib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from kernel_scientist.compile.source import KernelSource, SourceError
+from kernel_scientist.compile.source import KernelSource
 from kernel_scientist.hardware.peaks import floor_us
 from kernel_scientist.population import prediction_accuracy
 from kernel_scientist.population.lineage import Population, score
 from kernel_scientist.problems.taskfolder import Problem, Profile
 from kernel_scientist.records.evaluation import Trial
 from kernel_scientist.records.kernel import REFERENCE, Verdict
-from kernel_scientist.scientist.context import gpu_facts as gpu
-from kernel_scientist.scientist.prompts import brief_us
+from kernel_scientist.scientist.context import gpu_facts
+from kernel_scientist.scientist.prompts import rounded_us
 from kernel_scientist.scientist.roles import Assignment
 
-TRIED, LISTED = 30, 60
-"""Rows of a table: what was tried on a kernel, and all kernels."""
-DIFF, WORDS, EVIDENCE = 4000, 300, 6000
-"""Characters of a diff, of an outcome in a table, of a failure's evidence."""
+MOST_TRIED, MOST_KERNELS = 30, 60
+"""Rows of a table: earlier experiments on a kernel, and all kernels."""
+MOST_DIFF, MOST_REASON, MOST_EVIDENCE = 4000, 300, 6000
+"""Characters of a diff, of a reason in a table, of a failure's evidence."""
+INSTRUCTION_SETS = frozenset(
+    ("avx2", "fma", "avx512f", "avx512bw", "avx512vl", "avx512_bf16", "avx512_vnni", "amx_bf16", "asimd", "sve")
+)
+"""Those named in prompts."""
 
 
-def problem(it: Problem, profile: Profile) -> dict[str, Any]:
-    """What must be computed, and how it is judged."""
-    policy = it.policy
+def problem(problem: Problem, profile: Profile) -> dict[str, Any]:
+    """Return the problem's description, reference, cases and rules."""
+    policy = problem.policy
     rules = [
         "" if policy.library else "No library (torch, BLAS) may do the work.",
         "" if policy.threads else "Only one thread may be used.",
@@ -31,9 +35,9 @@ def problem(it: Problem, profile: Profile) -> dict[str, Any]:
         f"Inputs {', '.join(map(str, policy.static))} stay the same from call to call." if policy.static else "",
     ]
     return {
-        "name": it.name,
-        "description": it.description,
-        "reference": (it.folder / "reference.py").read_text(),
+        "name": problem.name,
+        "description": problem.description,
+        "reference": (problem.folder / "reference.py").read_text(),
         "tests": [c.name for c in profile.tests],
         "varied": ", ".join(f"{k} {a}-{b} (step {s})" for k, (a, b, s) in profile.vary.items()),
         "benchmarks": [c.name for c in profile.benchmarks],
@@ -42,61 +46,54 @@ def problem(it: Problem, profile: Profile) -> dict[str, Any]:
 
 
 def machine(assignment: Assignment) -> list[str]:
-    """What the kernel runs on, a line each."""
+    """Return the machine's properties, one per line."""
     if assignment.gpu is not None:
-        return gpu.machine(assignment.gpu, assignment.target)
-    facts = assignment.facts
-    caches = ", ".join(f"{level} {size >> 10} KiB" for level, size in facts.caches.items())
-    wide = {"avx2", "fma", "avx512f", "avx512bw", "avx512vl", "avx512_bf16", "avx512_vnni", "amx_bf16", "asimd", "sve"}
-    known = ", ".join(sorted(wide & facts.features))
+        return gpu_facts.machine(assignment.gpu, assignment.target)
+    cpu = assignment.cpu
+    caches = ", ".join(f"{level} {size >> 10} KiB" for level, size in cpu.caches.items())
     return [
-        f"{facts.model}, {facts.cores} cores may be used; caches: {caches or 'unknown'}",
-        f"vector registers of {facts.vector_bytes} bytes; instruction sets: {known or 'none listed'}",
-        "g++, C++20, OpenMP; threads start from a pool that stays warm",
-        "some 0.1 ms passes beside each call whatever it does: where a call takes less, hardly any gain is credited",
+        f"{cpu.model}, {cpu.cores} cores may be used; caches: {caches or 'unknown'}",
+        f"vector registers of {cpu.vector_bytes} bytes; instruction sets: "
+        f"{', '.join(sorted(INSTRUCTION_SETS & cpu.features)) or 'none listed'}",
+        "g++, C++20, OpenMP; the OpenMP threads exist before the timed calls",
+        "a time is the wall time per call, Python code included, of calls in a row, each on inputs of its own",
     ]
 
 
 def times(trial: Trial) -> dict[str, float]:
-    """A kernel's time per case in us: measured, or predicted where the target is a model."""
+    """Return a kernel's time per case in us: measured, or predicted on a model target."""
     evaluation = trial.evaluation
     if evaluation.by_model:
         return {p.case: p.time_us for p in evaluation.predictions}
     return {t.case: t.time_us for t in evaluation.timings}
 
 
-def timings(trial: Trial, cases: Sequence[str]) -> list[str]:
-    """A kernel's time per case, in words."""
-    known = times(trial)
-    return [brief_us(known[c]) if c in known else "-" for c in cases]
-
-
-def rows(population: Population, cases: Sequence[str]) -> tuple[list[dict[str, Any]], int]:
-    """All kernels for the Selector, no code; and how many were left out to keep the table short."""
+def kernel_table(population: Population, cases: Sequence[str]) -> tuple[list[dict[str, Any]], int]:
+    """Return a row per kernel, without code, and the number of rows left out: slow, old and without fast children."""
     trials = list(population)
-    if len(trials) > LISTED:
-        keep = {t.kernel.name for t in population.ranked()[: LISTED // 2]}
-        keep |= {t.kernel.base or "" for t in trials if t.kernel.name in keep} | {
-            t.kernel.name for t in trials[-LISTED // 2 :]
-        }
-        trials = [t for t in trials if t.kernel.name in keep]
-    shown = [
-        {
-            "name": t.kernel.name,
-            "base": t.kernel.base,
-            "reference": t.kernel.reference,
-            "title": title(t),
-            "verdict": t.evaluation.verdict.value,
-            "speedup": f"{score(t):.3g}" if score(t) else "-",
-            "times": timings(t, cases),
-        }
-        for t in trials
-    ]
-    return shown, len(population) - len(trials)
+    if len(trials) > MOST_KERNELS:
+        names = {t.kernel.name for t in population.ranked()[: MOST_KERNELS // 2]}
+        names |= {t.kernel.base or "" for t in trials if t.kernel.name in names}
+        names |= {t.kernel.name for t in trials[-MOST_KERNELS // 2 :]}
+        trials = [t for t in trials if t.kernel.name in names]
+    return [_row(t, cases) for t in trials], len(population) - len(trials)
+
+
+def _row(trial: Trial, cases: Sequence[str]) -> dict[str, Any]:
+    times_us = times(trial)
+    return {
+        "name": trial.kernel.name,
+        "base": trial.kernel.base,
+        "reference": trial.kernel.reference,
+        "title": title(trial),
+        "verdict": trial.evaluation.verdict.value,
+        "speedup": f"{score(trial):.3g}" if score(trial) else "-",
+        "times": [rounded_us(times_us[c]) if c in times_us else "-" for c in cases],
+    }
 
 
 def kernel(population: Population, trial: Trial) -> dict[str, Any]:
-    """A kernel with its one-step analysis: the experiment that made it, and times before and after."""
+    """Return a kernel, the experiment that produced it, and its times before and after that experiment."""
     base = population.get(trial.kernel.base) if trial.kernel.base else None
     before = times(base) if base else {}
     return {
@@ -105,10 +102,10 @@ def kernel(population: Population, trial: Trial) -> dict[str, Any]:
         "source": trial.kernel.source,
         "experiment": trial.kernel.experiment,
         "report": trial.kernel.report if trial.kernel.experiment else "",
-        "measured": measured(population, trial),
+        "gain": gain(population, trial),
         "outcome": outcome(population, trial),
         "times": [
-            {"case": case, "before": brief_us(before[case]), "after": brief_us(us)}
+            {"case": case, "before": rounded_us(before[case]), "after": rounded_us(us)}
             for case, us in times(trial).items()
             if case in before
         ],
@@ -116,30 +113,30 @@ def kernel(population: Population, trial: Trial) -> dict[str, Any]:
 
 
 def roofline(assignment: Assignment, trial: Trial) -> list[dict[str, Any]]:
-    """Per case the predicted floor, how much of its rate was reached, and what a model holds to be the limits."""
-    peaks, found = assignment.peaks, list[dict[str, Any]]()
-    known, predicted = times(trial), {p.case: p for p in trial.evaluation.predictions}
+    """Return per case the time, the roofline floor, their quotient, and the predicted limits if there are any."""
+    rows = list[dict[str, Any]]()
+    times_us, predictions = times(trial), {p.case: p for p in trial.evaluation.predictions}
     for case in assignment.profile.benchmarks:
-        if (time_us := known.get(case.name)) is None:
+        if (time_us := times_us.get(case.name)) is None:
             continue
         work = assignment.problem.work(case)
-        floor = floor_us(work, peaks)
-        memory_us = work.bytes / peaks.memory_gbps * 1e-3
-        found.append(
+        floor = floor_us(work, assignment.peaks)
+        memory_us = work.bytes / assignment.peaks.memory_gbps * 1e-3
+        rows.append(
             {
                 "case": case.name,
                 "time_us": time_us,
                 "floor_us": floor,
                 "percent": f"{100 * floor / time_us:.2g}",
                 "bound": "memory" if memory_us >= floor else "arithmetic",
-                "limits": gpu.limits(predicted[case.name]) if case.name in predicted else "",
+                "limits": gpu_facts.limits(predictions[case.name]) if case.name in predictions else "",
             }
         )
-    return found
+    return rows
 
 
-def compiled(trial: Trial) -> str:
-    """What the compiler made of a kernel, in a line."""
+def instructions(trial: Trial) -> str:
+    """Return code size and instruction counts of a CPU kernel, in one line."""
     report = trial.evaluation.compile
     if report is None or not report.instructions:
         return ""
@@ -147,105 +144,95 @@ def compiled(trial: Trial) -> str:
     return f"{report.code_bytes or '?'} bytes of code; instructions by class: {counts}"
 
 
-def tried(population: Population, name: str, extra: Iterable[Trial] = ()) -> list[dict[str, Any]]:
-    """What was tried on a kernel and near it, and what came of it, oldest first."""
-    trials = {t.kernel.name: t for t in (*population.children(name), *extra) if t.kernel.experiment}
-    out: list[dict[str, Any]] = []
-    for trial in sorted(trials.values(), key=lambda t: t.kernel.name)[-TRIED:]:
-        assert trial.kernel.experiment is not None
-        low, high = trial.kernel.experiment.uplift
-        row = {
-            "name": trial.kernel.name,
-            "base": trial.kernel.base,
-            "title": title(trial),
-            "predicted": f"{low:g} to {high:g}",
-        }
-        out.append({**row, "measured": measured(population, trial), "outcome": outcome(population, trial)})
-    return out
+def tried(population: Population, name: str, related: Iterable[Trial] = ()) -> list[dict[str, Any]]:
+    """Return a row per experiment on a kernel and on related ones, oldest first."""
+    trials = {t.kernel.name: t for t in (*population.children(name), *related)}
+    rows: list[dict[str, Any]] = []
+    for trial in sorted(trials.values(), key=lambda t: t.kernel.name):
+        if experiment := trial.kernel.experiment:
+            low, high = experiment.uplift
+            rows.append(
+                {
+                    "name": trial.kernel.name,
+                    "base": trial.kernel.base,
+                    "title": title(trial),
+                    "predicted": f"{low:g} to {high:g}",
+                    "gain": gain(population, trial),
+                    "outcome": outcome(population, trial),
+                }
+            )
+    return rows[-MOST_TRIED:]
 
 
-def change(before: str, after: str) -> str:
-    """What was changed, as a diff; of a file that was written anew, the file."""
-    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), n=3, lineterm="")
-    diff = "\n".join(lines)
+def change(before: str, after: str, context: int = 3) -> str:
+    """Return a unified diff, or the new file if that is shorter."""
+    diff = "\n".join(difflib.unified_diff(before.splitlines(), after.splitlines(), n=context, lineterm=""))
     return diff if len(diff) < len(after) else after
 
 
 def relatives(population: Population, trials: Iterable[Trial]) -> list[dict[str, Any]]:
-    """Neighbouring attempts with what they changed."""
-    out: list[dict[str, Any]] = []
+    """Return a row per related kernel, with its diff to its base unless that is long."""
+    rows: list[dict[str, Any]] = []
     for trial in trials:
         base = population.get(trial.kernel.base).kernel.source if trial.kernel.base else ""
-        lines = difflib.unified_diff(base.splitlines(), trial.kernel.source.splitlines(), n=2, lineterm="")
-        diff = "\n".join(lines) if base else ""
+        diff = change(base, trial.kernel.source, context=2) if base else ""
         row = {"name": trial.kernel.name, "base": trial.kernel.base or "nothing", "title": title(trial)}
-        out.append({**row, "outcome": outcome(population, trial), "diff": diff if len(diff) <= DIFF else ""})
-    return out
+        rows.append({**row, "outcome": outcome(population, trial), "diff": diff if len(diff) <= MOST_DIFF else ""})
+    return rows
 
 
-def measured(population: Population, trial: Trial) -> str:
-    """The gain over the base, in words: measured, or predicted where the target is a model."""
-    gain, ratio = population.uplift(trial), score(trial)
+def gain(population: Population, trial: Trial) -> str:
+    """Return the gain over the base, measured or predicted; for a seed, its speed."""
+    uplift, ratio = population.uplift(trial), score(trial)
     if trial.evaluation.by_model and ratio:
-        share = f"{100 * ratio:.3g} % of the roofline, predicted by the model"
-        return share if gain is None else f"{gain:+.1f} % (predicted by the model)"
-    over = f"{ratio:.3g} times the reference's speed" if ratio else "not timed"
-    return over if gain is None else (f"{gain:+.1f} %" if ratio else f"nothing: {trial.evaluation.verdict.value}")
+        share = f"predicted {100 * ratio:.3g} % of the roofline"
+        return share if uplift is None else f"{uplift:+.1f} % (predicted)"
+    if uplift is None:
+        return f"{ratio:.3g} times the reference's speed" if ratio else "not timed"
+    return f"{uplift:+.1f} %" if ratio else f"none ({trial.evaluation.verdict.value})"
 
 
 def outcome(population: Population, trial: Trial) -> str:
-    """What came of a kernel, in a line."""
-    if trial.evaluation.verdict is not Verdict.OK:
-        reason = " ".join(trial.evaluation.reason.split())[:WORDS]
-        return f"{trial.evaluation.verdict.value}: {reason}"
-    speedup = trial.evaluation.speedup_over(REFERENCE)
-    if trial.evaluation.held or trial.evaluation.coverage == "none":
-        return trial.evaluation.reason
-    if trial.evaluation.by_model:
-        return f"right, {measured(population, trial)}"
-    best = population.best()
-    rank = " (the incumbent)" if best is not None and best.kernel.name == trial.kernel.name else ""
-    return f"right, {speedup.ratio:.3g} times the reference's speed{rank}" if speedup else "right, not timed"
+    """Return the result of a kernel in one line."""
+    evaluation = trial.evaluation
+    if evaluation.verdict is not Verdict.OK:
+        return f"{evaluation.verdict.value}: {' '.join(evaluation.reason.split())[:MOST_REASON]}"
+    if evaluation.skipped or evaluation.coverage == "none":
+        return evaluation.reason
+    if evaluation.by_model:
+        return f"correct, {gain(population, trial)}"
+    speedup, best = evaluation.speedup_over(REFERENCE), population.best()
+    incumbent = " (the incumbent)" if best is not None and best.kernel.name == trial.kernel.name else ""
+    return f"correct, {speedup.ratio:.3g} times the reference's speed{incumbent}" if speedup else "correct, not timed"
 
 
 def evidence(trial: Trial) -> str:
-    """What is known of a failure: the compiler's words, the differences, the last output."""
+    """Return the evidence of a failure: compiler log, differences, last output; long texts lose their middle."""
     evaluation = trial.evaluation
     log = evaluation.compile.log if evaluation.compile and not evaluation.compile.ok else ""
-    words = "\n".join((log, *evaluation.evidence)).strip()
-    half = EVIDENCE // 2
-    return (
-        words
-        if len(words) <= EVIDENCE
-        else f"{words[:half]}\n... ({len(words) - EVIDENCE} characters) ...\n{words[-half:]}"
-    )
+    text = "\n".join((log, *evaluation.evidence)).strip()
+    if len(text) <= MOST_EVIDENCE:
+        return text
+    half = MOST_EVIDENCE // 2
+    return f"{text[:half]}\n... ({len(text) - MOST_EVIDENCE} characters) ...\n{text[-half:]}"
 
 
-def record(population: Population) -> str:
-    """How good predictions were so far: in how many of the trials the measured gain lay within the predicted range."""
-    timed = [p for p in prediction_accuracy.predictions(population) if p.measured is not None]
-    if not timed:
+def prediction_record(population: Population) -> str:
+    """Return how many measured gains lay within the predicted range, and the mean of both."""
+    measured = [(p, p.measured) for p in prediction_accuracy.predictions(population) if p.measured is not None]
+    if not measured:
         return "not known yet"
-    within = sum(p.held for p in timed)
-    mean = sum(p.middle for p in timed) / len(timed)
-    got = sum(p.measured or 0.0 for p in timed) / len(timed)
-    return f"{within} of {len(timed)} within the range; predicted {mean:+.0f} % on average, measured {got:+.0f} %"
+    within = sum(p.within for p, _ in measured)
+    predicted = sum(p.middle for p, _ in measured) / len(measured)
+    mean = sum(gain for _, gain in measured) / len(measured)
+    return f"{within} of {len(measured)} within the range; mean predicted {predicted:+.0f} %, measured {mean:+.0f} %"
 
 
 def sites(source: str) -> list[str]:
-    """The names of the sites that a source marks."""
+    """Return the names of the sites marked in a source."""
     return KernelSource(source).site_names()
 
 
-def tunables(source: str) -> str:
-    """Declared tunables and their values, in a line."""
-    try:
-        return ", ".join(f"{k} {v}" for k, v in KernelSource(source).tunables.items())
-    except SourceError:
-        return ""
-
-
 def title(trial: Trial) -> str:
-    """The headline of the experiment that made a kernel, fit for a table."""
-    text = trial.kernel.experiment.title if trial.kernel.experiment else "seed"
-    return text.replace("|", "/")
+    """Return the title of a kernel's experiment, safe for a Markdown table."""
+    return trial.kernel.experiment.title.replace("|", "/") if trial.kernel.experiment else "seed"

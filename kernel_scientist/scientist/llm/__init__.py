@@ -1,1 +1,1 @@
-"""The roles played by a language model: client, cache, budget, parsing."""
+"""Language models: client, endpoint, response cache, budget, prices, parsing of replies, and the agent."""

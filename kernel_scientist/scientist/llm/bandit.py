@@ -1,6 +1,6 @@
-"""Which of several models writes next: the upper bound of its gain per dollar (UCB1, Auer et al. 2002, with costs).
+"""Chooses the next writer among several models by its upper confidence bound (UCB1, Auer et al. 2002, with costs).
 
-All of it is derived from the recorded kernels, so that a resumed campaign chooses as it would have.
+Everything is derived from the recorded kernels, so a resumed campaign chooses as it would have.
 """
 
 import math
@@ -12,34 +12,34 @@ from kernel_scientist.records.evaluation import Trial
 from kernel_scientist.records.params import Model
 
 EXPLORE = 0.5
-"""Weight of what is not known; rewards lie between 0 and 1."""
+"""Weight of the exploration term; rewards lie between 0 and 1."""
 
 
 def choose(population: Population, role: str, models: Sequence[Model]) -> str:
-    """Return the name of the model to ask: each once, in order, then the one with the highest bound.
+    """Return the name of the model to call: each once, in order, then the one with the highest bound.
 
-    A model's worth is its mean reward divided by the root of what its kernels cost relative to the cheapest model's: a
-    gain is worth more than a dollar saved.
+    The bound is that of the mean reward, divided by the square root of the model's cost per kernel relative to the
+    cheapest model's: a gain counts more than the same factor in cost.
     """
     arms = {m.model: [t for t in population if _author(t, role) == m.model] for m in models}
-    for name, tried in arms.items():
-        if not tried:
+    for name, trials in arms.items():
+        if not trials:
             return name
     total = sum(map(len, arms.values()))
-    costs = {name: statistics.mean(_usd(t) for t in tried) for name, tried in arms.items()}
+    costs = {name: statistics.mean(_usd(t) for t in trials) for name, trials in arms.items()}
     paid = [c for c in costs.values() if c > 0]
 
     def bound(name: str) -> float:
-        tried = arms[name]
-        worth = statistics.mean(reward(population, t) for t in tried)
-        dear = math.sqrt(min(paid) / costs[name]) if costs[name] > 0 else 1.0
-        return worth * dear + EXPLORE * math.sqrt(2 * math.log(total) / len(tried))
+        trials = arms[name]
+        mean = statistics.mean(reward(population, t) for t in trials)
+        cost_factor = math.sqrt(min(paid) / costs[name]) if costs[name] > 0 else 1.0
+        return mean * cost_factor + EXPLORE * math.sqrt(2 * math.log(total) / len(trials))
 
     return max(arms, key=bound)
 
 
 def reward(population: Population, trial: Trial) -> float:
-    """Return what a kernel was worth: 0 a failure, 0.25 right, up to 1 for twice its base's speed."""
+    """Return a kernel's reward: 0 for a failure, 0.25 if correct, up to 1 for twice its base's speed."""
     gain = population.uplift(trial)
     if not score(trial) or gain is None:
         return 0.0
@@ -52,4 +52,4 @@ def _author(trial: Trial, role: str) -> str:
 
 
 def _usd(trial: Trial) -> float:
-    return sum(ask.usd for ask in trial.kernel.asks)
+    return sum(call.usd for call in trial.kernel.llm_calls)

@@ -1,4 +1,4 @@
-"""What a campaign has spent on models, and the stop before the call that could pass its budget."""
+"""A campaign's spending on models, and the check before each call that it stays within the budget."""
 
 import threading
 from collections.abc import Generator
@@ -7,66 +7,64 @@ from dataclasses import dataclass
 
 from kernel_scientist.records.errors import BudgetError
 from kernel_scientist.records.params import Budget
-from kernel_scientist.scientist.llm.reply_store import Archive
+from kernel_scientist.scientist.llm.response_cache import ResponseCache
 
 
 @dataclass
-class Bill:
-    """One call: first the most that it can come to, then what it came to."""
+class Cost:
+    """Cost of one call."""
 
     usd: float
     tokens: int
 
 
-class Ledger:
-    """Thread-safe. What is under way counts with the most that it can come to."""
+class LlmBudget:
+    """Money and tokens spent so far, and their limits. Thread-safe; a running call counts with its largest cost."""
 
-    def __init__(self, budget: Budget, usd: float = 0.0, tokens: int = 0) -> None:
-        self.budget, self.usd, self.tokens = budget, usd, tokens
-        self._open: list[Bill] = []
+    def __init__(self, limits: Budget, usd: float = 0.0, tokens: int = 0) -> None:
+        self.limits, self.usd, self.tokens = limits, usd, tokens
+        self._reserved: list[Cost] = []
         self._lock = threading.Lock()
 
     @staticmethod
-    def of(archive: Archive, budget: Budget, campaign: str) -> "Ledger":
-        """Return the ledger of a campaign, with what it has spent in earlier sittings."""
-        paid = archive.paid_by(campaign)
-        return Ledger(budget, sum(r.usd for r in paid), sum(r.input_tokens + r.output_tokens for r in paid))
+    def of(cache: ResponseCache, limits: Budget, campaign: str) -> "LlmBudget":
+        """Return the budget of a campaign, with its spending before it was resumed."""
+        paid = cache.paid_by(campaign)
+        return LlmBudget(limits, sum(r.usd for r in paid), sum(r.input_tokens + r.output_tokens for r in paid))
 
     @contextmanager
-    def call(self, most_usd: float, most_tokens: int) -> Generator[Bill]:
-        """Reserve a call; its bill is to be set to what it came to. Raises BudgetError when it could pass the budget.
+    def call(self, most_usd: float, most_tokens: int) -> Generator[Cost]:
+        """Reserve the largest cost of a call, and book the actual one, which the caller writes into the yielded record.
 
-        A call that fails with its bill untouched is booked with nothing: nobody is charged for an answer that did not
-        come.
+        Raises BudgetError if the call could exceed the budget. A call without a reply costs nothing.
         """
-        bill = Bill(most_usd, most_tokens)
+        largest, actual = Cost(most_usd, most_tokens), Cost(0.0, 0)
         with self._lock:
-            self._require(bill)
-            self._open.append(bill)
-        paid = Bill(0.0, 0)
+            self._require(largest)
+            self._reserved.append(largest)
         try:
-            yield paid
+            yield actual
         finally:
             with self._lock:
-                self._open.remove(bill)
-                self.usd += paid.usd
-                self.tokens += paid.tokens
+                self._reserved.remove(largest)
+                self.usd += actual.usd
+                self.tokens += actual.tokens
 
-    def spent(self) -> str | None:
-        """Return which budget is spent already, or None."""
+    def exhausted(self) -> str | None:
+        """Return which budget is spent, or None."""
+        limits = self.limits
         with self._lock:
-            if self.budget.usd is not None and self.usd >= self.budget.usd and self.usd > 0:
+            if limits.usd is not None and self.usd >= limits.usd and self.usd > 0:
                 return "the budget of money is spent (budget.usd)"
-            if self.budget.tokens is not None and self.tokens >= self.budget.tokens:
+            if limits.tokens is not None and self.tokens >= limits.tokens:
                 return "the budget of tokens is spent (budget.tokens)"
         return None
 
-    def _require(self, bill: Bill) -> None:
-        usd = self.usd + sum(b.usd for b in self._open) + bill.usd
-        tokens = self.tokens + sum(b.tokens for b in self._open) + bill.tokens
-        if self.budget.usd is not None and usd > self.budget.usd and bill.usd > 0:
-            raise BudgetError(f"the next call could bring it to {usd:.4f} USD, above budget.usd {self.budget.usd:g}")
-        if self.budget.tokens is not None and tokens > self.budget.tokens:
-            raise BudgetError(
-                f"the next call could bring it to {tokens} tokens, above budget.tokens {self.budget.tokens}"
-            )
+    def _require(self, cost: Cost) -> None:
+        limits = self.limits
+        usd = self.usd + sum(c.usd for c in self._reserved) + cost.usd
+        tokens = self.tokens + sum(c.tokens for c in self._reserved) + cost.tokens
+        if limits.usd is not None and usd > limits.usd and cost.usd > 0:
+            raise BudgetError(f"the next call could raise the cost to {usd:.4f} USD, above budget.usd {limits.usd:g}")
+        if limits.tokens is not None and tokens > limits.tokens:
+            raise BudgetError(f"the next call could raise it to {tokens} tokens, above budget.tokens {limits.tokens}")

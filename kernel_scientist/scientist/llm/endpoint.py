@@ -1,4 +1,4 @@
-"""One call of a model over HTTP, through litellm: a deadline, a size, and faults by what can be done about them."""
+"""One model call over HTTP through litellm: time limit, size limit, classified errors, circuit breaker."""
 
 import contextlib
 import os
@@ -13,26 +13,26 @@ from pydantic import BaseModel
 
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.params import Llm, Model
-from kernel_scientist.scientist.llm.reply_store import Question
+from kernel_scientist.scientist.llm.response_cache import LlmRequest
 
-MOST_CHARACTERS = 4 << 20
-"""A reply is cut off there."""
+MAX_CHARACTERS = 4 << 20
+"""Longer replies are cut off."""
 CHARACTERS_PER_TOKEN = 3.5
-"""For estimates, on the safe side for code in English letters."""
+"""For estimates; rather too low for English text and code, so that estimates are rather too high."""
 
 
-class Fault(Exception):
-    """A call without an answer. `again`: whether the same call may succeed later; `after_s`: when the server wants it;
-    `text`: what had come until then."""
+class CallError(Exception):
+    """A call without a complete reply."""
 
-    def __init__(self, words: str, again: bool, after_s: float | None = None, text: str = "") -> None:
-        super().__init__(words)
-        self.again, self.after_s, self.text = again, after_s, text
+    def __init__(self, message: str, retryable: bool, after_s: float | None = None, text: str = "") -> None:
+        """`after_s`: delay that the server asks for; `text`: the part of the reply that was received."""
+        super().__init__(message)
+        self.retryable, self.after_s, self.text = retryable, after_s, text
 
 
 @dataclass(frozen=True)
-class Completion:
-    """What came back."""
+class ModelOutput:
+    """A complete reply."""
 
     text: str
     finish: str
@@ -40,39 +40,39 @@ class Completion:
     output_tokens: int
 
 
-def complete(model: Model, question: Question, timeout_s: float) -> Completion:
-    """Ask once. Raises Fault, SetupError when key or address are not accepted."""
+def complete(model: Model, request: LlmRequest, timeout_s: float) -> ModelOutput:
+    """Call a model once. Raises CallError; SetupError if key or address are refused."""
     import litellm
 
-    litellm.suppress_debug_info = True  # else it prints advice on standard output, where our JSON goes
+    litellm.suppress_debug_info = True  # otherwise litellm prints to standard output, which carries our JSON
     deadline = time.monotonic() + timeout_s
     extra = {"api_base": model.api_base} if model.api_base else {}
     if model.api_base or model.api_key_env:
-        # a server of one's own wants no key, but OpenAI's client does not start without one; never somebody else's
+        # OpenAI's client requires a key even for a local server, and would otherwise send $OPENAI_API_KEY there
         extra["api_key"] = os.environ.get(model.api_key_env, "") or "none"
     parts: list[str] = []
     try:
         stream: Any = litellm.completion(
             model=model.model,
-            messages=[m.model_dump() for m in question.messages],
+            messages=[m.model_dump() for m in request.messages],
             stream=True,
             stream_options={"include_usage": True},
             timeout=timeout_s,
-            max_retries=0,  # one layer retries, and it is ours
+            max_retries=0,  # retries happen in one layer only: LlmClient
             num_retries=0,
             drop_params=True,
-            **question.parameters,
+            **request.parameters,
             **extra,
         )
-        return _gathered(stream, question, deadline, parts)
-    except Fault:
+        return _read(stream, request, deadline, parts)
+    except CallError:
         raise
     except Exception as error:
-        raise _fault(error, "".join(parts)) from error
+        raise _classified(error, "".join(parts)) from error
 
 
 def takes_schema(model: Model) -> bool:
-    """Whether a model answers by a schema: what the parameters say, else what litellm knows of it."""
+    """Whether a model accepts a JSON schema, by the parameters or else by litellm's table."""
     if model.structured is not None:
         return model.structured
     import litellm
@@ -81,12 +81,12 @@ def takes_schema(model: Model) -> bool:
 
 
 def schema(form: type[BaseModel]) -> dict[str, object]:
-    """Return the request's parameters that ask for a record of this form."""
+    """Return the request parameters that ask for a record of this type."""
     spec = {"name": form.__name__, "schema": form.model_json_schema()}
     return {"response_format": {"type": "json_schema", "json_schema": spec}}
 
 
-def _gathered(stream: Iterable[Any], question: Question, deadline: float, parts: list[str]) -> Completion:
+def _read(stream: Iterable[Any], request: LlmRequest, deadline: float, parts: list[str]) -> ModelOutput:
     finish, usage, size = "", None, 0
     for chunk in stream:
         usage = getattr(chunk, "usage", None) or usage
@@ -95,79 +95,86 @@ def _gathered(stream: Iterable[Any], question: Question, deadline: float, parts:
             parts.append(piece)
             size += len(piece)
             finish = choice.finish_reason or finish
-        if size > MOST_CHARACTERS:
+        if size > MAX_CHARACTERS:
             finish = "length"
             break
         if time.monotonic() > deadline:
-            raise Fault("the reply did not end in time", True, text="".join(parts))
+            raise CallError("the reply did not end in time", True, text="".join(parts))
     text = "".join(parts)
-    # litellm makes up a reason for a stream that just ends; what the server said is kept beside it
-    if size <= MOST_CHARACTERS and not getattr(stream, "received_finish_reason", finish):
-        raise Fault("the stream broke off", True, text=text)
-    asked = sum(estimated_tokens(m.content) for m in question.messages)
-    return Completion(
+    # litellm invents a finish reason for a stream that just ends; the server's own is in received_finish_reason
+    if size <= MAX_CHARACTERS and not getattr(stream, "received_finish_reason", finish):
+        raise CallError("the stream ended within the reply", True, text=text)
+    return ModelOutput(
         text,
         finish,
-        int(getattr(usage, "prompt_tokens", 0) or asked),
+        int(getattr(usage, "prompt_tokens", 0) or input_tokens(request)),
         int(getattr(usage, "completion_tokens", 0) or estimated_tokens(text)),
     )
 
 
-def _fault(error: Exception, text: str) -> Exception:
-    """Say what can be done about an error of litellm's, which are OpenAI's."""
-    from litellm import exceptions as known
+def _classified(error: Exception, text: str) -> Exception:
+    """Return litellm's error (its types are OpenAI's) as a CallError or SetupError."""
+    from litellm import exceptions
 
-    words = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
-    if isinstance(error, (known.AuthenticationError, known.PermissionDeniedError, known.NotFoundError)):
-        return SetupError(f"llm: the endpoint refuses the call ({words})")
-    hopeless = (known.BadRequestError, known.ContextWindowExceededError, known.UnprocessableEntityError)
-    return Fault(words, not isinstance(error, hopeless), _retry_after(error), text)
+    message = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+    if isinstance(error, (exceptions.AuthenticationError, exceptions.PermissionDeniedError, exceptions.NotFoundError)):
+        return SetupError(f"llm: the endpoint refuses the call ({message})")
+    permanent = (
+        exceptions.BadRequestError,
+        exceptions.ContextWindowExceededError,
+        exceptions.UnprocessableEntityError,
+    )
+    return CallError(message, not isinstance(error, permanent), _retry_after(error), text)
 
 
 def _retry_after(error: Exception) -> float | None:
-    """Return the seconds that the server asks to wait, if it does."""
+    """Return the seconds of the server's Retry-After header, if any."""
     response = getattr(getattr(error, "response", None), "headers", None)
     for headers in (getattr(error, "litellm_response_headers", None), getattr(error, "headers", None), response):
         value: Any = (headers or {}).get("retry-after")
-        with contextlib.suppress(TypeError, ValueError):  # a date is allowed there too; then we wait as usual
+        with contextlib.suppress(TypeError, ValueError):  # the header may also be a date, which is ignored
             return max(0.0, float(value))
     return None
 
 
 def estimated_tokens(text: str) -> int:
-    """Return about how many tokens a text has, rather too many."""
+    """Return the estimated number of tokens of a text, rather too many."""
     return int(len(text) / CHARACTERS_PER_TOKEN) + 8
 
 
-class Breaker:
-    """Stops calling an endpoint that fails again and again: after `limit` failures in a row it is left alone for
-    `rest_s`, then one call tries. Thread-safe."""
+def input_tokens(request: LlmRequest) -> int:
+    """Return the estimated number of tokens of a request's messages."""
+    return sum(estimated_tokens(m.content) for m in request.messages)
+
+
+class CircuitBreaker:
+    """Stops calls to an endpoint for `rest_s` after `limit` failures in a row, then lets one call try. Thread-safe."""
 
     def __init__(self, limit: int, rest_s: float, clock: Callable[[], float] = time.monotonic) -> None:
         self.limit, self.rest_s, self._clock = limit, rest_s, clock
-        self._failures, self._closed_at = 0, 0.0
+        self._failures, self._failed_at = 0, 0.0
         self._lock = threading.Lock()
 
-    def open(self) -> bool:
+    def allows_call(self) -> bool:
         """Whether a call may be made now."""
         with self._lock:
             if self._failures < self.limit:
                 return True
-            if self._clock() - self._closed_at < self.rest_s:
+            if self._clock() - self._failed_at < self.rest_s:
                 return False
-            self._closed_at = self._clock()  # this call tries for all
+            self._failed_at = self._clock()  # other threads wait for the result of this call
             return True
 
-    def report(self, answered: bool) -> None:
-        """Count an answer or a failure."""
+    def report(self, success: bool) -> None:
+        """Count a success or a failure."""
         with self._lock:
-            self._failures = 0 if answered else self._failures + 1
-            if not answered:
-                self._closed_at = self._clock()
+            self._failures = 0 if success else self._failures + 1
+            if not success:
+                self._failed_at = self._clock()
 
 
 def delay_s(attempt: int, after_s: float | None, llm: Llm, rng: random.Random) -> float:
-    """Return how long to wait before the next attempt: what the server asks for, else doubling, with full jitter."""
+    """Return the delay before the next attempt: what the server asks for, else exponential with full jitter."""
     if after_s is not None:
         return min(llm.longest_delay_s, after_s + llm.first_delay_s * rng.random())
     return min(llm.longest_delay_s, llm.first_delay_s * 2**attempt) * rng.random()

@@ -1,48 +1,50 @@
-"""A writer's change of a base: a whole file, marked sites, search-and-replace pairs or a unified diff.
+"""The kernel in a reply: a whole file, or a change of the base as marked sites, search-and-replace pairs or a diff.
 
-A diff is applied by its content, not by its line numbers, which models get wrong: the lines that it keeps or removes
-must stand in the base exactly once.
+A diff is applied by its content, because models get line numbers wrong: the lines that a hunk keeps or removes must
+occur in the base exactly once.
 """
 
 import re
 from collections.abc import Sequence
 
 from kernel_scientist.compile.source import KernelSource, SourceError
-from kernel_scientist.scientist.llm.parsing import Answer, Block, ReplyError
+from kernel_scientist.scientist.llm.parsing import FencedBlock, ParsedReply, ReplyError
 
 CODE = ("python", "py", "triton", "")
 SEARCH, MIDDLE, REPLACE = "<<<<<<< SEARCH", "=======", ">>>>>>> REPLACE"
-MOST_SOURCE = 400_000
-"""Characters of a kernel's file."""
+MAX_SOURCE = 400_000
+"""Characters of a kernel file."""
 
 
 class PatchError(ReplyError):
-    """A change does not fit the base; a whole file would."""
+    """A change does not apply to the base; a whole file can be sent instead."""
 
 
-def kernel_from(answer: Answer, base: str) -> str:
-    """Return the complete source that a reply gives. Raises ReplyError, PatchError when only its diff is at fault."""
-    if cut := [b for b in answer.blocks if not b.closed]:
+def kernel_from(reply: ParsedReply, base: str) -> str:
+    """Return the complete source. Raises PatchError if the change does not apply, ReplyError if there is no kernel."""
+    if cut := [b for b in reply.blocks if not b.closed]:
         raise ReplyError(f"the reply ends within a block of {len(cut[-1].text)} characters: it was cut off")
-    sites = [b for b in answer.blocks if _site(b)]
-    edits = [b for b in answer.blocks if SEARCH in b.text and REPLACE in b.text]
-    diffs = [b for b in answer.blocks if b.language in ("diff", "patch")]
-    whole = [b for b in answer.blocks if b.language in CODE and b not in sites and SEARCH not in b.text]
+    sites = [b for b in reply.blocks if _site(b)]
+    edits = [b for b in reply.blocks if SEARCH in b.text and REPLACE in b.text]
+    diffs = [b for b in reply.blocks if b.language in ("diff", "patch")]
+    whole = [b for b in reply.blocks if b.language in CODE and b not in sites and SEARCH not in b.text]
     if any("custom_kernel" in b.text for b in whole):
         source = max((b.text for b in whole if "custom_kernel" in b.text), key=len)
     elif sites or edits or diffs:
         source = _changed(base, sites, edits, diffs)
         if source == base:
-            raise PatchError("the change leaves the base as it is")
+            raise PatchError("the change does not alter the base")
     else:
-        found = f"{len(answer.blocks)} fenced blocks, none with custom_kernel" if answer.blocks else "no fenced block"
-        raise ReplyError(f"the reply holds no kernel: {found}")
-    if len(source) > MOST_SOURCE:
-        raise ReplyError(f"a kernel of {len(source)} characters; at most {MOST_SOURCE} are read")
+        blocks = f"{len(reply.blocks)} fenced blocks, none with custom_kernel" if reply.blocks else "no fenced block"
+        raise ReplyError(f"the reply contains no kernel: {blocks}")
+    if len(source) > MAX_SOURCE:
+        raise ReplyError(f"the kernel has {len(source)} characters; at most {MAX_SOURCE} are allowed")
     return source
 
 
-def _changed(base: str, sites: Sequence[Block], edits: Sequence[Block], diffs: Sequence[Block]) -> str:
+def _changed(
+    base: str, sites: Sequence[FencedBlock], edits: Sequence[FencedBlock], diffs: Sequence[FencedBlock]
+) -> str:
     for block in sites:
         try:
             base = KernelSource(base).with_site(_site(block), block.text).text
@@ -56,13 +58,13 @@ def _changed(base: str, sites: Sequence[Block], edits: Sequence[Block], diffs: S
     return base
 
 
-def _site(block: Block) -> str:
+def _site(block: FencedBlock) -> str:
     match = re.search(r"\bsite[=:][ ]?([\w.-]+)", block.info)
     return match[1] if match else ""
 
 
 def _replaced(base: str, text: str) -> str:
-    """Carry out `SEARCH ... ======= ... REPLACE` pairs."""
+    """Apply `SEARCH ... ======= ... REPLACE` pairs."""
     for number, part in enumerate(text.split(SEARCH + "\n")[1:], start=1):
         body, closed, _ = part.partition("\n" + REPLACE)
         before, split, after = body.partition("\n" + MIDDLE)
@@ -84,7 +86,7 @@ def _patched(base: str, text: str) -> str:
             hunks[-1][0].append(line[1:])
         elif line.startswith("+"):
             hunks[-1][1].append(line[1:])
-        else:  # context; models drop the blank of an empty line
+        else:  # context; models drop the space of an empty line
             for side in hunks[-1]:
                 side.append(line[1:] if line.startswith(" ") else line)
     if not hunks:
@@ -94,16 +96,15 @@ def _patched(base: str, text: str) -> str:
     return base
 
 
-def _swap(base: str, before: list[str], after: list[str], what: str) -> str:
-    """Replace lines that stand in the base once; blanks at line ends do not count."""
+def _swap(base: str, before: list[str], after: list[str], part: str) -> str:
+    """Replace lines that occur in the base exactly once; trailing spaces are ignored."""
     lines, wanted = base.split("\n"), [line.rstrip() for line in before]
     if not any(wanted):
-        raise PatchError(f"{what} says nothing of where it belongs")
-    bare = [line.rstrip() for line in lines]
-    first, count = wanted[0], len(wanted)
-    places = [i for i, line in enumerate(bare) if line == first and bare[i : i + count] == wanted]
-    if len(places) != 1:
-        shown = next((line for line in wanted if line), "")[:80]
-        raise PatchError(f"{what} ({shown!r} ...) is found {len(places)} times in the base, not once")
-    at = places[0]
-    return "\n".join([*lines[:at], *after, *lines[at + count :]])
+        raise PatchError(f"{part} has no line of the base, so its position is unknown")
+    stripped, count = [line.rstrip() for line in lines], len(wanted)
+    positions = [i for i, line in enumerate(stripped) if line == wanted[0] and stripped[i : i + count] == wanted]
+    if len(positions) != 1:
+        first = next(line for line in wanted if line)[:80]
+        raise PatchError(f"{part} ({first!r} ...) occurs {len(positions)} times in the base, not once")
+    start = positions[0]
+    return "\n".join([*lines[:start], *after, *lines[start + count :]])

@@ -1,17 +1,25 @@
-"""What a call costs, known before it is made: from the parameters, else litellm's table; a local model costs nothing.
+"""Prices of models, known before a call, and the predicted cost of a campaign.
 
-A price that nobody knows is not zero: it is a SetupError until it is set by hand.
+A price comes from the parameters, else from litellm's table; a local model is free. An unknown price is a SetupError,
+never zero.
 """
 
 import ipaddress
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from kernel_scientist.problems.taskfolder import Problem
 from kernel_scientist.records.errors import SetupError
-from kernel_scientist.records.params import Model
+from kernel_scientist.records.params import PLAYBOOK, Model, Params
+from kernel_scientist.scientist.llm.endpoint import estimated_tokens
 
 LOCAL_PROVIDERS = ("ollama/", "ollama_chat/", "llamafile/", "lm_studio/", "hosted_vllm/", "vllm/")
 MILLION = 1_000_000
+TEMPLATE_TOKENS, ROW_TOKENS = 1500, 60
+"""Tokens of a prompt without sources and documents, and of one kernel in the selector's table."""
+REPLY_TOKENS = {"selector": 200, "designer": 2500, "distiller": 600, "judge": 150}
+REPAIRED = 0.4
+"""Share of kernels that need a repair: the best value reported in the literature (STARK, table 2)."""
 
 
 @dataclass(frozen=True)
@@ -30,26 +38,47 @@ FREE = Price(0.0, 0.0)
 
 
 def price(model: Model) -> Price:
-    """Return a model's price. Raises SetupError when nobody knows it."""
+    """Return a model's price. Raises SetupError if it is unknown."""
     if model.price is not None:
         return Price(model.price.input_usd, model.price.output_usd)
-    if is_local(model):
+    if _is_local(model):
         return FREE
     import litellm
 
-    litellm.suppress_debug_info = True  # else it prints a list of providers on standard output, where our JSON goes
+    litellm.suppress_debug_info = True  # otherwise litellm prints to standard output, which carries our JSON
     try:
         info = litellm.get_model_info(model.model, api_base=model.api_base or None)
         rates = info.get("input_cost_per_token"), info.get("output_cost_per_token")
     except Exception as error:  # litellm raises plain Exception for a model that is not in its table
         raise _unknown(model) from error
-    if not rates[0] and not rates[1]:  # its table says 0 for what it has no price of
+    if not rates[0] and not rates[1]:  # litellm's table has 0 for unknown prices
         raise _unknown(model)
     return Price((rates[0] or 0.0) * MILLION, (rates[1] or 0.0) * MILLION)
 
 
-def is_local(model: Model) -> bool:
-    """Whether a model runs on a machine of one's own: a local provider, or an address that is not public."""
+def campaign_usd(params: Params, problem: Problem, seeds: int) -> float:
+    """Return the predicted cost of a campaign in USD, from the sizes of its prompts and each role's price."""
+    files = problem.seeds(params.language)
+    source = max((estimated_tokens(f.read_text()) for f in files), default=1000)
+    description = problem.description + (problem.folder / "reference.py").read_text()
+    common, documents = TEMPLATE_TOKENS + estimated_tokens(description), params.knowledge.tokens
+    generations, drafts, interval = params.search.generations, params.llm.drafts, params.knowledge.distil_every
+    kernels = min(generations * params.search.experiments, max(0, params.budget.kernels - seeds))
+    calls: dict[str, tuple[float, int, int]] = {  # number, input tokens, output tokens
+        "selector": (generations, TEMPLATE_TOKENS + ROW_TOKENS * (seeds + kernels), REPLY_TOKENS["selector"]),
+        "designer": (generations, common + source + documents, REPLY_TOKENS["designer"]),
+        "writer": (kernels * drafts, common + 2 * source + documents, source + 300),
+        "judge": (kernels if drafts > 1 else 0, common + (1 + drafts) * source, REPLY_TOKENS["judge"]),
+        "repairer": (kernels * REPAIRED if params.repair.rounds else 0, common + 2 * source, source + 300),
+        "distiller": (generations // interval if interval else 0, TEMPLATE_TOKENS + 1800, REPLY_TOKENS["distiller"]),
+    }
+    models = {role: params.llm.role(role) for role in calls}
+    costs = [n * price(models[r]).of(i, o) for r, (n, i, o) in calls.items() if models[r].model != PLAYBOOK]
+    return round(sum(costs), 4)
+
+
+def _is_local(model: Model) -> bool:
+    """Whether a model runs locally: a local provider, or an address that is not public."""
     if not model.api_base:
         return model.model.startswith(LOCAL_PROVIDERS)
     host = urlsplit(model.api_base).hostname or ""
@@ -61,6 +90,6 @@ def is_local(model: Model) -> bool:
 
 def _unknown(model: Model) -> SetupError:
     return SetupError(
-        f"llm: the price of {model.model!r} is not known; set it, such as "
-        f"llm.<role>.price={{input_usd: 2.5, output_usd: 10}} (USD per million tokens; 0 for a model of your own)"
+        f"llm: the price of {model.model!r} is unknown; set it, for example "
+        f"llm.<role>.price={{input_usd: 2.5, output_usd: 10}} (USD per million tokens; 0 for your own model)"
     )

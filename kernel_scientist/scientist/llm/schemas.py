@@ -1,24 +1,24 @@
-"""What each role must answer, as records: lenient in form (a number in quotes, a string for a list), not in content."""
+"""The reply of each role as a record: lenient in form (a number in quotes, a string for a list), not in content."""
 
 import re
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
+from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
 from kernel_scientist.records.kernel import Experiment
-from kernel_scientist.scientist.llm.parsing import Answer, ReplyError, metadata
-from kernel_scientist.scientist.roles import Avenue, Design
+from kernel_scientist.scientist.llm.parsing import ParsedReply, ReplyError, record
+from kernel_scientist.scientist.proposals import Avenue, Design
 
-TITLE, PROSE, STEPS = 120, 4000, 20
-MOST_PERCENT = 10_000.0
-AVENUES, PLANS = 10, 5
+MAX_TITLE, MAX_PROSE, MAX_STEPS = 120, 4000, 20
+MAX_PERCENT = 10_000.0
+MAX_AVENUES, MAX_PLANS = 10, 5
 
 
-def _listed(value: Any) -> Any:
+def _as_list(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
 
 
-def _plain(value: Any) -> Any:
+def _number(value: Any) -> Any:
     """Read `"15 %"` and `15.0` as numbers."""
     if isinstance(value, str) and (match := re.fullmatch(r"\s*([+-]?\d{1,6}(?:\.\d{1,6})?)\s*%?\s*", value)):
         return float(match[1])
@@ -26,7 +26,7 @@ def _plain(value: Any) -> Any:
 
 
 Text = Annotated[str, Field(min_length=1)]
-Number = Annotated[float, BeforeValidator(_plain), Field(allow_inf_nan=False, ge=-MOST_PERCENT, le=MOST_PERCENT)]
+Number = Annotated[float, BeforeValidator(_number), Field(allow_inf_nan=False, ge=-MAX_PERCENT, le=MAX_PERCENT)]
 
 
 class _Reply(BaseModel):
@@ -34,7 +34,7 @@ class _Reply(BaseModel):
 
 
 class SelectionReply(_Reply):
-    """The Selector's."""
+    """The selector's reply."""
 
     base: Text
     reference: Text
@@ -42,18 +42,18 @@ class SelectionReply(_Reply):
 
 
 class AvenueReply(_Reply):
-    """A direction."""
+    """One avenue."""
 
     title: Text
     examine: str = ""
 
 
 class PlanReply(_Reply):
-    """An experiment."""
+    """One experiment plan."""
 
     title: Text
     description: Text
-    rubric: Annotated[tuple[Text, ...], BeforeValidator(_listed), Field(min_length=1)]
+    rubric: Annotated[tuple[Text, ...], BeforeValidator(_as_list), Field(min_length=1)]
     uplift: tuple[Number, Number]
     innovation: Number
 
@@ -63,82 +63,91 @@ class PlanReply(_Reply):
         return (min(value), max(value))
 
     def experiment(self) -> Experiment:
-        """Return the plan as the laboratory's record."""
+        """Return the plan as an Experiment."""
         return Experiment(
             title=_line(self.title),
-            description=self.description[:PROSE],
-            rubric=tuple(step[:PROSE] for step in self.rubric[:STEPS]),
+            description=self.description[:MAX_PROSE],
+            rubric=tuple(step[:MAX_PROSE] for step in self.rubric[:MAX_STEPS]),
             uplift=self.uplift,
             innovation=round(min(max(self.innovation, 0.0), 100.0)),
         )
 
 
 class DesignReply(_Reply):
-    """The Designer's."""
+    """The designer's reply."""
 
     avenues: tuple[AvenueReply, ...] = ()
     plans: Annotated[tuple[PlanReply, ...], Field(min_length=1)]
 
     def design(self) -> Design:
-        """Return avenues and plans as the laboratory's records; plans of one title are one plan."""
-        plans = {plan.title: plan for plan in (p.experiment() for p in self.plans[: 2 * PLANS])}
-        avenues = [Avenue(title=_line(a.title), examine=a.examine[:PROSE]) for a in self.avenues[:AVENUES]]
-        return Design(avenues=tuple(avenues), plans=tuple(plans.values())[:PLANS])
+        """Return avenues and plans; of several plans with one title, the last."""
+        plans = {plan.title: plan for plan in (p.experiment() for p in self.plans[: 2 * MAX_PLANS])}
+        avenues = [Avenue(title=_line(a.title), examine=a.examine[:MAX_PROSE]) for a in self.avenues[:MAX_AVENUES]]
+        return Design(avenues=tuple(avenues), plans=tuple(plans.values())[:MAX_PLANS])
 
 
 class FindingReply(_Reply):
-    """One thing that was learnt."""
+    """One finding."""
 
     text: Text
-    kernels: Annotated[tuple[Text, ...], BeforeValidator(_listed), Field(min_length=1)]
+    kernels: Annotated[tuple[Text, ...], BeforeValidator(_as_list), Field(min_length=1)]
 
 
-class DistilReply(_Reply):
-    """The Distiller's."""
+class FindingsReply(_Reply):
+    """The distiller's reply."""
 
     findings: tuple[FindingReply, ...] = ()
-    struck: Annotated[tuple[str, ...], BeforeValidator(_listed)] = ()
+    retracted: Annotated[tuple[str, ...], BeforeValidator(_as_list)] = Field(
+        default=(),
+        validation_alias=AliasChoices("retracted", "struck"),  # cached replies of older versions: `struck`
+    )
 
 
 class JudgeReply(_Reply):
-    """The Judge's."""
+    """The judge's reply."""
 
-    best: Annotated[int, BeforeValidator(_plain), Field(ge=1)]
+    best: Annotated[int, BeforeValidator(_number), Field(ge=1)]
     why: str = ""
 
 
-def verdict(answer: Answer, drafts: int) -> JudgeReply:
-    """Read which of so many drafts is the best. Raises ReplyError."""
-    found = metadata(answer, JudgeReply)
-    if found.best > drafts:
-        raise ReplyError(f"best: there is no draft {found.best}; there are {drafts}")
-    return found
+def judgement(reply: ParsedReply, drafts: int) -> JudgeReply:
+    """Return the judge's choice among `drafts` drafts. Raises ReplyError."""
+    choice = record(reply, JudgeReply)
+    if choice.best > drafts:
+        raise ReplyError(f"best: there is no draft {choice.best}; there are {drafts}")
+    return choice
 
 
-def selection(answer: Answer, right: frozenset[str]) -> SelectionReply:
-    """Read a selection among the kernels that are right. Raises ReplyError."""
-    found = metadata(answer, SelectionReply)
-    for role, name in (("base", found.base), ("reference", found.reference)):
-        if name not in right:
+def selection(reply: ParsedReply, correct: frozenset[str]) -> SelectionReply:
+    """Return the selector's choice among the correct kernels. Raises ReplyError."""
+    choice = record(reply, SelectionReply)
+    for role, name in (("base", choice.base), ("reference", choice.reference)):
+        if name not in correct:
             raise ReplyError(
-                f"{role} {name[:40]!r} is no kernel with verdict ok; those are: {', '.join(sorted(right))}"
+                f"{role} {name[:40]!r} is not a kernel with verdict ok; those are: {', '.join(sorted(correct))}"
             )
-    return found
+    return choice
 
 
-def section(answer: Answer, name: str) -> str:
-    """Return the prose after a line that begins with `NAME:`, up to the next such line; all prose without one."""
-    lines, found, inside, seen = answer.prose.splitlines(), list[str](), False, False
-    for line in lines:
-        head = re.match(r"\s{0,3}(?:[#*_]{0,4}\s?)([A-Z]{4,12})(?:[*_]{0,2}):[*_]{0,2}\s?(.*)$", line)
-        if head:
-            inside = head[1] == name
-            seen = seen or inside
-            line = head[2]
+def findings(reply: ParsedReply, kernels: frozenset[str]) -> FindingsReply:
+    """Return the distiller's findings, which may cite only these kernels. Raises ReplyError."""
+    result = record(reply, FindingsReply)
+    if unknown := sorted({k for f in result.findings for k in f.kernels} - kernels):
+        raise ReplyError(f"there are no kernels {', '.join(unknown)[:200]}")
+    return result
+
+
+def section(reply: ParsedReply, name: str) -> str:
+    """Return the prose from a line that begins with `NAME:` to the next such line; all prose if there is none."""
+    lines, inside, exists = list[str](), False, False
+    for line in reply.prose.splitlines():
+        if head := re.match(r"\s{0,3}(?:[#*_]{0,4}\s?)([A-Z]{4,12})(?:[*_]{0,2}):[*_]{0,2}\s?(.*)$", line):
+            inside, line = head[1] == name, head[2]
+            exists = exists or inside
         if inside:
-            found.append(line)
-    return ("\n".join(found) if seen else answer.prose).strip()[:PROSE]
+            lines.append(line)
+    return ("\n".join(lines) if exists else reply.prose).strip()[:MAX_PROSE]
 
 
 def _line(text: str) -> str:
-    return " ".join(text.split())[:TITLE] or "untitled"
+    return " ".join(text.split())[:MAX_TITLE] or "untitled"

@@ -1,1 +1,1 @@
-"""The roles played by rules: no model and no key."""
+"""The rule-based agent: catalogues of transformations for C++ and Triton, and the edits behind them."""

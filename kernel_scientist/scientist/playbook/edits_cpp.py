@@ -1,6 +1,6 @@
-"""The edits behind the C++ catalogue: each looks whether its precondition holds and returns the variants it can make.
+"""The edits of the C++ catalogue: each checks its precondition and returns the variants that it can make.
 
-Names of tunables follow BLIS: MR x (NV vectors of VEC) is the register tile, KC the depth of a panel, MC x NC a block
+Tunables are named as in BLIS: MR x (NV vectors of VEC) is the register tile, KC the depth of a panel, MC x NC a block
 of the output.
 """
 
@@ -10,37 +10,37 @@ from pathlib import Path
 
 from kernel_scientist.compile.source import KernelSource, Value
 from kernel_scientist.scientist.playbook.transformation import Apply, Variant
-from kernel_scientist.scientist.roles import Facts
+from kernel_scientist.scientist.roles import CpuInfo
 
 FRAGMENTS = Path(__file__).parent / "fragments"
 REASSOCIATE = ("-fassociative-math", "-fno-signed-zeros", "-fno-trapping-math", "-fno-math-errno")
-"""-ffast-math's licence to reorder sums without its start-up code, which would flush subnormals (fp8 has many)."""
+"""Reordering of sums, as with -ffast-math, but without its start-up code, which flushes fp8's frequent subnormals."""
 
 
 def _set(source: KernelSource, **values: Value) -> list[Variant]:
-    """Return the variant that sets declared tunables; none when one is missing, not a choice, or set already."""
-    now, choices = source.tunables, source.choices
-    if any(k not in now or v not in choices.get(k, []) for k, v in values.items()):
+    """Return the variant that sets declared tunables; none if one is missing or not a choice, or nothing changes."""
+    current, choices = source.tunables, source.choices
+    if any(k not in current or v not in choices.get(k, []) for k, v in values.items()):
         return []
-    changes = {k: v for k, v in values.items() if now[k] != v}
+    changes = {k: v for k, v in values.items() if current[k] != v}
     if not changes:
         return []
-    detail = ", ".join(f"{k} {now[k]} -> {v}" for k, v in changes.items())
+    detail = ", ".join(f"{k} {current[k]} -> {v}" for k, v in changes.items())
     return [Variant(detail, tuple(f"set {k} to {v}" for k, v in changes.items()), source.with_tunables(changes))]
 
 
 def _neighbours(source: KernelSource, name: str) -> list[Variant]:
     """Return the variants that move a tunable one choice up and one down."""
-    choices, now = source.choices.get(name, []), source.tunables.get(name)
-    if now not in choices:
+    choices, current = source.choices.get(name, []), source.tunables.get(name)
+    if current not in choices:
         return []
-    at = choices.index(now)
-    return [v for i in (at + 1, at - 1) if 0 <= i < len(choices) for v in _set(source, **{name: choices[i]})]
+    index = choices.index(current)
+    return [v for i in (index + 1, index - 1) if 0 <= i < len(choices) for v in _set(source, **{name: choices[i]})]
 
 
 def steps(name: str) -> Apply:
     """Return the edit that moves tunable `name` one choice up or down."""
-    return lambda source, facts: _neighbours(source, name)
+    return lambda source, cpu: _neighbours(source, name)
 
 
 def _number(source: KernelSource, name: str, default: int = 1) -> int:
@@ -49,7 +49,7 @@ def _number(source: KernelSource, name: str, default: int = 1) -> int:
 
 
 def _fit(source: KernelSource, name: str, bytes_each: float, cache: int) -> list[Variant]:
-    """Return the variant with the largest choice whose working set fills no more than half a cache, and the next."""
+    """Return variants with the largest choice whose working set fits in half a cache, and with the next larger one."""
     fitting = [c for c in source.choices.get(name, []) if isinstance(c, int) and c * bytes_each <= cache / 2]
     if not fitting or not bytes_each:
         return []
@@ -57,48 +57,48 @@ def _fit(source: KernelSource, name: str, bytes_each: float, cache: int) -> list
     return [v for c in (max(fitting), *larger) for v in _set(source, **{name: c})]
 
 
-def vector_width(source: KernelSource, facts: Facts) -> list[Variant]:
-    """Set VEC to what the widest register holds."""
+def vector_width(source: KernelSource, cpu: CpuInfo) -> list[Variant]:
+    """Set VEC to the number of elements of the widest register."""
     element = 2 if re.search(r"uint16_t vec\b", source.text) else 4
-    return _set(source, VEC=facts.vector_bytes // element)
+    return _set(source, VEC=cpu.vector_bytes // element)
 
 
-def depth_for_l1(source: KernelSource, facts: Facts) -> list[Variant]:
+def depth_for_l1(source: KernelSource, cpu: CpuInfo) -> list[Variant]:
     """Fit KC to half of the first-level cache."""
     tile = _number(source, "MR") + _number(source, "NV") * _number(source, "VEC")
-    return _fit(source, "KC", 4 * tile, facts.caches.get("L1", 32 << 10))
+    return _fit(source, "KC", 4 * tile, cpu.caches.get("L1", 32 << 10))
 
 
-def depth_for_l2(source: KernelSource, facts: Facts) -> list[Variant]:
+def depth_for_l2(source: KernelSource, cpu: CpuInfo) -> list[Variant]:
     """Fit KC to half of the second-level cache."""
     tile = _number(source, "MR") + _number(source, "NV") * _number(source, "VEC")
-    return _fit(source, "KC", 4 * tile, facts.caches.get("L2", 512 << 10))
+    return _fit(source, "KC", 4 * tile, cpu.caches.get("L2", 512 << 10))
 
 
-def rows_for_l2(source: KernelSource, facts: Facts) -> list[Variant]:
+def rows_for_l2(source: KernelSource, cpu: CpuInfo) -> list[Variant]:
     """Fit MC to half of the second-level cache."""
-    return _fit(source, "MC", 4 * _number(source, "KC"), facts.caches.get("L2", 512 << 10))
+    return _fit(source, "MC", 4 * _number(source, "KC"), cpu.caches.get("L2", 512 << 10))
 
 
-def columns_for_l2(source: KernelSource, facts: Facts) -> list[Variant]:
+def columns_for_l2(source: KernelSource, cpu: CpuInfo) -> list[Variant]:
     """Fit NC to half of the second-level cache."""
-    return _fit(source, "NC", 4 * _number(source, "KC"), facts.caches.get("L2", 512 << 10))
+    return _fit(source, "NC", 4 * _number(source, "KC"), cpu.caches.get("L2", 512 << 10))
 
 
-def register_tile(source: KernelSource, facts: Facts) -> list[Variant]:
-    """Accumulators of at most three quarters of the registers: the rest holds operands."""
-    registers = 32 if facts.vector_bytes == 64 or "asimd" in facts.features else 16
-    out: list[Variant] = []
+def register_tile(source: KernelSource, cpu: CpuInfo) -> list[Variant]:
+    """Use at most three quarters of the registers for accumulators; the rest holds operands."""
+    registers = 32 if cpu.vector_bytes == 64 or "asimd" in cpu.features else 16
+    variants: list[Variant] = []
     for nv in (1, 2):
         rows = [c for c in source.choices.get("MR", []) if isinstance(c, int) and c * nv <= registers * 3 // 4]
         if rows:
-            out += _set(source, MR=max(rows), NV=nv)
-    return out
+            variants += _set(source, MR=max(rows), NV=nv)
+    return variants
 
 
-def thread_count(source: KernelSource, facts: Facts) -> list[Variant]:
+def thread_count(source: KernelSource, cpu: CpuInfo) -> list[Variant]:
     """Set THREADS to one, or to the number of cores."""
-    return [v for n in (1, facts.cores) for v in _set(source, THREADS=n)]
+    return [v for n in (1, cpu.cores) for v in _set(source, THREADS=n)]
 
 
 def _replace(source: KernelSource, pattern: str, new: str, detail: str, rubric: str) -> list[Variant]:
@@ -106,7 +106,7 @@ def _replace(source: KernelSource, pattern: str, new: str, detail: str, rubric: 
     return [Variant(detail, (rubric,), KernelSource(text))] if count and text != source.text else []
 
 
-def schedule(source: KernelSource, facts: Facts) -> list[Variant]:
+def schedule(source: KernelSource, cpu: CpuInfo) -> list[Variant]:
     """Give every parallel loop another schedule."""
     kinds = [k for k in ("static", "dynamic", "guided") if f"schedule({k})" not in source.text]
     return [
@@ -122,7 +122,7 @@ def schedule(source: KernelSource, facts: Facts) -> list[Variant]:
 def swap_loops(site: str) -> Apply:
     """Return the edit that exchanges the two loops at a site."""
 
-    def apply(source: KernelSource, facts: Facts) -> Sequence[Variant]:
+    def apply(source: KernelSource, cpu: CpuInfo) -> Sequence[Variant]:
         body = source.site(site)
         lines = [line for line in (body or "").splitlines() if line.strip().startswith("for ")]
         if body is None or len(lines) != 2:
@@ -137,16 +137,16 @@ def swap_loops(site: str) -> Apply:
     return apply
 
 
-def parallel_rows(source: KernelSource, facts: Facts) -> list[Variant]:
-    """Share the loop at site `rows` among threads."""
+def parallel_rows(source: KernelSource, cpu: CpuInfo) -> list[Variant]:
+    """Run the loop at site `rows` in parallel."""
     body = source.site("rows")
-    if body is None or "#pragma omp" in body or facts.cores < 2:
+    if body is None or "#pragma omp" in body or cpu.cores < 2:
         return []
     new = source.with_site("rows", "    #pragma omp parallel for schedule(static)\n" + body)
-    return [Variant("rows shared", ("put `#pragma omp parallel for` before the loop at site rows",), new)]
+    return [Variant("parallel rows", ("put `#pragma omp parallel for` before the loop at site rows",), new)]
 
 
-def accumulator(source: KernelSource, facts: Facts) -> list[Variant]:
+def accumulator(source: KernelSource, cpu: CpuInfo) -> list[Variant]:
     """Sum in float where the source sums in double."""
     body = source.site("accumulator")
     if body is None or "double" not in body:
@@ -158,7 +158,7 @@ def accumulator(source: KernelSource, facts: Facts) -> list[Variant]:
 def flags(*flags: str) -> Apply:
     """Return the edit that adds compiler flags."""
 
-    def apply(source: KernelSource, facts: Facts) -> Sequence[Variant]:
+    def apply(source: KernelSource, cpu: CpuInfo) -> Sequence[Variant]:
         if source.literal("FLAGS") is None or set(flags) <= set(source.flags):
             return []
         new = [*source.flags, *(f for f in flags if f not in source.flags)]
@@ -167,21 +167,21 @@ def flags(*flags: str) -> Apply:
     return apply
 
 
-def wide_vectors(source: KernelSource, facts: Facts) -> Sequence[Variant]:
-    """Ask GCC for 512-bit vectors where the machine has them."""
-    return flags("-mprefer-vector-width=512")(source, facts) if facts.vector_bytes == 64 else []
+def wide_vectors(source: KernelSource, cpu: CpuInfo) -> Sequence[Variant]:
+    """Tell GCC to use 512-bit vectors if the machine has them."""
+    return flags("-mprefer-vector-width=512")(source, cpu) if cpu.vector_bytes == 64 else []
 
 
-def drop_flags(source: KernelSource, facts: Facts) -> list[Variant]:
-    """Remove flags that forbid vectorisation."""
-    hindering = [f for f in source.flags if f.startswith("-fno-tree")]
-    if not hindering:
+def drop_flags(source: KernelSource, cpu: CpuInfo) -> list[Variant]:
+    """Remove flags that prevent vectorisation."""
+    preventing = [f for f in source.flags if f.startswith("-fno-tree")]
+    if not preventing:
         return []
-    new = source.with_flags([f for f in source.flags if f not in hindering])
-    return [Variant("without " + " ".join(hindering), (f"remove {' '.join(hindering)} from FLAGS",), new)]
+    new = source.with_flags([f for f in source.flags if f not in preventing])
+    return [Variant("without " + " ".join(preventing), (f"remove {' '.join(preventing)} from FLAGS",), new)]
 
 
-def restrict(source: KernelSource, facts: Facts) -> list[Variant]:
+def restrict(source: KernelSource, cpu: CpuInfo) -> list[Variant]:
     """Declare pointer parameters __restrict."""
     match = re.search(r'extern "C" void \w+\((?P<parameters>[^)]*)\)', source.text)
     if match is None or "__restrict" in match["parameters"]:
@@ -191,23 +191,23 @@ def restrict(source: KernelSource, facts: Facts) -> list[Variant]:
     return [Variant("__restrict", ("declare every pointer parameter __restrict",), KernelSource(new))]
 
 
-def decode_avx512(source: KernelSource, facts: Facts) -> list[Variant]:
+def decode_avx512(source: KernelSource, cpu: CpuInfo) -> list[Variant]:
     """Decode fp8 by shifts, sixteen at a time (site `decode`)."""
     body = source.site("decode")
     if body is None or "decode_row" not in body or "_mm512" in body:
         return []
     if source.text.count("decode_row(") == body.count("decode_row("):
-        return []  # nothing calls it any more
-    if not {"avx512bw", "avx512vl"} <= facts.features:
+        return []  # unused: the call sites have been replaced
+    if not {"avx512bw", "avx512vl"} <= cpu.features:
         return []
     rubric = ("replace site decode: 16 bytes a step, exponent and mantissa shifted into place, NaN blended in",)
     return [Variant("16 at a time", rubric, source.with_site("decode", _fragment("decode_avx512")))]
 
 
-def bf16_dot(source: KernelSource, facts: Facts) -> list[Variant]:
+def bf16_dot(source: KernelSource, cpu: CpuInfo) -> list[Variant]:
     """Multiply in bf16 pairs with vdpbf16ps (site `core`)."""
     body = source.site("core")
-    if body is None or "dpbf16" in body or not {"avx512_bf16", "avx512bw"} <= facts.features:
+    if body is None or "dpbf16" in body or not {"avx512_bf16", "avx512bw"} <= cpu.features:
         return []
     if not {"VEC", "MR", "NV"} <= set(source.tunables):
         return []
@@ -221,12 +221,12 @@ def bf16_dot(source: KernelSource, facts: Facts) -> list[Variant]:
     return [Variant("vdpbf16ps", rubric, edited.with_tunables({"VEC": 16, "MR": 8, "NV": 2}))]
 
 
-def stream(source: KernelSource, facts: Facts) -> list[Variant]:
-    """Store past the caches (site `store`)."""
+def stream(source: KernelSource, cpu: CpuInfo) -> list[Variant]:
+    """Use non-temporal stores (site `store`)."""
     body = source.site("store")
-    if body is None or "_mm512_stream" in body or "avx512f" not in facts.features:
+    if body is None or "_mm512_stream" in body or "avx512f" not in cpu.features:
         return []
-    rubric = ("align the destination, then store whole cache lines past the caches", "end with a store fence")
+    rubric = ("align the destination, then write whole cache lines with non-temporal stores", "end with a store fence")
     return [Variant("non-temporal", rubric, source.with_site("store", _fragment("store_stream")))]
 
 
@@ -235,6 +235,6 @@ def _fragment(name: str) -> str:
 
 
 def crossover(source: KernelSource, other: KernelSource) -> list[Variant]:
-    """Return the base with the tunables of another kernel, where both declare them."""
+    """Return the base with another kernel's values for the tunables that both declare."""
     shared = {k: v for k, v in other.tunables.items() if k in source.tunables}
     return _set(source, **shared)

@@ -1,10 +1,10 @@
-"""Edits of the loops of a Triton kernel: what is loaded when, stages, unrolling, one pass instead of two."""
+"""Edits of the loops of a Triton kernel: order of loads, stages, unrolling, one pass instead of two."""
 
 import ast
 
 from kernel_scientist.scientist.playbook.edits_triton import fits
 from kernel_scientist.scientist.playbook.transformation import Variant
-from kernel_scientist.scientist.playbook.tritonfile import (
+from kernel_scientist.scientist.playbook.triton_file import (
     CONSTANT,
     Edit,
     TritonFile,
@@ -17,11 +17,11 @@ from kernel_scientist.scientist.playbook.tritonfile import (
 )
 
 ONE_TILE_MOST = 16384
-"""Columns that stay in registers: 64 per lane of four waves."""
+"""Most columns that stay in registers: 64 per lane of four waves."""
 
 
 def early_loads(file: TritonFile) -> list[Variant]:
-    """Start small loads (scales) that stand after the product before it, and so hide their latency."""
+    """Move small loads (scales) from after the product to before it, which hides their latency."""
     inner = loops(file.kernel, "tl.dot")
     late = _late(inner[0]) if len(inner) == 1 else None
     if late is None:
@@ -32,62 +32,62 @@ def early_loads(file: TritonFile) -> list[Variant]:
 
 
 def _late(loop: ast.For) -> ast.Assign | None:
-    """Return the first statement after a product that loads and needs nothing computed in its round."""
-    made, needed, seen = set[str](), set[str](), False
+    """Return the first load after a product that depends on nothing computed in the same iteration."""
+    assigned, used, after_product = set[str](), set[str](), False
     for statement in loop.body:
         movable = isinstance(statement, ast.Assign) and bool(calls(statement, "tl.load"))
-        if seen and movable and not read(statement) & made and not bound(statement) & (made | needed):
+        if after_product and movable and not read(statement) & assigned and not bound(statement) & (assigned | used):
             return statement if isinstance(statement, ast.Assign) else None
-        made, needed = made | bound(statement), needed | read(statement)
-        seen = seen or bool(calls(statement, "tl.dot"))
+        assigned, used = assigned | bound(statement), used | read(statement)
+        after_product = after_product or bool(calls(statement, "tl.dot"))
     return None
 
 
 def hoisted_loads(file: TritonFile) -> list[Variant]:
-    """Load once before an inner loop what every round of it loads again."""
+    """Move loop-invariant loads before their loop."""
     for loop in (n for n in ast.walk(file.kernel) if isinstance(n, ast.For)):
         inside = bound(loop)
-        found = [s for s in loop.body if isinstance(s, ast.Assign) and calls(s, "tl.load") and not read(s) & inside]
-        if found:
-            names = ", ".join(ast.unparse(s.targets[0]) for s in found)
-            edits = [file.before(loop, *(file.code(s) for s in found)), *(file.removed(s) for s in found)]
+        loads = [s for s in loop.body if isinstance(s, ast.Assign) and calls(s, "tl.load") and not read(s) & inside]
+        if loads:
+            names = ", ".join(ast.unparse(s.targets[0]) for s in loads)
+            edits = [file.before(loop, *(file.code(s) for s in loads)), *(file.removed(s) for s in loads)]
             rubric = (f"load {names} before the loop that does not change what it reads",)
             return [Variant(f"{names} out of the loop", rubric, file.edited(*edits))]
     return []
 
 
 def loop_stages(file: TritonFile) -> list[Variant]:
-    """Pipeline loops by a number of stages of their own."""
+    """Set the number of pipeline stages of each loop."""
     return [v for n in (2, 3) for v in _ranged(file, "num_stages", n, f"pipeline the loops with {n} stages")]
 
 
 def unrolled(file: TritonFile) -> list[Variant]:
-    """Put two rounds of a loop into one."""
+    """Unroll loops twice."""
     return _ranged(file, "loop_unroll_factor", 2, "unroll the loops twice")
 
 
-def _ranged(file: TritonFile, option: str, value: int, words: str) -> list[Variant]:
+def _ranged(file: TritonFile, option: str, value: int, rubric: str) -> list[Variant]:
     heads = [n.iter for n in loops(file.kernel, "tl.load") if isinstance(n.iter, ast.Call)]
     if not heads or any(keyword(h, option) is not None for h in heads):
         return []
     edits = [file.replaced(h.func, "tl.range") for h in heads] + [file.appended(h, f"{option}={value}") for h in heads]
     edited = file.edited(*edits)
-    return [Variant(f"{option} {value}", (words, "loop over tl.range"), edited)] if fits(edited) else []
+    return [Variant(f"{option} {value}", (rubric, "loop over tl.range"), edited)] if fits(edited) else []
 
 
 def one_pass(file: TritonFile) -> list[Variant]:
-    """Where two loops over a row read the same, keep a row that fits one block in registers and read it once."""
+    """If two loops read the same row, read a row that fits one block once and keep it in registers."""
     pairs = [n for n in file.kernel.body if isinstance(n, ast.For)]
     if len(pairs) != 2 or file.names & {"ONE_TILE", "EVEN"}:
         return []
     first, second = pairs
     repeated = [s for s in second.body if any(_same_load(s, other) for other in first.body)]
     sizes = _bounds(first, second)
-    given = file.argument(sizes[0]) if sizes else None
+    size = file.argument(sizes[0]) if sizes else None
     block = file.argument(sizes[1]) if sizes else None
-    if not repeated or given is None or block is None or not all(_simple(s) for p in pairs for s in p.body):
+    if not repeated or size is None or block is None or not all(_simple(s) for p in pairs for s in p.body):
         return []
-    columns = file.code(given)
+    columns = file.code(size)
     edits = [
         *_branches(file, first, second, repeated),
         file.replaced(
@@ -100,7 +100,7 @@ def one_pass(file: TritonFile) -> list[Variant]:
 
 
 def _branches(file: TritonFile, first: ast.For, second: ast.For, repeated: list[ast.stmt]) -> list[Edit]:
-    """Return the edits that put the bodies of two loops, without loops, into a branch of their own."""
+    """Return the edits that add a branch with the bodies of both loops, without the loops."""
     between = file.kernel.body[file.kernel.body.index(first) + 1 : file.kernel.body.index(second)]
     once = [*first.body, *between, *(s for s in second.body if s not in repeated)]
     lines = ["if ONE_TILE:", f"    {ast.unparse(first.target)} = 0", *(f"    {file.code(s)}" for s in once), "else:"]
@@ -116,14 +116,14 @@ def _same_load(one: ast.stmt, other: ast.stmt) -> bool:
     """Whether two statements load the same addresses into the same name."""
     if not isinstance(one, ast.Assign) or not isinstance(other, ast.Assign):
         return False
-    mine, theirs = calls(one, "tl.load"), calls(other, "tl.load")
-    if len(mine) != 1 or len(theirs) != 1 or ast.dump(one.targets[0]) != ast.dump(other.targets[0]):
+    loads, others = calls(one, "tl.load"), calls(other, "tl.load")
+    if len(loads) != 1 or len(others) != 1 or ast.dump(one.targets[0]) != ast.dump(other.targets[0]):
         return False
-    return ast.dump(mine[0].args[0]) == ast.dump(theirs[0].args[0])
+    return ast.dump(loads[0].args[0]) == ast.dump(others[0].args[0])
 
 
 def _bounds(first: ast.For, second: ast.For) -> tuple[str, str] | None:
-    """Return the names of size and step when both loops are `for start in range(0, size, BLOCK)`."""
+    """Return the names of size and step if both loops are `for start in range(0, size, BLOCK)`."""
     heads = [n.iter for n in (first, second) if isinstance(n.iter, ast.Call) and len(n.iter.args) == 3]
     if len(heads) != 2 or [ast.dump(a) for a in heads[0].args] != [ast.dump(a) for a in heads[1].args]:
         return None

@@ -1,6 +1,6 @@
-"""Edits of how the operands of `tl.dot` come from memory in a Triton kernel: type, orientation, addresses.
+"""Edits of the operands of `tl.dot` in a Triton kernel: type, orientation, addresses.
 
-An operand is recognised by its load in the loop over k, from a sum of a pointer, an offset along k and one along the
+An operand is a load in the loop over k whose address is the sum of a pointer, an offset along k and one along the
 tile: `a_ptr + offs_k[None, :] * m + offs_m[:, None]`.
 """
 
@@ -8,7 +8,7 @@ import ast
 from dataclasses import dataclass
 
 from kernel_scientist.scientist.playbook.transformation import Variant
-from kernel_scientist.scientist.playbook.tritonfile import (
+from kernel_scientist.scientist.playbook.triton_file import (
     CONSTANT,
     Edit,
     TritonFile,
@@ -59,11 +59,11 @@ class Operand:
 
     load: ast.Call
     address: ast.expr
-    """The sum that the pointers are; not in the loop when the loop advances them."""
+    """The sum; outside the loop if the loop advances the pointers."""
     pointers: str
-    """The name of those pointers; empty when the load computes its addresses."""
+    """The name of the advanced pointers; empty if the load computes its addresses."""
     parameter: str
-    """The kernel's pointer."""
+    """The kernel's pointer parameter."""
 
 
 def operands(file: TritonFile) -> list[Operand]:
@@ -93,14 +93,14 @@ def _operand(file: TritonFile, load: ast.Call) -> Operand | None:
 
 
 def native_fp8(file: TritonFile) -> list[Variant]:
-    """Multiply fp8 as it is where the matrix units can, and decode bytes elsewhere."""
+    """Multiply fp8 natively if the matrix units can; otherwise decode bytes as before."""
     dots = [c for c in calls(file.kernel, "tl.dot") if len(_decoded(c)) == 2]
     views = [(a, t) for a in file.launch.args if (t := _viewed(a)) is not None]
     if not dots or not views or file.names & {"NATIVE_FP8", "native"}:
         return []
     edits = [file.replaced(c, _either(file, c)) for c in dots]
     edits += [file.replaced(a, f"{file.code(t)} if native else {file.code(a)}") for a, t in views]
-    for load in _loads(file):  # a whole number is no fp8 value
+    for load in _loads(file):  # an integer constant does not convert to fp8
         zeros = [n for n in ast.walk(keyword(load, "other") or ast.Pass()) if isinstance(n, ast.Constant)]
         edits += [file.replaced(z, "0.0") for z in zeros if z.value == 0 and isinstance(z.value, int)]
     edits += [
@@ -108,14 +108,16 @@ def native_fp8(file: TritonFile) -> list[Variant]:
         file.before(file.statement, f"native = has_native_fp8({file.code(views[0][1])}.device)"),
         file.before(file.host, *NATIVE.splitlines()),
     ]
-    rubric = ("pass fp8 tensors where the GPU multiplies e4m3fnuz, bytes elsewhere", "tl.dot without decoding there")
+    rubric = ("pass fp8 tensors if the GPU multiplies e4m3fnuz, else bytes", "tl.dot without decoding for fp8 tensors")
     return [Variant("fp8 operands", rubric, file.edited(*edits))]
 
 
 def _decoded(dot: ast.Call) -> list[ast.expr]:
-    """Return what a product's operands are decoded from."""
-    found = [a for a in dot.args[:2] if isinstance(a, ast.Call) and isinstance(a.func, ast.Name) and len(a.args) == 1]
-    return [a.args[0] for a in found if "decode" in a.func.id]  # type: ignore[attr-defined]
+    """Return the encoded operands of a product."""
+    decoders = [
+        a for a in dot.args[:2] if isinstance(a, ast.Call) and isinstance(a.func, ast.Name) and len(a.args) == 1
+    ]
+    return [a.args[0] for a in decoders if "decode" in a.func.id]  # type: ignore[attr-defined]
 
 
 def _either(file: TritonFile, dot: ast.Call) -> str:
@@ -133,14 +135,14 @@ def _viewed(argument: ast.expr) -> ast.expr | None:
 
 def transposed_tiles(file: TritonFile) -> list[Variant]:
     """Load an operand along its contiguous dimension and transpose it in registers."""
-    found = [o for o in operands(file) if any(_slice(t) == ":, None" for t in terms(o.address))]
+    strided = [o for o in operands(file) if any(_slice(t) == ":, None" for t in terms(o.address))]
     edits: list[Edit] = []
-    for operand in found:
+    for operand in strided:
         if operand.pointers:
             edits.append(file.replaced(operand.address, _swapped(file.code(operand.address))))
         edits.append(file.replaced(operand.load, f"tl.trans({_swapped(file.code(operand.load))})"))
-    names = " and ".join(o.parameter.removesuffix("_ptr") for o in found)
-    rubric = (f"load the tile of {names} transposed, its contiguous dimension last, and turn it by tl.trans",)
+    names = " and ".join(o.parameter.removesuffix("_ptr") for o in strided)
+    rubric = (f"load the tile of {names} with its contiguous dimension last and transpose it with tl.trans",)
     return [Variant(f"tl.trans of {names}", rubric, file.edited(*edits))] if edits else []
 
 
@@ -149,26 +151,26 @@ def _swapped(code: str) -> str:
 
 
 def _slice(node: ast.expr) -> str:
-    """Return `:, None` for `x[:, None]`; empty for what is no such thing."""
+    """Return `:, None` for `x[:, None]`; empty for anything but a subscript."""
     return ast.unparse(node.slice).strip("()") if isinstance(node, ast.Subscript) else ""
 
 
 def k_major_inputs(file: TritonFile) -> list[Variant]:
-    """Transpose column-major inputs by a kernel of their own, so that the product reads along k."""
+    """Transpose column-major inputs in a separate kernel, so that the product reads along k."""
     depth = next((p for p in file.parameters if p in ("k", "K")), "")
-    found = [(o, h, s) for o in operands(file) if (h := _tensor(file, o)) and (s := _stride(o))]
-    if len(found) != 2 or not depth or file.names & {"k_major", "transpose_kernel"}:
+    inputs = [(o, h, s) for o in operands(file) if (h := _tensor(file, o)) and (s := _stride(o))]
+    if len(inputs) != 2 or not depth or file.names & {"k_major", "transpose_kernel"}:
         return []
     edits = [file.before(file.host, *K_MAJOR.splitlines())]
-    for operand, host, stride in found:
+    for operand, host, stride in inputs:
         edits.append(file.before(file.statement, f"{host} = k_major({host})"))
         edits += _along_k(file, operand, stride, depth)
-    rubric = ("transpose both inputs first, tile by tile through local memory", "address them with k contiguous")
+    rubric = ("transpose both inputs first, tile by tile", "address them with k contiguous")
     return [Variant("both inputs", rubric, file.edited(*edits))]
 
 
 def _along_k(file: TritonFile, operand: Operand, stride: str, depth: str) -> list[Edit]:
-    """Return the edits that take the stride from offsets along k and give `depth` to those along the tile."""
+    """Return the edits that remove the stride along k and multiply the offsets along the tile by `depth`."""
     moved = [n.value for n in ast.walk(file.kernel) if isinstance(n, ast.AugAssign) and n.target in _named(n, operand)]
     strided = [n for place in (operand.address, *moved) for n in ast.walk(place) if _times(n, stride)]
     unit = next(t for t in terms(operand.address) if _slice(t))
@@ -187,7 +189,7 @@ def _times(node: ast.AST, stride: str) -> bool:
 
 
 def _stride(operand: Operand) -> str:
-    """Return the stride along k of a column-major operand: one term without a stride, one (or more) times a name."""
+    """Return the stride along k of a column-major operand: the name that its other terms are multiplied by."""
     along = [t for t in terms(operand.address) if _slice(t)]
     strided = [t for t in terms(operand.address) if isinstance(t, ast.BinOp) and isinstance(t.right, ast.Name)]
     names = {t.right.id for t in strided if isinstance(t.right, ast.Name) and isinstance(t.op, ast.Mult)}
@@ -195,28 +197,28 @@ def _stride(operand: Operand) -> str:
 
 
 def _tensor(file: TritonFile, operand: Operand) -> str:
-    """Return the name of the tensor that the launch passes for an operand, as it is or viewed as bytes."""
-    given = file.argument(operand.parameter)
-    if isinstance(given, ast.IfExp):
-        given = given.body
-    given = (_viewed(given) or given) if given is not None else None
-    return given.id if isinstance(given, ast.Name) else ""
+    """Return the name of the launch's tensor for an operand, passed directly or viewed as bytes."""
+    argument = file.argument(operand.parameter)
+    if isinstance(argument, ast.IfExp):
+        argument = argument.body
+    tensor = (_viewed(argument) or argument) if argument is not None else None
+    return tensor.id if isinstance(tensor, ast.Name) else ""
 
 
 def scalar_bases(file: TritonFile) -> list[Variant]:
-    """Advance a scalar along k and keep the offsets of a tile: no vector arithmetic for addresses in the loop."""
+    """Advance a scalar along k and keep a tile's offsets fixed: no vector arithmetic for addresses in the loop."""
     inner = loops(file.kernel, "tl.dot")
-    found = [(o, text) for o in operands(file) if not o.pointers and (text := _based(file, inner[0], o))]
-    if not found:
+    addresses = [(o, text) for o in operands(file) if not o.pointers and (text := _based(file, inner[0], o))]
+    if not addresses:
         return []
-    edits = [file.replaced(o.address, text) for o, text in found]
-    names = " and ".join(o.parameter.removesuffix("_ptr") for o, _ in found)
-    rubric = (f"address {names} by a scalar that advances and offsets that stay",)
+    edits = [file.replaced(o.address, text) for o, text in addresses]
+    names = " and ".join(o.parameter.removesuffix("_ptr") for o, _ in addresses)
+    rubric = (f"address {names} by an advancing scalar and fixed offsets",)
     return [Variant(f"offsets of {names}", rubric, file.edited(*edits))]
 
 
 def _based(file: TritonFile, loop: ast.For, operand: Operand) -> str:
-    """Return an address as `pointer + scalar + (offsets)`; empty when the row numbers are no `scalar + vector`."""
+    """Return an address as `pointer + scalar + (offsets)`; empty if the row numbers are not `scalar + vector`."""
     inside = bound(loop)
     row = next((t for t in terms(operand.address) if read(t) & inside), None)
     rows = row.left if isinstance(row, ast.BinOp) else row

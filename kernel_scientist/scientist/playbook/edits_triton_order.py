@@ -1,13 +1,13 @@
-"""Edits of which program does what in a Triton file: order of tiles, die by die, persistent, split along k.
+"""Edits of the mapping from programs to tiles: grouped order, XCD swizzle, persistent grid, split along k.
 
-Sources of the orders: knowledge/xcd-swizzling.md, knowledge/mi300-gemm-practice.md.
+Sources: knowledge/xcd-swizzling.md, knowledge/mi300-gemm-practice.md.
 """
 
 import ast
 import re
 
 from kernel_scientist.scientist.playbook.transformation import Variant
-from kernel_scientist.scientist.playbook.tritonfile import (
+from kernel_scientist.scientist.playbook.triton_file import (
     CONSTANT,
     Edit,
     TritonFile,
@@ -21,20 +21,20 @@ from kernel_scientist.scientist.playbook.tritonfile import (
 )
 
 UNITS = 304
-"""Compute units of an MI300X; a kernel is right with any number."""
+"""Compute units of an MI300X; kernels are correct with any number."""
 GROUPED = """\
-# Groups of GROUP_M rows of tiles, column by column: tiles that run together share row and column panels.
+# Groups of GROUP_M rows of tiles, column by column: concurrent tiles share row and column panels.
 in_group = GROUP_M * grid_n
 first_row = tl.program_id(0) // in_group * GROUP_M
 rows_here = tl.minimum(grid_m - first_row, GROUP_M)
 pid_m = first_row + tl.program_id(0) % in_group % rows_here
 pid_n = tl.program_id(0) % in_group // rows_here"""
 SWIZZLED = """\
-# Programs go to the eight XCDs in turn. Give each XCD tiles that follow one another: they share its L2.
+# Programs are assigned to the eight XCDs round-robin. Give each XCD consecutive tiles: they share its L2.
 xcd = tl.program_id(0) % 8
 per_xcd = tl.num_programs(0) // 8
-longer = tl.minimum(xcd, tl.num_programs(0) % 8)  # the first XCDs have one program more
-place = xcd * per_xcd + longer + tl.program_id(0) // 8"""
+longer = tl.minimum(xcd, tl.num_programs(0) % 8)  # the first XCDs have one more program
+position = xcd * per_xcd + longer + tl.program_id(0) // 8"""
 ADD_PARTS = '''\
 @triton.jit
 def add_parts_kernel(parts_ptr, out_ptr, size, PARTS: tl.constexpr, BLOCK: tl.constexpr):
@@ -56,13 +56,13 @@ def add_parts(parts: torch.Tensor, out: torch.Tensor) -> None:
 
 
 def grouped_order(file: TritonFile) -> list[Variant]:
-    """Make a two-dimensional grid of tiles of a matrix product one-dimensional, in groups of rows."""
+    """Replace a two-dimensional grid of tiles by a one-dimensional one, ordered in groups of rows."""
     if len(file.grid) != 2 or file.axes() != {0, 1} or not calls(file.kernel, "tl.dot"):
         return []
     if file.names & {"GROUP_M", "grid_m", "pid_m", "pid_n"}:
         return []
     rows, columns = (file.code(d) for d in file.grid)
-    out: list[Variant] = []
+    variants: list[Variant] = []
     for group in (8, 4):
         edits = [
             *(file.replaced(c, "pid_m") for c in file.programs(0)),
@@ -74,28 +74,28 @@ def grouped_order(file: TritonFile) -> list[Variant]:
             *_grid(file, f"({rows}) * ({columns})"),
         ]
         rubric = ("launch a one-dimensional grid", f"walk the tiles in groups of {group} rows, column by column")
-        out.append(Variant(f"groups of {group} rows", rubric, file.edited(*edits)))
-    return out
+        variants.append(Variant(f"groups of {group} rows", rubric, file.edited(*edits)))
+    return variants
 
 
 def xcd_swizzle(file: TritonFile) -> list[Variant]:
-    """Give each of eight XCDs a contiguous run of the tiles; a bijection for any number of programs."""
+    """Give each of eight XCDs contiguous tiles; a bijection for any number of programs."""
     if len(file.grid) != 1 or file.axes() != {0} or not calls(file.kernel, "tl.dot"):
         return []
-    if file.names & {"xcd", "per_xcd", "longer", "place"}:
+    if file.names & {"xcd", "per_xcd", "longer", "position"}:
         return []
-    edits = [*(file.replaced(c, "place") for c in file.programs(0))]
+    edits = [*(file.replaced(c, "position") for c in file.programs(0))]
     edits.append(file.before(file.kernel.body[0], *SWIZZLED.splitlines(), ""))
-    rubric = ("map program i to place (i % 8) * (n // 8) + min(i % 8, n % 8) + i // 8 and use it as the program's id",)
+    rubric = ("use (i % 8) * (n // 8) + min(i % 8, n % 8) + i // 8 as the id of program i of n",)
     return [Variant("8 XCDs", rubric, file.edited(*edits))]
 
 
 def persistent(file: TritonFile) -> list[Variant]:
-    """Launch as many programs as run at a time and let each loop over tiles."""
+    """Launch as many programs as run concurrently; each loops over tiles."""
     if len(file.grid) != 1 or file.axes() != {0} or file.names & {"tile_id", "all_tiles", "turn"}:
         return []
     if any(isinstance(n, ast.Return) for n in ast.walk(file.kernel)) or bound(file.kernel) & set(file.parameters):
-        return []  # a tile would begin where the one before it left its pointers
+        return []  # the next tile would start from modified pointers
     per_unit = (1, 2) if calls(file.kernel, "tl.dot") else (4, 8)  # streaming needs more waves in flight
     return [_persistent(file, count) for count in per_unit]
 
@@ -119,7 +119,7 @@ def _persistent(file: TritonFile, per_unit: int) -> Variant:
 
 
 def _in_a_loop(file: TritonFile) -> Edit:
-    """Indent a kernel's body under a loop over tiles."""
+    """Return the edit that puts a kernel's body into a loop over tiles."""
     lines = file.source.text.encode().splitlines(keepends=True)
     first = file.kernel.args.args[-1].end_lineno or 1
     while not re.search(rb":\s*(#.*)?$", lines[first - 1]):
@@ -136,7 +136,7 @@ def _in_a_loop(file: TritonFile) -> Edit:
 
 
 def split_k(file: TritonFile) -> list[Variant]:
-    """Share the sum over k among programs where tiles are too few to fill the GPU: fp32 parts, added up afterwards."""
+    """Split the sum over k among programs if the tiles are too few to fill the GPU; fp32 parts are added afterwards."""
     if not 1 <= len(file.grid) <= 2 or file.axes() != set(range(len(file.grid))):
         return []
     if file.names & {"SPLIT_K", "parts", "first_step", "last_step", "add_parts"}:
@@ -144,9 +144,12 @@ def split_k(file: TritonFile) -> list[Variant]:
     inner, stores = loops(file.kernel, "tl.dot"), calls(file.kernel, "tl.store")
     if len(inner) != 1 or len(stores) != 1 or calls(file.kernel, "tl.atomic_add"):
         return []
-    made = [(count, _split(file, inner[0], stores[0], count)) for count in (4, 2, 8)]
-    rubric = ("let SPLIT_K programs share the steps of k where tiles are few", "write fp32 parts; a second kernel adds")
-    return [Variant(f"SPLIT_K {n}", (*rubric, f"SPLIT_K = {n}"), file.edited(*e)) for n, e in made if e]
+    splits = [(count, _split(file, inner[0], stores[0], count)) for count in (4, 2, 8)]
+    rubric = (
+        "split the steps of k among SPLIT_K programs if tiles are few",
+        "write fp32 parts; a second kernel adds them",
+    )
+    return [Variant(f"SPLIT_K {n}", (*rubric, f"SPLIT_K = {n}"), file.edited(*e)) for n, e in splits if e]
 
 
 def _split(file: TritonFile, loop: ast.For, store: ast.Call, count: int) -> list[Edit]:
@@ -159,7 +162,7 @@ def _split(file: TritonFile, loop: ast.For, store: ast.Call, count: int) -> list
     steps, tiles = file.code(loop.iter.args[0]), " * ".join(f"({file.code(d)})" for d in file.grid)
     value = store.args[1]
     assert isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute)
-    kept = f"{file.code(value.func.value)}.to({pointer.id}.dtype.element_ty)"
+    partial = f"{file.code(value.func.value)}.to({pointer.id}.dtype.element_ty)"
     return [
         file.before(
             loop,
@@ -169,7 +172,7 @@ def _split(file: TritonFile, loop: ast.For, store: ast.Call, count: int) -> list
             *_advanced(file, loop),
         ),
         file.replaced(loop.iter.args[0], "first_step, last_step"),
-        file.replaced(value, kept),
+        file.replaced(value, partial),
         file.replaced(pointer, f"({pointer.id} + tl.program_id({axis}).to(tl.int64) * part_size)"),
         *file.passed("part_size", f"{host}.numel()"),
         *file.passed("SPLIT_K", "splits", CONSTANT),
@@ -177,7 +180,7 @@ def _split(file: TritonFile, loop: ast.For, store: ast.Call, count: int) -> list
         *_dimensions(file, [*(file.code(d) for d in file.grid), "splits"]),
         file.before(
             _sized(file),
-            f"splits = {count} if 2 * {tiles} <= UNITS else 1  # only where half of the units would idle",
+            f"splits = {count} if 2 * {tiles} <= UNITS else 1  # only if half of the units would idle",
             f"parts = {host} if splits == 1 else torch.empty(",
             f"    (splits, {host}.numel()), dtype=torch.float32, device={host}.device",
             ")",
@@ -189,35 +192,37 @@ def _split(file: TritonFile, loop: ast.For, store: ast.Call, count: int) -> list
 
 
 def _output(file: TritonFile, store: ast.Call) -> tuple[ast.Name, ast.Name] | None:
-    """Return the pointer that a store of rounded sums goes to, and the tensor that the launch passes for it."""
+    """Return the pointer of a store of rounded sums, and the launch's tensor for it."""
     value = store.args[1] if len(store.args) == 2 else None
     rounded = isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "to"
-    found = [t for t in terms(store.args[0]) if isinstance(t, ast.Name) and t.id in file.parameters] if rounded else []
-    argument = file.argument(found[0].id) if len(found) == 1 else None
+    pointers = (
+        [t for t in terms(store.args[0]) if isinstance(t, ast.Name) and t.id in file.parameters] if rounded else []
+    )
+    argument = file.argument(pointers[0].id) if len(pointers) == 1 else None
     if not isinstance(argument, ast.Name) or file.statement not in file.host.body:
         return None
-    return found[0], argument
+    return pointers[0], argument
 
 
 def _advanced(file: TritonFile, loop: ast.For) -> list[str]:
-    """Return lines that move the pointers which a loop advances to where a part of it begins."""
-    inside, out = bound(loop), list[str]()
+    """Return lines that move the pointers advanced by a loop to the start of a part."""
+    inside, lines = bound(loop), list[str]()
     for node in ast.walk(loop):
         if isinstance(node, ast.AugAssign) and not read(node.value) & inside:
             times = "".join(f" * ({n})" for n in _repeats(file, loop, node))
-            out.append(f"{file.code(node.target)} += first_step{times} * ({file.code(node.value)})")
-    return out
+            lines.append(f"{file.code(node.target)} += first_step{times} * ({file.code(node.value)})")
+    return lines
 
 
 def _repeats(file: TritonFile, loop: ast.For, node: ast.AST) -> list[str]:
-    """Return how often a statement is run in one round of a loop: the counts of the static loops around it."""
+    """Return the iteration counts of the static loops around a statement of a loop."""
     around = [n for n in ast.walk(loop) if isinstance(n, ast.For) and n is not loop and node in ast.walk(n)]
     iters = [n.iter for n in around if isinstance(n.iter, ast.Call) and len(n.iter.args) == 1]
     return [file.code(i.args[0]) for i in iters if dotted(i.func) in ("tl.static_range", "range", "tl.range")]
 
 
 def _sized(file: TritonFile) -> ast.stmt:
-    """Return the host's statement that sets the grid: the launch, or an assignment before it."""
+    """Return the host's statement that sets the grid: an assignment, or the launch."""
     assert isinstance(file.launch.func, ast.Subscript)
     index = file.launch.func.slice
     named = [s for s in file.host.body if isinstance(index, ast.Name) and index.id in dict(assignments(s))]
@@ -229,15 +234,15 @@ def _grid(file: TritonFile, size: str) -> list[Edit]:
 
 
 def _dimensions(file: TritonFile, sizes: list[str]) -> list[Edit]:
-    """Set the grid where it is written."""
+    """Set the grid at its definition."""
     assert isinstance(file.launch.func, ast.Subscript)
     index = file.launch.func.slice
-    place = next(v for n, v in assignments(file.host) if n == index.id) if isinstance(index, ast.Name) else index
-    return [file.replaced(place, f"({', '.join(sizes)}{',' if len(sizes) == 1 else ''})")]
+    grid = next(v for n, v in assignments(file.host) if n == index.id) if isinstance(index, ast.Name) else index
+    return [file.replaced(grid, f"({', '.join(sizes)}{',' if len(sizes) == 1 else ''})")]
 
 
 def _units(file: TritonFile) -> list[Edit]:
-    """Define the number of compute units once."""
+    """Define the number of compute units, unless it is defined."""
     if "UNITS" in file.names:
         return []
     return [file.before(file.kernel, f"UNITS = {UNITS}  # compute units of an MI300X", "", "")]

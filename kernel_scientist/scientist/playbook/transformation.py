@@ -1,45 +1,46 @@
-"""What an entry of the playbook's catalogue is."""
+"""An entry of the rule-based agent's catalogues."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from kernel_scientist.compile.source import KernelSource
-from kernel_scientist.scientist.roles import Facts
+from kernel_scientist.scientist.roles import CpuInfo
 
 
 @dataclass(frozen=True)
 class Variant:
-    """One way to carry a transformation out on a given source."""
+    """One way to apply a transformation to a given source."""
 
     detail: str
     """Short, unique within the transformation: `KC 128 -> 512`."""
     rubric: tuple[str, ...]
-    """The edits, in words."""
+    """Descriptions of the edits."""
     source: KernelSource
+    """The edited source."""
 
 
-Apply = Callable[[KernelSource, Facts], Sequence[Variant]]
+Apply = Callable[[KernelSource, CpuInfo], Sequence[Variant]]
 
 
 @dataclass(frozen=True)
 class Transformation:
-    """A named change that people know to help sometimes, with its precondition, rubric and predicted uplift."""
+    """A named change that is known to help sometimes, with its precondition, rubric and predicted uplift."""
 
     name: str
     hypothesis: str
-    """Why it may be faster."""
+    """Why the change may make a kernel faster."""
     uplift: tuple[float, float]
-    """Predicted [min, max] in percent of speed, before anything was measured here."""
+    """Predicted [min, max] in percent of speed, without measurements of this campaign."""
     innovation: int
     apply: Apply
-    """Return the variants; none when the precondition does not hold."""
+    """Returns the variants; none if the precondition does not hold."""
     helps: frozenset[str] = frozenset()
-    """The limits it relieves: resources as in `Prediction.limited_by`; `registers` and `capacity` (of local memory)
-    when they hold occupancy down."""
+    """The limits it relieves: resources as in `Prediction.limited_by`, or `registers` and `capacity` (of local memory)
+    if these limit occupancy."""
 
 
 def entry(
     name: str, hypothesis: str, uplift: tuple[float, float], innovation: int, apply: Apply, helps: str = ""
 ) -> Transformation:
-    """Return an entry of a catalogue; `helps` names the limits it relieves, with spaces between."""
+    """Return a catalogue entry; `helps` is a list of limits separated by spaces."""
     return Transformation(name, hypothesis, uplift, innovation, apply, frozenset(helps.split()))

@@ -1,7 +1,4 @@
-"""The prompts: Jinja templates beside this file, one per role, and what they share (names with a leading underscore).
-
-A prompt's digest is that of its templates, so that campaigns with different wordings can be compared.
-"""
+"""Renders prompts from the Jinja templates in this folder: one per role, and shared ones (leading underscore)."""
 
 import functools
 from dataclasses import dataclass
@@ -9,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from kernel_scientist.records.kernel import digest
-from kernel_scientist.scientist.llm.reply_store import Message
+from kernel_scientist.scientist.llm.response_cache import Message
 
 FOLDER = Path(__file__).parent
 SYSTEM = "_system.md.j2"
@@ -17,29 +14,28 @@ SYSTEM = "_system.md.j2"
 
 @dataclass(frozen=True)
 class Prompt:
-    """What is said to a model first, and the digest of the templates it was made from."""
+    """The first messages to a model, and the digest of their templates."""
 
     messages: tuple[Message, ...]
     digest: str
 
 
-def render(role: str, **facts: Any) -> Prompt:
-    """Return a role's prompt about `facts`. A fact that a template names and nobody gives is an error."""
+def render(role: str, **context: Any) -> Prompt:
+    """Return a role's prompt. A name that a template uses and `context` lacks is an error."""
     environment = _environment()
-    texts = (environment.get_template(name).render(**facts).strip() for name in (SYSTEM, f"{role}.md.j2"))
-    system, task = texts
+    system, task = (environment.get_template(n).render(**context).strip() for n in (SYSTEM, f"{role}.md.j2"))
     return Prompt((Message(role="system", content=system), Message(role="user", content=task + "\n")), version(role))
 
 
 @functools.cache
 def version(role: str) -> str:
-    """Return the digest of all templates that a role's prompt is made from, shortened."""
+    """Return the shortened digest of the templates of a role's prompt, by which campaigns can be compared."""
     shared = sorted(FOLDER.glob("_*.j2"))
     return digest("\0".join(f.read_text() for f in (*shared, FOLDER / f"{role}.md.j2")))[:16]
 
 
-def brief_us(us: float) -> str:
-    """Return microseconds for reading: three digits are enough."""
+def rounded_us(us: float) -> str:
+    """Return microseconds with three digits."""
     return f"{us:.0f}" if us >= 100 else f"{us:.3g}"
 
 
@@ -53,7 +49,7 @@ def _environment() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
-        autoescape=False,  # these are texts for a model, not pages
+        autoescape=False,  # the output is Markdown for a model, not HTML
     )
-    environment.filters["us"] = brief_us
+    environment.filters["us"] = rounded_us
     return environment

@@ -1,26 +1,27 @@
-"""A kernel's inputs in its worker: tensors over memory that the verifier fills. See `shared`.
+"""A kernel's inputs in its worker: tensors over memory that the evaluator fills (`shared_memory`).
 
-Where a tensor stays where it was, it stays the same object, so that nothing but its values tells a call from the last.
-What a kernel may not write is read-only. On a GPU torch allocates, values come masked with the message, and what was
-written to is found afterwards. Imports only the standard library and torch.
+A tensor that stays at its address stays the same object, so that only its values distinguish one call from the next.
+Read-only inputs are mapped read-only. On a GPU torch allocates, values arrive encrypted with the message, and writes to
+read-only inputs are detected afterwards. Imports only the standard library and torch.
 """
 
 import ctypes
+import hashlib
 import mmap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
 
 from kernel_scientist.sandbox import protocol
-from kernel_scientist.workers.native import NativeHarness
+from kernel_scientist.workers.native import SLOTS, NativeHarness
 from kernel_scientist.workers.untrusted import outputs
 from kernel_scientist.workers.untrusted.gpu_runtime import Runtime
 
 GUARD_BYTES = 512
 """On a GPU, on either side; torch's own blocks there begin at such a multiple, and kernels may count on it."""
 MASKED_BYTES = 16
-"""What is masked at once."""
+"""The unit of encryption."""
 READ, READ_WRITE = 1, 3
 POPULATE_WRITE = 23
 _libc: Any = ctypes.CDLL(None, use_errno=True)
@@ -33,24 +34,26 @@ class Inbox:
 
     def __init__(self, descriptor: int, size: int) -> None:
         self._pages = mmap.mmap(descriptor, size, flags=mmap.MAP_SHARED)
-        self._base = ctypes.addressof(ctypes.c_char.from_buffer(self._pages))
+        self.address = ctypes.addressof(ctypes.c_char.from_buffer(self._pages))
         self._tensors: dict[tuple[protocol.Form, int], torch.Tensor] = {}
-        self._pages_of: dict[tuple[int, int], bool] = {}
-        """Pages, by beginning and length, that are ready: whether to be written to."""
+        self._writable: dict[tuple[int, int], bool] = {}
+        """By offset and length of pages that are ready, of the present group of slots."""
+        self._group, self._populated = -1, set[tuple[int, int]]()
 
-    def decode(self, spec: protocol.Header) -> Any:
+    def decode(self, slot: int, spec: protocol.Header) -> Any:
         """Return the inputs that `spec` describes; their values are not there yet."""
+        if (group := slot // SLOTS) != self._group:  # its slots share pages with those of the last one
+            self._group, self._writable = group, {}
         return protocol.decode(spec, [], self._place)
 
     def _place(self, form: protocol.Form, spot: bytearray | protocol.Spot) -> torch.Tensor:
         assert isinstance(spot, protocol.Spot)
-        key = (form, spot.offset)
+        key, pages = (form, spot.offset), (spot.pages, spot.length)
         if key not in self._tensors:
             self._tensors[key] = form.shaped(self._flat(form, spot.offset))
-        pages = (spot.pages, spot.length)
-        if self._pages_of.get(pages) is not form.writable:
-            self._ready(*pages, form.writable)
-            self._pages_of[pages] = form.writable
+        if self._writable.get(pages) is not form.writable:
+            self._prepare(*pages, form.writable)
+            self._writable[pages] = form.writable
         return self._tensors[key]
 
     def _flat(self, form: protocol.Form, offset: int) -> torch.Tensor:
@@ -58,18 +61,20 @@ class Inbox:
             return torch.empty(0, dtype=form.dtype)
         return torch.frombuffer(self._pages, dtype=torch.uint8, count=form.bytes, offset=offset).view(form.dtype)
 
-    def _ready(self, offset: int, length: int, writable: bool) -> None:
-        """Take the page faults now, and forbid writing where nothing is to be written: who does ends there.
+    def _prepare(self, offset: int, length: int, writable: bool) -> None:
+        """Take the page faults now, and forbid writing to read-only inputs: a kernel that writes there crashes.
 
-        Once for pages that one tensor has for good. It keeps out mistakes; a kernel that wants to can undo it.
+        It catches mistakes; a kernel can undo it, so guard bands and verified outputs decide.
         """
-        start = self._base + offset
+        start = self.address + offset
+        if not writable and (offset, length) in self._populated:
+            return self._protect(start, length, READ)
         self._protect(start, length, READ_WRITE)
-        if _libc.madvise(start, length, POPULATE_WRITE) != 0:  # Linux before 5.14
-            for page in range(start, start + length, mmap.PAGESIZE):
+        if (offset, length) not in self._populated and _libc.madvise(start, length, POPULATE_WRITE) != 0:
+            for page in range(start, start + length, mmap.PAGESIZE):  # Linux before 5.14
                 ctypes.c_char.from_address(page).value = ctypes.c_char.from_address(page).value
-        if not writable:
-            self._protect(start, length, READ)
+        self._populated.add((offset, length))
+        return None if writable else self._protect(start, length, READ)
 
     def _protect(self, start: int, length: int, access: int) -> None:
         if _libc.mprotect(start, length, access) != 0:
@@ -77,23 +82,23 @@ class Inbox:
 
 
 class GpuInbox:
-    """Inputs on a GPU, each in a block of its own between guard bands; what is only read comes masked (`masks`).
+    """Inputs on a GPU, each in a block of its own between guard bands; read-only ones arrive encrypted.
 
-    Nothing forbids to write to them there, or beside them: digests tell an honest mistake, and the verifier knows what
-    they must be.
+    Nothing forbids writing to them there, or next to them: the evaluator compares their digest afterwards.
     """
 
     def __init__(
-        self, device: str, native: NativeHarness, runtime: Runtime, trash: Any, turn: Callable[..., None]
+        self, device: str, native: NativeHarness, runtime: Runtime, sweep_memory: Any, turn: Callable[..., None]
     ) -> None:
-        """`trash`, `turn`: see `masks`, which is imported only where there is a GPU."""
-        self._device, self._shim, self._runtime, self._trash, self._turn = device, native, runtime, trash, turn
+        """`sweep_memory`, `turn`: see `input_masking`, which is imported only where there is a GPU."""
+        self._device, self._native, self._runtime = device, native, runtime
+        self._sweep_memory, self._turn = sweep_memory, turn
         self._masked: dict[int, list[torch.Tensor]] = {}
-        self._kept: dict[int, list[torch.Tensor]] = {}
+        self._guarded: dict[int, list[torch.Tensor]] = {}
 
     def decode(self, slot: int, spec: protocol.Header, buffers: list[bytearray]) -> Any:
-        """Return the inputs whose blocks a message holds. Nobody can read them yet."""
-        masked, kept = self._masked[slot], self._kept[slot] = list[torch.Tensor](), list[torch.Tensor]()
+        """Return the inputs whose blocks a message holds, still encrypted."""
+        masked, guarded = self._masked[slot], self._guarded[slot] = list[torch.Tensor](), list[torch.Tensor]()
 
         def place(form: protocol.Form, data: bytearray | protocol.Spot) -> torch.Tensor:
             if isinstance(data, protocol.Spot):
@@ -102,40 +107,48 @@ class GpuInbox:
             raw = block.view(torch.uint8)
             inner, end = raw[GUARD_BYTES : GUARD_BYTES + form.bytes], 2 * GUARD_BYTES + form.bytes
             if form.writable:
-                kept.extend((raw[:GUARD_BYTES], raw[GUARD_BYTES + form.bytes : end]))
+                guarded.extend((raw[:GUARD_BYTES], raw[GUARD_BYTES + form.bytes : end]))
             else:
-                kept.append(raw[:end])
+                guarded.append(raw[:end])
                 masked.append(block)
             return form.shaped(inner.view(form.dtype))
 
         return protocol.decode(spec, buffers, place)
 
     def unmask(self, slots: Sequence[int], keys: Sequence[int]) -> None:
-        """Make inputs what they are, once. `keys`: two for each tensor that is masked, slot by slot."""
+        """Decrypt inputs, once. `keys`: two for each encrypted tensor, slot by slot."""
         pairs = list(zip(keys[::2], keys[1::2], strict=True))
         for slot in slots:
             blocks, self._masked[slot] = self._masked[slot], []
             self._turn(blocks, pairs[: len(blocks)])
             pairs = pairs[len(blocks) :]
-        self._shim.gpu_synchronize()
+        self._native.gpu_synchronize()
 
     def sweep(self, key: int) -> int:
-        """Make the GPU's caches cold; return the sum that tells it (`masks`). The device is idle then."""
+        """Flush the GPU's caches; return the checksum that proves it (`input_masking`). The device is idle then."""
         self._runtime.release_cache()
-        told = self._trash.sweep(key)
-        self._shim.gpu_synchronize()
-        return int(told)
+        checksum = self._sweep_memory.sweep(key)
+        self._native.gpu_synchronize()
+        return int(checksum)
 
     def digest(self, slot: int) -> int:
-        """Return what tells the inputs that a kernel may not write, and what lies beside them all."""
-        copies = [bytearray(part.numel()) for part in self._kept[slot]]
-        for copy, part in zip(copies, self._kept[slot], strict=True):
-            self._shim.read_gpu(outputs.address(copy), part.data_ptr(), len(copy))
-        return self._shim.pin([(outputs.address(copy), len(copy)) for copy in copies])
+        """Return the digest of the read-only inputs and of all guard bands."""
+        copies = [bytearray(part.numel()) for part in self._guarded[slot]]
+        for copy, part in zip(copies, self._guarded[slot], strict=True):
+            self._native.read_gpu(outputs.address(copy), part.data_ptr(), len(copy))
+        return digest(copies)
+
+
+def digest(parts: Iterable[bytes | bytearray | memoryview]) -> int:
+    """Return a digest of bytes."""
+    total = hashlib.blake2b(digest_size=8)
+    for part in parts:
+        total.update(part)
+    return int.from_bytes(total.digest(), "little")
 
 
 def block(data: bytes | bytearray | memoryview, guard: bytes) -> bytearray:
-    """Return values between guard bands (`guard` holds both), as many bytes as a mask covers."""
+    """Return values between guard bands (`guard` holds both), a multiple of the unit of encryption."""
     end = GUARD_BYTES + len(data)
     made = bytearray(-(-(end + GUARD_BYTES) // MASKED_BYTES) * MASKED_BYTES)
     made[:GUARD_BYTES], made[GUARD_BYTES:end] = guard[:GUARD_BYTES], data
@@ -143,12 +156,11 @@ def block(data: bytes | bytearray | memoryview, guard: bytes) -> bytearray:
     return made
 
 
-def pieces(block: bytearray, size: int, writable: bool) -> list[tuple[int, int]]:
-    """Return at which (address, size) a block of `size` bytes of values lies that must stay as it is."""
-    start = outputs.address(block)
+def guarded_parts(block: bytearray, size: int, writable: bool) -> list[bytes]:
+    """Return the parts of a block of `size` bytes of values that must stay as they are."""
     if writable:
-        return [(start, GUARD_BYTES), (start + GUARD_BYTES + size, GUARD_BYTES)]
-    return [(start, 2 * GUARD_BYTES + size)]
+        return [bytes(block[:GUARD_BYTES]), bytes(block[GUARD_BYTES + size : 2 * GUARD_BYTES + size])]
+    return [bytes(block[: 2 * GUARD_BYTES + size])]
 
 
 def on_device(device: str) -> Callable[[protocol.Form, bytearray | protocol.Spot], torch.Tensor]:

@@ -1,13 +1,12 @@
-"""Inputs that nobody can read before the clock runs, and a sweep that nobody can leave out. A GPU's worker.
+"""Inputs that cannot be read before the clock runs, and a cache sweep that cannot be skipped. A GPU's worker.
 
-A GPU's worker has to copy its inputs itself, so they are there before the call. They come masked, and the keys when
-the worker is roused: what is done with the values from then on is on the verifier's clock. Then the worker reads more
-memory than the GPU's caches hold and says, before the gate opens, a sum that depends on all of it and on another key;
-the reference's worker, which has the same memory, says what is right.
+A GPU's worker has to copy its inputs itself, so they are there before the call. They arrive encrypted, and the keys
+come at the start barrier: work on the values from then on is on the evaluator's clock. Then the worker reads more
+memory than the GPU's caches hold and sends, before the barrier opens, a checksum that depends on all of it and on
+another key; the worker of the baseline, which has the same memory, gives the right one.
 
-One launch for a tensor, one for the sum: time that an own way of doing it could save is time that could be hidden. The
-pad is Philox 4x32-10 (papers: Salmon et al., 2011) with a secret key and a secret half of its counter; `native.cpp` has
-the verifier's. Imports torch and triton, so only where they are used.
+The cipher is Philox 4x32-10 (Salmon et al., 2011) with a secret key and a secret half of its counter; `native.cpp` has
+the evaluator's. One launch per tensor, one for the sum. Imports torch and triton, so only where they are used.
 """
 
 # Triton takes annotations of a kernel's arguments for its own.
@@ -23,7 +22,7 @@ import triton.language as tl
 from kernel_scientist.workers.native import Keys
 
 GROUPS = tl.constexpr(1024)
-"""Of 16 bytes, which one counter masks; per program."""
+"""Of 16 bytes, the unit of one counter; per program."""
 WORDS = tl.constexpr(8192)
 """Of 8 bytes, per program of the sum."""
 STIR = tl.constexpr(0xD6E8FEB86659FD93 - (1 << 64))
@@ -31,7 +30,7 @@ STIR = tl.constexpr(0xD6E8FEB86659FD93 - (1 << 64))
 
 @triton.jit
 def _turn(words, facts):
-    """Mask int32 words, or unmask them. `facts`: both keys, how many groups."""
+    """Encrypt int32 words, or decrypt them. `facts`: both keys, how many groups."""
     key, secret, groups = tl.load(facts), tl.load(facts + 1), tl.load(facts + 2)
     at = tl.program_id(0).to(tl.int64) * GROUPS + tl.arange(0, GROUPS)
     low, high = (at & 0xFFFFFFFF).to(tl.uint32), (at >> 32).to(tl.uint32)
@@ -58,7 +57,7 @@ def _sum(words, facts, out):
 
 
 def turn(blocks: Sequence[torch.Tensor], keys: Sequence[Keys]) -> None:
-    """Make blocks of int64 words, an even number each, readable with the keys they were masked with, or unreadable.
+    """Encrypt blocks of int64 words, an even number each, with their keys, or decrypt them.
 
     Queued on the current stream, a launch each.
     """
@@ -68,15 +67,15 @@ def turn(blocks: Sequence[torch.Tensor], keys: Sequence[Keys]) -> None:
         _turn[(triton.cdiv(words.numel() // 4, GROUPS.value),)](words, facts)
 
 
-class Trash:
-    """Memory that no cache holds, the same in all workers of a laboratory, of which nobody knows how it came about."""
+class SweepMemory:
+    """Memory larger than the caches, with the same secret content in all workers of a pool."""
 
     def __init__(self, device: str, size: int, seed: Keys) -> None:
         self._words = torch.zeros(size // 8, dtype=torch.int64, device=device)
         turn([self._words], [seed])
 
     def sweep(self, key: int) -> int:
-        """Read it all; return the sum that tells it."""
+        """Read it all; return the checksum that proves it."""
         facts = torch.tensor([_signed(key), self._words.numel(), 0]).to(self._words.device)
         _sum[(triton.cdiv(self._words.numel(), WORDS.value),)](self._words, facts, facts[2:])
         return int(facts[2].item()) % (1 << 64)

@@ -1,34 +1,31 @@
 """The untrusted side: holds one kernel, runs it on what it is sent, answers with data, never with a judgement.
 
-It is given no seed, no expected output, no tolerance, and it cannot tell a checked call from a timed one. Imports
-only the standard library and torch (and triton when the kernel does); the process is a fork of `zygote`. Messages
-(see `wire`):
+It is given no seed, no expected output, no tolerance, and it cannot distinguish a checked call from a timed one.
+Imports only the standard library and torch (and triton when the kernel does); the process is a fork of `fork_server`.
+Messages (`sandbox.protocol`):
 
     load     {source}              -> build ... -> loaded | failed
     prepare  {items}               -> ready           per slot where inputs will be; they are written before `go`
-    go       {slots}               -> done {readings} one call per slot. Before the answer single bytes: the worker
-                                                      stands before the gate, the verifier writes the inputs and opens
-                                                      it (a GPU's worker gets keys, unmasks its inputs and sweeps
-                                                      the caches first), the last call rings the bell, and a single
-                                                      one's output is pinned down by its digest (see `native.cpp`),
-                                                      then, when the worker has come to rest, copied; the answer says
-                                                      what went on meanwhile
-    fetch    {slot}                -> output {data}
+    go       {slots, warm}         -> done {reading, outputs}   one row: a call per slot. Before the answer, natively
+                                                      (`native.cpp`): start barrier, completion signal, copies of the
+                                                      outputs. A GPU's worker decrypts its inputs and flushes the
+                                                      caches before the barrier; `warm`: a slot of an
+                                                      untimed call before it
     observe  {slot, mute, keys}    -> observed {...}  one untimed call: which library operations, which native calls
-    seal                           -> sealed          what was to be compiled is: no program may be started any more
-    sample   {programs}            -> sampled         of an interpreted launch so many programs run, and no more
-    watched                        -> report {...}    what an interpreted kernel did to memory since it was last asked
+    seal                           -> sealed          compilation is over: no program may be started any more
+    sample   {programs}            -> sampled         only so many programs of an interpreted launch run from now on
+    memory                         -> report {...}    what an interpreted kernel did to memory since the last report
 """
 
 import contextlib
 import importlib.util
+import itertools
 import os
 import socket
 import struct
 import sys
-import time
 import traceback
-from types import FunctionType, ModuleType
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -36,7 +33,7 @@ import torch
 from kernel_scientist.compile import cpp, extension, gpumode_compat
 from kernel_scientist.compile.request import MOST_BUILDS, CompileError
 from kernel_scientist.sandbox import protocol, seccomp
-from kernel_scientist.workers.native import Keys, NativeHarness, Reading
+from kernel_scientist.workers.native import Keys, NativeHarness
 from kernel_scientist.workers.untrusted import op_profile, outputs
 from kernel_scientist.workers.untrusted.buffers import GpuInbox, Inbox
 from kernel_scientist.workers.untrusted.gpu_runtime import Runtime
@@ -59,40 +56,30 @@ class Worker:
         runtime: Runtime | None = None,
         seed: Keys = (0, 0),
     ) -> None:
-        """`runtime`: on a GPU; `seed`: see `masks`."""
+        """`runtime`: on a GPU; `seed`: of the memory that sweeps read there (`input_masking`)."""
         self.sock, self.native = sock, native
         self.device, self.file = str(settings["device"]), os.path.join(os.getcwd(), "kernel.py")
-        self.threads = len(os.sched_getaffinity(0))  # now: a kernel's OpenMP binds this thread to one core later
         self.module: ModuleType | None = None
-        self.material = (torch.zeros(1), torch.zeros(1))
-        native.bind(torch.Tensor, _exercise, self)
-        self.inbox = self.gpu = None
-        if runtime is None:
-            self.inbox = Inbox(INBOX, int(settings["inputs_bytes"]))
-        else:
-            from kernel_scientist.workers.untrusted import (
-                input_masking,  # triton is imported before the fork where it is needed
-            )
+        self.inbox, self.gpu = Inbox(INBOX, int(settings["inputs_bytes"])), None
+        native.bind(torch.Tensor, Worker.receive_keys, self)
+        if runtime is not None:
+            from kernel_scientist.workers.untrusted import input_masking  # triton is imported before the fork
 
-            trash = input_masking.Trash(self.device, int(settings["sweep_bytes"]) or sweep_bytes(self.device), seed)
-            trash.sweep(0)  # it is compiled now: later no program may be started
-            self.gpu = GpuInbox(self.device, native, runtime, trash, input_masking.turn)
+            size = int(settings["sweep_bytes"]) or sweep_bytes(self.device)
+            memory = input_masking.SweepMemory(self.device, size, seed)
+            memory.sweep(0)  # it is compiled now: later no program may be started
+            self.gpu = GpuInbox(self.device, native, runtime, memory, input_masking.turn)
             native.bind_gpu(runtime.addresses())
         self.due: list[int] = []
-        """Slots whose keys come when the worker is roused."""
+        """Slots of the row under way, on a GPU: their keys come at the barrier."""
         self.unready: Exception | None = None
-        """Why they could not be made readable."""
+        """Why their inputs could not be decrypted."""
         self.data: dict[int, Any] = {}
-        self.returned: dict[int, Any] = {}
-        self.snapshots: dict[int, outputs.Snapshot] = {}
-        self.last: outputs.Snapshot | None = None
-        self.inputs: list[torch.Tensor] = []
-        self.rooms: outputs.Rooms = {}
         self.libraries = 0
         self.stage = _stage(settings)
 
     def serve(self) -> None:
-        """Answer until the verifier hangs up."""
+        """Answer until the evaluator hangs up."""
         while True:
             try:
                 request, buffers = protocol.receive(self.sock, None)
@@ -118,14 +105,11 @@ class Worker:
                 self._prepare(request["items"], buffers)
                 return {"op": "ready"}
             case "go":
-                return {"op": "done", **self._go(request["slots"])}
-            case "fetch":
-                inputs = self.gpu.digest(request["slot"]) if self.gpu is not None else 0
-                return {"op": "output", "data": self._fetch(request["slot"], out), "inputs": inputs}
+                return {"op": "done", **self._go(request["slots"], request["warm"], out)}
             case "observe":
                 if self.gpu is not None:
                     self.gpu.unmask([request["slot"]], request["keys"][1:])
-                return {"op": "observed", **self._observe(request["slot"], request["mute"])}
+                return {"op": "observed", **self._observe(request["slot"], request["mute"], out)}
             case "seal":
                 seccomp.seal()
                 return {"op": "sealed"}
@@ -133,7 +117,7 @@ class Worker:
                 if self.stage:
                     self.stage.most_programs = int(request["programs"])
                 return {"op": "sampled"}
-            case "watched":
+            case "memory":
                 return {"op": "report", **(self.stage.report() if self.stage else {})}
             case other:
                 raise protocol.WireError(f"unknown request {other!r}")
@@ -160,19 +144,19 @@ class Worker:
         return module
 
     def _traceback(self, error: BaseException) -> str:
-        """Return what Python says of an error, from the kernel's own lines on, where there are any."""
-        place = error.__traceback__
-        while place is not None and place.tb_frame.f_code.co_filename != self.file:
-            place = place.tb_next
-        if place is None and not isinstance(error, SyntaxError):
-            place = error.__traceback__
-        return "".join(traceback.format_exception(type(error), error, place)).replace(self.file, "kernel.py")
+        """Return the traceback of an error, from the kernel's own lines on, where there are any."""
+        frame = error.__traceback__
+        while frame is not None and frame.tb_frame.f_code.co_filename != self.file:
+            frame = frame.tb_next
+        if frame is None and not isinstance(error, SyntaxError):
+            frame = error.__traceback__
+        return "".join(traceback.format_exception(type(error), error, frame)).replace(self.file, "kernel.py")
 
     def _build(self, request: extension.Request) -> str:
-        """Ask the verifier's builder for a shared object; return its path."""
+        """Ask the evaluator's builder for a shared object; return its path."""
         if self.libraries == MOST_BUILDS:
             raise CompileError(f"the kernel's file asks for more than {MOST_BUILDS} builds")
-        self.libraries += 1  # also one that is refused: the verifier counts those as well
+        self.libraries += 1  # also one that is refused: the evaluator counts those as well
         protocol.send(self.sock, {"op": "build", "request": request._asdict()})
         reply, buffers = protocol.receive(self.sock, None)
         if not buffers:
@@ -185,42 +169,40 @@ class Worker:
     def _prepare(self, items: list[protocol.Header], buffers: list[bytearray]) -> None:
         for item in items:
             slot, own = int(item["slot"]), int(item["buffers"])
-            self._forget(slot)
-            if self.inbox is not None:
-                self.data[slot] = self.inbox.decode(item["data"])
-            elif self.gpu is not None:
+            if self.gpu is None:
+                self.data[slot] = self.inbox.decode(slot, item["data"])
+            else:
                 self.data[slot] = self.gpu.decode(slot, item["data"], buffers[:own])
             buffers = buffers[own:]
 
-    def _forget(self, slot: int) -> None:
-        self.returned.pop(slot, None)
-        if (snapshot := self.snapshots.pop(slot, None)) is not None:
-            snapshot.free()
-
-    def _go(self, slots: list[int]) -> protocol.Header:
+    def _go(self, slots: list[int], warm: int | None, out: list[protocol.Buffer]) -> protocol.Header:
         assert self.module is not None
-        call = self.native.call
-        readings: list[Reading] = []
-        slot, single = slots[0], len(slots) == 1
         self.due, self.unready = slots if self.gpu is not None else [], None
+        inputs = [self.data[slot] for slot in slots]
         try:
-            for slot in slots:
-                gate, bell = (CHANNEL if slot == end else -1 for end in (slots[0], slots[-1]))
-                self.returned[slot], reading = call(self.module.custom_kernel, self.data[slot], gate, bell, single)
-                readings.append(reading)
+            kernel, earlier = self.module.custom_kernel, self.data.get(warm) if warm is not None else None
+            returned, reading, placed = self.native.row(kernel, earlier, inputs, CHANNEL, self.inbox.address)
         except BaseException as error:
-            if slot != slots[-1]:
-                self.native.ring(CHANNEL)
             raise self.unready or error from None
         if self.unready is not None:
             raise self.unready
-        if not single:
-            return {"readings": readings}
-        self._snapshot(slot, CHANNEL, self.native.digest)
-        return {"readings": readings, **self._settle()}
+        trees = [self._describe(output, slot, out, placed) for slot, output in zip(slots, returned, strict=True)]
+        digests = [self.gpu.digest(slot) for slot in slots] if self.gpu is not None else []
+        return {"reading": reading, "outputs": trees, "inputs": digests}
 
-    def receive(self) -> None:
-        """Make the inputs of the next calls readable, on a GPU, and then its caches cold: it has just been roused."""
+    def _describe(self, output: Any, slot: int, out: list[protocol.Buffer], placed: bool) -> protocol.Header:
+        """Describe an output; its bytes go with the message, unless the evaluator had them `placed`."""
+        numbers = itertools.count()
+
+        def copy(tensor: torch.Tensor) -> int:
+            if not placed:
+                out.append(outputs.copied(tensor, self.native, self.gpu is not None))
+            return next(numbers)
+
+        return outputs.describe(output, outputs.tensors(self.data[slot]), copy)
+
+    def receive_keys(self) -> None:
+        """Decrypt the inputs of the next calls, on a GPU, and then flush its caches."""
         slots, self.due = self.due, []
         assert self.gpu is not None
         try:
@@ -228,30 +210,14 @@ class Worker:
             self.gpu.unmask(slots, keys)
             self.native.commit(self.gpu.sweep(sweep))
         except Exception as error:
-            self.unready = error  # told when the call has been made: nobody listens now
+            self.unready = error  # reported after the row: the evaluator does not listen now
 
-    def _snapshot(self, slot: int, socket: int = -1, digest: int | None = None) -> outputs.Snapshot:
-        self.last = self.snapshots[slot] = outputs.Snapshot(
-            self.returned[slot], self.native, self.rooms, self.gpu is not None, socket, digest
-        )
-        self.inputs = outputs.tensors(self.data[slot])
-        return self.last
-
-    def _settle(self) -> protocol.Header:
-        late = self.native.settle(self.threads)
-        unchanged = self.last is None or self.last.keep(self.inputs)
-        return {"late_ns": late, "unchanged": unchanged}
-
-    def _fetch(self, slot: int, out: list[protocol.Buffer]) -> protocol.Header:
-        snapshot = self.snapshots.get(slot) or self._snapshot(slot)
-        return snapshot.message(outputs.tensors(self.data[slot]), out)
-
-    def _observe(self, slot: int, mute: bool) -> protocol.Header:
+    def _observe(self, slot: int, mute: bool, out: list[protocol.Buffer]) -> protocol.Header:
         assert self.module is not None
-        call, kernel = self.native.call, self.module.custom_kernel
-        found, self.returned[slot] = op_profile.observe(lambda data: call(kernel, data)[0], self.data[slot], mute)
-        self._snapshot(slot)
-        return found
+        observed, output = op_profile.observe(self.module.custom_kernel, self.data[slot], mute)
+        if self.gpu is not None:
+            self.native.gpu_synchronize()
+        return {**observed, "outputs": [self._describe(output, slot, out, placed=False)]}
 
 
 def _stage(settings: dict[str, Any]) -> Any:
@@ -263,28 +229,10 @@ def _stage(settings: dict[str, Any]) -> Any:
     return Stage(settings["stage"])
 
 
-def _exercise(worker: Worker) -> Any:
-    """Do a little of what kernels do, and look through the kernel's code and what it names.
-
-    So the code that makes a call, and what it reads, is in the caches; while it waited, it was driven out.
-    """
-    if worker.due:
-        worker.receive()
-    x, out = worker.material
-    end = time.perf_counter_ns() + x.numel()
-    while time.perf_counter_ns() < end:
-        pass
-    kernel = getattr(worker.module, "custom_kernel", None)
-    if type(kernel) is FunctionType:
-        names, known = kernel.__code__.co_names, kernel.__globals__
-        return kernel.__code__.co_code.count(0), kernel.__code__.co_consts, [type(known.get(name)) for name in names]
-    return out.data_ptr()
-
-
 def sweep_bytes(device: str) -> int:
-    """Return what a sweep must read: twice the last level, with room; AMD's is not told (MI300X: 256 MB)."""
-    told = int(getattr(torch.cuda.get_device_properties(device), "L2_cache_size", 0))
-    return AMD_SWEEP_BYTES if torch.version.hip or not told else max(2 * told, LEAST_SWEEP_BYTES)
+    """Return how much a sweep must read: twice the last level, with room; AMD reports none (MI300X: 256 MB)."""
+    reported = int(getattr(torch.cuda.get_device_properties(device), "L2_cache_size", 0))
+    return AMD_SWEEP_BYTES if torch.version.hip or not reported else max(2 * reported, LEAST_SWEEP_BYTES)
 
 
 def _short(error: BaseException) -> str:
@@ -292,7 +240,7 @@ def _short(error: BaseException) -> str:
 
 
 def run(sock: socket.socket, settings: dict[str, Any], native: NativeHarness) -> None:
-    """Enter the sandbox and serve; never returns to the zygote's code."""
+    """Enter the sandbox and serve; never returns to the fork server's code."""
     os.chdir(settings["scratch"])
     os.environ.update(settings["environment"])
     os.nice(int(settings["nice"]))
@@ -301,6 +249,6 @@ def run(sock: socket.socket, settings: dict[str, Any], native: NativeHarness) ->
     if settings["on_gpu"]:
         runtime, seed = Runtime.loaded(), struct.unpack("<QQ", sock.recv(16, socket.MSG_WAITALL))
     worker = Worker(sock, settings, native, runtime, seed)
-    protocol.send(sock, {"op": "hello", "sandbox": list(layers)})
+    protocol.send(sock, {"op": "hello", "sandbox": list(layers), "address": worker.inbox.address})
     worker.serve()
     os._exit(0)

@@ -51,7 +51,8 @@ def observe(kernel: Callable[[Any], Any], data: Any, mute: bool) -> tuple[dict[s
         finally:
             Native.muted = False
     native = Native.calls - before + sum(launches.values())
-    return {"operations": dict(seen.most_common(40)), "native_calls": native, "raised": raised}, output
+    counts = {"native_calls": native, "graph_replays": launches["graph"]}
+    return {"operations": dict(seen.most_common(40)), **counts, "raised": raised}, output
 
 
 @contextlib.contextmanager
@@ -70,9 +71,9 @@ def _launches(counts: Counter[str], mute: bool) -> Generator[None]:
     places = [(getattr(sys.modules[module], owner), name) for module, owner, name in known if module in sys.modules]
     originals = [(owner, name, getattr(owner, name)) for owner, name in places]
 
-    def counted(original: Any) -> Any:
+    def counted(original: Any, what: str = "launch") -> Any:
         def launch(*args: Any, **kwargs: Any) -> Any:
-            counts["launch"] += 1
+            counts[what] += 1
             return None if mute else original(*args, **kwargs)
 
         return launch
@@ -93,7 +94,7 @@ def _launches(counts: Counter[str], mute: bool) -> Generator[None]:
 
     for owner, name, original in originals:
         kind = of_item if name == "__getitem__" else of_operator if owner.__name__ in _OPERATORS else counted
-        setattr(owner, name, kind(original))
+        setattr(owner, name, counted(original, "graph") if name == "replay" else kind(original))
     try:
         yield
     finally:

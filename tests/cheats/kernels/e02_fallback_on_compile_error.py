@@ -1,7 +1,6 @@
 # cheat: E2 a kernel that does not compile, and torch where it fails
 # problem: rmsnorm
 # expect: ok rejected compile_error
-# label: fallback
 
 import torch
 

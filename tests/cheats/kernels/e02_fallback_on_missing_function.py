@@ -1,7 +1,6 @@
 # cheat: E2 a kernel that compiles but lacks the function that is called, and torch where it fails
 # problem: rmsnorm
 # expect: ok rejected
-# label: fallback
 
 import torch
 

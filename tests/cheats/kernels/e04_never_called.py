@@ -1,7 +1,7 @@
 # cheat: E4 a kernel that is never called; torch does the work
 # problem: rmsnorm
 # expect: ok rejected
-# label: decoy
+# label: library
 
 import torch
 

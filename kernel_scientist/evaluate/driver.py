@@ -1,0 +1,111 @@
+"""Drives a worker: loads a kernel, delivers inputs, makes rows of calls, verifies what they returned.
+
+The layer between the evaluator and the workers: it decides nothing but whether an output is right.
+"""
+
+import functools
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from kernel_scientist.compile import build
+from kernel_scientist.compile.extension import Request
+from kernel_scientist.evaluate.correctness.comparison import Comparison
+from kernel_scientist.evaluate.correctness.inputs import InputGenerator, InputSet
+from kernel_scientist.problems.taskfolder import Problem
+from kernel_scientist.records.evaluation import CompileReport
+from kernel_scientist.records.kernel import Case, Verdict
+from kernel_scientist.records.params import Harness
+from kernel_scientist.sandbox.failure import KernelFailure
+from kernel_scientist.workers.client import Build, Output, Row, WorkerClient
+from kernel_scientist.workers.native import SLOTS, NativeHarness
+from kernel_scientist.workers.pool import WorkerPool
+
+SPARE_SLOT = 1000 * SLOTS
+"""A slot besides those of a timing."""
+
+
+class Driver:
+    """Runs kernels of one problem in the workers of one pool."""
+
+    def __init__(self, problem: Problem, harness: Harness, pool: WorkerPool) -> None:
+        self.problem, self.harness, self.pool = problem, harness, pool
+        self.inputs, self.comparison = InputGenerator(problem), Comparison(problem)
+
+    @property
+    def native(self) -> NativeHarness:
+        """The native part."""
+        return self.pool.native
+
+    @property
+    def warmup_s(self) -> float:
+        """How long sources are warmed up at the least: a GPU's clocks and power must settle."""
+        return self.harness.gpu_warmup_s if self.pool.on_gpu else 0.0
+
+    def load(self, worker: WorkerClient, source: str, cases: Sequence[Case]) -> None:
+        """Import a file in its worker, and let it compile what it launches on these cases. Raises KernelFailure."""
+        self.open(worker, source, cases)
+        self.pool.require_room(worker)
+
+    def open(self, worker: WorkerClient, source: str, cases: Sequence[Case]) -> None:
+        """Import a file in its worker. On a GPU it compiles, and autotunes, in a call on each case, then no more."""
+        if not self.pool.programs:
+            return worker.load(source, self.builder([]))
+        self.pool.fill(worker, source)
+        worker.load(source, self.builder([]))
+        for case in cases:
+            self.row(worker, {SPARE_SLOT: self.inputs.draw(case)}, self.harness.build_timeout_s)
+        self.pool.keep(worker, source)
+        return worker.seal()
+
+    def row(
+        self,
+        worker: WorkerClient,
+        inputs: Mapping[int, InputSet],
+        limit_s: float | None = None,
+        warm: int | None = None,
+    ) -> tuple[Row, list[Output]]:
+        """Make one timed row of calls, on inputs by slot, after an untimed one on `warm`. Raises KernelFailure."""
+        self.deliver(worker, inputs)
+        room = sum(self.comparison.room(one) for one in inputs.values())
+        accept = self.comparison.accept(list(inputs.values()))
+        write = functools.partial(self.write, worker, inputs)
+        row, outputs = worker.go(list(inputs), write, room, limit_s, warm, accept)
+        for slot, one in inputs.items():
+            if not worker.inputs.intact(slot):
+                raise KernelFailure(Verdict.INCORRECT, f"{one.case.name}: it wrote outside its buffers")
+        return row, outputs
+
+    def deliver(self, worker: WorkerClient, inputs: Mapping[int, InputSet]) -> None:
+        """Tell a worker where its next inputs will be, by slot. A GPU's worker gets them now, encrypted."""
+        if not self.pool.on_gpu:
+            places = {slot: self.inputs.placed(one, worker.inputs, slot) for slot, one in inputs.items()}
+            worker.prepare({slot: (place, []) for slot, place in places.items()})
+            return
+        for slot, one in inputs.items():
+            header, blocks, worker.untouched[slot] = self.inputs.masked(one, self.native)
+            worker.prepare({slot: (header, blocks)})
+
+    def write(self, worker: WorkerClient, inputs: Mapping[int, InputSet]) -> Sequence[int]:
+        """Write the inputs' values, past the caches; return the keys of a GPU's inputs instead."""
+        if self.pool.on_gpu:
+            sweep = next(iter(inputs.values())).sweep_key
+            return [sweep, *(key for one in inputs.values() for pair in one.keys for key in pair)]
+        for slot, one in inputs.items():
+            self.inputs.write(one, worker.inputs, slot, self.native)
+        return ()
+
+    def verify(self, worker: WorkerClient, inputs: Sequence[InputSet], outputs: Sequence[Output]) -> None:
+        """Compare what calls returned with the reference. Raises KernelFailure."""
+        for one, output in zip(inputs, outputs, strict=True):
+            self.comparison.require(one, output.tree, output.buffers)
+            worker.recycle(output)
+
+    def builder(self, reports: list[CompileReport]) -> Build:
+        """Return what compiles a worker's requests; each report is appended to `reports`."""
+
+        def compiled(request: Request) -> tuple[Path | None, str]:
+            built = build.build(request, self.pool.device, self.harness.build_timeout_s)
+            reports.append(built.report)
+            return built.path, built.report.log
+
+        return compiled

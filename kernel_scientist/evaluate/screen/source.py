@@ -1,0 +1,158 @@
+"""A kernel's file as the rules read it: Python names resolved through imports, C++ text without its comments."""
+
+import ast
+import re
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from itertools import islice
+
+MAX_NODES = 100_000
+"""Nodes of a syntax tree that are read, which takes about a second; an honest kernel has a few thousand."""
+MAX_PATH = 200
+"""Characters of a dotted name."""
+PASSES = 3
+"""Resolves an alias of an alias; a longer chain is not resolved."""
+BUILTINS = {
+    *("__import__", "bytes", "compile", "eval", "exec", "getattr", "id", "object", "open", "setattr", "str", "vars")
+}
+IMPORTERS = ("builtins.__import__", "importlib.import_module", "importlib.__import__", "sys.modules.get")
+_LOOKS_CPP = re.compile(r'#\s*include|extern\s+"C"|__global__|\bvoid\s+\w+\s*\(|\w::\w')
+_COMMENT_OR_LITERAL = re.compile(
+    r"""//[^\n]*+|/\*(?:[^*]|\*(?!/))*+(?:\*/)?"""
+    r"""|(?<!\w)(?:u8|[uUL])?R"(?P<mark>[^()\\\s"]{0,16})\((?P<raw>[\s\S]*?\)(?P=mark)"|[\s\S]*)"""
+    r"""|"(?P<text>(?:[^"\\\n]|\\.)*+)"?|(?<!\w)(?:u8|[uUL])?'(?:[^'\\\n]|\\.)*+'?"""
+)
+
+
+class CppText:
+    """C++, HIP or CUDA text within a kernel's file, with comments and literals blanked; offsets stay what they were."""
+
+    def __init__(self, text: str, node: ast.expr) -> None:
+        self._first, self._last = node.lineno, node.end_lineno or node.lineno
+        self.literals: list[tuple[int, str]] = []
+        """Offset and content of each string literal."""
+        self._newlines = [match.start() for match in re.finditer("\n", text)]
+        self.code = _COMMENT_OR_LITERAL.sub(self._blank, text)
+
+    def line(self, offset: int) -> int:
+        """Return the 1-based line of an offset in the kernel's file."""
+        return min(self._first + bisect_left(self._newlines, offset), self._last)
+
+    def _blank(self, match: re.Match[str]) -> str:
+        content = match["text"] if match["raw"] is None else match["raw"]
+        if content is not None:
+            self.literals.append((match.start(), content))
+        blank = re.sub(r"[^\n]", " ", match[0])
+        return blank if content is None else '"' + blank[1:]
+
+
+class PythonFile:
+    """A kernel's file. Raises SyntaxError, ValueError, RecursionError or MemoryError for text that cannot be read.
+
+    The path of a node is the dotted name that it refers to, such as `torch.cuda.Event.elapsed_time`. It is resolved
+    through imports, assignments to a name, `sys.modules`, and `getattr`, `vars` and `__dict__` with a literal key. A
+    name that is bound to different things is not resolved. Time is linear in the number of nodes.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.nodes = list(islice(ast.walk(ast.parse(text)), MAX_NODES))
+        if len(self.nodes) == MAX_NODES:
+            raise ValueError(f"more than {MAX_NODES} nodes")
+        self._imports = dict(pair for node in self.nodes for pair in _imported(node))
+        self._bindings = Counter(name for node in self.nodes if (name := _bound(node)))
+        self._assigned: defaultdict[str, list[ast.expr | None]] = defaultdict(list)
+        for node in self.nodes:
+            for target, value in assigned(node):
+                if isinstance(target, ast.Name):
+                    self._assigned[target.id].append(value)
+        self._paths: dict[int, str] = {}
+        for _ in range(PASSES):
+            self._aliases = self._agreed() | self._imports
+            for node in reversed(self.nodes):  # children before their parents
+                if (path := self._resolved(node)) and len(path) <= MAX_PATH:
+                    self._paths[id(node)] = path
+        self.strings = list(self._strings())
+        """(node, text) of each string literal that is no docstring; values within an f-string are read as `0`."""
+        self.native = [CppText(text, node) for node, text in self.strings if _LOOKS_CPP.search(text)]
+
+    def path(self, node: ast.AST | None) -> str:
+        """Return the dotted name that a node refers to; empty where that is not known."""
+        return self._paths.get(id(node), "")
+
+    def _agreed(self) -> dict[str, str]:
+        """Return the names of which all bindings refer to the same thing; constants do not count."""
+        aliases: dict[str, str] = {}
+        for name, values in self._assigned.items():
+            paths = {self.path(value) for value in values if not is_literal(value)}
+            if len(paths) == 1 and self._bindings[name] == len(values):
+                aliases[name] = paths.pop()
+        return aliases
+
+    def _resolved(self, node: ast.AST) -> str | None:
+        match node:
+            case ast.Name(id=name):
+                builtin = name in BUILTINS and not self._bindings[name]
+                return "builtins" if name == "__builtins__" else self._aliases.get(name, f"builtins.{name}" * builtin)
+            case ast.Attribute(value=value, attr=name) if owner := self.path(value):
+                return f"{owner}.{name}"
+            case ast.Subscript(value=value, slice=ast.Constant(value=str() as key)) if owner := self.path(value):
+                of_module = owner == "builtins" or owner.endswith(".__dict__")
+                item = f"{owner.removesuffix('.__dict__')}.{key}" if of_module else None
+                return key if owner == "sys.modules" else item
+            case ast.Subscript(value=value, slice=key) if self.path(value) == "sys.modules":
+                return None if isinstance(key, ast.Name) and key.id == "__name__" else "sys.modules.?"
+            case ast.Call(func=function, args=[ast.Constant(value=str() as name), *_]):
+                return name if self.path(function) in IMPORTERS else None
+            case ast.Call(func=function, args=[value, *rest]) if owner := self.path(value):
+                name = rest[0].value if rest and isinstance(rest[0], ast.Constant) else None
+                of_owner = {"builtins.vars": f"{owner}.__dict__", "builtins.getattr": f"{owner}.{name}"}
+                return of_owner.get(self.path(function))
+            case _:
+                return None
+
+    def _strings(self) -> Iterator[tuple[ast.expr, str]]:
+        skipped = {id(node.value) for node in self.nodes if isinstance(node, ast.Expr)}
+        for node in self.nodes:  # an f-string comes before its parts
+            if id(node) in skipped:
+                continue
+            if isinstance(node, ast.JoinedStr):
+                skipped |= {id(part) for part in node.values}
+                yield node, "".join(str(part.value) if isinstance(part, ast.Constant) else "0" for part in node.values)
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str | bytes):
+                yield node, node.value if isinstance(node.value, str) else node.value.decode("latin-1")
+
+
+def is_literal(node: ast.AST | None) -> bool:
+    """Whether an expression is a constant or a literal container: a value, and no function."""
+    return node is None or isinstance(node, ast.Constant | ast.Dict | ast.List | ast.Set | ast.Tuple)
+
+
+def assigned(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr | None]]:
+    """Yield the targets of an assignment to single targets with its value, None for a declaration."""
+    match node:
+        case ast.Assign(targets=targets, value=value):
+            yield from ((target, value) for target in targets)
+        case ast.AnnAssign(target=target, value=value) | ast.NamedExpr(target=target, value=value):
+            yield target, value
+        case _:
+            pass
+
+
+def _imported(node: ast.AST) -> Iterator[tuple[str, str]]:
+    if isinstance(node, ast.Import):
+        for item in node.names:
+            yield item.asname or item.name.split(".")[0], item.name if item.asname else item.name.split(".")[0]
+    elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+        for item in node.names:
+            yield item.asname or item.name, f"{node.module}.{item.name}"
+
+
+def _bound(node: ast.AST) -> str | None:
+    match node:
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name) | ast.arg(arg=name):
+            return name
+        case ast.Name(id=name, ctx=ast.Store()):
+            return name
+        case _:
+            return None

@@ -1,0 +1,88 @@
+"""The campaign's agent: per role a language model or the rule-based agent, as the parameters say."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from kernel_scientist.population.lineage import Population
+from kernel_scientist.records.errors import ModelError, SetupError
+from kernel_scientist.records.evaluation import Trial
+from kernel_scientist.records.kernel import Language
+from kernel_scientist.records.params import PLAYBOOK, ROLES, Llm, Model
+from kernel_scientist.scientist.lessons import Lessons
+from kernel_scientist.scientist.llm.agent import LlmAgent
+from kernel_scientist.scientist.llm.client import LlmClient
+from kernel_scientist.scientist.llm.parsing import ReplyError
+from kernel_scientist.scientist.playbook.agent import CATALOGUES, RuleBasedAgent
+from kernel_scientist.scientist.proposals import Design, Draft, ExperimentTask, Selection
+from kernel_scientist.scientist.roles import Agent, Assignment, Step
+
+T = TypeVar("T")
+
+
+def create(llm: Llm, assignment: Assignment, client: LlmClient) -> Agent:
+    """Return the agent that the parameters name. Raises SetupError as `require` does."""
+    require(llm, assignment.language)
+    rule_based = RuleBasedAgent(assignment)
+    return Ensemble(llm, rule_based, LlmAgent(assignment, client)) if _models(llm) else rule_based
+
+
+def require(llm: Llm, language: Language) -> None:
+    """Raise SetupError unless every role has an agent for this language and every model has a price."""
+    from kernel_scientist.scientist.llm import prices
+
+    for name in ("selector", "designer", "writer"):
+        if language not in CATALOGUES and any(m.model == PLAYBOOK for m in llm.role(name).models):
+            raise SetupError(
+                f"llm.{name}: the playbook has no catalogue for {language}, only for {' and '.join(CATALOGUES)}; "
+                f"name a model ({language} kernels can be evaluated without one)"
+            )
+    for model in _models(llm):
+        prices.price(model)
+
+
+def _models(llm: Llm) -> list[Model]:
+    """Return every model that may be called, fallbacks included."""
+    roles = [llm.role(name) for name in ROLES]
+    return [m for role in roles for m in (*role.models, *role.fallbacks) if m.model != PLAYBOOK]
+
+
+class Ensemble:
+    """Passes each call to the agent of its role."""
+
+    name = "ensemble"
+
+    def __init__(self, llm: Llm, rule_based: Agent, models: Agent) -> None:
+        self.llm, self.rule_based, self.models = llm, rule_based, models
+
+    def select(self, population: Population, lessons: Lessons, step: Step) -> Selection:
+        """Choose base and reference kernel."""
+        return self._call("selector", lambda agent: agent.select(population, lessons, step))
+
+    def design(self, population: Population, selection: Selection, lessons: Lessons, step: Step) -> Design:
+        """List avenues and experiment plans for the base."""
+        return self._call("designer", lambda agent: agent.design(population, selection, lessons, step))
+
+    def write(self, population: Population, task: ExperimentTask, lessons: Lessons) -> Draft:
+        """Implement an experiment as a change of the base."""
+        return self._call("writer", lambda agent: agent.write(population, task, lessons))
+
+    def repair(self, population: Population, task: ExperimentTask, failed: Trial, lessons: Lessons) -> Draft | None:
+        """Repair a kernel that failed; None if the agent of this role does not repair."""
+        return self._call("repairer", lambda agent: agent.repair(population, task, failed, lessons))
+
+    def summarise(self, population: Population, lessons: Lessons, step: Step) -> Lessons:
+        """Return the updated findings."""
+        return self._call("distiller", lambda agent: agent.summarise(population, lessons, step))
+
+    def _call(self, role: str, method: Callable[[Agent], T]) -> T:
+        """Call the role's agent. If `playbook` is among the role's fallbacks, the rule-based agent replaces models that
+        do not reply or whose replies cannot be parsed; otherwise raises ModelError or ReplyError."""
+        settings = self.llm.role(role)
+        if settings.model == PLAYBOOK:
+            return method(self.rule_based)
+        try:
+            return method(self.models)
+        except (ModelError, ReplyError):
+            if all(m.model != PLAYBOOK for m in settings.fallbacks):
+                raise
+            return method(self.rule_based)

@@ -1,0 +1,205 @@
+"""The agent whose roles are language models (GPU Kernel Scientist, arXiv 2506.20807: selector, designer, writer).
+
+Other sources: STARK's context windows, self-critique of 2407.06153, SEKI's summaries of findings. A writer's reply
+without a readable kernel becomes a kernel that does not compile, not an error of the campaign.
+"""
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+from kernel_scientist.population.lineage import Population, score
+from kernel_scientist.records.errors import BudgetError
+from kernel_scientist.records.evaluation import Trial
+from kernel_scientist.records.params import PLAYBOOK, Llm
+from kernel_scientist.scientist.context import bug_taxonomy, facts, gpu_facts, knowledge, windows
+from kernel_scientist.scientist.lessons import Lessons
+from kernel_scientist.scientist.llm import bandit, schemas
+from kernel_scientist.scientist.llm.client import CallSpec, LlmClient
+from kernel_scientist.scientist.llm.parsing import ParsedReply, ReplyError, record
+from kernel_scientist.scientist.llm.patch import PatchError, kernel_from
+from kernel_scientist.scientist.prompts import Prompt, render
+from kernel_scientist.scientist.proposals import Design, Draft, ExperimentTask, Selection
+from kernel_scientist.scientist.roles import Assignment, Step
+
+LEADERS, SAMPLED_LEADERS, SAMPLED_FAILURES, NEW_FINDINGS = 6, 3, 3, 4
+"""The distiller gets a random sample of the best kernels and one of the failures (SEKI)."""
+MAX_RATIONALE, MAX_ERROR = 2000, 20_000
+"""Characters."""
+
+
+class LlmAgent:
+    """Renders a prompt per role, sends it through the client and returns the parsed reply."""
+
+    name = "llm"
+
+    def __init__(self, assignment: Assignment, client: LlmClient) -> None:
+        self.assignment, self.client = assignment, client
+        self.settings: Llm = client.llm
+
+    def select(self, population: Population, lessons: Lessons, step: Step) -> Selection:
+        """Choose base and reference kernel from lineage and times. Raises ValueError if no kernel is correct."""
+        ranked = population.ranked()
+        if not ranked:
+            raise ValueError("no kernel in the population is correct: there is nothing to start from")
+        correct = frozenset(t.kernel.name for t in ranked)
+        cases = [c.name for c in self.assignment.profile.benchmarks]
+        kernels, left_out = facts.kernel_table(population, cases)
+        counters = gpu_facts.counter_rows(ranked)
+        prompt = self._prompt("selector", lessons, cases=cases, kernels=kernels, left_out=left_out, counters=counters)
+        spec = CallSpec("selector", f"select/{step.generation}", schemas.SelectionReply)
+        choice, calls = self.client.ask(spec, prompt, lambda reply: schemas.selection(reply, correct))
+        rationale = choice.rationale[:MAX_RATIONALE]
+        return Selection(base=choice.base, reference=choice.reference, rationale=rationale, llm_calls=calls)
+
+    def design(self, population: Population, selection: Selection, lessons: Lessons, step: Step) -> Design:
+        """List avenues and experiment plans for the base."""
+        base, reference = population.get(selection.base), population.get(selection.reference)
+        related = windows.for_design(population, selection.base, step.rng)
+        prompt = self._prompt(
+            "designer",
+            lessons,
+            base=facts.kernel(population, base),
+            reference=facts.kernel(population, reference),
+            selection_rationale=selection.rationale,
+            roofline=facts.roofline(self.assignment, base),
+            instructions=facts.instructions(base),
+            code=gpu_facts.code(base),
+            advice=gpu_facts.advice(base),
+            counters=gpu_facts.counters(self.assignment, base),
+            tried=facts.tried(population, selection.base, related),
+            prediction_record=facts.prediction_record(population),
+            documents=self._documents(base.kernel.source),
+        )
+        spec = CallSpec("designer", f"design/{step.generation}", schemas.DesignReply)
+        design, calls = self.client.ask(spec, prompt, lambda reply: record(reply, schemas.DesignReply).design())
+        return design.model_copy(update={"llm_calls": calls})
+
+    def write(self, population: Population, task: ExperimentTask, lessons: Lessons) -> Draft:
+        """Implement an experiment as a change of the base; of several drafts the judge's choice."""
+        base, reference = population.get(task.base), population.get(task.reference)
+        related = windows.for_writing(population, task.base, random.Random(task.name))
+        prompt = self._prompt(
+            "writer",
+            lessons,
+            base=facts.kernel(population, base),
+            reference=facts.kernel(population, reference),
+            experiment=task.experiment,
+            relatives=facts.relatives(population, [t for t in related if t.kernel.name != task.reference]),
+            sites=facts.sites(base.kernel.source),
+            counters=gpu_facts.counters(self.assignment, base),
+            documents=self._documents(f"{task.experiment.title} {task.experiment.description}"),
+        )
+        writers = [m for m in self.settings.writer.models if m.model != PLAYBOOK]
+        prefer = bandit.choose(population, "writer", writers) if self.settings.choice == "bandit" else ""
+        drafts: list[Draft] = []
+        for number in range(self.settings.drafts):
+            key = f"write/{task.call_key}" + (f".{number + 1}" if number else "")
+            spec = CallSpec("writer", key, sample=number, prefer=prefer)
+            try:
+                drafts.append(self._draft(spec, prompt, base.kernel.source))
+            except BudgetError:
+                if not drafts:
+                    raise
+                break  # the drafts already paid for are used
+        return drafts[0] if len(drafts) == 1 else self.judge(population, task, drafts)
+
+    def judge(self, population: Population, task: ExperimentTask, drafts: Sequence[Draft]) -> Draft:
+        """Return the best draft, with the calls of all drafts.
+
+        The first readable one if the role has no model or the judge's reply cannot be parsed or paid for.
+        """
+        calls = [call for draft in drafts for call in draft.llm_calls]
+        readable = list({d.source: d for d in drafts if not d.unreadable}.values()) or [drafts[0]]
+        chosen = readable[0]
+        if len(readable) > 1 and self.settings.judge.model != PLAYBOOK:
+            base = population.get(task.base)
+            rows = [
+                {"number": i, "report": d.report, "diff": facts.change(base.kernel.source, d.source)}
+                for i, d in enumerate(readable, start=1)
+            ]
+            context = {"base": facts.kernel(population, base), "experiment": task.experiment, "drafts": rows}
+            prompt = self._prompt("judge", Lessons(), **context)
+            spec = CallSpec("judge", f"judge/{task.call_key}", schemas.JudgeReply)
+            try:
+                choice, judge_calls = self.client.ask(spec, prompt, lambda reply: schemas.judgement(reply, len(rows)))
+                chosen, calls = readable[choice.best - 1], [*calls, *judge_calls]
+            except ReplyError as error:
+                calls += error.llm_calls
+            except BudgetError:
+                pass
+        return chosen.model_copy(update={"llm_calls": tuple(calls)})
+
+    def repair(self, population: Population, task: ExperimentTask, failed: Trial, lessons: Lessons) -> Draft | None:
+        """Diagnose a kernel that failed and repair it."""
+        attempts = failed.kernel.attempts
+        rng = random.Random(f"{task.name}/{len(attempts)}")
+        prompt = self._prompt(
+            "repairer",
+            lessons,
+            kernel=failed.kernel,
+            base=facts.kernel(population, population.get(task.base)),
+            experiment=task.experiment,
+            verdict=failed.evaluation.verdict.value,
+            reason=failed.evaluation.reason,
+            evidence=facts.evidence(failed),
+            bug=bug_taxonomy.classify(failed.evaluation),
+            classes=bug_taxonomy.BUGS,
+            attempts=attempts,
+            relatives=facts.relatives(population, windows.for_repair(population, task.base, rng)),
+        )
+        spec = CallSpec("repairer", f"repair/{task.call_key}/{len(attempts)}")
+        return self._draft(spec, prompt, failed.kernel.source)
+
+    def summarise(self, population: Population, lessons: Lessons, step: Step) -> Lessons:
+        """Add findings from a random sample of the best kernels and of the failures; retract contradicted ones."""
+        leaders = population.ranked()[:LEADERS]
+        failures = [t for t in population if t.kernel.experiment and score(t) == 0]
+        sample = step.rng.sample(leaders, min(SAMPLED_LEADERS, len(leaders)))
+        sample += step.rng.sample(failures, min(SAMPLED_FAILURES, len(failures)))
+        kernels = [facts.kernel(population, t) for t in sample]
+        prompt = self._prompt("distiller", lessons, sample=kernels, most=NEW_FINDINGS)
+        names = frozenset(t.kernel.name for t in population)
+        spec = CallSpec("distiller", f"distil/{step.generation}", schemas.FindingsReply)
+        reply, calls = self.client.ask(spec, prompt, lambda reply: schemas.findings(reply, names))
+        return lessons.updated([(f.text, f.kernels) for f in reply.findings[:NEW_FINDINGS]], reply.retracted, calls)
+
+    def _draft(self, spec: CallSpec, prompt: Prompt, base: str) -> Draft:
+        """Return the reply's kernel; if there is none, a kernel that does not compile."""
+
+        def parse(reply: ParsedReply) -> Draft:
+            try:
+                source = kernel_from(reply, base)
+            except PatchError as error:
+                raise ReplyError(f"{error}. Send the complete file in one ```python block instead") from error
+            critique = schemas.section(reply, "CRITIQUE") if spec.role == "repairer" else ""
+            return Draft(source=source, report=schemas.section(reply, "REPORT"), critique=critique)
+
+        try:
+            draft, calls = self.client.ask(spec, prompt, parse)
+        except ReplyError as error:
+            # The call key makes each placeholder a different source: otherwise a second one would be a duplicate.
+            message = " ".join(str(error).replace("\\", "/").replace('"', "'").split())[:500]
+            source = f'raise SyntaxError("""{spec.key}: the {spec.role} sent no kernel: {message}""")\n'
+            report = f"no kernel: {error}"[:MAX_ERROR]
+            return Draft(source=source, report=report, llm_calls=error.llm_calls, unreadable=True)
+        return draft.model_copy(update={"llm_calls": calls})
+
+    def _prompt(self, role: str, lessons: Lessons, **context: Any) -> Prompt:
+        assignment = self.assignment
+        return render(
+            role,
+            problem=facts.problem(assignment.problem, assignment.profile),
+            machine=facts.machine(assignment),
+            language=assignment.language,
+            target=assignment.target,
+            by_model=assignment.target.startswith("model"),
+            findings=lessons.latest(assignment.most_findings),
+            **context,
+        )
+
+    def _documents(self, query: str) -> Sequence[knowledge.Document]:
+        assignment = self.assignment
+        query = f"{assignment.problem.name} {assignment.problem.description} {query}"
+        tokens = assignment.knowledge_tokens
+        return knowledge.choose(assignment.knowledge, query, assignment.language, assignment.target, tokens)

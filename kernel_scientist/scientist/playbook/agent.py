@@ -1,0 +1,198 @@
+"""The rule-based agent: it applies a catalogue of transformations and calls no model.
+
+It is the baseline policy: it selects by measured speed, designs from the catalogue entries whose preconditions hold,
+predicts from what the same entry gained before, and writes by editing the base's source. It does not repair: its
+edits are deterministic, so the same edit would fail again.
+"""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from functools import lru_cache
+
+from kernel_scientist.compile.source import KernelSource, SourceError
+from kernel_scientist.population.lineage import Population, score
+from kernel_scientist.records.evaluation import CodeObject, Evaluation, Trial
+from kernel_scientist.records.kernel import Experiment, Kernel, Language, digest
+from kernel_scientist.scientist.lessons import Lessons
+from kernel_scientist.scientist.playbook import catalogue_cpp, catalogue_triton
+from kernel_scientist.scientist.playbook.edits_cpp import crossover
+from kernel_scientist.scientist.playbook.transformation import Transformation, Variant
+from kernel_scientist.scientist.proposals import Avenue, Design, Draft, ExperimentTask, Selection
+from kernel_scientist.scientist.roles import Assignment, Step
+
+EXPLORE = 0.2
+"""Probability of changing one of the three best kernels instead of the best."""
+LOW_OCCUPANCY = 2
+"""Waves per SIMD that hide little latency: what limits occupancy then is worth relieving."""
+CATALOGUES: dict[Language, tuple[Transformation, ...]] = {
+    "cpp": catalogue_cpp.CATALOGUE,
+    "triton": catalogue_triton.CATALOGUE,
+}
+CROSSOVER = Transformation(
+    "crossover", "The reference kernel's tunables may suit this structure too.", (-10, 20), 50, lambda source, cpu: []
+)
+Option = tuple[Transformation, Variant]
+
+
+class RuleBasedAgent:
+    """Applies the catalogue of the assignment's language."""
+
+    name = "playbook"
+
+    def __init__(self, assignment: Assignment) -> None:
+        self.assignment = assignment
+        self.catalogue = CATALOGUES.get(assignment.language, ())
+        self.variants = lru_cache(maxsize=8)(self._variants)  # a design and each of its plans need the same ones
+
+    def select(self, population: Population, lessons: Lessons, step: Step) -> Selection:
+        """Choose the incumbent (sometimes one of the three fastest) and a reference kernel that beats it on a case."""
+        ranked, best = population.ranked(), population.best()
+        if best is None:
+            raise ValueError("no kernel in the population is correct: there is nothing to start from")
+        base = step.rng.choice(ranked[:3]) if step.rng.random() < EXPLORE else best
+        reference, reason = _reference(base, ranked)
+        rationale = f"{base.kernel.name} runs at {score(base):.2f}x the reference's speed, {reason}"
+        return Selection(base=base.kernel.name, reference=reference.kernel.name, rationale=rationale)
+
+    def design(self, population: Population, selection: Selection, lessons: Lessons, step: Step) -> Design:
+        """List untried variants of the base: at most ten avenues, five plans.
+
+        Entries that relieve the base's limits, by the machine model and the compiler, come first.
+        """
+        base = population.get(selection.base)
+        options = self._untried(population, base.kernel, population.get(selection.reference).kernel)
+        step.rng.shuffle(options)  # random order among equals
+        limiting = limits(base.evaluation)
+        options.sort(key=lambda option: not option[0].helps & limiting)
+        plans = [(not t.helps & limiting, self._plan(population, t, v)) for t, v in options]
+        plans = [plan for _, plan in sorted(plans, key=lambda p: (p[0], -sum(p[1].uplift)))]
+        avenues = {t.name: Avenue(title=t.name, examine=t.hypothesis) for t, _ in options}
+        return Design(avenues=tuple(avenues.values())[:10], plans=tuple(_diverse(plans, 5)))
+
+    def write(self, population: Population, task: ExperimentTask, lessons: Lessons) -> Draft:
+        """Apply the variant that the experiment names; for a model's plan, the one with the most words in common.
+
+        Raises ValueError if nothing in the catalogue applies to the base.
+        """
+        base, experiment = population.get(task.base).kernel, task.experiment
+        options = self.variants(base.source, population.get(task.reference).kernel.source)
+        for transformation, variant in options:
+            if _title(transformation, variant) == experiment.title:
+                return Draft(source=variant.source.text, report="; ".join(variant.rubric))
+        if not options:
+            raise ValueError(f"experiment {experiment.title!r} does not apply to {base.name}")
+        plan = _words(f"{experiment.title} {experiment.description} {' '.join(experiment.rubric)}")
+        nearest, variant = max(options, key=lambda o: len(plan & _words(f"{_title(*o)} {o[0].hypothesis}")))
+        report = f"nearest entry of the catalogue: {_title(nearest, variant)}; {'; '.join(variant.rubric)}"
+        return Draft(source=variant.source.text, report=report)
+
+    def repair(self, population: Population, task: ExperimentTask, failed: Trial, lessons: Lessons) -> Draft | None:
+        """Return None: the edits are deterministic, so the same edit would fail again."""
+        return None
+
+    def summarise(self, population: Population, lessons: Lessons, step: Step) -> Lessons:
+        """State the mean measured uplift of every transformation; older figures are retracted."""
+        findings: list[tuple[str, Sequence[str]]] = []
+        for transformation in (*self.catalogue, CROSSOVER):
+            if gains := _gains(population, transformation.name):
+                mean = sum(gains) / len(gains)
+                text = f"{transformation.name}: {mean:+.1f} % of speed on average over {len(gains)} trials"
+                findings.append((text, [t.kernel.name for t in _trials(population, transformation.name)]))
+        current = {text for text, _ in findings}
+        return lessons.updated(findings, [f.name for f in lessons.findings if f.text not in current])
+
+    def _untried(self, population: Population, base: Kernel, reference: Kernel) -> list[Option]:
+        """Return the variants of the base whose source is new, each source once."""
+        digests = set(population.digests())
+        options: list[Option] = []
+        for transformation, variant in self.variants(base.source, reference.source):
+            if (key := digest(variant.source.text)) not in digests:
+                digests.add(key)
+                options.append((transformation, variant))
+        return options
+
+    def _variants(self, base: str, reference: str) -> list[Option]:
+        source = KernelSource(base)
+        options = [(t, v) for t in self.catalogue for v in t.apply(source, self.assignment.cpu)]
+        try:
+            options += [(CROSSOVER, v) for v in crossover(source, KernelSource(reference))]
+        except SourceError:
+            pass  # the reference kernel declares no tunables that can be read
+        return options
+
+    def _plan(self, population: Population, transformation: Transformation, variant: Variant) -> Experiment:
+        gains = _gains(population, transformation.name)
+        low, high = ((bound + sum(gains)) / (1 + len(gains)) for bound in transformation.uplift)
+        basis = f"measured {len(gains)} times in this campaign" if gains else "not yet measured in this campaign"
+        return Experiment(
+            title=_title(transformation, variant),
+            description=f"{transformation.hypothesis} Predicted from the catalogue, {basis}.",
+            rubric=variant.rubric,
+            uplift=(round(low, 1), round(high, 1)),
+            innovation=transformation.innovation // (1 + len(gains)),
+        )
+
+
+def limits(evaluation: Evaluation) -> frozenset[str]:
+    """Return a kernel's limits: the resource that limits most cases by prediction, and what its code objects lack.
+
+    All cases count alike, as in a geometric mean. Of two resources that limit equally many cases, the one with the
+    larger share of the time is returned.
+    """
+    cases, shares = Counter[str](), defaultdict[str, float](float)
+    for case in evaluation.predictions:
+        cases[case.limited_by] += 1
+        shares[case.limited_by] += case.breakdown_us.get(case.limited_by, case.time_us) / max(case.time_us, 1e-9)
+    dominant = max(cases, key=lambda name: (cases[name], shares[name], name), default=None)
+    objects = evaluation.compile.objects if evaluation.compile else ()
+    lacking = {name for code in objects for name in _lacks(code)}
+    return frozenset(lacking | ({dominant} if dominant else set()))
+
+
+def _lacks(code: CodeObject) -> set[str]:
+    """Return what limits a code object's occupancy: `registers`, `capacity` of local memory."""
+    limit = code.limited_by if 0 < code.occupancy <= LOW_OCCUPANCY else ""
+    lacking = {"registers"} if code.spills or limit == "registers" else set[str]()
+    return lacking | ({"capacity"} if limit == "lds" else set[str]())
+
+
+def _reference(base: Trial, ranked: Sequence[Trial]) -> tuple[Trial, str]:
+    """Return the reference kernel and the reason: one that beats the base on a case, its parent, or the next best."""
+    base_us = {t.case: t.time_us for t in base.evaluation.timings}
+    for other in ranked:
+        wins = [t.case for t in other.evaluation.timings if t.case in base_us and t.time_us < base_us[t.case]]
+        if other is not base and wins:
+            return other, f"{other.kernel.name} is faster on {wins[0]}"
+    parent = next((t for t in ranked if t.kernel.name == base.kernel.base), None)
+    if parent is not None:
+        return parent, f"{parent.kernel.name} is its base"
+    other = next((t for t in ranked if t is not base), base)
+    return other, f"{other.kernel.name} is the next best"
+
+
+def _title(transformation: Transformation, variant: Variant) -> str:
+    return f"{transformation.name}: {variant.detail}"
+
+
+def _gains(population: Population, name: str) -> list[float]:
+    """Return the measured uplifts in percent of all trials of a transformation."""
+    return [gain for t in _trials(population, name) if (gain := population.uplift(t)) is not None]
+
+
+def _trials(population: Population, name: str) -> list[Trial]:
+    return [t for t in population if t.kernel.experiment and t.kernel.experiment.title.split(":")[0] == name]
+
+
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"[a-z0-9]{2,}", text.lower()))
+
+
+def _diverse(plans: Sequence[Experiment], count: int) -> list[Experiment]:
+    """Return `count` plans in order, but first one per transformation."""
+    first, rest, names = list[Experiment](), list[Experiment](), set[str]()
+    for plan in plans:
+        name = plan.title.split(":")[0]
+        (rest if name in names else first).append(plan)
+        names.add(name)
+    return [*first, *rest][:count]

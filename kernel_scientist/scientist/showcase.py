@@ -1,0 +1,229 @@
+"""Renders one example prompt per role into docs/prompts (`make prompts`): fp8 GEMM in Triton, predicted for MI300X.
+
+Problem, seeds and machine are real; registers, times and the failure are made up.
+"""
+
+import contextlib
+import sys
+import threading
+from pathlib import Path
+from typing import TypeVar
+
+from kernel_scientist import problems
+from kernel_scientist.compile.source import KernelSource
+from kernel_scientist.evaluate.predicted import merged
+from kernel_scientist.hardware.gpus import MI300X
+from kernel_scientist.hardware.peaks import floor_us
+from kernel_scientist.population.lineage import Population
+from kernel_scientist.problems.taskfolder import Problem
+from kernel_scientist.records import environment
+from kernel_scientist.records.errors import ModelError
+from kernel_scientist.records.evaluation import CodeObject, CompileReport, Evaluation, Launch, Prediction, Trial
+from kernel_scientist.records.kernel import Experiment, Kernel, LlmCall, Verdict
+from kernel_scientist.records.params import Budget, Knowledge, Llm, Role
+from kernel_scientist.scientist.context import knowledge
+from kernel_scientist.scientist.lessons import Lesson, Lessons
+from kernel_scientist.scientist.llm.agent import LlmAgent
+from kernel_scientist.scientist.llm.budget import LlmBudget
+from kernel_scientist.scientist.llm.client import CallSpec, LlmClient, Parser
+from kernel_scientist.scientist.llm.response_cache import ResponseCache
+from kernel_scientist.scientist.prompts import Prompt
+from kernel_scientist.scientist.proposals import Draft, ExperimentTask, Selection
+from kernel_scientist.scientist.roles import Assignment, CpuInfo, Step
+
+T = TypeVar("T")
+PROBLEM = "fp8-blockwise-gemm"
+NOTE = "<!-- Rendered by kernel_scientist.scientist.showcase; registers, times and the failure are made up. -->"
+DOCUMENT_TOKENS = 1500
+"""A quarter of the default: one background document is enough for an example."""
+MORE_WARPS = Experiment(
+    title="more warps",
+    description="8 warps instead of 4 halve the registers per lane of a tile, so twice the waves fit.",
+    rubric=("set num_warps to 8",),
+    uplift=(5, 15),
+    innovation=15,
+)
+LARGER = Experiment(
+    title="larger tiles",
+    description="Tiles of 128 x 64 read every line of B half as often: L2 is the limit of the large cases.",
+    rubric=("set BLOCK_M to 128", "keep the masks of the last row of tiles"),
+    uplift=(10, 25),
+    innovation=20,
+)
+LESSONS = Lessons(
+    findings=(
+        Lesson(
+            name="f001",
+            text="Registers, not LDS, limit occupancy: 98 per lane allow 5 waves per SIMD.",
+            kernels=("k00002",),
+            date="2026-01-01",
+        ),
+    )
+)
+LIMITS = {
+    "l2": "L2 bandwidth: larger tiles read each line fewer times; partly used lines cost as much as whole ones",
+    "latency": "latency: more waves per SIMD, more stages, more independent work per program",
+}
+FAULT = (
+    "memory: out-of-bounds read of a_ptr in gemm_kernel, line 94 (a = tl.load(a_ptrs)): reads outside the tensor; "
+    "1 of 3 programs do: a mask is missing or wrong at the edge; program (2, 0, 0) element 24640"
+)
+
+
+class Recorder(LlmClient):
+    """A client that records prompts and calls no model."""
+
+    def __init__(self) -> None:
+        cache = ResponseCache(environment.cache_folder() / "showcase")
+        llm = Llm(judge=Role(model="none"))
+        super().__init__(llm, cache, LlmBudget(Budget()), "showcase", threading.Event())
+        self.prompts: dict[str, Prompt] = {}
+
+    def ask(self, spec: CallSpec, prompt: Prompt, parse: Parser[T]) -> tuple[T, tuple[LlmCall, ...]]:
+        """Record the prompt and raise ModelError."""
+        self.prompts[spec.role] = prompt
+        raise ModelError("no model is called")
+
+
+def rendered() -> dict[str, str]:
+    """Return an example prompt per role."""
+    problem = problems.find(PROBLEM)
+    texts = prompts(assignment(problem), population(problem))
+    return {role: text(prompt) for role, prompt in texts.items()}
+
+
+def assignment(problem: Problem) -> Assignment:
+    """Return the assignment: Triton kernels predicted for MI300X."""
+    return Assignment(
+        problem=problem,
+        profile=merged(problem, "auto"),
+        language="triton",
+        target="model-mi300x",
+        cpu=CpuInfo(caches={}, features=frozenset(), vector_bytes=64, cores=1),
+        peaks=MI300X,
+        gpu=MI300X,
+        knowledge=knowledge.load([environment.root() / path for path in Knowledge().paths]),
+        knowledge_tokens=DOCUMENT_TOKENS,
+        most_findings=Knowledge().findings,
+    )
+
+
+def prompts(assignment: Assignment, population: Population) -> dict[str, Prompt]:
+    """Return every role's prompt for a population whose last kernel failed, k00003 being the best one."""
+    recorder = Recorder()
+    agent = LlmAgent(assignment, recorder)
+    *others, failed = population
+    assert failed.kernel.experiment is not None
+    earlier, step = Population(tuple(others)), Step.of(0, "showcase", 2)
+    selection = Selection(
+        base="k00003", reference="k00002", rationale="k00003 is the fastest kernel; k00002 is its parent."
+    )
+    task = ExperimentTask(
+        name=failed.kernel.name, base="k00003", reference="k00002", experiment=failed.kernel.experiment
+    )
+    for call in (
+        lambda: agent.select(population, LESSONS, step),
+        lambda: agent.design(population, selection, LESSONS, step),
+        lambda: agent.write(earlier, task, LESSONS),
+        lambda: agent.repair(earlier, task, failed, LESSONS),
+        lambda: agent.summarise(population, LESSONS, step),
+        lambda: agent.judge(earlier, task, _drafts(earlier.get("k00003").kernel.source)),
+    ):
+        with contextlib.suppress(ModelError):
+            call()
+    return recorder.prompts
+
+
+def population(problem: Problem) -> Population:
+    """Return two seeds, an experiment that succeeded and one that failed."""
+    naive, tiled = (file.read_text() for file in problem.seeds("triton"))
+    warps = KernelSource(tiled).with_tunables({"num_warps": 8}).text
+    larger = KernelSource(warps).with_tunables({"BLOCK_M": 128}).text.replace(", mask=in_m[:, None])", ")", 1)
+    wrong = Evaluation(verdict=Verdict.INCORRECT, reason=FAULT, evidence=(FAULT,), by_model=True)
+    report = "num_warps is 8; nothing else was changed."
+    trials = (
+        (_kernel(1, naive), _predicted(problem, 5.0, 4, 148)),
+        (_kernel(2, tiled), _predicted(problem, 1.0, 4, 98)),
+        (_kernel(3, warps, base=2, experiment=MORE_WARPS, report=report), _predicted(problem, 0.9, 8, 60)),
+        (_kernel(4, larger, base=3, experiment=LARGER), wrong),
+    )
+    return Population(tuple(Trial(kernel=kernel, evaluation=evaluation) for kernel, evaluation in trials))
+
+
+def _kernel(
+    number: int, source: str, base: int | None = None, experiment: Experiment | None = None, report: str = ""
+) -> Kernel:
+    return Kernel(
+        name=f"k{number:05d}",
+        language="triton",
+        source=source,
+        base=f"k{base:05d}" if base else None,
+        reference=f"k{base - 1:05d}" if base else None,
+        experiment=experiment,
+        generation=base - 1 if base else 0,
+        report=report,
+    )
+
+
+def _predicted(problem: Problem, factor: float, warps: int, registers: int) -> Evaluation:
+    """Return an evaluation with predictions of `factor` times the tiled seed's time."""
+    cases = problem.profile("full").benchmarks
+    code = CodeObject(
+        kernel="gemm_kernel",
+        arch="gfx942",
+        digest="",
+        num_warps=warps,
+        vgpr=registers,
+        sgpr=52,
+        lds_bytes=16384,
+        code_bytes=5640,
+        occupancy=min(512 // registers, 8),
+        limited_by="registers",
+        mfma={"v_mfma_f32_32x32x16_fp8_fp8": 16},
+        accesses={"buffer_load 128": 8, "ds_write 16": 64, "ds_read 64": 32, "buffer_store 64": 4},
+        waits=25,
+        barriers=3,
+    )
+    grids = [(c.name, c.sizes["m"] * c.sizes["n"] // 4096) for c in cases]
+    launches = tuple(Launch(case=c, kernel=code.kernel, grid=(n, 1, 1), num_warps=warps, code=0) for c, n in grids)
+    finding = "gemm_kernel: 32 lds_write instructions of 16 bits per lane in its loops; 128 are possible"
+    report = CompileReport(ok=True, compiler="triton", objects=(code,), launches=launches, findings=(finding,))
+    predictions: list[Prediction] = []
+    for case in cases:
+        floor = floor_us(problem.work(case), MI300X)
+        limit = "l2" if case.sizes["m"] > 1024 else "latency"
+        latency = 4.2 * floor + 6 if limit == "latency" else 2.0 * floor
+        parts = {"l2": 4.0 * floor, "latency": latency, "vector": 2.8 * floor, "matrix": 1.5 * floor, "launch": 5.0}
+        predictions.append(
+            Prediction(
+                case=case.name,
+                machine="MI300X",
+                time_us=factor * (4.5 * floor + 10),
+                floor_us=floor,
+                limited_by=limit,
+                breakdown_us={name: factor * us for name, us in parts.items()},
+                words=(f"limited by {LIMITS[limit]}",),
+            )
+        )
+    return Evaluation(verdict=Verdict.OK, compile=report, predictions=tuple(predictions), by_model=True)
+
+
+def _drafts(base: str) -> list[Draft]:
+    sources = {m: KernelSource(base).with_tunables({"BLOCK_M": m}).text for m in (128, 32)}
+    return [Draft(source=text, report=f"BLOCK_M is {m}; nothing else was changed.") for m, text in sources.items()]
+
+
+def text(prompt: Prompt) -> str:
+    """Return a prompt as Markdown."""
+    return "\n".join([NOTE, *(f"\n<!-- {m.role} -->\n\n{m.content.strip()}\n" for m in prompt.messages)])
+
+
+def main(folder: Path) -> None:
+    """Write the examples."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for role, markdown in rendered().items():
+        (folder / f"{role}.md").write_text(markdown)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else environment.root() / "docs" / "prompts")

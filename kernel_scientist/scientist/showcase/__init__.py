@@ -1,1 +1,0 @@
-"""Renders an example of each prompt into docs/prompts."""

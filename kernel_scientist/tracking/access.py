@@ -1,0 +1,83 @@
+"""Access to the MLflow store that the parameters name, and to the campaigns recorded there."""
+
+import urllib.error
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+
+from kernel_scientist import problems
+from kernel_scientist.hardware import targets
+from kernel_scientist.population.final import Final
+from kernel_scientist.population.lineage import Population
+from kernel_scientist.records import environment
+from kernel_scientist.records.errors import SetupError
+from kernel_scientist.records.evaluation import Trial
+from kernel_scientist.records.params import Params
+from kernel_scientist.tracking.mlflow_store import CampaignRun, MlflowStore
+
+
+@dataclass(frozen=True)
+class RecordedCampaign:
+    """A campaign read back from the MLflow store."""
+
+    store: MlflowStore
+    run: CampaignRun
+    population: Population
+    final: Final | None
+    """None: the campaign had no final, because no kernel had a better ratio or time than the incumbent."""
+    problem: str
+    target: str
+
+    def champion(self) -> Trial | None:
+        """Return the winner of the final; without a final, the incumbent."""
+        return self.population.get(self.final.champion) if self.final else self.population.best()
+
+
+def read_campaign(params: Params, campaign: str | None) -> RecordedCampaign:
+    """Return a campaign, by default the latest. Raises SetupError when there is none."""
+    target = targets.resolve(params.target, params.language)
+    problem = problems.find(params.problem, target.device)
+    store = open_store(problem.name, target.name, params.tracking.uri, params.tracking.experiment)
+    run = store.latest(campaign)
+    if run is None:
+        raise SetupError(
+            f"no campaign {campaign or 'of ' + problem.name} on {target.name} in {store.uri}: run "
+            "`kernel-scientist optimize`, or name its problem with --set problem=NAME"
+        )
+    return RecordedCampaign(store, run, store.population(run), store.final(run), problem.name, target.name)
+
+
+def open_store(problem: str, target: str, uri: str, experiment: str) -> MlflowStore:
+    """Open the store of a problem on a target; empty `uri` and `experiment` mean the defaults."""
+    address = environment.tracking_uri(uri)
+    require_reachable(address)
+    return MlflowStore(address, experiment or f"{problem}-{target}")
+
+
+def require_reachable(uri: str) -> None:
+    """Check quickly that a store answers or can be created. Raises SetupError with the reason."""
+    if uri.startswith(("http://", "https://")):
+        if reason := no_answer(f"{uri.rstrip('/')}/health"):
+            raise SetupError(
+                f"no MLflow server answers at {uri} ({reason}); start one, or unset MLFLOW_TRACKING_URI and "
+                "tracking.uri to use mlruns/"
+            )
+    elif uri.startswith("sqlite:///"):
+        folder = Path(uri.removeprefix("sqlite:///")).parent
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise SetupError(f"cannot create the MLflow store's folder {folder}: {error.strerror}") from error
+    elif "://" not in uri:
+        raise SetupError(f"MLflow store {uri!r}: expected sqlite:///PATH, a database or an http address")
+
+
+def no_answer(address: str) -> str | None:
+    """Return why no web server answers at an address; None if one does, whatever its status code."""
+    try:
+        with urllib.request.urlopen(address, timeout=5):
+            return None
+    except urllib.error.HTTPError:
+        return None
+    except (OSError, ValueError) as error:
+        return str(getattr(error, "reason", error))

@@ -1,0 +1,214 @@
+"""Campaigns through the real flow, server, store and compiler: every kernel is recorded exactly once."""
+
+import json
+import math
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kernel_scientist.tracking.mlflow_store import MlflowStore
+from tests.conftest import Cli, dedent, lab_environment
+from tests.processes import processes_of
+
+QUICK = ["problem=identity", "search.generations=2", "search.experiments=2", "harness.blocks=4", "validate.processes=1"]
+QUICK += ["validate.blocks=3", "harness.warmup_calls=1", "harness.call_timeout_s=2", "harness.import_timeout_s=5"]
+SETTINGS = [x for s in QUICK for x in ("--set", s)]
+
+BAD_SEEDS = {
+    "cpp_hangs.py": "def custom_kernel(d):\n    while True: pass\n",
+    "cpp_segfaults.py": "import ctypes\ndef custom_kernel(d):\n    ctypes.string_at(8)\n",
+    "cpp_wrong.py": "def custom_kernel(d):\n    return d[1].zero_()\n",
+    "cpp_uncompiled.py": "from kernel_scientist import load\nload('x')\ndef custom_kernel(d): ...\n",
+    "cpp_prints.py": "def custom_kernel(d):\n    for _ in range(1024): print('x' * 2**20)\n    return d[0]\n",
+    "cpp_forks.py": "import os\ndef custom_kernel(d):\n    os.fork()\n    return d[1].copy_(d[0])\n",
+}
+VERDICTS = {"hangs": "timeout", "segfaults": "crashed", "wrong": "incorrect", "uncompiled": "compile_error"}
+VERDICTS |= {"prints": "rejected", "forks": "rejected"}
+
+
+def runs(lab: Path, problem: str = "identity") -> tuple[Any, list[Any], MlflowStore]:
+    store = MlflowStore(f"sqlite:///{lab}/mlruns/mlflow.db", f"{problem}-cpu")
+    parent = store.latest()
+    assert parent is not None
+    return parent, store._children(parent.run_id), store
+
+
+def test_bad_kernels_get_their_verdict_and_the_campaign_continues(lab: Path, cli_here: Cli, prefect_api: str) -> None:
+    for name, source in BAD_SEEDS.items():
+        (lab / "problems/identity/seeds" / name).write_text(source)
+    done = cli_here("optimize", "--json", *SETTINGS, "--set", "search.generations=1", PREFECT_API_URL=prefect_api)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    _, children, _ = runs(lab)
+    by_report = {r.data.tags["report"]: r for r in children}
+    for name, verdict in VERDICTS.items():
+        run = by_report[f"seed cpp_{name}.py"]
+        assert run.data.tags["verdict"] == verdict, run.data.tags["reason"]
+        assert "speedup" not in run.data.metrics
+    assert found["kernels"] == len(children) == 2 + len(BAD_SEEDS) + 2
+    assert found["verdicts"]["ok"] == 4 and found["champion"]
+    assert sorted(r.data.tags["kernel"] for r in children) == [f"k{n:05d}" for n in range(1, len(children) + 1)]
+
+
+@pytest.mark.parametrize("moment", [3])
+def test_a_killed_campaign_is_resumed_without_loss_or_duplicates(
+    moment: int, lab: Path, cli_here: Cli, prefect_api: str
+) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "kernel_scientist", "optimize", *SETTINGS],
+        cwd=lab,
+        env=lab_environment(lab, PREFECT_API_URL=prefect_api),
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    seen: list[str] = []
+    while len(seen) < moment and (line := process.stderr.readline()):
+        if line.startswith("k0"):
+            seen.append(line.split()[0])
+    time.sleep(0.4)  # into the next kernel's work
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    _, before, store = runs(lab)
+    kept = {
+        r.data.tags["kernel"]: (r.info.run_id, r.data.tags["digest"]) for r in before if r.info.status == "FINISHED"
+    }
+    assert set(seen) <= set(kept)
+
+    done = cli_here("optimize", "--resume", "--json", *SETTINGS, PREFECT_API_URL=prefect_api)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    parent, after, _ = runs(lab)
+    names = sorted(r.data.tags["kernel"] for r in after)
+    assert found["campaign"] == parent.campaign and parent.run_id == store.latest().run_id  # type: ignore[union-attr]
+    assert found["kernels"] == len(after) == 6 and names == [f"k{n:05d}" for n in range(1, 7)]
+    assert all(r.info.status == "FINISHED" for r in after)
+    now = {r.data.tags["kernel"]: (r.info.run_id, r.data.tags["digest"]) for r in after}
+    assert all(now[name] == kept[name] for name in kept)
+    assert len({digest for _, digest in now.values()}) == 6
+
+
+def test_budgets_are_hard(lab: Path, cli_here: Cli, prefect_api: str) -> None:
+    done = cli_here("optimize", "--json", *SETTINGS, "--set", "budget.kernels=1", PREFECT_API_URL=prefect_api)
+    found = json.loads(done.stdout)
+    assert found["kernels"] == 1 and "budget.kernels" in found["stopped"], done.stderr
+    assert len(runs(lab)[1]) == 1
+    done = cli_here("optimize", "--json", *SETTINGS, "--set", "budget.minutes=0.00001", PREFECT_API_URL=prefect_api)
+    found = json.loads(done.stdout)
+    assert done.returncode == 1 and found["kernels"] == 0 and found["champion"] is None
+    assert "budget.minutes" in found["stopped"]
+
+
+def test_ctrl_c_stops_everything_and_the_campaign_can_be_resumed(lab: Path, cli: Cli) -> None:
+    """With the flow's own Prefect server: no process is left running."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "kernel_scientist", "optimize", *SETTINGS],
+        cwd=lab,
+        env=lab_environment(lab),
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stderr is not None
+    while (line := process.stderr.readline()) and not line.startswith("k00001"):
+        pass
+    os.killpg(process.pid, signal.SIGINT)
+    rest = process.stderr.read()
+    assert process.wait(60) == 130, rest
+    assert "continue with `kernel-scientist optimize --resume`" in rest and "Traceback" not in rest
+    assert not processes_of(lab)
+
+
+def test_resume_without_a_campaign_is_an_error(cli_here: Cli, prefect_api: str) -> None:
+    done = cli_here("optimize", "--resume", *SETTINGS, PREFECT_API_URL=prefect_api)
+    assert done.returncode == 2 and done.stderr.startswith("error: no campaign to resume"), done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_the_json_of_evaluate(cli: Cli, cli_here: Cli, lab: Path, prefect_api: str) -> None:
+    seeds = lab / "problems/identity/seeds"
+    arguments = ("--problem", "identity", "--json", "--set", "harness.blocks=6")
+    done = cli(
+        "evaluate",
+        str(seeds / "cpp_blocked.py"),
+        "--against",
+        str(seeds / "cpp_naive.py"),
+        *arguments,
+        PREFECT_API_URL=prefect_api,
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    keys = {"verdict", "reason", "geomean_us", "cases", "speedup", "labels", "evidence", "sandbox", "predicted"}
+    assert keys <= set(found) and found["verdict"] == "ok" and found["predicted"] is None
+    assert all(set(c) == {"case", "time_us", "interval_us", "floor_us", "against_us"} for c in found["cases"])
+    quotients = [math.log(c["against_us"] / c["time_us"]) for c in found["cases"]]
+    assert found["speedup"]["ratio"] == pytest.approx(math.exp(statistics.mean(quotients)), rel=1e-9)
+    low, high = found["speedup"]["interval"]
+    assert found["speedup"]["against"] == "cpp_naive (against)" and low <= found["speedup"]["ratio"] <= high
+
+    (lab / "wrong.py").write_text("def custom_kernel(d):\n    return d[1]\n")
+    done = cli_here("evaluate", "wrong.py", *arguments, PREFECT_API_URL=prefect_api)
+    assert done.returncode == 1 and json.loads(done.stdout)["verdict"] == "incorrect"
+
+
+def test_validation_confirms_only_a_faster_kernel(cli_here: Cli, lab: Path, prefect_api: str) -> None:
+    slow = lab / "slow.py"
+    slow.write_text("import time\ndef custom_kernel(d):\n    time.sleep(0.01)\n    return d[1].copy_(d[0])\n")
+    quick = lab / "quick.py"
+    quick.write_text("def custom_kernel(d):\n    return d[1].copy_(d[0])\n")
+    arguments = ("--json", "--set", "validate.processes=2", "--set", "validate.blocks=3", "--problem", "identity")
+    won = cli_here("validate", str(quick), "--against", str(slow), *arguments, PREFECT_API_URL=prefect_api)
+    lost = cli_here("validate", str(slow), "--against", str(quick), *arguments, PREFECT_API_URL=prefect_api)
+    assert won.returncode == 0 and json.loads(won.stdout)["confirmed"] is True, won.stderr
+    found = json.loads(won.stdout)
+    assert {s["against"] for s in found["speedups"]} == {"reference", "slow"}
+    assert {s["against"] for s in found["held_out"]["speedups"]} == {"reference", "slow"}
+    assert lost.returncode == 1 and json.loads(lost.stdout)["confirmed"] is False
+    assert "not faster than quick on the public cases" in json.loads(lost.stdout)["why"]
+
+
+def test_kernels_of_equal_file_names_are_distinguished(cli_here: Cli, lab: Path, prefect_api: str) -> None:
+    slow, quick = (lab / folder / "reference.py" for folder in ("slow", "quick"))
+    for file, line in ((slow, "time.sleep(0.01)"), (quick, "pass")):
+        file.parent.mkdir()
+        file.write_text(f"import time\ndef custom_kernel(d):\n    {line}\n    return d[1].copy_(d[0])\n")
+    arguments = ("--json", "--problem", "identity", "--set", "validate.processes=2", "--set", "validate.blocks=3")
+    alone = json.loads(cli_here("evaluate", str(slow), *arguments, PREFECT_API_URL=prefect_api).stdout)
+    assert alone["geomean_us"] > 9000 and alone["speedup"]["ratio"] < 0.5
+    lost = cli_here("validate", str(slow), "--against", str(quick), *arguments, PREFECT_API_URL=prefect_api)
+    found = json.loads(lost.stdout)
+    assert not found["confirmed"] and "not faster than reference (against)" in found["why"]
+    assert found["kernel"] == "reference (kernel)" and len(found["speedups"]) == 2
+
+
+def test_only_infrastructure_errors_are_retried(prefect_api: str, lab: Path) -> None:
+    program = dedent(
+        """
+        from prefect import flow, task
+        from kernel_scientist.records.errors import InfrastructureError
+        from tasks import infrastructure_only
+        calls = {"busy": 0, "wrong": 0}
+        def attempt(kind, error):
+            @task(name=kind, retries=2, retry_delay_seconds=0, retry_condition_fn=infrastructure_only)
+            def work():
+                calls[kind] += 1
+                raise error
+            return work
+        @flow
+        def run():
+            for kind, error in (("busy", InfrastructureError("busy")), ("wrong", ValueError("wrong"))):
+                attempt(kind, error)(return_state=True)
+        run()
+        print(calls)
+        """
+    )
+    env = lab_environment(lab, PREFECT_API_URL=prefect_api)
+    done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, timeout=120)
+    assert done.stdout.strip() == "{'busy': 3, 'wrong': 1}", done.stderr

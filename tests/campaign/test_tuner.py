@@ -1,0 +1,57 @@
+"""Tuning by measured time, with the real evaluator."""
+
+import contextlib
+from collections.abc import Iterator
+
+import pytest
+
+from kernel_scientist import problems
+from kernel_scientist.campaign.evaluation_context import EvaluationContext
+from kernel_scientist.campaign.tuner import Tuner
+from kernel_scientist.compile.source import KernelSource
+from kernel_scientist.evaluate.evaluator import Evaluator
+from kernel_scientist.hardware.targets import resolve
+from kernel_scientist.records.kernel import Kernel, Verdict
+from kernel_scientist.records.params import Params
+from kernel_scientist.workers.pool import WorkerPool
+from tests.conftest import ROOT
+
+
+@pytest.fixture
+def context(pool: WorkerPool) -> EvaluationContext:
+    problem = problems.load(ROOT / "problems" / "identity")
+    params = Params.model_validate(
+        {"problem": "identity", "profile": "cpu", "harness": pool.harness, "tuning": {"tries": 3}}
+    )
+    evaluator = Evaluator(problem, "cpu", pool.harness, pool)
+    return EvaluationContext(params, problem, resolve("cpu", "cpp"), evaluator)
+
+
+@pytest.mark.alone
+def test_a_kernel_is_tuned_by_measured_time(context: EvaluationContext) -> None:
+    source = """
+import time
+TUNABLES = {"PAUSE_MS": 2}
+CHOICES = {"PAUSE_MS": [0, 2, -1]}
+
+def custom_kernel(data):
+    if TUNABLES["PAUSE_MS"] < 0:
+        return data[1].zero_()
+    time.sleep(TUNABLES["PAUSE_MS"] / 1000)
+    return data[1].copy_(data[0])
+"""
+    locked: list[bool] = []
+
+    @contextlib.contextmanager
+    def hold() -> Iterator[None]:
+        locked.append(True)
+        yield
+
+    found = Tuner(context, Kernel(name="k00001", language="cpp", source=source), hold).tune(
+        "k00002", lambda _: False, lambda: False
+    )
+    assert found is not None and found.tuned_from == found.base == "k00001"
+    assert KernelSource(found.source).tunables == {"PAUSE_MS": 0} and "PAUSE_MS 0" in found.report
+    outcomes = {t.values["PAUSE_MS"]: t for t in found.tries}
+    assert outcomes[-1].verdict is Verdict.INCORRECT and outcomes[-1].log2_ratio is None
+    assert (outcomes[0].log2_ratio or 0) > 1 and len(locked) == 1  # an incorrect configuration is not timed

@@ -1,0 +1,180 @@
+"""The command line: a wrong call gives one sentence and exit code 2."""
+
+import json
+import os
+import shutil
+import socket
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT, Cli
+
+MISTAKES = {
+    "unknown problem": (["optimize", "--set", "problem=nope"], "unknown problem 'nope'; known: fp8-blockwise-gemm"),
+    "unknown parameter": (["optimize", "--set", "search.generation=3"], "unknown parameter 'search.generation'"),
+    "wrong type": (["optimize", "--set", "search.generations=lots"], "'search.generations'"),
+    "unknown profile": (["optimize", "--set", "profile=huge"], "no profile 'huge'"),
+    "no such GPU": (["optimize", "--set", "target=rocm", "--set", "language=triton"], "finds no such GPU"),
+    "a model that is not there": (["optimize", "--set", "llm.writer.model=gpt-9", "--dry-run"], "gpt-9"),
+    "not evaluated here": (["evaluate", "hip.py"], "hip kernels are only inspected here: they need target=rocm"),
+    "no such file": (["evaluate", "absent.py"], "cannot read kernel absent.py"),
+    "no regular file": (["evaluate", "/dev/null"], "cannot read kernel /dev/null: it is no regular file"),
+    "kernel without custom_kernel": (["evaluate", "empty.py"], "empty.py defines no custom_kernel(data)"),
+    "an empty file name": (["evaluate", ""], "'FILE' is empty"),
+    "an empty problem": (["evaluate", "good.py", "--problem", ""], "'--problem' is empty"),
+    "an empty target": (["validate", "good.py", "--target", ""], "'--target' is empty"),
+    "an empty other": (["evaluate", "good.py", "--against", ""], "'--against' is empty"),
+    "an empty params": (["optimize", "--params", ""], "'--params' is empty"),
+    "wrong target": (
+        ["evaluate", "good.py", "--target", "gpu"],
+        "--target gpu: parameter 'target': expected auto, cpu, cuda, rocm, or model: with a machine",
+    ),
+    "problem of another type": (["evaluate", "good.py", "--problem", "12"], "unknown problem '12'"),
+    "another without": (
+        ["evaluate", "good.py", "--problem", "identity", "--against", "empty.py"],
+        "empty.py defines no custom_kernel",
+    ),
+    "no such params": (["optimize", "--params", "absent.yaml"], "cannot read the parameters in absent.yaml"),
+    "nothing to report": (["report", "--set", "problem=identity"], "no campaign"),
+    "unknown campaign": (["report", "never-was", "--set", "problem=identity"], "no campaign never-was"),
+    "unknown problem to show": (["problems", "show", "nope"], "unknown problem 'nope'"),
+    "bad store": (["optimize", "--set", "tracking.uri=ftp-ish"], "expected sqlite:///PATH"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_gets_one_sentence_and_exit_code_2(name: str, cli_here: Cli, lab: Path) -> None:
+    _mistake(name, cli_here, lab)
+
+
+@pytest.mark.parametrize("name", ["unknown problem", "kernel without custom_kernel", "bad store"])
+def test_a_process_ends_with_that_code_and_prints_nothing_else(name: str, cli: Cli, lab: Path) -> None:
+    _mistake(name, cli, lab)
+
+
+def _mistake(name: str, cli: Cli, lab: Path) -> None:
+    (lab / "empty.py").write_text("x = 1\n")
+    (lab / "good.py").write_text("def custom_kernel(data):\n    return data[1].copy_(data[0])\n")
+    (lab / "hip.py").write_text("SOURCE = '#include <hip/hip_runtime.h>'\ndef custom_kernel(data):\n    return data\n")
+    arguments, words = MISTAKES[name]
+    done = cli(*arguments)
+    _one_sentence(done.returncode, done.stderr, words)
+    assert done.stdout == ""
+
+
+def test_an_unreachable_mlflow_is_named_at_once(cli: Cli) -> None:
+    done = cli("optimize", "--set", "problem=identity", MLFLOW_TRACKING_URI="http://127.0.0.1:9", timeout=30)
+    _one_sentence(done.returncode, done.stderr, "no MLflow server answers at http://127.0.0.1:9")
+
+
+def test_an_unreachable_prefect_is_named_at_once(cli: Cli) -> None:
+    seed = str(ROOT / "problems/identity/seeds/cpp_naive.py")
+    done = cli("evaluate", seed, "--problem", "identity", PREFECT_API_URL="http://127.0.0.1:9/api", timeout=30)
+    _one_sentence(done.returncode, done.stderr, "no Prefect server answers at http://127.0.0.1:9/api")
+
+
+def test_a_missing_compiler_is_named(cli: Cli, tmp_path: Path) -> None:
+    done = cli("optimize", "--set", "problem=identity", PATH=str(tmp_path))
+    _one_sentence(done.returncode, done.stderr, "g++ is not on PATH; install it")
+
+
+@pytest.mark.parametrize("call", [("evaluate", str(ROOT / "problems/identity/seeds/cpp_naive.py")), ("optimize",)])
+def test_a_cache_that_cannot_be_written_is_named(call: tuple[str, ...], cli_here: Cli) -> None:
+    done = cli_here(*call, KERNEL_SCIENTIST_CACHE="/proc/nope")
+    _one_sentence(done.returncode, done.stderr, "cannot write to /proc/nope")
+
+
+def test_a_seed_without_custom_kernel_is_named(cli: Cli, lab: Path) -> None:
+    (lab / "problems/identity/seeds/cpp_broken.py").write_text("def kernel(data):\n    return data\n")
+    done = cli("optimize", "--set", "problem=identity")
+    _one_sentence(done.returncode, done.stderr, "cpp_broken.py defines no custom_kernel(data)")
+
+
+def test_a_port_in_use_is_named(cli: Cli) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        done = cli("ui", "--prefect-port", str(_free_port()), "--mlflow-port", str(port))
+    _one_sentence(done.returncode, done.stderr, f"port {port} for the MLflow server is not available")
+
+
+@pytest.mark.parametrize("command", ["evaluate", "optimize"])
+def test_only_a_campaign_can_be_resumed_after_ctrl_c(
+    command: str, cli_here: Cli, lab: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("kernel_scientist.cli.work.load", stopped)
+    done = cli_here(*((command, "kernel.py") if command == "evaluate" else (command,)))
+    assert done.returncode == 130 and done.stderr.startswith("stopped")
+    assert ("optimize --resume" in done.stderr) == (command == "optimize")
+
+
+def test_an_unknown_option_is_exit_code_2(cli: Cli) -> None:
+    assert cli("optimize", "--generations", "3").returncode == 2
+    assert cli("optimise").returncode == 2
+
+
+def test_help_imports_nothing_heavy(cli: Cli) -> None:
+    done = cli("--help", PYTHONPROFILEIMPORTTIME="1")
+    assert done.returncode == 0 and "--set search.generations=10" in done.stdout
+    imported = {line.rsplit("|", 1)[1].strip() for line in done.stderr.splitlines() if "|" in line}
+    assert not imported & {"torch", "mlflow", "prefect", "litellm", "pydantic", "numpy"}
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "optimize",
+        "evaluate",
+        "validate",
+        "problems",
+        "report",
+        "doctor",
+        "ui",
+        "cases",
+        "baseline",
+        "compare",
+        "export",
+    ],
+)
+def test_the_help_of_every_command_has_an_example(command: str, cli_here: Cli) -> None:
+    done = cli_here(command, "--help")
+    assert done.returncode == 0 and "Example: kernel-scientist" in done.stdout
+
+
+def test_a_dry_run_prints_the_plan_and_does_nothing(cli: Cli, lab: Path) -> None:
+    shutil.rmtree(lab / "mlruns")
+    done = cli("optimize", "--dry-run", "--json", "--set", "search.generations=2")
+    plan = json.loads(done.stdout)
+    assert done.returncode == 0 and plan["kernels"] == 2 + 2 * 3 and plan["usd"] == 0
+    assert not (lab / "mlruns").exists()
+
+
+def test_problems_are_listed_and_shown(cli_here: Cli) -> None:
+    names = [row["problem"] for row in json.loads(cli_here("problems", "list", "--json").stdout)]
+    assert names == ["fp8-blockwise-gemm", "identity", "rmsnorm"]
+    shown = json.loads(cli_here("problems", "show", "fp8-blockwise-gemm", "--json").stdout)
+    assert len([r for r in shown["profile full"] if r["use"] == "benchmarks"]) == 18
+
+
+def test_doctor_lists_the_capabilities_of_this_machine(cli: Cli) -> None:
+    done = cli("doctor", "--json")
+    rows = {row["what"]: row for row in json.loads(done.stdout)}
+    assert done.returncode == 0 and rows["g++"]["ok"] and rows["torch"]["ok"] and rows["files hidden"]["ok"]
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _one_sentence(code: int, stderr: str, words: str) -> None:
+    lines = [line for line in stderr.splitlines() if line.strip()]
+    assert code == 2, stderr
+    assert len(lines) == 1 and lines[0].startswith("error: ") and words in lines[0], stderr
+    assert os.linesep not in lines[0]

@@ -1,0 +1,44 @@
+"""The margin comes from A/A runs on this machine, is kept for a day, and is never below the one in the parameters."""
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kernel_scientist import problems
+from kernel_scientist.evaluate.evaluator import Evaluator
+from kernel_scientist.records import environment
+from kernel_scientist.records.params import Harness
+from kernel_scientist.workers.pool import WorkerPool
+from tests.conftest import ROOT
+
+
+@pytest.fixture
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WorkerPool]:
+    monkeypatch.setenv("KERNEL_SCIENTIST_CACHE", str(tmp_path))
+    with WorkerPool(Harness(noise_runs=2, blocks=4, stages=2, margin=0.001)) as pool:
+        yield pool
+
+
+def evaluator(shop: WorkerPool) -> Evaluator:
+    return Evaluator(problems.load(ROOT / "problems/rmsnorm"), "cpu", shop.harness, shop)
+
+
+def test_noise_is_measured_once_a_day(shop: WorkerPool) -> None:
+    first = evaluator(shop).margins
+    assert len(first) == 2 and all(0.001 <= margin < 10 for margin in first)
+    (file,) = (environment.cache_folder() / "noise").glob("*.json")
+    file.write_text(json.dumps({"margins": [0.025, 0.0001]}))
+    assert evaluator(shop).margins == (0.025, 0.001)
+    yesterday = time.time() - 25 * 3600
+    os.utime(file, (yesterday, yesterday))
+    assert evaluator(shop).margins[0] != 0.025
+
+
+def test_without_runs_the_margin_is_the_parameters(shop: WorkerPool) -> None:
+    shop.harness = shop.harness.model_copy(update={"noise_runs": 0})
+    assert evaluator(shop).margins == (0.001, 0.001)
+    assert not (environment.cache_folder() / "noise").exists()

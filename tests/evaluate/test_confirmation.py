@@ -1,0 +1,39 @@
+"""What it takes to be confirmed, and the reason when a kernel is not."""
+
+import pytest
+
+from kernel_scientist.evaluate.confirmation import decide
+from kernel_scientist.records.evaluation import UNRESOLVED, Evaluation, Speedup, Timing
+from kernel_scientist.records.kernel import REFERENCE, Verdict
+
+TIMING = Timing(case="c", time_us=1.0, interval_us=(1.0, 1.0))
+
+
+def speedup(interval: tuple[float, float]) -> Speedup:
+    return Speedup(against=REFERENCE, ratio=1.2, interval=interval, margin=0.02)
+
+
+GOOD = (1.1, 1.3)
+
+
+@pytest.mark.parametrize(
+    ("public", "hidden", "words"),
+    [
+        (speedup(GOOD), speedup(GOOD), ""),
+        (speedup(GOOD), speedup((1.01, 1.3)), ""),
+        (speedup((1.01, 1.3)), speedup(GOOD), "on the public cases: 1.200x [1.010, 1.300]"),
+        (speedup(GOOD), speedup((0.9, 1.3)), "on the held-out cases: 1.200x [0.900, 1.300]"),
+        (speedup(UNRESOLVED), speedup(GOOD), "too few blocks to say"),
+    ],
+)
+def test_a_kernel_is_confirmed_by_public_and_held_out_cases(public: Speedup, hidden: Speedup, words: str) -> None:
+    evaluation = Evaluation(verdict=Verdict.OK, timings=(TIMING,), speedups=(public,))
+    confirmed, why = decide(evaluation, [hidden], REFERENCE)
+    assert confirmed is (words == "") and words in why
+
+
+def test_a_wrong_kernel_is_not_confirmed_and_without_a_baseline_a_right_one_is() -> None:
+    wrong = Evaluation(verdict=Verdict.INCORRECT, reason="it is wrong")
+    assert decide(wrong, [], REFERENCE) == (False, "it is wrong")
+    assert decide(Evaluation(verdict=Verdict.OK), [], None)[0]
+    assert not decide(Evaluation(verdict=Verdict.OK), [], REFERENCE)[0]

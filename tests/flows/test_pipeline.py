@@ -1,0 +1,75 @@
+"""The DVC pipeline in a real repository: it reproduces, and a second time does nothing."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import yaml
+
+from tests.conftest import ROOT, lab_environment
+
+STAGES = ["cases", "baseline", "optimize", "validate", "report"]
+
+
+def test_the_pipeline_reproduces_and_the_second_time_does_nothing(tmp_path: Path, prefect_api: str) -> None:
+    lab = tmp_path / "lab"
+    lab.mkdir()
+    for name in ("problems", "knowledge", "flows", "tasks", "kernel_scientist"):
+        shutil.copytree(ROOT / name, lab / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("dvc.yaml", ".dvcignore"):
+        shutil.copy(ROOT / name, lab)
+    params = yaml.safe_load((ROOT / "params.yaml").read_text())
+    params |= {"problem": "identity"}
+    params["search"] |= {"generations": 1, "experiments": 1}
+    params["harness"] |= {"blocks": 6, "pairs": 0, "noise_runs": 0, "warmup_calls": 1}
+    params["tuning"] |= {"tries": 0}
+    params["validate"] |= {"processes": 2, "blocks": 3}
+    (lab / "params.yaml").write_text(yaml.safe_dump(params))
+    env = lab_environment(
+        lab, PATH=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}", PYTHONPATH=str(lab)
+    )
+    env["PREFECT_API_URL"] = prefect_api
+    env.pop("PYTHONDONTWRITEBYTECODE", None)  # .pyc files must not make a stage run again
+
+    def dvc(*arguments: str) -> str:
+        done = subprocess.run(["dvc", *arguments], cwd=lab, env=env, capture_output=True, text=True, timeout=280)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    subprocess.run(["git", "init", "-q"], cwd=lab, check=True)
+    dvc("init", "-q")
+    first = dvc("repro")
+    assert all(f"Running stage '{stage}'" in first for stage in STAGES)
+    assert "champion is faster by" in first and "make ui" in first
+    lock = (lab / "dvc.lock").read_text()
+    assert set(yaml.safe_load(lock)["stages"]) == set(STAGES)
+    again = dvc("repro")
+    assert not any(f"Running stage '{stage}'" in again for stage in STAGES)
+    assert (lab / "dvc.lock").read_text() == lock
+
+    baseline = json.loads((lab / "reports/baseline.json").read_text())
+    assert [s["kernel"] for s in baseline["seeds"]] == ["cpp_naive", "cpp_blocked"] and baseline["frozen_cases"] == 4
+    optimized = json.loads((lab / "reports/optimize.json").read_text())
+    assert optimized["kernels"] == 3
+    card = json.loads((lab / "champions/identity/card.json").read_text())
+    assert card["kernel"] == optimized["champion"] and card["campaign"] == optimized["campaign"]
+    page = (lab / "reports/report.html").read_text()
+    assert optimized["campaign"] in page and "custom_kernel" in page and "<polyline" in page
+    assert "reports/validate.json" in dvc("metrics", "show")
+    shutil.rmtree(lab / "reports")
+    assert "Running stage" not in dvc("checkout") and (lab / "reports/report.html").exists()
+
+    frozen = next((lab / "data/cases").glob("*.pt"))
+    frozen.unlink()
+    done = subprocess.run(
+        [sys.executable, "-m", "kernel_scientist", "baseline"],
+        cwd=lab,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 2 and "is missing: run `dvc repro cases`" in done.stderr

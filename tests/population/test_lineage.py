@@ -1,0 +1,74 @@
+"""Queries over a campaign's kernels."""
+
+import itertools
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernel_scientist.population.lineage import Population, distinct_name, free_names, score
+from kernel_scientist.records.kernel import REFERENCE
+from tests.trials import trial
+
+CHAIN = [
+    trial("k00001", 1.0),
+    trial("k00002", 2.0, {"k00001": (1.8, 2.2)}),
+    trial("k00003", 2.6, {"k00002": (0.9, 1.7)}, base="k00002"),  # higher ratio, but the test did not find it faster
+    trial("k00004", 2.4, {"k00002": (1.1, 1.3)}, base="k00002"),
+    trial("k00005", None, base="k00004"),
+]
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(5))))
+def test_the_incumbent_is_the_winner_of_the_tests_in_any_order_of_logging(order: tuple[int, ...]) -> None:
+    population = Population()
+    for index in order:
+        population = population.add(CHAIN[index])
+    best = population.best()
+    assert best is not None and best.kernel.name == "k00004"
+    assert [t.kernel.name for t in population.ranked()] == ["k00003", "k00004", "k00002", "k00001"]
+    assert [t.kernel.name for t in population] == sorted(t.kernel.name for t in CHAIN)
+
+
+def test_a_margin_keeps_the_incumbent() -> None:
+    noisy = trial("k00004", 2.4, {"k00002": (1.1, 1.3)}, base="k00002", margin=0.2)
+    best = Population((*CHAIN[:3], noisy)).best()
+    assert best is not None and best.kernel.name == "k00002"
+
+
+def test_lineage_uplift_and_scores() -> None:
+    population = Population(tuple(CHAIN))
+    assert [t.kernel.name for t in population.children("k00002")] == ["k00003", "k00004"]
+    assert population.uplift(CHAIN[3]) == pytest.approx(20)
+    assert population.uplift(CHAIN[4]) == pytest.approx(-100) and population.uplift(CHAIN[0]) is None
+    assert score(CHAIN[4]) == 0 and population.verdicts()["incorrect"] == 1 and population.verdicts()["ok"] == 4
+    seed = population.best_seed()
+    assert seed is not None and seed.kernel.name == "k00002"
+    with pytest.raises(ValueError, match="already"):
+        population.add(CHAIN[0])
+
+
+def test_an_empty_population_has_no_best() -> None:
+    assert Population().best() is None and Population().best_seed() is None and Population().generations() == 0
+    assert Population((CHAIN[4],)).best() is None
+
+
+@given(st.sets(st.integers(1, 60), max_size=40), st.integers(1, 30))
+def test_new_names_fill_gaps_first(taken: set[int], count: int) -> None:
+    used = {f"k{n:05d}" for n in taken}
+    new = list(itertools.islice(free_names(used), count))
+    assert len(set(new)) == count and not used & set(new)
+    together = sorted(used | set(new))
+    gap_free = [f"k{n:05d}" for n in range(1, count + 1)]
+    assert new == sorted(new) and (set(together) >= set(gap_free))
+    random.Random(0).shuffle(new)
+
+
+@given(st.lists(st.sampled_from(["k", REFERENCE, "k (against)"]), min_size=1, max_size=6))
+def test_names_of_files_are_made_different(stems: list[str]) -> None:
+    taken = [REFERENCE]
+    for stem in stems:
+        taken.append(distinct_name(stem, taken, "against"))
+        assert taken[-1].startswith(stem)
+    assert len(set(taken)) == len(taken)

@@ -1,0 +1,109 @@
+"""params.yaml: every knob is known, an unknown one is named."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kernel_scientist.records.errors import SetupError
+from kernel_scientist.records.params import Params, load, parse
+from tests.conftest import ROOT
+
+FILE = ROOT / "params.yaml"
+
+
+def test_the_file_holds_every_knob_with_its_default_and_a_comment() -> None:
+    given, known = yaml.safe_load(FILE.read_text()), Params().model_dump(by_alias=True)
+    assert load(FILE) == Params()
+    assert {name: set(part) for name, part in given.items() if isinstance(part, dict)} == {
+        name: set(part) for name, part in known.items() if isinstance(part, dict)
+    }
+    knobs = [line for line in FILE.read_text().splitlines() if ":" in line and not line.lstrip().startswith("#")]
+    bare = [k for k in knobs if "#" not in k and not k.rstrip().endswith(":") and "model: playbook" not in k]
+    assert bare == []
+
+
+def test_overrides_are_yaml_and_typed() -> None:
+    params = load(
+        FILE, ["search.generations=10", "harness.confidence=0.9", "tracking.register=false", "problem=identity"]
+    )
+    assert params.search.generations == 10 and params.harness.confidence == 0.9
+    assert params.tracking.register_champion is False and params.problem == "identity"
+
+
+@pytest.mark.parametrize(
+    ("override", "words"),
+    [
+        ("search.generation=1", "unknown parameter 'search.generation'; valid here: strategy, generations"),
+        ("nonsense=1", "unknown parameter 'nonsense'"),
+        ("llm.writer.colour=red", "unknown parameter 'llm.writer.colour'; valid here: model"),
+        ("search.generations=many", "'search.generations'"),
+        ("search.generations=-1", "'search.generations'"),
+        ("problem.x=1", "'problem' is a value"),
+        ("search.generations", "expected KEY=VALUE"),
+        ("=3", "expected KEY=VALUE"),
+        ("harness.sandbox=maybe", "'harness.sandbox'"),
+        ("search.generations=[", "not YAML"),
+        ("harness.call_timeout_s=.inf", "'harness.call_timeout_s': Input should be a finite number, got inf"),
+        ("harness.margin=.nan", "'harness.margin'"),
+        ("budget.usd=.inf", "'budget.usd'"),
+        ("llm.writer.price={input_usd: .inf, output_usd: 1}", "'llm.writer.price.input_usd'"),
+    ],
+)
+def test_a_wrong_override_is_named(override: str, words: str) -> None:
+    with pytest.raises(SetupError) as error:
+        load(FILE, [override])
+    assert words in str(error.value) and "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "options", "words"),
+    [
+        (["search.seed=1", "search.seed=x"], {}, "--set search.seed=x: parameter 'search.seed'"),
+        (["target=gpu"], {}, "--set target=gpu: parameter 'target': expected auto, cpu, cuda, rocm, or model:"),
+        (["target=cpu"], {"target": "gpu"}, "--target gpu: parameter 'target'"),
+        (["llm.writer={colour: red}"], {}, "--set llm.writer={colour: red}: unknown parameter 'llm.writer.colour'"),
+        (["nonsense.x=1"], {}, "--set nonsense.x=1: unknown parameter 'nonsense'"),
+        (["search.seed=1"], {"problem": "12"}, ""),
+    ],
+)
+def test_the_option_that_is_wrong_is_named(overrides: list[str], options: dict[str, str], words: str) -> None:
+    if not words:
+        assert load(FILE, overrides, options).problem == "12"
+        return
+    with pytest.raises(SetupError) as error:
+        load(FILE, overrides, options)
+    assert str(error.value).startswith(words)
+
+
+def test_the_file_is_named_for_what_no_option_set(tmp_path: Path) -> None:
+    path = tmp_path / "params.yaml"
+    path.write_text("target: gpu\n")
+    with pytest.raises(SetupError, match=rf"^{path}: parameter 'target'"):
+        load(path, ["search.seed=1"], {"problem": "identity"})
+
+
+@pytest.mark.parametrize("text", ["- a\n- b\n", "a: [", ""])
+def test_a_file_that_is_no_mapping_is_refused(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "params.yaml"
+    path.write_text(text)
+    with pytest.raises(SetupError, match=r"params\.yaml"):
+        load(path)
+
+
+def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "params.yaml"
+    path.write_bytes(b"problem: \xff\xfe\x80")
+    with pytest.raises(SetupError, match=r"cannot read the parameters in .*params\.yaml"):
+        load(path)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SetupError, match=r"absent\.yaml"):
+        load(tmp_path / "absent.yaml")
+
+
+def test_params_survive_their_own_dump() -> None:
+    values: dict[str, Any] = Params().model_dump(by_alias=True)
+    assert parse(values) == Params()

@@ -1,0 +1,62 @@
+"""Comparison of two ways of searching: paired test, curves, page."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernel_scientist.population.lineage import Population
+from kernel_scientist.report import comparison
+from kernel_scientist.report.comparison import CampaignCurve
+from tests.trials import trial
+
+
+def entries(finals: list[float], side: str, **settings: str) -> list[CampaignCurve]:
+    return [
+        CampaignCurve(
+            name=f"{side}{n}", seed=str(n), curve=(1.0, final), settings={"search.strategy": side, **settings}
+        )
+        for n, final in enumerate(finals)
+    ]
+
+
+def test_a_real_difference_is_found_and_no_false_one() -> None:
+    better, worse = [1.5, 1.6, 1.7, 1.8, 1.9], [1.4, 1.5, 1.6, 1.7, 1.8]
+    found = comparison.compare(entries(better, "tree"), entries(worse, "greedy"))
+    assert found["budget_kernels"] == 2 and "the first is better" in found["conclusion"]
+    assert found["p_first_better"] == pytest.approx(1 / 32, abs=1e-4) and found["ratio"] > 1.05
+    assert found["differ_in"] == {"search.strategy": ["tree", "greedy"]}
+    same = comparison.compare(entries(better, "a"), entries(better[::-1], "b"))
+    assert "no significant difference" in same["conclusion"] and same["ratio"] == 1.0
+
+
+def test_too_few_repeats_give_no_conclusion() -> None:
+    found = comparison.compare(entries([2.0], "a"), entries([1.0], "b"))
+    assert found["p_first_better"] is None and "no conclusion" in found["conclusion"]
+
+
+@given(st.lists(st.floats(0.5, 4), min_size=5, max_size=9), st.randoms(use_true_random=False))
+def test_swapping_the_sides_swaps_the_test(finals: list[float], rng: object) -> None:
+    others = [f * 1.1 for f in reversed(finals)]
+    one, two = (
+        comparison.compare(*pair)
+        for pair in (
+            (entries(finals, "a"), entries(others, "b")),
+            (entries(others, "b"), entries(finals, "a")),
+        )
+    )
+    assert one["p_first_better"] == two["p_second_better"]
+
+
+def test_a_curve_rises_only_by_a_test() -> None:
+    lucky = trial("k00003", 5.0, {"k00002": (0.5, 9.0)}, base="k00002")
+    population = Population((trial("k00001", 1.0), trial("k00002", 2.0, {"k00001": (1.8, 2.2)}), lucky))
+    assert comparison.curve(population) == (1.0, 2.0, 2.0)
+
+
+def test_the_page_of_a_comparison_shows_both_sides(tmp_path: Path) -> None:
+    found = comparison.compare(entries([1.5, 1.7], "tree"), entries([1.2, 1.3], "greedy"))
+    comparison.write(found, tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    assert page.count("<polyline") == 2 and "tree0, tree1" in page and "search.strategy: tree against greedy" in page

@@ -1,0 +1,79 @@
+"""`report`: the page and the tables of a recorded campaign, and why its champion is the champion."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from kernel_scientist.population.final import Final
+from kernel_scientist.population.lineage import Population
+from kernel_scientist.problems.taskfolder import load
+from kernel_scientist.records.kernel import REFERENCE
+from kernel_scientist.report import ranking
+from kernel_scientist.tracking.mlflow_store import CampaignRun, MlflowStore
+from tests.conftest import ROOT, Cli
+from tests.trials import trial
+
+PROBLEM = load(ROOT / "problems" / "identity")
+TRIALS = (
+    trial("k00001", 1.0),
+    trial("k00004", 1.94, {"k00001": (1.8, 2.0)}),
+    trial("k00012", 2.23, {"k00004": (0.95, 1.2)}, base="k00004"),
+)
+FINAL = Final(incumbent="k00004", times_us={"k00004": {"c": 48.0}, "k00012": {"c": 50.0}, REFERENCE: {"c": 100.0}})
+
+
+@pytest.fixture
+def recorded(lab: Path) -> tuple[MlflowStore, CampaignRun]:
+    store = MlflowStore(f"sqlite:///{lab}/mlruns/mlflow.db", "identity-cpu")
+    run = store.start("a-campaign", {"search": {"seed": 1}}, PROBLEM)
+    population = Population()
+    for made in TRIALS:
+        store.log(run, made, population, PROBLEM)
+        population = population.add(made)
+    return store, run
+
+
+def test_the_winner_of_the_final_is_the_champion(
+    recorded: tuple[MlflowStore, CampaignRun], cli_here: Cli, lab: Path
+) -> None:
+    store, run = recorded
+    store.log_final(run, FINAL)
+    done = cli_here("report", "--set", "problem=identity")
+    assert done.returncode == 0, done.stderr
+    printed, page = " ".join(done.stdout.split()), (lab / "reports/report.html").read_text()
+    reason = (
+        "k00004 is the fastest of 2 finalists timed in one run: 48 us, 2.08x the reference's speed. "
+        "k00012, recorded at 2.23x in another run, took 50 us, 2.00x the reference's speed."
+    )
+    assert reason in printed and reason.replace("'", "&#39;") in page
+    ranks = re.findall(r'<td class="n">(\d)</td><td>(k\d+)</td>', page)
+    assert ranks == [("1", "k00004"), ("2", "k00012")]
+    assert '<tr class="champion"><td>k00004</td>' in page and "Not validated yet" in page
+
+
+def test_a_slower_challenger_or_a_faster_one(recorded: tuple[MlflowStore, CampaignRun]) -> None:
+    population = Population(TRIALS)
+    faster = FINAL.model_copy(update={"times_us": {**FINAL.times_us, "k00012": {"c": 40.0}}})
+    assert ranking.reason(population, faster).startswith("k00012 is the fastest of 2 finalists")
+    without = ranking.reason(population, None)
+    assert without.startswith("A test found k00004 faster") and "k00012 2.23x" in without
+    assert ranking.reason(Population(TRIALS[:2]), None).endswith("No kernel has a higher recorded speedup.")
+    store, run = recorded
+    assert store.final(run) is None
+
+
+def test_a_validation_of_the_champion_is_shown(
+    recorded: tuple[MlflowStore, CampaignRun], cli_here: Cli, lab: Path
+) -> None:
+    speedup = {"against": "reference", "ratio": 2.0, "interval": [1.9, 2.1]}
+    speedup |= {"cases": [{"case": "c", "time_us": 50.0, "against_us": 100.0}]}
+    validation = {"digest": TRIALS[1].kernel.digest, "confirmed": True, "why": "faster", "speedups": [speedup]}
+    validation |= {"held_out": {"speedups": [speedup]}}
+    (lab / "reports").mkdir()
+    (lab / "reports/validate.json").write_text(json.dumps(validation))
+    printed = cli_here("report", "--set", "problem=identity").stdout
+    assert "confirmed: yes, faster" in printed and "PyTorch" in printed
+    (lab / "reports/validate.json").write_text(json.dumps({**validation, "digest": "of another kernel"}))
+    assert "confirmed" not in cli_here("report", "--set", "problem=identity").stdout

@@ -1,0 +1,126 @@
+"""In every JSON, table and metric a ratio is the quotient of the times next to it."""
+
+import json
+import math
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+from rich.table import Table
+
+from kernel_scientist.population.final import Final
+from kernel_scientist.population.lineage import Population
+from kernel_scientist.records.evaluation import UNRESOLVED, Evaluation, PairedTime, Speedup, Timing, Trial, geomean
+from kernel_scientist.records.kernel import REFERENCE, Kernel, Verdict
+from kernel_scientist.report import evaluation_text, ranking, summaries, tables
+from kernel_scientist.tracking import run_content
+from tests.trials import trial
+
+times = st.floats(1e-2, 1e7, allow_nan=False)
+
+
+@st.composite
+def speedups(draw: st.DrawFn, against: str = REFERENCE, cases: int = 4) -> Speedup:
+    count = draw(st.integers(1, cases))
+    pairs = {f"c{i}": PairedTime(time_us=draw(times), against_us=draw(times)) for i in range(count)}
+    ratio = geomean([p.ratio for p in pairs.values()])
+    return Speedup(against=against, ratio=ratio, interval=(ratio * 0.9, ratio * 1.1), cases=pairs)
+
+
+def evaluation(speedup: Speedup) -> Evaluation:
+    timings = tuple(
+        Timing(case=case, time_us=pair.time_us, interval_us=(pair.time_us, pair.time_us), floor_us=0.01)
+        for case, pair in speedup.cases.items()
+    )
+    return Evaluation(verdict=Verdict.OK, timings=timings, speedups=(speedup,))
+
+
+def quotient(rows: list[dict[str, float]]) -> float:
+    return math.exp(sum(math.log(row["against_us"] / row["time_us"]) for row in rows) / len(rows))
+
+
+def cells(table: Table) -> list[list[str]]:
+    """The rendered rows of a table, without its header."""
+    console = Console(width=300, no_color=True)
+    with console.capture() as capture:
+        console.print(table)
+    lines = [re.split(r"\s*[│┃]\s*", line.strip(" │┃")) for line in capture.get().splitlines() if "│" in line]
+    return [[cell.strip() for cell in line] for line in lines]
+
+
+def shows(text: str, value: float) -> bool:
+    """Whether a printed ratio such as 1.94x is `value`, as exactly as printed times of five digits allow."""
+    digits = len(text.rstrip("x").partition(".")[2])
+    return abs(float(text.rstrip("x")) - value) <= 0.5 * 10**-digits + 2e-4 * value
+
+
+@given(speedups())
+def test_in_json(speedup: Speedup) -> None:
+    summary = json.loads(json.dumps(summaries.speedup_summary(speedup)))
+    assert summary["ratio"] == pytest.approx(quotient(summary["cases"]), rel=1e-12)
+    assert summary["ratio"] == pytest.approx(speedup.ratio, rel=1e-5)
+    rows = summaries.case_rows(evaluation(speedup).timings, speedup.cases)
+    assert [{k: row[k] for k in ("case", "time_us", "against_us")} for row in rows] == summary["cases"]
+
+
+@given(speedups())
+def test_in_the_table_of_an_evaluation(speedup: Speedup) -> None:
+    summary = summaries.speedup_summary(speedup)
+    rows = summaries.case_rows(evaluation(speedup).timings, speedup.cases)
+    printed = cells(evaluation_text.case_table(rows, summary))
+    assert [row[0] for row in printed] == [*speedup.cases, "geometric mean"]
+    for row in printed:
+        assert shows(row[4], float(row[3]) / float(row[1]))
+    assert f"{float(printed[-1][4].rstrip('x')):.2f}" in {f"{summary['ratio'] + d:.2f}" for d in (-0.001, 0, 0.001)}
+
+
+@given(speedups(), speedups("k00001", 2), st.booleans())
+def test_in_the_table_of_a_confirmation(speedup: Speedup, other: Speedup, resolved: bool) -> None:
+    if not resolved:
+        speedup = speedup.model_copy(update={"interval": UNRESOLVED})
+    both = [summaries.speedup_summary(speedup), summaries.speedup_summary(other)]
+    rows = tables.confirmed_rows({"speedups": both[:1], "held_out": {"speedups": both[:1]}}, "k00002")
+    reference, champion = rows
+    assert shows(reference["ratio"], float(reference["us"]) / float(champion["us"]))
+    assert shows(reference["held_out"], float(reference["held_out_us"]) / float(champion["held_out_us"]))
+
+
+@given(speedups())
+def test_in_metrics(speedup: Speedup) -> None:
+    made = Trial(kernel=Kernel(name="k00001", language="cpp", source=""), evaluation=evaluation(speedup))
+    metrics = run_content.measured(made, Population())
+    assert metrics["speedup"] == pytest.approx(metrics["reference_geomean_us"] / metrics["geomean_us"], rel=1e-9)
+    for case in speedup.cases:
+        assert metrics[f"reference_us.{case}"] / metrics[f"time_us.{case}"] == speedup.cases[case].ratio
+    progress = run_content.speedup_metrics(made.evaluation, "best_")
+    assert progress["best_speedup"] == metrics["speedup"]
+    confirmed = run_content.comparison_metrics([speedup], "confirmed_")
+    over = confirmed["confirmed_geomean_us.reference"] / confirmed["confirmed_geomean_us"]
+    assert confirmed["confirmed_speedup_over_reference"] == pytest.approx(over, rel=1e-9)
+
+
+@given(st.dictionaries(st.sampled_from(["k00001", "k00004", "k00012"]), times, min_size=3), times)
+def test_in_the_final(geomeans: dict[str, float], reference_us: float) -> None:
+    population = Population(tuple(trial(name, 1.5) for name in geomeans))
+    times_us = {name: {"c": us} for name, us in geomeans.items()} | {REFERENCE: {"c": reference_us}}
+    final = Final(incumbent="k00004", times_us=times_us)
+    metrics = run_content.final_metrics(final)
+    for row, printed in zip(ranking.final_rows(population, final), tables.final_rows(population, final), strict=True):
+        assert row["speedup"] == pytest.approx(row["reference_us"] / row["geomean_us"], rel=1e-12)
+        assert shows(printed["speedup"], float(printed["reference_us"]) / float(printed["us"]))
+        assert shows(
+            printed["recorded_speedup"], float(printed["recorded_reference_us"]) / float(printed["recorded_us"])
+        )
+        us = metrics[f"final_geomean_us.{row['kernel']}"]
+        over = metrics[f"final_geomean_us.{REFERENCE}"] / us
+        assert metrics[f"final_speedup.{row['kernel']}"] == pytest.approx(over, rel=1e-12)
+
+
+def test_too_few_blocks_give_no_interval() -> None:
+    pair = PairedTime(time_us=2.0, against_us=1.0)
+    dropped = Speedup(against="reference", ratio=0.5, interval=UNRESOLVED, cases={"c": pair})
+    summary = summaries.speedup_summary(dropped)
+    assert summary["interval"] is None
+    assert "0.500x too few blocks for an interval" in evaluation_text.speedup_line(summary)

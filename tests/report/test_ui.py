@@ -1,0 +1,53 @@
+"""Both web interfaces start and stop together."""
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+from kernel_scientist.problems.taskfolder import load
+from kernel_scientist.tracking.mlflow_store import MlflowStore
+from tests.conftest import ROOT, lab_environment
+from tests.processes import processes_of
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def test_both_servers_answer_and_end(lab: Path) -> None:
+    MlflowStore(f"sqlite:///{lab}/mlruns/mlflow.db", "identity-cpu").start(
+        "a-campaign", {}, load(ROOT / "problems" / "identity")
+    )
+    prefect, mlflow = free_port(), free_port()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "kernel_scientist", "ui", "--prefect-port", str(prefect), "--mlflow-port", str(mlflow)],
+        cwd=lab,
+        env=lab_environment(lab, PYTHONUNBUFFERED="1"),
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    try:
+        lines = [process.stdout.readline() for _ in range(3)]
+        assert f"http://127.0.0.1:{prefect}" in lines[0] and f"http://127.0.0.1:{mlflow}" in lines[1], lines
+        with urllib.request.urlopen(f"http://127.0.0.1:{prefect}/api/health", timeout=10) as answer:
+            assert json.load(answer) is True
+        with urllib.request.urlopen(f"http://127.0.0.1:{mlflow}/", timeout=10) as page:
+            assert b'<div id="root"' in page.read()
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{mlflow}/api/2.0/mlflow/experiments/search",
+            data=b'{"max_results": 10}',
+            headers={"Content-Type": "application/json"},
+        )
+        with urllib.request.urlopen(request, timeout=20) as answer:
+            assert "identity-cpu" in {e["name"] for e in json.load(answer)["experiments"]}
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.wait(60)
+    assert not processes_of(lab)

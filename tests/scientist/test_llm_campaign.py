@@ -1,0 +1,278 @@
+"""Campaigns with models, end to end: scripted model over real HTTP, real flow, compiler, evaluator and store."""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from kernel_scientist.compile.fingerprint import fingerprint
+from kernel_scientist.population.lineage import Population
+from kernel_scientist.problems.taskfolder import load
+from kernel_scientist.records.errors import ModelError
+from kernel_scientist.records.evaluation import Trial
+from kernel_scientist.records.kernel import Kernel
+from kernel_scientist.records.params import ROLES, Budget, Llm
+from kernel_scientist.scientist import ensemble
+from kernel_scientist.scientist.lessons import Lessons
+from kernel_scientist.scientist.llm.budget import LlmBudget
+from kernel_scientist.scientist.llm.client import LlmClient
+from kernel_scientist.scientist.llm.response_cache import ResponseCache
+from kernel_scientist.scientist.roles import Assignment, CpuInfo, Step
+from kernel_scientist.tracking.mlflow_store import MlflowStore
+from tests.conftest import ROOT, Cli, lab_environment, new_lab
+from tests.scientist.model_server import ModelServer, Response, serving
+from tests.scientist.scripted_model import ScriptedModel
+from tests.trials import trial
+
+QUICK = ["problem=identity", "search.experiments=3", "search.concurrency=1", "harness.blocks=2", "harness.stages=1"]
+QUICK += ["validate.processes=1", "validate.blocks=2", "harness.warmup_calls=1", "harness.call_timeout_s=2"]
+QUICK += ["harness.import_timeout_s=5", "knowledge.distil_every=2", "llm.corrections=1", "llm.first_delay_s=0.01"]
+VERDICTS = {"ok", "compile_error", "incorrect", "crashed", "rejected", "timeout"}
+
+
+def settings(server: ModelServer, *more: str) -> list[str]:
+    price = "price: {input_usd: 1, output_usd: 10}"
+    model = f"{{model: openai/scripted, api_base: '{server.address}', {price}, max_tokens: 2000}}"
+    roles = [f"llm.{role}={model}" for role in ROLES]
+    return [x for s in (*QUICK, *roles, *more) for x in ("--set", s)]
+
+
+def stored(lab: Path, problem: str = "identity") -> tuple[Any, list[Any], MlflowStore]:
+    """Return the latest campaign, its kernels' runs by name, and the store."""
+    store = MlflowStore(f"sqlite:///{lab}/mlruns/mlflow.db", f"{problem}-cpu")
+    parent = store.latest()
+    assert parent is not None
+    return parent, sorted(store._children(parent.run_id), key=lambda r: r.data.tags["kernel"]), store
+
+
+@pytest.mark.timeout(900)
+def test_thirty_kernels_have_every_verdict_and_their_costs_add_up(
+    lab: Path, cli: Cli, cli_here: Cli, prefect_api: str
+) -> None:
+    """Covers every role, repair, summaries, tuning, and resuming after the budget of kernels was raised."""
+    more = ["problem=fp8-blockwise-gemm", "search.generations=10", "llm.drafts=2", "tuning.tries=1"]
+    more += ["tuning.promising=0.95"]
+    with serving(ScriptedModel()) as server:
+        arguments = settings(server, *more)
+        stopped = cli("optimize", "--json", *arguments, "--set", "budget.kernels=12", PREFECT_API_URL=prefect_api)
+        assert stopped.returncode == 0, stopped.stderr
+        first = json.loads(stopped.stdout)
+        assert first["kernels"] == 12 and "budget.kernels" in first["stopped"]
+        arguments += ["--set", "budget.kernels=30"]
+        done = cli("optimize", "--json", "--resume", *arguments, PREFECT_API_URL=prefect_api)
+        assert done.returncode == 0, done.stderr
+        result, requests = json.loads(done.stdout), len(server.requests)
+    parent, children, store = stored(lab, "fp8-blockwise-gemm")
+    assert result["campaign"] == first["campaign"] and result["kernels"] == len(children) == 30
+    assert {v for v, n in result["verdicts"].items() if n} == VERDICTS
+
+    replies = ResponseCache(lab / "data/replies").paid_by(parent.campaign)
+    assert len(replies) == requests and {r.role for r in replies} == set(ROLES)
+    total = sum(r.usd for r in replies)
+    run = store.client.get_run(parent.run_id).data.metrics
+    assert result["usd"] == pytest.approx(total, abs=1e-4) and run["llm.usd"] == pytest.approx(total)
+    assert run["llm.usd"] == pytest.approx(sum(run[f"llm.usd.{role}"] for role in ROLES))
+    assert run["llm.calls"] == requests and 0 < run["llm.unreadable_rate.writer"] < 0.5
+
+    traces = store.client.search_traces(locations=[store.experiment_id], max_results=500)
+    assert len(traces) == requests and {t.info.trace_metadata["mlflow.sourceRun"] for t in traces} == {parent.run_id}
+    assert sum(float(t.info.trace_metadata["usd"]) for t in traces) == pytest.approx(total)
+    assert {t.info.tags["role"] for t in traces} == set(ROLES)
+    content = {r.text for r in replies}
+    assert all(t.data.spans[0].outputs["content"] in content for t in traces)
+
+    population = store.population(parent)
+    calls = [c for t in population for c in t.kernel.llm_calls]
+    of_kernels = [r for r in replies if r.role in ("writer", "repairer", "judge")]
+    assert sorted(c.key for c in calls) == sorted(r.request.key for r in of_kernels)
+    repaired = [t for t in population if t.kernel.attempts and t.evaluation.verdict.value == "ok"]
+    assert repaired and repaired[0].kernel.attempts[0].bug == "A.1"
+    assert repaired[0].kernel.attempts[0].critique == "something was off"
+    judged = [t for t in population if {c.role for c in t.kernel.llm_calls} >= {"writer", "judge"}]
+    assert judged and all("draft 2" in t.kernel.report for t in judged if not t.kernel.attempts)
+    tuned = [t.kernel for t in population if t.kernel.tuned_from]
+    assert tuned and all(k.base == k.tuned_from and len(k.tries) == 1 for k in tuned)
+    assert any(t.kernel.report.startswith("no kernel") for t in population)
+    lessons = store.lessons(parent)
+    by_id = {r.info.run_id: r.data.tags["kernel"] for r in children}
+    assert lessons.findings and all(tuple(map(by_id.get, f.runs)) == f.kernels for f in lessons.findings)
+    by_name = {r.data.tags["kernel"]: r for r in children}
+    exchanges = store.client.list_artifacts(by_name[judged[0].kernel.name].info.run_id, "exchanges")
+    assert [f.path.rpartition("-")[2] for f in exchanges][:3] == ["writer.md", "writer.md", "judge.md"]
+    assert by_name[judged[0].kernel.name].data.params["author.designer"] == "openai/scripted"
+
+    exported = cli_here("export", "--set", "problem=fp8-blockwise-gemm")
+    examples = [json.loads(line) for line in exported.stdout.splitlines()]
+    assert {e["verdict"] for e in examples} == VERDICTS and len(examples) >= 28
+    page = cli_here("report", "--set", "problem=fp8-blockwise-gemm")
+    assert page.returncode == 0 and "openai/scripted" in (lab / "reports/report.html").read_text()
+
+
+def test_a_killed_and_resumed_campaign_pays_nothing_twice(lab: Path, cli: Cli, prefect_api: str) -> None:
+    with serving(ScriptedModel(("good", "good", "wrong"))) as server:
+        arguments = settings(server, "search.generations=2")
+        process = subprocess.Popen(
+            [sys.executable, "-m", "kernel_scientist", "optimize", *arguments],
+            env=lab_environment(lab, PREFECT_API_URL=prefect_api),
+            cwd=lab,
+            start_new_session=True,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        deadline = time.monotonic() + 120
+        while len(server.requests) < 6 and time.monotonic() < deadline and process.poll() is None:
+            time.sleep(0.02)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        before = len(server.requests)
+        done = cli("optimize", "--json", "--resume", *arguments, PREFECT_API_URL=prefect_api)
+        assert done.returncode == 0, done.stderr
+        result = json.loads(done.stdout)
+    parent, children, _ = stored(lab)
+    names = [r.data.tags["kernel"] for r in children]
+    assert names == [f"k{n:05d}" for n in range(1, 9)] and result["kernels"] == 8
+    replies = ResponseCache(lab / "data/replies").paid_by(parent.campaign)
+    keys = [r.request.key for r in replies]
+    assert len(keys) == len(set(keys))
+    # the request in flight at the kill may be sent again, as its reply had not arrived
+    assert len(server.requests) - len(keys) in (0, 1), (before, len(server.requests), len(keys))
+
+
+class AlwaysFirstSeed(ScriptedModel):
+    """Always changes the first seed, so two campaigns make the same kernels."""
+
+    def select(self, prompt: str) -> str:
+        """Take the first kernel."""
+        return json.dumps({"base": "k00001", "reference": "k00001", "rationale": "always"})
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(2400)
+def test_twenty_kills_do_not_change_a_campaign(tmp_path: Path, prefect_api: str) -> None:
+    """A campaign killed at twenty random moments has the same kernels and costs; nothing is paid for twice."""
+    kinds = ("good", "compile error", "wrong", "unreadable", "good", "crash", "good", "cheat", "good")
+    more, outcomes, rng = (
+        ("search.generations=5", "search.concurrency=2"),
+        list[dict[str, tuple[str, str]]](),
+        Random(7),
+    )
+    for kills in (0, 20):
+        lab = new_lab(tmp_path / f"{kills}")
+        with serving(AlwaysFirstSeed(kinds)) as server:
+            command = [sys.executable, "-m", "kernel_scientist", "optimize", "--json", *settings(server, *more)]
+            environment = lab_environment(lab, PREFECT_API_URL=prefect_api)
+            for _ in range(kills):
+                exists = (lab / "mlruns/mlflow.db").exists()
+                process = subprocess.Popen(
+                    [*command, *(["--resume"] if exists and started(lab) else [])],
+                    env=environment,
+                    cwd=lab,
+                    start_new_session=True,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                )
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(rng.uniform(3, 20))
+                os.killpg(process.pid, signal.SIGKILL) if process.poll() is None else None
+                process.wait()
+            resume = ["--resume"] if started(lab) else []
+            done = subprocess.run([*command, *resume], env=environment, cwd=lab, capture_output=True, text=True)
+            assert done.returncode == 0, done.stderr
+            result, requests = json.loads(done.stdout), len(server.requests)
+        parent, children, store = stored(lab)
+        names = [r.data.tags["kernel"] for r in children]
+        assert names == [f"k{n:05d}" for n in range(1, 18)] and result["kernels"] == 17
+        replies = ResponseCache(lab / "data/replies").paid_by(parent.campaign)
+        assert len({r.call_key for r in replies}) == len({r.request.key for r in replies}) == len(replies)
+        assert 0 <= requests - len(replies) <= 2 * kills  # two requests may be in flight at a kill
+        assert result["usd"] == pytest.approx(sum(r.usd for r in replies), abs=1e-4)
+        assert len(store.client.search_traces(locations=[store.experiment_id], max_results=500)) == len(replies)
+        outcomes.append(
+            {
+                t.kernel.experiment.title if t.kernel.experiment else t.kernel.report: (
+                    fingerprint(t.kernel.source),
+                    t.evaluation.verdict.value,
+                )
+                for t in store.population(parent)
+            }
+        )
+    assert len(outcomes[0]) == 17 and outcomes[0] == outcomes[1]
+
+
+def started(lab: Path) -> bool:
+    """Whether the store has a campaign."""
+    return MlflowStore(f"sqlite:///{lab}/mlruns/mlflow.db", "identity-cpu").latest() is not None
+
+
+def test_the_budget_of_money_ends_a_campaign(cli_here: Cli, prefect_api: str) -> None:
+    with serving(ScriptedModel(("good",))) as server:
+        arguments = settings(server, "search.generations=4", "budget.usd=0.03")
+        done = cli_here("optimize", "--json", *arguments, PREFECT_API_URL=prefect_api)
+        assert done.returncode == 0, done.stderr
+        result = json.loads(done.stdout)
+        assert "budget.usd" in result["stopped"] and 0 < result["usd"] <= 0.03 and result["kernels"] < 14
+
+
+def test_the_rule_based_agent_replaces_a_failing_model_if_it_is_a_fallback(tmp_path: Path) -> None:
+    problem = load(ROOT / "problems" / "identity")
+    seed = Kernel(name="k00001", language="cpp", source=problem.seeds("cpp")[1].read_text())
+    population = Population((Trial(kernel=seed, evaluation=trial("k00001", 1.0, {}).evaluation),))
+    with serving(lambda request, number: Response(status=500)) as server:
+        price = {"input_usd": 1, "output_usd": 1}
+        role = {"model": "openai/scripted", "api_base": server.address, "price": price, "fallbacks": ["playbook"]}
+        llm = Llm.model_validate({"selector": role, "designer": {**role, "fallbacks": []}, "attempts": 1})
+        client = LlmClient(llm, ResponseCache(tmp_path), LlmBudget(Budget()), "c", threading.Event())
+        assignment = Assignment(problem, problem.profile("cpu"), "cpp", "cpu", CpuInfo.of_this_machine())
+        agent = ensemble.create(llm, assignment, client)
+        step = Step.of(0, "test", 1)
+        selection = agent.select(population, Lessons(), step)
+        assert selection.base == "k00001" and len(server.requests) == 1
+        with pytest.raises(ModelError, match=r"llm\.designer"):
+            agent.design(population, selection, Lessons(), step)
+
+
+def test_the_dry_run_predicts_the_cost_of_models(cli_here: Cli) -> None:
+    model = "{model: openai/gpt-4o}"
+    done = cli_here("optimize", "--dry-run", "--json", "--set", f"llm.writer={model}")
+    assert json.loads(done.stdout)["usd"] > 0
+    done = cli_here("optimize", "--dry-run", "--set", "llm.writer={model: openai/nobody-knows}")
+    assert done.returncode == 2 and "price" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_campaign_can_be_replayed_without_a_model(lab: Path, cli_here: Cli, tmp_path: Path, prefect_api: str) -> None:
+    """The cached replies give the same kernels without an endpoint; nothing is sent or paid for."""
+    more = ["search.generations=2", "knowledge.distil_every=1"]
+    with serving(ScriptedModel(("good", "compile error", "wrong"))) as server:
+        arguments = settings(server, *more)
+        done = cli_here("optimize", "--json", *arguments, PREFECT_API_URL=prefect_api)
+    assert done.returncode == 0, done.stderr
+    parent, _, store = stored(lab)
+    other_lab = new_lab(tmp_path / "other")
+    shutil.copytree(lab / "data/replies", other_lab / "data/replies")
+    arguments += ["--set", f"llm.replay={parent.campaign}"]
+    replayed = subprocess.run(
+        [sys.executable, "-m", "kernel_scientist", "optimize", "--json", *arguments],
+        cwd=other_lab,
+        env=lab_environment(other_lab, PREFECT_API_URL=prefect_api),
+        capture_output=True,
+        text=True,
+        timeout=280,
+    )
+    assert replayed.returncode == 0, replayed.stderr
+    again, _, other_store = stored(other_lab)
+    before, after = store.population(parent), other_store.population(again)
+    assert [(t.kernel.name, t.kernel.digest) for t in after] == [(t.kernel.name, t.kernel.digest) for t in before]
+    assert len(after) == 2 + 2 * 3 and any(t.kernel.attempts for t in after)
+    assert again.campaign != parent.campaign and json.loads(replayed.stdout)["usd"] == 0
+    assert all(call.recalled for t in after for call in t.kernel.llm_calls)
+    assert [f.text for f in other_store.lessons(again).findings] == [f.text for f in store.lessons(parent).findings]

@@ -1,0 +1,171 @@
+"""The rule-based agent: the C++ catalogue's edits are correct, its choices follow the measurements."""
+
+import random
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernel_scientist.compile.source import KernelSource
+from kernel_scientist.evaluate.evaluator import Evaluator
+from kernel_scientist.population.lineage import Population
+from kernel_scientist.problems.taskfolder import load
+from kernel_scientist.records.evaluation import Trial
+from kernel_scientist.records.kernel import Experiment, Kernel, Verdict, digest
+from kernel_scientist.scientist.lessons import Lessons
+from kernel_scientist.scientist.playbook.agent import RuleBasedAgent
+from kernel_scientist.scientist.playbook.catalogue_cpp import CATALOGUE
+from kernel_scientist.scientist.proposals import ExperimentTask, pick
+from kernel_scientist.scientist.roles import Assignment, CpuInfo, Step
+from tests.conftest import ROOT
+from tests.trials import trial
+
+PROBLEMS = ["identity", "rmsnorm", "fp8-blockwise-gemm"]
+PLAIN = CpuInfo(caches={"L1": 32 << 10, "L2": 256 << 10}, features=frozenset(), vector_bytes=16, cores=1)
+MODERN = CpuInfo(
+    caches={"L1": 48 << 10, "L2": 2 << 20},
+    features=frozenset({"avx512f", "avx512bw", "avx512vl", "avx512_bf16"}),
+    vector_bytes=64,
+    cores=8,
+)
+
+
+def make_agent(problem: str, cpu: CpuInfo | None = None) -> RuleBasedAgent:
+    loaded = load(ROOT / "problems" / problem)
+    return RuleBasedAgent(Assignment(loaded, loaded.profile("cpu"), "cpp", "cpu", cpu or CpuInfo.of_this_machine()))
+
+
+def make_task(base: Kernel, reference: Kernel, plan: Experiment) -> ExperimentTask:
+    return ExperimentTask(name="k09999", base=base.name, reference=reference.name, experiment=plan)
+
+
+def seeds(problem: str) -> list[Kernel]:
+    files = load(ROOT / "problems" / problem).seeds("cpp")
+    return [Kernel(name=f"k{i:05d}", language="cpp", source=f.read_text()) for i, f in enumerate(files, start=1)]
+
+
+def measured(kernel: Kernel, ratio: float, **over: tuple[float, float]) -> Trial:
+    return Trial(kernel=kernel, evaluation=trial(kernel.name, ratio, over).evaluation)
+
+
+def test_the_catalogue_is_well_formed() -> None:
+    assert len(CATALOGUE) >= 15 and len({t.name for t in CATALOGUE}) == len(CATALOGUE)
+    assert len({t.name[:10] for t in CATALOGUE}) == len(CATALOGUE)  # MLflow's charts truncate values there
+    for entry in CATALOGUE:
+        assert entry.hypothesis.endswith(".") and entry.uplift[0] <= entry.uplift[1] and 0 <= entry.innovation <= 100
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_every_edit_gives_a_correct_kernel(problem: str, judge: Callable[[str], Evaluator]) -> None:
+    evaluator, agent = judge(problem), make_agent(problem)
+    tried = 0
+    for kernel in seeds(problem):
+        for transformation, variant in agent.variants(kernel.source, kernel.source):
+            edited = Kernel(name="k00009", language="cpp", source=variant.source.text)
+            evaluation = evaluator.check(edited, evaluator.compile(edited))
+            assert evaluation.verdict is Verdict.OK, (transformation.name, variant.detail, evaluation.reason)
+            assert variant.rubric and edited.digest != kernel.digest
+            tried += 1
+    assert tried >= 10
+
+
+@pytest.mark.parametrize("cpu", [PLAIN, MODERN], ids=["plain", "modern"])
+def test_preconditions_depend_on_the_machine(cpu: CpuInfo) -> None:
+    agent = make_agent("fp8-blockwise-gemm", cpu)
+    kernel = seeds("fp8-blockwise-gemm")[1]
+    names = {t.name for t, _ in agent.variants(kernel.source, kernel.source)}
+    assert ("bf16-dot" in names) == (cpu is MODERN) and ("flag-wide-vectors" in names) == (cpu is MODERN)
+    widths = [
+        KernelSource(v.source.text).tunables["VEC"]
+        for t, v in agent.variants(kernel.source, kernel.source)
+        if t.name == "vector-width"
+    ]
+    assert widths == ([16] if cpu is MODERN else [4])
+
+
+def test_designs_have_five_plans_and_never_repeat_a_source() -> None:
+    agent = make_agent("fp8-blockwise-gemm", MODERN)
+    naive, blocked = seeds("fp8-blockwise-gemm")
+    population = Population((measured(naive, 0.1), measured(blocked, 2.0, k00001=(15.0, 25.0))))
+    for number in range(3, 12):
+        step = Step.of(number, "test", 1)
+        selection = agent.select(population, Lessons(), step)
+        design = agent.design(population, selection, Lessons(), step)
+        assert 5 <= len(design.avenues) <= 10 and len(design.plans) == 5
+        base, reference = population.get(selection.base).kernel, population.get(selection.reference).kernel
+        tasks = [make_task(base, reference, plan) for plan in design.plans]
+        sources = {digest(agent.write(population, t, Lessons()).source) for t in tasks}
+        assert len(sources) == 5 and not sources & population.digests()
+        plan = pick(design.plans, 1)[0]
+        draft = agent.write(population, make_task(base, reference, plan), Lessons())
+        name = f"k{number:05d}"
+        kernel = Kernel(
+            name=name, language="cpp", source=draft.source, base=base.name, reference=reference.name, experiment=plan
+        )
+        population = population.add(measured(kernel, 1.9, **{base.name: (0.8, 0.99)}))
+
+
+def test_predictions_use_earlier_measurements() -> None:
+    agent = make_agent("fp8-blockwise-gemm", MODERN)
+    _, blocked = seeds("fp8-blockwise-gemm")
+    population = Population((measured(blocked, 2.0),))
+    plan = next(p for p in _plans(agent, population) if p.title.startswith("vector-width"))
+    draft = agent.write(population, make_task(blocked, blocked, plan), Lessons())
+    worse = Kernel(name="k00003", language="cpp", source=draft.source, base=blocked.name, experiment=plan)
+    after = population.add(measured(worse, 1.0, **{blocked.name: (0.4, 0.6)}))
+    lessons = agent.summarise(after, Lessons(), random.Random(0))
+    (finding,) = lessons.findings
+    assert finding.text == "vector-width: -50.0 % of speed on average over 1 trials" and finding.kernels == ("k00003",)
+    assert agent.summarise(population, lessons, random.Random(0)).findings[0].retracted
+    later = agent._plan(after, next(t for t in CATALOGUE if t.name == "vector-width"), _variant(agent, blocked))
+    assert later.uplift[1] < plan.uplift[1] and later.innovation < plan.innovation
+
+
+def test_a_models_plan_is_written_as_the_nearest_entry() -> None:
+    agent, kernel = make_agent("identity"), seeds("identity")[1]
+    text = "Bypass the caches with streaming stores: output is not read again"
+    plan = Experiment(title="non-temporal output", description=text, rubric=(), uplift=(0, 1), innovation=1)
+    draft = agent.write(Population((measured(kernel, 1.0),)), make_task(kernel, kernel, plan), Lessons())
+    assert "streaming-store" in draft.report and draft.source != kernel.source
+
+
+def test_nothing_to_apply_is_an_error() -> None:
+    agent, empty = make_agent("identity"), Kernel(name="k1", language="cpp", source="def custom_kernel(d): ...\n")
+    plan = Experiment(title="dream: bigger", description="", rubric=(), uplift=(0, 1), innovation=1)
+    with pytest.raises(ValueError, match="does not apply"):
+        agent.write(Population((measured(empty, 1.0),)), make_task(empty, empty, plan), Lessons())
+    with pytest.raises(ValueError, match="nothing to start from"):
+        agent.select(Population(), Lessons(), random.Random(0))
+
+
+plans = st.builds(
+    lambda low, width, innovation, n: Experiment(
+        title=f"t{n}", description="", rubric=(), uplift=(low, low + width), innovation=innovation
+    ),
+    st.floats(-50, 50),
+    st.floats(0, 100),
+    st.integers(0, 100),
+    st.integers(0, 10**6),
+)
+
+
+@given(st.lists(plans, min_size=5, max_size=5, unique_by=lambda p: p.title))
+def test_three_of_five_plans_are_picked_by_the_papers_rule(five: list[Experiment]) -> None:
+    first, second, third = pick(five)
+    rest = [p for p in five if p is not first]
+    assert first.innovation == max(p.innovation for p in five)
+    assert second.uplift[1] == max(p.uplift[1] for p in rest)
+    assert third.uplift[0] == max(p.uplift[0] for p in rest if p is not second)
+
+
+def _plans(agent: RuleBasedAgent, population: Population) -> list[Experiment]:
+    plans: list[Experiment] = []
+    for seed in range(5):
+        step = Step.of(seed, "test", 1)
+        plans += agent.design(population, agent.select(population, Lessons(), step), Lessons(), step).plans
+    return plans
+
+
+def _variant(agent: RuleBasedAgent, kernel: Kernel) -> object:
+    return next(v for t, v in agent.variants(kernel.source, kernel.source) if t.name == "vector-width")

@@ -1,0 +1,170 @@
+"""The MLflow store: what is written is read back, once."""
+
+import math
+import threading
+from pathlib import Path
+
+import pytest
+
+from kernel_scientist.population.lineage import Population
+from kernel_scientist.problems.taskfolder import load
+from kernel_scientist.records.errors import SetupError
+from kernel_scientist.records.evaluation import CompileReport, Evaluation, Trial
+from kernel_scientist.records.kernel import Experiment, Kernel, Verdict
+from kernel_scientist.scientist.llm.response_cache import LlmRequest, Message, Reply
+from kernel_scientist.tracking.access import require_reachable
+from kernel_scientist.tracking.mlflow_store import CampaignRun, MlflowStore
+from tests.conftest import ROOT
+from tests.trials import trial
+
+PROBLEM = load(ROOT / "problems" / "identity")
+EXPERIMENT = Experiment(
+    title="unroll: 1 -> 2", description="Faster.", rubric=("set it",), uplift=(-5, 12), innovation=15
+)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> MlflowStore:
+    return MlflowStore(f"sqlite:///{tmp_path_factory.mktemp('mlruns')}/mlflow.db", "identity-cpu")
+
+
+@pytest.fixture
+def campaign(store: MlflowStore, request: pytest.FixtureRequest) -> CampaignRun:
+    return store.start(request.node.name, {"search": {"generations": 3}, "problem": "identity"}, PROBLEM)
+
+
+def failed(name: str) -> Trial:
+    kernel = Kernel(
+        name=name, language="cpp", source=f"bad {name}", base="k00001", reference="k00001", experiment=EXPERIMENT
+    )
+    report = CompileReport(ok=False, compiler="g++", log="kernel.cpp:1: error: no\n")
+    evaluation = Evaluation(verdict=Verdict.COMPILE_ERROR, reason="error: no", compile=report, seconds={"compile": 0.5})
+    return Trial(kernel=kernel, evaluation=evaluation)
+
+
+def log(store: MlflowStore, campaign: CampaignRun, trials: list[Trial]) -> Population:
+    population = Population()
+    for one in trials:
+        store.log(campaign, one, population, PROBLEM)
+        population = population.add(one)
+        store.progress(campaign, population, population.best())
+    return population
+
+
+def test_a_population_is_read_back_as_it_was_written(store: MlflowStore, campaign: CampaignRun) -> None:
+    child = trial("k00002", 2.0, {"k00001": (1.8, 2.2)}, base="k00001")
+    child = child.model_copy(
+        update={"kernel": child.kernel.model_copy(update={"experiment": EXPERIMENT, "generation": 1})}
+    )
+    written = log(store, campaign, [trial("k00001", 1.0), child, failed("k00003")])
+    found = store.latest(campaign.campaign)
+    assert found is not None and found.run_id == campaign.run_id and found.params["search.generations"] == "3"
+    assert store.population(found).trials == written.trials
+
+
+def test_runs_hold_what_a_user_compares(store: MlflowStore, campaign: CampaignRun) -> None:
+    child = trial("k00002", 2.0, {"k00001": (1.8, 2.2)}, base="k00001")
+    child = child.model_copy(update={"kernel": child.kernel.model_copy(update={"experiment": EXPERIMENT})})
+    log(store, campaign, [trial("k00001", 1.0), child, failed("k00003")])
+    runs = {r.data.tags["kernel"]: r for r in store._children(campaign.run_id)}
+    good, bad = runs["k00002"], runs["k00003"]
+    assert good.data.metrics["speedup"] == 2.0 and good.data.metrics["geomean_us"] == pytest.approx(50)
+    assert good.data.metrics["reference_geomean_us"] == pytest.approx(100) == good.data.metrics["reference_us.c"]
+    assert good.data.metrics["measured_uplift"] == pytest.approx(100) and good.data.metrics["time_us.c"] == 50.0
+    assert good.data.params["experiment"] == "unroll" and good.data.params["predicted_uplift_max"] == "12.0"
+    assert good.data.params["base"] == "k00001" and good.data.tags["verdict"] == "ok"
+    assert good.inputs.dataset_inputs[0].dataset.name == "identity"
+    files = {f.path for f in store.client.list_artifacts(good.info.run_id)}
+    assert files == {"source", "base.diff", "evaluation.json", "experiment.json"}
+    assert bad.data.tags["verdict"] == "compile_error" and bad.data.tags["reason"] == "error: no"
+    assert not {"speedup", "geomean_us"} & set(bad.data.metrics) and bad.data.metrics["compile_s"] == 0.5
+    assert "compiler.txt" in {f.path for f in store.client.list_artifacts(bad.info.run_id)}
+    assert all(math.isfinite(v) for r in runs.values() for v in r.data.metrics.values())
+    history = store.client.get_metric_history(campaign.run_id, "best_speedup")
+    assert [(m.step, m.value) for m in history] == [(1, 1.0), (2, 2.0), (3, 2.0)]
+
+
+def test_writing_a_kernel_twice_makes_one_run(store: MlflowStore, campaign: CampaignRun) -> None:
+    one = trial("k00001", 1.0)
+    assert store.log(campaign, one, Population(), PROBLEM) == store.log(campaign, one, Population(), PROBLEM)
+    assert len(store._children(campaign.run_id)) == 1
+
+
+def test_a_run_that_was_being_written_is_removed_on_resume(store: MlflowStore, campaign: CampaignRun) -> None:
+    log(store, campaign, [trial("k00001", 1.0)])
+    torn = trial("k00002", 2.0)
+    real = store.client.log_artifacts
+    store.client.log_artifacts = _fail
+    with pytest.raises(RuntimeError, match="killed here"):
+        store.log(campaign, torn, Population(), PROBLEM)
+    store.client.log_artifacts = real
+    assert len(store._children(campaign.run_id)) == 2
+    assert [t.kernel.name for t in store.population(campaign)] == ["k00001"]
+    assert store.reopen(campaign) == 1
+    assert len(store._children(campaign.run_id)) == 1
+    store.log(campaign, torn, Population(), PROBLEM)
+    assert [t.kernel.name for t in store.population(campaign)] == ["k00001", "k00002"]
+
+
+def test_threads_write_at_the_same_time(store: MlflowStore, campaign: CampaignRun) -> None:
+    trials = [trial(f"k{n:05d}", 1.0 + n) for n in range(1, 13)]
+    threads = [threading.Thread(target=store.log, args=(campaign, t, Population(), PROBLEM)) for t in trials]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert store.population(campaign).trials == tuple(trials)
+
+
+def test_a_champion_is_registered_with_its_source(store: MlflowStore, campaign: CampaignRun, tmp_path: Path) -> None:
+    import mlflow
+
+    one, two = trial("k00001", 1.0), trial("k00002", 2.0)
+    log(store, campaign, [one, two])
+    store.register(campaign, one.kernel, "identity-cpu")
+    store.register(campaign, two.kernel, "identity-cpu")
+    mlflow.set_tracking_uri(store.uri)
+    folder = mlflow.artifacts.download_artifacts("models:/identity-cpu@champion", dst_path=str(tmp_path))
+    assert (Path(folder) / "kernel.py").read_text() == two.kernel.source
+
+
+def test_a_trace_that_a_kill_left_without_its_span_is_written_again(
+    store: MlflowStore, campaign: CampaignRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request = LlmRequest(model="m", parameters={}, messages=(Message(role="user", content="why?"),))
+    answers = [
+        Reply(request=request, text=text, role="writer", call_key="write/k00001/0", campaign=campaign.campaign, time=n)
+        for n, text in enumerate(("because", "so"), 1)
+    ]
+
+    def found() -> list[str]:
+        traces = store.client.search_traces(
+            locations=[store.experiment_id],
+            filter_string=f"request_metadata.`mlflow.sourceRun` = '{campaign.run_id}'",
+        )
+        return sorted(trace.data.spans[0].outputs["content"] for trace in traces)
+
+    killed = MlflowStore(store.uri, "identity-cpu")
+    with monkeypatch.context() as m:
+        m.setattr(killed._traces._client, "log_spans", _fail)
+        with pytest.raises(RuntimeError, match="killed here"):
+            killed.log_spending(campaign, answers)
+    assert found() == []
+    for _ in range(2):
+        MlflowStore(store.uri, "identity-cpu").log_spending(campaign, answers)
+        assert found() == ["because", "so"]
+
+
+def test_a_store_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SetupError, match="cannot create"):
+        require_reachable(f"sqlite:///{tmp_path}/file/mlflow.db")
+    with pytest.raises(SetupError, match="expected sqlite"):
+        require_reachable("mlruns")
+    (tmp_path / "mlflow.db").write_text("this is no database" * 100)
+    with pytest.raises(SetupError, match=r"cannot be used|refused"):
+        MlflowStore(f"sqlite:///{tmp_path}/mlflow.db", "x")
+
+
+def _fail(*_: object) -> None:
+    raise RuntimeError("killed here")

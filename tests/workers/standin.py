@@ -1,0 +1,53 @@
+"""A workshop whose workers take the host for a GPU: all of the judge's path for GPUs, but for the vendor's library.
+
+That is played by `standin_runtime.cpp`, whose streams are threads; torch computes on the CPU. Everything else is real:
+processes, sandbox, masks, the sweep, keys at the gate, pieces shown, seals.
+"""
+
+import ctypes
+import os
+from pathlib import Path
+from typing import Any
+
+from kernel_scientist.compile import gxx
+from kernel_scientist.compile.request import BuildRequest
+from kernel_scientist.records.params import Harness
+from kernel_scientist.workers.pool import WorkerPool
+from kernel_scientist.workers.untrusted.gpu_runtime import Runtime
+
+LIBRARY = "STANDIN_RUNTIME"
+SWEEP_BYTES = 1 << 17
+
+
+def library() -> Path:
+    """Return the stand-in, built."""
+    built = gxx.build(BuildRequest(Path(__file__).with_name("standin_runtime.cpp").read_text(), {}, ["-pthread"]))
+    assert built.path is not None, built.report.log
+    return built.path
+
+
+class Shop(WorkerPool):
+    """Its workers believe that they have a GPU."""
+
+    def __init__(self, harness: Harness) -> None:
+        super().__init__(harness, preload=("tests.workers.standin",))
+        self.on_gpu = self.programs = True
+
+    def _settings(self, timing: bool) -> dict[str, Any]:
+        return {**super()._settings(timing), "sweep_bytes": SWEEP_BYTES}
+
+    def _command(self, control: str) -> list[str]:
+        command = super()._command(control)
+        if self.enclosure == "bubblewrap":  # this module and the stand-in are in no laboratory's view
+            seen = [part for path in (Path(__file__).parent, library()) for part in ("--ro-bind", str(path), str(path))]
+            place = command.index("--chdir")
+            command[place:place] = seen
+        return command
+
+    def _environment(self) -> dict[str, str]:
+        return {**super()._environment(), LIBRARY: str(library())}
+
+
+if LIBRARY in os.environ:  # in a workers' parent: what torch has loaded is the stand-in
+    loaded = Runtime(ctypes.CDLL(os.environ[LIBRARY]), "standin")
+    Runtime.loaded = staticmethod(lambda: loaded)

@@ -1,0 +1,136 @@
+"""The native part's side of a GPU, on a stand-in for a GPU's runtime library: what it binds, reads and copies.
+
+No GPU is timed here, and nothing of torch's is replaced: the stand-in is a library with the runtime's functions, whose
+streams are threads. What a real runtime does with them is for the tests marked `gpu`.
+"""
+
+import ctypes
+import os
+import pickle
+import shutil
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from kernel_scientist.workers import native_build
+from kernel_scientist.workers.native import Completion, NativeHarness, Reading
+from kernel_scientist.workers.shared_memory import SharedMemory
+from kernel_scientist.workers.untrusted.gpu_runtime import Runtime
+from tests.workers import standin
+
+MS = 1_000_000
+OUTPUTS = 1 << 16
+"""Where outputs are copied to."""
+
+
+@pytest.fixture
+def device() -> Any:
+    library: Any = ctypes.CDLL(str(standin.library()))
+    library.work.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t)
+    return library
+
+
+@pytest.fixture
+def native(device: Any, tmp_path: Path) -> NativeHarness:
+    own = shutil.copy(native_build.build(), tmp_path / "native.so")  # another file is another library, without a GPU
+    native = NativeHarness(str(own))
+    native.bind(torch.Tensor, lambda _: None, None)
+    native.bind_gpu(Runtime(device, "standin").addresses())
+    return native
+
+
+def timed(
+    native: NativeHarness, kernel: Callable[[Any], Any], inputs: list[Any]
+) -> tuple[list[Any], Reading, Completion, int, bytes]:
+    """Make a row of calls as a worker does, while another process is its evaluator.
+
+    Another process, because a worker at the barrier holds the interpreter's lock. Returns what either side measured,
+    the checksum of the sweep, and the copied outputs.
+    """
+    ours, theirs = socket.socketpair()
+    memory, (read, write) = SharedMemory(1 << 20), os.pipe()
+    evaluator = os.fork()
+    if evaluator == 0:
+        try:
+            assert ours.recv(1) == b"r"
+            checksum = native.unlock(ours.fileno(), [7, 2**64 - 1], 20)
+            completion = native.run(ours.fileno(), memory.address, 20)
+            if completion.places:
+                native.copy_outputs(ours.fileno(), OUTPUTS, 20)
+            size = sum(size for _, size in completion.places or ())
+            os.write(write, pickle.dumps((completion, checksum, bytes(memory.read(OUTPUTS, size, bytearray(size))))))
+            ours.sendall(b"g")
+        finally:
+            os._exit(0)
+    try:
+        outputs, reading, _ = native.row(kernel, None, inputs, theirs.fileno(), memory.address)
+        completion, checksum, copied = pickle.loads(os.read(read, 1 << 16))
+    finally:
+        os.waitpid(evaluator, 0)
+        for end in (ours, theirs):
+            end.close()
+        os.close(read)
+        os.close(write)
+    return outputs, reading, completion, checksum, copied
+
+
+def test_a_row_lasts_until_all_queued_work_has_ended(native: NativeHarness, device: Any) -> None:
+    out = torch.zeros(64, dtype=torch.uint8)
+
+    def kernel(stream: int) -> torch.Tensor:
+        device.work(stream, 30, out.data_ptr(), 7, 64)
+        return out
+
+    outputs, reading, completion, _, copied = timed(native, kernel, [0])
+    assert outputs[0] is out and copied == bytes([7]) * 64 and completion.places == ((out.data_ptr(), 64),)
+    assert 30 * MS <= reading.event_ns <= reading.ns <= completion.wall_ns
+    _, other, _, _, _ = timed(native, kernel, [1])  # a stream that no event is recorded on
+    assert other.ns >= 30 * MS and other.event_ns < other.ns
+
+
+def test_an_error_of_the_runtime_at_the_end_of_a_row_is_raised(native: NativeHarness, device: Any) -> None:
+    with pytest.raises(RuntimeError, match="error 700 when the call has ended"):
+        timed(native, lambda _: device.fail(700), [None])
+    timed(native, lambda _: torch.ones(2), [None])
+    with pytest.raises(ValueError, match="its own"):
+        timed(native, _raise, [None])
+
+
+def _raise(_: object) -> None:
+    raise ValueError("its own")
+
+
+def test_outputs_are_copied_in_the_order_of_calls(native: NativeHarness) -> None:
+    def kernel(value: int) -> list[torch.Tensor]:
+        return [torch.full((3,), value, dtype=torch.uint8), torch.full((2, 2), value + 1, dtype=torch.uint8)]
+
+    _, _, completion, _, copied = timed(native, kernel, [1, 5])
+    assert completion.places is not None and [size for _, size in completion.places] == [3, 4, 3, 4]
+    assert copied == bytes([1, 1, 1, 2, 2, 2, 2, 5, 5, 5, 6, 6, 6, 6])
+
+
+def test_keys_come_at_the_barrier_and_the_worker_answers_with_a_checksum(native: NativeHarness) -> None:
+    received: list[int] = []
+
+    def receive(_: object) -> None:
+        received.extend(native.keys)
+        native.commit(received[0] + 1)
+
+    native.bind(torch.Tensor, receive, None)
+    _, _, _, checksum, _ = timed(native, lambda _: torch.ones(2), [None])
+    assert received == [7, 2**64 - 1] and checksum == 8
+
+
+def test_an_output_that_is_no_plain_tensor_has_no_places(native: NativeHarness) -> None:
+    assert timed(native, lambda _: {"out": torch.ones(2)}, [None])[2].places is None
+
+
+def test_a_build_of_torch_without_a_gpu_has_no_runtime() -> None:
+    if torch.cuda.is_available():
+        pytest.skip("this torch has one")
+    with pytest.raises(RuntimeError, match="no GPU runtime"):
+        Runtime.loaded()
