@@ -100,7 +100,7 @@ def _workers() -> dict[str, Any]:
 
 def per_kernel(folder: Path, wanted: int) -> dict[str, Any]:
     """Run a real campaign with a judge that answers at once; whatever time passes is ours."""
-    from flows.board import Board
+    from flows.progress import Board
     from prefect import flow
 
     from flows.optimize import _search

@@ -67,7 +67,7 @@ class Progress:
     def leaderboard(self) -> None:
         """Publish the ranking: by the final's times after the final, otherwise by the recorded score."""
         population, final = self.campaign.population, self.campaign.final
-        rows: list[dict[str, str]] = tables.final_rows(population, final)
+        rows: list[dict[str, str]] = tables.final_rows(ranking.final_rows(population, final))
         create_table_artifact(
             key=self._key("leaderboard"),
             table=rows or [self._row(t) for t in population.ranked()[:TOP]],

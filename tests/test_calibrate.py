@@ -30,7 +30,7 @@ TRUTH = replace(
     Constants(), hbm=0.7, l2=0.45, l1=0.6, lds=0.5, matrix=0.5, vector=0.6, latency_ns=900, launch_us=3.2, next_us=1.4
 )
 PROGRAM = (
-    "from kernel_scientist.cli import main; from kernel_scientist.cli.calibration import calibrate; "
+    "from kernel_scientist.cli import main; from kernel_scientist.cli.machine import calibrate; "
     "main.add_command(calibrate); main()"
 )
 

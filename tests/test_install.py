@@ -7,6 +7,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from setuptools import find_packages
 
 import install
 from tests.conftest import ROOT
@@ -65,14 +66,13 @@ def test_an_old_python_gets_a_sentence(monkeypatch: pytest.MonkeyPatch, capsys: 
 def test_every_package_and_its_data_are_installed() -> None:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
     tops = ("kernel_scientist", "flows", "tasks")
+    packages = set(find_packages(str(ROOT), include=settings["packages"]["find"]["include"]))
     folders = [file.parent for top in tops for file in (ROOT / top).rglob("__init__.py")]
-    packages = {".".join(folder.relative_to(ROOT).parts) for folder in folders}
-    assert packages == set(settings["packages"])
+    assert packages == {".".join(folder.relative_to(ROOT).parts) for folder in folders}
     tracked = subprocess.run(["git", "ls-files", *tops], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    for name in tracked.split():
-        file = ROOT / name
+    for file in (ROOT / name for name in tracked.split() if (ROOT / name).exists()):
         package = next(p for p in file.parents if (p / "__init__.py").exists())
         if file.parent == package and file.suffix == ".py":
             continue
-        patterns = settings["package-data"].get(".".join(package.relative_to(ROOT).parts), [])
-        assert any(file in package.glob(pattern) for pattern in patterns), f"{name} would not be installed"
+        patterns = settings["package-data"]["*"]
+        assert any(file in package.glob(pattern) for pattern in patterns), f"{file} would not be installed"

@@ -16,7 +16,6 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tasks.counting import count_kernel
 
 from kernel_scientist.evaluate.evaluator import Evaluator
 from kernel_scientist.hardware.gpus import MI300X
@@ -34,6 +33,7 @@ from kernel_scientist.report import resources, summaries
 from kernel_scientist.sandbox import device_lock, landlock
 from kernel_scientist.tracking import run_content
 from kernel_scientist.workers.pool import WorkerPool
+from tasks.timing import count_kernel
 from tests.conftest import ROOT
 
 Judge = Callable[[str], Evaluator]
@@ -290,7 +290,7 @@ def test_a_run_has_figures_as_metrics_and_counts_as_a_file(tmp_path: Path) -> No
 
 def test_counters_are_told_as_text_and_as_json() -> None:
     text = "\n".join(resources.counter_lines((LARGE, SMALL)))
-    assert "counted by rocprofv3" in text and "2 cases" in text and "no times" in text
+    assert "counters by rocprofv3" in text and "2 cases" in text and "no times" in text
     assert "large, gemm: 3.07 kB read from memory, 1.02 kB written; occupancy 50 %" in text
     assert list(resources.counter_lines(())) == []
     found = summaries.counters(evaluation(counters=(LARGE, SMALL)))

@@ -84,8 +84,8 @@ def _evaluator(params: Params, problem: Problem, target: Target, pool: WorkerPoo
         return Evaluator(problem, params.profile, params.harness, pool)
     from kernel_scientist.evaluate.predicted import PredictedEvaluator, PreviewedEvaluator
 
-    judge = PredictedEvaluator if target.model else PreviewedEvaluator
-    return judge(problem, params.profile, params.harness, pool, gpu)
+    kind = PredictedEvaluator if target.model else PreviewedEvaluator
+    return kind(problem, params.profile, params.harness, pool, gpu)
 
 
 def _device(target: Target) -> str:

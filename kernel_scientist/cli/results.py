@@ -43,6 +43,9 @@ def compare(
     result = comparison.compare_campaigns(params, first.split(","), second.split(","))
     if out:
         comparison.write(result, environment.root() / out)
+    if not as_json:  # the curves are in the JSON and on the page
+        curves = ("median", "low", "high")
+        result["sides"] = [{k: v for k, v in side.items() if k not in curves} for side in result["sides"]]
     show(result, as_json)
 
 

@@ -1,1 +1,1 @@
-"""What a source is, how it is compiled, what its object code tells."""
+"""Sources, their compilation, and facts from their object code."""

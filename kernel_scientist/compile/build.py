@@ -1,4 +1,4 @@
-"""Who compiles what a worker asks for: g++ a C++ kernel's unit, torch's machinery an extension."""
+"""Builds what a worker asks for: a C++ kernel's unit with g++, an extension with torch's machinery."""
 
 from kernel_scientist.compile import extension_builder, gxx
 from kernel_scientist.compile.extension import ExtensionRequest, Request

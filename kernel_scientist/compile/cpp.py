@@ -7,7 +7,7 @@
         kernel.copy(x, out, x.numel())     # tensors go as data pointers, ints as int64_t, floats as double
         return out
 
-Inside the harness the compiling is done by the verifier's builder, never by the worker. Imports only the standard
+Inside the harness the compiling is done by the evaluator's builder, never by the worker. Imports only the standard
 library, because it lives in the worker. `kernel_scientist.compile.gxx` is the compiler itself.
 """
 
@@ -31,7 +31,7 @@ class Native:
 
 
 def set_builder(builder: Builder | None) -> None:
-    """Say who compiles in this process: a function from request to the path of a shared object."""
+    """Install the builder of this process: a function from request to the path of a shared object."""
     global _builder
     _builder = builder
 

@@ -1,4 +1,4 @@
-"""What a submission calls: `torch.utils.cpp_extension.load_inline`, its extension built by the verifier's builder.
+"""What a submission calls: `torch.utils.cpp_extension.load_inline`, its extension built by the evaluator's builder.
 
 While a kernel's file is imported in a worker, this stands in for torch's function: what it is given is sent to the
 builder, and the shared object that comes back is imported under the extension's name. By hand, outside the harness, a

@@ -1,4 +1,4 @@
-"""What GPU MODE puts beside a submission: `from task import input_t, output_t` is the first line of most of them.
+"""GPU MODE's `task` module: `from task import input_t, output_t` is the first line of most submissions.
 
 Imports only the standard library, because it lives in the worker.
 """

@@ -172,8 +172,8 @@ def _code(text: str) -> str:
 
 class _Code(ast.NodeTransformer):
     def visit_Expr(self, node: ast.Expr) -> ast.AST:
-        told = isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
-        return ast.Pass() if told else self.generic_visit(node)
+        is_text = isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+        return ast.Pass() if is_text else self.generic_visit(node)
 
     def visit_Constant(self, node: ast.Constant) -> ast.AST:
         return ast.Constant(C_COMMENT.sub(_kept, node.value)) if isinstance(node.value, str) else node

@@ -14,6 +14,7 @@ from kernel_scientist.compile import gxx
 from kernel_scientist.compile.source import read_kernel
 from kernel_scientist.evaluate.correctness import library_use, policy
 from kernel_scientist.evaluate.correctness.memory_report import Watch
+from kernel_scientist.evaluate.correctness.policy import Observed
 from kernel_scientist.evaluate.driver import Driver
 from kernel_scientist.evaluate.screen import Finding, Screen
 from kernel_scientist.evaluate.timing import aa_noise, conditions, schedule
@@ -108,7 +109,7 @@ class Evaluator:
         """Run every checking case on published, secret, almost equal and stressed inputs; observe some calls."""
         if so_far.verdict is not Verdict.OK:
             return so_far
-        start, watch = time.monotonic(), Watch()
+        start, watch, use = time.monotonic(), Watch(), Observed()
         chosen = self.profile.tests if cases is None else tuple(cases)
         try:
             with self.pool.worker() as worker:
@@ -117,7 +118,12 @@ class Evaluator:
                 self.driver.open(worker, kernel.source, (*chosen, *secret, *observed))
                 for case in (*chosen, *secret):
                     self._check_case(worker, case, watch)
-                use = library_use.observe(self.driver, worker, observed)
+                if self.pool.kernel_threads:
+                    use = library_use.observe(self.driver, worker, observed)
+            if not self.pool.kernel_threads:  # torch's profiler needs a thread
+                with self.pool.worker(observed=True) as worker:
+                    self.driver.open(worker, kernel.source, observed)
+                    use = library_use.observe(self.driver, worker, observed)
             so_far = self._with_observations(so_far, use.labels(), watch)
             policy.require(self.problem.policy, use)
         except KernelFailure as failure:

@@ -1,6 +1,6 @@
-"""Judges that look at a GPU kernel before it runs: one for a GPU that is here, one for a GPU that is not.
+"""Evaluators that analyse a GPU kernel before it runs: one for a GPU of this host, one for a GPU that is not here.
 
-Right or wrong is decided as on any target, by the same verifier and its sandboxed workers. Without the GPU a Triton
+Right or wrong is decided as on any target, by the same evaluator and its sandboxed workers. Without the GPU a Triton
 kernel is executed in the interpreter, and its time is what the machine model says; nothing calls that measured.
 """
 
@@ -30,7 +30,7 @@ UNMEASURED = "predicted by a model of {}, not measured"
 
 
 class PreviewedEvaluator(Evaluator):
-    """Judges kernels on a GPU of this host, and has looked at them before: their code, and what the model expects."""
+    """Evaluates kernels on a GPU of this host, after a static preview of their code and their predicted time."""
 
     def __init__(self, problem: Problem, profile: str, harness: Harness, pool: WorkerPool, gpu: Gpu) -> None:
         super().__init__(problem, profile, harness, pool)
@@ -38,7 +38,7 @@ class PreviewedEvaluator(Evaluator):
         self.foresight = Foresight(problem, gpu, harness)
 
     def with_harness(self, harness: Harness) -> "PreviewedEvaluator":
-        """Return the same judge with other settings."""
+        """Return the same evaluator with other settings."""
         return type(self)(self.problem, self.profile_name, harness, self.pool, self.gpu)
 
     def compile(self, kernel: Kernel) -> Evaluation:
@@ -67,7 +67,7 @@ class PreviewedEvaluator(Evaluator):
 
 
 class PredictedEvaluator(PreviewedEvaluator):
-    """Judges kernels for a GPU that is not here."""
+    """Evaluates kernels for a GPU that is not here."""
 
     def __init__(self, problem: Problem, profile: str, harness: Harness, pool: WorkerPool, gpu: Gpu) -> None:
         super().__init__(problem, profile, harness, pool, gpu)
@@ -115,7 +115,7 @@ class PredictedEvaluator(PreviewedEvaluator):
         return self._sampled(kernel, checked)
 
     def _sampled(self, kernel: Kernel, so_far: Evaluation) -> Evaluation:
-        """Watch some programs of a large case, drawn by lot: what they do to memory counts, what they return does not.
+        """Check the memory accesses of some programs of a large case, drawn at random; their outputs do not count.
 
         That it takes too long, or breaks where only part of it runs, is no fault of the kernel.
         """

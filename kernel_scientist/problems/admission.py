@@ -1,4 +1,4 @@
-"""Is a problem fit to judge by: outputs known to be wrong must fail its check, and a golden one must pass.
+"""Admission of a problem: outputs known to be wrong must fail its check, and a golden one must pass.
 
 A problem whose tolerance lets zeros through would reward the first kernel that does nothing. Runs once per problem and
 version; what a problem excepts stands in lab.yml (controls: exempt), such as `copy` for the identity.
@@ -29,7 +29,7 @@ def require(problem: Problem, profile: str) -> None:
         return
     cases = problem.profile(profile).tests
     if cases and (fault := examine(problem, max(cases, key=lambda case: problem.work(case).bytes))):
-        raise SetupError(f"problem {problem.name} is not fit to judge by: {fault}")
+        raise SetupError(f"problem {problem.name} fails its admission: {fault}")
     passed.parent.mkdir(parents=True, exist_ok=True)
     passed.touch()
 

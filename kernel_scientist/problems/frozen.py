@@ -1,7 +1,7 @@
 """Frozen cases: inputs and expected outputs of a problem's checking cases, as DVC tracks them.
 
 They pin down what "right" meant when a result was made: `baseline` fails when today's reference no longer reproduces
-them (another torch, an edited reference). Only the verifier reads them.
+them (another torch, an edited reference). Only the evaluator reads them.
 """
 
 from pathlib import Path

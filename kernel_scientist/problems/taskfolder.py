@@ -1,4 +1,4 @@
-"""GPU MODE task folders: `task.yml` and `reference.py`, with our `lab.yml` beside them.
+"""GPU MODE task folders: `task.yml` and `reference.py`, with our `lab.yml` next to them.
 
 The reference is trusted code. Its `device="cuda"` is read as the device at hand, so one folder serves both.
 """

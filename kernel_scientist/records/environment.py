@@ -24,12 +24,12 @@ DEFAULTS = {
     "MLFLOW_LOGGING_LEVEL": "WARNING",
     "GIT_PYTHON_REFRESH": "quiet",
     "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
-    "OMP_WAIT_POLICY": "passive",  # the verifier's own threads must not spin beside a timed call
+    "OMP_WAIT_POLICY": "passive",  # the evaluator's own threads must not spin during a timed call
 }
 
 
 def root() -> Path:
-    """Return the laboratory's folder: `$KERNEL_SCIENTIST_ROOT`, else the nearest parent of the working directory that
+    """Return the project's folder: `$KERNEL_SCIENTIST_ROOT`, else the nearest parent of the working directory that
     holds a `params.yaml`, else the checkout this package lies in."""
     if given := os.environ.get("KERNEL_SCIENTIST_ROOT"):
         return Path(given).resolve()
@@ -41,7 +41,7 @@ def root() -> Path:
 
 
 def prepare() -> Path:
-    """Set the process defaults, leaving what the user set; return the laboratory's folder."""
+    """Set the process defaults, leaving what the user set; return the project's folder."""
     folder = root()
     for name, value in DEFAULTS.items():
         os.environ.setdefault(name, value)

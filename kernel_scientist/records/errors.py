@@ -6,7 +6,7 @@ class SetupError(Exception):
 
 
 class InfrastructureError(Exception):
-    """Something beside the kernel failed and may pass the second time (a busy device, a worker that did not start)."""
+    """Something other than the kernel failed and may pass next time (a busy device, a worker that did not start)."""
 
 
 class StoppedError(Exception):

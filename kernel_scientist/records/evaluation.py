@@ -1,4 +1,4 @@
-"""The laboratory's records: frozen, typed, JSON both ways (`model_dump_json`, `model_validate_json`)."""
+"""What came of evaluating a kernel: frozen, typed, JSON both ways."""
 
 import math
 
@@ -13,7 +13,7 @@ UNRESOLVED = (1e-9, 1e9)
 
 
 class CompileReport(Record):
-    """What the compiler said and what the object code tells."""
+    """The compiler's log, and facts from the object code."""
 
     ok: bool
     compiler: str

@@ -6,7 +6,7 @@ from kernel_scientist.records.base import Finite, Record
 
 
 class CodeObject(Record):
-    """A kernel's machine code for one GPU, and what it tells of itself. Registers are per lane."""
+    """A kernel's machine code for one GPU, and its metadata. Registers are per lane."""
 
     kernel: str
     arch: str

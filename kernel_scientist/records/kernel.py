@@ -1,4 +1,4 @@
-"""What is judged: cases, kernels, where they come from. Frozen, typed, JSON both ways."""
+"""Cases, kernels, and where kernels come from. Frozen, typed, JSON both ways."""
 
 import hashlib
 from enum import StrEnum

@@ -8,7 +8,7 @@ from rich.table import Table
 
 from kernel_scientist.records.evaluation import Counters, geomean
 from kernel_scientist.report import resources
-from kernel_scientist.report.tables import microseconds
+from kernel_scientist.report.tables import final_table, microseconds
 from kernel_scientist.report.terminal import show, terminal, text
 
 DETAILS = ("labels", "evidence", "sandbox", "clocks", "environment", "seconds")
@@ -48,7 +48,9 @@ def show_campaign(summary: dict[str, Any]) -> None:
     """Print the result of a campaign."""
     console = terminal()
     _line(console, f"campaign {summary['campaign']}: {summary['kernels']} kernels, {summary['stopped']}")
-    _line(console, f"champion: {summary['champion'] or 'none'}: {summary['champion_reason']}")
+    if summary["final"]:
+        console.print(final_table(summary["final"]))
+    _line(console, f"champion: {summary['champion_reason']}")
     _line(console, f"{'confirmed' if summary['confirmed'] else 'not confirmed'}: {summary['why']}")
     if summary["speedup"]:
         bounds = "[{:.3f}, {:.3f}]".format(*summary["interval"]) if summary["interval"] else "no interval"

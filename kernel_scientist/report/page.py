@@ -41,7 +41,7 @@ def render(recorded: RecordedCampaign, validation: dict[str, Any] | None) -> str
         environment=_environment(best),
         confirmed=tables.confirmed_rows(validation, best.kernel.name) if validation and best else [],
         verdict=validation["why"] if validation else "",
-        final=tables.final_rows(population, recorded.final),
+        final=tables.final_rows(ranking.final_rows(population, recorded.final)),
         reason=ranking.reason(population, recorded.final),
         plot=_plot(population),
         kernels=[_kernel(t, population, best) for t in population],

@@ -1,12 +1,12 @@
 """Tables of a campaign for terminal and page. A ratio is the quotient of the times in its row."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from rich.table import Table
 
-from kernel_scientist.population.final import Final
-from kernel_scientist.population.lineage import Population, score
+from kernel_scientist.population.lineage import score
 from kernel_scientist.records import environment
 from kernel_scientist.records.evaluation import Trial, geomean
 from kernel_scientist.records.kernel import REFERENCE
@@ -53,8 +53,8 @@ def speed(trial: Trial) -> str:
     return score_text(score(trial), trial.evaluation.by_model) if score(trial) else ""
 
 
-def final_rows(population: Population, final: Final | None) -> list[dict[str, str]]:
-    """Return the finalists, fastest first, with the times of the final and of each kernel's own run."""
+def final_rows(ranked: Sequence[dict[str, Any]]) -> list[dict[str, str]]:
+    """Return the rows of `ranking.final_rows` as text."""
     return [
         {
             "rank": str(row["rank"]),
@@ -62,7 +62,7 @@ def final_rows(population: Population, final: Final | None) -> list[dict[str, st
             **_times(row["geomean_us"], row["reference_us"], row["speedup"]),
             **_times(**row["recorded"], prefix="recorded_"),
         }
-        for row in ranking.final_rows(population, final)
+        for row in ranked
     ]
 
 
@@ -121,6 +121,11 @@ def table(title: str, columns: dict[str, str], rows: list[dict[str, str]], marke
     return result
 
 
+def final_table(ranked: Sequence[dict[str, Any]]) -> Table:
+    """Return the table of the final from the rows of `ranking.final_rows`; its first row is the champion."""
+    return table("final: all finalists timed in one run", FINAL, final_rows(ranked), ranked[0]["kernel"])
+
+
 def print_report(recorded: RecordedCampaign, validation: dict[str, Any] | None, page: Path) -> None:
     """Print confirmation, final and files of a campaign."""
     console, best = terminal(), recorded.champion()
@@ -130,8 +135,8 @@ def print_report(recorded: RecordedCampaign, validation: dict[str, Any] | None, 
         console.print(table(title, CONFIRMED, confirmed_rows(validation, champion), champion))
         confirmed = "yes" if validation["confirmed"] else "no"
         console.print(f"confirmed: {confirmed}, {validation['why']}", highlight=False)
-    if rows := final_rows(recorded.population, recorded.final):
-        console.print(table("final: all finalists timed in one run", FINAL, rows, champion))
+    if ranked := ranking.final_rows(recorded.population, recorded.final):
+        console.print(final_table(ranked))
     console.print(f"champion   {ranking.reason(recorded.population, recorded.final)}", highlight=False)
     root = environment.root()
     for name, path in (("source", summaries.champion_folder(recorded.problem) / "kernel.py"), ("report", page)):

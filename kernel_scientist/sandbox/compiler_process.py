@@ -1,6 +1,6 @@
 """A compiler's process: untrusted text is read in its own process group, with limits and an environment of PATH alone.
 
-What it may see is `harness.confine`'s matter.
+`confine` decides which files it sees.
 """
 
 import contextlib
@@ -15,7 +15,7 @@ MEMORY_BYTES = 4 << 30
 FILE_BYTES = 256 << 20
 LOG_BYTES = 20_000
 PATIENCE_S = 5
-"""How long a process that is told to end may take to end others."""
+"""How long a process that gets SIGTERM may take to end its children."""
 CPU_SHARE = 4
 """CPU seconds that one process may take, per second of the time limit: compilers have few threads."""
 
@@ -27,7 +27,7 @@ def run(
 
     memory_bytes: of address space. log_bytes: of what it prints; the rest is lost.
     """
-    most = int(CPU_SHARE * timeout_s) + 1  # what it starts does not always end with it, nor with us
+    most = int(CPU_SHARE * timeout_s) + 1  # its children do not always end with it
     limits = f"ulimit -v {memory_bytes >> 10} && ulimit -f {FILE_BYTES >> 9} && ulimit -t {most}"
     with (folder / "log").open("w+b") as log:
         process = subprocess.Popen(
@@ -43,7 +43,7 @@ def run(
             status: int | None = process.wait(timeout_s)
         except subprocess.TimeoutExpired:
             status = None
-            process.terminate()  # who runs it confined ends first what is in no group of ours any more
+            process.terminate()  # `confine` ends children that have left our process group
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(PATIENCE_S)
         finally:

@@ -2,7 +2,7 @@
 
 `python -P -S -m kernel_scientist.sandbox.confine PARENT FOLDER READABLE... -- PROGRAM ARGUMENT...`: it binds its life
 to that of its parent (a process's number) and runs the program under Landlock, without capabilities and with a filter
-of system calls. Whatever the program starts ends when it does, or when this process is told to end (SIGTERM): not even
+of system calls. Whatever the program starts ends when it does, or when this process gets SIGTERM: not even
 a session of its own saves it. Imports only the standard library.
 """
 

@@ -22,7 +22,7 @@ def device(name: str, timeout_s: float) -> Generator[None]:
     from filelock import FileLock, Timeout
 
     FOLDER.mkdir(exist_ok=True)
-    with contextlib.suppress(PermissionError):  # another user's: who made it has opened it to all
+    with contextlib.suppress(PermissionError):  # another user's folder: it is open to all already
         FOLDER.chmod(0o777)
     path = FOLDER / f"{name}.lock"
     lock = FileLock(path, timeout=timeout_s, mode=0o666, thread_local=False)

@@ -1,4 +1,4 @@
-"""A worker's process as the system tells of it, and nothing that the worker says itself."""
+"""Facts about a worker's process, from the system and never from the worker."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""Messages between verifier and worker: a JSON header and raw buffers over a stream socket.
+"""Messages between evaluator and worker: a JSON header and raw buffers over a stream socket.
 
 Nothing is ever unpickled: what comes from a worker is data of declared length, or a `WireError`.
 
@@ -214,7 +214,7 @@ def tensor(form: Form, data: bytearray | Spot) -> torch.Tensor:
         raise WireError(f"{len(data)} bytes for {form.dtype} {form.shape}")
     flat = torch.empty(math.prod(form.shape), dtype=form.dtype)
     if flat.nbytes:
-        # not torch's copy: it would wake a thread pool that goes on spinning beside the kernel
+        # not torch's copy: it would wake a thread pool that goes on spinning next to the kernel
         ctypes.memmove(flat.data_ptr(), (ctypes.c_char * len(data)).from_buffer(data), len(data))
     return form.shaped(flat)
 

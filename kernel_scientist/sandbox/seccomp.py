@@ -2,7 +2,7 @@
 
 Applied by the worker to itself after its trusted imports and before it sees the kernel. Covers: processes (a worker
 may start threads, never another process), the network, tracing and kernel interfaces, memory, file sizes, and by
-Landlock what it sees of the file system. `enclosure` says what that is, and draws namespaces around all workers.
+Landlock the files it sees. `bubblewrap` lists these, and puts all workers into namespaces.
 """
 
 import contextlib

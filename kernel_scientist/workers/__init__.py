@@ -1,1 +1,1 @@
-"""Processes that run kernels, as the verifier holds them."""
+"""Processes that run kernels, as the evaluator holds them."""

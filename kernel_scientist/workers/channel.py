@@ -130,7 +130,7 @@ class Channel:
 
     def _death(self, when: str) -> KernelFailure:
         if self.stopped.is_set():
-            raise StoppedError("the workshop was closed")
+            raise StoppedError("the worker pool was closed")
         status = self._status()
         if status is None and self.process is not None and self.process.exists():
             return KernelFailure(Verdict.REJECTED, f"it closed its channel and lived on {when}")

@@ -242,7 +242,7 @@ class WorkerClient(Channel):
         if not threads or min(filters for filters, _ in threads) <= before:
             raise KernelFailure(Verdict.REJECTED, "it did not let itself be sealed")
         if any(children for _, children in threads):
-            raise KernelFailure(Verdict.REJECTED, "what it had started while it was built is still running")
+            raise KernelFailure(Verdict.REJECTED, "a program that it started while it was built is still running")
 
     def _threads(self) -> list[tuple[int, bool]]:
         return self.process.threads() if self.process is not None else []
@@ -250,7 +250,7 @@ class WorkerClient(Channel):
     def sample(self, programs: int) -> None:
         """Have only so many programs of each launch interpreted from here on; outputs say nothing then."""
         request = {"op": "sample", "programs": programs}
-        self._ask(request, [], "sampled", TRANSFER_TIMEOUT_S, "being told how much to run")
+        self._ask(request, [], "sampled", TRANSFER_TIMEOUT_S, "limiting how much it runs")
 
     def memory_report(self) -> protocol.Header:
         """Return what an interpreted kernel did to memory (`gpu.interpreter`)."""

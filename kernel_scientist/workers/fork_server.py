@@ -1,16 +1,16 @@
 """A warm parent that forks workers: torch is imported once, a worker costs milliseconds instead of seconds.
 
-Runs as `python -m kernel_scientist.workers.fork_server FD SHIM CORES` with a clean environment and no secrets. Over the
-control socket it takes one JSON line per request, with file descriptors attached:
+Runs as `python -m kernel_scientist.workers.fork_server FD NATIVE CORES` with a clean environment and no secrets. Over
+the control socket it takes one JSON line per request, with file descriptors attached:
 
     {"spawn": {...worker settings...}}  + [worker socket, log file, status pipe, shared memory]  ->  {"pid": 123}
     {"kill": 123}                                                 ->  {"killed": true}
     {"used": 123}                                                 ->  {"used": bytes in its folder, or null}
-    {"keep": 123, "as": name}     what it compiled (`keepsakes`)  ->  {"files": 7}
+    {"keep": 123, "as": name}     what it compiled (`compile_cache`)  ->  {"files": 7}
     {"fill": 123, "from": name}   a worker's folder with that     ->  {"files": 7}
 
 When a worker ends, its wait status is written to its status pipe as decimal text. When the control socket closes
-(the verifier is gone, however it went), every worker is killed.
+(the evaluator is gone, however it went), every worker is killed.
 """
 
 import contextlib
@@ -58,7 +58,7 @@ class ForkServer:
         os.set_blocking(wake_read, False)
         signal.set_wakeup_fd(wake_write)
         signal.signal(signal.SIGCHLD, _noticed)
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the verifier's to handle
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the evaluator's to handle
         ready = selectors.DefaultSelector()
         ready.register(self.control, selectors.EVENT_READ)
         ready.register(wake_read, selectors.EVENT_READ)
@@ -113,7 +113,7 @@ class ForkServer:
             try:
                 self._become_worker(settings, worker_fd, log_fd, inputs_fd)
             except BaseException:
-                traceback.print_exc()  # into the worker's log, whose end the verifier quotes
+                traceback.print_exc()  # into the worker's log, whose end the evaluator quotes
             finally:
                 os._exit(70)
         os.close(worker_fd)
@@ -162,7 +162,7 @@ class ForkServer:
             if pipe is not None:
                 _end_group(pid)
                 cleanup.remove(Path(self.scratches.pop(pid)))
-                with contextlib.suppress(BrokenPipeError):  # the verifier may have stopped caring
+                with contextlib.suppress(BrokenPipeError):  # the evaluator may have stopped caring
                     os.write(pipe, str(os.waitstatus_to_exitcode(status)).encode())
                 os.close(pipe)
 
@@ -190,7 +190,7 @@ def _end_group(pid: int) -> None:
 
 
 def _clear_stale() -> None:
-    """Remove the folders of zygotes that were killed."""
+    """Remove the folders of fork servers that were killed."""
     for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*-*"):
         number = folder.name.removeprefix(PREFIX).partition("-")[0]
         if number.isdigit() and not Path(f"/proc/{number}").exists():

@@ -107,16 +107,19 @@ class WorkerPool:
             self._memories.clear()
 
     @contextmanager
-    def worker(self, timing: bool = False) -> Generator[WorkerClient]:
-        """Fork a worker; kill it and all it started on the way out. A worker that is not `timing` runs niced."""
-        with self.workers(1, timing) as (worker,):
+    def worker(self, timing: bool = False, observed: bool = False) -> Generator[WorkerClient]:
+        """Fork a worker; kill it and all it started on the way out.
+
+        A worker that is not `timing` runs niced. An `observed` one may always start threads: torch's profiler does.
+        """
+        with self.workers(1, timing, observed) as (worker,):
             yield worker
 
     @contextmanager
-    def workers(self, count: int, timing: bool) -> Generator[list[WorkerClient]]:
+    def workers(self, count: int, timing: bool, observed: bool = False) -> Generator[list[WorkerClient]]:
         """Fork so many workers; while one enters its sandbox the next is forked."""
         with ExitStack() as stack:
-            found = [stack.enter_context(self._worker(timing)) for _ in range(count)]
+            found = [stack.enter_context(self._worker(timing, observed)) for _ in range(count)]
             for worker in found:
                 worker.greet(self._seed)
                 self.layers, self.can_stop = worker.layers, worker.can_stop
@@ -125,7 +128,7 @@ class WorkerPool:
             yield found
 
     @contextmanager
-    def _worker(self, timing: bool) -> Generator[WorkerClient]:
+    def _worker(self, timing: bool, observed: bool) -> Generator[WorkerClient]:
         ours, theirs = socket.socketpair()
         ours.setsockopt(socket.SOL_SOCKET, SO_PASSCRED, 1)  # now: a worker may speak before it is listened to
         status_read, status_write = os.pipe()
@@ -134,7 +137,11 @@ class WorkerPool:
         try:
             try:
                 descriptors = [theirs.fileno(), log, status_write, inputs.descriptor]
-                pid = int(self._request({"spawn": self._settings(timing)}, descriptors)["pid"])
+                pid = int(
+                    self._request(
+                        {"spawn": {**self._settings(timing), "threads": self.kernel_threads or observed}}, descriptors
+                    )["pid"]
+                )
             finally:
                 theirs.close()
                 os.close(status_write)
@@ -194,7 +201,6 @@ class WorkerPool:
             "memory_bytes": self.harness.memory_mib << 20,
             "stage": self.stage,
             "programs": self.programs,
-            "threads": self.kernel_threads,
             "sweep_bytes": 0,
             "output_bytes": int(self.harness.output_mib * (1 << 20)),
         }

@@ -45,15 +45,15 @@ def test_bad_kernels_get_their_verdict_and_the_campaign_continues(lab: Path, cli
         (lab / "problems/identity/seeds" / name).write_text(source)
     done = cli_here("optimize", "--json", *SETTINGS, "--set", "search.generations=1", PREFECT_API_URL=prefect_api)
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
+    result = json.loads(done.stdout)
     _, children, _ = runs(lab)
     by_report = {r.data.tags["report"]: r for r in children}
     for name, verdict in VERDICTS.items():
         run = by_report[f"seed cpp_{name}.py"]
         assert run.data.tags["verdict"] == verdict, run.data.tags["reason"]
         assert "speedup" not in run.data.metrics
-    assert found["kernels"] == len(children) == 2 + len(BAD_SEEDS) + 2
-    assert found["verdicts"]["ok"] == 4 and found["champion"]
+    assert result["kernels"] == len(children) == 2 + len(BAD_SEEDS) + 2
+    assert result["verdicts"]["ok"] == 4 and result["champion"]
     assert sorted(r.data.tags["kernel"] for r in children) == [f"k{n:05d}" for n in range(1, len(children) + 1)]
 
 
@@ -69,41 +69,41 @@ def test_a_killed_campaign_is_resumed_without_loss_or_duplicates(
         text=True,
     )
     assert process.stderr is not None
-    seen: list[str] = []
-    while len(seen) < moment and (line := process.stderr.readline()):
+    logged: list[str] = []
+    while len(logged) < moment and (line := process.stderr.readline()):
         if line.startswith("k0"):
-            seen.append(line.split()[0])
+            logged.append(line.split()[0])
     time.sleep(0.4)  # into the next kernel's work
     process.send_signal(signal.SIGKILL)
     process.wait()
     _, before, store = runs(lab)
-    kept = {
+    before_kill = {
         r.data.tags["kernel"]: (r.info.run_id, r.data.tags["digest"]) for r in before if r.info.status == "FINISHED"
     }
-    assert set(seen) <= set(kept)
+    assert set(logged) <= set(before_kill)
 
     done = cli_here("optimize", "--resume", "--json", *SETTINGS, PREFECT_API_URL=prefect_api)
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
+    result = json.loads(done.stdout)
     parent, after, _ = runs(lab)
     names = sorted(r.data.tags["kernel"] for r in after)
-    assert found["campaign"] == parent.campaign and parent.run_id == store.latest().run_id  # type: ignore[union-attr]
-    assert found["kernels"] == len(after) == 6 and names == [f"k{n:05d}" for n in range(1, 7)]
+    assert result["campaign"] == parent.campaign and parent.run_id == store.latest().run_id  # type: ignore[union-attr]
+    assert result["kernels"] == len(after) == 6 and names == [f"k{n:05d}" for n in range(1, 7)]
     assert all(r.info.status == "FINISHED" for r in after)
     now = {r.data.tags["kernel"]: (r.info.run_id, r.data.tags["digest"]) for r in after}
-    assert all(now[name] == kept[name] for name in kept)
+    assert all(now[name] == before_kill[name] for name in before_kill)
     assert len({digest for _, digest in now.values()}) == 6
 
 
 def test_budgets_are_hard(lab: Path, cli_here: Cli, prefect_api: str) -> None:
     done = cli_here("optimize", "--json", *SETTINGS, "--set", "budget.kernels=1", PREFECT_API_URL=prefect_api)
-    found = json.loads(done.stdout)
-    assert found["kernels"] == 1 and "budget.kernels" in found["stopped"], done.stderr
+    result = json.loads(done.stdout)
+    assert result["kernels"] == 1 and "budget.kernels" in result["stopped"], done.stderr
     assert len(runs(lab)[1]) == 1
     done = cli_here("optimize", "--json", *SETTINGS, "--set", "budget.minutes=0.00001", PREFECT_API_URL=prefect_api)
-    found = json.loads(done.stdout)
-    assert done.returncode == 1 and found["kernels"] == 0 and found["champion"] is None
-    assert "budget.minutes" in found["stopped"]
+    result = json.loads(done.stdout)
+    assert done.returncode == 1 and result["kernels"] == 0 and result["champion"] is None
+    assert "budget.minutes" in result["stopped"]
 
 
 def test_ctrl_c_stops_everything_and_the_campaign_can_be_resumed(lab: Path, cli: Cli) -> None:
@@ -144,14 +144,14 @@ def test_the_json_of_evaluate(cli: Cli, cli_here: Cli, lab: Path, prefect_api: s
         PREFECT_API_URL=prefect_api,
     )
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
+    result = json.loads(done.stdout)
     keys = {"verdict", "reason", "geomean_us", "cases", "speedup", "labels", "evidence", "sandbox", "predicted"}
-    assert keys <= set(found) and found["verdict"] == "ok" and found["predicted"] is None
-    assert all(set(c) == {"case", "time_us", "interval_us", "floor_us", "against_us"} for c in found["cases"])
-    quotients = [math.log(c["against_us"] / c["time_us"]) for c in found["cases"]]
-    assert found["speedup"]["ratio"] == pytest.approx(math.exp(statistics.mean(quotients)), rel=1e-9)
-    low, high = found["speedup"]["interval"]
-    assert found["speedup"]["against"] == "cpp_naive (against)" and low <= found["speedup"]["ratio"] <= high
+    assert keys <= set(result) and result["verdict"] == "ok" and result["predicted"] is None
+    assert all(set(c) == {"case", "time_us", "interval_us", "floor_us", "against_us"} for c in result["cases"])
+    quotients = [math.log(c["against_us"] / c["time_us"]) for c in result["cases"]]
+    assert result["speedup"]["ratio"] == pytest.approx(math.exp(statistics.mean(quotients)), rel=1e-9)
+    low, high = result["speedup"]["interval"]
+    assert result["speedup"]["against"] == "cpp_naive (against)" and low <= result["speedup"]["ratio"] <= high
 
     (lab / "wrong.py").write_text("def custom_kernel(d):\n    return d[1]\n")
     done = cli_here("evaluate", "wrong.py", *arguments, PREFECT_API_URL=prefect_api)
@@ -167,9 +167,9 @@ def test_validation_confirms_only_a_faster_kernel(cli_here: Cli, lab: Path, pref
     won = cli_here("validate", str(quick), "--against", str(slow), *arguments, PREFECT_API_URL=prefect_api)
     lost = cli_here("validate", str(slow), "--against", str(quick), *arguments, PREFECT_API_URL=prefect_api)
     assert won.returncode == 0 and json.loads(won.stdout)["confirmed"] is True, won.stderr
-    found = json.loads(won.stdout)
-    assert {s["against"] for s in found["speedups"]} == {"reference", "slow"}
-    assert {s["against"] for s in found["held_out"]["speedups"]} == {"reference", "slow"}
+    result = json.loads(won.stdout)
+    assert {s["against"] for s in result["speedups"]} == {"reference", "slow"}
+    assert {s["against"] for s in result["held_out"]["speedups"]} == {"reference", "slow"}
     assert lost.returncode == 1 and json.loads(lost.stdout)["confirmed"] is False
     assert "not faster than quick on the public cases" in json.loads(lost.stdout)["why"]
 
@@ -183,9 +183,9 @@ def test_kernels_of_equal_file_names_are_distinguished(cli_here: Cli, lab: Path,
     alone = json.loads(cli_here("evaluate", str(slow), *arguments, PREFECT_API_URL=prefect_api).stdout)
     assert alone["geomean_us"] > 9000 and alone["speedup"]["ratio"] < 0.5
     lost = cli_here("validate", str(slow), "--against", str(quick), *arguments, PREFECT_API_URL=prefect_api)
-    found = json.loads(lost.stdout)
-    assert not found["confirmed"] and "not faster than reference (against)" in found["why"]
-    assert found["kernel"] == "reference (kernel)" and len(found["speedups"]) == 2
+    result = json.loads(lost.stdout)
+    assert not result["confirmed"] and "not faster than reference (against)" in result["why"]
+    assert result["kernel"] == "reference (kernel)" and len(result["speedups"]) == 2
 
 
 def test_only_infrastructure_errors_are_retried(prefect_api: str, lab: Path) -> None:

@@ -47,11 +47,11 @@ def custom_kernel(data):
         locked.append(True)
         yield
 
-    found = Tuner(context, Kernel(name="k00001", language="cpp", source=source), hold).tune(
+    tuned = Tuner(context, Kernel(name="k00001", language="cpp", source=source), hold).tune(
         "k00002", lambda _: False, lambda: False
     )
-    assert found is not None and found.tuned_from == found.base == "k00001"
-    assert KernelSource(found.source).tunables == {"PAUSE_MS": 0} and "PAUSE_MS 0" in found.report
-    outcomes = {t.values["PAUSE_MS"]: t for t in found.tries}
+    assert tuned is not None and tuned.tuned_from == tuned.base == "k00001"
+    assert KernelSource(tuned.source).tunables == {"PAUSE_MS": 0} and "PAUSE_MS 0" in tuned.report
+    outcomes = {t.values["PAUSE_MS"]: t for t in tuned.tries}
     assert outcomes[-1].verdict is Verdict.INCORRECT and outcomes[-1].log2_ratio is None
     assert (outcomes[0].log2_ratio or 0) > 1 and len(locked) == 1  # an incorrect configuration is not timed

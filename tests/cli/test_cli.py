@@ -57,9 +57,9 @@ def _mistake(name: str, cli: Cli, lab: Path) -> None:
     (lab / "empty.py").write_text("x = 1\n")
     (lab / "good.py").write_text("def custom_kernel(data):\n    return data[1].copy_(data[0])\n")
     (lab / "hip.py").write_text("SOURCE = '#include <hip/hip_runtime.h>'\ndef custom_kernel(data):\n    return data\n")
-    arguments, words = MISTAKES[name]
+    arguments, message = MISTAKES[name]
     done = cli(*arguments)
-    _one_sentence(done.returncode, done.stderr, words)
+    _one_sentence(done.returncode, done.stderr, message)
     assert done.stdout == ""
 
 
@@ -173,8 +173,8 @@ def _free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _one_sentence(code: int, stderr: str, words: str) -> None:
+def _one_sentence(code: int, stderr: str, message: str) -> None:
     lines = [line for line in stderr.splitlines() if line.strip()]
     assert code == 2, stderr
-    assert len(lines) == 1 and lines[0].startswith("error: ") and words in lines[0], stderr
+    assert len(lines) == 1 and lines[0].startswith("error: ") and message in lines[0], stderr
     assert os.linesep not in lines[0]

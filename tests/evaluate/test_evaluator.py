@@ -154,6 +154,48 @@ def test_threads_are_allowed(judge: Judge) -> None:
     assert evaluate(judge("identity"), source).verdict is Verdict.OK
 
 
+def test_threads_are_refused_where_the_problem_does_not_allow_them(judge: Judge) -> None:
+    source = "import threading\n" + in_call(
+        "t = threading.Thread(target=d[1].copy_, args=(d[0],)); t.start(); t.join()", ""
+    )
+    with WorkerPool(Harness(noise_runs=0), kernel_threads=False) as pool:
+        evaluator = Evaluator(judge("identity").problem, "cpu", pool.harness, pool)
+        evaluation = evaluate(evaluator, source)
+        assert evaluation.verdict is Verdict.CRASHED and "can't start new thread" in evaluation.reason
+        assert evaluate(evaluator, in_call("pass")).verdict is Verdict.OK
+
+
+LATE = """
+import threading
+go, x, out = threading.Semaphore(0), [], []
+def late():
+    while True:
+        go.acquire()
+        end = time.perf_counter() + 0.002
+        while time.perf_counter() < end:
+            pass
+        out[-1].copy_(x[-1])
+threading.Thread(target=late, daemon=True).start()
+def custom_kernel(d):
+    x.append(d[0]); out.append(d[1]); go.release()
+    return d[1]
+"""
+
+
+def test_an_output_that_is_written_after_the_call_is_wrong(judge: Judge) -> None:
+    assert evaluate(judge("identity"), "import time\n" + LATE).verdict is Verdict.INCORRECT
+
+
+def test_without_ptrace_the_record_says_that_threads_ran_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    with WorkerPool(Harness(noise_runs=0)) as pool:
+        monkeypatch.setattr(pool.native, "_stop", lambda *_: -1)
+        evaluation = evaluate(
+            Evaluator(problems.load(ROOT / "problems/identity"), "cpu", pool.harness, pool), in_call("")
+        )
+    assert evaluation.verdict is Verdict.OK, evaluation.reason
+    assert evaluation.environment["outputs"] == "read while its threads run"
+
+
 def test_a_submission_may_import_what_gpu_mode_puts_beside_it(judge: Judge) -> None:
     head = "from task import input_t, output_t\n\n\ndef custom_kernel(data: input_t) -> output_t:\n"
     assert evaluate(judge("identity"), f"{head}    return data[1].copy_(data[0])\n").verdict is Verdict.OK
@@ -162,8 +204,9 @@ def test_a_submission_may_import_what_gpu_mode_puts_beside_it(judge: Judge) -> N
 def test_the_objects_that_cheats_tamper_with_are_within_their_reach(judge: Judge) -> None:
     """A cheat that finds nothing to tamper with does honest work: tests/cheats would pass and show nothing."""
     look = "import gc\nassert {'NativeHarness', 'Worker', 'Inbox'} <= {type(o).__name__ for o in gc.get_objects()}\n"
-    evaluation = evaluate(judge("identity"), look + in_call("pass"))
+    evaluation = evaluate(allowing(judge("identity")), look + in_call("pass"))
     assert evaluation.verdict is Verdict.OK, evaluation.reason
+    assert evaluate(judge("identity"), look + in_call("pass")).reason.startswith("tampering: it searches the heap")
 
 
 def test_a_claim_needs_two_stages(pool: WorkerPool) -> None:
@@ -221,7 +264,7 @@ def test_a_patched_clock_of_pythons_changes_nothing(judge: Judge) -> None:
             return d[1].copy_(d[0])
         """
     )
-    evaluator = judge("identity")
+    evaluator = allowing(judge("identity"))
     kernel = Kernel(name="k", language="cpp", source=source)
     timed = evaluator.time(kernel, evaluator.check(kernel, evaluator.compile(kernel)), [evaluator.reference()])
     assert timed.verdict is Verdict.OK, timed
@@ -268,6 +311,11 @@ def test_builds_are_cached_by_what_they_depend_on(judge: Judge) -> None:
     other = Kernel(name="b", language="cpp", source=first.source.replace("''')", "''', flags=['-O1'])"))
     assert other.source != first.source
     assert (report := evaluator.compile(other).compile) and not report.cached
+
+
+def allowing(evaluator: Evaluator) -> Evaluator:
+    """Return the same evaluator where tampering is no verdict."""
+    return evaluator.with_harness(evaluator.harness.model_copy(update={"tampering": "allow"}))
 
 
 def evaluate(evaluator: Evaluator, source: str) -> Evaluation:

@@ -158,7 +158,7 @@ class HostilePool(WorkerPool):
         self.native = NativeHarness(str(native_build.build()))
 
     @contextlib.contextmanager
-    def worker(self, timing: bool = False) -> Generator[WorkerClient]:
+    def worker(self, timing: bool = False, observed: bool = False) -> Generator[WorkerClient]:
         ours, theirs = socket.socketpair()
         ours.setsockopt(socket.SOL_SOCKET, SO_PASSCRED, 1)
         inputs = SharedMemory(1 << 20)

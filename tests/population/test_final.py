@@ -23,14 +23,14 @@ POPULATION = Population(
 
 def evaluation(times_us: dict[str, dict[str, float]], candidate: str) -> Evaluation:
     """What `Evaluator.time` returns for a candidate, given the times of all sources."""
-    ours = times_us[candidate]
+    own_us = times_us[candidate]
     speedups = []
-    for name, theirs in times_us.items():
-        pairs = {case: PairedTime(time_us=us, against_us=theirs[case]) for case, us in ours.items()}
+    for name, other_us in times_us.items():
+        pairs = {case: PairedTime(time_us=us, against_us=other_us[case]) for case, us in own_us.items()}
         ratio = Speedup(against=name, ratio=1.0, interval=(1, 1)).model_copy(update={"cases": pairs})
         ratio = Speedup(against=name, ratio=ratio.against_us / ratio.time_us, interval=(0.5, 2), cases=pairs)
         speedups += [ratio] if name != candidate else []
-    timings = tuple(Timing(case=case, time_us=us, interval_us=(us, us)) for case, us in ours.items())
+    timings = tuple(Timing(case=case, time_us=us, interval_us=(us, us)) for case, us in own_us.items())
     return Evaluation(verdict=Verdict.OK, timings=timings, speedups=tuple(speedups))
 
 

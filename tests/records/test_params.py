@@ -1,4 +1,4 @@
-"""params.yaml: every knob is known, an unknown one is named."""
+"""params.yaml: every parameter has a default and a comment, an unknown one is an error that names it."""
 
 from pathlib import Path
 from typing import Any
@@ -13,11 +13,11 @@ from tests.conftest import ROOT
 FILE = ROOT / "params.yaml"
 
 
-def test_the_file_holds_every_knob_with_its_default_and_a_comment() -> None:
-    given, known = yaml.safe_load(FILE.read_text()), Params().model_dump(by_alias=True)
+def test_the_file_holds_every_parameter_with_its_default_and_a_comment() -> None:
+    given, defaults = yaml.safe_load(FILE.read_text()), Params().model_dump(by_alias=True)
     assert load(FILE) == Params()
     assert {name: set(part) for name, part in given.items() if isinstance(part, dict)} == {
-        name: set(part) for name, part in known.items() if isinstance(part, dict)
+        name: set(part) for name, part in defaults.items() if isinstance(part, dict)
     }
     knobs = [line for line in FILE.read_text().splitlines() if ":" in line and not line.lstrip().startswith("#")]
     bare = [k for k in knobs if "#" not in k and not k.rstrip().endswith(":") and "model: playbook" not in k]
@@ -33,7 +33,7 @@ def test_overrides_are_yaml_and_typed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("override", "words"),
+    ("override", "message"),
     [
         ("search.generation=1", "unknown parameter 'search.generation'; valid here: strategy, generations"),
         ("nonsense=1", "unknown parameter 'nonsense'"),
@@ -51,14 +51,14 @@ def test_overrides_are_yaml_and_typed() -> None:
         ("llm.writer.price={input_usd: .inf, output_usd: 1}", "'llm.writer.price.input_usd'"),
     ],
 )
-def test_a_wrong_override_is_named(override: str, words: str) -> None:
+def test_a_wrong_override_is_named(override: str, message: str) -> None:
     with pytest.raises(SetupError) as error:
         load(FILE, [override])
-    assert words in str(error.value) and "\n" not in str(error.value)
+    assert message in str(error.value) and "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize(
-    ("overrides", "options", "words"),
+    ("overrides", "options", "message"),
     [
         (["search.seed=1", "search.seed=x"], {}, "--set search.seed=x: parameter 'search.seed'"),
         (["target=gpu"], {}, "--set target=gpu: parameter 'target': expected auto, cpu, cuda, rocm, or model:"),
@@ -68,13 +68,13 @@ def test_a_wrong_override_is_named(override: str, words: str) -> None:
         (["search.seed=1"], {"problem": "12"}, ""),
     ],
 )
-def test_the_option_that_is_wrong_is_named(overrides: list[str], options: dict[str, str], words: str) -> None:
-    if not words:
+def test_the_option_that_is_wrong_is_named(overrides: list[str], options: dict[str, str], message: str) -> None:
+    if not message:
         assert load(FILE, overrides, options).problem == "12"
         return
     with pytest.raises(SetupError) as error:
         load(FILE, overrides, options)
-    assert str(error.value).startswith(words)
+    assert str(error.value).startswith(message)
 
 
 def test_the_file_is_named_for_what_no_option_set(tmp_path: Path) -> None:

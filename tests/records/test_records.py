@@ -9,22 +9,22 @@ from kernel_scientist.records.evaluation import Evaluation, Timing, geomean
 from kernel_scientist.records.kernel import Case, Experiment, Kernel, Verdict, digest
 
 finite = st.floats(allow_nan=False, allow_infinity=False, width=32)
-words = st.text(max_size=30)
+texts = st.text(max_size=30)
 
 
 @st.composite
 def experiments(draw: st.DrawFn) -> Experiment:
     low, high = sorted((draw(finite), draw(finite)))
     return Experiment(
-        title=draw(words),
-        description=draw(words),
-        rubric=tuple(draw(st.lists(words, max_size=3))),
+        title=draw(texts),
+        description=draw(texts),
+        rubric=tuple(draw(st.lists(texts, max_size=3))),
         uplift=(low, high),
         innovation=draw(st.integers(0, 100)),
     )
 
 
-@given(experiments(), words, st.sampled_from(["cpp", "triton"]))
+@given(experiments(), texts, st.sampled_from(["cpp", "triton"]))
 def test_kernels_survive_json(experiment: Experiment, source: str, language: str) -> None:
     kernel = Kernel(name="k00001", language=language, source=source, experiment=experiment)  # type: ignore[arg-type]
     again = Kernel.model_validate_json(kernel.model_dump_json())

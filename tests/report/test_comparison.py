@@ -23,17 +23,17 @@ def entries(finals: list[float], side: str, **settings: str) -> list[CampaignCur
 
 def test_a_real_difference_is_found_and_no_false_one() -> None:
     better, worse = [1.5, 1.6, 1.7, 1.8, 1.9], [1.4, 1.5, 1.6, 1.7, 1.8]
-    found = comparison.compare(entries(better, "tree"), entries(worse, "greedy"))
-    assert found["budget_kernels"] == 2 and "the first is better" in found["conclusion"]
-    assert found["p_first_better"] == pytest.approx(1 / 32, abs=1e-4) and found["ratio"] > 1.05
-    assert found["differ_in"] == {"search.strategy": ["tree", "greedy"]}
+    result = comparison.compare(entries(better, "tree"), entries(worse, "greedy"))
+    assert result["budget_kernels"] == 2 and "the first is better" in result["conclusion"]
+    assert result["p_first_better"] == pytest.approx(1 / 32, abs=1e-4) and result["ratio"] > 1.05
+    assert result["differ_in"] == {"search.strategy": ["tree", "greedy"]}
     same = comparison.compare(entries(better, "a"), entries(better[::-1], "b"))
     assert "no significant difference" in same["conclusion"] and same["ratio"] == 1.0
 
 
 def test_too_few_repeats_give_no_conclusion() -> None:
-    found = comparison.compare(entries([2.0], "a"), entries([1.0], "b"))
-    assert found["p_first_better"] is None and "no conclusion" in found["conclusion"]
+    result = comparison.compare(entries([2.0], "a"), entries([1.0], "b"))
+    assert result["p_first_better"] is None and "no conclusion" in result["conclusion"]
 
 
 @given(st.lists(st.floats(0.5, 4), min_size=5, max_size=9), st.randoms(use_true_random=False))
@@ -56,7 +56,7 @@ def test_a_curve_rises_only_by_a_test() -> None:
 
 
 def test_the_page_of_a_comparison_shows_both_sides(tmp_path: Path) -> None:
-    found = comparison.compare(entries([1.5, 1.7], "tree"), entries([1.2, 1.3], "greedy"))
-    comparison.write(found, tmp_path / "page.html")
+    result = comparison.compare(entries([1.5, 1.7], "tree"), entries([1.2, 1.3], "greedy"))
+    comparison.write(result, tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()
     assert page.count("<polyline") == 2 and "tree0, tree1" in page and "search.strategy: tree against greedy" in page

@@ -14,7 +14,7 @@ from kernel_scientist.population.final import Final
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.records.evaluation import UNRESOLVED, Evaluation, PairedTime, Speedup, Timing, Trial, geomean
 from kernel_scientist.records.kernel import REFERENCE, Kernel, Verdict
-from kernel_scientist.report import evaluation_text, ranking, summaries, tables
+from kernel_scientist.report import evaluation_text, page, ranking, summaries, tables
 from kernel_scientist.tracking import run_content
 from tests.trials import trial
 
@@ -76,15 +76,22 @@ def test_in_the_table_of_an_evaluation(speedup: Speedup) -> None:
     assert f"{float(printed[-1][4].rstrip('x')):.2f}" in {f"{summary['ratio'] + d:.2f}" for d in (-0.001, 0, 0.001)}
 
 
-@given(speedups(), speedups("k00001", 2), st.booleans())
-def test_in_the_table_of_a_confirmation(speedup: Speedup, other: Speedup, resolved: bool) -> None:
+@given(speedups(), speedups(), st.booleans())
+def test_in_the_table_of_a_confirmation(public: Speedup, held_out: Speedup, resolved: bool) -> None:
     if not resolved:
-        speedup = speedup.model_copy(update={"interval": UNRESOLVED})
-    both = [summaries.speedup_summary(speedup), summaries.speedup_summary(other)]
-    rows = tables.confirmed_rows({"speedups": both[:1], "held_out": {"speedups": both[:1]}}, "k00002")
-    reference, champion = rows
+        public = public.model_copy(update={"interval": UNRESOLVED})
+    validation = {"speedups": [summaries.speedup_summary(public)]}
+    validation["held_out"] = {"speedups": [summaries.speedup_summary(held_out)]}  # type: ignore[assignment]
+    reference, champion = tables.confirmed_rows(validation, "k00002")
     assert shows(reference["ratio"], float(reference["us"]) / float(champion["us"]))
     assert shows(reference["held_out"], float(reference["held_out_us"]) / float(champion["held_out_us"]))
+
+
+@given(speedups())
+def test_in_the_rows_of_the_page(speedup: Speedup) -> None:
+    made = Trial(kernel=Kernel(name="k00001", language="cpp", source=""), evaluation=evaluation(speedup))
+    row = page._kernel(made, Population((made,)), made)
+    assert shows(row["speedup"], float(row["reference_us"]) / float(row["us"]))
 
 
 @given(speedups())
@@ -107,7 +114,8 @@ def test_in_the_final(geomeans: dict[str, float], reference_us: float) -> None:
     times_us = {name: {"c": us} for name, us in geomeans.items()} | {REFERENCE: {"c": reference_us}}
     final = Final(incumbent="k00004", times_us=times_us)
     metrics = run_content.final_metrics(final)
-    for row, printed in zip(ranking.final_rows(population, final), tables.final_rows(population, final), strict=True):
+    ranked = ranking.final_rows(population, final)
+    for row, printed in zip(ranked, tables.final_rows(ranked), strict=True):
         assert row["speedup"] == pytest.approx(row["reference_us"] / row["geomean_us"], rel=1e-12)
         assert shows(printed["speedup"], float(printed["reference_us"]) / float(printed["us"]))
         assert shows(

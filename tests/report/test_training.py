@@ -38,18 +38,18 @@ def examples(population: Population) -> list[dict[str, object]]:
 
 
 def test_every_experiment_is_an_example_with_an_ordinal_reward() -> None:
-    found = {e["child"]["kernel"]: e for e in examples(POPULATION)}  # type: ignore[index]
-    assert {k: e["reward"] for k, e in found.items()} == {
+    rows = {e["child"]["kernel"]: e for e in examples(POPULATION)}  # type: ignore[index]
+    assert {k: e["reward"] for k, e in rows.items()} == {
         "k00002": 4,
         "k00003": 3,
         "k00004": 2,
         "k00005": 4,
         "k00006": 4,
     }
-    one = found["k00002"]
-    assert one["parent"]["source"] == "# k00001" and one["timings"][0]["case"] == "c"  # type: ignore[index]
-    assert one["log2_over_parent"] == pytest.approx(math.log2(1.1), abs=1e-4)
-    assert json.loads(json.dumps(list(found.values()))) == list(found.values())
+    first = rows["k00002"]
+    assert first["parent"]["source"] == "# k00001" and first["timings"][0]["case"] == "c"  # type: ignore[index]
+    assert first["log2_over_parent"] == pytest.approx(math.log2(1.1), abs=1e-4)
+    assert json.loads(json.dumps(list(rows.values()))) == list(rows.values())
 
 
 def test_a_repair_is_a_pair_of_versions() -> None:
@@ -58,9 +58,9 @@ def test_a_repair_is_a_pair_of_versions() -> None:
         for n, v in enumerate((Verdict.COMPILE_ERROR, Verdict.CRASHED))
     )
     made = designed(trial("k00002", 1.1, {"k00001": (1.05, 1.15)}, base="k00001"), 5, 20, attempts=attempts)
-    found = examples(Population((trial("k00001", 1.0), made)))
-    assert [e["reward"] for e in found] == [0, 1, 4]
-    assert [e.get("repaired_by") for e in found] == ["bad 1", "# k00002", None]
+    rows = examples(Population((trial("k00001", 1.0), made)))
+    assert [e["reward"] for e in rows] == [0, 1, 4]
+    assert [e.get("repaired_by") for e in rows] == ["bad 1", "# k00002", None]
 
 
 KEYS = (

@@ -9,8 +9,9 @@ from kernel_scientist import problems
 from kernel_scientist.hardware.peaks import Machine
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.problems.taskfolder import Problem
+from kernel_scientist.profile import metrics
 from kernel_scientist.records.evaluation import CompileReport, Evaluation, PairedTime, Speedup, Timing, Trial
-from kernel_scientist.records.gpu import Counters, Figures
+from kernel_scientist.records.gpu import Counters
 from kernel_scientist.records.kernel import REFERENCE, Case, Experiment, Kernel, Verdict
 from kernel_scientist.records.params import ROLES
 from kernel_scientist.scientist import prompts, showcase
@@ -31,7 +32,9 @@ CPU = CpuInfo(
     caches={"L1": 48 << 10}, features=frozenset({"avx512f"}), vector_bytes=64, cores=2, model="a server processor"
 )
 PEAKS = Machine("example", 600, {"fp32": 704, "bf16": 1408, "fp8": 1408}, "example")
-FIGURES = Figures(hbm_read_bytes=1e9, hbm_written_bytes=1e8, occupancy=0.41)
+TOOL = "rocprofv3"
+READS, WRITES = ("TCC_BUBBLE_sum", "TCC_EA0_RDREQ_sum"), ("TCC_EA0_WRREQ_sum", "TCC_EA0_WRREQ_64B_sum")
+COUNTS = dict.fromkeys((*READS, *WRITES), 1000000.0) | {"TCC_EA0_RDREQ_32B_sum": 0.0}
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +52,7 @@ def on_gpu_model() -> dict[str, str]:
 def on_cpu(problem: Problem) -> dict[str, str]:
     """The prompts of a campaign in C++ on a CPU."""
     assignment = Assignment(problem, problem.profile("cpu"), "cpp", "cpu", CPU, PEAKS, most_findings=12)
-    return {role: showcase.text(p) for role, p in showcase.prompts(assignment, cpp_population(problem)).items()}
+    return showcase.prompts(assignment, cpp_population(problem))
 
 
 def cpp_population(problem: Problem) -> Population:
@@ -119,11 +122,19 @@ def test_counters_are_in_the_prompts_if_there_are_any(problem: Problem, on_cpu: 
     assignment = dataclasses.replace(showcase.assignment(problem), target="rocm", profile=problem.profile("full"))
     cases, trials = problem.profile("full").benchmarks, list(showcase.population(problem))
     counters = tuple(
-        Counters(case=c.name, kernel="gemm", tool="rocprofv3", dispatches=1, counts={}, figures=FIGURES) for c in cases
+        Counters(
+            case=c.name,
+            kernel="gemm",
+            tool="rocprofv3",
+            dispatches=1,
+            counts=COUNTS,
+            figures=metrics.derive("rocprofv3", COUNTS),
+        )
+        for c in cases
     )
     measured = timed(cases, 2.0).model_copy(update={"counters": counters})
     trials[:3] = [t.model_copy(update={"evaluation": measured}) for t in trials[:3]]
-    texts = {role: showcase.text(p) for role, p in showcase.prompts(assignment, Population(tuple(trials))).items()}
+    texts = showcase.prompts(assignment, Population(tuple(trials)))
     heading = "Hardware counters of the GPU"
     assert all(heading in texts[role] for role in ("selector", "designer", "writer"))
     assert "- k00002: " in texts["selector"] and "read from memory" in texts["designer"]

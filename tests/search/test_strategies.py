@@ -1,4 +1,4 @@
-"""Strategies: each choice is of a kernel that is right, by its rule, and the same again for the same chance."""
+"""Strategies: each selects a correct kernel by its rule, and the same one again for the same seed."""
 
 from collections import Counter
 from typing import get_args
@@ -41,13 +41,13 @@ def populations(draw: st.DrawFn) -> Population:
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @given(populations(), st.integers(0, 99))
-def test_every_choice_is_right_and_repeats(strategy: str, population: Population, seed: int) -> None:
+def test_every_selected_kernel_is_correct_and_reproducible(strategy: str, population: Population, seed: int) -> None:
     name = chosen(strategy, population, seed)
     assert score(population.get(name)) > 0 and chosen(strategy, population, seed) == name
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_without_a_right_kernel_there_is_nothing_to_start_from(strategy: str) -> None:
+def test_without_a_correct_kernel_there_is_nothing_to_select(strategy: str) -> None:
     with pytest.raises(ValueError, match="nothing to start from"):
         chosen(strategy, Population((trial("k00001", None),)))
 
@@ -59,19 +59,19 @@ def test_the_tree_explores_as_often_as_published() -> None:
         trial("k00006", 1.5, base="k00005"),
     ]
     picks = Counter(chosen("tree", Population(tuple(trials)), seed) for seed in range(2000))
-    best = picks.pop("k00005")  # it has a child, so it is no leaf: it is never drawn by lot
+    best = picks.pop("k00005")  # it has a child, so it is not a leaf and is never drawn at random
     assert abs(best / 2000 - (1 - strategies.EPSILON)) < 0.04
     assert set(picks) == {"k00002", "k00003", "k00004", "k00006"} and min(picks.values()) > 100
 
 
-def test_worn_out_roots_and_dead_branches_are_left_alone() -> None:
+def test_exhausted_nodes_are_not_selected() -> None:
     root = [trial("k00001", 9.0), *(trial(f"k{n:05d}", 1.0, base="k00001") for n in range(2, 7))]
     assert "k00001" not in {chosen("tree", Population(tuple(root)), seed) for seed in range(200)}
     dead = [ROOT, trial("k00002", 9.0, base="k00001"), *(trial(f"k{n:05d}", None, base="k00002") for n in range(3, 7))]
     assert {chosen("tree", Population(tuple(dead)), seed) for seed in range(200)} == {"k00001"}
 
 
-def test_islands_keep_what_is_different() -> None:
+def test_islands_keep_different_elites() -> None:
     trials = [
         compiled(trial("k00001", 1.0), xmm=5),
         compiled(trial("k00003", 9.0, base="k00001"), zmm=5),

@@ -1,4 +1,4 @@
-"""Tuning: what is searched, what is passed over, who wins; and on the real judge, end to end."""
+"""Tunables: the search space, the sampler, the winner."""
 
 import math
 import random
@@ -39,21 +39,21 @@ def landscape(values: Mapping[str, Value], source: str) -> Try:
     return Try(values=dict(values), source=source, verdict=Verdict.OK, log2_ratio=gain)
 
 
-def tuned(source: str, tries: int, seed: int = 1, known: frozenset[str] = frozenset()) -> tuple[Try, ...]:
-    return tunables.tune(kernel(source), landscape, tries, seed, known.__contains__, lambda: False)
+def tuned(source: str, tries: int, seed: int = 1, tried: frozenset[str] = frozenset()) -> tuple[Try, ...]:
+    return tunables.tune(kernel(source), landscape, tries, seed, tried.__contains__, lambda: False)
 
 
-def test_the_space_is_what_is_declared_with_a_choice() -> None:
+def test_the_space_holds_tunables_with_choices() -> None:
     assert tunables.space(BIG) == {"A": (2, 1, 4, 8, 16), "B": (1, 2, 3, 4, 5, 6), "C": (0, 1)}
     assert tunables.space("TUNABLES = {") == {} and tunables.space("x = 1") == {}
 
 
-def test_a_small_space_is_searched_to_the_end_and_nothing_is_tried_twice() -> None:
+def test_a_small_space_is_searched_exhaustively_and_nothing_is_tried_twice() -> None:
     tries = tuned(SMALL, tries=50)
     assert len(tries) == len({t.source for t in tries}) == 3 * 2 - 1  # all but the kernel itself
 
 
-def test_a_large_space_is_searched_better_than_by_lot() -> None:
+def test_a_large_space_is_searched_better_than_at_random() -> None:
     names, choices = "ABCD", list(range(8))
     source = f"TUNABLES = {dict.fromkeys(names, 0)}\nCHOICES = {dict.fromkeys(names, choices)}\n"
 
@@ -77,17 +77,17 @@ def test_the_same_seed_gives_the_same_tries(seed: int) -> None:
     assert tuned(BIG, 5, seed) == tuned(BIG, 5, seed)
 
 
-def test_what_was_tried_before_is_passed_over() -> None:
+def test_sources_tried_before_are_left_out() -> None:
     before = frozenset(t.source for t in tuned(SMALL, 3))
-    after = tuned(SMALL, 50, known=before)
+    after = tuned(SMALL, 50, tried=before)
     assert len(after) == 2 and not before & {t.source for t in after}
 
 
-def test_time_that_is_over_ends_it() -> None:
+def test_the_search_stops_on_request() -> None:
     assert tunables.tune(kernel(BIG), landscape, 9, 1, lambda _: False, lambda: True) == ()
 
 
-def test_only_what_is_promising_and_was_not_tuned_is_tuned() -> None:
+def test_only_promising_untuned_kernels_are_candidates() -> None:
     def one(name: str, ratio: float, **changes: object) -> object:
         made = trial(name, ratio, {"k00001": (ratio, ratio)} if name != "k00001" else {})
         return made.model_copy(
@@ -97,8 +97,8 @@ def test_only_what_is_promising_and_was_not_tuned_is_tuned() -> None:
     population = Population((one("k00001", 1.0), one("k00002", 2.0), one("k00003", 1.95)))  # type: ignore[arg-type]
 
     def chosen(population: Population, busy: frozenset[str] = frozenset(), promising: float = 0.9) -> str | None:
-        found = tunables.candidate(population, promising, busy)
-        return found.kernel.name if found else None
+        trial_ = tunables.candidate(population, promising, busy)
+        return trial_.kernel.name if trial_ else None
 
     assert chosen(population) == "k00002" and chosen(population, frozenset({"k00002"})) == "k00003"
     assert chosen(population, frozenset({"k00002"}), 1.0) is None and chosen(population, promising=1.0) == "k00002"
@@ -141,8 +141,8 @@ def test_tritons_configurations_are_tunables(judge: Callable[[str], Evaluator]) 
     assert tunables.configured(KernelSource(AUTOTUNED), {"autotune.copy_kernel": "all"}) == AUTOTUNED
     tried = tunables.tune(kernel(AUTOTUNED), first_is_best, 9, 1, lambda _: False, lambda: False)
     assert len(tried) == 3
-    with WorkerPool(Harness(call_timeout_s=60), preload=("triton",)) as shop:
-        evaluator = Evaluator(judge("identity").problem, "cpu", shop.harness, shop)
+    with WorkerPool(Harness(call_timeout_s=60), preload=("triton",)) as pool:
+        evaluator = Evaluator(judge("identity").problem, "cpu", pool.harness, pool)
         made = Kernel(name="k", language="triton", source=one)
         assert evaluator.check(made, evaluator.compile(made)).verdict is Verdict.OK
 

@@ -57,9 +57,9 @@ def test_a_population_is_read_back_as_it_was_written(store: MlflowStore, campaig
         update={"kernel": child.kernel.model_copy(update={"experiment": EXPERIMENT, "generation": 1})}
     )
     written = log(store, campaign, [trial("k00001", 1.0), child, failed("k00003")])
-    found = store.latest(campaign.campaign)
-    assert found is not None and found.run_id == campaign.run_id and found.params["search.generations"] == "3"
-    assert store.population(found).trials == written.trials
+    latest = store.latest(campaign.campaign)
+    assert latest is not None and latest.run_id == campaign.run_id and latest.params["search.generations"] == "3"
+    assert store.population(latest).trials == written.trials
 
 
 def test_runs_hold_what_a_user_compares(store: MlflowStore, campaign: CampaignRun) -> None:
@@ -137,7 +137,7 @@ def test_a_trace_that_a_kill_left_without_its_span_is_written_again(
         for n, text in enumerate(("because", "so"), 1)
     ]
 
-    def found() -> list[str]:
+    def replies() -> list[str]:
         traces = store.client.search_traces(
             locations=[store.experiment_id],
             filter_string=f"request_metadata.`mlflow.sourceRun` = '{campaign.run_id}'",
@@ -149,10 +149,10 @@ def test_a_trace_that_a_kill_left_without_its_span_is_written_again(
         m.setattr(killed._traces._client, "log_spans", _fail)
         with pytest.raises(RuntimeError, match="killed here"):
             killed.log_spending(campaign, answers)
-    assert found() == []
+    assert replies() == []
     for _ in range(2):
         MlflowStore(store.uri, "identity-cpu").log_spending(campaign, answers)
-        assert found() == ["because", "so"]
+        assert replies() == ["because", "so"]
 
 
 def test_a_store_that_cannot_be_used_is_named(tmp_path: Path) -> None:

@@ -32,7 +32,8 @@ COPY = """
 
 @pytest.fixture(scope="module")
 def judge() -> Iterator[Evaluator]:
-    harness = Harness(gpu_warmup_s=0, stages=1, blocks=4, pairs=0, noise_runs=0, memory_mib=2048, call_timeout_s=5)
+    limits = {"memory_mib": 2048, "call_timeout_s": 5, "tampering": "allow"}
+    harness = Harness.model_validate({"gpu_warmup_s": 0, "stages": 1, "pairs": 0, "noise_runs": 0, **limits})
     with standin.Shop(harness) as shop:
         yield Evaluator(problems.load(ROOT / "problems" / "identity"), "cpu", harness, shop)
 

@@ -36,7 +36,7 @@ class Comparison:
         """By case, how many outputs may still differ bit by bit before the comparison is given up."""
 
     def require(self, inputs: InputSet, got: protocol.Header, buffers: Sequence[bytearray | None]) -> None:
-        """Raise KernelFailure unless the output that a worker handed over is right for what it was given."""
+        """Raise KernelFailure unless a worker's output is right for its inputs."""
         name = inputs.case.name
         if fault := self._fault(self._form(inputs), got):
             raise KernelFailure(Verdict.INCORRECT, f"{name}: it returned {fault}")

@@ -1,7 +1,7 @@
 """One untimed call, watched from inside: which library operations ran, how often native code was called.
 
 With `mute` the kernel's native functions and Triton launches do nothing: if the output is right all the same, they
-were a decoy. What is seen here is evidence for a policy, not proof: a kernel that hides its calls is judged by its
+were a decoy. This is evidence for a policy, not proof: a kernel that hides its calls is judged by its
 outputs and its time like any other. Imports only the standard library and torch.
 """
 

@@ -1,8 +1,8 @@
-// Panels in bf16, which holds every fp8 value exactly, in pairs along k for vdpbf16ps; scales are applied to the
+// Panels in bf16, which represents every fp8 value exactly, in pairs along k for vdpbf16ps; scales are applied to the
 // accumulators once per scale block, in fp32.
 #include <immintrin.h>
 
-typedef uint32_t element;  // what panels hold: two consecutive k
+typedef uint32_t element;  // element of a panel: two consecutive k
 constexpr int64_t DEPTH = 2;  // steps of k in an element
 static_assert(VEC == 16, "the dot product works on 512-bit registers");
 static_assert(BLOCK % NR == 0, "a register tile must lie in one column of scale blocks");

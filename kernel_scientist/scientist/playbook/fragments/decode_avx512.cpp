@@ -1,5 +1,5 @@
-// e4m3fnuz to fp32, sixteen at a time: exponent and mantissa shifted into place, the bias difference multiplied in
-// (exact, and right for e4m3's subnormals too), NaN (0x80) blended in.
+// e4m3fnuz to fp32, sixteen at a time: shift exponent and mantissa into place, multiply by the bias difference (exact,
+// also for e4m3's subnormals), blend in NaN (0x80).
 #include <immintrin.h>
 
 static inline void decode_row(const uint8_t* x, float* out, int64_t count) {
