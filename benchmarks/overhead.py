@@ -1,4 +1,4 @@
-"""What the laboratory itself costs: `make bench`. Figures go to benchmarks/results/, with machine, load and spread.
+"""What our own code costs per kernel: `make bench`. Figures go to benchmarks/results/, with machine, load and spread.
 
 - `--help`: wall time of the command line's answer.
 - per kernel: a real campaign (flow, tasks, server, artifacts, device lock, store) around a judge that takes no time.
@@ -99,11 +99,11 @@ def _workers() -> dict[str, Any]:
 
 
 def per_kernel(folder: Path, wanted: int) -> dict[str, Any]:
-    """Run a real campaign with a judge that answers at once; whatever time passes is ours."""
-    from flows.progress import Board
+    """Run a real campaign with an evaluator that answers at once; all the time is our own."""
     from prefect import flow
 
     from flows.optimize import _search
+    from flows.progress import Progress
     from flows.server import serving
     from kernel_scientist.campaign.state import Campaign
 
@@ -123,7 +123,7 @@ def per_kernel(folder: Path, wanted: int) -> dict[str, Any]:
     def run() -> None:
         nonlocal total, kernels
         with evaluation_context(params) as lab:
-            campaign = Campaign(dataclasses.replace(lab, evaluator=InstantJudge(lab.evaluator)))
+            campaign = Campaign(dataclasses.replace(lab, evaluator=InstantEvaluator(lab.evaluator)))
             for owner, name, clock in (
                 (campaign.store, "log", "mlflow"),
                 (campaign.store, "progress", "mlflow"),
@@ -132,9 +132,9 @@ def per_kernel(folder: Path, wanted: int) -> dict[str, Any]:
                 (campaign, "write", "agent"),
             ):
                 setattr(owner, name, _clocked(getattr(owner, name), clocks, clock))
-            board = Board(campaign)
+            progress = Progress(campaign)
             start = time.perf_counter()
-            _search(campaign, board, lambda: None)
+            _search(campaign, progress, lambda: None)
             total, kernels = time.perf_counter() - start, len(campaign.population)
 
     with serving():
@@ -149,8 +149,8 @@ def per_kernel(folder: Path, wanted: int) -> dict[str, Any]:
     }
 
 
-class InstantJudge(Evaluator):
-    """A verifier that finds every kernel right and a little faster than the last, in no time."""
+class InstantEvaluator(Evaluator):
+    """An evaluator that finds every kernel right and a little faster than the last, in no time."""
 
     def __init__(self, real: Evaluator) -> None:
         super().__init__(real.problem, real.profile_name, real.harness, real.pool)
