@@ -31,7 +31,7 @@ from kernel_scientist.records.kernel import Kernel, Verdict
 from kernel_scientist.records.params import Harness, Params
 from kernel_scientist.report import resources, summaries
 from kernel_scientist.sandbox import device_lock, landlock
-from kernel_scientist.tracking import run_content
+from kernel_scientist.tracking import artifacts, run_content
 from kernel_scientist.workers.pool import WorkerPool
 from tasks.timing import count_kernel
 from tests.conftest import ROOT
@@ -279,8 +279,8 @@ def test_a_run_has_figures_as_metrics_and_counts_as_a_file(tmp_path: Path) -> No
     found = run_content.metrics(trial, Population())
     assert found["counter.hbm_read_bytes"] == 4096 and "counter.matrix_share" not in found
     (tmp_path / "run").mkdir()
-    run_content.write_artifacts(tmp_path / "run", trial, Population())
-    rows = json.loads((tmp_path / "run" / run_content.COUNTERS).read_text())
+    artifacts.write(tmp_path / "run", trial, Population())
+    rows = json.loads((tmp_path / "run" / "counters.json").read_text())
     assert [row["kernel"] for row in rows] == ["gemm", "tail"] and rows[0]["counts"]["FETCH_SIZE"] == 3.0
     assert not any(
         name.startswith("counter")
@@ -366,8 +366,8 @@ def test_the_subject_calls_a_kernel_twice_on_each_case(
 ) -> None:
     it = ready(TORCH, "triton")
     assert play(it, pool.enclosure if kind else "") == (0, "")
-    assert (it.folder / "calls").read_text().split() == ["65536", "1048576", "4194304"] * 2
-    assert it.cases == ("size65536", "size1048576", "size4194304")
+    assert (it.folder / "calls").read_text().split() == ["131072", "524288", "2097152"] * 2
+    assert it.cases == ("size131072", "size524288", "size2097152")
 
 
 def test_the_subject_gets_what_was_built_for_the_kernel(
@@ -417,8 +417,8 @@ def test_what_is_handed_over_holds_no_seed_and_no_expected_output(ready: Callabl
     request = json.loads((it.folder / target_process.REQUEST).read_text())
     assert set(request) == {"profiler", "device", "cases", "limits"}
     assert all(set(case) == {"data", "sizes"} for case in request["cases"])
-    x, out = (it.folder / "0.bin").read_bytes()[:131072], (it.folder / "0.bin").read_bytes()[131072:]
-    assert len(out) == 131072 and len(set(out)) == 1 and x != out  # garbage where the output goes
+    x, out = (it.folder / "0.bin").read_bytes()[:262144], (it.folder / "0.bin").read_bytes()[262144:]
+    assert len(out) == 262144 and len(set(out)) == 1 and x != out  # garbage where the output goes
 
 
 @pytest.mark.parametrize(
@@ -515,7 +515,7 @@ for number, kernel in enumerate(["warm", *[{MARKER!r}, "copy", {MARKER!r}] * 3])
 """
     found = read_by(judge, monkeypatch, tool(tmp_path, "rocprofv3", code))
     assert found.verdict is Verdict.OK and found.timings == evaluation().timings and found.seconds["count"] > 0
-    assert [c.case for c in found.counters] == ["size65536", "size1048576", "size4194304"]
+    assert [c.case for c in found.counters] == ["size131072", "size524288", "size2097152"]
     assert found.counters[0].counts["SQ_WAVES"] == 4 and found.counters[0].figures.l2_hit_rate == 0.5
     said = found.environment["counters"]
     assert said.startswith("rocprofv3, 3 cases; not counted: OccupancyPercent: ") and "exceeds" in said
