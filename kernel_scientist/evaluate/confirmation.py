@@ -3,13 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from pydantic import Field
-
 from kernel_scientist.evaluate.evaluator import Evaluator
 from kernel_scientist.evaluate.timing import schedule
 from kernel_scientist.evaluate.timing.plan import Plan, TimedSource
 from kernel_scientist.evaluate.timing.samples import Samples
-from kernel_scientist.records.base import Finite, Record
+from kernel_scientist.records.base import Record
 from kernel_scientist.records.evaluation import Evaluation, Speedup, Timing
 from kernel_scientist.records.kernel import REFERENCE, Case, Verdict
 from kernel_scientist.sandbox.failure import KernelFailure, failed
@@ -23,8 +21,6 @@ class Confirmation(Record):
     evaluation: Evaluation
     held_out: tuple[Timing, ...] = ()
     held_out_speedups: tuple[Speedup, ...] = ()
-    others_us: dict[str, dict[str, Finite]] = Field(default_factory=dict[str, dict[str, float]])
-    """Median per source and case, for the table."""
 
 
 @dataclass(frozen=True)
@@ -81,19 +77,12 @@ def conclude(
         return refused(failed(failure, checked))
     held_out = tuple(evaluator.estimator.speedup(hidden, shape, other) for other in others)
     confirmed, reason = decide(evaluation, held_out, against)
-    everyone: dict[str, dict[str, float]] = {}
-    for part, cases in ((public, evaluator.profile.benchmarks), (hidden, evaluator.profile.held_out)):
-        for who in (name, *others):
-            everyone.setdefault(who, {}).update(
-                {t.case: t.time_us for t in evaluator.estimator.timings(part, who, cases)}
-            )
     return Confirmation(
         confirmed=confirmed,
         reason=reason,
         evaluation=evaluation,
         held_out=evaluator.estimator.timings(hidden, name, evaluator.profile.held_out),
         held_out_speedups=held_out,
-        others_us=everyone,
     )
 
 

@@ -16,7 +16,8 @@ from kernel_scientist.evaluate.correctness import library_use, policy
 from kernel_scientist.evaluate.correctness.memory_report import Watch
 from kernel_scientist.evaluate.correctness.policy import Observed
 from kernel_scientist.evaluate.driver import Driver
-from kernel_scientist.evaluate.screen import Finding, Screen
+from kernel_scientist.evaluate.screen.finding import Finding
+from kernel_scientist.evaluate.screen.screening import screen
 from kernel_scientist.evaluate.timing import aa_noise, conditions, schedule
 from kernel_scientist.evaluate.timing.estimate import Estimator
 from kernel_scientist.evaluate.timing.plan import Plan, TimedSource
@@ -45,7 +46,6 @@ class Evaluator:
         self.machine: Machine | None = this_cpu() if pool.device == "cpu" else gpus.here(pool.device)
         """Peaks of the device; None for a GPU that is in no table."""
         self.estimator = Estimator(problem, self.machine, harness.confidence)
-        self.screen = Screen()
 
     @functools.cached_property
     def margins(self) -> tuple[float, ...]:
@@ -70,7 +70,7 @@ class Evaluator:
         reports: list[CompileReport] = []
         start, failure = time.monotonic(), None
         with ThreadPoolExecutor(1) as meanwhile:
-            screening = meanwhile.submit(self.screen.findings, kernel.source, kernel.language)
+            screening = meanwhile.submit(screen, kernel.source)
             try:
                 with self.pool.worker() as worker:
                     worker.load(kernel.source, self.driver.builder(reports))
@@ -113,7 +113,7 @@ class Evaluator:
         chosen = self.profile.tests if cases is None else tuple(cases)
         try:
             with self.pool.worker() as worker:
-                secret = [case for case in (self.inputs.secret(self.profile) for _ in range(SECRET_CASES)) if case]
+                secret = self.inputs.secret(self.profile, SECRET_CASES)
                 observed = library_use.cases(self.driver, self.profile, chosen, self.is_timed(kernel))
                 self.driver.open(worker, kernel.source, (*chosen, *secret, *observed))
                 for case in (*chosen, *secret):

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from kernel_scientist.evaluate.correctness.memory_report import Watch
 from kernel_scientist.evaluate.evaluator import Evaluator
+from kernel_scientist.evaluate.screen.screening import screen
 from kernel_scientist.evaluate.timing.estimate import FLOOR_SLACK
 from kernel_scientist.evaluate.timing.plan import TimedSource
 from kernel_scientist.gpu.capture.preview import Foresight, refusal
@@ -79,7 +80,7 @@ class PredictedEvaluator(PreviewedEvaluator):
         with self.pool.worker() as worker:
             layers = worker.layers
         with ThreadPoolExecutor(1) as meanwhile:
-            screening = meanwhile.submit(self.screen.findings, kernel.source, kernel.language)
+            screening = meanwhile.submit(screen, kernel.source)
             empty = Evaluation(verdict=Verdict.OK, by_model=True, sandbox=layers)
             evaluation = self._foreseen(kernel, empty)
             findings = screening.result()

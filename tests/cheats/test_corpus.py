@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kernel_scientist import problems
-from kernel_scientist.evaluate.screen import Screen
+from kernel_scientist.evaluate.screen.screening import screen
 from kernel_scientist.gpu.capture import inspect
 from kernel_scientist.hardware import gpus
 from kernel_scientist.records.kernel import Case, Verdict
@@ -87,7 +87,7 @@ def test_every_cheat_is_covered() -> None:
 
 @pytest.mark.parametrize("fixture", corpus.beyond(), ids=lambda f: f.name)
 def test_cheats_outside_the_threat_model_are_rejected_as_tampering(fixture: corpus.Fixture) -> None:
-    assert any(finding.tampering for finding in Screen().findings(fixture.source, "cpp"))
+    assert any(finding.tampering for finding in screen(fixture.source))
     assert f"| {fixture.name} |" in (corpus.BEYOND / "README.md").read_text()
 
 

@@ -65,9 +65,9 @@ class InputGenerator:
             data = tuple(kept.get(i, x) for i, x in enumerate(data))
         return self._input_set(case, data)
 
-    def secret(self, profile: Profile) -> Case | None:
-        """Draw a case off the list."""
-        return profile.secret(self._rng)
+    def secret(self, profile: Profile, count: int) -> list[Case]:
+        """Draw cases off the list; none where the problem names no ranges."""
+        return [case for case in (profile.secret(self._rng) for _ in range(count)) if case]
 
     def stressed(self, case: Case, scales: dict[int, float]) -> InputSet:
         """Make new inputs with some of them scaled (lab.yml: stress)."""
@@ -104,14 +104,12 @@ class InputGenerator:
         """Return the message that tells a worker where its inputs will be."""
         places = iter(enumerate(self._tensors(inputs)))
 
-        def describe(value: Any) -> protocol.Header:
-            if not isinstance(value, torch.Tensor):
-                return _tree(value, describe)
-            index, (tensor, writable, static) = next(places)
+        def describe(tensor: torch.Tensor) -> protocol.Header:
+            index, (_, writable, static) = next(places)
             spot = memory.place(slot, index, tensor.nbytes, inputs.fresh and not static)
             return {**protocol.form(tensor).header(), "writable": writable, "place": spot}
 
-        return describe(inputs.data)
+        return _tree(inputs.data, describe)
 
     def write(self, inputs: InputSet, memory: SharedMemory, slot: int, native: NativeHarness) -> None:
         """Put the values where they were announced; what is to be written is garbage."""
@@ -123,16 +121,12 @@ class InputGenerator:
         buffers: list[protocol.Buffer] = []
         found = iter(self._tensors(inputs))
 
-        def describe(value: Any) -> protocol.Header:
-            if not isinstance(value, torch.Tensor):
-                return _tree(value, describe)
-            tensor, writable, _ = next(found)
-            return {
-                **protocol.encode(_filled(tensor, inputs.poison) if writable else tensor, buffers),
-                "writable": writable,
-            }
+        def describe(tensor: torch.Tensor) -> protocol.Header:
+            _, writable, _ = next(found)
+            sent = _filled(tensor, inputs.poison) if writable else tensor
+            return {**protocol.encode(sent, buffers), "writable": writable}
 
-        return describe(inputs.data), buffers
+        return _tree(inputs.data, describe), buffers
 
     def masked(self, inputs: InputSet, native: NativeHarness) -> tuple[protocol.Header, Sequence[bytearray], int]:
         """Return inputs as a message that cannot be read without their keys, and their digest.
@@ -203,14 +197,15 @@ def _rolled(tensor: torch.Tensor, shift: int) -> torch.Tensor:
     return rolled
 
 
-def _tree(value: Any, describe: Callable[[Any], protocol.Header]) -> protocol.Header:
-    """Describe what is no tensor."""
+def _tree(value: Any, describe: Callable[[torch.Tensor], protocol.Header]) -> protocol.Header:
+    """Describe inputs as `protocol.encode` does, their tensors by `describe`."""
+    if isinstance(value, torch.Tensor):
+        return describe(value)
     if isinstance(value, (list, tuple)):
-        items: list[Any] = list(value)  # pyright: ignore[reportUnknownArgumentType]
-        return {"kind": "tuple" if isinstance(value, tuple) else "list", "items": [describe(v) for v in items]}
+        items = [_tree(v, describe) for v in value]  # pyright: ignore[reportUnknownVariableType]
+        return {"kind": "tuple" if isinstance(value, tuple) else "list", "items": items}
     if isinstance(value, dict):
-        named: dict[Any, Any] = value
-        return {"kind": "dict", "items": {str(k): describe(v) for k, v in named.items()}}
+        return {"kind": "dict", "items": {str(k): _tree(v, describe) for k, v in value.items()}}  # pyright: ignore
     return protocol.encode(value, [])
 
 

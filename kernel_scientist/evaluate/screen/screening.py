@@ -1,8 +1,9 @@
-"""The screen: reads a kernel's source before it runs and returns every finding."""
+"""Reads a kernel's source before it runs: tampering, and what kernelguard's rules match."""
 
 import functools
 import importlib.util
 import json
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -10,33 +11,36 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kernel_scientist.evaluate.screen import kernelguard_process
-from kernel_scientist.evaluate.screen.advice import MAX_MATCHES, advice, of_text
 from kernel_scientist.evaluate.screen.finding import HIGH, LOW, MEDIUM, Finding
 from kernel_scientist.evaluate.screen.source import PythonFile
 from kernel_scientist.evaluate.screen.tampering import tampering
-from kernel_scientist.records.kernel import Language
 
 MAX_SOURCE = 200_000
 """Characters of a source that are read; an honest kernel has a tenth of that."""
+MAX_MATCHES = 8
+"""Findings of one name that are kept."""
 REMEMBERED = 256
 """Texts: an incumbent, a champion and a kernel that is tuned come many times."""
 TIMEOUT_S = 10
 """For kernelguard's rules on one source; its process limits its own CPU time to less."""
 SEVERITIES = {"auto_filter": HIGH, "suspicious": MEDIUM, "low_confidence": LOW}
 """By what kernelguard does about a match."""
+ADDRESSED = re.compile(
+    r"\b(?:note|message)? ?(?:to|for) the (?:\w+ing )?(?:reviewer|judge|grader|evaluator|model)\b|\bas an? (?:ai|llm)\b"
+    r"|\b(?:ignore|disregard) (?:\w+ ){0,2}(?:previous|prior|above|earlier|instructions)\b|\brate this kernel\b",
+    re.IGNORECASE,
+)
+"""Prose addressed to whoever evaluates, a language model perhaps."""
 
 
-class Screen:
-    """Reads sources; remembers its findings. Thread-safe. Raises nothing, whatever the text is, in bounded time."""
+@functools.lru_cache(maxsize=REMEMBERED)
+def screen(source: str) -> tuple[Finding, ...]:
+    """Return the findings of a source: tampering first, then by severity and line; the same for the same text.
 
-    def __init__(self) -> None:
-        self.findings = functools.lru_cache(maxsize=REMEMBERED)(_sorted)
-
-
-def _sorted(source: str, language: Language) -> tuple[Finding, ...]:
-    """Return the findings of a source: tampering first, then by severity and line; the same for the same text."""
+    Raises nothing, whatever the text is, and ends in bounded time.
+    """
     unique: dict[tuple[str, int | None], Finding] = {}
-    for finding in sorted(findings(source, language), key=_order):
+    for finding in sorted(findings(source), key=_order):
         unique.setdefault((finding.name, finding.line), finding)
     count: Counter[str] = Counter()
     shown: list[Finding] = []
@@ -53,22 +57,20 @@ def _order(finding: Finding) -> tuple[bool, int, int, str, str]:
     return not finding.tampering, rank, finding.line or 0, finding.name, finding.detail
 
 
-def findings(source: str, language: Language) -> Iterator[Finding]:
+def findings(source: str) -> Iterator[Finding]:
     """Yield every finding, in no order. A source that cannot be read has a finding that says so."""
     if len(source) > MAX_SOURCE:
         yield Finding("too-long", HIGH, None, f"{len(source)} characters: more than {MAX_SOURCE} are not screened")
         return
-    yield from of_text(source)
+    for match in ADDRESSED.finditer(source):
+        yield Finding("judge-addressed", MEDIUM, source.count("\n", 0, match.start()) + 1, match[0])
     yield from of_kernelguard(source)
     try:
-        file = PythonFile(source)
+        yield from tampering(PythonFile(source))
     except (SyntaxError, ValueError) as error:
         yield Finding("unreadable", MEDIUM, None, str(error))
     except (RecursionError, MemoryError):
         yield Finding("unreadable", HIGH, None, "nested too deeply to be read")
-    else:
-        yield from advice(file, language)
-        yield from tampering(file)
 
 
 def of_kernelguard(source: str) -> Iterator[Finding]:

@@ -64,7 +64,7 @@ class Estimator:
         estimate = statistics.ratio(samples.table(name), samples.table(against))
         pairs: dict[str, PairedTime] = {}
         slower: list[str] = []
-        for case in samples.cases:
+        for case in (case.name for case in plan.cases):
             ours, theirs = samples.blocks_us(name, case), samples.blocks_us(against, case)
             time_us, against_us = (math.exp(statistics.time(blocks).log) for blocks in (ours, theirs))
             pairs[case] = PairedTime(time_us=time_us, against_us=against_us)
