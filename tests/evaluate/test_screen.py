@@ -29,10 +29,10 @@ TAMPERS = {
         "time.perf_counter = lambda: 0", "from torch.cuda import Event as E\nE.elapsed_time = lambda *a: 0",
         "setattr(torch.cuda, 'synchronize', print)", "T = torch.Tensor\nT.__eq__ = print", "sys.modules['time'] = fake",
         "for n in NAMES: setattr(time, n, print)", "import builtins\nbuiltins.print = str", "f.__code__ = g.__code__",
-        "import ctypes\nctypes.memmove, ctypes.memset = f, g", "vars(torch).update(allclose=print)",
-        "torch.__dict__['allclose'] = print", "m = 'torch'\nsetattr(sys.modules[m], 'allclose', print)",
+        "import ctypes\nctypes.memmove, ctypes.memset = f, g", "torch.__dict__['allclose'] = print",
+        "m = 'torch'\nsetattr(sys.modules[m], 'allclose', print)",
         "main = sys.modules['__main__']\nmain.check = print", "os.environ['LD_PRELOAD'] = 'x'",
-        "type.__setattr__(torch.Tensor, 'any', f)", "from unittest import mock\nmock.patch.object(time, 'time', f)",
+        "from unittest import mock\nmock.patch.object(time, 'time', f)",
     ],
     "frames": ["sys._getframe(1)", "sys._getframe().f_back", "import inspect as i\ni.stack()"],
     "heap": ["import gc\nf = gc.get_objects", "import gc\ngc.get_referrers(torch)"],
@@ -44,11 +44,6 @@ TAMPERS = {
         "m = open('/proc/self/mem', 'r+b')", "m = open(f'/proc/{os.getpid()}/mem')", "libc.process_vm_writev(1, 2)",
         "import ctypes\nctypes.pythonapi.PyRun_SimpleString(b'')", "import ctypes\nctypes.py_object.from_address(1)",
         "libc.mprotect(page, 4096, 7)", "libc.ptrace(16, pid, 0, 0)",
-    ],
-    "hidden-code": [
-        "import base64\nexec(base64.b64decode(T))", "exec(bytes.fromhex('70'))",
-        "import zlib as z\ns = z.decompress(T).decode()\nexec(compile(s, '', 'exec'))",
-        "import marshal, base64\nexec(marshal.loads(base64.b85decode(T)), globals())",
     ],
 }  # fmt: skip
 TAMPERS_NATIVELY = {

@@ -3,7 +3,7 @@
 import ast
 import re
 from bisect import bisect_left
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
 
@@ -11,12 +11,8 @@ MAX_NODES = 100_000
 """Nodes of a syntax tree that are read, which takes about a second; an honest kernel has a few thousand."""
 MAX_PATH = 200
 """Characters of a dotted name."""
-PASSES = 3
-"""Resolves an alias of an alias; a longer chain is not resolved."""
-BUILTINS = {
-    *("__import__", "bytes", "compile", "eval", "exec", "getattr", "id", "object", "open", "setattr", "str", "vars")
-}
 IMPORTERS = ("builtins.__import__", "importlib.import_module", "importlib.__import__", "sys.modules.get")
+BUILTINS = ("__import__", "setattr")
 _LOOKS_CPP = re.compile(r'#\s*include|extern\s+"C"|__global__|\bvoid\s+\w+\s*\(|\w::\w')
 _COMMENT_OR_LITERAL = re.compile(
     r"""//[^\n]*+|/\*(?:[^*]|\*(?!/))*+(?:\*/)?"""
@@ -51,8 +47,7 @@ class PythonFile:
     """A kernel's file. Raises SyntaxError, ValueError, RecursionError or MemoryError for text that cannot be read.
 
     The path of a node is the dotted name that it refers to, such as `torch.cuda.Event.elapsed_time`. It is resolved
-    through imports, assignments to a name, `sys.modules`, and `getattr`, `vars` and `__dict__` with a literal key. A
-    name that is bound to different things is not resolved. Time is linear in the number of nodes.
+    through imports, names that are assigned once, and `sys.modules` and `__dict__` with a literal key.
     """
 
     def __init__(self, text: str) -> None:
@@ -61,55 +56,41 @@ class PythonFile:
             raise ValueError(f"more than {MAX_NODES} nodes")
         self._imports = dict(pair for node in self.nodes for pair in _imported(node))
         self._bindings = Counter(name for node in self.nodes if (name := _bound(node)))
-        self._assigned: defaultdict[str, list[ast.expr | None]] = defaultdict(list)
-        for node in self.nodes:
-            for target, value in assigned(node):
-                if isinstance(target, ast.Name):
-                    self._assigned[target.id].append(value)
+        pairs = [pair for node in self.nodes for pair in assigned(node)]
+        self._values = {target.id: value for target, value in pairs if isinstance(target, ast.Name)}
         self._paths: dict[int, str] = {}
-        for _ in range(PASSES):
-            self._aliases = self._agreed() | self._imports
-            for node in reversed(self.nodes):  # children before their parents
-                if (path := self._resolved(node)) and len(path) <= MAX_PATH:
-                    self._paths[id(node)] = path
         self.strings = list(self._strings())
         """(node, text) of each string literal that is no docstring; values within an f-string are read as `0`."""
         self.native = [CppText(text, node) for node, text in self.strings if _LOOKS_CPP.search(text)]
 
     def path(self, node: ast.AST | None) -> str:
         """Return the dotted name that a node refers to; empty where that is not known."""
+        if node is not None and id(node) not in self._paths:
+            self._paths[id(node)] = ""  # while it is resolved: a name may be assigned to itself
+            path = self._resolved(node)
+            self._paths[id(node)] = path if len(path) <= MAX_PATH else ""
         return self._paths.get(id(node), "")
 
-    def _agreed(self) -> dict[str, str]:
-        """Return the names of which all bindings refer to the same thing; constants do not count."""
-        aliases: dict[str, str] = {}
-        for name, values in self._assigned.items():
-            paths = {self.path(value) for value in values if not is_literal(value)}
-            if len(paths) == 1 and self._bindings[name] == len(values):
-                aliases[name] = paths.pop()
-        return aliases
-
-    def _resolved(self, node: ast.AST) -> str | None:
+    def _resolved(self, node: ast.AST) -> str:
         match node:
-            case ast.Name(id=name):
-                builtin = name in BUILTINS and not self._bindings[name]
-                return "builtins" if name == "__builtins__" else self._aliases.get(name, f"builtins.{name}" * builtin)
+            case ast.Name(id=name) if name in self._imports:
+                return self._imports[name]
+            case ast.Name(id=name) if self._bindings[name] == 1:
+                return self.path(self._values.get(name))
+            case ast.Name(id=name) if name in BUILTINS and not self._bindings[name]:
+                return f"builtins.{name}"
             case ast.Attribute(value=value, attr=name) if owner := self.path(value):
                 return f"{owner}.{name}"
             case ast.Subscript(value=value, slice=ast.Constant(value=str() as key)) if owner := self.path(value):
-                of_module = owner == "builtins" or owner.endswith(".__dict__")
-                item = f"{owner.removesuffix('.__dict__')}.{key}" if of_module else None
-                return key if owner == "sys.modules" else item
+                if owner == "sys.modules":
+                    return key
+                return f"{owner.removesuffix('.__dict__')}.{key}" if owner.endswith(".__dict__") else ""
             case ast.Subscript(value=value, slice=key) if self.path(value) == "sys.modules":
-                return None if isinstance(key, ast.Name) and key.id == "__name__" else "sys.modules.?"
+                return "" if isinstance(key, ast.Name) and key.id == "__name__" else "sys.modules.?"
             case ast.Call(func=function, args=[ast.Constant(value=str() as name), *_]):
-                return name if self.path(function) in IMPORTERS else None
-            case ast.Call(func=function, args=[value, *rest]) if owner := self.path(value):
-                name = rest[0].value if rest and isinstance(rest[0], ast.Constant) else None
-                of_owner = {"builtins.vars": f"{owner}.__dict__", "builtins.getattr": f"{owner}.{name}"}
-                return of_owner.get(self.path(function))
+                return name if self.path(function) in IMPORTERS else ""
             case _:
-                return None
+                return ""
 
     def _strings(self) -> Iterator[tuple[ast.expr, str]]:
         skipped = {id(node.value) for node in self.nodes if isinstance(node, ast.Expr)}

@@ -62,13 +62,6 @@ SETTINGS = re.compile(
 )
 """What an honest kernel may assign to in them."""
 SETTERS = ("builtins.setattr", "unittest.mock.patch.object")
-DECODERS = re.compile(
-    r"base64\.\w*decode\w*|binascii\.(?:unhexlify|a2b_\w+)|(?:zlib|lzma|bz2|gzip)\.decompress|marshal\.loads?"
-    r"|codecs\.decode|builtins\.bytes\.fromhex"
-)
-TEXT = ("builtins.compile", "builtins.bytes", "builtins.str")
-"""What returns code or text where it is called with it."""
-EXECUTE = ("builtins.exec", "builtins.eval", "builtins.compile", "types.FunctionType")
 PROCESS_MEMORY = re.compile(r"/proc/(?:[^/\s]{1,60}/){1,3}mem")
 FOREIGN_CODE = re.compile(r"\b(?:dlsym|dladdr|dl_iterate_phdr|link_map|_r_debug|AT_SYSINFO_EHDR)\b")
 """How native code finds the code of another library. A compiler of its own (JIT) makes only its own code writable."""
@@ -83,8 +76,6 @@ def tampering(file: PythonFile) -> Iterator[Finding]:
         yield from (_finding(reason, getattr(node, "lineno", 1)) for reason in reasons)
     for node, path in _replaced(file):
         yield _finding(("patch", f"it replaces {path}"), node.lineno)
-    for node in _executed(file):
-        yield _finding(("hidden-code", "it executes text that it decodes"), node.lineno)
     for node, text in file.strings:
         yield from (_finding(reason, node.lineno) for reason in _of_string(text))
     finds_foreign_code = any(FOREIGN_CODE.search(cpp.code) for cpp in file.native)
@@ -167,10 +158,8 @@ def _stores(file: PythonFile) -> Iterator[tuple[ast.expr, str]]:
             case ast.Attribute(ctx=ast.Store()) | ast.Subscript(ctx=ast.Store()):
                 yield node, file.path(node)
             case ast.Call(func=function, args=[owner, name, _]) if file.path(owner):
-                if file.path(function) in SETTERS or getattr(function, "attr", "") == "__setattr__":
+                if file.path(function) in SETTERS:
                     yield node, f"{file.path(owner)}.{name.value if isinstance(name, ast.Constant) else '?'}"
-            case ast.Call(func=ast.Attribute(attr="update", value=table)) if file.path(table).endswith(".__dict__"):
-                yield node, file.path(table)
             case _:
                 pass
 
@@ -184,29 +173,6 @@ def _missing(file: PythonFile, node: ast.AST) -> str:
             return f"{file.path(owner)}.{name}"
         case _:
             return ""
-
-
-def _executed(file: PythonFile) -> Iterator[ast.expr]:
-    """Yield the calls of `exec` and its like on text that was decoded from another form."""
-    decoded: set[int] = set()
-    names: set[str] = set()
-    for _ in range(2):  # the second time with names that are bound to decoded text
-        for node in reversed(file.nodes):  # children before their parents
-            match node:
-                case ast.Name(id=name) if name in names:
-                    decoded.add(id(node))
-                case ast.Call(func=function, args=args):
-                    of_text = file.path(function) in TEXT and any(id(text) in decoded for text in args[:1])
-                    method = isinstance(function, ast.Attribute) and id(function.value) in decoded  # such as .decode()
-                    if of_text or method or DECODERS.fullmatch(file.path(function)):
-                        decoded.add(id(node))
-                case _:
-                    pass
-        bindings = [pair for node in file.nodes for pair in assigned(node)]
-        names = {target.id for target, value in bindings if isinstance(target, ast.Name) and id(value) in decoded}
-    for node in file.nodes:
-        if isinstance(node, ast.Call) and node.args and file.path(node.func) in EXECUTE and id(node.args[0]) in decoded:
-            yield node
 
 
 def _of_cpp(cpp: CppText, finds_foreign_code: bool) -> Iterator[tuple[Reason, int]]:
