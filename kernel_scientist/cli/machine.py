@@ -78,8 +78,7 @@ def compile(  # the command's name
     from kernel_scientist.sandbox.failure import KernelFailure
 
     params = load(overrides, params_file)
-    gpu = gpus.named(machine) if machine else gpus.of_arch(arch or "gfx942")
-    gpus.require(gpu, arch)
+    gpu = gpus.chosen(machine, arch or ("" if machine else "gfx942"))
     source = read_kernel(Path(file))
     if "kernel_scientist.languages.cpp" in source or "from kernel_scientist import" in source:
         raise SetupError(f"{file} is a C++ kernel for the CPU: `kernel-scientist evaluate` compiles it")

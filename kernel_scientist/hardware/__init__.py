@@ -1,1 +1,1 @@
-"""Hardware: this CPU, a table of machines, the roofline."""
+"""Hardware: this CPU, this GPU, a table of GPUs, their peaks and limits, and targets."""

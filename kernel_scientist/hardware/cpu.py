@@ -1,12 +1,11 @@
-"""This CPU: caches, vector width, cores, as the system tells them."""
+"""This CPU as Linux describes it: caches, instruction sets, vector width, cores."""
 
 import functools
 import os
 import platform
 from pathlib import Path
 
-_SYSFS = Path("/sys/devices/system/cpu/cpu0/cache")
-_UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+_CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 
 
 @functools.cache
@@ -16,30 +15,24 @@ def caches() -> dict[str, int]:
     Empty where the system does not say (some containers).
     """
     found: dict[str, int] = {}
-    for index in sorted(_SYSFS.glob("index*")):
+    for index in sorted(_CACHES.glob("index*")):
         try:
-            kind, level, size = ((index / f).read_text().strip() for f in ("type", "level", "size"))
+            kind, level, size = ((index / name).read_text().strip() for name in ("type", "level", "size"))
         except OSError:
             continue
         if kind != "Instruction":
-            found[f"L{level}"] = int(size[:-1]) * _UNITS[size[-1]] if size[-1] in _UNITS else int(size)
+            found[f"L{level}"] = int(size.removesuffix("K")) << 10  # Linux prints KiB, such as 48K
     return found
 
 
-@functools.cache
 def features() -> frozenset[str]:
     """Return the processor's feature flags in the kernel's spelling (`avx512f`, `avx512_bf16`, `asimd`, ...)."""
-    for line in _cpuinfo():
-        if line.startswith(("flags", "Features")):
-            return frozenset(line.split(":", 1)[1].split())
-    return frozenset()
+    return frozenset(_cpuinfo().get("flags", _cpuinfo().get("Features", "")).split())
 
 
-@functools.cache
 def model() -> str:
     """Return the processor's name."""
-    names = (line.split(":", 1)[1].strip() for line in _cpuinfo() if line.startswith("model name"))
-    return next(names, platform.processor() or platform.machine())
+    return _cpuinfo().get("model name") or platform.processor() or platform.machine()
 
 
 def cores() -> int:
@@ -51,9 +44,12 @@ def vector_bytes() -> int:
     """Return the width of the widest vector register in bytes."""
     if "avx512f" in features():
         return 64
-    return 32 if "avx2" in features() or "avx" in features() else 16
+    return 32 if "avx" in features() else 16
 
 
-def _cpuinfo() -> list[str]:
+@functools.cache
+def _cpuinfo() -> dict[str, str]:
+    """Return the fields of the first processor."""
     path = Path("/proc/cpuinfo")
-    return path.read_text().splitlines() if path.exists() else []
+    lines = path.read_text().partition("\n\n")[0].splitlines() if path.exists() else []
+    return {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}

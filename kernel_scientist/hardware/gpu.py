@@ -1,26 +1,23 @@
-"""The GPU at hand: which one it is, and its clocks, temperature and power as the vendor's tool tells them."""
+"""The GPU of this host: its lock, its compute mode, and the state that the vendor's tool reports."""
 
 import shutil
 import subprocess
 
-QUERIES = {
-    "nvidia-smi": (
-        ["--query-gpu=name,driver_version,clocks.sm,clocks.mem,temperature.gpu,power.draw", "--format=csv,noheader"],
-        ("gpu", "driver", "clock_sm", "clock_memory", "temperature", "power"),
-    ),
-    "amd-smi": (["metric", "--clock", "--temperature", "--power", "--csv"], ()),
-    "rocm-smi": (["--showclocks", "--showtemp", "--showpower", "--csv"], ()),
+NVIDIA_STATE = ("gpu", "driver", "clock_sm", "clock_memory", "temperature", "power")
+NVIDIA_FIELDS = "name,driver_version,clocks.sm,clocks.mem,temperature.gpu,power.draw"
+"""nvidia-smi's names for `NVIDIA_STATE`."""
+AMD_STATE = {
+    "amd-smi": ("metric", "--clock", "--temperature", "--power", "--csv"),
+    "rocm-smi": ("--showclocks", "--showtemp", "--showpower", "--csv"),
 }
-
-
-ALONE = {"exclusive_process", "exclusive_thread", "prohibited"}
-"""Modes in which a GPU does not take the several processes of a comparison."""
+SINGLE_PROCESS_MODES = {"exclusive_process", "exclusive_thread", "prohibited"}
+"""Compute modes in which a GPU does not accept the several processes of a comparison."""
 
 
 def lock(platform: str) -> str:
-    """Return the name of the lock that every timing on the first GPU that torch sees holds.
+    """Return the name of the lock that every timing on torch's first GPU holds.
 
-    By the number of the GPU itself: it may be the first one here and another one's third (`CUDA_VISIBLE_DEVICES`).
+    It contains the GPU's own id, because `CUDA_VISIBLE_DEVICES` changes the number per process.
     """
     import torch
 
@@ -29,26 +26,27 @@ def lock(platform: str) -> str:
 
 
 def exclusive() -> str:
-    """Return the mode in which an NVIDIA GPU of this host takes one process only, or nothing."""
-    told = _said("nvidia-smi", ["--query-gpu=compute_mode", "--format=csv,noheader"])
-    modes = [line.strip() for line in told.splitlines()]
-    return next((mode for mode in modes if mode.lower() in ALONE), "")
+    """Return the compute mode of an NVIDIA GPU of this host that accepts one process only; else an empty text."""
+    modes = _nvidia_smi("compute_mode")
+    return next((mode for mode in modes if mode.lower() in SINGLE_PROCESS_MODES), "")
 
 
 def state() -> dict[str, str]:
-    """Return what the first tool that is installed says of the first GPU, raw where it has no fixed columns."""
-    for tool, (arguments, names) in QUERIES.items():
-        if not (told := _said(tool, arguments)):
-            continue
-        if not names:
-            return {tool: told[:2000]}
-        first = told.splitlines()[0]
-        return dict(zip(names, (value.strip() for value in first.split(",")), strict=False))
-    return {}
+    """Return driver, clocks, temperature and power of the first GPU; AMD's tools' output is kept as text."""
+    if rows := _nvidia_smi(NVIDIA_FIELDS):
+        return dict(zip(NVIDIA_STATE, (value.strip() for value in rows[0].split(",")), strict=False))
+    reports = ((tool, _output(tool, *arguments)) for tool, arguments in AMD_STATE.items())
+    return next(({tool: text[:2000]} for tool, text in reports if text), {})
 
 
-def _said(tool: str, arguments: list[str]) -> str:
-    """Return what a tool says; nothing where it is not installed or does not work."""
+def _nvidia_smi(fields: str) -> list[str]:
+    """Return a row per NVIDIA GPU."""
+    rows = _output("nvidia-smi", f"--query-gpu={fields}", "--format=csv,noheader").splitlines()
+    return [row.strip() for row in rows]
+
+
+def _output(tool: str, *arguments: str) -> str:
+    """Return what a tool prints; an empty text if it is not installed or fails."""
     if shutil.which(tool) is None:
         return ""
     try:

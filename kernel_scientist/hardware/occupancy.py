@@ -1,10 +1,10 @@
-"""How many waves a GPU's compute unit holds: per-architecture limits, and what a kernel's resources leave of them.
+"""Occupancy: how many waves a compute unit holds, from the limits of its architecture and a kernel's resources.
 
 Sources: LLVM's AMDGPU backend (AMDGPUBaseInfo.cpp: 512 unified registers and granule 8 since gfx90a, 8 waves per SIMD,
 16 barriers per CU, so 16 workgroups of more than one wave; LDS granules 128 and, on gfx950, 320 dwords); AMD Instinct
 MI300 and MI350 ISA documents and rocm.docs.amd.com's gpu-arch-specs (4 SIMDs, 64 and 160 KiB of LDS); NVIDIA's CUDA
 C++ Programming Guide, table of compute capabilities, and the Hopper tuning guide (64 Ki registers, 64 warps, 32 blocks,
-228 KiB per SM of which 1 KiB per block is the system's, 227 KiB per block).
+228 KiB per SM of which the system takes 1 KiB per block, 227 KiB per block).
 """
 
 from dataclasses import dataclass
@@ -20,38 +20,37 @@ class Limits:
     simds: int
     """SIMDs per compute unit (schedulers per multiprocessor)."""
     waves: int
-    """Waves that a SIMD holds at most."""
+    """Most waves per SIMD."""
     registers: int
-    """32-bit registers per lane and SIMD, shared by its waves; on AMD accumulation registers are taken from them."""
+    """32-bit registers per lane and SIMD, shared by its waves; AMD's accumulation registers are part of them."""
     register_granule: int
     """A wave's registers per lane are allocated in multiples of this."""
     accumulation_alignment: int
-    """Vector registers are rounded up to this where accumulation registers follow them."""
+    """Vector registers are rounded up to this before accumulation registers."""
     wave_registers: int
-    """Registers per lane that one wave may have at most."""
+    """Most registers per lane of one wave."""
     lds: int
     """Bytes of local data share (shared memory) per compute unit."""
     lds_workgroup: int
-    """Bytes of it that one workgroup may have."""
+    """Most bytes of it per workgroup."""
     lds_granule: int
     lds_reserved: int
-    """Bytes that the system takes for each workgroup besides."""
+    """Bytes that the system takes per workgroup in addition."""
     workgroups: int
-    """Workgroups of several waves per compute unit at most."""
+    """Most workgroups of several waves per compute unit."""
     lone_workgroups: int
-    """Workgroups of one wave per compute unit at most."""
-    wave: int
-    """Lanes."""
+    """Most workgroups of one wave per compute unit."""
 
 
-_CDNA3 = Limits(4, 8, 512, 8, 4, 512, 65536, 65536, 512, 0, 16, 32, 64)
-_CDNA4 = Limits(4, 8, 512, 8, 4, 512, 163840, 163840, 1280, 0, 16, 32, 64)
-_HOPPER = Limits(4, 16, 512, 8, 1, 256, 233472, 232448, 128, 1024, 32, 32, 32)
-LIMITS = {"gfx942": _CDNA3, "gfx950": _CDNA4, "sm_90": _HOPPER}
+LIMITS = {
+    "gfx942": Limits(4, 8, 512, 8, 4, 512, 65536, 65536, 512, 0, 16, 32),
+    "gfx950": Limits(4, 8, 512, 8, 4, 512, 163840, 163840, 1280, 0, 16, 32),
+    "sm_90": Limits(4, 16, 512, 8, 1, 256, 233472, 232448, 128, 1024, 32, 32),
+}
 
 
 class Occupancy(NamedTuple):
-    """Waves per SIMD that fit at the same time, and what ends them."""
+    """Waves per SIMD that fit at the same time, and the resource that limits them."""
 
     waves: int
     limited_by: Limit
@@ -65,22 +64,23 @@ def limits(arch: str) -> Limits:
 
 
 def resident(arch: str, num_warps: int, vgpr: int, agpr: int, lds_bytes: int) -> int:
-    """Return how many workgroups of `num_warps` waves one compute unit holds; 0 where not even one fits."""
+    """Return how many workgroups of `num_warps` waves one compute unit holds; 0 if not even one fits."""
     return min(_fits(arch, num_warps, vgpr, agpr, lds_bytes).values())
 
 
 def occupancy(arch: str, num_warps: int, vgpr: int, agpr: int, lds_bytes: int) -> Occupancy:
-    """Return the waves per SIMD that whole workgroups make (at least 1 where one fits), and what limits them.
+    """Return the waves per SIMD of the whole workgroups that fit (at least 1 if one fits), and what limits them.
 
-    vgpr, agpr: vector and accumulation registers per lane. lds_bytes: of a workgroup. `workgroup` limits where the
-    SIMDs have room for more waves, but not for another whole workgroup, or where workgroups are counted out.
+    vgpr, agpr: vector and accumulation registers per lane. lds_bytes: of a workgroup. The limit is `workgroup` if the
+    SIMDs have room for more waves but not for another whole workgroup, or if no more workgroups are allowed.
     """
-    limit = limits(arch)
     fits = _fits(arch, num_warps, vgpr, agpr, lds_bytes)
     count = min(fits.values())
-    total = count * num_warps
-    waves = max(1, total // limit.simds) if count else 0
-    return Occupancy(waves, _reason(fits, count, waves, waves_by_registers(arch, vgpr, agpr)))
+    waves = max(1, count * num_warps // limits(arch).simds) if count else 0
+    limiting: list[Limit] = [name for name, fit in fits.items() if fit == count]
+    if limiting[0] == "registers" and 0 < waves < waves_by_registers(arch, vgpr, agpr):  # there are registers left
+        limiting = [*limiting[1:], "workgroup"]
+    return Occupancy(waves, limiting[0])
 
 
 def waves_by_registers(arch: str, vgpr: int, agpr: int) -> int:
@@ -93,7 +93,7 @@ def waves_by_registers(arch: str, vgpr: int, agpr: int) -> int:
 
 
 def _fits(arch: str, num_warps: int, vgpr: int, agpr: int, lds_bytes: int) -> dict[Limit, int]:
-    """Return how many workgroups each resource alone would hold; first what is named where several are equal."""
+    """Return how many workgroups each resource alone would hold, in the order in which equal limits are reported."""
     if num_warps < 1:
         raise ValueError(f"a workgroup of {num_warps} waves")
     limit = limits(arch)
@@ -105,13 +105,6 @@ def _fits(arch: str, num_warps: int, vgpr: int, agpr: int, lds_bytes: int) -> di
         "lds": by_lds if lds_bytes <= limit.lds_workgroup else 0,
         "workgroup": limit.lone_workgroups if num_warps == 1 else limit.workgroups,
     }
-
-
-def _reason(fits: dict[Limit, int], count: int, waves: int, by_registers: int) -> Limit:
-    binding: list[Limit] = [name for name, fit in fits.items() if fit == count]
-    if binding[0] == "registers" and count and waves < by_registers:  # it is not registers that are short
-        return binding[1] if len(binding) > 1 else "workgroup"
-    return binding[0]
 
 
 def _up(value: int, granule: int) -> int:

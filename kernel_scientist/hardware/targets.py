@@ -1,4 +1,4 @@
-"""Where a kernel is timed, or its time predicted."""
+"""Targets: where a kernel is timed, or for which GPU its time is predicted."""
 
 from dataclasses import dataclass
 
@@ -7,11 +7,13 @@ from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.records.errors import SetupError
 
 MODEL = "model:"
+NEEDED = {"cpp": "cpu", "hip": "rocm", "cuda": "cuda"}
+"""The only target on which a language's kernels run."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """A device of this host, or the model of one that is not here."""
+    """A device of this host, or the model of a GPU."""
 
     name: str
     """`cpu`, `cuda`, `rocm`, or `model-mi300x`."""
@@ -24,44 +26,40 @@ class Target:
 
 
 CPU = Target("cpu", "cpu", "cpu")
-NEEDED = {"hip": "rocm", "cuda": "cuda"}
-"""The only target that a language's kernels run on."""
 
 
 def resolve(name: str, language: str) -> Target:
     """Return the target that the parameters name, for kernels of a language.
 
-    `auto` is the GPU that is there, and the CPU for C++ or without one. Raises SetupError when the target is not there.
+    `auto` is the GPU of this host, and the CPU for C++ or without a GPU. Raises SetupError if there is no such target.
     """
     if name.startswith(MODEL):
         return _modelled(name, language)
-    needed = NEEDED.get(language)
-    if needed and name == "cpu":
-        raise _unrunnable(language, needed)
-    if name == "cpu" or (name == "auto" and language == "cpp"):
-        return CPU
-    import torch
-
-    present = ("rocm" if torch.version.hip else "cuda") if torch.cuda.is_available() else None
-    if needed and name == "auto" and present != needed:
-        raise _unrunnable(language, needed)
+    needed = NEEDED.get(language, "")
+    present = "cpu" if name == "cpu" or (name == "auto" and needed == "cpu") else _present()
     if name == "auto":
-        return Target(present, "cuda", gpu.lock(present)) if present else CPU
+        name = present
+    if name == "cpu" and needed not in ("", "cpu"):
+        instead = "target=model:mi300x" if language == "hip" else "`kernel-scientist compile`"
+        raise SetupError(f"{language} kernels are only inspected here: they need target={needed}; use {instead}")
     if name != present:
+        import torch
+
         raise SetupError(
             f"target {name!r}: torch {torch.__version__} finds no such GPU here; use target=cpu, or install torch's "
             f"{name} build on a machine that has one"
         )
-    if language == "cpp":
-        raise SetupError(f"target {name!r}: C++ kernels run on the CPU; use target=cpu")
-    if needed not in (None, name):
-        raise SetupError(f"target {name!r}: {language} kernels run on target={needed} alone")
-    return Target(name, "cuda", gpu.lock(name))
+    if needed not in ("", name):
+        raise SetupError(f"target {name!r}: {language} kernels run only on target={needed}")
+    return CPU if name == "cpu" else Target(name, "cuda", gpu.lock(name))
 
 
-def _unrunnable(language: str, needed: str) -> SetupError:
-    instead = "target=model:mi300x" if language == "hip" else "`kernel-scientist compile`"
-    return SetupError(f"{language} kernels are only inspected here: they need target={needed}; use {instead}")
+def _present() -> str:
+    import torch
+
+    if not torch.cuda.is_available():
+        return "cpu"
+    return "rocm" if torch.version.hip else "cuda"
 
 
 def _modelled(name: str, language: str) -> Target:

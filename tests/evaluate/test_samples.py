@@ -92,7 +92,7 @@ def test_work_on_another_stream_than_the_events_is_added() -> None:
 
 def test_a_time_below_the_roofline_floor_is_refused() -> None:
     with pytest.raises(KernelFailure, match="below the roofline floor"):
-        result(samples({"k": row(10_000), REFERENCE: row(100_000)}), Machine("slow", 1e-6, {"fp16": 1.0}, "a test"))
+        result(samples({"k": row(10_000), REFERENCE: row(100_000)}), Machine("slow", 1e-6, {"fp16": 1.0}))
 
 
 def test_runs_are_joined_process_by_process() -> None:

@@ -31,7 +31,7 @@ DECODE = Experiment(
 CPU = CpuInfo(
     caches={"L1": 48 << 10}, features=frozenset({"avx512f"}), vector_bytes=64, cores=2, model="a server processor"
 )
-PEAKS = Machine("example", 600, {"fp32": 704, "bf16": 1408, "fp8": 1408}, "example")
+PEAKS = Machine("example", 600, {"fp32": 704, "bf16": 1408, "fp8": 1408})
 TOOL = "rocprofv3"
 READS, WRITES = ("TCC_BUBBLE_sum", "TCC_EA0_RDREQ_sum"), ("TCC_EA0_WRREQ_sum", "TCC_EA0_WRREQ_64B_sum")
 COUNTS = dict.fromkeys((*READS, *WRITES), 1000000.0) | {"TCC_EA0_RDREQ_32B_sum": 0.0}
