@@ -1,1 +1,1 @@
-"""Calibration of the performance model: kernels of known work are timed on the GPU at hand, and constants fitted."""
+"""Calibration of the performance model: time a suite of kernels on this GPU, fit the model's constants to the times."""

@@ -1,6 +1,6 @@
-"""The GPU at hand, as a calibration or a check of it is labelled: its name, its driver, the versions on top of it."""
+"""The GPU of this host, as a calibration records it."""
 
-from kernel_scientist.hardware import gpu as at_hand
+from kernel_scientist.hardware import gpu as host_gpu
 from kernel_scientist.hardware import gpus
 from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.records.base import Record
@@ -11,19 +11,19 @@ class Device(Record):
     """One GPU of this host."""
 
     name: str
-    """The driver's word."""
+    """As the driver reports it."""
     platform: str
     """`cuda` or `rocm`."""
     platform_version: str
     torch: str
     triton: str
     state: dict[str, str]
-    """Driver, clocks, temperature, power when it was asked (`machine.gpu.state`)."""
+    """Driver, clocks, temperature, power at the beginning (`hardware.gpu.state`)."""
 
     @property
     def lock(self) -> str:
         """Name of the lock that every timing on it holds."""
-        return at_hand.lock(self.platform)
+        return host_gpu.lock(self.platform)
 
 
 def present() -> Device | None:
@@ -40,24 +40,23 @@ def present() -> Device | None:
         platform_version=str(torch.version.hip or torch.version.cuda),
         torch=torch.__version__,
         triton=triton.__version__,
-        state=at_hand.state(),
+        state=host_gpu.state(),
     )
 
 
 def known(device: Device, machine: str = "") -> Gpu:
-    """Return what the table says of a device; `machine` names its entry where the driver's name does not tell.
+    """Return a device's entry in the table of GPUs; `machine` names it if the driver's name does not identify it.
 
-    Raises SetupError for one that is not in the table, or is another than the one named.
+    Raises SetupError if the table has no such entry, or the driver's name identifies another one.
     """
-    found = gpus.detected(device.name) if device.name else None
-    if machine:
-        named = gpus.named(machine)
-        if found is not None and found.name != named.name:
-            raise SetupError(f"the GPU here, {device.name!r}, is {found.name}, not {named.name}")
-        return named
+    found = gpus.detected(device.name)
+    if machine and found in (None, gpus.named(machine)):
+        return gpus.named(machine)
     if found is None:
         raise SetupError(
             f"the GPU here, {device.name!r}, is not in the table of machines ({', '.join(gpus.GPUS)}); "
-            "name the one that it is with --machine, or add it to kernel_scientist/hardware/gpus.py"
+            "name its entry with --machine, or add it to kernel_scientist/hardware/gpus.py"
         )
+    if machine:
+        raise SetupError(f"the GPU here, {device.name!r}, is {found.name}, not {gpus.named(machine).name}")
     return found

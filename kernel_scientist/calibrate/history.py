@@ -1,4 +1,4 @@
-"""Calibrations as they are kept, one file per machine of the table, and what is said of those that have none."""
+"""Stored calibrations: one file per machine of the table."""
 
 import json
 from collections.abc import Sequence
@@ -7,8 +7,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from kernel_scientist.calibrate.accuracy import Fit
 from kernel_scientist.calibrate.device import Device
-from kernel_scientist.calibrate.figures import Fit
 from kernel_scientist.calibrate.measure import Measured
 from kernel_scientist.gpu.model import constants
 from kernel_scientist.gpu.model.constants import Constants
@@ -17,42 +17,38 @@ from kernel_scientist.records.errors import SetupError
 
 
 class Calibration(Record):
-    """How a machine's constants came about."""
+    """The fit of a machine's constants and the measurement behind it."""
 
     machine: str
-    """Of the table."""
+    """Name in the table of GPUs."""
     device: Device
     date: str
     seconds: float
     fit: Fit
     measured: tuple[Measured, ...]
     dropped: dict[str, str]
-    """Entries that are not in it, and why."""
-
-    def constants(self) -> Constants:
-        """Return what was fitted, labelled with device and date."""
-        fitted = replace(Constants(), calibrated=f"{self.device.name}, {self.date}")
-        values: dict[str, Any] = dict(self.fit.constants)
-        return replace(fitted, **values)
+    """Entries that were left out, with the reason."""
 
 
 def keep(calibration: Calibration) -> None:
-    """Write a calibration where the model finds its constants."""
-    constants.keep(calibration.machine, calibration.constants(), calibration.model_dump(mode="json"))
+    """Write a calibration to the file in which the model finds its constants."""
+    values: dict[str, Any] = dict(calibration.fit.constants)
+    fitted = replace(Constants(), **values, calibrated=f"{calibration.device.name}, {calibration.date}")
+    constants.keep(calibration.machine, fitted, calibration.model_dump(mode="json"))
 
 
 def last(machine: str) -> Calibration | None:
-    """Return a machine's calibration, None where it was never calibrated. Raises SetupError for a file that is none."""
+    """Return a machine's calibration, None if there is none. Raises SetupError for a file of another content."""
     constants.of(machine)
     file = constants.path(machine)
     if not file.exists():
         return None
     try:
-        kept = json.loads(file.read_text())
-        return Calibration.model_validate({k: v for k, v in kept.items() if k != "constants"})
+        content = json.loads(file.read_text())
+        return Calibration.model_validate({k: v for k, v in content.items() if k != "constants"})
     except ValidationError as error:
-        words = f"{error.error_count()} fields are not as they should be, the first is {error.errors()[0]['loc']}"
-        raise SetupError(f"{file} is no calibration: {words}; remove it or run `kernel-scientist calibrate`") from error
+        found = f"{error.error_count()} invalid fields, the first is {error.errors()[0]['loc']}"
+        raise SetupError(f"{file} is no calibration: {found}; remove it or run `kernel-scientist calibrate`") from error
 
 
 def table(machines: Sequence[str]) -> list[dict[str, Any]]:
@@ -68,10 +64,7 @@ def _row(machine: str, found: Calibration | None) -> dict[str, Any]:
         "machine": machine,
         "calibrated": found.date,
         "device": f"{found.device.name}, driver {found.device.state.get('driver', 'unknown')}",
-        "rho": found.fit.rho,
-        "least_rho": found.fit.least_rho,
-        "error": found.fit.error,
-        "most_regret": found.fit.most_regret,
+        **{name: getattr(found.fit, name) for name in ("rho", "least_rho", "error", "most_regret")},
         "entries": f"{found.fit.fitted_on} + {found.fit.held_out}",
         "met": found.fit.met,
     }

@@ -1,22 +1,70 @@
-"""The kernels that a GPU is calibrated on: every family at every size under every setting that fits the GPU."""
+"""The calibration suite: kernels of known work, at sizes that memory, arithmetic or latency limits."""
 
-import functools
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from kernel_scientist.calibrate.families import FAMILIES, Family, Setting
+import torch
+
 from kernel_scientist.compile.source import KernelSource
 from kernel_scientist.hardware import occupancy
 from kernel_scientist.hardware.gpus import Gpu
-from kernel_scientist.records.kernel import Work
 from kernel_scientist.sandbox import protocol
 
 KERNELS = Path(__file__).with_name("kernels")
+Setting = Mapping[str, int]
+"""Values of a kernel's tunables."""
+
+
+@dataclass(frozen=True)
+class Family:
+    """One computation: a kernel's file, the sizes it is timed on, the settings of its tunables."""
+
+    name: str
+    file: str
+    """In `kernels/`."""
+    letters: str
+    """Names of the sizes: `rc` rows and columns, `mnk`, `n` elements."""
+    sizes: tuple[tuple[int, ...], ...]
+    settings: tuple[Setting, ...]
+    input_bytes: int = 2
+    """Size of an input's element: bf16, or fp8."""
+
+    def case(self, sizes: Sequence[int]) -> str:
+        """Return a size's name, such as `m256-n256-k16384`."""
+        return "-".join(f"{letter}{size}" for letter, size in zip(self.letters, sizes, strict=True))
+
+    def inputs(self, sizes: Sequence[int], gpu: Gpu) -> protocol.Header:
+        """Return the description of the kernel's inputs (`gpu.capture.shapes`); the output is the last one."""
+        x = ("bfloat16", *sizes)
+        match self.file, tuple(sizes):
+            case "gemm", (m, n, k):
+                operand = fp8(gpu) if self.input_bytes == 1 else "bfloat16"
+                return _described((operand, m, k), (operand, n, k), ("bfloat16", m, n))
+            case "rmsnorm", (_, columns):
+                return _described(x, ("bfloat16", columns), x)
+            case "reduction", (rows, _):
+                return _described(x, ("float32", rows))
+            case _:
+                return _described(x, x)
+
+    def source(self, setting: Setting) -> str:
+        """Return the kernel with its tunables set."""
+        return KernelSource((KERNELS / f"{self.file}.py").read_text()).with_tunables(dict(setting)).text
+
+    def lds_bytes(self, setting: Setting, gpu: Gpu) -> int:
+        """Return the most that the tiles of a pipelined loop take: a buffer per stage, on AMD one less."""
+        if "BLOCK_K" not in setting:
+            return 0
+        stages = setting["num_stages"] - (1 if gpu.arch.startswith("gfx") else 0)
+        tiles = (setting["BLOCK_M"] + setting["BLOCK_N"]) * setting["BLOCK_K"]
+        return max(1, stages) * tiles * self.input_bytes
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One kernel under one setting on one size."""
+    """One kernel with one setting on one size."""
 
     family: str
     case: str
@@ -25,46 +73,96 @@ class Entry:
     """Family, case and setting in one word each: unique."""
     source: str
     inputs: protocol.Header
-    work: Work
 
 
 def entries(gpu: Gpu) -> tuple[Entry, ...]:
-    """Return the suite for a GPU. Settings whose tiles do not fit into its local memory are left out."""
-    return tuple(
-        Entry(
-            family=family.name,
-            case=family.case(sizes),
-            name=f"{family.name} {family.case(sizes)} {label(setting)}",
-            source=source(family, setting),
-            inputs=family.inputs(sizes, gpu),
-            work=family.work(sizes, gpu),
-        )
-        for family in FAMILIES
-        for setting in family.settings
-        if _lds_bytes(family, setting, gpu) <= occupancy.limits(gpu.arch).lds_workgroup
-        for sizes in family.sizes
-    )
+    """Return the suite for a GPU, without the settings whose tiles do not fit into its local memory."""
+    most = occupancy.limits(gpu.arch).lds_workgroup
+    found: list[Entry] = []
+    for family in FAMILIES:
+        for setting in (s for s in family.settings if family.lds_bytes(s, gpu) <= most):
+            source, label = family.source(setting), "-".join(f"{name}{value}" for name, value in setting.items())
+            for sizes in family.sizes:
+                case = family.case(sizes)
+                name = f"{family.name} {case} {label}"
+                found.append(Entry(family.name, case, name, source, family.inputs(sizes, gpu)))
+    return tuple(found)
 
 
-def source(family: Family, setting: Setting) -> str:
-    """Return a family's kernel with its tunables set."""
-    return _source(family.file, tuple(setting.items()))
+def fp8(gpu: Gpu) -> str:
+    """Return torch's name of the e4m3 type that a GPU multiplies: FNUZ on CDNA3, OCP's on others."""
+    return "float8_e4m3fnuz" if gpu.arch.startswith("gfx94") else "float8_e4m3fn"
 
 
-@functools.cache
-def _source(file: str, setting: tuple[tuple[str, int], ...]) -> str:
-    return KernelSource((KERNELS / f"{file}.py").read_text()).with_tunables(dict(setting)).text
+def _expected(family: str, x: torch.Tensor, *others: torch.Tensor) -> torch.Tensor:
+    match family:
+        case "copy":
+            return x
+        case "reduction":
+            return x.sum(dim=1)
+        case "softmax":
+            return x.softmax(dim=1)
+        case "rmsnorm":
+            return torch.nn.functional.rms_norm(x, x.shape[1:], others[0], eps=1e-6)
+        case _:
+            return x @ others[0].T
 
 
-def label(setting: Setting) -> str:
-    """Return a setting in one word, such as `BLOCK1024-num_warps4`."""
-    return "-".join(f"{name}{value}" for name, value in setting.items())
+def deviation(family: str, data: tuple[Any, ...], output: torch.Tensor) -> float:
+    """Return the largest error of an output, relative to the sum of the element's size and their root mean square.
+
+    It is NaN if an element of the output is.
+    """
+    expected = _expected(family, *(item.float() for item in data[:-1]))
+    usual = expected.square().mean().sqrt()
+    return float(((output.float() - expected).abs() / (expected.abs() + usual)).max())
 
 
-def _lds_bytes(family: Family, setting: Setting, gpu: Gpu) -> int:
-    """Return what the tiles of a pipelined loop take at the most: a buffer per stage, on AMD one less."""
-    if "BLOCK_K" not in setting:
-        return 0
-    stages = setting["num_stages"] - (1 if gpu.arch.startswith("gfx") else 0)
-    tiles = (setting["BLOCK_M"] + setting["BLOCK_N"]) * setting["BLOCK_K"]
-    return max(1, stages) * tiles * family.bits // 8
+def tolerance(family: str) -> float:
+    """Return the largest deviation of a correct output; that of a wrong one is about 1.
+
+    A rounding to bf16 is 0.004. Hopper's matrix units sum fp8 with some 14 bits, which over thousands of terms has
+    made 0.02 (papers: 2412.19437, section 3.3.2).
+    """
+    return 0.15 if family.endswith("fp8") else 0.02
+
+
+def _settings(names: str, *rows: tuple[int, ...]) -> tuple[Setting, ...]:
+    return tuple(dict(zip(names.split(), row, strict=True)) for row in rows)
+
+
+def _described(*tensors: tuple[Any, ...]) -> protocol.Header:
+    """Return the description of a tuple of dense tensors, each given as its type and its shape."""
+    strides = [torch.empty(shape, device="meta").stride() for _, *shape in tensors]
+    items = [
+        {"kind": "tensor", "dtype": dtype, "shape": shape, "stride": list(stride)}
+        for (dtype, *shape), stride in zip(tensors, strides, strict=True)
+    ]
+    return {"kind": "tuple", "items": items}
+
+
+_ROWS = _settings(
+    "BLOCK num_warps num_stages",
+    *((256, 1, 1), (512, 2, 2), (1024, 4, 1), (1024, 4, 3), (4096, 8, 2), (8192, 16, 1)),
+)
+_ROUNDS = _settings(
+    "BLOCK ROUNDS num_warps",
+    *((256, 1, 1), (1024, 1, 4), (4096, 1, 8), (1024, 16, 4), (8192, 1, 4), (2048, 64, 2)),
+)
+_WHOLE_ROWS = _settings("ROWS num_warps", (1, 2), (1, 4), (1, 8), (2, 4), (4, 8), (2, 16))
+_TILES = _settings(
+    "BLOCK_M BLOCK_N BLOCK_K GROUP_M SPLIT_K num_warps num_stages",
+    *((16, 64, 128, 8, 16, 4, 2), (32, 32, 64, 8, 1, 2, 2), (32, 64, 128, 8, 8, 4, 2), (64, 64, 32, 8, 1, 4, 2)),
+    *((64, 64, 64, 8, 1, 4, 3), (64, 64, 64, 8, 4, 4, 3), (128, 64, 64, 8, 1, 4, 2), (128, 128, 32, 8, 1, 8, 2)),
+    *((128, 128, 64, 8, 1, 8, 3), (128, 128, 64, 8, 1, 4, 1), (128, 128, 64, 1, 8, 8, 2), (256, 128, 32, 8, 1, 8, 2)),
+    *((128, 256, 64, 8, 1, 8, 3), (128, 256, 64, 8, 1, 8, 4)),
+)
+_PRODUCTS = ((4096, 4096, 4096), (16, 8192, 8192), (256, 256, 16384))
+FAMILIES = (
+    Family("copy", "copy", "n", ((1 << 15,), (1 << 23,), (1 << 28,)), _ROUNDS),
+    Family("reduction", "reduction", "rc", ((16, 1 << 20), (4096, 8192), (1 << 18, 512)), _ROWS),
+    Family("softmax", "softmax", "rc", ((64, 1 << 16), (8192, 4096), (1 << 17, 512)), _ROWS),
+    Family("rmsnorm", "rmsnorm", "rc", ((128, 8192), (16384, 4096), (1 << 18, 256)), _WHOLE_ROWS),
+    Family("gemm-bf16", "gemm", "mnk", _PRODUCTS, _TILES),
+    Family("gemm-fp8", "gemm", "mnk", _PRODUCTS, _TILES, input_bytes=1),
+)

@@ -1,6 +1,6 @@
 # type: ignore
 # ruff: noqa: ANN001, ANN201, D103
-"""A copy: BLOCK elements at a time, ROUNDS times per program. Many rounds: few programs, one load after another."""
+"""A copy: BLOCK elements at a time, ROUNDS times per program. With many rounds, few programs load one after another."""
 
 import triton
 import triton.language as tl
@@ -18,7 +18,6 @@ def copy_kernel(x, out, n, BLOCK: tl.constexpr, ROUNDS: tl.constexpr):
 
 def custom_kernel(data):
     x, out = data
-    block, rounds = TUNABLES["BLOCK"], TUNABLES["ROUNDS"]
-    grid = (triton.cdiv(x.numel(), block * rounds),)
-    copy_kernel[grid](x, out, x.numel(), BLOCK=block, ROUNDS=rounds, num_warps=TUNABLES["num_warps"])
+    grid = (triton.cdiv(x.numel(), TUNABLES["BLOCK"] * TUNABLES["ROUNDS"]),)
+    copy_kernel[grid](x, out, x.numel(), **TUNABLES)
     return out

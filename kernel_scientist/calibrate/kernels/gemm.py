@@ -2,40 +2,23 @@
 # ruff: noqa: ANN001, ANN201, D103
 """C = A B^T in the type of A and B (bf16 or fp8), summed in fp32: tiles in groups of rows, k split SPLIT_K ways.
 
-With SPLIT_K above 1 the parts are written down in fp32 and a second kernel adds them. BLOCK_K * SPLIT_K divides k.
+With SPLIT_K above 1 the parts are stored in fp32 and a second kernel adds them. BLOCK_K * SPLIT_K divides k.
 """
 
 import torch
 import triton
 import triton.language as tl
 
-TUNABLES = {
-    "BLOCK_M": 64,
-    "BLOCK_N": 64,
-    "BLOCK_K": 64,
-    "GROUP_M": 8,
-    "SPLIT_K": 1,
-    "num_warps": 4,
-    "num_stages": 2,
-}
+TUNABLES = {"BLOCK_M": 64, "BLOCK_N": 64, "BLOCK_K": 64, "GROUP_M": 8, "SPLIT_K": 1, "num_warps": 4, "num_stages": 2}
 ADDED = 1024
 """Elements of C that a program of the second kernel adds up."""
 
 
 @triton.jit
 def gemm_kernel(
-    a,
-    b,
-    c,
-    m,
-    n,
-    k,
-    own,  # k of one part; an argument, so that the compiler learns that 16 divides it
-    BLOCK_M: tl.constexpr,
-    BLOCK_N: tl.constexpr,
-    BLOCK_K: tl.constexpr,
-    GROUP_M: tl.constexpr,
+    a, b, c, m, n, k, own, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr
 ):
+    # own: k of one part; an argument, so that the compiler learns that 16 divides it
     number, part = tl.program_id(0), tl.program_id(1)
     tiles_m, tiles_n = tl.cdiv(m, BLOCK_M), tl.cdiv(n, BLOCK_N)
     first = number // (GROUP_M * tiles_n) * GROUP_M
@@ -68,12 +51,11 @@ def add_kernel(parts, c, elements, SPLIT_K: tl.constexpr, BLOCK: tl.constexpr):
 def custom_kernel(data):
     a, b, c = data
     (m, k), n = a.shape, b.shape[0]
-    split = TUNABLES["SPLIT_K"]
-    blocks = {name: TUNABLES[name] for name in ("BLOCK_M", "BLOCK_N", "BLOCK_K", "GROUP_M")}
-    options = {name: TUNABLES[name] for name in ("num_warps", "num_stages")}
-    grid = (triton.cdiv(m, blocks["BLOCK_M"]) * triton.cdiv(n, blocks["BLOCK_N"]), split)
+    options = dict(TUNABLES)
+    split = options.pop("SPLIT_K")
+    grid = (triton.cdiv(m, options["BLOCK_M"]) * triton.cdiv(n, options["BLOCK_N"]), split)
     parts = torch.empty((split, m, n), dtype=torch.float32, device=a.device) if split > 1 else c
-    gemm_kernel[grid](a, b, parts, m, n, k, k // split, **blocks, **options)
+    gemm_kernel[grid](a, b, parts, m, n, k, k // split, **options)
     if split > 1:
         add_kernel[(triton.cdiv(m * n, ADDED),)](parts, c, m * n, SPLIT_K=split, BLOCK=ADDED)
     return c

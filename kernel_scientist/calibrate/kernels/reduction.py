@@ -1,6 +1,6 @@
 # type: ignore
 # ruff: noqa: ANN001, ANN201, D103
-"""Sums of rows in fp32: a program per row goes through it BLOCK columns at a time."""
+"""Sums of rows in fp32: one program per row, BLOCK columns at a time."""
 
 import triton
 import triton.language as tl
@@ -21,8 +21,5 @@ def reduction_kernel(x, out, columns, BLOCK: tl.constexpr, STAGES: tl.constexpr)
 
 def custom_kernel(data):
     x, out = data
-    rows, columns = x.shape
-    stages = TUNABLES["num_stages"]
-    options = {"num_warps": TUNABLES["num_warps"], "num_stages": stages}
-    reduction_kernel[(rows,)](x, out, columns, BLOCK=TUNABLES["BLOCK"], STAGES=stages, **options)
+    reduction_kernel[(len(x),)](x, out, x.shape[1], STAGES=TUNABLES["num_stages"], **TUNABLES)
     return out

@@ -1,6 +1,6 @@
 # type: ignore
 # ruff: noqa: ANN001, ANN201, D103
-"""Rows over their root mean square, times a weight: ROWS whole rows per program, each read once."""
+"""Rows divided by their root mean square, times a weight: ROWS whole rows per program, each read once."""
 
 import triton
 import triton.language as tl
@@ -23,7 +23,6 @@ def rmsnorm_kernel(x, weight, out, rows, columns, ROWS: tl.constexpr, BLOCK: tl.
 def custom_kernel(data):
     x, weight, out = data
     rows, columns = x.shape
-    per = TUNABLES["ROWS"]
-    grid, block = (triton.cdiv(rows, per),), triton.next_power_of_2(columns)
-    rmsnorm_kernel[grid](x, weight, out, rows, columns, ROWS=per, BLOCK=block, num_warps=TUNABLES["num_warps"])
+    grid = (triton.cdiv(rows, TUNABLES["ROWS"]),)
+    rmsnorm_kernel[grid](x, weight, out, rows, columns, BLOCK=triton.next_power_of_2(columns), **TUNABLES)
     return out

@@ -1,6 +1,6 @@
 # type: ignore
 # ruff: noqa: ANN001, ANN201, D103
-"""Softmax of rows, in two passes: the greatest and the sum are kept up to date together, then the row is read again."""
+"""Softmax of rows in two passes: the first finds maximum and sum together, the second reads the row again."""
 
 import triton
 import triton.language as tl
@@ -31,8 +31,5 @@ def softmax_kernel(x, out, columns, BLOCK: tl.constexpr, STAGES: tl.constexpr):
 
 def custom_kernel(data):
     x, out = data
-    rows, columns = x.shape
-    stages = TUNABLES["num_stages"]
-    options = {"num_warps": TUNABLES["num_warps"], "num_stages": stages}
-    softmax_kernel[(rows,)](x, out, columns, BLOCK=TUNABLES["BLOCK"], STAGES=stages, **options)
+    softmax_kernel[(len(x),)](x, out, x.shape[1], STAGES=TUNABLES["num_stages"], **TUNABLES)
     return out
