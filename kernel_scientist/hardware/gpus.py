@@ -33,8 +33,8 @@ class Gpu(Machine):
     """The smallest request of L1 to L2."""
 
 
-def _peaks(fp64: float, fp32: float, half: float, fp8: float, **others: float) -> dict[str, float]:
-    return {"fp64": fp64, "fp32": fp32, "bf16": half, "fp16": half, "fp8": fp8, "int8": fp8, **others}
+def _peaks(fp64: float, fp32: float, half: float, fp8: float, **tf32: float) -> dict[str, float]:
+    return {"fp64": fp64, "fp32": fp32, **tf32, "bf16": half, "fp16": half, "fp8": fp8, "int8": fp8}
 
 
 def _hopper(name: str, memory_gbps: float) -> Gpu:
@@ -45,8 +45,8 @@ def _hopper(name: str, memory_gbps: float) -> Gpu:
 
 
 _CDNA3 = _peaks(163_400, 163_400, 1_307_400, 2_614_900, tf32=653_700)
-_MI350X = _peaks(72_100, 144_200, 2_306_900, 4_613_700, fp4=9_227_400)
-_MI355X = _peaks(78_650, 157_300, 2_516_600, 5_033_200, fp4=10_066_400)
+_MI350X = _peaks(72_100, 144_200, 2_306_900, 4_613_700) | {"fp4": 9_227_400}
+_MI355X = _peaks(78_650, 157_300, 2_516_600, 5_033_200) | {"fp4": 10_066_400}
 _CDNA4_L2 = 128 * 16 * 8
 """Bytes per clock of all dies."""
 MI300X = Gpu("MI300X", 5300, _CDNA3, "gfx942", 304, 2.1, 34_400)

@@ -1,1 +1,1 @@
-"""What a GPU's own counters say of a kernel, by its maker's profiler: see docs/decisions/0014-counters.md."""
+"""Hardware counters of a kernel, by the profiler of the GPU's vendor: see docs/decisions/0014-counters.md."""

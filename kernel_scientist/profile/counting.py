@@ -1,10 +1,8 @@
-"""Count what a kernel does on its GPU, after it was timed: each case once, under the profiler that is there.
+"""Count what a kernel does on its GPU, after it was timed: one call per case under the vendor's profiler.
 
-What is counted explains times; it decides nothing, for it comes out of the process that the kernel is in.
+Counters explain times and decide nothing, because they come from the process of the kernel.
 """
 
-import os
-import stat
 import tempfile
 import time
 from collections.abc import Callable
@@ -12,37 +10,37 @@ from pathlib import Path
 
 from kernel_scientist.evaluate.evaluator import Evaluator
 from kernel_scientist.hardware.gpus import Gpu
-from kernel_scientist.profile import enclosed, ncu, profiler, rocprof, workspace
-from kernel_scientist.profile import metrics as figures
-from kernel_scientist.profile.dispatches import CountingError, Dispatch, Group, grouped
+from kernel_scientist.profile import enclosed, metrics, ncu, profiler, rocprof, workspace
+from kernel_scientist.profile.dispatches import CountingError, Group, grouped
 from kernel_scientist.profile.profiler import Profiler
-from kernel_scientist.profile.workspace import Scene
+from kernel_scientist.profile.workspace import Workspace
 from kernel_scientist.records.errors import StoppedError
 from kernel_scientist.records.evaluation import Evaluation
 from kernel_scientist.records.gpu import Counters
 from kernel_scientist.records.kernel import Kernel, Verdict
 
 KEY = "counters"
-"""Of an evaluation's environment: what was counted by, or why nothing was."""
+"""In an evaluation's environment: the tool, or why nothing was counted."""
 SENTENCE = 400
 Run = Callable[[list[str]], tuple[int | None, str]]
+"""Runs a profiler; returns its status (None: timeout) and the end of its output."""
 
 
 def wanted(evaluator: Evaluator, evaluation: Evaluation) -> bool:
-    """Whether a kernel's counters are to be read: it was timed right, on a GPU."""
-    right = evaluation.verdict is Verdict.OK and bool(evaluation.timings)
-    return right and evaluator.pool.device != "cpu" and evaluator.harness.counters == "auto"
+    """Whether a kernel's counters are to be read: it is correct and was timed on a GPU."""
+    timed = evaluation.verdict is Verdict.OK and bool(evaluation.timings)
+    return timed and evaluator.pool.device != "cpu" and evaluator.harness.counters == "auto"
 
 
-def without(evaluation: Evaluation, why: str) -> Evaluation:
+def without(evaluation: Evaluation, reason: str) -> Evaluation:
     """Return an evaluation that says why nothing was counted."""
-    return _told(evaluation, f"none: {' '.join(why.split())[:SENTENCE]}")
+    return _noted(evaluation, f"none: {' '.join(reason.split())}")
 
 
 def count(evaluator: Evaluator, kernel: Kernel, evaluation: Evaluation) -> Evaluation:
-    """Return the evaluation with what was counted, or with a sentence why nothing was; never another verdict.
+    """Return the evaluation with counters, or with a sentence why there are none; the verdict never changes.
 
-    The caller holds the device. Takes `harness.counters_timeout_s` at most, and a little for what cannot be broken off.
+    The caller holds the device. It takes little more than `harness.counters_timeout_s`.
     """
     start = time.monotonic()
     try:
@@ -54,128 +52,84 @@ def count(evaluator: Evaluator, kernel: Kernel, evaluation: Evaluation) -> Evalu
         counters, remarks = _counted(evaluator, kernel, tool)
     except StoppedError:
         raise
-    except Exception as error:  # an extra: whatever breaks in it, the kernel was timed and the campaign goes on
+    except Exception as error:  # counters are optional: the kernel was timed, and the campaign continues
         return without(evaluation, str(error) or type(error).__name__)
     seconds = {**evaluation.seconds, "count": round(time.monotonic() - start, 3)}
-    told = "; ".join((f"{tool.name}, {len({c.case for c in counters})} cases", *remarks))
-    return _told(evaluation.model_copy(update={"counters": counters, "seconds": seconds}), told[:SENTENCE])
+    note = "; ".join((f"{tool.name}, {len({c.case for c in counters})} cases", *remarks))
+    return _noted(evaluation.model_copy(update={"counters": counters, "seconds": seconds}), note)
 
 
-def _told(evaluation: Evaluation, words: str) -> Evaluation:
-    return evaluation.model_copy(update={"environment": {**evaluation.environment, KEY: words}})
+def _noted(evaluation: Evaluation, note: str) -> Evaluation:
+    return evaluation.model_copy(update={"environment": {**evaluation.environment, KEY: note[:SENTENCE]}})
 
 
 def _counted(evaluator: Evaluator, kernel: Kernel, tool: Profiler) -> tuple[tuple[Counters, ...], list[str]]:
-    """Return what was counted, and what could not be. Raises CountingError when there is nothing."""
-    deadline = time.monotonic() + evaluator.harness.counters_timeout_s
-    pool = evaluator.pool
+    """Return the counters, and remarks on what could not be counted. Raises CountingError if there are none."""
+    end = time.monotonic() + evaluator.harness.counters_timeout_s
+    pool, machine = evaluator.pool, evaluator.machine
     with tempfile.TemporaryDirectory(prefix="counting-") as name:
-        ready = workspace.prepare(evaluator, kernel, evaluator.profile.benchmarks, Path(name), tool.name)
+        space = workspace.prepare(evaluator, kernel, evaluator.profile.benchmarks, Path(name), tool.name)
 
         def run(program: list[str]) -> tuple[int | None, str]:
-            left = deadline - time.monotonic()
-            if left <= 0:
-                return None, ""
-            line = enclosed.command(program, ready.folder, pool.device, pool.enclosure, tool.readable)
-            return enclosed.run(line, ready.folder, pool.device, left, pool.stopped)
+            namespaces = pool.enclosure == "bubblewrap"
+            command = enclosed.command(program, space.folder, pool.device, namespaces, tool.readable)
+            return enclosed.run(command, space.folder, pool.device, end - time.monotonic(), pool.stopped)
 
         if tool.name == "ncu":
-            found, remarks = _by_ncu(tool, ready, run), list[str]()
+            groups, remarks = _by_ncu(tool, space, run), list[str]()
         else:
-            arch = evaluator.machine.arch if isinstance(evaluator.machine, Gpu) else ""
-            found, remarks = _by_rocprof(tool, ready, arch, run)
-    counters = tuple(
-        Counters(
-            case=group.case,
-            kernel=group.kernel,
-            tool=tool.name,
-            dispatches=group.dispatches,
-            counts=group.counts,
-            figures=figures.derive(tool.name, group.counts),
-        )
-        for group in found
-    )
-    if not counters:
-        raise CountingError(f"{tool.name} saw no kernel in the counted calls")
-    return counters, remarks
+            groups, remarks = _by_rocprof(tool, space, machine.arch if isinstance(machine, Gpu) else "", run)
+    if not groups:
+        raise CountingError(remarks[0] if remarks else f"{tool.name} saw no kernel in the counted calls")
+    return tuple(
+        Counters(**vars(group), tool=tool.name, figures=metrics.derive(tool.name, group.counts)) for group in groups
+    ), remarks
 
 
-def _by_ncu(tool: Profiler, ready: Scene, run: Run) -> list[Group]:
-    """Run once; once more without the metrics that this GPU has not."""
-    table = ready.folder / "table.csv"
+def _by_ncu(tool: Profiler, space: Workspace, run: Run) -> list[Group]:
+    """Run once, and once more without the metrics that this GPU lacks."""
+    table = space.folder / "table.csv"
 
-    def tried(metrics: tuple[str, ...]) -> tuple[int | None, str, str]:
-        status, words = run(ncu.command(tool.program, metrics, table, ready.program))
-        return status, _left(table), words
+    def attempt(names: tuple[str, ...]) -> tuple[int | None, str, str]:
+        status, output = run(ncu.command(tool.program, names, table, space.program))
+        return status, output, table.read_text(errors="replace") if table.is_file() else ""
 
-    status, text, words = tried(ncu.METRICS)
-    refused = ncu.unknown(f"{text}\n{words}", ncu.METRICS)
-    if status != 0 and refused and refused != ncu.METRICS:
-        status, text, words = tried(tuple(m for m in ncu.METRICS if m not in refused))
-    if ncu.forbidden(f"{text}\n{words}"):
+    status, output, text = attempt(ncu.METRICS)
+    unknown = ncu.unknown(f"{text}\n{output}", ncu.METRICS)
+    if status != 0 and unknown and unknown != ncu.METRICS:
+        status, output, text = attempt(tuple(name for name in ncu.METRICS if name not in unknown))
+    if ncu.forbidden(f"{text}\n{output}"):
         raise CountingError(ncu.FORBIDDEN)
     if status != 0:
-        raise CountingError(_failed(tool, status, words or text))
-    return grouped(ncu.read(text), ready.cases)
+        raise CountingError(_failure(tool, status, output or text))
+    return grouped(ncu.read(text), space.cases)
 
 
-def _by_rocprof(tool: Profiler, ready: Scene, arch: str, run: Run) -> tuple[list[Group], list[str]]:
-    """Run once per group of counters, and put together what was counted of the same kernel in the same case."""
+def _by_rocprof(tool: Profiler, space: Workspace, arch: str, run: Run) -> tuple[list[Group], list[str]]:
+    """Run once per group of counters, and combine the counts of the same kernel in the same case."""
     found: dict[tuple[str, str], Group] = {}
     remarks: list[str] = []
     for number, names in enumerate(rocprof.groups(arch)):
-        out = ready.folder / f"pass{number}"
+        out = space.folder / f"pass{number}"
         out.mkdir()
-        status, words = run(rocprof.command(tool.program, names, out, ready.program))
+        status, output = run(rocprof.command(tool.program, names, out, space.program))
         try:
             if status != 0:
-                raise CountingError(_failed(tool, status, words))
-            groups = grouped(_dispatches(out), ready.cases)
+                raise CountingError(_failure(tool, status, output))
+            groups = grouped(rocprof.read(rocprof.table(out)), space.cases)
         except (CountingError, OSError) as error:
             remarks.append(f"not counted: {', '.join(names)}: {error}")
-            if number == 1 and not found:
-                break  # two failures and nothing else: the others would go the same way
+            if len(remarks) > 1 and not found:
+                break  # the others would fail like the first two
             continue
         for group in groups:
-            known = found.get((group.case, group.kernel), group)
-            found[group.case, group.kernel] = Group(
-                group.case, group.kernel, known.dispatches, {**known.counts, **group.counts}
-            )
-    if not found:
-        raise CountingError(remarks[0] if remarks else "rocprofv3 saw no kernel in the counted calls")
+            found.setdefault((group.case, group.kernel), group).counts.update(group.counts)
     return list(found.values()), remarks
 
 
-def _dispatches(out: Path) -> list[Dispatch]:
-    tables = [Path(at) / file for at, _, files in os.walk(out) for file in files if file.endswith(rocprof.TABLE)]
-    if not tables:
-        raise CountingError("rocprofv3 left no table")
-    return rocprof.read(_left(max(tables, key=lambda table: table.lstat().st_size)))  # compilers leave empty ones
-
-
-def _left(path: Path) -> str:
-    """Return a file that was written beside untrusted code; nothing where there is none.
-
-    Raises CountingError for one that is no plain file, or is too long.
-    """
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except FileNotFoundError:
-        return ""
-    except OSError as error:
-        raise CountingError(f"{path.name} cannot be read: {error.strerror}") from error
-    with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise CountingError(f"{path.name} is no plain file")
-        data = file.read(workspace.MOST_OUTPUT + 1)
-    if len(data) > workspace.MOST_OUTPUT:
-        raise CountingError(f"{path.name} is too long")
-    return data.decode(errors="replace")
-
-
-def _failed(tool: Profiler, status: int | None, words: str) -> str:
-    """Say how a run ended, with its last words."""
+def _failure(tool: Profiler, status: int | None, output: str) -> str:
+    """Return how a run ended, with the last line of its output."""
     if status is None:
         return f"{tool.name} took longer than harness.counters_timeout_s"
-    last = next((line for line in reversed(words.splitlines()) if line.strip()), "")
-    return f"{tool.name} ended with status {status}{f': {last.strip()[:200]}' if last else ''}"
+    last = ([line.strip() for line in output.splitlines() if line.strip()] or [""])[-1][:200]
+    return f"{tool.name} ended with status {status}{f': {last}' if last else ''}"

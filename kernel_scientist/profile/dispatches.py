@@ -1,23 +1,21 @@
-"""What a profiler's table holds: one kernel's execution after the other, and to which case each belongs.
+"""Tables of profilers: one row or more per execution of a kernel, and the case to which each execution belongs.
 
-A table is written beside untrusted code, or by it: any text must become a list, or a `CountingError`.
+A table is written next to untrusted code or by it: any text becomes a list or a `CountingError`.
 """
 
 import csv
 import io
-import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 MARKER = "spin_kernel"
-"""What `torch.cuda._sleep` launches: the subject does so before and after the call of each case."""
-MOST_ROWS = 1 << 20
+"""The kernel of `torch.cuda._sleep`, which the target process launches before and after the call on each case."""
 LARGEST = 1e24
 NAME = 120
 """Characters kept of a kernel's name."""
 SHARES = (".pct", ".ratio", "pct_of_peak_sustained_active", "Percent")
-"""Ends of the names of what is a share already: of several dispatches the mean is taken, not the sum."""
+"""Ends of the names of shares: over several dispatches their mean is taken, not their sum."""
 
 
 class CountingError(Exception):
@@ -28,7 +26,7 @@ class CountingError(Exception):
 class Dispatch:
     """One execution of one kernel."""
 
-    order: int
+    number: int
     kernel: str
     counts: dict[str, float] = field(default_factory=dict[str, float])
 
@@ -43,65 +41,61 @@ class Group:
     counts: dict[str, float]
 
 
-def rows(text: str) -> Iterator[list[str]]:
-    """Yield the rows of comma-separated values. Raises CountingError."""
+def rows(text: str, columns: Sequence[str]) -> Iterator[dict[str, str]]:
+    """Yield the complete rows of comma-separated values. Raises CountingError, also if a column is missing."""
     try:
-        for number, row in enumerate(csv.reader(io.StringIO(text, newline=""))):
-            if number >= MOST_ROWS:
-                raise CountingError(f"its table has more than {MOST_ROWS} rows")
-            yield row
+        table = csv.DictReader(io.StringIO(text, newline=""))
+        if missing := [column for column in columns if column not in (table.fieldnames or ())]:
+            raise CountingError(f"the profiler's table has no column {', '.join(missing)}")
+        yield from (row for row in table if None not in row and None not in row.values())
     except csv.Error as error:
-        raise CountingError(f"its table cannot be read: {error}") from error
+        raise CountingError(f"the profiler's table cannot be read: {error}") from error
 
 
-def number(text: str) -> float | None:
-    """Return a count, of which thousands may be parted by commas; None for anything else."""
+def dispatch(number: str, kernel: str) -> Dispatch:
+    """Return an execution without counts. Raises CountingError if the number is none.
+
+    The name is shortened to what a table can hold, without arguments: a submission may choose any.
+    """
+    if not re.fullmatch(r"[0-9]{1,18}", number):
+        raise CountingError(f"the profiler's table has a dispatch without a number: {number[:40]!r}")
+    plain = kernel.replace("(anonymous namespace)::", "").split("(")[0].removeprefix("void ").strip()
+    return Dispatch(int(number), re.sub(r"[^\w<>:,.~+-]+", " ", plain, flags=re.ASCII)[:NAME].strip() or "?")
+
+
+def count(text: str) -> float | None:
+    """Return a count, whose thousands may be separated by commas; None for any other text."""
     try:
         value = float(text.replace(",", ""))
     except ValueError:
         return None
-    return value if math.isfinite(value) and 0 <= value <= LARGEST else None
-
-
-def whole(text: str) -> int:
-    """Return a dispatch's number. Raises CountingError."""
-    if not re.fullmatch(r"[0-9]{1,18}", text.strip()):
-        raise CountingError(f"its table has a dispatch without a number: {text[:40]!r}")
-    return int(text)
-
-
-def name(text: str) -> str:
-    """Return a kernel's name without its arguments, fit for a table: what stands in it is the submission's choice."""
-    plain = text.replace("(anonymous namespace)::", "").split("(")[0].removeprefix("void ").strip()
-    return re.sub(r"[^\w<>:,.~+-]+", " ", plain, flags=re.ASCII)[:NAME].strip() or "?"
+    return value if 0 <= value <= LARGEST else None
 
 
 def grouped(dispatches: Sequence[Dispatch], cases: Sequence[str]) -> list[Group]:
-    """Return what was counted between each pair of markers, by case and kernel.
+    """Return the counts between each pair of markers, by case and kernel.
 
-    Raises CountingError where there are not two markers a case: then nobody knows which call was whose.
+    Raises CountingError unless there are two markers per case: the calls cannot be assigned to cases otherwise.
     """
-    ordered = sorted(dispatches, key=lambda d: d.order)
+    ordered = sorted(dispatches, key=lambda d: d.number)
     marks = [i for i, d in enumerate(ordered) if MARKER in d.kernel]
     if len(marks) != 2 * len(cases):
-        raise CountingError(f"its table has {len(marks)} marks for {len(cases)} cases; two each part their calls")
+        raise CountingError(f"the profiler's table has {len(marks)} markers for {len(cases)} cases; each needs two")
     found: list[Group] = []
-    for case, (start, end) in zip(cases, zip(marks[::2], marks[1::2], strict=True), strict=True):
-        of: dict[str, list[Dispatch]] = {}
-        for dispatch in ordered[start + 1 : end]:
-            of.setdefault(dispatch.kernel, []).append(dispatch)
-        found += [Group(case, kernel, len(some), together([d.counts for d in some])) for kernel, some in of.items()]
+    for case, start, end in zip(cases, marks[::2], marks[1::2], strict=True):
+        by_kernel: dict[str, list[Mapping[str, float]]] = {}
+        for one in ordered[start + 1 : end]:
+            by_kernel.setdefault(one.kernel, []).append(one.counts)
+        found += [Group(case, kernel, len(counts), combined(counts)) for kernel, counts in by_kernel.items()]
     return found
 
 
-def together(counts: Sequence[Mapping[str, float]], weights: Sequence[float] | None = None) -> dict[str, float]:
-    """Return several sets of counts as one: sums, and means of shares (weighted where weights are given)."""
+def combined(counts: Sequence[Mapping[str, float]], weights: Sequence[float] | None = None) -> dict[str, float]:
+    """Return several sets of counts as one: sums, and means of shares (weighted if weights are given)."""
     weighted = list(zip(counts, weights or [1.0] * len(counts), strict=True))
     found: dict[str, float] = {}
-    for key in dict.fromkeys(k for some in counts for k in some):
-        having = [(some[key], weight) for some, weight in weighted if key in some]
-        if key.endswith(SHARES):
-            found[key] = sum(value * weight for value, weight in having) / sum(weight for _, weight in having)
-        else:
-            found[key] = sum(value for value, _ in having)
+    for key in dict.fromkeys(name for one in counts for name in one):
+        values = [(one[key], weight) for one, weight in weighted if key in one]
+        total = sum(value * weight for value, weight in values) / sum(weight for _, weight in values)
+        found[key] = total if key.endswith(SHARES) else sum(value for value, _ in values)
     return found

@@ -1,7 +1,7 @@
-"""Run a profiler with untrusted code under it: in the enclosure that workers have, with an environment without keys.
+"""Run a profiler with untrusted code under it, in an environment without keys.
 
-Where that is bubblewrap, the profiler is in it too. Elsewhere the subject alone confines itself (see `subject`), as a
-worker does, and `keeper` ends what it leaves.
+With bubblewrap the profiler is in the namespaces, too. Without it only the target process is confined (see
+`target_process`).
 """
 
 import contextlib
@@ -18,24 +18,22 @@ from kernel_scientist.records.errors import StoppedError
 from kernel_scientist.sandbox import bubblewrap
 
 POLL_S = 0.05
-WORDS = 4000
-"""Characters of what was printed that are kept."""
+OUTPUT = 4000
+"""Bytes kept of the output's end."""
 KEPT = ("PATH", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "CUDA_DEVICE_ORDER", "ROCR_VISIBLE_DEVICES")
 DEVICES = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
 
 
-def command(program: list[str], folder: Path, device: str, kind: str, readable: tuple[str, ...]) -> list[str]:
-    """Return the command that runs `program` in an enclosure (`enclosure.kind`), where it may write to `folder`."""
-    if kind != "bubblewrap":
-        return [sys.executable, "-P", "-S", "-m", "kernel_scientist.profile.supervisor", *program]
-    inside = [*bubblewrap.bubblewrap(device, [path for path in readable if Path(path).exists()]), *program]
-    place = inside.index("--chdir")
-    inside[place : place + 2] = ["--bind", str(folder), str(folder), "--chdir", str(folder)]
-    return inside
+def command(program: list[str], folder: Path, device: str, namespaces: bool, readable: tuple[str, ...]) -> list[str]:
+    """Return the command that runs `program`, in namespaces if wanted; it may write to `folder`, and ends with us."""
+    if not namespaces:
+        return [sys.executable, "-P", "-S", "-m", "kernel_scientist.sandbox.lifetime", *program]
+    files = [path for path in readable if Path(path).exists()]
+    return [*bubblewrap.bubblewrap(device, files, str(folder)), *program]
 
 
 def environment(device: str, folder: Path) -> dict[str, str]:
-    """Return what a profiler and its subject know of ours: where programs are, and the GPU that is locked."""
+    """Return the environment of a profiler: paths of programs, and the GPU that is locked."""
     kept = {name: os.environ[name] for name in KEPT if name in os.environ}
     gpu = {} if device == "cpu" else {name: os.environ.get(name, "0").split(",")[0] for name in DEVICES}
     homes = dict.fromkeys(("HOME", "TMPDIR", "TRITON_CACHE_DIR"), str(folder))
@@ -46,11 +44,11 @@ def environment(device: str, folder: Path) -> dict[str, str]:
 def run(
     command: list[str], folder: Path, device: str, timeout_s: float, stopped: threading.Event
 ) -> tuple[int | None, str]:
-    """Run a command in `folder`; return its status (None: it took too long) and the end of what it printed.
+    """Run a command in `folder`; return its status (None: timeout) and the end of its output.
 
     Raises StoppedError when `stopped` is set meanwhile.
     """
-    with tempfile.TemporaryFile() as log:  # not in the folder: the subject writes there
+    with tempfile.TemporaryFile() as log:  # not in the folder: the target process writes there
         process = subprocess.Popen(
             command,
             cwd=folder,
@@ -60,29 +58,14 @@ def run(
             stderr=log,
             start_new_session=True,
         )
+        end = time.monotonic() + timeout_s
         try:
-            status = _waited(process, timeout_s, stopped)
+            while (status := process.poll()) is None and time.monotonic() < end:
+                if stopped.wait(POLL_S):
+                    raise StoppedError("the worker pool was closed")
         finally:
-            _end(process)
-        size = log.seek(0, os.SEEK_END)
-        log.seek(max(0, size - WORDS))
-        return status, log.read(WORDS).decode(errors="replace").strip()
-
-
-def _waited(process: subprocess.Popen[bytes], timeout_s: float, stopped: threading.Event) -> int | None:
-    deadline = time.monotonic() + timeout_s
-    while (status := process.poll()) is None and time.monotonic() < deadline:
-        if stopped.wait(POLL_S):
-            raise StoppedError("the workshop was closed")
-    return status
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a process and its group: gently first, so that a keeper can end what has left the group."""
-    if process.poll() is None:
-        process.terminate()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(15)
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        log.seek(max(0, log.seek(0, os.SEEK_END) - OUTPUT))
+        return status, log.read().decode(errors="replace").strip()

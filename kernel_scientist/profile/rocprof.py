@@ -1,4 +1,4 @@
-"""AMD's rocprofv3: what it is asked for, and the tables it leaves.
+"""AMD's rocprofv3: its command and its tables.
 
 Source: rocprofiler-sdk, "Using rocprofv3" (counter collection): `--pmc` counts what fits into one pass, so each group
 is a run of its own; `<name>_counter_collection.csv` has a row per dispatch and counter. Written from documentation.
@@ -7,17 +7,15 @@ is a run of its own; `<name>_counter_collection.csv` has a row per dispatch and 
 import re
 from pathlib import Path
 
-from kernel_scientist.profile.dispatches import CountingError, Dispatch, name, number, rows, whole
+from kernel_scientist.profile.dispatches import CountingError, Dispatch, count, dispatch, rows
 
-NAME = "counters"
 TABLE = "counter_collection.csv"
 COLUMNS = ("Dispatch_Id", "Kernel_Name", "Counter_Name", "Counter_Value")
-TYPES = ("F16", "BF16", "F8", "F32", "F64", "I8")
 WORK = (
     *("SQ_WAVES", "SQ_BUSY_CYCLES", "SQ_INSTS_VALU", "SQ_INSTS_MFMA"),
     *("SQ_INSTS_LDS", "SQ_LDS_BANK_CONFLICT", "SQ_LDS_IDX_ACTIVE", "GRBM_GUI_ACTIVE"),
 )
-MATRIX = tuple(f"SQ_INSTS_VALU_MFMA_MOPS_{type_}" for type_ in TYPES)
+MATRIX = tuple(f"SQ_INSTS_VALU_MFMA_MOPS_{type_}" for type_ in ("F16", "BF16", "F8", "F32", "F64", "I8"))
 OCCUPANCY = ("OccupancyPercent",)
 GFX942 = (
     WORK,
@@ -26,34 +24,35 @@ GFX942 = (
     MATRIX,
     OCCUPANCY,
 )
-"""A pass holds 8 counters of SQ, 4 of TCC, 2 of GRBM; a derived one goes alone. The most telling groups come first."""
+"""Groups in order of importance. A pass holds 8 counters of SQ, 4 of TCC, 2 of GRBM; a derived counter is alone."""
 OTHERS = (WORK, ("TCC_HIT_sum", "TCC_MISS_sum", "TCC_REQ_sum"), ("FETCH_SIZE",), ("WRITE_SIZE",), MATRIX, OCCUPANCY)
-"""Requests have other sizes elsewhere (by gfx942's formula gfx950's bytes are a quarter too few): the tool knows."""
+"""Other architectures have other request sizes (gfx942's formula counts a quarter too few on gfx950), so the tool's own
+derived counters are read."""
 
 
 def groups(arch: str) -> tuple[tuple[str, ...], ...]:
-    """Return what is counted on an architecture, a run each."""
+    """Return the counters of an architecture, one group per run."""
     return GFX942 if arch == "gfx942" else OTHERS
 
 
 def command(tool: str, counters: tuple[str, ...], out: Path, program: list[str]) -> list[str]:
-    """Return the command of one run; its table lies in `out`, or in a folder there (`pass_1`)."""
-    return [tool, "--pmc", *counters, "--output-format", "csv", "-d", str(out), "-o", NAME, "--", *program]
+    """Return the command of one run."""
+    return [tool, "--pmc", *counters, "--output-format", "csv", "-d", str(out), "-o", "counters", "--", *program]
+
+
+def table(out: Path) -> str:
+    """Return the table of a run, which is in `out` or in a folder there (`pass_1`). Raises CountingError if none is."""
+    tables = [path for path in out.rglob(f"*{TABLE}") if path.is_file()]
+    if not tables:
+        raise CountingError("rocprofv3 left no table")
+    return max(tables, key=lambda path: path.stat().st_size).read_text(errors="replace")  # compilers leave empty ones
 
 
 def read(text: str) -> list[Dispatch]:
-    """Return what a table holds. Raises CountingError; times are left where they are."""
-    lines = rows(text)
-    header = next(lines, [])
-    if not set(COLUMNS) <= set(header):
-        raise CountingError(f"rocprofv3's table has not the columns {', '.join(COLUMNS)}")
-    places = [header.index(column) for column in COLUMNS]
-    found: dict[int, Dispatch] = {}
-    for line in lines:
-        if len(line) <= max(places):
-            continue
-        order, kernel, counter, text_value = (line[place] for place in places)
-        dispatch = found.setdefault(whole(order), Dispatch(whole(order), name(kernel)))
-        if (value := number(text_value)) is not None and re.fullmatch(r"\w+", counter, re.ASCII):
-            dispatch.counts[counter] = dispatch.counts.get(counter, 0.0) + value
+    """Return the executions in a table; time stamps are not read. Raises CountingError."""
+    found: dict[str, Dispatch] = {}
+    for number, kernel, counter, text_value in ([row[column] for column in COLUMNS] for row in rows(text, COLUMNS)):
+        counts = found.setdefault(number, dispatch(number, kernel)).counts
+        if (value := count(text_value)) is not None and re.fullmatch(r"\w+", counter, re.ASCII):
+            counts[counter] = counts.get(counter, 0.0) + value
     return list(found.values())

@@ -1,11 +1,12 @@
 """The program that runs under a profiler: `python -P -m kernel_scientist.profile.target_process FOLDER`.
 
-In the folder lie `kernel.py`, `request.json`, what was built for the kernel, and each case's inputs; expected outputs,
-tolerances and seeds do not. It calls the kernel once on each case, so that all is compiled and tuned, lets nothing be
-started any more, and calls it once more on each case, caches swept, between two markers.
-Untrusted from the moment that the kernel is imported. It says nothing: who counts is the profiler.
+The folder holds `kernel.py`, `request.json`, the kernel's builds, and each case's inputs, but no expected outputs,
+tolerances or seeds. The program calls the kernel once on each case, so that all is compiled and tuned. It then allows
+no new process and calls the kernel once more on each case, with swept caches, between two markers.
+Untrusted from the moment that the kernel is imported. It reports nothing: the profiler counts.
 """
 
+import functools
 import hashlib
 import importlib.util
 import json
@@ -18,15 +19,16 @@ from typing import Any
 import torch
 
 from kernel_scientist.compile import cpp, extension, gpumode_compat
+from kernel_scientist.compile.request import CompileError
 from kernel_scientist.sandbox import protocol, seccomp
 
 REQUEST, KERNEL, BUILDS = "request.json", "kernel.py", "builds"
 SWEEP_BYTES = 768 << 20
-"""As a worker's."""
+"""The same as a worker's on AMD's GPUs."""
 
 
-def built(request: extension.Request) -> str:
-    """Return the name of what was built for a request."""
+def build_name(request: extension.Request) -> str:
+    """Return the file name of a request's build."""
     return hashlib.sha256(json.dumps(request._asdict(), sort_keys=True).encode()).hexdigest() + ".so"
 
 
@@ -36,58 +38,51 @@ def main() -> None:
     request: dict[str, Any] = json.loads(Path(REQUEST).read_text())
     device, cases = str(request["device"]), request["cases"]
     on_gpu = device != "cpu"
-    if on_gpu:  # the driver and the profiler must have met before the sandbox closes
+    if on_gpu:  # driver and profiler must be initialised before the sandbox closes
         torch.zeros(1, device=device)
         torch.cuda.synchronize()
-    seccomp.apply(seccomp.Limits.of(request["limits"]))
+    seccomp.apply(seccomp.Limits(**request["limits"]))
     kernel = _imported()
     for number, case in enumerate(cases):
         kernel(_inputs(number, case, device))
-        _end(on_gpu)
+        if on_gpu:
+            torch.cuda.synchronize()
     if on_gpu and request["limits"]["level"] != "none":
         seccomp.seal()
     for number, case in enumerate(cases):
-        _counted(kernel, _inputs(number, case, device), on_gpu, request["profiler"] == "ncu")
+        data = _inputs(number, case, device)
+        if on_gpu:
+            _call_counted(functools.partial(kernel, data), request["profiler"] == "ncu")
+        else:
+            kernel(data)
 
 
-def _counted(kernel: Callable[[Any], Any], data: Any, on_gpu: bool, by_range: bool) -> None:
-    """Call a kernel between two markers. `by_range`: nothing else is to be profiled."""
-    if not on_gpu:
-        kernel(data)
-        return
-    torch.ones(SWEEP_BYTES // 8, dtype=torch.int64, device="cuda").sum()
-    _end(True)
+def _call_counted(call: Callable[[], object], in_range: bool) -> None:
+    """Make a call between two markers. in_range: the profiler counts only between its start and its stop."""
     cuda: Any = torch.cuda
-    if by_range:
+    marker = functools.partial(cuda._sleep, 1)
+    torch.ones(SWEEP_BYTES // 8, dtype=torch.int64, device="cuda").sum()
+    cuda.synchronize()
+    if in_range:
         cuda.profiler.start()
-    cuda._sleep(1)
-    _end(True)
-    kernel(data)
-    _end(True)
-    cuda._sleep(1)
-    _end(True)
-    if by_range:
+    for step in (marker, call, marker):
+        step()
+        cuda.synchronize()
+    if in_range:
         cuda.profiler.stop()
 
 
-def _end(on_gpu: bool) -> None:
-    if on_gpu:
-        torch.cuda.synchronize()
-
-
 def _inputs(number: int, case: dict[str, Any], device: str) -> Any:
-    data, buffers = Path(f"{number}.bin").read_bytes(), list[bytearray]()
-    for size in case["sizes"]:
-        buffers.append(bytearray(data[:size]))
-        data = data[size:]
+    with Path(f"{number}.bin").open("rb") as file:
+        buffers = [bytearray(file.read(size)) for size in case["sizes"]]
     return protocol.decode(case["data"], buffers, lambda form, part: protocol.tensor(form, part).to(device))
 
 
 def _imported() -> Callable[[Any], Any]:
     def library(request: extension.Request) -> str:
-        found = Path(BUILDS).resolve() / built(request)
+        found = Path(BUILDS).resolve() / build_name(request)
         if not found.exists():
-            raise cpp.CompileError("this was not asked for when the judge imported the kernel")
+            raise CompileError("the kernel did not ask for this build when the evaluator imported it")
         return str(found)
 
     cpp.set_builder(library)
