@@ -153,7 +153,7 @@ def test_kernelguard_is_asked() -> None:
 
 def test_kernelguard_is_stopped_where_its_rules_do_not_end() -> None:
     names = {finding.name for finding in screen("torch.cuda.Event =\n" + "if a.shape == (1," * 11_000)}
-    assert {"kernelguard:timer-monkeypatch", "kernelguard:unfinished"} <= names  # with what it had found by then
+    assert "kernelguard:unfinished" in names
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=lambda text: f"{text[:12]!r}")

@@ -12,14 +12,11 @@ class Severity(StrEnum):
     HIGH = "high"
 
 
-LOW, MEDIUM, HIGH = Severity.LOW, Severity.MEDIUM, Severity.HIGH
-
-
 class Finding(NamedTuple):
     """One thing found in a source."""
 
     name: str
-    """Kebab-case: `threads`, `tampering:patch`, or `kernelguard:` and the name of one of that library's rules."""
+    """Kebab-case, such as `tampering:patch` or `kernelguard:timer-monkeypatch`."""
     severity: Severity
     line: int | None
     """1-based line of the kernel's file, where there is one."""

@@ -6,12 +6,12 @@ import json
 import re
 import subprocess
 import sys
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-from kernel_scientist.evaluate.screen import kernelguard_process
-from kernel_scientist.evaluate.screen.finding import HIGH, LOW, MEDIUM, Finding
+from kernel_scientist.evaluate.screen.finding import Finding, Severity
 from kernel_scientist.evaluate.screen.source import PythonFile
 from kernel_scientist.evaluate.screen.tampering import tampering
 
@@ -22,9 +22,15 @@ MAX_MATCHES = 8
 REMEMBERED = 256
 """Texts: an incumbent, a champion and a kernel that is tuned come many times."""
 TIMEOUT_S = 10
-"""For kernelguard's rules on one source; its process limits its own CPU time to less."""
-SEVERITIES = {"auto_filter": HIGH, "suspicious": MEDIUM, "low_confidence": LOW}
-"""By what kernelguard does about a match."""
+KERNELGUARD = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_CPU, (2, 2))
+resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
+sys.path.insert(0, sys.argv.pop(1))
+import kernelguard
+kernelguard.main()
+"""
+"""A process that limits itself before kernelguard reads a text: some of its rules backtrack for minutes."""
 ADDRESSED = re.compile(
     r"\b(?:note|message)? ?(?:to|for) the (?:\w+ing )?(?:reviewer|judge|grader|evaluator|model)\b|\bas an? (?:ai|llm)\b"
     r"|\b(?:ignore|disregard) (?:\w+ ){0,2}(?:previous|prior|above|earlier|instructions)\b|\brate this kernel\b",
@@ -39,59 +45,49 @@ def screen(source: str) -> tuple[Finding, ...]:
 
     Raises nothing, whatever the text is, and ends in bounded time.
     """
-    unique: dict[tuple[str, int | None], Finding] = {}
+    by_name: defaultdict[str, dict[int | None, Finding]] = defaultdict(dict)
     for finding in sorted(findings(source), key=_order):
-        unique.setdefault((finding.name, finding.line), finding)
-    count: Counter[str] = Counter()
-    shown: list[Finding] = []
-    for finding in unique.values():
-        count[finding.name] += 1
-        if count[finding.name] <= MAX_MATCHES:
+        lines = by_name[finding.name]
+        if finding.line not in lines and len(lines) < MAX_MATCHES:
             detail = " ".join(finding.detail[:200].split()).encode("unicode_escape").decode()
-            shown.append(finding._replace(detail=detail[:120]))
-    return tuple(shown)
+            lines[finding.line] = finding._replace(detail=detail[:120])
+    return tuple(sorted((finding for lines in by_name.values() for finding in lines.values()), key=_order))
 
 
 def _order(finding: Finding) -> tuple[bool, int, int, str, str]:
-    rank = (HIGH, MEDIUM, LOW).index(finding.severity)
-    return not finding.tampering, rank, finding.line or 0, finding.name, finding.detail
+    rank = list(Severity).index(finding.severity)
+    return not finding.tampering, -rank, finding.line or 0, finding.name, finding.detail
 
 
 def findings(source: str) -> Iterator[Finding]:
     """Yield every finding, in no order. A source that cannot be read has a finding that says so."""
     if len(source) > MAX_SOURCE:
-        yield Finding("too-long", HIGH, None, f"{len(source)} characters: more than {MAX_SOURCE} are not screened")
+        detail = f"{len(source)} characters: more than {MAX_SOURCE} are not screened"
+        yield Finding("too-long", Severity.HIGH, None, detail)
         return
     for match in ADDRESSED.finditer(source):
-        yield Finding("judge-addressed", MEDIUM, source.count("\n", 0, match.start()) + 1, match[0])
+        yield Finding("judge-addressed", Severity.MEDIUM, source.count("\n", 0, match.start()) + 1, match[0])
     yield from of_kernelguard(source)
     try:
         yield from tampering(PythonFile(source))
     except (SyntaxError, ValueError) as error:
-        yield Finding("unreadable", MEDIUM, None, str(error))
+        yield Finding("unreadable", Severity.MEDIUM, None, str(error))
     except (RecursionError, MemoryError):
-        yield Finding("unreadable", HIGH, None, "nested too deeply to be read")
+        yield Finding("unreadable", Severity.HIGH, None, "nested too deeply to be read")
 
 
 def of_kernelguard(source: str) -> Iterator[Finding]:
-    """Yield what kernelguard's rules match, read in a process of its own: some of them backtrack for minutes."""
+    """Yield what kernelguard's rules match, read in a process of its own."""
     spec = importlib.util.find_spec("kernelguard")
-    if spec is None or spec.origin is None:
-        yield Finding("kernelguard:missing", LOW, None, "kernelguard is not installed")
-        return
-    script = [kernelguard_process.__file__, str(Path(spec.origin).parent)]
-    run = functools.partial(subprocess.run, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env={}, check=False)
+    assert spec is not None and spec.origin is not None, "kernelguard is a dependency"
+    command = [sys.executable, "-I", "-S", "-B", "-c", KERNELGUARD, str(Path(spec.origin).parent), "--api-mode"]
+    text = source.encode("utf-8", "replace")
     try:
-        ended = run(
-            [sys.executable, "-I", "-S", "-B", *script], input=source.encode("utf-8", "replace"), timeout=TIMEOUT_S
-        )
-        output, finished = ended.stdout, ended.returncode == 0
-    except subprocess.TimeoutExpired as expired:
-        output, finished = expired.stdout or b"", False
-    if not finished:
-        yield Finding("kernelguard:unfinished", MEDIUM, None, "its rules did not come to an end on this text")
-    for line in output.decode("ascii", "replace").splitlines():
-        if line.endswith("]"):  # a process that is ended may leave half a line
-            pattern, outcome, evidence = json.loads(line)
-            name = f"kernelguard:{pattern.lower().replace('_', '-')}"
-            yield Finding(name, SEVERITIES.get(outcome, LOW), None, str(evidence))
+        run = subprocess.run(command, input=text, capture_output=True, timeout=TIMEOUT_S, env={}, check=True)
+        matches: list[dict[str, Any]] = json.loads(run.stdout)["matched_patterns"]
+    except (subprocess.SubprocessError, ValueError, KeyError):
+        yield Finding("kernelguard:unfinished", Severity.MEDIUM, None, "its rules did not come to an end on this text")
+        return
+    for match in matches:
+        severity = Severity.HIGH if match["severity"] == "critical" else Severity(match["severity"])
+        yield Finding(f"kernelguard:{match['pattern'].lower().replace('_', '-')}", severity, None, match["evidence"])

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-from kernel_scientist.evaluate.screen.finding import HIGH, Finding
+from kernel_scientist.evaluate.screen.finding import Finding, Severity
 from kernel_scientist.evaluate.screen.source import CppText, PythonFile, assigned, is_literal
 
 PUBLIC = re.compile(r"kernel_scientist(?:\.languages(?:\.cpp)?)?(?:\.(?:load|CompileError))?(?:\.|$)")
@@ -90,7 +90,7 @@ def is_internal(path: str) -> bool:
 
 
 def _finding(reason: Reason, line: int) -> Finding:
-    return Finding(f"tampering:{reason[0]}", HIGH, line, reason[1], tampering=True)
+    return Finding(f"tampering:{reason[0]}", Severity.HIGH, line, reason[1], tampering=True)
 
 
 def _of_path(path: str) -> Iterator[Reason]:
