@@ -28,9 +28,9 @@ SEED = (
 @pytest.fixture(scope="module")
 def judge() -> Iterator[PredictedEvaluator]:
     problem = problems.find("identity")
-    stage = {"facts": asdict(inspect.facts(gpus.MI300X)), "writes": problem.writes}
+    interpreter = {"facts": asdict(inspect.facts(gpus.MI300X)), "writes": problem.writes}
     harness = Harness(call_timeout_s=20, import_timeout_s=20, noise_runs=0)
-    with WorkerPool(harness, "cpu", ("kernel_scientist.gpu.interpreter.worker_setup",), stage) as shop:
+    with WorkerPool(harness, "cpu", ("kernel_scientist.gpu.interpreter.worker_setup",), interpreter) as shop:
         judge = PredictedEvaluator(problem, "auto", harness, shop, gpus.MI300X)
         # shapes that are drawn are executed in full; of a timed case (the smallest has four programs) only some are
         large = judge.profile.benchmarks[1:]

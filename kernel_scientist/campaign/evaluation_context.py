@@ -63,14 +63,14 @@ def evaluation_context(params: Params) -> Generator[EvaluationContext]:
     problem, target = preflight.resolve(params)
     interpreted = params.language == "triton" and target.device == "cpu"
     preload = ("kernel_scientist.gpu.interpreter.worker_setup",) if interpreted else ()
-    stage = _stage(problem, target) if interpreted else None
-    with WorkerPool(params.harness, target.device, preload, stage, problem.policy.threads) as pool:
+    interpreter = _interpreter(problem, target) if interpreted else None
+    with WorkerPool(params.harness, target.device, preload, interpreter, problem.policy.threads) as pool:
         admission.require(problem, params.profile)
         evaluator = _evaluator(params, problem, target, pool)
         yield EvaluationContext(params, problem, target, evaluator)
 
 
-def _stage(problem: Problem, target: Target) -> dict[str, Any]:
+def _interpreter(problem: Problem, target: Target) -> dict[str, Any]:
     """Return the settings of the interpreter: the GPU that it imitates, if any, and the outputs of the problem."""
     from kernel_scientist.gpu.capture import inspect
 

@@ -98,7 +98,6 @@ class Driver:
         """Compare what calls returned with the reference. Raises KernelFailure."""
         for one, output in zip(inputs, outputs, strict=True):
             self.comparison.require(one, output.tree, output.buffers)
-            worker.recycle(output)
 
     def builder(self, reports: list[CompileReport]) -> Build:
         """Return what compiles a worker's requests; each report is appended to `reports`."""

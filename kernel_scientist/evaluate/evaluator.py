@@ -181,7 +181,7 @@ class Evaluator:
         warnings = tuple(f"memory, warning: {text}" for text in sorted(watch.warnings))
         every = (*so_far.labels, *(f"measured:{label}" for label in labels))
         every = (*every, *(("measured:undefined-lanes",) if warnings else ()))
-        coverage = watch.words() if self.pool.stage is not None else ""
+        coverage = watch.words() if self.pool.interpreter is not None else ""
         update = {"labels": tuple(dict.fromkeys(every)), "coverage": coverage}
         return so_far.model_copy(update={**update, "evidence": (*so_far.evidence, *warnings)})
 
@@ -203,10 +203,10 @@ class Evaluator:
         try:
             yield
         except KernelFailure as broken:
-            if self.pool.stage is not None and broken.verdict is Verdict.CRASHED and worker.alive():
+            if self.pool.interpreter is not None and broken.verdict is Verdict.CRASHED and worker.alive():
                 watch.require(worker.memory_report())
             raise
-        if self.pool.stage is not None:
+        if self.pool.interpreter is not None:
             watch.require(worker.memory_report())
 
     def _quick_source(self) -> TimedSource:

@@ -1,8 +1,7 @@
-"""What of this machine a worker sees: the paths it needs, and bubblewrap's namespaces around all workers.
+"""The part of this machine that a worker sees: the paths it needs, and bubblewrap's namespaces around all workers.
 
-Inside there is no network, no other process, no home, no problem folder, a private /tmp of bounded size, and a
-read-only root made of the system's libraries, Python and this package. Where bubblewrap cannot run, Landlock (see
-`landlock`) keeps the same paths.
+In the namespaces there is no network, no other process, no home, no problem folder, a private /tmp of bounded size, and
+a read-only root made of the system's libraries, Python and this package. Landlock (see `landlock`) uses the same paths.
 """
 
 import functools
@@ -15,8 +14,6 @@ import sysconfig
 from collections.abc import Sequence
 from pathlib import Path
 
-from kernel_scientist.sandbox import landlock
-
 PACKAGE = Path(__file__).resolve().parents[1]
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc/ld.so.cache", "/etc/alternatives", "/opt/rocm")
 MACHINE = ("/sys/devices/system", "/proc/cpuinfo", "/proc/meminfo")
@@ -27,7 +24,7 @@ TMP_BYTES = 1 << 30
 
 
 def gpu_devices() -> tuple[str, ...]:
-    """Return the files through which processes speak to GPUs; which GPU is theirs is the environment's affair."""
+    """Return the device files of all GPUs; environment variables select the one that a worker uses."""
     return ("/dev/kfd", "/dev/dri", *sorted(str(path) for path in Path("/dev").glob("nvidia*")))
 
 
@@ -49,21 +46,6 @@ def writable(device: str, scratch: str) -> tuple[str, ...]:
     return (scratch, *DEVICES, *(gpu_devices() if device != "cpu" else ()))
 
 
-def nobody_can_read() -> bool:
-    """Whether another user could run the workers: every path they need is open to all."""
-    needed = [Path(p) for p in readable() if Path(p).exists()]
-    return all(p.stat().st_mode & 0o5 == 0o5 for path in needed for p in (path, *path.parents) if p.is_dir())
-
-
-def kind(sandbox: str) -> str:
-    """Return what encloses workers under a `harness.sandbox` setting: bubblewrap, landlock or nothing ("")."""
-    if sandbox != "auto":
-        return ""
-    if bubblewrap_works():
-        return "bubblewrap"
-    return "landlock" if landlock.version() else ""
-
-
 @functools.cache
 def bubblewrap_works() -> bool:
     """Whether bubblewrap is installed and this system lets it make namespaces."""
@@ -76,8 +58,11 @@ def bubblewrap_works() -> bool:
     return done.returncode == 0
 
 
-def bubblewrap(device: str, files: Sequence[str]) -> list[str]:
-    """Return the command that runs a program in namespaces of its own, with `files` visible besides."""
+def bubblewrap(device: str, files: Sequence[str], folder: str = "/tmp") -> list[str]:
+    """Return the command that runs a program in its own namespaces, in a folder that it may write to.
+
+    `files` are visible as well.
+    """
     command = ["bwrap", "--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts"]
     command += ["--unshare-cgroup-try", "--uid", "65534", "--gid", "65534", "--hostname", "worker"]
     command += ["--die-with-parent", "--cap-drop", "ALL"]
@@ -91,10 +76,11 @@ def bubblewrap(device: str, files: Sequence[str]) -> list[str]:
             command += ["--ro-bind-try", path, path]
     command += ["--ro-bind-try", MACHINE[0], MACHINE[0]]
     if device != "cpu":
-        for path in GPU_FACTS[:1]:  # the others lie in the namespace's own /proc
-            command += ["--ro-bind-try", path, path]
+        command += ["--ro-bind-try", GPU_FACTS[0], GPU_FACTS[0]]  # the others lie in the namespace's own /proc
         for path in gpu_devices():
             command += ["--dev-bind-try", path, path]
     for path in files:
         command += ["--ro-bind", path, path]
-    return [*command, "--chdir", "/tmp", "--"]
+    if folder != "/tmp":
+        command += ["--bind", folder, folder]
+    return [*command, "--chdir", folder, "--"]

@@ -1,9 +1,8 @@
-"""Run a program that reads untrusted text, a compiler, so that it sees the system's files and one folder of its own.
+"""Run a program that reads untrusted text, such as a compiler: it sees the system's files and one folder of its own.
 
-`python -P -S -m kernel_scientist.sandbox.confine PARENT FOLDER READABLE... -- PROGRAM ARGUMENT...`: it binds its life
-to that of its parent (a process's number) and runs the program under Landlock, without capabilities and with a filter
-of system calls. Whatever the program starts ends when it does, or when this process gets SIGTERM: not even
-a session of its own saves it. Imports only the standard library.
+`python -P -S -m kernel_scientist.sandbox.confine PARENT FOLDER READABLE... -- PROGRAM ARGUMENT...` ends with its parent
+(a process number). It runs the program under Landlock, without capabilities and with a filter of system calls. All that
+the program starts is killed when the program ends or this process gets SIGTERM. Imports only the standard library.
 """
 
 import contextlib
@@ -12,40 +11,31 @@ import signal
 import sys
 from pathlib import Path
 
-from kernel_scientist.sandbox import bubblewrap, landlock, seccomp
+from kernel_scientist.sandbox import bubblewrap, landlock, lifetime, seccomp
 
 
 def command(program: list[str], folder: Path, readable: tuple[str, ...] = ()) -> list[str]:
-    """Return the command that runs `program` confined to `folder`, by what this system has.
+    """Return the command that runs `program` confined to `folder`, by Landlock or else by bubblewrap.
 
-    It is this process's to run: the program ends with it, however it ends.
-
-    `readable`: files and folders that it may read besides the system's; those that do not exist are passed over.
+    This process must run it: the program ends with this process. `readable`: files and folders that it may read as well
+    as the system's; those that do not exist are ignored.
     """
     if landlock.version():
         run = [sys.executable, "-P", "-S", "-m", "kernel_scientist.sandbox.confine"]
         return [*run, str(os.getpid()), str(folder), *readable, "--", *program]
     if bubblewrap.bubblewrap_works():
-        inside = [*bubblewrap.bubblewrap("cpu", [path for path in readable if Path(path).exists()]), *program]
-        inside[inside.index("--chdir") : inside.index("--")] = [
-            "--bind",
-            str(folder),
-            str(folder),
-            "--chdir",
-            str(folder),
-        ]
-        return inside
+        return [*bubblewrap.bubblewrap("cpu", [p for p in readable if Path(p).exists()], str(folder)), *program]
     return program
 
 
 def main() -> None:
-    """Run the program; end with its status, and with nothing of it left."""
+    """Run the program; kill all that it leaves and exit with its status."""
     parent, folder, *rest = sys.argv[1:]
-    signal.signal(signal.SIGTERM, _told_to_end)
-    seccomp.end_with_parent(signal.SIGTERM)
+    signal.signal(signal.SIGTERM, _terminate)
+    lifetime.die_with_parent(signal.SIGTERM)
     if os.getppid() != int(parent):  # it was gone before
         sys.exit(1)
-    seccomp.adopt_orphans()
+    lifetime.adopt_orphans()
     end, status = rest.index("--"), 1
     try:
         if (child := os.fork()) == 0:
@@ -60,7 +50,7 @@ def main() -> None:
     sys.exit(status if status >= 0 else 128 - status)
 
 
-def _told_to_end(*_: object) -> None:
+def _terminate(*_: object) -> None:
     raise SystemExit(128 + signal.SIGTERM)
 
 
@@ -77,7 +67,7 @@ def _become(program: list[str], folder: str, readable: list[str]) -> None:
 
 
 def _end_descendants() -> None:
-    """Kill all that is left. Whose parents have ended become this process's own children, and it waits for each."""
+    """Kill all descendants; those whose parents have ended become this process's children, and it waits for each."""
     children = Path(f"/proc/self/task/{os.getpid()}/children")
     with contextlib.suppress(ChildProcessError):
         while True:

@@ -1,22 +1,18 @@
-"""How a kernel fails: a value in the end, an exception on the way to where a verdict is made."""
+"""The failure of a kernel: an exception, which the evaluator turns into a verdict."""
 
 from kernel_scientist.records.evaluation import Evaluation
 from kernel_scientist.records.kernel import Verdict
 
 EVIDENCE = 8000
-"""Characters of a piece of evidence that are kept: part of it may be a worker's own words."""
+"""Characters of a piece of evidence that are kept: part of it may come from a worker."""
 
 
 class KernelFailure(Exception):
-    """A kernel failed inside its worker. Caught where a verdict is made; never leaves the harness."""
+    """A kernel failed inside its worker. The evaluator catches it and makes a verdict of it."""
 
     def __init__(self, verdict: Verdict, reason: str, evidence: tuple[str, ...] = ()) -> None:
         super().__init__(reason)
         self.verdict, self.reason, self.evidence = verdict, reason, evidence
-
-
-class Disagreement(KernelFailure):
-    """Clocks that do not agree. On a busy machine that can be chance: it counts when it comes again."""
 
 
 def failed(failure: KernelFailure, so_far: Evaluation) -> Evaluation:
@@ -33,5 +29,5 @@ def failed(failure: KernelFailure, so_far: Evaluation) -> Evaluation:
 
 
 def printable(value: object) -> str:
-    """Return a worker's words without what cannot be written (half characters)."""
+    """Return a worker's text with half characters, which cannot be written, escaped."""
     return str(value).encode("utf-8", "backslashreplace").decode()

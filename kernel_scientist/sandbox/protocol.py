@@ -6,7 +6,6 @@ A message is `<u32 header length><header JSON><buffer 0><buffer 1>...`; the head
 """
 
 import ctypes
-import functools
 import json
 import math
 import socket
@@ -19,22 +18,22 @@ from typing import Any, NamedTuple
 import torch
 
 MAX_HEADER = 9 << 20
-"""A source as long as may be built (`replies.MOST_SOURCE`), each character of which JSON may write as two; and more."""
+"""Bytes of the longest header: it holds a source (`request.MOST_SOURCE`), and JSON may write a character as two."""
 MAX_ANSWER = 1 << 20
-"""The header of any other message from a worker."""
+"""Bytes of the longest header of any other message from a worker."""
 MAX_BUFFERS, MOST_BUFFERS = 1 << 32, 1024
-"""Bytes of a message's buffers together, and how many there may be."""
+"""Bytes of a message's buffers together, and their number."""
 
 Header = dict[str, Any]
 Buffer = bytes | bytearray | memoryview
 
 
 class WireError(Exception):
-    """The other side said something that is not a message."""
+    """The other side sent something that is not a message."""
 
 
 class WireSizeError(WireError):
-    """The other side sends more than is wanted."""
+    """The other side sends more than the receiver takes."""
 
 
 class WireClosedError(WireError):
@@ -88,30 +87,26 @@ def receive(
 def _exactly(sock: socket.socket, count: int, deadline: float | None) -> bytearray:
     data = bytearray(count)
     view = memoryview(data)
-    done = 0
-    while done < count:
-        if deadline is not None:
-            left = deadline - time.monotonic()
-            if left <= 0:
-                raise WireTimeoutError("no answer in time")
-            sock.settimeout(left)
-        else:
-            sock.settimeout(None)
+    while view:
+        left = None if deadline is None else deadline - time.monotonic()
+        if left is not None and left <= 0:
+            raise WireTimeoutError("no answer in time")
+        sock.settimeout(left)
         try:
-            got = sock.recv_into(view[done:])
+            got = sock.recv_into(view)
         except TimeoutError as error:
             raise WireTimeoutError("no answer in time") from error
         except OSError as error:
             raise WireClosedError(str(error)) from error
         if got == 0:
             raise WireClosedError("closed")
-        done += got
+        view = view[got:]
     return data
 
 
 @dataclass(frozen=True)
 class Form:
-    """What a tensor looks like in memory: dense, with its dimensions in `order` from slowest to fastest."""
+    """The layout of a dense tensor in memory, with its dimensions in `order` from slowest to fastest."""
 
     dtype: torch.dtype
     shape: tuple[int, ...]
@@ -144,7 +139,7 @@ class Form:
 
 
 class Spot(NamedTuple):
-    """Where a tensor lies in memory that is shared (bytes): its first one, and the pages that nothing else lies in."""
+    """Where a tensor lies in shared memory (bytes): its own offset, and the pages that it has to itself."""
 
     offset: int
     pages: int
@@ -162,15 +157,11 @@ def encode(value: object, buffers: list[Buffer]) -> Header:
     A dense tensor keeps its strides (column-major stays column-major); any other is made contiguous.
     """
     if isinstance(value, torch.Tensor):
-        tensor = value.detach().to("cpu")
-        order = dense_order(tensor)
-        if order is None:
-            tensor = tensor.contiguous()
-            order = list(range(tensor.dim()))
-        flat = tensor.permute(order).contiguous().reshape(-1)
+        shape = form(value)
+        flat = value.detach().to("cpu").permute(shape.order).contiguous().reshape(-1)
         flat = flat.as_strided(flat.shape, (1,))  # one element may carry any stride and still count as contiguous
         buffers.append(flat.view(torch.uint8).numpy().data if flat.numel() else b"")
-        return {**Form(value.dtype, tuple(value.shape), tuple(order)).header(), "buffer": len(buffers) - 1}
+        return {**shape.header(), "buffer": len(buffers) - 1}
     if isinstance(value, (list, tuple)):
         return {"kind": type(value).__name__, "items": [encode(v, buffers) for v in value]}  # pyright: ignore
     if isinstance(value, dict):
@@ -181,7 +172,7 @@ def encode(value: object, buffers: list[Buffer]) -> Header:
 
 
 def form(tensor: torch.Tensor) -> Form:
-    """Return what a tensor looks like in memory once it is dense."""
+    """Return the layout of a tensor once it is dense."""
     order = dense_order(tensor) or list(range(tensor.dim()))
     return Form(tensor.dtype, tuple(tensor.shape), tuple(order))
 
@@ -191,9 +182,8 @@ def decode(spec: Header, buffers: list[bytearray], place: Place | None = None) -
     try:
         kind = spec["kind"]
         if kind == "tensor":
-            form = Form.read(spec)
             data = Spot(*spec["place"]) if place and "place" in spec else buffers[spec["buffer"]]
-            return (place or tensor)(form, data)
+            return (place or tensor)(Form.read(spec), data)
         if kind == "value":
             return spec["value"]
         if kind == "dict":
@@ -221,16 +211,11 @@ def tensor(form: Form, data: bytearray | Spot) -> torch.Tensor:
 
 def dense_order(tensor: torch.Tensor) -> list[int] | None:
     """Return the dimensions from slowest to fastest if the tensor fills its memory without gaps, else None."""
-    order = _dense_order(tuple(tensor.shape), tensor.stride())
-    return None if order is None else list(order)
-
-
-@functools.lru_cache(maxsize=256)
-def _dense_order(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, ...] | None:
+    shape, strides = tensor.shape, tensor.stride()
     order = sorted(range(len(shape)), key=lambda d: (-strides[d], d))
     expected = 1
     for dimension in reversed(order):
         if shape[dimension] != 1 and strides[dimension] != expected and 0 not in shape:
             return None
         expected *= shape[dimension]
-    return tuple(order)
+    return order

@@ -32,8 +32,8 @@ class Channel:
         self, sock: socket.socket, log: int, status_fd: int, limits: Harness, stopped: threading.Event
     ) -> None:
         self.sock, self.log, self.status_fd, self.limits, self.stopped = sock, log, status_fd, limits, stopped
-        self.process: Process | None = None
-        """The worker's process, by its number outside all namespaces."""
+        self.process = Process(0)
+        """The worker's process, by its number outside all namespaces; 0 until it has sent its first message."""
         self._overdue_s = 0.0
         """By how much this worker's answers have exceeded their average, calls of the kernel not counted."""
 
@@ -132,7 +132,7 @@ class Channel:
         if self.stopped.is_set():
             raise StoppedError("the worker pool was closed")
         status = self._status()
-        if status is None and self.process is not None and self.process.exists():
+        if status is None and self.process.exists():
             return KernelFailure(Verdict.REJECTED, f"it closed its channel and lived on {when}")
         if status is None:
             raise InfrastructureError(f"a worker and the parent that watched it are gone {when}")

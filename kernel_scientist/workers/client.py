@@ -5,7 +5,7 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,7 +15,7 @@ from kernel_scientist.compile.request import MOST_BUILDS
 from kernel_scientist.records.errors import InfrastructureError
 from kernel_scientist.records.kernel import Verdict
 from kernel_scientist.records.params import Harness
-from kernel_scientist.sandbox import process, protocol
+from kernel_scientist.sandbox import protocol
 from kernel_scientist.sandbox.failure import KernelFailure
 from kernel_scientist.sandbox.process import Process
 from kernel_scientist.workers.channel import TRANSFER_TIMEOUT_S, Channel
@@ -81,8 +81,6 @@ class WorkerClient(Channel):
         """Whether the system lets this process stop the worker's threads."""
         self._address = 0
         """Where the worker has mapped the shared memory."""
-        self._free: dict[int, list[bytearray]] = {}
-        """Buffers of former outputs, by size: new ones would cost page faults."""
         self.layers: tuple[str, ...] = ()
         self.on_gpu = False
 
@@ -97,16 +95,13 @@ class WorkerClient(Channel):
                 self.sock.sendall(struct.pack("<QQ", *seed))
             _, ancillary, _, _ = self.sock.recvmsg(1, socket.CMSG_SPACE(12), socket.MSG_PEEK)
             hello, _ = protocol.receive(self.sock, START_TIMEOUT_S)
-        except (protocol.WireError, OSError) as error:
+            credentials = next(data for _, kind, data in ancillary if kind == SCM_CREDENTIALS)
+        except (protocol.WireError, OSError, StopIteration) as error:
             raise InfrastructureError(f"a worker did not start: {error}; {self.log_tail()}") from error
-        self.layers = tuple(hello.get("sandbox", []))
-        self._address = int(hello.get("address", 0))
-        for level, kind, data in ancillary:
-            number = struct.unpack("iii", data)[0] if (level, kind) == (socket.SOL_SOCKET, SCM_CREDENTIALS) else 0
-            if number > 0:
-                self.process = Process(number)
-                with self.native.stopped(number, with_main=True) as allowed:
-                    self.can_stop = allowed
+        self.layers, self._address = tuple(hello.get("sandbox", [])), int(hello.get("address", 0))
+        self.process = Process(struct.unpack("iii", credentials)[0])
+        with self.paused() as self.can_stop:
+            pass
 
     def load(self, source: str, build: Build) -> None:
         """Import the kernel's file in the worker, building what it asks for."""
@@ -156,12 +151,12 @@ class WorkerClient(Channel):
         self._send({"op": "go", "slots": list(slots), "warm": warm})
         self._require_waiting()
         with self._natively("its call", limit_s):
-            with self._stopped():
+            with self.paused(with_main=False):
                 keys = write()
             if self.on_gpu:
                 checksum = self.native.unlock(channel, keys, limit_s)
             completion = self.native.run(channel, self.inputs.address, limit_s)
-            with self._stopped():
+            with self.paused(with_main=False):
                 buffers = self._copied(slots, completion.places, most_bytes, accept)
         self._continue()
         reply, sent = self._receive(self.limits.call_timeout_s, "its call", most_bytes)
@@ -178,24 +173,9 @@ class WorkerClient(Channel):
         self._expect(reply, "observed", "in its observed call")
         return reply, _outputs(output_trees(reply, 1), sent)[0]
 
-    def recycle(self, output: Output) -> None:
-        """Keep an output's memory for the next one."""
-        for buffer in filter(None, output.buffers):
-            self._free.setdefault(len(buffer), []).append(buffer)
-
-    @contextlib.contextmanager
-    def _stopped(self) -> Generator[None]:
-        """Stop the worker's threads but the main one, which runs our native code, where the system allows it."""
-        if self.process is None or not self.can_stop:
-            yield
-            return
-        with self.native.stopped(self.process.number):
-            yield
-
-    def paused(self) -> contextlib.AbstractContextManager[bool]:
-        """Stop all of the worker's threads, where the system allows it."""
-        number = self.process.number if self.process is not None and self.can_stop else None
-        return contextlib.nullcontext(False) if number is None else self.native.stopped(number, with_main=True)
+    def paused(self, with_main: bool = True) -> contextlib.AbstractContextManager[bool]:
+        """Stop the worker's threads, where the system allows it. Its main thread may go on: it runs our native code."""
+        return self.native.stopped(self.process.number, with_main)
 
     def _copied(
         self, slots: Sequence[int], places: tuple[Place, ...] | None, most_bytes: int, accept: Accept
@@ -207,8 +187,9 @@ class WorkerClient(Channel):
         if total > most_bytes:
             raise KernelFailure(Verdict.INCORRECT, f"it returned {total} bytes; {most_bytes} at most are read")
         inside = [self.inputs.place_of(start - self._address, size) for start, size in places]
-        if not all(self._is_own(slots, place, where) for place, where in zip(places, inside, strict=True)):
-            raise KernelFailure(Verdict.INCORRECT, "the memory of its output is that of an input")
+        for (_, size), where in zip(places, inside, strict=True):
+            if where is not None and not any(self.inputs.lent(slot, where, size) for slot in slots):
+                raise KernelFailure(Verdict.INCORRECT, "the memory of its output is that of an input")
         offset = self.inputs.outputs(total)
         if any(where is None for where in inside):
             self.native.copy_outputs(self.sock.fileno(), offset, TRANSFER_TIMEOUT_S)
@@ -216,36 +197,15 @@ class WorkerClient(Channel):
         for number, ((_, size), where) in enumerate(zip(places, inside, strict=True)):
             start = offset if where is None else where
             accepted = accept(number, self.inputs.address + start, size)
-            buffers.append(None if accepted else self.inputs.read(start, size, self._buffer(size)))
+            buffers.append(None if accepted else self.inputs.read(start, size))
             offset += size
         return buffers
 
-    def _is_own(self, slots: Sequence[int], place: Place, inside: int | None) -> bool:
-        """Whether an output's memory is not that of an input: a buffer to be written, or memory of the kernel's own."""
-        if inside is not None:
-            return any(self.inputs.lent(slot, inside, place[1]) for slot in slots)
-        if self.process is None or self.on_gpu:
-            return True
-        with contextlib.suppress(OSError):
-            return not any(process.shared_parts(self.process.number, self.inputs.descriptor, [place]))
-        return True
-
-    def _buffer(self, size: int) -> bytearray:
-        free = self._free.get(size)
-        return free.pop() if free else bytearray(size)
-
     def seal(self) -> None:
         """Let the worker start no program any more. Raises KernelFailure when one that it started is still there."""
-        before = max((filters for filters, _ in self._threads()), default=0)
         self._ask({"op": "seal"}, [], "sealed", TRANSFER_TIMEOUT_S, "being sealed")
-        threads = self._threads()
-        if not threads or min(filters for filters, _ in threads) <= before:
-            raise KernelFailure(Verdict.REJECTED, "it did not let itself be sealed")
-        if any(children for _, children in threads):
+        if self.process.has_children():
             raise KernelFailure(Verdict.REJECTED, "a program that it started while it was built is still running")
-
-    def _threads(self) -> list[tuple[int, bool]]:
-        return self.process.threads() if self.process is not None else []
 
     def sample(self, programs: int) -> None:
         """Have only so many programs of each launch interpreted from here on; outputs say nothing then."""

@@ -10,18 +10,17 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from typing import Any
 
 from kernel_scientist.records.errors import InfrastructureError, SetupError, StoppedError
 from kernel_scientist.records.kernel import Verdict, digest
 from kernel_scientist.records.params import Harness
-from kernel_scientist.sandbox import bubblewrap, seccomp
+from kernel_scientist.sandbox import bubblewrap, landlock, seccomp
 from kernel_scientist.sandbox.failure import KernelFailure
 from kernel_scientist.sandbox.process import Process
-from kernel_scientist.workers import compile_cache, native_build
+from kernel_scientist.workers import fork_server, native_build
 from kernel_scientist.workers.client import SO_PASSCRED, START_TIMEOUT_S, WorkerClient
 from kernel_scientist.workers.native import NativeHarness
 from kernel_scientist.workers.shared_memory import SharedMemory
@@ -29,11 +28,9 @@ from kernel_scientist.workers.shared_memory import SharedMemory
 MOST_FILES = 64 << 20
 """Bytes that a worker may leave in its folder."""
 MALLOC = {"mmap_threshold": 32 << 20, "trim_threshold": 4 << 30, "tcache_count": 0}
-"""Let glibc keep what a kernel frees and hand it out again. By default it depends on all that a process has allocated
-before, whether a buffer has new pages in each call or never: the same kernel took 0.3 ms in one worker and 1.5 ms in
-the next. Without the cache per thread, as a remnant in it keeps neighbours from being joined. 32 MiB is the most."""
-
-
+"""Settings of glibc: it keeps the memory that a kernel frees. By default the history of a process decides whether a
+buffer has new pages in each call: the same kernel took 0.3 ms in one worker and 1.5 ms in the next. A remnant in the
+cache per thread would keep free neighbours from being joined. 32 MiB is the largest value."""
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, TRIM_BYTES = -1, -3, 1 << 30
 
 
@@ -45,23 +42,23 @@ class WorkerPool:
         harness: Harness,
         device: str = "cpu",
         preload: tuple[str, ...] = (),
-        stage: Mapping[str, Any] | None = None,
+        interpreter: Mapping[str, Any] | None = None,
         kernel_threads: bool = True,
     ) -> None:
-        """`preload`: modules that workers share; `stage`: settings of the interpreter; `kernel_threads`:
-        whether a kernel may start threads on a CPU.
+        """`preload`: modules that workers share; `interpreter`: settings of Triton's interpreter, if it runs kernels;
+        `kernel_threads`: whether a kernel may start threads on a CPU.
         """
-        self.harness, self.device, self.preload, self.stage = harness, device, preload, stage
+        self.harness, self.device, self.preload, self.interpreter = harness, device, preload, interpreter
         _keep_freed_memory()
-        self.enclosure = bubblewrap.kind(harness.sandbox)
-        _require_sandbox(harness.sandbox, self.enclosure)
+        self.enclosure = _enclosure(harness.sandbox)
+        """What encloses all workers: bubblewrap, landlock or nothing ("")."""
         self.kernel_threads = kernel_threads or device != "cpu"  # a GPU's driver needs threads of its own
         self.cores = sorted(os.sched_getaffinity(0))[: (harness.threads or None) if self.kernel_threads else 1]
         self.threads = len(self.cores)
         self.on_gpu = device != "cpu"
         """Whether workers keep inputs and outputs on a device of their own (`untrusted.gpu_runtime`)."""
         self.programs = self.on_gpu
-        """Whether workers may start compilers until they are sealed: Triton's do on a GPU."""
+        """Whether workers may start compilers until they are sealed, as Triton does on a GPU."""
         self._lock = threading.Lock()
         self.stopped = threading.Event()
         """Set when all work is to end."""
@@ -71,12 +68,10 @@ class WorkerPool:
         """Whether the system lets us stop a worker's threads (ptrace), as the last worker showed."""
         self._seed = (secrets.randbits(64), secrets.randbits(64))
         """Seed of the memory that cache sweeps read on a GPU (`untrusted.input_masking`)."""
-        self._memories: list[tuple[SharedMemory, Process | None]] = []
-        """Shared memories of former workers."""
+        self._memories: list[tuple[SharedMemory, Process]] = []
+        """Shared memories of former workers, with their processes."""
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
-        root_unenclosed = os.geteuid() == 0 and self.enclosure == "landlock"
-        self._other_user = root_unenclosed and device == "cpu" and bubblewrap.nobody_can_read()
 
     @functools.cached_property
     def native(self) -> NativeHarness:
@@ -122,49 +117,46 @@ class WorkerPool:
             found = [stack.enter_context(self._worker(timing, observed)) for _ in range(count)]
             for worker in found:
                 worker.greet(self._seed)
-                self.layers, self.can_stop = worker.layers, worker.can_stop
-                if self.on_gpu and "landlock" in worker.layers:
-                    self._request({"keep": worker.pid, "as": compile_cache.OURS}, [])
+                self.layers = (("bubblewrap",) if self.enclosure == "bubblewrap" else ()) + worker.layers
+                self.can_stop = worker.can_stop
+                if self.on_gpu:
+                    self._copy("keep", worker, fork_server.OURS)
             yield found
 
     @contextmanager
     def _worker(self, timing: bool, observed: bool) -> Generator[WorkerClient]:
         ours, theirs = socket.socketpair()
-        ours.setsockopt(socket.SOL_SOCKET, SO_PASSCRED, 1)  # now: a worker may speak before it is listened to
+        ours.setsockopt(socket.SOL_SOCKET, SO_PASSCRED, 1)  # now: a worker may send before this side listens
         status_read, status_write = os.pipe()
         log = os.memfd_create("worker-output", os.MFD_CLOEXEC)  # a file without a name: nothing is left of it
-        inputs, worker, pid = self._memory(), None, None
+        memory, worker = self._memory(), None
         try:
             try:
-                descriptors = [theirs.fileno(), log, status_write, inputs.descriptor]
-                pid = int(
-                    self._request(
-                        {"spawn": {**self._settings(timing), "threads": self.kernel_threads or observed}}, descriptors
-                    )["pid"]
-                )
+                settings = self._settings(timing)
+                settings["limits"]["threads"] |= observed
+                descriptors = [theirs.fileno(), log, status_write, memory.descriptor]
+                pid: int = self._request({"spawn": settings}, descriptors)["pid"]
             finally:
                 theirs.close()
                 os.close(status_write)
-            worker = WorkerClient(ours, pid, log, status_read, self.harness, self.stopped, inputs, self.native)
+            worker = WorkerClient(ours, pid, log, status_read, self.harness, self.stopped, memory, self.native)
             worker.on_gpu = self.on_gpu
             yield worker
         finally:
-            ours.close()
-            os.close(status_read)
-            os.close(log)
-            process = worker.process if worker is not None else None
-            if pid is not None and process is None:
-                inputs.close()  # nobody knows when its worker ends
+            for descriptor in (ours.detach(), status_read, log):
+                os.close(descriptor)
+            if worker is None or worker.process.number:
+                self._memories.append((memory, worker.process if worker is not None else Process(0)))
             else:
-                self._memories.append((inputs, process))
-            if pid is not None and not self.stopped.is_set() and self._control is not None:
-                self._request({"kill": pid}, [])
+                memory.close()  # the end of its worker cannot be noticed
+            if worker is not None and not self.stopped.is_set() and self._control is not None:
+                self._request({"kill": worker.pid})
 
     def _memory(self) -> SharedMemory:
         """Return a new shared memory, or one of a worker that has ended."""
         with self._lock:
             for place, (memory, process) in enumerate(self._memories):
-                if process is None or not process.exists():
+                if not process.exists():
                     del self._memories[place]
                     memory.reset()
                     return memory
@@ -172,40 +164,45 @@ class WorkerPool:
 
     def require_room(self, worker: WorkerClient) -> None:
         """Raise KernelFailure when a worker has filled its folder: others' lie on the same disk."""
-        used = self._request({"used": worker.pid}, [])["used"]
+        used = self._request({"used": worker.pid})["used"]
         if used is None:
             raise KernelFailure(Verdict.REJECTED, "it left folders in its folder that are too deep or locked")
         if used > MOST_FILES:
-            words = f"it filled its folder with {used >> 20} MiB; {MOST_FILES >> 20} MiB are allowed"
-            raise KernelFailure(Verdict.REJECTED, words)
+            reason = f"it filled its folder with {used >> 20} MiB; {MOST_FILES >> 20} MiB are allowed"
+            raise KernelFailure(Verdict.REJECTED, reason)
 
     def keep(self, worker: WorkerClient, source: str) -> None:
-        """Keep a worker's compiled files for the next one with the same source, where Landlock protects them."""
-        if "landlock" in worker.layers:
-            self._request({"keep": worker.pid, "as": digest(source)}, [])
+        """Keep a worker's compiled files for the next one with the same source."""
+        self._copy("keep", worker, digest(source))
 
     def fill(self, worker: WorkerClient, source: str) -> None:
         """Give a fresh worker the compiled files of another one with the same source."""
-        if "landlock" in worker.layers:
-            self._request({"fill": worker.pid, "from": digest(source)}, [])
+        self._copy("fill", worker, digest(source))
+
+    def _copy(self, request: str, worker: WorkerClient, name: str) -> None:
+        if "landlock" in worker.layers:  # it keeps other workers from the files
+            self._request({request: worker.pid, "name": name})
 
     def _settings(self, timing: bool) -> dict[str, Any]:
-        return {
-            "device": self.device,
-            "on_gpu": self.on_gpu,
-            "nice": 0 if timing else 5,
+        limits = {
             "level": self.harness.sandbox,
-            "enclosure": self.enclosure if self.enclosure == "bubblewrap" else "",
-            "other_user": self._other_user,
-            "inputs_bytes": self.harness.memory_mib << 20,
+            "device": self.device,
             "memory_bytes": self.harness.memory_mib << 20,
-            "stage": self.stage,
-            "programs": self.programs,
-            "sweep_bytes": 0,
+            "inputs_bytes": self.harness.memory_mib << 20,
             "output_bytes": int(self.harness.output_mib * (1 << 20)),
+            "programs": self.programs,
+            "threads": self.kernel_threads,
+        }
+        nice = 0 if timing else 5
+        return {
+            "limits": limits,
+            "on_gpu": self.on_gpu,
+            "nice": nice,
+            "interpreter": self.interpreter,
+            "sweep_bytes": 0,
         }
 
-    def _request(self, message: dict[str, Any], descriptors: list[int]) -> dict[str, Any]:
+    def _request(self, message: dict[str, Any], descriptors: Sequence[int] = ()) -> dict[str, Any]:
         if self.stopped.is_set():
             raise StoppedError("the worker pool was closed")
         with self._lock:
@@ -252,13 +249,12 @@ class WorkerPool:
         on_gpu = self.device != "cpu"
         gpus = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES") if on_gpu else ()
         keep += ("CUDA_DEVICE_ORDER", "ROCR_VISIBLE_DEVICES") if on_gpu else ()
-        package = str(Path(__file__).resolve().parents[2])
         return {
             **{name: os.environ[name] for name in keep if name in os.environ},
             # read when triton is imported: its own library is jitted or interpreted from then on
             **({} if on_gpu else {"TRITON_INTERPRET": "1"}),
             **{name: os.environ.get(name, "0").split(",")[0] for name in gpus},  # one GPU, the one that is locked
-            "PYTHONPATH": package,
+            "PYTHONPATH": str(bubblewrap.PACKAGE.parent),
             "PYTHONDONTWRITEBYTECODE": "1",
             "PYTHONUNBUFFERED": "1",
             "HOME": tempfile.gettempdir(),
@@ -280,14 +276,20 @@ def _keep_freed_memory() -> None:
         libc.mallopt(M_TRIM_THRESHOLD, TRIM_BYTES)
 
 
-def _require_sandbox(level: str, kind: str) -> None:
+def _enclosure(level: str) -> str:
+    """Return what encloses all workers at a level of `harness.sandbox`. Raises SetupError where the system has none."""
     if level != "none" and not seccomp.supported():
         raise SetupError(
             "this system offers no sandbox for kernels (it needs Linux on x86_64 or aarch64); "
             "set harness.sandbox=none to run them unprotected"
         )
-    if level == "auto" and not kind:
-        raise SetupError(
-            "this system can keep files from kernels neither by bubblewrap nor by Landlock: install bubblewrap "
-            "(Debian, Ubuntu: apt-get install bubblewrap) or set harness.sandbox=basic to let kernels read files"
-        )
+    if level != "auto":
+        return ""
+    if bubblewrap.bubblewrap_works():
+        return "bubblewrap"
+    if landlock.version():
+        return "landlock"
+    raise SetupError(
+        "this system can keep files from kernels neither by bubblewrap nor by Landlock: install bubblewrap "
+        "(Debian, Ubuntu: apt-get install bubblewrap) or set harness.sandbox=basic to let kernels read files"
+    )

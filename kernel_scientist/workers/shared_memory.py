@@ -118,11 +118,9 @@ class SharedMemory:
         """Return an offset if so many bytes there lie in this memory, else None."""
         return offset if offset > 0 and offset + size <= self.size else None
 
-    def read(self, offset: int, size: int, into: bytearray) -> bytearray:
-        """Copy bytes out of the memory."""
-        if size:
-            ctypes.memmove((ctypes.c_char * size).from_buffer(into), self.address + offset, size)
-        return into
+    def read(self, offset: int, size: int) -> bytearray:
+        """Return a copy of bytes of the memory."""
+        return bytearray(memoryview(self._pages)[offset : offset + size])
 
     def lent(self, slot: int, start: int, size: int) -> bool:
         """Whether these bytes belong to a tensor of the slot that the kernel may write to."""

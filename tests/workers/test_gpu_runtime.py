@@ -62,7 +62,7 @@ def timed(
             if completion.places:
                 native.copy_outputs(ours.fileno(), OUTPUTS, 20)
             size = sum(size for _, size in completion.places or ())
-            os.write(write, pickle.dumps((completion, checksum, bytes(memory.read(OUTPUTS, size, bytearray(size))))))
+            os.write(write, pickle.dumps((completion, checksum, bytes(memory.read(OUTPUTS, size)))))
             ours.sendall(b"g")
         finally:
             os._exit(0)

@@ -162,7 +162,7 @@ class _Timing:
 
 
 def _scheduling(worker: WorkerClient) -> dict[int, object]:
-    return worker.process.scheduling() if worker.process is not None else {}
+    return worker.process.scheduling()
 
 
 def hopeless(plan: Plan, samples: Samples, blocks: int) -> bool:

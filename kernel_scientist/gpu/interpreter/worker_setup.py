@@ -1,4 +1,4 @@
-"""What an interpreted kernel runs on in its worker: exact arithmetic, watched memory, and, for a model, a GPU's facts.
+"""Triton's interpreter in a worker: exact arithmetic, watched memory and, for a modelled GPU, its facts.
 
 Runs in the untrusted worker: imports the standard library, numpy, torch and triton.
 """
@@ -12,7 +12,7 @@ from kernel_scientist.gpu.capture.fake_device import Facts, pretended
 from kernel_scientist.gpu.interpreter import checker, numerics
 
 
-class Stage:
+class Interpreter:
     """Wraps a submission's `custom_kernel`."""
 
     def __init__(self, settings: dict[str, Any]) -> None:

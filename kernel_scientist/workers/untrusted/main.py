@@ -1,6 +1,6 @@
-"""The untrusted side: holds one kernel, runs it on what it is sent, answers with data, never with a judgement.
+"""The untrusted side: it holds one kernel, calls it on the inputs that it gets, and answers with data, not judgements.
 
-It is given no seed, no expected output, no tolerance, and it cannot distinguish a checked call from a timed one.
+It has no seed, no expected output and no tolerance, and it cannot distinguish a checked call from a timed one.
 Imports only the standard library and torch (and triton when the kernel does); the process is a fork of `fork_server`.
 Messages (`sandbox.protocol`):
 
@@ -25,6 +25,7 @@ import socket
 import struct
 import sys
 import traceback
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -33,7 +34,7 @@ import torch
 from kernel_scientist.compile import cpp, extension, gpumode_compat
 from kernel_scientist.compile.request import MOST_BUILDS, CompileError
 from kernel_scientist.sandbox import protocol, seccomp
-from kernel_scientist.workers.native import Keys, NativeHarness
+from kernel_scientist.workers.native import NativeHarness
 from kernel_scientist.workers.untrusted import op_profile, outputs
 from kernel_scientist.workers.untrusted.buffers import GpuInbox, Inbox
 from kernel_scientist.workers.untrusted.gpu_runtime import Runtime
@@ -42,41 +43,46 @@ CHANNEL, INBOX = 3, 4
 """Descriptors: of the socket, and of the memory shared with the evaluator."""
 AMD_SWEEP_BYTES, LEAST_SWEEP_BYTES = 768 << 20, 128 << 20
 REPORT = 4000
-"""Characters of a traceback that travel back."""
+"""Characters of a traceback that are sent."""
+Answer = tuple[protocol.Header, list[protocol.Buffer]]
 
 
 class Worker:
     """One kernel in one process."""
 
-    def __init__(
-        self,
-        sock: socket.socket,
-        settings: dict[str, Any],
-        native: NativeHarness,
-        runtime: Runtime | None = None,
-        seed: Keys = (0, 0),
-    ) -> None:
-        """`runtime`: on a GPU; `seed`: of the memory that sweeps read there (`input_masking`)."""
+    def __init__(self, sock: socket.socket, settings: dict[str, Any], native: NativeHarness) -> None:
         self.sock, self.native = sock, native
-        self.device, self.file = str(settings["device"]), os.path.join(os.getcwd(), "kernel.py")
+        self.file = os.path.join(os.getcwd(), "kernel.py")
         self.module: ModuleType | None = None
-        self.inbox, self.gpu = Inbox(INBOX, int(settings["inputs_bytes"])), None
+        self.inbox = Inbox(INBOX, settings["limits"]["inputs_bytes"])
         native.bind(torch.Tensor, Worker.receive_keys, self)
-        if runtime is not None:
-            from kernel_scientist.workers.untrusted import input_masking  # triton is imported before the fork
-
-            size = int(settings["sweep_bytes"]) or sweep_bytes(self.device)
-            memory = input_masking.SweepMemory(self.device, size, seed)
-            memory.sweep(0)  # it is compiled now: later no program may be started
-            self.gpu = GpuInbox(self.device, native, runtime, memory, input_masking.turn)
-            native.bind_gpu(runtime.addresses())
+        self.gpu = self._gpu(settings["limits"]["device"], settings["sweep_bytes"]) if settings["on_gpu"] else None
         self.due: list[int] = []
         """Slots of the row under way, on a GPU: their keys come at the barrier."""
         self.unready: Exception | None = None
         """Why their inputs could not be decrypted."""
         self.data: dict[int, Any] = {}
         self.libraries = 0
-        self.stage = _stage(settings)
+        self.interpreter = _interpreter(settings["interpreter"])
+        self.answers: dict[str, Callable[[protocol.Header, list[bytearray]], Answer]] = {
+            "load": self._load,
+            "prepare": self._prepare,
+            "go": self._go,
+            "observe": self._observe,
+            "seal": self._seal,
+            "sample": self._sample,
+            "memory": self._memory,
+        }
+
+    def _gpu(self, device: str, size: int) -> GpuInbox:
+        """Prepare for inputs on a GPU. The evaluator sends the seed of the sweep memory (`input_masking`)."""
+        from kernel_scientist.workers.untrusted import input_masking  # triton is imported before the fork
+
+        runtime, seed = Runtime.loaded(), struct.unpack("<QQ", self.sock.recv(16, socket.MSG_WAITALL))
+        memory = input_masking.SweepMemory(device, size or sweep_bytes(device), seed)
+        memory.sweep(0)  # it is compiled now: later no program may be started
+        self.native.bind_gpu(runtime.addresses())
+        return GpuInbox(device, self.native, runtime, memory, input_masking.turn)
 
     def serve(self) -> None:
         """Answer until the evaluator hangs up."""
@@ -85,53 +91,24 @@ class Worker:
                 request, buffers = protocol.receive(self.sock, None)
             except protocol.WireClosedError:
                 return
-            out: list[protocol.Buffer] = []
             try:
-                reply = self._answer(request, buffers, out)
+                reply, out = self.answers[request["op"]](request, buffers)
             except BaseException as error:
-                reply = {"op": "failed", "error": type(error).__name__, "message": _short(error)}
-                reply["traceback"] = self._traceback(error)[-REPORT:]
+                name, trace = type(error).__name__, self._traceback(error)[-REPORT:]
+                reply = {"op": "failed", "error": name, "message": str(error)[:REPORT] or name, "traceback": trace}
                 out = []
             protocol.send(self.sock, reply, out)
 
-    def _answer(
-        self, request: protocol.Header, buffers: list[bytearray], out: list[protocol.Buffer]
-    ) -> protocol.Header:
-        match request["op"]:
-            case "load":
-                self.module = self._load(request["source"])
-                return {"op": "loaded"}
-            case "prepare":
-                self._prepare(request["items"], buffers)
-                return {"op": "ready"}
-            case "go":
-                return {"op": "done", **self._go(request["slots"], request["warm"], out)}
-            case "observe":
-                if self.gpu is not None:
-                    self.gpu.unmask([request["slot"]], request["keys"][1:])
-                return {"op": "observed", **self._observe(request["slot"], request["mute"], out)}
-            case "seal":
-                seccomp.seal()
-                return {"op": "sealed"}
-            case "sample":
-                if self.stage:
-                    self.stage.most_programs = int(request["programs"])
-                return {"op": "sampled"}
-            case "memory":
-                return {"op": "report", **(self.stage.report() if self.stage else {})}
-            case other:
-                raise protocol.WireError(f"unknown request {other!r}")
-
-    def _load(self, source: str) -> ModuleType:
+    def _load(self, request: protocol.Header, _: list[bytearray]) -> Answer:
+        source: str = request["source"]
         with open(self.file, "w") as file:  # Triton reads a kernel's source back through its file
             file.write(source)
         spec = importlib.util.spec_from_file_location("kernel", self.file)
         assert spec is not None and spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        sys.modules["kernel"] = module
+        module = sys.modules["kernel"] = importlib.util.module_from_spec(spec)
         cpp.set_builder(self._build)
         gpumode_compat.provide()
-        pretending = self.stage.pretending() if self.stage else contextlib.nullcontext()
+        pretending = self.interpreter.pretending() if self.interpreter else contextlib.nullcontext()
         try:
             with extension.built_by(self._build, source), pretending:
                 spec.loader.exec_module(module)
@@ -139,9 +116,10 @@ class Worker:
             cpp.set_builder(cpp.too_late)
         if not callable(getattr(module, "custom_kernel", None)):
             raise AttributeError("the kernel's file defines no custom_kernel(data)")
-        if self.stage:
-            module.__dict__["custom_kernel"] = self.stage.wrapped(module.custom_kernel)
-        return module
+        if self.interpreter:
+            module.__dict__["custom_kernel"] = self.interpreter.wrapped(module.custom_kernel)
+        self.module = module
+        return {"op": "loaded"}, []
 
     def _traceback(self, error: BaseException) -> str:
         """Return the traceback of an error, from the kernel's own lines on, where there are any."""
@@ -156,7 +134,7 @@ class Worker:
         """Ask the evaluator's builder for a shared object; return its path."""
         if self.libraries == MOST_BUILDS:
             raise CompileError(f"the kernel's file asks for more than {MOST_BUILDS} builds")
-        self.libraries += 1  # also one that is refused: the evaluator counts those as well
+        self.libraries += 1  # the evaluator counts refused ones as well
         protocol.send(self.sock, {"op": "build", "request": request._asdict()})
         reply, buffers = protocol.receive(self.sock, None)
         if not buffers:
@@ -166,32 +144,35 @@ class Worker:
             file.write(buffers[0])
         return path
 
-    def _prepare(self, items: list[protocol.Header], buffers: list[bytearray]) -> None:
-        for item in items:
+    def _prepare(self, request: protocol.Header, buffers: list[bytearray]) -> Answer:
+        for item in request["items"]:
             slot, own = int(item["slot"]), int(item["buffers"])
             if self.gpu is None:
                 self.data[slot] = self.inbox.decode(slot, item["data"])
             else:
                 self.data[slot] = self.gpu.decode(slot, item["data"], buffers[:own])
             buffers = buffers[own:]
+        return {"op": "ready"}, []
 
-    def _go(self, slots: list[int], warm: int | None, out: list[protocol.Buffer]) -> protocol.Header:
+    def _go(self, request: protocol.Header, _: list[bytearray]) -> Answer:
         assert self.module is not None
+        slots: list[int] = request["slots"]
         self.due, self.unready = slots if self.gpu is not None else [], None
         inputs = [self.data[slot] for slot in slots]
         try:
-            kernel, earlier = self.module.custom_kernel, self.data.get(warm) if warm is not None else None
+            kernel, earlier = self.module.custom_kernel, self.data.get(request["warm"])
             returned, reading, placed = self.native.row(kernel, earlier, inputs, CHANNEL, self.inbox.address)
         except BaseException as error:
             raise self.unready or error from None
         if self.unready is not None:
             raise self.unready
+        out: list[protocol.Buffer] = []
         trees = [self._describe(output, slot, out, placed) for slot, output in zip(slots, returned, strict=True)]
         digests = [self.gpu.digest(slot) for slot in slots] if self.gpu is not None else []
-        return {"reading": reading, "outputs": trees, "inputs": digests}
+        return {"op": "done", "reading": reading, "outputs": trees, "inputs": digests}, out
 
-    def _describe(self, output: Any, slot: int, out: list[protocol.Buffer], placed: bool) -> protocol.Header:
-        """Describe an output; its bytes go with the message, unless the evaluator had them `placed`."""
+    def _describe(self, output: Any, slot: int, out: list[protocol.Buffer], placed: bool = False) -> protocol.Header:
+        """Describe an output. Its bytes are appended to `out`, unless the evaluator has copied them (`placed`)."""
         numbers = itertools.count()
 
         def copy(tensor: torch.Tensor) -> int:
@@ -212,21 +193,35 @@ class Worker:
         except Exception as error:
             self.unready = error  # reported after the row: the evaluator does not listen now
 
-    def _observe(self, slot: int, mute: bool, out: list[protocol.Buffer]) -> protocol.Header:
+    def _observe(self, request: protocol.Header, _: list[bytearray]) -> Answer:
         assert self.module is not None
-        observed, output = op_profile.observe(self.module.custom_kernel, self.data[slot], mute)
+        slot, out = request["slot"], list[protocol.Buffer]()
+        if self.gpu is not None:
+            self.gpu.unmask([slot], request["keys"][1:])
+        observed, output = op_profile.observe(self.module.custom_kernel, self.data[slot], request["mute"])
         if self.gpu is not None:
             self.native.gpu_synchronize()
-        return {**observed, "outputs": [self._describe(output, slot, out, placed=False)]}
+        return {"op": "observed", **observed, "outputs": [self._describe(output, slot, out)]}, out
+
+    def _seal(self, *_: object) -> Answer:
+        seccomp.seal()
+        return {"op": "sealed"}, []
+
+    def _sample(self, request: protocol.Header, _: list[bytearray]) -> Answer:
+        self.interpreter.most_programs = int(request["programs"])
+        return {"op": "sampled"}, []
+
+    def _memory(self, *_: object) -> Answer:
+        return {"op": "report", **self.interpreter.report()}, []
 
 
-def _stage(settings: dict[str, Any]) -> Any:
-    """Return what an interpreted kernel runs on; None for a kernel that runs as it is."""
-    if not settings.get("stage"):
+def _interpreter(settings: dict[str, Any] | None) -> Any:
+    """Return Triton's interpreter, if it runs the kernel."""
+    if settings is None:
         return None
-    from kernel_scientist.gpu.interpreter.worker_setup import Stage  # imported before the fork where it is needed
+    from kernel_scientist.gpu.interpreter.worker_setup import Interpreter  # imported before the fork
 
-    return Stage(settings["stage"])
+    return Interpreter(settings)
 
 
 def sweep_bytes(device: str) -> int:
@@ -235,20 +230,10 @@ def sweep_bytes(device: str) -> int:
     return AMD_SWEEP_BYTES if torch.version.hip or not reported else max(2 * reported, LEAST_SWEEP_BYTES)
 
 
-def _short(error: BaseException) -> str:
-    return str(error)[:REPORT] or type(error).__name__
-
-
 def run(sock: socket.socket, settings: dict[str, Any], native: NativeHarness) -> None:
     """Enter the sandbox and serve; never returns to the fork server's code."""
-    os.chdir(settings["scratch"])
-    os.environ.update(settings["environment"])
-    os.nice(int(settings["nice"]))
-    layers = seccomp.apply(seccomp.Limits.of(settings))
-    runtime, seed = None, (0, 0)
-    if settings["on_gpu"]:
-        runtime, seed = Runtime.loaded(), struct.unpack("<QQ", sock.recv(16, socket.MSG_WAITALL))
-    worker = Worker(sock, settings, native, runtime, seed)
+    layers = seccomp.apply(seccomp.Limits(**settings["limits"]))
+    worker = Worker(sock, settings, native)
     protocol.send(sock, {"op": "hello", "sandbox": list(layers), "address": worker.inbox.address})
     worker.serve()
     os._exit(0)

@@ -1,4 +1,4 @@
-"""What is on the leash dies with whoever started it."""
+"""A command that is bound to its parent dies with it."""
 
 import os
 import signal
@@ -16,7 +16,7 @@ def test_a_command_dies_with_a_killed_parent() -> None:
     program = dedent(
         """
         import os, signal, subprocess, sys
-        command = [sys.executable, "-m", "kernel_scientist.sandbox.leash", "sleep", "60"]
+        command = [sys.executable, "-m", "kernel_scientist.sandbox.lifetime", "sleep", "60"]
         print(subprocess.Popen(command, start_new_session=True).pid, flush=True)
         sys.stdin.read()
         """
@@ -33,7 +33,7 @@ def test_a_command_dies_with_a_killed_parent() -> None:
 
 
 def test_a_command_s_exit_status_is_its_own() -> None:
-    command = [sys.executable, "-m", "kernel_scientist.sandbox.leash", sys.executable, "-c", "raise SystemExit(7)"]
+    command = [sys.executable, "-m", "kernel_scientist.sandbox.lifetime", sys.executable, "-c", "raise SystemExit(7)"]
     assert subprocess.run(command, cwd=ROOT, check=False).returncode == 7
 
 

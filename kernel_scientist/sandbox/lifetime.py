@@ -1,0 +1,47 @@
+"""The lifetime of a process: it ends with its parent, and it adopts what its descendants leave behind.
+
+`python -m kernel_scientist.sandbox.lifetime COMMAND [ARGUMENT...]` runs a command that ends with the process that
+started it. Imports only the standard library.
+"""
+
+import ctypes
+import os
+import signal
+import sys
+
+PR_SET_PDEATHSIG, PR_SET_TIMERSLACK, PR_SET_CHILD_SUBREAPER = 1, 29, 36
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def prctl(option: int, value: int) -> None:
+    """Call prctl(2). Raises OSError when the system refuses."""
+    if _libc.prctl(option, ctypes.c_ulong(value), None, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), f"prctl({option}) refused")
+
+
+def die_with_parent(number: int = signal.SIGKILL) -> None:
+    """Ask the kernel to send this process a signal when its parent dies."""
+    prctl(PR_SET_PDEATHSIG, number)
+
+
+def adopt_orphans() -> None:
+    """Ask the kernel to make this process the parent of all descendants whose own parents have ended."""
+    prctl(PR_SET_CHILD_SUBREAPER, 1)
+
+
+def sleep_exactly() -> None:
+    """Ask the kernel to wake this process when it asked to be woken, not up to 50 us later with others."""
+    prctl(PR_SET_TIMERSLACK, 1)
+
+
+def main() -> None:
+    """Become the command, bound to the life of the parent."""
+    parent = os.getppid()
+    die_with_parent()
+    if os.getppid() != parent:
+        sys.exit(1)  # it died in between
+    os.execvp(sys.argv[1], sys.argv[1:])
+
+
+if __name__ == "__main__":
+    main()
