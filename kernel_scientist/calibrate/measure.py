@@ -31,9 +31,7 @@ SWEEP_BYTES = 1 << 30
 """Read between calls: 4 times MI300X's Infinity Cache, 20 times H100's L2; it takes 0.2 to 0.4 ms. It is not written,
 because modified lines would be written back while the call is timed."""
 ROUNDS, CALLS, LEAST = 6, 6, 12
-"""Visits of every entry, timed calls per visit, and valid calls that an entry needs."""
-WARMUP_S = 1.5
-"""Work before the first timing: clocks and power must settle."""
+"""Timed visits of every entry, timed calls per visit, and valid calls that an entry needs."""
 CHECK_S = 150.0
 """Limit of building and checking, in random order; later entries are left out."""
 LOCK_S = 600.0
@@ -67,8 +65,13 @@ class _Candidate:
     entry: Entry
     kernel: Callable[[Any], Any]
     data: tuple[Any, ...]
-    times_us: list[float] = field(default_factory=list[float])
-    left_out: int = 0
+    calls_us: list[float | None] = field(default_factory=list[float | None])
+    """None: the call's events are not usable."""
+
+    @property
+    def times_us(self) -> list[float]:
+        """The usable times."""
+        return [time_us for time_us in self.calls_us if time_us is not None]
 
 
 def measure(device: Device, entries: Sequence[Entry], seed: int = 0) -> Measurements:
@@ -76,7 +79,6 @@ def measure(device: Device, entries: Sequence[Entry], seed: int = 0) -> Measurem
     rng, dropped = random.Random(seed), dict[str, str]()
     with device_lock.device(device.lock, LOCK_S), tempfile.TemporaryDirectory() as folder:
         candidates = _checked(rng.sample(list(entries), len(entries)), Path(folder), dropped)
-        _warm_up(candidates)
         _time(candidates, rng)
     for candidate in candidates:
         if len(candidate.times_us) < LEAST:
@@ -133,26 +135,16 @@ def _imported(source: str, folder: Path) -> Callable[[Any], Any]:
     return module.custom_kernel
 
 
-def _warm_up(candidates: Sequence[_Candidate]) -> None:
-    end = time.monotonic() + WARMUP_S
-    while candidates and time.monotonic() < end:
-        for candidate in candidates:
-            candidate.kernel(candidate.data)
-            torch.cuda.synchronize()
-
-
 def _time(candidates: Sequence[_Candidate], rng: random.Random) -> None:
-    """Visit all entries in a new order each round, so that drift affects all of them."""
+    """Visit all entries in a new order each round, so that drift affects all of them.
+
+    The first round only lets clocks and power settle; the first call of a visit warms code and address translations up.
+    """
     swept = torch.ones(SWEEP_BYTES // 4, dtype=torch.float32, device=DEVICE)
-    for _ in range(ROUNDS):
+    for round_number in range(1 + ROUNDS):
         for candidate in rng.sample(list(candidates), len(candidates)):
-            _call_us(candidate, swept)  # the first call of a visit warms code and address translations up
-            for _ in range(CALLS):
-                time_us = _call_us(candidate, swept)
-                if time_us is None:
-                    candidate.left_out += 1
-                else:
-                    candidate.times_us.append(time_us)
+            calls = [_call_us(candidate, swept) for _ in range(1 + CALLS)]
+            candidate.calls_us += calls[1:] if round_number else []
 
 
 def _call_us(candidate: _Candidate, swept: torch.Tensor) -> float | None:
@@ -176,5 +168,5 @@ def _summary(candidate: _Candidate) -> Measured:
         time_us=statistics.median(times),
         interval_us=(float(low), float(high)),
         calls=len(times),
-        left_out=candidate.left_out,
+        left_out=len(candidate.calls_us) - len(times),
     )

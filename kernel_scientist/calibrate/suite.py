@@ -19,28 +19,20 @@ Setting = Mapping[str, int]
 
 @dataclass(frozen=True)
 class Family:
-    """One computation: a kernel's file, the sizes it is timed on, the settings of its tunables."""
+    """One computation in one type: the sizes that it is timed on, the settings of its kernel's tunables."""
 
     name: str
-    file: str
-    """In `kernels/`."""
-    letters: str
-    """Names of the sizes: `rc` rows and columns, `mnk`, `n` elements."""
+    """The kernel's file in `kernels/`, and the type if there are several."""
     sizes: tuple[tuple[int, ...], ...]
+    """Elements; rows and columns; or m, n and k."""
     settings: tuple[Setting, ...]
-    input_bytes: int = 2
-    """Size of an input's element: bf16, or fp8."""
-
-    def case(self, sizes: Sequence[int]) -> str:
-        """Return a size's name, such as `m256-n256-k16384`."""
-        return "-".join(f"{letter}{size}" for letter, size in zip(self.letters, sizes, strict=True))
 
     def inputs(self, sizes: Sequence[int], gpu: Gpu) -> protocol.Header:
         """Return the description of the kernel's inputs (`gpu.capture.shapes`); the output is the last one."""
         x = ("bfloat16", *sizes)
-        match self.file, tuple(sizes):
+        match kernel(self.name), tuple(sizes):
             case "gemm", (m, n, k):
-                operand = fp8(gpu) if self.input_bytes == 1 else "bfloat16"
+                operand = fp8(gpu) if self.name.endswith("fp8") else "bfloat16"
                 return _described((operand, m, k), (operand, n, k), ("bfloat16", m, n))
             case "rmsnorm", (_, columns):
                 return _described(x, ("bfloat16", columns), x)
@@ -51,7 +43,7 @@ class Family:
 
     def source(self, setting: Setting) -> str:
         """Return the kernel with its tunables set."""
-        return KernelSource((KERNELS / f"{self.file}.py").read_text()).with_tunables(dict(setting)).text
+        return KernelSource((KERNELS / f"{kernel(self.name)}.py").read_text()).with_tunables(dict(setting)).text
 
     def lds_bytes(self, setting: Setting, gpu: Gpu) -> int:
         """Return the most that the tiles of a pipelined loop take: a buffer per stage, on AMD one less."""
@@ -59,7 +51,7 @@ class Family:
             return 0
         stages = setting["num_stages"] - (1 if gpu.arch.startswith("gfx") else 0)
         tiles = (setting["BLOCK_M"] + setting["BLOCK_N"]) * setting["BLOCK_K"]
-        return max(1, stages) * tiles * self.input_bytes
+        return max(1, stages) * tiles * (1 if self.name.endswith("fp8") else 2)
 
 
 @dataclass(frozen=True)
@@ -68,7 +60,7 @@ class Entry:
 
     family: str
     case: str
-    """The size's name: entries of one family and case do the same work."""
+    """The size's name, such as `m256-n256-k16384`: entries of one family and case do the same work."""
     name: str
     """Family, case and setting in one word each: unique."""
     source: str
@@ -83,10 +75,16 @@ def entries(gpu: Gpu) -> tuple[Entry, ...]:
         for setting in (s for s in family.settings if family.lds_bytes(s, gpu) <= most):
             source, label = family.source(setting), "-".join(f"{name}{value}" for name, value in setting.items())
             for sizes in family.sizes:
-                case = family.case(sizes)
+                letters = ("n", "rc", "mnk")[len(sizes) - 1]
+                case = "-".join(f"{letter}{size}" for letter, size in zip(letters, sizes, strict=True))
                 name = f"{family.name} {case} {label}"
                 found.append(Entry(family.name, case, name, source, family.inputs(sizes, gpu)))
     return tuple(found)
+
+
+def kernel(family: str) -> str:
+    """Return the name of a family's kernel."""
+    return family.partition("-")[0]
 
 
 def fp8(gpu: Gpu) -> str:
@@ -94,8 +92,8 @@ def fp8(gpu: Gpu) -> str:
     return "float8_e4m3fnuz" if gpu.arch.startswith("gfx94") else "float8_e4m3fn"
 
 
-def _expected(family: str, x: torch.Tensor, *others: torch.Tensor) -> torch.Tensor:
-    match family:
+def _expected(name: str, x: torch.Tensor, *others: torch.Tensor) -> torch.Tensor:
+    match name:
         case "copy":
             return x
         case "reduction":
@@ -113,7 +111,7 @@ def deviation(family: str, data: tuple[Any, ...], output: torch.Tensor) -> float
 
     It is NaN if an element of the output is.
     """
-    expected = _expected(family, *(item.float() for item in data[:-1]))
+    expected = _expected(kernel(family), *(item.float() for item in data[:-1]))
     usual = expected.square().mean().sqrt()
     return float(((output.float() - expected).abs() / (expected.abs() + usual)).max())
 
@@ -133,12 +131,12 @@ def _settings(names: str, *rows: tuple[int, ...]) -> tuple[Setting, ...]:
 
 def _described(*tensors: tuple[Any, ...]) -> protocol.Header:
     """Return the description of a tuple of dense tensors, each given as its type and its shape."""
-    strides = [torch.empty(shape, device="meta").stride() for _, *shape in tensors]
-    items = [
-        {"kind": "tensor", "dtype": dtype, "shape": shape, "stride": list(stride)}
-        for (dtype, *shape), stride in zip(tensors, strides, strict=True)
-    ]
-    return {"kind": "tuple", "items": items}
+
+    def item(dtype: str, *shape: int) -> protocol.Header:
+        stride = list(torch.empty(shape, device="meta").stride())
+        return {"kind": "tensor", "dtype": dtype, "shape": list(shape), "stride": stride}
+
+    return {"kind": "tuple", "items": [item(*tensor) for tensor in tensors]}
 
 
 _ROWS = _settings(
@@ -159,10 +157,10 @@ _TILES = _settings(
 )
 _PRODUCTS = ((4096, 4096, 4096), (16, 8192, 8192), (256, 256, 16384))
 FAMILIES = (
-    Family("copy", "copy", "n", ((1 << 15,), (1 << 23,), (1 << 28,)), _ROUNDS),
-    Family("reduction", "reduction", "rc", ((16, 1 << 20), (4096, 8192), (1 << 18, 512)), _ROWS),
-    Family("softmax", "softmax", "rc", ((64, 1 << 16), (8192, 4096), (1 << 17, 512)), _ROWS),
-    Family("rmsnorm", "rmsnorm", "rc", ((128, 8192), (16384, 4096), (1 << 18, 256)), _WHOLE_ROWS),
-    Family("gemm-bf16", "gemm", "mnk", _PRODUCTS, _TILES),
-    Family("gemm-fp8", "gemm", "mnk", _PRODUCTS, _TILES, input_bytes=1),
+    Family("copy", ((1 << 15,), (1 << 23,), (1 << 28,)), _ROUNDS),
+    Family("reduction", ((16, 1 << 20), (4096, 8192), (1 << 18, 512)), _ROWS),
+    Family("softmax", ((64, 1 << 16), (8192, 4096), (1 << 17, 512)), _ROWS),
+    Family("rmsnorm", ((128, 8192), (16384, 4096), (1 << 18, 256)), _WHOLE_ROWS),
+    Family("gemm-bf16", _PRODUCTS, _TILES),
+    Family("gemm-fp8", _PRODUCTS, _TILES),
 )

@@ -99,14 +99,14 @@ def test_every_kernel_is_right_and_can_be_timed_in_the_interpreter(tmp_path: Pat
         torch.cuda.Event = Event
         torch.cuda.synchronize = torch.cuda.empty_cache = lambda: None
         host_gpu.lock = lambda platform: "no gpu"
-        measure.DEVICE, measure.SWEEP_BYTES, measure.WARMUP_S = "cpu", 1 << 10, 0.1
+        measure.DEVICE, measure.SWEEP_BYTES = "cpu", 1 << 10
         measure.ROUNDS, measure.CALLS, measure.LEAST = 1, 1, 1
         small = {"copy": (3000,), "reduction": (3, 700), "softmax": (3, 700), "rmsnorm": (5, 200)}
         entries = []
         for machine in ("mi300x", "h100"):
             gpu = gpus.named(machine)
             for family in suite.FAMILIES:
-                sizes = small.get(family.file, (48, 80, 1024))
+                sizes = small.get(family.name, (48, 80, 1024))
                 for setting in (family.settings[1], family.settings[2]):
                     name = f"{machine} {family.name} {setting}"
                     entries.append(Entry(family.name, machine, name, family.source(setting), family.inputs(sizes, gpu)))
