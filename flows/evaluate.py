@@ -1,5 +1,6 @@
 """Evaluate one kernel file: compile, check, time, count."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,7 @@ from kernel_scientist.records.evaluation import Evaluation
 from kernel_scientist.records.kernel import REFERENCE, Kernel, Verdict
 from kernel_scientist.records.params import Params, load
 from kernel_scientist.report import summaries
-from tasks.compilation import compile_kernel
-from tasks.correctness import check_kernel
-from tasks.timing import counted, time_kernel
+from tasks.evaluation import check_kernel, compile_kernel, counted, time_kernel
 
 
 @flow(name="evaluate", flow_run_name="evaluate {file}")
@@ -37,7 +36,8 @@ def evaluate(
         try:
             evaluation = compile_kernel(context, kernel)
             evaluation = check_kernel(context, kernel, evaluation)
-            evaluation = counted(context, kernel, time_kernel(context, kernel, evaluation, others))
+            measure = partial(context.evaluator.time, kernel, evaluation, others)
+            evaluation = counted(context, kernel, time_kernel(context, kernel, measure))
         except InfrastructureError as error:
             evaluation = Evaluation(verdict=Verdict.INFRASTRUCTURE, reason=str(error))
         return summaries.evaluation_summary(context, evaluation, others[-1].name)

@@ -10,8 +10,10 @@ import contextvars
 import signal
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -22,7 +24,7 @@ from prefect.runtime import flow_run
 
 from flows.progress import Progress
 from flows.validate import confirm
-from kernel_scientist.campaign.evaluation_context import EvaluationContext, evaluation_context
+from kernel_scientist.campaign.evaluation_context import evaluation_context
 from kernel_scientist.campaign.job import Job
 from kernel_scientist.campaign.state import Campaign
 from kernel_scientist.evaluate.evaluator import TimedSource
@@ -32,16 +34,19 @@ from kernel_scientist.records.errors import BudgetError, InfrastructureError, St
 from kernel_scientist.records.evaluation import Evaluation, Trial
 from kernel_scientist.records.kernel import Kernel, Verdict
 from kernel_scientist.records.params import Params, load
-from kernel_scientist.report import champion, summaries
+from kernel_scientist.report import summaries
 from kernel_scientist.scientist.llm.parsing import ReplyError
 from kernel_scientist.workers.pool import WorkerPool
-from tasks.compilation import compile_kernel
-from tasks.correctness import check_kernel
-from tasks.hypothesis import design_experiments, summarise_findings
-from tasks.implementation import repair_kernel, tune_kernel, write_kernel
-from tasks.selection import select_kernels
-from tasks.timing import counted, time_candidate, time_kernel
-from tasks.tracking import log_trial
+from tasks.evaluation import check_kernel, compile_kernel, counted, time_kernel
+from tasks.experiment import (
+    design_experiments,
+    log_trial,
+    repair_kernel,
+    select_kernels,
+    summarise_findings,
+    tune_kernel,
+    write_kernel,
+)
 
 POLL_S = 0.5
 """Interval at which signals are checked, in seconds."""
@@ -65,9 +70,9 @@ def optimize(overrides: list[str] | None = None, resume: bool | str = False, par
         progress = Progress(campaign)
         get_run_logger().info("campaign %s, MLflow run %s", campaign.name, campaign.run.run_id)
         try:
-            with _Stop(context.evaluator.pool) as stop:
+            with _stoppable(context.evaluator.pool) as check_stop:
                 with progress.live_table():
-                    _search(campaign, progress, stop.check)
+                    _search(campaign, progress, check_stop)
                 return _conclude(campaign, progress, params)
         except StoppedError:
             campaign.finish("KILLED")
@@ -133,16 +138,27 @@ def _next_jobs(campaign: Campaign) -> list[Job]:
 
 
 def _experiment(campaign: Campaign, progress: Progress, job: Job) -> None:
-    """Run one job: write or tune, evaluate, log."""
-    title = job.title
+    """Run one job: write or tune, evaluate, repair, log."""
+
+    def step(activity: str) -> None:
+        progress.step(job.name, f"{activity} {job.title}")
+
     try:
-        progress.step(job.name, title if job.tuned_from else f"writing {title}")
+        step("starting" if job.tuned_from else "writing")
         kernel = _make(campaign, job)
         if kernel is None:
             campaign.drop(job)
             return
-        trial = _evaluate_and_repair(campaign, progress, job, kernel, title)
-        progress.step(job.name, f"logging {title}")
+        trial = Trial(kernel=kernel, evaluation=_evaluate(campaign, kernel, step))
+        while campaign.repairable(job, trial):
+            step("repairing")
+            kernel, failed = repair_kernel(campaign, job, trial), trial
+            unchanged = kernel.source == failed.kernel.source  # no new version: the verdict stays
+            evaluation = failed.evaluation if unchanged else _evaluate(campaign, kernel, step)
+            trial = Trial(kernel=kernel, evaluation=evaluation)
+            if unchanged:
+                break
+        step("logging")
         log_trial(campaign, trial)
     finally:
         progress.step(job.name, None)
@@ -161,33 +177,21 @@ def _make(campaign: Campaign, job: Job) -> Kernel | None:
     return None
 
 
-def _evaluate_and_repair(campaign: Campaign, progress: Progress, job: Job, kernel: Kernel, title: str) -> Trial:
-    """Evaluate a kernel; repair one that fails, up to `repair.rounds` times."""
-    while True:
-        trial = Trial(kernel=kernel, evaluation=_evaluate(campaign, progress, kernel, title))
-        if not campaign.repairable(job, trial):
-            return trial
-        progress.step(job.name, f"repairing {title}")
-        kernel = repair_kernel(campaign, job, trial)
-        if kernel.source == trial.kernel.source:  # no new version: the verdict stays
-            return Trial(kernel=kernel, evaluation=trial.evaluation)
-
-
-def _evaluate(campaign: Campaign, progress: Progress, kernel: Kernel, title: str) -> Evaluation:
+def _evaluate(campaign: Campaign, kernel: Kernel, step: Callable[[str], None]) -> Evaluation:
     """Compile, check, time, count. An infrastructure error that persists after retries becomes the verdict."""
-    context: EvaluationContext = campaign.context
+    context = campaign.context
     try:
-        progress.step(kernel.name, f"compiling {title}")
+        step("compiling")
         evaluation = compile_kernel(context, kernel)
         if (skipped := campaign.prescreen.skipped(kernel, evaluation)) is not None:
             return skipped
-        progress.step(kernel.name, f"checking {title}")
+        step("checking")
         evaluation = check_kernel(context, kernel, evaluation)
         if evaluation.verdict is not Verdict.OK:
             campaign.prescreen.forget(kernel)
             return evaluation
-        progress.step(kernel.name, f"timing {title}")
-        timed = time_candidate(campaign, kernel, evaluation)
+        step("timing")
+        timed = time_kernel(context, kernel, partial(campaign.time, kernel, evaluation))
         # profiling takes a minute or more, so only the incumbent, the base of the next kernels, is profiled
         return counted(context, kernel, timed) if campaign.incumbent == kernel else timed
     except InfrastructureError as error:
@@ -207,7 +211,7 @@ def _conclude(campaign: Campaign, progress: Progress, params: Params) -> dict[st
             others.append(TimedSource.of(seed.kernel))
         baseline = others[-1].name if seed is not best else None
         confirmation = confirm(campaign.context, best.kernel, others, baseline)
-        champion.export(campaign, confirmation)
+        summaries.export_champion(campaign, confirmation)
         if confirmation.confirmed and params.tracking.register_champion:
             model = f"{campaign.context.problem.name}-{campaign.context.target.name}"
             campaign.store.register(campaign.run, best.kernel, model)
@@ -221,46 +225,44 @@ def _final(campaign: Campaign) -> None:
     if len(finalists) < 2:
         return
     incumbent, others = finalists[0], [TimedSource.of(t.kernel) for t in finalists[1:]]
-    against = [
-        campaign.context.evaluator.reference(),
-        *reversed(others),
-    ]  # last: the strongest, which decides when to stop
+    evaluator = campaign.context.evaluator
+    against = [evaluator.reference(), *reversed(others)]  # last: the strongest, which decides when to stop
+    measure = partial(evaluator.time, incumbent.kernel, incumbent.evaluation, against)
     try:
-        evaluation = time_kernel(campaign.context, incumbent.kernel, incumbent.evaluation, against)
+        evaluation = time_kernel(campaign.context, incumbent.kernel, measure)
     except InfrastructureError as error:
         evaluation = Evaluation(verdict=Verdict.INFRASTRUCTURE, reason=str(error))
     campaign.final = final.Final.of(incumbent.kernel.name, evaluation)
     campaign.store.log_final(campaign.run, campaign.final)
 
 
-class _Stop:
-    """Handles Ctrl-C and SIGTERM at a safe point: an exception raised inside Prefect's engine breaks it.
+@contextmanager
+def _stoppable(pool: WorkerPool) -> Generator[Callable[[], None]]:
+    """Handle Ctrl-C and SIGTERM at a safe point: an exception raised inside Prefect's engine breaks it.
 
-    The first signal stops the workers, so running experiments end with StoppedError; a second one acts immediately.
+    The first signal stops the workers, so running experiments end with StoppedError, and lets the check that is yielded
+    raise it; a second signal acts immediately.
     """
+    requested = threading.Event()
+    before: dict[int, Any] = {}
 
-    def __init__(self, pool: WorkerPool) -> None:
-        self.pool = pool
-        self.requested = threading.Event()
-        self.before: dict[int, Any] = {}
-
-    def __enter__(self) -> "_Stop":
-        if threading.current_thread() is threading.main_thread():
-            self.before = {n: signal.signal(n, self._request) for n in (signal.SIGINT, signal.SIGTERM)}
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self.before.items():
+    def restore() -> None:
+        for number, handler in before.items():
             signal.signal(number, handler)
 
-    def check(self) -> None:
-        """Raise StoppedError if a signal has arrived."""
-        if self.requested.is_set():
+    def request(_signal: int, _frame: FrameType | None) -> None:
+        requested.set()
+        restore()
+        # in a thread: the interrupted code may hold the lock that close() needs
+        threading.Thread(target=pool.close).start()
+
+    def check() -> None:
+        if requested.is_set():
             raise StoppedError("stopped by a signal")
 
-    def _request(self, _signal: int, _frame: FrameType | None) -> None:
-        self.requested.set()
-        for number, handler in self.before.items():
-            signal.signal(number, handler)
-        # in a thread: the interrupted code may hold the lock that close() needs
-        threading.Thread(target=self.pool.close).start()
+    if threading.current_thread() is threading.main_thread():
+        before |= {number: signal.signal(number, request) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield check
+    finally:
+        restore()

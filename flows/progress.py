@@ -10,15 +10,16 @@ from prefect.artifacts import create_progress_artifact, create_table_artifact, u
 from prefect.logging import get_run_logger
 from rich.console import Console
 from rich.live import Live
-from rich.table import Table
 
 from kernel_scientist.campaign.state import Campaign
 from kernel_scientist.population.lineage import score
 from kernel_scientist.records.evaluation import Trial
 from kernel_scientist.report import ranking, tables
+from kernel_scientist.report.output import Table
 
-ROWS = 12
-TOP = 20
+ROWS, TOP = 12, 20
+TITLE = 44
+"""Most characters of an experiment in the live table."""
 
 
 class Progress:
@@ -32,6 +33,8 @@ class Progress:
         self._live: Live | None = None
         bar = create_progress_artifact(0.0, key=self._key("progress"), description=campaign.name)
         self._bar = cast(UUID, bar)  # its type allows a coroutine, which a sync flow never gets
+        by_model = campaign.context.target.model is not None
+        self._columns = tables.PREDICTED if by_model else tables.MEASURED
 
     @contextmanager
     def live_table(self) -> Generator[None]:
@@ -60,65 +63,46 @@ class Progress:
         population = self.campaign.population
         update_progress_artifact(self._bar, min(100.0, 100 * len(population) / max(1, self.campaign.planned)))
         self.leaderboard()
-        get_run_logger().info(self._line(trial))
+        get_run_logger().info(_line(trial))
         if self._live is None:
-            self.console.print(self._line(trial), highlight=False, markup=False, soft_wrap=True)
+            self.console.print(_line(trial), highlight=False, markup=False, soft_wrap=True)
 
     def leaderboard(self) -> None:
         """Publish the ranking: by the final's times after the final, otherwise by the recorded score."""
-        population, final = self.campaign.population, self.campaign.final
-        rows: list[dict[str, str]] = tables.final_rows(ranking.final_rows(population, final))
+        population, ranked = self.campaign.population, ranking.final_rows(self.campaign.population, self.campaign.final)
+        recorded = Table(self._columns, [tables.kernel_row(trial) for trial in population.ranked()[:TOP]])
+        table = tables.final_table(ranked) if ranked else recorded
         create_table_artifact(
             key=self._key("leaderboard"),
-            table=rows or [self._row(t) for t in population.ranked()[:TOP]],
-            description=f"{self.campaign.name}: {ranking.reason(population, final)}",
+            table=[{key: row.get(key, "") for key in table.columns} for row in table.cells],
+            description=f"{self.campaign.name}: {ranking.reason(population, self.campaign.final)}",
         )
-
-    @property
-    def _by_model(self) -> bool:
-        return self.campaign.context.target.model is not None
 
     def _key(self, name: str) -> str:
         key = f"{name}-{self.campaign.context.problem.name}-{self.campaign.context.target.name}".lower()
         return "".join(c if c.isalnum() else "-" for c in key)
 
-    def _row(self, trial: Trial) -> dict[str, str]:
-        times, by_model = ranking.recorded(trial), trial.evaluation.by_model
-        return {
-            "kernel": trial.kernel.name,
-            "base": trial.kernel.base or "seed",
-            "experiment": trial.kernel.experiment.title if trial.kernel.experiment else trial.kernel.report,
-            "us": tables.microseconds(trial.evaluation.predicted_us if by_model else times["geomean_us"]),
-            "reference us": tables.microseconds(times["reference_us"]),
-            "speedup": tables.speed(trial),
-        }
-
-    def _line(self, trial: Trial) -> str:
-        kernel, evaluation, row = trial.kernel, trial.evaluation, self._row(trial)
-        times = f"{row['us']} us, {row['speedup']}" + (" predicted" if evaluation.by_model else "")
-        result = times if score(trial) else evaluation.reason[:60]
-        origin = f"{kernel.name} from {kernel.base or 'seed':6}"
-        return f"{origin} {evaluation.verdict.value:13} {result:24} {row['experiment']}"
-
     def _table(self) -> Table:
+        """Return the kernels tried last and the activities; the incumbent, which a test found faster, is marked."""
         population, best = self.campaign.population, self.campaign.best()
-        table = Table(
-            title=f"{self.campaign.name}: {len(population)} of {self.campaign.planned} kernels",
-            caption=None if self._by_model else "bold: the incumbent, replaced only when a test finds a kernel faster",
-            title_justify="left",
-            caption_justify="left",
-        )
-        for column in ("kernel", "base", "experiment", "verdict"):
-            table.add_column(column, max_width=44, no_wrap=True)
-        scores = ("predicted us", "share of roofline") if self._by_model else ("us", "reference us", "speedup")
-        for column in scores:
-            table.add_column(column, justify="right")
-        for trial in list(population)[-ROWS:]:
-            verdict, row = trial.evaluation.verdict.value, self._row(trial)
-            style = "bold green" if best is trial else ("" if verdict == "ok" else "red")
-            times = [row["us"], *(() if self._by_model else (row["reference us"],)), row["speedup"]]
-            table.add_row(row["kernel"], row["base"], row["experiment"], verdict, *times, style=style)
         with self._lock:
-            for name, activity in sorted(self.steps.items()):
-                table.add_row(name, "", activity, "...", *("" for _ in scores), style="dim")
-        return table
+            steps = sorted(self.steps.items())
+        rows = [
+            {**tables.kernel_row(t), **({"style": "champion"} if t is best else {})} for t in population.trials[-ROWS:]
+        ]
+        rows += [{"kernel": name, "experiment": step, "verdict": "...", "style": "running"} for name, step in steps]
+        cropped = [{**row, "experiment": row["experiment"][:TITLE]} for row in rows]
+        title = f"{self.campaign.name}: {len(population)} of {self.campaign.planned} kernels, the incumbent in bold"
+        return Table(self._columns, cropped, title)
+
+
+def _line(trial: Trial) -> str:
+    """Return a finished kernel as one line."""
+    evaluation, row = trial.evaluation, tables.kernel_row(trial)
+    times = f"{row['us']} us, {row['speedup']}" + (" predicted" if evaluation.by_model else "")
+    origin = f"{row['kernel']} from {row['base']:6} {row['verdict']:13}"
+    return (
+        f"{origin} {times:24} {row['experiment']}"
+        if score(trial)
+        else f"{origin} {row['experiment']}: {evaluation.reason}"
+    )

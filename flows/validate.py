@@ -1,6 +1,7 @@
 """Confirm a kernel in fresh processes, on held-out cases and new seeds."""
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,7 @@ from kernel_scientist.records.errors import InfrastructureError
 from kernel_scientist.records.evaluation import Evaluation
 from kernel_scientist.records.kernel import REFERENCE, Kernel, Verdict
 from kernel_scientist.report import summaries
-from tasks.compilation import compile_kernel
-from tasks.correctness import check_kernel
-from tasks.timing import confirm_once, time_kernel
+from tasks.evaluation import check_kernel, compile_kernel, time_kernel
 
 
 @flow(name="validate", flow_run_name="validate {file}")
@@ -59,10 +58,10 @@ def confirm(
         if evaluation.verdict is not Verdict.OK:
             return confirmation.refused(evaluation)
         if context.target.model is not None:
-            return confirmation.unmeasured(time_kernel(context, kernel, evaluation, ()), context.target.model.name)
-        sources = [TimedSource.of(kernel), *others]
-        settings = context.params.validate_
-        runs = [confirm_once(context, sources, settings.blocks) for _ in range(settings.processes)]
+            return confirmation.unmeasured(context.evaluator.time(kernel, evaluation, ()), context.target.model.name)
+        sources, settings = [TimedSource.of(kernel), *others], context.params.validate_
+        measure = partial(confirmation.measure, context.evaluator, sources, settings.blocks)
+        runs = [time_kernel(context, kernel, measure) for _ in range(settings.processes)]
     except InfrastructureError as error:
         return confirmation.refused(Evaluation(verdict=Verdict.INFRASTRUCTURE, reason=str(error)))
     return confirmation.conclude(context.evaluator, evaluation, runs, sources, baseline)

@@ -1,6 +1,9 @@
 """What the commands share: options, parameters, output of results."""
 
+import functools
 import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +11,24 @@ import click
 
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import SetupError
+
+INFRASTRUCTURE = 3
+"""Exit code: the evaluator could not decide."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """The options --set and --params of a call."""
+
+    overrides: tuple[str, ...]
+    params_file: str | None
+
+    def params(self, **options: str | None) -> Any:
+        """Return the parameters; `options` override parameters of the same name unless they are None."""
+        from kernel_scientist.records import params
+
+        file = Path(self.params_file) if self.params_file else environment.root() / "params.yaml"
+        return params.load(file, self.overrides, {name: value for name, value in options.items() if value is not None})
 
 
 def not_empty(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
@@ -17,35 +38,35 @@ def not_empty(context: click.Context, parameter: click.Parameter, value: Any) ->
     return value
 
 
-SET = click.option(
-    "--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a parameter of params.yaml."
-)
-PARAMS = click.option("--params", "params_file", callback=not_empty, metavar="FILE", help="Another params.yaml.")
+def with_params(command: Callable[..., None]) -> Callable[..., None]:
+    """Add --set and --params to a command, which receives them as `call`."""
+
+    @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a parameter of params.yaml.")
+    @click.option("--params", "params_file", callback=not_empty, metavar="FILE", help="Another params.yaml.")
+    @functools.wraps(command)
+    def wrapped(overrides: tuple[str, ...], params_file: str | None, **arguments: Any) -> None:
+        command(call=Call(overrides, params_file), **arguments)
+
+    return wrapped
+
+
 JSON = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON on standard output.")
 METRICS = click.option("--metrics", "metrics", metavar="FILE", help="Also write the result to FILE.")
-INFRASTRUCTURE = 3
-"""Exit code: the evaluator could not decide."""
 
 
-def load(overrides: tuple[str, ...], params_file: str | None, **options: str | None) -> Any:
-    """Return the parameters of this call; `options` override parameters of the same name unless they are None."""
-    from kernel_scientist.records import params
-
-    given = {name: value for name, value in options.items() if value is not None}
-    return params.load(Path(params_file) if params_file else environment.root() / "params.yaml", overrides, given)
-
-
-def show(value: Any, as_json: bool) -> None:
-    """Print a result as JSON or as text."""
+def show(value: Any, as_json: bool, shown: Iterable[Any] | None = None) -> None:
+    """Print a result as JSON, or as lines and tables: `shown`, by default its fields."""
     if as_json:
         click.echo(json.dumps(value, indent=1))
         return
-    from kernel_scientist.report import terminal
+    from kernel_scientist.report import output
 
-    terminal.show(value)
+    output.say(output.parts(value) if shown is None else shown)
 
 
-def write_json(path: Path, value: Any) -> None:
-    """Write a result as JSON."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(value, indent=1) + "\n")
+def write_json(path: str | None, value: Any) -> None:
+    """Write a result as JSON to a file, if one is named."""
+    if path is not None:
+        from kernel_scientist.report import output
+
+        output.write(Path(path), json.dumps(value, indent=1) + "\n")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from kernel_scientist.cli.common import INFRASTRUCTURE, JSON, PARAMS, SET, load, not_empty, show
+from kernel_scientist.cli.common import INFRASTRUCTURE, JSON, Call, not_empty, show, with_params
 
 NO_GPU = "torch finds no GPU here: these are the figures of each machine's last calibration"
 
@@ -17,14 +17,10 @@ def doctor(as_json: bool) -> None:
 
     Example: kernel-scientist doctor
     """
-    from kernel_scientist.report.doctor import examine
+    from kernel_scientist.report.doctor import examine, shown
 
     rows = examine()
-    if as_json:
-        show(rows, True)
-    else:
-        for row in rows:
-            click.echo(f"{'ok ' if row['ok'] else 'no '} {row['what']:18} {row['detail']}")
+    show(rows, as_json, shown(rows))
     sys.exit(0 if all(row["ok"] or not row["needed"] for row in rows) else 2)
 
 
@@ -52,18 +48,10 @@ def ui(prefect_port: int, mlflow_port: int) -> None:
 @click.option("--arch", default="", metavar="ARCH", help="gfx942, gfx950, sm_90; default: gfx942.")
 @click.option("--machine", default="", metavar="NAME", help="mi300x, mi325x, mi355x, h100, ...; default: the arch's.")
 @click.option("--asm", "folder", metavar="FOLDER", help="Also write the assembly of every code object there.")
-@SET
-@PARAMS
+@with_params
 @JSON
-def compile(  # the command's name
-    file: str,
-    problem: str | None,
-    arch: str,
-    machine: str,
-    folder: str | None,
-    overrides: tuple[str, ...],
-    params_file: str | None,
-    as_json: bool,
+def compile(
+    file: str, problem: str | None, arch: str, machine: str, folder: str | None, call: Call, as_json: bool
 ) -> None:
     """Compile a Triton or HIP submission for a GPU that need not be present; report its code objects.
 
@@ -71,33 +59,14 @@ def compile(  # the command's name
 
     Example: kernel-scientist compile problems/fp8-blockwise-gemm/seeds/triton_tiled.py --arch gfx942
     """
-    from kernel_scientist.compile.source import read_kernel
     from kernel_scientist.hardware import gpus
-    from kernel_scientist.records.errors import SetupError
-    from kernel_scientist.report import compilation, resources
-    from kernel_scientist.sandbox.failure import KernelFailure
+    from kernel_scientist.report import compilation
 
-    params = load(overrides, params_file)
     gpu = gpus.chosen(machine, arch or ("" if machine else "gfx942"))
-    source = read_kernel(Path(file))
-    if "kernel_scientist.languages.cpp" in source or "from kernel_scientist import" in source:
-        raise SetupError(f"{file} is a C++ kernel for the CPU: `kernel-scientist evaluate` compiles it")
-    try:
-        report = compilation.compiled(Path(file), source, gpu, problem, params)
-    except KernelFailure as failure:
-        report = {
-            "ok": False,
-            "verdict": failure.verdict.value,
-            "reason": failure.reason,
-            "tried": [e for e in failure.evidence if e],
-        }
+    report = compilation.compiled(Path(file), gpu, problem, call.params())
     if folder and report.get("launches"):
         report["assembly"] = compilation.write_assembly(report, Path(folder))
-    if as_json:
-        show(report, True)
-    else:
-        for line in resources.lines(report):
-            click.echo(line)
+    show(report, as_json, compilation.lines(report))
     sys.exit(0 if report["ok"] else INFRASTRUCTURE if report.get("verdict") == "infrastructure" else 1)
 
 
@@ -118,18 +87,19 @@ def calibrate(machine: str, as_json: bool) -> None:
     here = device.present()
     if here is None:
         rows = history.table([gpus.named(machine).name.lower()] if machine else list(gpus.GPUS))
-        if not as_json:
-            click.echo(NO_GPU)
-        show({"gpu": None, "why": NO_GPU, "machines": rows} if as_json else {"calibrations": rows}, as_json)
+        show({"gpu": None, "why": NO_GPU, "machines": rows}, as_json)
         return
     from kernel_scientist.calibrate import run
+    from kernel_scientist.report.output import parts
 
     calibration = run.calibrate(here, device.known(here, machine), lambda line: click.echo(line, err=True))
     fit = calibration.fit
-    if as_json:
-        show({**calibration.model_dump(mode="json"), "met": fit.met}, True)
-    else:
-        show({"families": [family.model_dump() for family in fit.families]}, False)
-        show({"constants": fit.constants, "defaults kept": fit.kept, "left out": calibration.dropped}, False)
-        show({"calibration": history.table([calibration.machine])}, False)
+    text = {
+        "families": [family.model_dump() for family in fit.families],
+        "constants": fit.constants,
+        "defaults kept": fit.kept,
+        "left out": calibration.dropped,
+        "calibration": history.table([calibration.machine]),
+    }
+    show({**calibration.model_dump(mode="json"), "met": fit.met}, as_json, parts(text))
     sys.exit(0 if fit.met else 1)

@@ -1,7 +1,10 @@
 """The kernels of a campaign and their lineage: an index over records, without storage."""
 
+import itertools
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 
 from kernel_scientist.compile.fingerprint import fingerprint
 from kernel_scientist.records.evaluation import Evaluation, Trial, geomean
@@ -13,10 +16,10 @@ class Population:
     """An immutable collection of trials in the order of their names."""
 
     trials: tuple[Trial, ...] = ()
-    _by_name: dict[str, Trial] = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_by_name", {t.kernel.name: t for t in self.trials})
+    @cached_property
+    def _by_name(self) -> dict[str, Trial]:
+        return {t.kernel.name: t for t in self.trials}
 
     def __iter__(self) -> Iterator[Trial]:
         return iter(self.trials)
@@ -36,8 +39,7 @@ class Population:
 
     def ranked(self) -> list[Trial]:
         """Return the trials with a score, best first."""
-        scored = [(score(t), t) for t in self.trials]
-        return [t for s, t in sorted(scored, key=lambda p: (-p[0], p[1].kernel.name)) if s > 0]
+        return sorted((t for t in self.trials if score(t) > 0), key=lambda t: (-score(t), t.kernel.name))
 
     def best(self) -> Trial | None:
         """Return the incumbent: the end of the chain in which each kernel was faster than the previous one by a test.
@@ -55,6 +57,14 @@ class Population:
             name = current.kernel.name
             current = next((t for t in scored if beats(t, name)), current)
         return current
+
+    def incumbent_scores(self) -> tuple[float, ...]:
+        """Return the incumbent's score after each kernel, 0 while no kernel is correct.
+
+        The incumbent changes only by a test, so a lucky timing does not raise the curve.
+        """
+        incumbents = (Population(self.trials[:count]).best() for count in range(1, len(self) + 1))
+        return tuple(score(incumbent) if incumbent else 0.0 for incumbent in incumbents)
 
     def best_seed(self) -> Trial | None:
         """Return the fastest correct seed kernel, if any."""
@@ -74,10 +84,8 @@ class Population:
 
     def verdicts(self) -> dict[str, int]:
         """Return the number of kernels per verdict."""
-        counts = {v.value: 0 for v in Verdict}
-        for trial in self.trials:
-            counts[trial.evaluation.verdict.value] += 1
-        return counts
+        counts = Counter(t.evaluation.verdict for t in self.trials)
+        return {verdict.value: counts[verdict] for verdict in Verdict}
 
     def generations(self) -> int:
         """Return the number of the next generation."""
@@ -85,12 +93,12 @@ class Population:
 
     def uplift(self, trial: Trial) -> float | None:
         """Return the change of the score over the base's in percent, -100 for a failure; None if either is unknown."""
-        if trial.kernel.base is None or trial.kernel.base not in self._by_name:
+        base = self._by_name.get(trial.kernel.base or "")
+        if base is None or not score(base):
             return None
-        before, after = score(self._by_name[trial.kernel.base]), score(trial)
-        if trial.evaluation.verdict is Verdict.OK and after == 0:
+        if trial.evaluation.verdict is Verdict.OK and not score(trial):
             return None  # correct, but not timed
-        return 100 * (after / before - 1) if before > 0 else None
+        return 100 * (score(trial) / score(base) - 1)
 
 
 def score(trial: Trial) -> float:
@@ -130,8 +138,4 @@ def distinct_name(name: str, taken: Collection[str], mark: str) -> str:
 def free_names(taken: Iterable[str]) -> Iterator[str]:
     """Yield unused kernel names in order from `k00001`, including those that a killed run left unused."""
     used = set(taken)
-    number = 0
-    while True:
-        number += 1
-        if (name := f"k{number:05d}") not in used:
-            yield name
+    return (name for number in itertools.count(1) if (name := f"k{number:05d}") not in used)

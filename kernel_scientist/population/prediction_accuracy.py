@@ -3,9 +3,12 @@
 Only experiments count: seeds and tuned kernels have no predicted uplift.
 """
 
+import itertools
 import statistics
 from collections.abc import Sequence
 from typing import Any
+
+from scipy.stats import spearmanr
 
 from kernel_scientist.population.lineage import Population, score
 from kernel_scientist.records.base import Record
@@ -35,16 +38,17 @@ class UpliftPrediction(Record):
 
 def predictions(population: Population) -> list[UpliftPrediction]:
     """Return predicted and measured uplift of all experiments of a campaign."""
-    rows: list[UpliftPrediction] = []
-    for trial in population:
-        kernel = trial.kernel
-        if kernel.experiment is None or kernel.tuned_from is not None:
-            continue
-        low, high = kernel.experiment.uplift
-        measured = population.uplift(trial) if score(trial) and not trial.evaluation.by_model else None
-        designer = kernel.authors.get("designer", Author.of(())).model
-        rows.append(UpliftPrediction(kernel=kernel.name, designer=designer, low=low, high=high, measured=measured))
-    return rows
+    return [
+        UpliftPrediction(
+            kernel=trial.kernel.name,
+            designer=trial.kernel.authors.get("designer", Author.of(())).model,
+            low=experiment.uplift[0],
+            high=experiment.uplift[1],
+            measured=population.uplift(trial) if score(trial) and not trial.evaluation.by_model else None,
+        )
+        for trial in population
+        if (experiment := trial.kernel.experiment) is not None and trial.kernel.tuned_from is None
+    ]
 
 
 def table(predictions: Sequence[UpliftPrediction]) -> list[dict[str, Any]]:
@@ -54,22 +58,22 @@ def table(predictions: Sequence[UpliftPrediction]) -> list[dict[str, Any]]:
     minus measured uplift, in percent of speed. `rank`: Spearman's correlation of predicted and measured uplift; None
     for fewer than four measurements or if all values of either are equal. `failed`: share of kernels without a time.
     """
-    designers = sorted({p.designer for p in predictions})
-    return [_row(designer, [p for p in predictions if p.designer == designer]) for designer in designers]
+    ordered = sorted(predictions, key=lambda p: p.designer)
+    return [_row(designer, list(group)) for designer, group in itertools.groupby(ordered, lambda p: p.designer)]
 
 
 def _row(designer: str, predictions: Sequence[UpliftPrediction]) -> dict[str, Any]:
-    timed = [p for p in predictions if p.measured is not None]
-    predicted, measured = [p.middle for p in timed], [p.measured or 0.0 for p in timed]
+    timed = [(p, p.measured) for p in predictions if p.measured is not None]
+    predicted, measured = [p.middle for p, _ in timed], [m for _, m in timed]
     return {
         "designer": designer,
         "experiments": len(predictions),
         "failed": round(1 - len(timed) / len(predictions), 3),
-        "within": round(sum(p.within for p in timed) / len(timed), 3) if timed else None,
+        "within": round(statistics.mean(p.within for p, _ in timed), 3) if timed else None,
         "predicted": _median(predicted),
         "measured": _median(measured),
-        "bias": _median([a - b for a, b in zip(predicted, measured, strict=True)]),
-        "rank": _rank_correlation(predicted, measured),
+        "bias": _median([p.middle - m for p, m in timed]),
+        "rank": rank_correlation(predicted, measured),
     }
 
 
@@ -77,14 +81,9 @@ def _median(values: Sequence[float]) -> float | None:
     return round(statistics.median(values), 1) if values else None
 
 
-def _rank_correlation(first: Sequence[float], second: Sequence[float]) -> float | None:
+def rank_correlation(first: Sequence[float], second: Sequence[float]) -> float | None:
+    """Return Spearman's correlation; None for fewer than four pairs, or when all values of either are equal."""
     if len(first) < 4 or len(set(first)) == 1 or len(set(second)) == 1:
         return None
-    return round(statistics.correlation(_ranks(first), _ranks(second)), 3)
-
-
-def _ranks(values: Sequence[float]) -> list[float]:
-    """Return each value's rank; equal values share their mean rank."""
-    ordered = sorted(values)
-    first = {v: ordered.index(v) for v in set(values)}
-    return [first[v] + (ordered.count(v) - 1) / 2 for v in values]
+    rank: Any = spearmanr(first, second)
+    return round(float(rank.statistic), 3)

@@ -1,37 +1,56 @@
-"""Compile a submission for a GPU that need not be present: the JSON of `kernel-scientist compile`."""
+"""Compile a submission for a GPU that need not be present: `kernel-scientist compile`, as JSON and as text."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from kernel_scientist.compile.source import leaderboard
+from kernel_scientist.compile.source import leaderboard, read_kernel
 from kernel_scientist.gpu.capture import inspect, shapes
 from kernel_scientist.gpu.capture.inspect import Inspection
 from kernel_scientist.gpu.isa import assembly_store
+from kernel_scientist.gpu.isa import text as code_text
 from kernel_scientist.gpu.toolchains import load_inline
 from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.problems import find, names
 from kernel_scientist.problems.taskfolder import Problem
-from kernel_scientist.records.evaluation import Prediction
+from kernel_scientist.profile import text as counter_text
+from kernel_scientist.records.errors import SetupError
+from kernel_scientist.records.evaluation import CodeObject, CompileReport
+from kernel_scientist.records.gpu import Counters
 from kernel_scientist.records.kernel import Case
 from kernel_scientist.records.params import Params
-from kernel_scientist.report import resources, summaries
+from kernel_scientist.report import summaries
+from kernel_scientist.report.output import Table, number, text, write
+from kernel_scientist.sandbox.failure import KernelFailure
+
+SHOWN = 4
+"""Most grids listed per code object."""
+COUNTERS_SHOWN = 30
+"""Most lines of single kernels and cases."""
+Item = TypeVar("Item")
 
 
-def compiled(file: Path, source: str, gpu: Gpu, problem: str | None, params: Params) -> dict[str, Any]:
+def compiled(file: Path, gpu: Gpu, problem: str | None, params: Params) -> dict[str, Any]:
     """Return the report of a submission on a problem's cases; by default the problem whose inputs it accepts.
 
-    Raises SetupError for an unknown problem, KernelFailure when the submission's process dies.
+    Raises SetupError for an unknown problem, or a file that is no kernel for a GPU.
     """
-    name = problem or _named(file, source)
-    if name is None:
-        name, refusals = _fitting(source, gpu, params)
+    source = read_kernel(file)
+    if "kernel_scientist.languages.cpp" in source or "from kernel_scientist import" in source:
+        raise SetupError(f"{file} is a C++ kernel for the CPU: `kernel-scientist evaluate` compiles it")
+    try:
+        name, refusals = (problem or _named(file, source)), list[str]()
+        if name is None:
+            name, refusals = _fitting(source, gpu, params)
         if name is None:
             return _without_problem(source, gpu, params, refusals)
-    fitting = find(name)
-    cases = fitting.profile("full" if params.profile == "auto" else params.profile).benchmarks
-    inspection = inspect.inspect(source, fitting, cases, gpu, params.harness.inspect_timeout_s)
-    return _report(inspection, fitting, cases, params)
+        fitting = find(name)
+        cases = fitting.profile("full" if params.profile == "auto" else params.profile).benchmarks
+        inspection = inspect.inspect(source, fitting, cases, gpu, params.harness.inspect_timeout_s)
+        return _report(inspection, fitting, cases, params)
+    except KernelFailure as failure:
+        tried = [line for line in failure.evidence if line]
+        return {"ok": False, "verdict": failure.verdict.value, "reason": failure.reason, "tried": tried}
 
 
 def _without_problem(source: str, gpu: Gpu, params: Params, refusals: list[str]) -> dict[str, Any]:
@@ -70,30 +89,130 @@ def _report(inspection: Inspection, problem: Problem | None, cases: Sequence[Cas
         "problem": problem.name if problem else None,
         "arch": inspection.gpu.arch,
         "machine": inspection.gpu.name,
-        "ok": report.ok,
         "reason": "" if report.ok else report.log,
-        "compiler": report.compiler,
-        "launches": resources.listed(report),
-        "predicted": [_prediction(p) for p in predictions],
+        **report.model_dump(mode="json", include={"ok", "compiler", "findings", "missed", "seconds"}),
+        "launches": listed(report),
+        "predicted": summaries.prediction_rows(predictions),
         "predicted_by": summaries.provenance(predictions),
-        "findings": list(report.findings),
-        "missed": list(report.missed),
-        "seconds": report.seconds,
     }
-
-
-def _prediction(prediction: Prediction) -> dict[str, Any]:
-    return prediction.model_dump(exclude={"machine", "calibrated"})
 
 
 def write_assembly(report: dict[str, Any], folder: Path) -> list[str]:
     """Write each code object's assembly into a folder; return the files."""
-    folder.mkdir(parents=True, exist_ok=True)
-    files: dict[str, str] = {}
-    for launch in report["launches"]:
-        text = assembly_store.get(launch["digest"])
-        if text is not None and launch["digest"] not in files:
-            file = folder / f"{launch['kernel']}-{launch['digest'][:8]}.s"
-            file.write_text(text)
-            files[launch["digest"]] = str(file)
-    return list(files.values())
+    names = {launch["digest"]: f"{launch['kernel']}-{launch['digest'][:8]}.s" for launch in report["launches"]}
+    texts = {name: text for digest, name in names.items() if (text := assembly_store.get(digest)) is not None}
+    for name, text in texts.items():
+        write(folder / name, text)
+    return [str(folder / name) for name in texts]
+
+
+def listed(report: CompileReport) -> list[dict[str, Any]]:
+    """Return the different launches of a submission, each with its cases; without launches, its code objects."""
+    objects = [code.model_dump(mode="json", exclude={"arch", "mix"}) for code in report.objects]
+    launched = [
+        {
+            "cases": list(dict.fromkeys(launch.case for launch in same)),
+            **objects[same[0].code],
+            **same[0].model_dump(mode="json", exclude={"case", "code", "num_warps"}),
+        }
+        for same in _groups(report.launches, lambda launch: (launch.kernel, launch.code, launch.grid))
+    ]
+    return launched or [{"cases": [], **code, "grid": None} for code in objects]
+
+
+def _groups(items: Iterable[Item], key: Callable[[Item], Hashable]) -> list[list[Item]]:
+    """Return the items with equal keys together, in the order of their first ones."""
+    groups: dict[Hashable, list[Item]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return list(groups.values())
+
+
+def evaluated(summary: dict[str, Any]) -> Iterator[str | Table]:
+    """Yield a GPU kernel's code and predictions from the JSON of `evaluate` or `validate`."""
+    report, environment, predicted = summary["compile"], summary["environment"], summary["predicted"] or {}
+    machine, arch = environment.get("machine", summary["target"]), environment.get("arch", "")
+    launches = listed(CompileReport.model_validate(report))
+    cases = {"predicted": predicted.get("cases", []), "predicted_by": predicted.get("by", "")}
+    return lines({**summary, **report, "ok": True, "machine": machine, "arch": arch, "launches": launches, **cases})
+
+
+def lines(compiled: dict[str, Any]) -> Iterator[str | Table]:
+    """Yield the report of a compiled submission."""
+    if not compiled["ok"]:
+        yield f"refused: {compiled['reason']}"
+        yield from (f"  tried {line}" for line in compiled.get("tried", ()))
+        if "launches" not in compiled:
+            return
+    what = f"{compiled['problem'] or 'no problem'} on {compiled['machine']} ({compiled['arch']})"
+    yield f"{what}, {compiled['compiler']}, {compiled['seconds']:g} s"
+    for same in _groups(compiled["launches"], lambda launch: (launch["digest"], str(launch.get("constants")))):
+        yield ""
+        yield from _launched(same)
+    yield from _titled("findings", compiled["findings"])
+    yield from _titled("not captured", _grouped(compiled["missed"]))
+    if compiled["predicted"]:
+        yield f"\npredicted ({compiled['predicted_by']}):"
+        yield from _predictions(compiled["predicted"])
+
+
+def _titled(title: str, lines: list[str]) -> Iterator[str]:
+    if lines:
+        yield f"\n{title}:"
+        yield from (f"  {line}" for line in lines)
+
+
+def _grouped(missed: list[str]) -> list[str]:
+    """Merge lines (`case: reason`) with the same reason."""
+    groups = _groups((line.partition(": ") for line in missed), lambda parts: parts[2])
+    return [f"{_some([case for case, _, _ in same], 1)}: {same[0][2]}" for same in groups]
+
+
+def _some(names: list[str], most: int) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"{', '.join(names[:most])}{more}"
+
+
+def _launched(launches: list[dict[str, Any]]) -> Iterator[str]:
+    first = launches[0]
+    tuned = f", chosen among {first['autotuned']} configurations" if first.get("autotuned") else ""
+    yield f"{first['kernel']}, {first['num_warps']} warps{tuned}"
+    for launch in launches[:SHOWN]:
+        grid = "x".join(map(str, launch["grid"])) if launch["grid"] else "not launched"
+        yield f"  grid       {grid:14} {_some(launch['cases'], 2)}".rstrip()
+    if len(launches) > SHOWN:
+        yield f"             and {len(launches) - SHOWN} more grids"
+    if first.get("constants"):
+        yield f"  constants  {text(first['constants'])}"
+    code = CodeObject.model_validate({k: v for k, v in first.items() if k in CodeObject.model_fields} | {"arch": ""})
+    yield from (f"  {line}" for line in code_text.lines(code))
+
+
+def _predictions(predictions: list[dict[str, Any]]) -> Iterator[str | Table]:
+    shares = [p["floor_us"] / p["time_us"] for p in predictions]
+    columns = {"case": "case", "time_us": "us", "floor_us": "floor us", "share": "roofline", "limit": "limited by"}
+    yield Table(
+        columns,
+        [{**p, "share": f"{100 * s:.1f}%", "limit": _limit(p)} for p, s in zip(predictions, shares, strict=True)],
+    )
+    worst = predictions[shares.index(min(shares))]
+    yield from (f"furthest from its floor, {worst['case']}:", *(f"  {word}" for word in worst["words"]))
+
+
+def _limit(prediction: dict[str, Any]) -> str:
+    largest = sorted(prediction["breakdown_us"].items(), key=lambda item: -item[1])[:4]
+    return f"{prediction['limited_by']} ({', '.join(f'{resource} {number(us, 3)}' for resource, us in largest)})"
+
+
+def counter_lines(counters: Sequence[Counters]) -> Iterator[str]:
+    """Yield hardware counters per kernel and case, and in total; nothing if the kernel was not profiled."""
+    if not counters:
+        return
+    cases = len({c.case for c in counters})
+    yield f"\ncounters by {counters[0].tool}, one call with cold caches on each of {cases} cases; no times:"
+    for row in counters[:COUNTERS_SHOWN]:
+        times = f" x {row.dispatches}" if row.dispatches > 1 else ""
+        yield f"  {row.case}, {row.kernel}{times}: {counter_text.said(row.figures)}"
+    if len(counters) > COUNTERS_SHOWN:
+        yield f"  and {len(counters) - COUNTERS_SHOWN} more"
+    yield f"  total: {counter_text.total(counters)}"

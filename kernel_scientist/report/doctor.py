@@ -3,77 +3,103 @@
 import os
 import shutil
 import subprocess
+from collections.abc import Callable, Iterator
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from kernel_scientist.compile import gxx
 from kernel_scientist.evaluate.timing.conditions import Load
+from kernel_scientist.gpu.toolchains import cuda, rocm
 from kernel_scientist.hardware import cpu
+from kernel_scientist.profile import profiler
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import SetupError
+from kernel_scientist.report.output import Table
 from kernel_scientist.sandbox import bubblewrap, landlock, seccomp
+from kernel_scientist.tracking.access import require_reachable
 from kernel_scientist.workers import native_build
 from kernel_scientist.workers.native import NativeHarness, WakePriority
+
+PACKAGES = ("torch", "triton", "prefect", "mlflow", "dvc", "litellm")
+GOVERNOR = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
+WAKE = {
+    WakePriority.REAL_TIME: "the evaluator waits with real-time priority",
+    WakePriority.SHORT_SLICE: "the evaluator waits with the shortest time slice; real-time priority is not allowed",
+    WakePriority.NORMAL: "neither real-time priority nor short time slices (Linux 6.12): times of threaded kernels "
+    "may include some 100 us of waiting for a core",
+}
 
 
 def examine() -> list[dict[str, Any]]:
     """Return one row per capability: name, whether it is available, whether it is required, detail."""
-    rows = [_row("cpu", True, f"{cpu.model()}, {cpu.cores()} cores, {cpu.vector_bytes() * 8}-bit vectors, {_caches()}")]
-    try:
-        gxx.find()
-        rows.append(_row("g++", True, gxx.version(), needed=True))
-    except SetupError as error:
-        rows.append(_row("g++", False, str(error), needed=True))
-    rows += _sandbox() + _timing()
-    rows.append(
-        _row("objdump", shutil.which("objdump") is not None, shutil.which("objdump") or "no instruction counts")
-    )
-    rows += [_package(name) for name in ("torch", "triton", "prefect", "mlflow", "dvc", "litellm")]
-    rows += [_gpu(), _profiler(), *_compilers()]
-    uri = environment.tracking_uri()
-    try:
-        from kernel_scientist.tracking.access import require_reachable
+    caches = " ".join(f"{level} {size >> 10} KiB" for level, size in cpu.caches().items()) or "caches unknown"
+    return [
+        _row("cpu", True, f"{cpu.model()}, {cpu.cores()} cores, {cpu.vector_bytes() * 8}-bit vectors, {caches}"),
+        _required("g++", gxx.version),
+        *_sandbox(),
+        *_timing(),
+        _row("objdump", shutil.which("objdump") is not None, shutil.which("objdump") or "no instruction counts"),
+        *(_required(name, partial(metadata.version, name)) for name in PACKAGES),
+        *_gpu(),
+        _required("mlflow store", _store),
+    ]
 
-        require_reachable(uri)
-        rows.append(_row("mlflow store", True, uri, needed=True))
-    except SetupError as error:
-        rows.append(_row("mlflow store", False, str(error), needed=True))
-    return rows
+
+def shown(rows: list[dict[str, Any]]) -> Iterator[str | Table]:
+    """Yield the capabilities as a table, and which required ones are missing."""
+    mark = {(True, True): "ok", (True, False): "ok", (False, False): "no", (False, True): "MISSING"}
+    cells = [{"ok": mark[r["ok"], r["needed"]], "what": r["what"], "detail": r["detail"]} for r in rows]
+    failed = [{**cell, "style": "failed" if cell["ok"] == "MISSING" else ""} for cell in cells]
+    yield Table({"ok": "", "what": "capability", "detail": "detail"}, failed)
+    missing = ", ".join(cell["what"] for cell in cells if cell["ok"] == "MISSING")
+    yield f"\nrequired, but missing: {missing}" if missing else "\nnothing that is required is missing"
 
 
 def _row(what: str, ok: bool, detail: str, needed: bool = False) -> dict[str, Any]:
     return {"what": what, "ok": ok, "needed": needed, "detail": detail}
 
 
+def _required(what: str, find: Callable[[], str]) -> dict[str, Any]:
+    """Return the row of a required capability, whose detail `find` returns unless it is missing."""
+    try:
+        return _row(what, True, find(), needed=True)
+    except metadata.PackageNotFoundError:
+        return _row(what, False, "not installed: run make install", needed=True)
+    except (SetupError, OSError) as error:
+        return _row(what, False, str(error), needed=True)
+
+
+def _store() -> str:
+    uri = environment.tracking_uri()
+    require_reachable(uri)
+    return uri
+
+
 def _sandbox() -> list[dict[str, Any]]:
     """Return the sandbox layers; `harness.sandbox: auto` uses all that are available."""
-    works, landlock_version = bubblewrap.bubblewrap_works(), landlock.version()
+    works, version = bubblewrap.bubblewrap_works(), landlock.version()
     installed = shutil.which("bwrap") is not None
     missing = "this system allows it no namespaces" if installed else "not installed: apt-get install bubblewrap"
     namespaces = "own users, processes, network, mounts; read-only root, private /tmp"
-    scopes = f"files{', TCP' if landlock_version >= 4 else ''}{', signals' if landlock_version >= 6 else ''}"
-    user = "workers give up root" if os.geteuid() == 0 else "workers run as this user"
+    scopes = f"files{', TCP' if version >= 4 else ''}{', signals' if version >= 6 else ''}"
     return [
         _row("bubblewrap", works, namespaces if works else missing),
-        _row("landlock", landlock_version > 0, f"version {landlock_version}: {scopes}" if landlock_version else "no"),
-        _row("files hidden", works or landlock_version > 0, "from kernels, by bubblewrap or landlock", needed=True),
+        _row("landlock", version > 0, f"version {version}: {scopes}" if version else "this system has none"),
+        _row("files hidden", works or version > 0, "from kernels, by bubblewrap or landlock", needed=True),
         _row("seccomp", seccomp.supported(), "no new processes, no tracing, no sockets", needed=True),
-        _row("limits", True, "memory, file size and output by rlimits; a process group is killed as a whole"),
-        _row("another user", os.geteuid() == 0 or works, "nobody, in a user namespace" if works else user),
     ]
 
 
 def _timing() -> list[dict[str, Any]]:
     """Return what the quality of timings depends on."""
-    load = Load.now().until_now().get("load", "unknown")
+    load = Load.now().until_now()["load"]
     quiet = os.getloadavg()[0] < 0.5 * cpu.cores()
-    governor = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
-    fixed = governor.exists() and governor.read_text().strip() == "performance"
+    fixed = GOVERNOR.exists() and GOVERNOR.read_text().strip() == "performance"
     return [
         _row("quiet machine", quiet, f"load {load} on {cpu.cores()} cores; ratios are measured within one run"),
         _row("fixed clock rate", fixed, "governor performance" if fixed else "unknown: the margin is the A/A noise"),
-        _row("one timing at a time", True, "one lock per device, shared by all processes of this host"),
         *_native(),
     ]
 
@@ -89,59 +115,25 @@ def _native() -> list[dict[str, Any]]:
         with native.stopped(child.pid, with_main=True) as allowed:
             pass
         child.kill()
-    wake = {
-        WakePriority.REAL_TIME: "the evaluator waits with real-time priority",
-        WakePriority.SHORT_SLICE: "the evaluator waits with the shortest time slice; real-time priority is not allowed",
-        WakePriority.NORMAL: "neither real-time priority nor short time slices (Linux 6.12): times of threaded kernels "
-        "may include some 100 us of waiting for a core",
-    }[native.wake_priority]
     stop = "outputs are read while all threads of the worker are stopped"
     not_allowed = "ptrace is not allowed here: outputs are read while the worker's threads may run"
     return [
         _row("workers stopped", allowed, stop if allowed else not_allowed),
-        _row("prompt completion", native.wake_priority is not WakePriority.NORMAL, wake),
+        _row("prompt completion", native.wake_priority is not WakePriority.NORMAL, WAKE[native.wake_priority]),
     ]
 
 
-def _caches() -> str:
-    return " ".join(f"{level} {size >> 10} KiB" for level, size in cpu.caches().items()) or "caches unknown"
+def _gpu() -> list[dict[str, Any]]:
+    """Return the GPU with its profiler, and the compilers for GPUs that need not be present."""
+    import torch
 
-
-def _package(name: str) -> dict[str, Any]:
-    try:
-        return _row(name, True, metadata.version(name), needed=True)
-    except metadata.PackageNotFoundError:
-        return _row(name, False, "not installed: run make install", needed=True)
-
-
-def _compilers() -> list[dict[str, Any]]:
-    """Return the compilers for GPUs that need not be present."""
-    from kernel_scientist.gpu.toolchains import cuda, rocm
-
-    tools, nvidia = rocm.find(), cuda.find()
+    here, vendor = torch.cuda.is_available(), "rocm" if torch.version.hip else "cuda"
+    none = "none: Triton kernels are checked in the interpreter, not timed"
+    tool = profiler.find(vendor) if here else "no GPU"
+    hip, nvidia = rocm.find(), cuda.find()
     return [
-        _row("triton for GPUs", True, "gfx942, gfx950 and sm_90, without a GPU"),
-        _row("hip compiler", not isinstance(tools, str), tools if isinstance(tools, str) else tools.version),
+        _row("gpu", here, f"{vendor}: {torch.cuda.get_device_name(0)}" if here else none),
+        _row("counters", not isinstance(tool, str), tool if isinstance(tool, str) else tool.program),
+        _row("hip compiler", not isinstance(hip, str), hip if isinstance(hip, str) else hip.version),
         _row("cuda compiler", nvidia is not None, nvidia.version if nvidia else "neither nvcc nor NVRTC"),
     ]
-
-
-def _profiler() -> dict[str, Any]:
-    """Return the profiler that reads the GPU's hardware counters."""
-    import torch
-
-    from kernel_scientist.profile import profiler
-
-    if not torch.cuda.is_available():
-        return _row("counters", False, "no GPU")
-    tool = profiler.find("rocm" if torch.version.hip else "cuda")
-    return _row("counters", not isinstance(tool, str), tool if isinstance(tool, str) else tool.program)
-
-
-def _gpu() -> dict[str, Any]:
-    import torch
-
-    if not torch.cuda.is_available():
-        return _row("gpu", False, "none: Triton kernels are checked in the interpreter, not timed")
-    kind = "rocm" if torch.version.hip else "cuda"
-    return _row("gpu", True, f"{kind}: {torch.cuda.get_device_name(0)}")

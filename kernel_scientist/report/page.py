@@ -1,57 +1,86 @@
-"""The HTML page of a campaign."""
+"""The HTML page of a campaign, and its pictures as SVG."""
 
+import io
 import json
-import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
+from jinja2 import Environment, PackageLoader
+from markupsafe import Markup
+from matplotlib import rc_context
+from matplotlib.figure import Figure
+
 from kernel_scientist.population import prediction_accuracy
 from kernel_scientist.population.lineage import Population, score
+from kernel_scientist.population.prediction_accuracy import UpliftPrediction
 from kernel_scientist.records import environment
 from kernel_scientist.records.evaluation import Trial
 from kernel_scientist.records.kernel import REFERENCE
 from kernel_scientist.records.params import Params
-from kernel_scientist.report import champion, ranking, tables
+from kernel_scientist.report import ranking, tables
+from kernel_scientist.report.output import Table, say, text, write
 from kernel_scientist.tracking.access import RecordedCampaign, read_campaign
 
 MOST_FINDINGS = 40
+ACCURACY = {
+    "designer": "designed by",
+    "experiments": "experiments",
+    "failed": "failed, share",
+    "within": "uplift within the range, share",
+    "predicted": "predicted (median, %)",
+    "measured": "measured (median, %)",
+    "bias": "bias (points)",
+    "rank": "rank correlation",
+}
+COLOURS, RIGHT, WRONG = ("#3b5bdb", "#e8590c"), "#2b7a4b", "#a03030"
+Curve = tuple[Sequence[float], Sequence[float], Sequence[float]]
+"""Low bound of a band, median, high bound, by number of kernels; 0 before the first correct kernel."""
 
 
-def write(params: Params, campaign: str | None, out: Path) -> None:
+def report(params: Params, campaign: str | None, out: Path) -> None:
     """Write the page of a campaign and print its tables. Raises SetupError when there is no such campaign."""
     recorded = read_campaign(params, campaign)
     validation = _validation(recorded.champion())
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(render(recorded, validation))
-    tables.print_report(recorded, validation, out)
+    write(out, render(recorded, validation))
+    say(tables.report(recorded, validation, out))
+
+
+def html(template: str, **values: Any) -> str:
+    """Return a page from its template."""
+    templates = Environment(loader=PackageLoader("kernel_scientist.report", "."), autoescape=True)
+    return templates.get_template(template).render(values)
 
 
 def render(recorded: RecordedCampaign, validation: dict[str, Any] | None) -> str:
     """Return the page's HTML."""
-    from jinja2 import Environment, PackageLoader
-
     population, best = recorded.population, recorded.champion()
     lessons, predictions = recorded.store.lessons(recorded.run), prediction_accuracy.predictions(population)
-    templates = Environment(loader=PackageLoader("kernel_scientist.report", "."), autoescape=True)
-    return templates.get_template("page.html").render(
+    final, curve = ranking.final_rows(population, recorded.final), population.incumbent_scores()
+    by_model = any(t.evaluation.by_model for t in population)
+    counts = ", ".join(f"{n} {v}" for v, n in population.verdicts().items() if n)
+    return html(
+        "page.html",
         campaign=recorded.run.campaign,
-        summary=f"{len(population)} kernels tried; "
-        + ", ".join(f"{n} {v}" for v, n in population.verdicts().items() if n),
-        environment=_environment(best),
-        confirmed=tables.confirmed_rows(validation, best.kernel.name) if validation and best else [],
+        summary=f"{len(population)} kernels tried; {counts}",
+        environment=text(best.evaluation.environment if best else {}),
+        confirmed=tables.confirmed_table(validation, best.kernel.name) if validation and best else None,
         verdict=validation["why"] if validation else "",
-        final=tables.final_rows(ranking.final_rows(population, recorded.final)),
+        final=tables.final_table(final) if final else None,
         reason=ranking.reason(population, recorded.final),
-        plot=_plot(population),
-        kernels=[_kernel(t, population, best) for t in population],
+        curves=speeds(
+            {recorded.run.campaign: (curve, curve, curve)},
+            {trial.kernel.name: score(trial) for trial in population},
+            by_model,
+        ),
+        kernels=kernel_table(population, best, by_model),
         without_times=any(s.against == REFERENCE and not s.cases for t in population for s in t.evaluation.speedups),
-        lineage=champion.lineage(population, best.kernel) if best else [],
+        lineage=ranking.lineage(population, best.kernel) if best else [],
         findings=[f"{f.text} ({', '.join(f.kernels[:6])})" for f in lessons.latest(MOST_FINDINGS)],
-        accuracy=prediction_accuracy.table(predictions),
-        uplifts=_uplift_plot(predictions),
+        accuracy=Table(ACCURACY, prediction_accuracy.table(predictions)) if predictions else None,
+        uplifts=uplifts(predictions),
         source=best.kernel.source if best else "",
-        by_model=any(t.evaluation.by_model for t in population),
+        by_model=by_model,
     )
 
 
@@ -66,83 +95,54 @@ def _validation(best: Trial | None) -> dict[str, Any] | None:
     return validation if current and validation.get("digest") == best.kernel.digest else None
 
 
-def _kernel(trial: Trial, population: Population, best: Trial | None) -> dict[str, str]:
-    kernel, evaluation = trial.kernel, trial.evaluation
-    uplift, times = population.uplift(trial), ranking.recorded(trial)
-    low, high = kernel.experiment.uplift if kernel.experiment else (0.0, 0.0)
-    us = evaluation.predicted_us if evaluation.by_model else times["geomean_us"]
-    failed = "failed" if evaluation.verdict.value != "ok" else ""
-    return {
-        "style": "champion" if best is trial else failed,
-        "name": kernel.name,
-        "base": kernel.base or "",
-        "experiment": kernel.experiment.title if kernel.experiment else kernel.report,
-        "verdict": evaluation.verdict.value,
-        "reason": evaluation.reason[:400],
-        "us": tables.microseconds(us),
-        "reference_us": tables.microseconds(times["reference_us"]),
-        "speedup": tables.speed(trial),
-        "predicted": f"{low:+.0f} to {high:+.0f}" if kernel.experiment else "",
-        "uplift": f"{uplift:+.1f}" if uplift is not None and score(trial) else "",
-    }
-
-
-def _plot(population: Population) -> dict[str, Any]:
-    """Return dots and line in SVG coordinates; the vertical axis is logarithmic."""
-    scores = [score(t) for t in population if score(t) > 0]
-    if not scores:
-        return {"ticks": [], "line": "", "points": []}
-    low = math.floor(math.log2(min(scores)))
-    high = max(math.ceil(math.log2(max(scores))), low + 1)
-    by_model = any(t.evaluation.by_model for t in population)
-
-    def x(index: int) -> float:
-        return round(60 + 820 * index / max(1, len(population)), 1)
-
-    def y(value: float) -> float:
-        return round(260 - 240 * (math.log2(value) - low) / (high - low), 1)
-
-    points: list[dict[str, Any]] = []
-    line: list[str] = []
-    so_far = Population()
-    for index, trial in enumerate(population, start=1):
-        so_far = so_far.add(trial)
-        if score(trial) > 0:
-            points.append({"x": x(index), "y": y(score(trial)), "title": f"{trial.kernel.name} {tables.speed(trial)}"})
-        if incumbent := so_far.best():
-            line.append(f"{x(index)},{y(score(incumbent))}")
-    ticks = [{"y": y(2.0**e), "label": tables.score_text(2.0**e, by_model)} for e in range(low, high + 1)]
-    return {"ticks": ticks, "line": " ".join(line), "points": points}
-
-
-def _uplift_plot(predictions: Sequence[prediction_accuracy.UpliftPrediction]) -> dict[str, Any]:
-    """Return measured over predicted uplift in SVG coordinates; axes in percent, within -100 and 200."""
-    timed = [p for p in predictions if p.measured is not None]
-    low, high = -50.0, 50.0
-    for p in timed:
-        low, high = min(low, p.low, p.measured or 0.0), max(high, p.high, p.measured or 0.0)
-    low, high = max(low, -100.0), min(high, 200.0)
-
-    def x(value: float) -> float:
-        return round(60 + 420 * (min(max(value, low), high) - low) / (high - low), 1)
-
-    def y(value: float) -> float:
-        return round(320 - 300 * (min(max(value, low), high) - low) / (high - low), 1)
-
-    bars = [
-        {
-            "x1": x(p.low),
-            "x2": x(p.high),
-            "y": y(p.measured or 0.0),
-            "within": p.within,
-            "title": f"{p.kernel}: {p.low:+.0f} to {p.high:+.0f} % predicted, {p.measured:+.1f} % measured",
+def kernel_table(population: Population, best: Trial | None, by_model: bool) -> Table:
+    """Return all kernels with their times, and predicted and actual uplift over their bases."""
+    rows: list[dict[str, str]] = []
+    for trial in population:
+        uplift, experiment = population.uplift(trial), trial.kernel.experiment
+        changes = {
+            "predicted": "{:+.0f} to {:+.0f}".format(*experiment.uplift) if experiment else "",
+            "uplift": f"{uplift:+.1f}" if uplift is not None and score(trial) else "",
         }
-        for p in timed
-    ]
-    diagonal = {"x1": x(low), "y1": y(low), "x2": x(high), "y2": y(high)}
-    ticks = [{"at": v, "x": x(v), "y": y(v)} for v in range(-100, 201, 50) if low <= v <= high]
-    return {"bars": bars, "diagonal": diagonal, "ticks": ticks}
+        anchor = {"id": trial.kernel.name, "hint": trial.evaluation.reason[:400]}
+        rows.append({**tables.kernel_row(trial, best), **changes, **anchor})
+    uplifts = {"predicted": "uplift over base, predicted %", "uplift": "by the model %" if by_model else "measured %"}
+    return Table({**(tables.PREDICTED if by_model else tables.MEASURED), **uplifts}, rows)
 
 
-def _environment(best: Trial | None) -> str:
-    return ", ".join(f"{k} {v}" for k, v in (best.evaluation.environment if best else {}).items())
+def speeds(curves: Mapping[str, Curve], kernels: Mapping[str, float], by_model: bool) -> Markup:
+    """Return curves over the number of kernels tried, and a dot per kernel that links to its row in the page."""
+    figure = Figure(figsize=(9, 3.2), layout="constrained")
+    axes = figure.add_subplot(xlabel="kernels tried", ylabel="share of the roofline" if by_model else "speedup")
+    axes.set_yscale("log", base=2, nonpositive="mask")
+    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.yaxis.set_major_formatter(lambda value, _: tables.score_text(value, by_model))
+    axes.grid(axis="y", alpha=0.4)
+    for (name, (low, median, high)), colour in zip(curves.items(), COLOURS, strict=False):
+        tried = range(1, len(median) + 1)
+        axes.plot(tried, median, color=colour, label=name, drawstyle="steps-post")
+        axes.fill_between(tried, low, high, color=colour, alpha=0.15, step="post")
+    axes.scatter(range(1, len(kernels) + 1), list(kernels.values()), color=RIGHT).set_urls([f"#{k}" for k in kernels])
+    if len(curves) > 1:
+        axes.legend(frameon=False)
+    return _svg(figure)
+
+
+def uplifts(predictions: Sequence[UpliftPrediction]) -> Markup:
+    """Return a bar per experiment: its predicted range at the height of the measured uplift, in percent."""
+    figure = Figure(figsize=(5.6, 3.7), layout="constrained")
+    axes = figure.add_subplot(xlabel="predicted uplift, min to max, %", ylabel="measured uplift, %")
+    timed = [(p, p.measured) for p in predictions if p.measured is not None]
+    heights, colours = [measured for _, measured in timed], [RIGHT if p.within else WRONG for p, _ in timed]
+    bars = axes.hlines(heights, [p.low for p, _ in timed], [p.high for p, _ in timed], colours, linewidth=3)
+    bars.set_urls([f"#{p.kernel}" for p, _ in timed])
+    axes.axline((0, 0), slope=1, color="#c6ccd6", linestyle="--")
+    return _svg(figure)
+
+
+def _svg(figure: Figure) -> Markup:
+    out = io.StringIO()
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": "page"}):
+        figure.savefig(out, format="svg", metadata={"Date": None})
+    _, start, picture = out.getvalue().partition("<svg")
+    return Markup(start + picture.replace(' target="_blank"', ""))  # links lead to rows of the same page

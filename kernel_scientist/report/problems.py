@@ -3,17 +3,16 @@
 from pathlib import Path
 from typing import Any
 
-from kernel_scientist.campaign.evaluation_context import evaluation_context
+from kernel_scientist.campaign.evaluation_context import EvaluationContext, evaluation_context
 from kernel_scientist.compile.source import read_kernel
 from kernel_scientist.hardware.gpus import MI300X
 from kernel_scientist.hardware.peaks import floor_us
 from kernel_scientist.problems import frozen
 from kernel_scientist.problems.taskfolder import Problem
 from kernel_scientist.records.errors import InfrastructureError
-from kernel_scientist.records.evaluation import Evaluation
 from kernel_scientist.records.kernel import REFERENCE, Kernel, Verdict
 from kernel_scientist.records.params import Params
-from kernel_scientist.report.summaries import interval, rounded
+from kernel_scientist.report.summaries import rounded
 from kernel_scientist.sandbox import device_lock
 
 
@@ -29,21 +28,18 @@ def describe(problem: Problem) -> dict[str, Any]:
 
 
 def _cases(problem: Problem, profile: str) -> list[dict[str, Any]]:
-    chosen = problem.profile(profile)
-    rows: list[dict[str, Any]] = []
-    for use in ("tests", "benchmarks", "held_out"):
-        for case in getattr(chosen, use):
-            work = problem.work(case)
-            rows.append(
-                {
-                    "use": use,
-                    "case": case.name,
-                    "gflop": work.flops / 1e9,
-                    "mbyte": work.bytes / 1e6,
-                    "mi300x_floor_us (predicted)": floor_us(work, MI300X),
-                }
-            )
-    return rows
+    cases = [(use, c) for use in ("tests", "benchmarks", "held_out") for c in getattr(problem.profile(profile), use)]
+    return [
+        {
+            "use": use,
+            "case": case.name,
+            "gflop": work.flops / 1e9,
+            "mbyte": work.bytes / 1e6,
+            "mi300x_floor_us (predicted)": floor_us(work, MI300X),
+        }
+        for use, case in cases
+        for work in (problem.work(case),)
+    ]
 
 
 def baseline(params: Params, cases: Path) -> dict[str, Any]:
@@ -53,32 +49,29 @@ def baseline(params: Params, cases: Path) -> dict[str, Any]:
     """
     with evaluation_context(params) as context:
         verified = frozen.verify(context.problem, params.profile, cases)
-        seeds: list[dict[str, Any]] = []
-        for file in context.problem.seeds(params.language):
-            kernel = Kernel(name=file.stem, language=params.language, source=read_kernel(file))
-            evaluation = context.evaluator.check(kernel, context.evaluator.compile(kernel))
-            with device_lock.device(context.target.lock, params.harness.device_wait_s):
-                evaluation = context.evaluator.time(kernel, evaluation, [context.evaluator.reference()])
-            if evaluation.verdict is not Verdict.OK:
-                raise InfrastructureError(f"seed {file}: {evaluation.verdict.value}: {evaluation.reason}")
-            seeds.append(_seed(kernel.name, evaluation))
         return {
             "problem": context.problem.name,
             "target": context.target.name,
             "frozen_cases": verified,
-            "seeds": seeds,
+            "seeds": [_seed(context, file) for file in context.problem.seeds(params.language)],
         }
 
 
-def _seed(name: str, evaluation: Evaluation) -> dict[str, Any]:
+def _seed(context: EvaluationContext, file: Path) -> dict[str, Any]:
+    """Check a seed and time it against the reference."""
+    kernel, evaluator = (
+        Kernel(name=file.stem, language=context.params.language, source=read_kernel(file)),
+        context.evaluator,
+    )
+    evaluation = evaluator.check(kernel, evaluator.compile(kernel))
+    with device_lock.device(context.target.lock, context.params.harness.device_wait_s):
+        evaluation = evaluator.time(kernel, evaluation, [evaluator.reference()])
+    if evaluation.verdict is not Verdict.OK:
+        raise InfrastructureError(f"seed {file}: {evaluation.verdict.value}: {evaluation.reason}")
     speedup = evaluation.speedup_over(REFERENCE)
     if speedup is None or not speedup.cases:
-        return {"kernel": name, "geomean_us": rounded(evaluation.geomean_us), "speedup": None}
-    time_us, reference_us = float(f"{speedup.time_us:.6g}"), float(f"{speedup.against_us:.6g}")
-    return {
-        "kernel": name,
-        "geomean_us": time_us,
-        "reference_us": reference_us,
-        "speedup": reference_us / time_us,
-        "interval": interval(speedup),
-    }
+        return {"kernel": kernel.name, "geomean_us": rounded(evaluation.geomean_us), "speedup": None}
+    time_us, reference_us = rounded((speedup.time_us, speedup.against_us))
+    interval = rounded(speedup.interval) if speedup.resolved else None
+    times = {"geomean_us": time_us, "reference_us": reference_us, "speedup": reference_us / time_us}
+    return {"kernel": kernel.name, **times, "interval": interval}

@@ -10,7 +10,8 @@ from typing import Any
 from kernel_scientist.population.final import Final
 from kernel_scientist.population.lineage import Population, score
 from kernel_scientist.records.evaluation import Trial
-from kernel_scientist.records.kernel import REFERENCE
+from kernel_scientist.records.kernel import REFERENCE, Kernel
+from kernel_scientist.report.output import number, ratio
 
 
 def final_rows(population: Population, final: Final | None) -> list[dict[str, Any]]:
@@ -47,37 +48,41 @@ def reason(population: Population, final: Final | None) -> str:
         return "No kernel is correct and timed."
     name = incumbent.kernel.name
     if incumbent.evaluation.by_model:
-        return f"The machine model predicts that {name} is the fastest."
-    higher = [t for t in population.ranked() if score(t) > score(incumbent)]
-    if final is None:
-        return f"A test found {name} faster than the incumbent before it.{_without_final(higher)}"
-    if final.failure:
-        return f"A test found {name} faster than the incumbent before it. The final failed: {final.failure}"
-    return _won(population, final)
-
-
-def _without_final(higher: Sequence[Trial]) -> str:
-    if not higher:
-        return " No kernel has a higher recorded speedup."
-    return f" Higher recorded speedups are of other runs, and there was no final: {_listed(higher)}."
+        return f"The performance model predicts that {name} is the fastest."
+    if final is not None and not final.failure:
+        return _won(population, final)
+    first = len(incumbent.evaluation.speedups) == 1
+    test = f"{name} was timed first." if first else f"A test found {name} faster than the incumbent before it."
+    if final is not None:
+        return f"{test} The final failed: {final.failure}"
+    if higher := _higher(population, name):
+        return f"{test} Higher recorded speedups are of other runs, and there was no final: {_listed(higher)}."
+    return f"{test} No kernel has a higher recorded speedup."
 
 
 def _won(population: Population, final: Final) -> str:
-    champion, ranking = final.champion, final.ranking()
-    recorded = score(population.get(champion))
-    text = f"{champion} is the fastest of {len(ranking)} finalists timed in one run: {_time(final, champion)}."
-    higher = [t for t in population.ranked() if score(t) > recorded and t.kernel.name != champion]
+    def time(name: str) -> str:
+        return f"{number(final.geomean_us(name))} us, {ratio(final.speedup(name))} the reference's speed"
+
+    count, higher = len(final.ranking()), _higher(population, final.champion)
+    text = f"{final.champion} is the fastest of {count} finalists timed in one run: {time(final.champion)}."
     for trial in (t for t in higher if t.kernel.name in final.times_us):
-        name = trial.kernel.name
-        text += f" {name}, recorded at {score(trial):.2f}x in another run, took {_time(final, name)}."
+        text += f" {_listed([trial], ', recorded at')} in another run, took {time(trial.kernel.name)}."
     if others := [t for t in higher if t.kernel.name not in final.times_us]:
-        text += f" Not in the final, which takes {len(ranking)} kernels (validate.finalists): {_listed(others)}."
+        text += f" Not in the final, which takes {count} kernels (validate.finalists): {_listed(others)}."
     return text
 
 
-def _listed(trials: Sequence[Trial]) -> str:
-    return ", ".join(f"{t.kernel.name} {score(t):.2f}x" for t in trials)
+def _higher(population: Population, name: str) -> list[Trial]:
+    """Return the kernels with a higher recorded speedup than the kernel `name`, best first."""
+    return [t for t in population.ranked() if score(t) > score(population.get(name))]
 
 
-def _time(final: Final, name: str) -> str:
-    return f"{final.geomean_us(name):.5g} us, {final.speedup(name):.2f}x the reference's speed"
+def _listed(trials: Sequence[Trial], word: str = "") -> str:
+    return ", ".join(f"{t.kernel.name}{word} {ratio(score(t))}" for t in trials)
+
+
+def lineage(population: Population, kernel: Kernel) -> list[str]:
+    """Return the experiments that led to a kernel, beginning with its seed."""
+    before = lineage(population, population.get(kernel.base).kernel) if kernel.base else []
+    return [*before, f"{kernel.name} {kernel.experiment.title if kernel.experiment else kernel.report}"]

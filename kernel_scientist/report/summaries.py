@@ -1,27 +1,31 @@
-"""The JSON of `evaluate`, `validate` and `optimize`.
+"""The JSON of `evaluate`, `validate` and `optimize`, and the files of a champion.
 
 Every ratio is the geometric mean over the cases of the quotient of the two times printed with it: times are rounded to
 six significant digits and the ratio is computed from the rounded times.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
+from kernel_scientist.compile.source import leaderboard
 from kernel_scientist.evaluate.confirmation import Confirmation
 from kernel_scientist.population.lineage import roofline_fraction, score
+from kernel_scientist.problems.taskfolder import Problem
 from kernel_scientist.profile import metrics as figures
 from kernel_scientist.records import environment
-from kernel_scientist.records.evaluation import Clocks, Evaluation, PairedTime, Prediction, Speedup, Timing, geomean
+from kernel_scientist.records.evaluation import Evaluation, PairedTime, Prediction, Speedup, Timing, geomean
 from kernel_scientist.records.kernel import REFERENCE, Kernel
 from kernel_scientist.report import ranking
+from kernel_scientist.report.output import write
 
 if TYPE_CHECKING:
     from kernel_scientist.campaign.evaluation_context import EvaluationContext
     from kernel_scientist.campaign.state import Campaign
 
 DIGITS = 6
-"""Significant digits of times and intervals."""
+"""Significant digits of measured values."""
 
 
 def champion_folder(problem: str) -> Path:
@@ -33,24 +37,17 @@ def evaluation_summary(context: "EvaluationContext", evaluation: Evaluation, aga
     """Return the JSON of `evaluate`."""
     speedup = evaluation.speedup_over(against)
     cases = case_rows(evaluation.timings, speedup.cases if speedup else {})
+    fields = {"verdict", "reason", "coverage", "labels", "evidence", "sandbox", "clocks", "environment", "seconds"}
     return {
         "problem": context.problem.name,
         "target": context.target.name,
-        "verdict": evaluation.verdict.value,
-        "reason": evaluation.reason,
-        "coverage": evaluation.coverage or None,
+        **rounded(evaluation.model_dump(mode="json", include=fields)),
         "geomean_us": rounded(geomean([row["time_us"] for row in cases])) if cases else None,
         "cases": cases,
         "speedup": speedup_summary(speedup) if speedup else None,
-        "labels": list(evaluation.labels),
-        "evidence": list(evaluation.evidence),
-        "sandbox": list(evaluation.sandbox),
-        "clocks": [_clocks(c) for c in evaluation.clocks],
         "predicted": predicted(evaluation),
         "counters": counters(evaluation),
-        "compile": evaluation.compile.model_dump(exclude={"log"}) if evaluation.compile else None,
-        "environment": evaluation.environment,
-        "seconds": evaluation.seconds,
+        "compile": evaluation.compile.model_dump(mode="json", exclude={"log"}) if evaluation.compile else None,
     }
 
 
@@ -73,72 +70,87 @@ def validation_summary(context: "EvaluationContext", kernel: Kernel, confirmatio
 
 def campaign_summary(campaign: "Campaign", confirmation: Confirmation | None) -> dict[str, Any]:
     """Return the JSON of `optimize`. Its speedup is the confirmation's, over the reference."""
-    best = campaign.champion()
+    best, problem = campaign.champion(), campaign.context.problem.name
     speedup = confirmation.evaluation.speedup_over(REFERENCE) if confirmation else None
-    measured = speedup_summary(speedup) if speedup else None
+    measured = speedup_summary(speedup) if speedup else {"ratio": None, "interval": None, "cases": []}
     return {
         "campaign": campaign.name,
-        "problem": campaign.context.problem.name,
+        "problem": problem,
         "target": campaign.context.target.name,
         "champion": best.kernel.name if best else None,
         "champion_reason": ranking.reason(campaign.population, campaign.final),
         "final": ranking.final_rows(campaign.population, campaign.final),
         "confirmed": bool(confirmation and confirmation.confirmed),
         "why": confirmation.reason if confirmation else "no kernel was correct",
-        "speedup": measured["ratio"] if measured else None,
-        "interval": measured["interval"] if measured else None,
-        "cases": measured["cases"] if measured else [],
+        "speedup": measured["ratio"],
+        "interval": measured["interval"],
+        "cases": measured["cases"],
         "predicted": predicted(best.evaluation) if best else None,
         "kernels": len(campaign.population),
         "verdicts": campaign.population.verdicts(),
         "usd": rounded(campaign.llm_budget.usd),
         "stopped": campaign.over() or "nothing more to try",
         "mlflow": {"uri": campaign.store.uri, "run": campaign.run.run_id},
-        "source": str(champion_folder(campaign.context.problem.name) / "kernel.py") if best else None,
+        "source": str(champion_folder(problem) / "kernel.py") if best else None,
         "curve": curve(campaign),
     }
+
+
+def export_champion(campaign: "Campaign", confirmation: Confirmation) -> None:
+    """Write the champion's source and card, which DVC tracks, and log the confirmation to MLflow."""
+    best, problem = campaign.champion(), campaign.context.problem
+    assert best is not None
+    card = {
+        "problem": problem.name,
+        "kernel": best.kernel.name,
+        "campaign": campaign.name,
+        "digest": best.kernel.digest,
+        "champion_reason": ranking.reason(campaign.population, campaign.final),
+        "confirmed": confirmation.confirmed,
+        "why": confirmation.reason,
+        "predicted": predicted(best.evaluation),
+        "lineage": ranking.lineage(campaign.population, best.kernel),
+        "experiment": best.kernel.experiment.title if best.kernel.experiment else "seed",
+    }
+    write(champion_folder(problem.name) / "kernel.py", submission(best.kernel, problem))
+    write(champion_folder(problem.name) / "card.json", json.dumps(card, indent=1) + "\n")
+    campaign.store.log_confirmation(campaign.run, confirmation.evaluation, confirmation.held_out_speedups)
+
+
+def submission(kernel: Kernel, problem: Problem) -> str:
+    """Return a kernel's source; a GPU kernel's begins with the header that the GPU MODE leaderboard needs."""
+    has_header = kernel.language == "cpp" or leaderboard(kernel.source)
+    return kernel.source if has_header else problem.leaderboard.header() + kernel.source
 
 
 def case_rows(timings: Sequence[Timing], pairs: Mapping[str, PairedTime]) -> list[dict[str, Any]]:
     """Return one row per case; `pairs` holds the times of the other source in the same run."""
     return [
-        {
-            "case": timing.case,
-            "time_us": rounded(timing.time_us),
-            "interval_us": [rounded(x) for x in timing.interval_us],
-            "floor_us": rounded(timing.floor_us),
-            "against_us": rounded(pairs[timing.case].against_us) if timing.case in pairs else None,
-        }
+        rounded(
+            {
+                **timing.model_dump(exclude={"samples_us"}),
+                "against_us": pairs[timing.case].against_us if timing.case in pairs else None,
+            }
+        )
         for timing in timings
     ]
 
 
 def speedup_summary(speedup: Speedup) -> dict[str, Any]:
     """Return a speedup with the times that its ratio is computed from; older records have no such times."""
-    cases: list[dict[str, Any]] = [
-        {"case": case, "time_us": rounded(times.time_us), "against_us": rounded(times.against_us)}
-        for case, times in speedup.cases.items()
-    ]
+    cases = [rounded({"case": case, **times.model_dump()}) for case, times in speedup.cases.items()]
     quotients = [row["against_us"] / row["time_us"] for row in cases]
     return {
-        "against": speedup.against,
-        "ratio": geomean(quotients) if quotients else rounded(speedup.ratio),
-        "interval": interval(speedup),
-        "margin": rounded(speedup.margin),
+        **rounded(speedup.model_dump(exclude={"cases"})),
+        **({"ratio": geomean(quotients)} if quotients else {}),
+        "interval": rounded(speedup.interval) if speedup.resolved else None,
         "faster": speedup.faster,
-        "stages": speedup.stages,
-        "slower_cases": list(speedup.slower_cases),
         "cases": cases,
     }
 
 
-def interval(speedup: Speedup) -> list[float] | None:
-    """Return the rounded bounds; None when there were too few blocks for an interval."""
-    return [float(f"{x:.{DIGITS}g}") for x in speedup.interval] if speedup.resolved else None
-
-
 def predicted(evaluation: Evaluation) -> dict[str, Any] | None:
-    """Return the machine model's predictions; None when there are none."""
+    """Return the performance model's predictions; None when there are none."""
     if not evaluation.predictions:
         return None
     first = evaluation.predictions[0]
@@ -148,9 +160,23 @@ def predicted(evaluation: Evaluation) -> dict[str, Any] | None:
         "by": provenance(evaluation.predictions),
         "geomean_us": rounded(evaluation.predicted_us),
         "roofline_fraction": rounded(roofline_fraction(evaluation)),
-        "cases": [p.model_dump(exclude={"machine", "calibrated"}) for p in evaluation.predictions],
+        "cases": prediction_rows(evaluation.predictions),
         "coverage": evaluation.coverage,
     }
+
+
+def prediction_rows(predictions: Sequence[Prediction]) -> list[dict[str, Any]]:
+    """Return one row per case."""
+    return [p.model_dump(mode="json", exclude={"machine", "calibrated"}) for p in predictions]
+
+
+def provenance(predictions: Sequence[Prediction]) -> str:
+    """Return a text that names the model behind predictions and its calibration."""
+    if not predictions:
+        return ""
+    first = predictions[0]
+    basis = f"calibrated on {first.calibrated}" if first.calibrated else "uncalibrated: no such GPU was available"
+    return f"model of {first.machine}, {basis}; predicted, not measured"
 
 
 def counters(evaluation: Evaluation) -> dict[str, Any] | None:
@@ -164,39 +190,27 @@ def counters(evaluation: Evaluation) -> dict[str, Any] | None:
     }
 
 
-def provenance(predictions: Sequence[Prediction]) -> str:
-    """Return a text that names the model behind predictions and its calibration."""
-    if not predictions:
-        return ""
-    first = predictions[0]
-    basis = f"calibrated on {first.calibrated}" if first.calibrated else "uncalibrated: no such GPU was available"
-    return f"model of {first.machine}, {basis}; predicted, not measured"
-
-
 def curve(campaign: "Campaign") -> list[dict[str, Any]]:
     """Return score and best score so far per kernel, in the order of their names."""
-    rows: list[dict[str, Any]] = []
-    best = 0.0
-    for index, trial in enumerate(campaign.population, start=1):
-        best = max(best, score(trial))
-        rows.append(
-            {
-                "index": index,
-                "kernel": trial.kernel.name,
-                "experiment": trial.kernel.experiment.title if trial.kernel.experiment else "seed",
-                "verdict": trial.evaluation.verdict.value,
-                "score": "predicted" if trial.evaluation.by_model else "measured",
-                "speedup": rounded(score(trial)) or None,
-                "best": rounded(best),
-            }
-        )
-    return rows
+    incumbents = campaign.population.incumbent_scores()
+    return [
+        {
+            "index": index,
+            "kernel": trial.kernel.name,
+            "experiment": trial.kernel.experiment.title if trial.kernel.experiment else "seed",
+            "verdict": trial.evaluation.verdict.value,
+            "score": "predicted" if trial.evaluation.by_model else "measured",
+            "speedup": rounded(score(trial)) or None,
+            "best": rounded(best),
+        }
+        for index, (trial, best) in enumerate(zip(campaign.population, incumbents, strict=True), start=1)
+    ]
 
 
-def _clocks(clocks: Clocks) -> dict[str, Any]:
-    return {name: rounded(value) if isinstance(value, float) else value for name, value in clocks}
-
-
-def rounded(value: float | None) -> float | None:
-    """Return a value with six significant digits."""
-    return None if value is None else float(f"{value:.{DIGITS}g}")
+def rounded(value: Any) -> Any:
+    """Return a JSON value whose fractions have six significant digits."""
+    if isinstance(value, float):
+        return float(f"{value:.{DIGITS}g}")
+    if isinstance(value, dict):
+        return {key: rounded(field) for key, field in cast(dict[str, Any], value).items()}
+    return [rounded(item) for item in cast(list[Any], value)] if isinstance(value, (list, tuple)) else value

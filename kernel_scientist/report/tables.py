@@ -1,26 +1,29 @@
-"""Tables of a campaign for terminal and page. A ratio is the quotient of the times in its row."""
+"""Results as people read them: `evaluate`, `validate`, `optimize` and `report` as lines and tables.
 
-from collections.abc import Sequence
+A ratio is the quotient of the times in its row.
+"""
+
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.table import Table
-
 from kernel_scientist.population.lineage import score
 from kernel_scientist.records import environment
-from kernel_scientist.records.evaluation import Trial, geomean
-from kernel_scientist.records.kernel import REFERENCE
-from kernel_scientist.report import ranking, summaries
-from kernel_scientist.report.terminal import terminal
+from kernel_scientist.records.evaluation import Counters, Trial, geomean
+from kernel_scientist.records.kernel import REFERENCE, Verdict
+from kernel_scientist.report import compilation, ranking, summaries
+from kernel_scientist.report.output import Table, interval, number, parts, ratio, text
 from kernel_scientist.tracking.access import RecordedCampaign
 
+DETAILS = ("labels", "evidence", "sandbox", "clocks", "environment", "seconds", "coverage")
+"""Printed only on request, in this order; evidence also when the kernel failed."""
 FINAL = {
     "rank": "rank",
     "kernel": "kernel",
-    "us": "final, us",
+    "geomean_us": "final, us",
     "reference_us": "reference, us",
     "speedup": "speedup",
-    "recorded_us": "own run, us",
+    "recorded_geomean_us": "own run, us",
     "recorded_reference_us": "reference, us",
     "recorded_speedup": "speedup",
 }
@@ -31,116 +34,160 @@ CONFIRMED = {
     "ratio": "champion is faster by",
     "interval": "interval",
     "held_out_us": "held-out, us",
-    "held_out": "champion is faster by",
+    "held_out_ratio": "champion is faster by",
 }
-"""Columns by the key of a row."""
-
-
-def microseconds(us: float | None) -> str:
-    """Return a time with five significant digits, so that quotients of two times match the printed ratio."""
-    if not us:
-        return ""
-    return f"{us:.5g}" if us < 1e5 else f"{us:.0f}"
+KERNELS = {"kernel": "kernel", "base": "base", "experiment": "experiment", "verdict": "verdict"}
+MEASURED = {**KERNELS, "us": "geomean, us", "reference_us": "reference, us", "speedup": "speedup"}
+PREDICTED = {**KERNELS, "us": "predicted, us", "speedup": "share of the roofline, predicted"}
 
 
 def score_text(value: float, by_model: bool) -> str:
     """Return a score: a speedup over the reference, or a predicted share of the roofline's speed."""
-    return f"{100 * value:.3g} %" if by_model else f"{value:.2f}x"
+    return f"{100 * value:.3g} %" if by_model and value else ratio(value)
 
 
-def speed(trial: Trial) -> str:
-    """Return a kernel's recorded score; empty without one."""
-    return score_text(score(trial), trial.evaluation.by_model) if score(trial) else ""
-
-
-def final_rows(ranked: Sequence[dict[str, Any]]) -> list[dict[str, str]]:
-    """Return the rows of `ranking.final_rows` as text."""
-    return [
-        {
-            "rank": str(row["rank"]),
-            "kernel": row["kernel"],
-            **_times(row["geomean_us"], row["reference_us"], row["speedup"]),
-            **_times(**row["recorded"], prefix="recorded_"),
-        }
-        for row in ranked
-    ]
-
-
-def _times(
-    geomean_us: float | None, reference_us: float | None, speedup: float | None, prefix: str = ""
-) -> dict[str, str]:
+def kernel_row(trial: Trial, best: Trial | None = None) -> dict[str, str]:
+    """Return a kernel's row in a table with the columns `MEASURED` or `PREDICTED`."""
+    kernel, evaluation, times = trial.kernel, trial.evaluation, ranking.recorded(trial)
+    style = "" if evaluation.verdict is Verdict.OK else "failed"
     return {
-        f"{prefix}us": microseconds(geomean_us),
-        f"{prefix}reference_us": microseconds(reference_us),
-        f"{prefix}speedup": f"{speedup:.2f}x" if speedup else "",
+        "kernel": kernel.name,
+        "base": kernel.base or "seed",
+        "experiment": kernel.experiment.title if kernel.experiment else kernel.report,
+        "verdict": evaluation.verdict.value,
+        "us": number(evaluation.predicted_us if evaluation.by_model else times["geomean_us"]),
+        "reference_us": number(times["reference_us"]),
+        "speedup": score_text(score(trial), evaluation.by_model),
+        "style": "champion" if trial is best else style,
     }
-
-
-def confirmed_rows(validation: dict[str, Any], champion: str) -> list[dict[str, str]]:
-    """Return the sources of a validation (reference, seeds from slow to fast, champion) with their times."""
-    held_out = {s["against"]: s for s in validation["held_out"]["speedups"]}
-    others = [
-        {
-            "role": "reference" if speedup["against"] == REFERENCE else "seed",
-            "kernel": "PyTorch" if speedup["against"] == REFERENCE else speedup["against"],
-            "us": microseconds(_mean(speedup, "against_us")),
-            "ratio": f"{speedup['ratio']:.2f}x",
-            "interval": "[{:.2f}, {:.2f}]".format(*speedup["interval"]) if speedup["interval"] else "",
-            "held_out_us": microseconds(_mean(held_out[speedup["against"]], "against_us")),
-            "held_out": f"{held_out[speedup['against']]['ratio']:.2f}x",
-        }
-        for speedup in sorted(validation["speedups"], key=_order)
-    ]
-    if others[-1]["role"] == "seed":
-        others[-1]["role"] = "best seed"
-    first = validation["speedups"][0]
-    winner = {
-        "role": "champion",
-        "kernel": champion,
-        "us": microseconds(_mean(first, "time_us")),
-        "held_out_us": microseconds(_mean(held_out[first["against"]], "time_us")),
-    }
-    return [*others, {key: winner.get(key, "") for key in CONFIRMED}]
-
-
-def _order(speedup: dict[str, Any]) -> tuple[bool, float]:
-    return speedup["against"] != REFERENCE, -_mean(speedup, "against_us")
-
-
-def _mean(speedup: dict[str, Any], key: str) -> float:
-    return geomean([row[key] for row in speedup["cases"]])
-
-
-def table(title: str, columns: dict[str, str], rows: list[dict[str, str]], marked: str) -> Table:
-    """Return a table; the row of the kernel `marked` is highlighted."""
-    result = Table(title=title, title_justify="left")
-    for key, header in columns.items():
-        result.add_column(header, justify="left" if key in ("role", "kernel") else "right")
-    for row in rows:
-        result.add_row(*(row[key] for key in columns), style="bold green" if row["kernel"] == marked else "")
-    return result
 
 
 def final_table(ranked: Sequence[dict[str, Any]]) -> Table:
-    """Return the table of the final from the rows of `ranking.final_rows`; its first row is the champion."""
-    return table("final: all finalists timed in one run", FINAL, final_rows(ranked), ranked[0]["kernel"])
+    """Return the table of the final from the rows of `ranking.final_rows`."""
+    recorded = [{f"recorded_{key}": value for key, value in row["recorded"].items()} for row in ranked]
+    styles = ({"style": "champion" if row["rank"] == 1 else ""} for row in ranked)
+    rows = [{**row, **own, **style} for row, own, style in zip(ranked, recorded, styles, strict=True)]
+    return Table(FINAL, rows, "final: all finalists timed in one run")
 
 
-def print_report(recorded: RecordedCampaign, validation: dict[str, Any] | None, page: Path) -> None:
-    """Print confirmation, final and files of a campaign."""
-    console, best = terminal(), recorded.champion()
-    champion = best.kernel.name if best else ""
-    if validation:
+def confirmed_table(validation: dict[str, Any], champion: str, title: str = "") -> Table:
+    """Return the sources of a validation (reference, seeds from slow to fast, champion) with their times."""
+    held_out = {s["against"]: s for s in validation["held_out"]["speedups"]}
+    public = sorted(validation["speedups"], key=lambda s: (s["against"] != REFERENCE, -_mean(s["cases"], "against_us")))
+    rows = [
+        {
+            "role": "reference" if speedup["against"] == REFERENCE else "seed",
+            "kernel": "PyTorch" if speedup["against"] == REFERENCE else speedup["against"],
+            "us": _mean(speedup["cases"], "against_us"),
+            "ratio": speedup["ratio"],
+            "interval": speedup["interval"],
+            "held_out_us": _mean(held_out[speedup["against"]]["cases"], "against_us"),
+            "held_out_ratio": held_out[speedup["against"]]["ratio"],
+        }
+        for speedup in public
+    ]
+    if rows[-1]["role"] == "seed":
+        rows[-1]["role"] = "best seed"
+    first = validation["speedups"][0]
+    us, held_out_us = (_mean(s["cases"], "time_us") for s in (first, held_out[first["against"]]))
+    won = {"role": "champion", "kernel": champion, "us": us, "held_out_us": held_out_us, "style": "champion"}
+    return Table(CONFIRMED, [*rows, won], title)
+
+
+def _mean(cases: Sequence[dict[str, Any]], key: str) -> float:
+    return geomean([row[key] for row in cases])
+
+
+def report(recorded: RecordedCampaign, validation: dict[str, Any] | None, page: Path) -> Iterator[str | Table]:
+    """Yield confirmation, final and files of a campaign."""
+    best, root = recorded.champion(), environment.root()
+    if validation and best:
         title = f"{recorded.problem}: confirmed in fresh processes, geometric means over the cases"
-        console.print(table(title, CONFIRMED, confirmed_rows(validation, champion), champion))
-        confirmed = "yes" if validation["confirmed"] else "no"
-        console.print(f"confirmed: {confirmed}, {validation['why']}", highlight=False)
+        yield confirmed_table(validation, best.kernel.name, title)
+        yield f"confirmed: {'yes' if validation['confirmed'] else 'no'}, {validation['why']}\n"
     if ranked := ranking.final_rows(recorded.population, recorded.final):
-        console.print(final_table(ranked))
-    console.print(f"champion   {ranking.reason(recorded.population, recorded.final)}", highlight=False)
-    root = environment.root()
+        yield from (final_table(ranked), "")
+    yield f"champion   {ranking.reason(recorded.population, recorded.final)}"
     for name, path in (("source", summaries.champion_folder(recorded.problem) / "kernel.py"), ("report", page)):
-        console.print(f"{name:10} {path.relative_to(root) if path.is_relative_to(root) else path}", highlight=False)
-    console.print(
-        "UIs        make ui   (Prefect at http://127.0.0.1:4200, MLflow at http://127.0.0.1:5000)", highlight=False
-    )
+        if path.exists():
+            yield f"{name:10} {path.relative_to(root) if path.is_relative_to(root) else path}"
+    yield "UIs        make ui   (Prefect at http://127.0.0.1:4200, MLflow at http://127.0.0.1:5000)"
+
+
+def evaluation(summary: dict[str, Any], verbose: bool) -> Iterator[str | Table]:
+    """Yield verdict, time per case, speedup with interval and floor; with `verbose` everything."""
+    reason = f": {summary['reason']}" if summary["reason"] else ""
+    yield f"{summary['verdict']}{reason} ({summary['problem']} on {summary['target']})"
+    if summary["cases"]:
+        yield case_table(summary["cases"], summary["speedup"])
+    if summary["speedup"]:
+        yield speedup_line(summary["speedup"])
+    yield from _details(summary, verbose)
+
+
+def validation(summary: dict[str, Any], verbose: bool) -> Iterator[str | Table]:
+    """Yield whether a kernel is confirmed, and its times on public and held-out cases."""
+    yield _confirmed(summary)
+    for title, timed in (("public cases", summary), ("held-out cases", summary["held_out"])):
+        if timed["cases"]:
+            over_reference = next((s for s in timed["speedups"] if s["against"] == REFERENCE), None)
+            yield case_table(timed["cases"], over_reference, title)
+        yield from map(speedup_line, timed["speedups"])
+    yield from _details(summary, verbose)
+
+
+def campaign(summary: dict[str, Any]) -> Iterator[str | Table]:
+    """Yield the result of a campaign."""
+    yield f"campaign {summary['campaign']}: {summary['kernels']} kernels, {summary['stopped']}"
+    if summary["final"]:
+        yield from (final_table(summary["final"]), "")
+    yield f"champion: {summary['champion_reason']}"
+    yield _confirmed(summary)
+    if summary["speedup"]:
+        speedup = f"{ratio(summary['speedup'])} {interval(summary['interval'])}"
+        yield f"speedup over the reference, confirmed: {speedup}"
+    if predicted := summary["predicted"]:
+        share = f"{100 * predicted['roofline_fraction']:.1f} % of the roofline"
+        yield f"predicted: {number(predicted['geomean_us'])} us geomean, {share} ({predicted['by']})"
+    counts = {verdict: count for verdict, count in summary["verdicts"].items() if count}
+    yield from parts({"verdicts": counts, "usd": summary["usd"], "source": summary["source"]})
+
+
+def _confirmed(summary: dict[str, Any]) -> str:
+    return f"{'confirmed' if summary['confirmed'] else 'not confirmed'}: {summary['why']}"
+
+
+def case_table(cases: list[dict[str, Any]], speedup: dict[str, Any] | None, title: str = "") -> Table:
+    """Return times per case, with those of the other source of `speedup` if both were timed on every case."""
+    columns, mean = {"case": "case", "time_us": "time, us", "interval_us": "interval, us"}, ("time_us",)
+    if speedup and all(row["against_us"] for row in cases):
+        columns |= {"against_us": f"{speedup['against']}, us", "speedup": "speedup"}
+        mean = ("time_us", "against_us")
+        cases = [{**row, "speedup": row["against_us"] / row["time_us"]} for row in cases]
+    total: dict[str, Any] = {"case": "geometric mean", "style": "total", **{key: _mean(cases, key) for key in mean}}
+    if "speedup" in columns:
+        total["speedup"] = total["against_us"] / total["time_us"]
+    return Table({**columns, "floor_us": "floor, us"}, [*cases, total], title)
+
+
+def speedup_line(speedup: dict[str, Any]) -> str:
+    """Return a speedup with its interval and the test's decision."""
+    decision = "faster" if speedup["faster"] else "not shown to be faster"
+    slower = f"; slower on {', '.join(speedup['slower_cases'])}" if speedup["slower_cases"] else ""
+    test = f"margin {number(speedup['margin'], 3)}, {speedup['stages']} stage{'s' if speedup['stages'] > 1 else ''}"
+    measured = f"{ratio(speedup['ratio'])} {interval(speedup['interval'])}"
+    return f"speedup over {speedup['against']}: {measured}, {decision} ({test}){slower}"
+
+
+def _details(summary: dict[str, Any], verbose: bool) -> Iterator[str | Table]:
+    """Yield a GPU kernel's code and counters, the evidence of a failure, and on request everything else."""
+    if verbose:
+        yield from parts({key: summary[key] for key in DETAILS})
+    elif summary["verdict"] != "ok":
+        yield from (f"  {text(row)}" for row in summary["evidence"])
+    if summary["compile"] and summary["compile"]["objects"]:
+        yield from compilation.evaluated(summary)
+    elif verbose and summary["compile"]:
+        yield from parts({"compile": summary["compile"]})
+    counters = summary["counters"]["kernels"] if summary["counters"] else []
+    yield from compilation.counter_lines([Counters.model_validate(row) for row in counters])

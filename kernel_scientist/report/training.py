@@ -69,9 +69,10 @@ def examples(population: Population, campaign: str, problem: str, target: str) -
         sources = [a.source for a in kernel.attempts] + [kernel.source]
         for attempt, repaired in zip(kernel.attempts, sources[1:], strict=True):
             child = {"kernel": kernel.name, "source": attempt.source}
-            outcome = {"verdict": attempt.verdict.value, "reason": attempt.reason, "bug": attempt.bug}
-            repair = {"repaired_by": repaired, "critique": attempt.critique}
-            yield scrub({**common, "child": child, **outcome, **repair, "reward": GRADES[attempt.verdict]})
+            outcome = attempt.model_dump(mode="json", exclude={"source"})
+            yield scrub(
+                {**common, "child": child, **outcome, "repaired_by": repaired, "reward": GRADES[attempt.verdict]}
+            )
         child = {"kernel": kernel.name, "source": kernel.source, "report": kernel.report}
         yield scrub({**common, "child": child, **_outcome(trial, parent)})
 
@@ -79,17 +80,13 @@ def examples(population: Population, campaign: str, problem: str, target: str) -
 def _outcome(trial: Trial, parent: Kernel) -> dict[str, Any]:
     evaluation = trial.evaluation
     over_parent = evaluation.speedup_over(parent.name)
+    predicted = {"case", "machine", "time_us", "limited_by"}
     return {
-        "verdict": evaluation.verdict.value,
-        "reason": evaluation.reason,
+        **evaluation.model_dump(mode="json", include={"verdict", "reason", "labels"}),
         "timings": case_rows(evaluation.timings, {}),
-        "predictions": [
-            {"case": p.case, "machine": p.machine, "time_us": p.time_us, "limited_by": p.limited_by}
-            for p in evaluation.predictions
-        ],
+        "predictions": [p.model_dump(include=predicted) for p in evaluation.predictions],
         "speedups": [speedup_summary(s) for s in evaluation.speedups],
         "log2_over_parent": round(math.log2(over_parent.ratio), 4) if over_parent else None,
-        "labels": list(evaluation.labels),
         "reward": FASTER if beats(trial, parent.name) else GRADES[evaluation.verdict],
     }
 

@@ -1,4 +1,4 @@
-"""The two web interfaces: a Prefect server and an MLflow server."""
+"""Web servers as processes: the two web interfaces (Prefect, MLflow), and the Prefect server of a flow."""
 
 import os
 import signal
@@ -6,6 +6,8 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import click
@@ -14,7 +16,8 @@ from kernel_scientist.records import environment
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.tracking.access import no_answer
 
-START_S = 180
+START_S, STOP_S = 180, 10
+HEALTH = {"Prefect": "/api/health", "MLflow": "/health"}
 
 
 def serve(prefect_port: int, mlflow_port: int) -> None:
@@ -22,42 +25,33 @@ def serve(prefect_port: int, mlflow_port: int) -> None:
 
     Raises SetupError when a port is in use or a server does not start.
     """
-    for name, port in (("Prefect", prefect_port), ("MLflow", mlflow_port)):
+    ports = {"Prefect": prefect_port, "MLflow": mlflow_port}
+    for name, port in ports.items():
         _require_free(name, port)
-    uri = environment.tracking_uri()
-    folder = Path(sys.executable).parent
+    folder, uri = Path(sys.executable).parent, environment.tracking_uri()
     commands = {
         "Prefect": [str(folder / "prefect"), "server", "start", "--port", str(prefect_port)],
         "MLflow": [str(folder / "mlflow"), "server", "--backend-store-uri", uri, "--port", str(mlflow_port)],
     }
-    root = environment.root()
     if uri.startswith("sqlite:///"):
         Path(uri.removeprefix("sqlite:///")).parent.mkdir(parents=True, exist_ok=True)
-        commands["MLflow"] += ["--default-artifact-root", (root / "mlruns" / "artifacts").as_uri()]
-    logs = environment.cache_folder()
-    logs.mkdir(parents=True, exist_ok=True)
-    running: list[subprocess.Popen[bytes]] = []
+        commands["MLflow"] += ["--default-artifact-root", (environment.root() / "mlruns" / "artifacts").as_uri()]
     for number in (signal.SIGINT, signal.SIGTERM):  # SIGINT too: a background job of a shell ignores it by default
         signal.signal(number, signal.default_int_handler)
     try:
-        for name, command in commands.items():
-            with (logs / f"{name.lower()}-server.log").open("wb") as log:
-                running.append(subprocess.Popen(command, cwd=root, stdout=log, stderr=log, start_new_session=True))
-        addresses = {"Prefect": f"http://127.0.0.1:{prefect_port}", "MLflow": f"http://127.0.0.1:{mlflow_port}"}
-        for (name, address), process in zip(addresses.items(), running, strict=True):
-            health = address + ("/api/health" if name == "Prefect" else "/health")
-            wait_for_server(name, health, process, logs / f"{name.lower()}-server.log")
-            click.echo(f"{name:8} {address}")
-        click.echo(f"flows use this Prefect server with: export PREFECT_API_URL={addresses['Prefect']}/api")
-        click.echo("Ctrl-C stops both")
-        while all(p.poll() is None for p in running):
-            time.sleep(0.5)
-        raise SetupError(f"a server stopped by itself; its log is in {logs}")
+        with ExitStack() as stack:
+            running = {name: stack.enter_context(process(name, command)) for name, command in commands.items()}
+            for name, server in running.items():
+                click.echo(f"{name:8} {wait_for_server(name, ports[name], server)}")
+            click.echo(
+                f"flows use this Prefect server with: export PREFECT_API_URL=http://127.0.0.1:{prefect_port}/api"
+            )
+            click.echo("Ctrl-C stops both")
+            while all(server.poll() is None for server in running.values()):
+                time.sleep(0.5)
+            raise SetupError(f"a server stopped by itself; its log is in {environment.cache_folder()}")
     except KeyboardInterrupt:
         click.echo("stopped")
-    finally:
-        for process in running:
-            _stop(process)
 
 
 def _require_free(name: str, port: int) -> None:
@@ -72,22 +66,38 @@ def _require_free(name: str, port: int) -> None:
             ) from error
 
 
-def wait_for_server(name: str, address: str, process: subprocess.Popen[bytes], log: Path) -> None:
-    """Wait until a server answers. Raises SetupError when it stops or takes longer than `START_S`."""
-    deadline = time.monotonic() + START_S
-    while time.monotonic() < deadline and process.poll() is None:
-        if no_answer(address) is None:
-            return
+def _log(name: str) -> Path:
+    return environment.cache_folder() / f"{name.lower()}-server.log"
+
+
+@contextmanager
+def process(
+    name: str, command: Sequence[str], env: Mapping[str, str] | None = None
+) -> Generator[subprocess.Popen[bytes]]:
+    """Run a server in a session of its own, which Ctrl-C does not reach; stop it on exit."""
+    _log(name).parent.mkdir(parents=True, exist_ok=True)
+    with _log(name).open("wb") as log:
+        server = subprocess.Popen(
+            command, cwd=environment.root(), env=env, stdout=log, stderr=log, start_new_session=True
+        )
+    try:
+        yield server
+    finally:
+        for number in (signal.SIGINT, signal.SIGKILL):
+            try:
+                os.killpg(server.pid, number)
+                server.wait(STOP_S)
+            except subprocess.TimeoutExpired:
+                continue
+            except ProcessLookupError:
+                break
+
+
+def wait_for_server(name: str, port: int, server: subprocess.Popen[bytes]) -> str:
+    """Wait until a server answers; return its address. Raises SetupError when it stops or takes over `START_S`."""
+    address, deadline = f"http://127.0.0.1:{port}", time.monotonic() + START_S
+    while time.monotonic() < deadline and server.poll() is None:
+        if no_answer(address + HEALTH[name]) is None:
+            return address
         time.sleep(0.1)
-    raise SetupError(f"the {name} server did not start at {address}; its log is {log}")
-
-
-def _stop(process: subprocess.Popen[bytes]) -> None:
-    for number in (signal.SIGINT, signal.SIGKILL):
-        try:
-            os.killpg(process.pid, number)
-            process.wait(10)
-        except subprocess.TimeoutExpired:
-            continue
-        except ProcessLookupError:
-            return
+    raise SetupError(f"the {name} server did not start at {address}; its log is {_log(name)}")

@@ -18,5 +18,5 @@ def test_predictions_are_compared_with_measurements_per_designer() -> None:
 @given(st.lists(st.integers(-50, 200), min_size=4, max_size=20, unique=True))
 def test_rank_correlation_is_one_for_what_rises_together(values: list[int]) -> None:
     first = [float(v) for v in values]
-    assert prediction_accuracy._rank_correlation(first, [v**3 for v in first]) == 1
-    assert prediction_accuracy._rank_correlation(first, [-v for v in first]) == -1
+    assert prediction_accuracy.rank_correlation(first, [v**3 for v in first]) == 1
+    assert prediction_accuracy.rank_correlation(first, [-v for v in first]) == -1

@@ -52,11 +52,11 @@ def test_swapping_the_sides_swaps_the_test(finals: list[float], rng: object) -> 
 def test_a_curve_rises_only_by_a_test() -> None:
     lucky = trial("k00003", 5.0, {"k00002": (0.5, 9.0)}, base="k00002")
     population = Population((trial("k00001", 1.0), trial("k00002", 2.0, {"k00001": (1.8, 2.2)}), lucky))
-    assert comparison.curve(population) == (1.0, 2.0, 2.0)
+    assert population.incumbent_scores() == (1.0, 2.0, 2.0)
 
 
 def test_the_page_of_a_comparison_shows_both_sides(tmp_path: Path) -> None:
     result = comparison.compare(entries([1.5, 1.7], "tree"), entries([1.2, 1.3], "greedy"))
-    comparison.write(result, tmp_path / "page.html")
+    comparison.write_page(result, tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()
-    assert page.count("<polyline") == 2 and "tree0, tree1" in page and "search.strategy: tree against greedy" in page
+    assert page.count("<svg") == 1 and page.count("tree0, tree1") >= 2 and "<td>tree</td><td>greedy</td>" in page

@@ -44,13 +44,16 @@ def test_the_winner_of_the_final_is_the_champion(
     assert done.returncode == 0, done.stderr
     printed, page = " ".join(done.stdout.split()), (lab / "reports/report.html").read_text()
     reason = (
-        "k00004 is the fastest of 2 finalists timed in one run: 48 us, 2.08x the reference's speed. "
-        "k00012, recorded at 2.23x in another run, took 50 us, 2.00x the reference's speed."
+        "k00004 is the fastest of 2 finalists timed in one run: 48 us, 2.083x the reference's speed. "
+        "k00012, recorded at 2.23x in another run, took 50 us, 2x the reference's speed."
     )
     assert reason in printed and reason.replace("'", "&#39;") in page
     ranks = re.findall(r'<td class="n">(\d)</td><td>(k\d+)</td>', page)
     assert ranks == [("1", "k00004"), ("2", "k00012")]
-    assert '<tr class="champion"><td>k00004</td>' in page and "Not validated yet" in page
+    assert '<tr class="champion" id="k00004">' in page and "Not validated yet" in page
+    assert '<a xlink:href="#k00012"' in page, "a dot of the curve links to its row"
+    refused = cli_here("report", "--set", "problem=identity", "--out", "/proc/nope/report.html")
+    assert refused.returncode == 2 and "cannot write /proc/nope/report.html" in refused.stderr
 
 
 def test_a_slower_challenger_or_a_faster_one(recorded: tuple[MlflowStore, CampaignRun]) -> None:

@@ -1,0 +1,110 @@
+"""How results are shown: numbers as text, tables for terminal and page, lines in the terminal, files."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, cast
+
+from rich.console import Console
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from kernel_scientist.records.errors import SetupError
+
+WIDTH = 240
+"""Most characters per line of a table where there is no terminal."""
+EMPTY = (None, "", [], (), {})
+STYLES = {"champion": "bold green", "failed": "red", "running": "dim", "total": "bold"}
+"""Styles of rows in the terminal; pages have CSS classes of the same names."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table for terminal and page.
+
+    `columns`: headers by the key of a value. A row may also have a `style` (one of `STYLES`), a `hint` (a tooltip on
+    pages) and an `id` (an anchor on pages).
+    """
+
+    columns: Mapping[str, str]
+    rows: Sequence[Mapping[str, Any]]
+    title: str = ""
+
+    @cached_property
+    def cells(self) -> list[dict[str, str]]:
+        """Return the rows as texts."""
+        return [{key: text(value, key) for key, value in row.items()} for row in self.rows]
+
+    def numeric(self, column: str) -> bool:
+        """Whether a column is aligned to the right: its cells begin like numbers or intervals."""
+        return all(row.get(column, "")[:1] in "+-[0123456789" for row in self.cells)
+
+    def __rich__(self) -> RichTable:
+        table = RichTable(title=self.title or None, title_justify="left", box=None, pad_edge=False, padding=(0, 2))
+        for key, header in self.columns.items():
+            table.add_column(header, justify="right" if self.numeric(key) else "left")
+        for row in self.cells:
+            table.add_row(*(Text(row.get(key, "")) for key in self.columns), style=STYLES.get(row.get("style", ""), ""))
+        return table
+
+
+def number(value: float | None, digits: int = 5) -> str:
+    """Return significant digits: five of a time, so that the quotient of two times matches the ratio next to them."""
+    if value is None:
+        return ""
+    return f"{value:.{digits}g}" if abs(value) < 10**digits else f"{value:.0f}"
+
+
+def ratio(value: float | None) -> str:
+    """Return a speedup, such as `1.25x`; empty without one."""
+    return f"{number(value, 4)}x" if value else ""
+
+
+def interval(bounds: Sequence[float] | None) -> str:
+    """Return an interval, such as `[1.2, 1.3]`."""
+    return f"[{', '.join(number(bound, 4) for bound in bounds)}]" if bounds else "too few blocks for an interval"
+
+
+def text(value: Any, key: str = "") -> str:
+    """Return a JSON value as text; its key tells speedups and intervals. Empty fields of an object are left out."""
+    if key == "interval" and value:
+        return interval(value)
+    if isinstance(value, float):
+        return ratio(value) if key.endswith(("speedup", "ratio")) else number(value)
+    if isinstance(value, (list, tuple)):
+        listed = ", ".join(text(item) for item in cast(list[Any], value))
+        return f"[{listed}]" if key == "interval_us" else listed
+    if isinstance(value, dict):
+        return ", ".join(f"{k} {text(v, k)}" for k, v in cast(dict[str, Any], value).items() if v not in EMPTY)
+    return "" if value is None else str(value)
+
+
+def parts(value: Mapping[str, Any]) -> Iterator[str | Table]:
+    """Yield a JSON object: lists of records as tables, other values as lines; empty values are left out."""
+    for key, field in value.items():
+        if isinstance(field, list) and field and isinstance(field[0], dict):
+            rows = cast(list[dict[str, Any]], field)
+            yield Table({column: column for column in rows[0]}, rows, key)
+        elif field not in EMPTY:
+            yield f"{key + ':':16} {text(field, key)}"
+
+
+def say(shown: Iterable[str | Table]) -> None:
+    """Print lines and tables."""
+    console = Console(soft_wrap=True)
+    if not console.is_terminal:
+        console = Console(soft_wrap=True, width=WIDTH)
+    for position, part in enumerate(shown):
+        if position and isinstance(part, Table):
+            console.print()
+        console.print(part, highlight=False, markup=False)
+
+
+def write(path: Path, content: str) -> None:
+    """Write a file and the folders above it. Raises SetupError when that is not possible."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+    except OSError as error:
+        raise SetupError(f"cannot write {path}: {error.strerror}") from error
