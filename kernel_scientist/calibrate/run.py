@@ -19,13 +19,13 @@ def calibrate(device: Device, gpu: Gpu, report: Callable[[str], object]) -> Cali
     start = time.monotonic()
     entries = suite.entries(gpu)
     report(f"{len(entries)} kernels for {device.name}: compiling and tracing")
-    seen = features.features(entries, gpu)
-    traced = [entry for entry in entries if entry.name in seen.loads]
+    found = features.features(entries, gpu)
+    traced = [entry for entry in entries if entry.name in found.loads]
     report(f"timing {len(traced)} of them")
     measured = measure.measure(device, traced)
-    times, dropped = measured.times, {**seen.missed, **measured.dropped}
+    times, dropped = measured.times, {**found.missed, **measured.dropped}
     points = [
-        Point(e.name, e.family, e.case, tuple(seen.loads[e.name]), times[e.name].time_us)
+        Point(e.name, e.family, e.case, tuple(found.loads[e.name]), times[e.name].time_us)
         for e in traced
         if e.name in times
     ]

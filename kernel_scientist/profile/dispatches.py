@@ -64,7 +64,7 @@ def dispatch(number: str, kernel: str) -> Dispatch:
 
 
 def count(text: str) -> float | None:
-    """Return a count, whose thousands may be separated by commas; None for any other text."""
+    """Return a count; commas may separate its thousands. None for any other text."""
     try:
         value = float(text.replace(",", ""))
     except ValueError:

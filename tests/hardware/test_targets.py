@@ -1,0 +1,65 @@
+"""Targets, and the table of GPUs that they are looked up in."""
+
+import pytest
+
+from kernel_scientist.hardware import gpu, gpus, targets
+from kernel_scientist.records.errors import SetupError
+
+
+@pytest.mark.parametrize(
+    ("present", "name", "language", "found"),
+    [
+        ("cpu", "auto", "triton", "cpu"),
+        ("cpu", "cpu", "cpp", "cpu"),
+        ("rocm", "auto", "cpp", "cpu"),
+        ("rocm", "auto", "triton", "rocm"),
+        ("rocm", "cpu", "triton", "cpu"),
+        ("rocm", "rocm", "hip", "rocm"),
+        ("cuda", "auto", "cuda", "cuda"),
+        ("cpu", "model:mi300x", "hip", "model-mi300x"),
+        ("cpu", "model:H100", "triton", "model-h100"),
+    ],
+)
+def test_a_target_is_found(present: str, name: str, language: str, found: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(targets, "_present", lambda: present)
+    monkeypatch.setattr(gpu, "lock", lambda platform: f"{platform}-lock")
+    target = targets.resolve(name, language)
+    on_gpu = found in ("cuda", "rocm")
+    assert (target.name, target.device) == (found, "cuda" if on_gpu else "cpu")
+    assert target.lock == (f"{found}-lock" if on_gpu else "cpu") and (target.model is not None) == ("model" in found)
+
+
+@pytest.mark.parametrize(
+    ("present", "name", "language", "words"),
+    [
+        ("cpu", "auto", "hip", "only inspected here: they need target=rocm; use target=model:mi300x"),
+        ("cpu", "cpu", "cuda", "only inspected here: they need target=cuda; use `kernel-scientist compile`"),
+        ("cuda", "auto", "hip", "hip kernels run only on target=rocm"),
+        ("cuda", "rocm", "triton", "finds no such GPU here"),
+        ("cpu", "cuda", "cpp", "finds no such GPU here"),
+        ("cuda", "cuda", "cpp", "cpp kernels run only on target=cpu"),
+        ("cpu", "model:mi300x", "cpp", "predicts GPU kernels"),
+        ("cpu", "model:h100", "hip", "HIP kernels are compiled for AMD's GPUs"),
+        ("cpu", "model:tpu", "triton", "unknown machine 'tpu'; known: mi300x"),
+    ],
+)
+def test_an_impossible_target_is_one_sentence(
+    present: str, name: str, language: str, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(targets, "_present", lambda: present)
+    with pytest.raises(SetupError, match=words):
+        targets.resolve(name, language)
+
+
+def test_a_gpu_is_chosen_by_name_or_architecture() -> None:
+    assert gpus.chosen("", "gfx942") is gpus.MI300X and gpus.chosen("H200", "sm_90") is gpus.named("h200")
+    with pytest.raises(SetupError, match="H100 is sm_90, not gfx942: name one of the two"):
+        gpus.chosen("h100", "gfx942")
+    with pytest.raises(SetupError, match="unknown architecture 'gfx90a'; known: gfx942, gfx950, sm_90"):
+        gpus.chosen("", "gfx90a")
+
+
+def test_a_drivers_name_is_looked_up_by_whole_words() -> None:
+    assert gpus.detected("NVIDIA H100 80GB HBM3") is gpus.named("h100")
+    assert gpus.detected("AMD Instinct MI300X OAM") is gpus.MI300X
+    assert gpus.detected("NVIDIA H100 PCIe") is gpus.detected("NVIDIA GeForce RTX 4090") is None
