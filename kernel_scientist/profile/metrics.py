@@ -1,4 +1,4 @@
-"""Figures of hardware counters: bytes, rates and shares.
+"""Figures of hardware counters: bytes, rates and shares, as numbers and in words.
 
 Sources: AMD, rocprofiler-sdk's counter definitions and "MI300 and MI200 performance counters" (ROCm documentation; a
 matrix operation counted by a MOPS counter is 512 FLOP; `FETCH_SIZE` and `WRITE_SIZE` are kilobytes), rocprof-compute's
@@ -14,6 +14,8 @@ MATRIX_FLOP = 512
 STALLED, STALLED_END = "smsp__average_warps_issue_stalled_", "_per_issue_active.ratio"
 CYCLES = ("GRBM_GUI_ACTIVE", "sm__cycles_active.sum")
 """How long a kernel was active: the weights of shares. It is never reported as a time."""
+STALLS = 3
+"""Stall reasons that are named, the most frequent first."""
 Counts = Mapping[str, float]
 
 
@@ -28,6 +30,32 @@ def total(counters: Sequence[Counters]) -> Figures:
         return Figures()
     weights = [max(c.counts.get(name, 0.0) for name in CYCLES) or 1.0 for c in counters]
     return derive(counters[0].tool, combined([c.counts for c in counters], weights))
+
+
+def describe_total(counters: Sequence[Counters]) -> str:
+    """Return the figures of `total` in a line."""
+    return describe(total(counters))
+
+
+def describe(of: Figures, must_bytes: float | None = None) -> str:
+    """Return figures in a line. must_bytes: the least that the case has to move, if it is known."""
+    parts: list[str] = []
+    if of.hbm_read_bytes is not None and of.hbm_written_bytes is not None:
+        moved = of.hbm_read_bytes + of.hbm_written_bytes
+        share = f" ({moved / must_bytes:.3g} times what must be moved)" if must_bytes else ""
+        read, written = _brief(of.hbm_read_bytes, "B"), _brief(of.hbm_written_bytes, "B")
+        parts.append(f"{read} read from memory, {written} written{share}")
+    values = (
+        ("L2 hit rate {:.3g} %", _ratio(of.l2_hit_rate, 0.01)),
+        ("LDS bank conflicts cost {:.2g} per access", of.lds_conflicts_per_access),
+        ("matrix instructions {:.3g} %", _ratio(of.matrix_share, 0.01)),
+        ("{} on matrix units", _brief(of.matrix_flops, "FLOP") if of.matrix_flops else None),
+        ("occupancy {:.3g} %", _ratio(of.occupancy, 0.01)),
+    )
+    parts += [text.format(value) for text, value in values if value is not None]
+    if waits := [(n, v) for n, v in sorted(of.stalls.items(), key=lambda item: -item[1])[:STALLS] if v > 0]:
+        parts.append(f"warps wait for {', '.join(f'{name} {value:.2g}' for name, value in waits)} per instruction")
+    return "; ".join(parts) or "no figures"
 
 
 def _amd(of: Counts) -> Figures:
@@ -87,3 +115,9 @@ def _per_access(conflicts: float | None, active: float | None) -> float | None:
     if conflicts is None or active is None or active <= conflicts:
         return None
     return conflicts / (active - conflicts)
+
+
+def _brief(count: float, unit: str) -> str:
+    steps = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (0, ""))
+    size, prefix = next(step for step in steps if count >= step[0])
+    return f"{count / (size or 1):.3g} {prefix}{unit}"

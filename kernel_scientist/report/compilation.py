@@ -13,7 +13,7 @@ from kernel_scientist.gpu.toolchains import load_inline
 from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.problems import find, names
 from kernel_scientist.problems.taskfolder import Problem
-from kernel_scientist.profile import text as counter_text
+from kernel_scientist.profile import metrics
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.evaluation import CodeObject, CompileReport
 from kernel_scientist.records.gpu import Counters
@@ -212,7 +212,7 @@ def counter_lines(counters: Sequence[Counters]) -> Iterator[str]:
     yield f"\ncounters by {counters[0].tool}, one call with cold caches on each of {cases} cases; no times:"
     for row in counters[:COUNTERS_SHOWN]:
         times = f" x {row.dispatches}" if row.dispatches > 1 else ""
-        yield f"  {row.case}, {row.kernel}{times}: {counter_text.said(row.figures)}"
+        yield f"  {row.case}, {row.kernel}{times}: {metrics.describe(row.figures)}"
     if len(counters) > COUNTERS_SHOWN:
         yield f"  and {len(counters) - COUNTERS_SHOWN} more"
-    yield f"  total: {counter_text.total(counters)}"
+    yield f"  total: {metrics.describe_total(counters)}"
