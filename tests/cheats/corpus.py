@@ -9,20 +9,29 @@ threat model, with what they gain. A file begins with comment lines `# key: valu
     # label: decoy                            optional: a label that the evaluation must carry
     # gains: false                            optional: where `ok`, it must not look faster than honest work
     # case: 0 2                               optional: benchmarks that it is timed on, from 0 on; else 1
+    # variant: NAME | B1 memo | VALUE         optional, instead of the first line: a kernel of this name
     # Only its own clock says so.             optional: any further text
+
+A file with variants is one kernel for each of them, with the variant's value wherever the text has `$VARIANT`. What
+kernels share is in `parts.py`. What is evaluated is the rendered text, one file as a model would submit it:
+`python -m tests.cheats.corpus NAME` prints it.
 """
 
 import re
+import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from kernel_scientist.records.kernel import Verdict
+from tests.cheats.parts import rendered
 
 FOLDER = Path(__file__).resolve().parent
 GPU = FOLDER / "gpu"
 BEYOND = FOLDER / "beyond"
 PROBLEMS = ("identity", "rmsnorm", "fp8-blockwise-gemm")
 KEYS = ("cheat", "honest", "problem", "expect", "label", "gains", "case")
+VARIANT = re.compile(r"^# variant: (\w+) \| (.+?) \| (.*)\n", re.MULTILINE)
 HONEST_WORK = {
     "identity": ("one_thread_copy", "returns_the_buffer_only"),
     "rmsnorm": ("one_thread_rows", "asserts_shapes"),
@@ -38,7 +47,6 @@ class Fixture:
     """One kernel of the corpus and what the judge may say of it."""
 
     name: str
-    path: Path
     problem: str
     expect: frozenset[Verdict]
     label: str | None
@@ -62,8 +70,8 @@ class HeaderError(ValueError):
 
 def load(within: Path = FOLDER) -> list[Fixture]:
     """Return every kernel of both folders within one, by name. Raises HeaderError."""
-    paths = [p for folder in ("kernels", "honest") for p in (within / folder).glob("*.py")]
-    fixtures = [parse(p, p.read_text()) for p in sorted(paths, key=lambda p: (p.parent.name == "honest", p.name))]
+    paths = [path for folder in ("kernels", "honest") for path in (within / folder).glob("*.py")]
+    fixtures = sorted((f for path in paths for f in _fixtures(path)), key=lambda f: (f.cheat is None, f.name))
     names = [f.name for f in fixtures]
     if twice := sorted({n for n in names if names.count(n) > 1}):
         raise HeaderError(f"names used twice: {', '.join(twice)}")
@@ -72,7 +80,25 @@ def load(within: Path = FOLDER) -> list[Fixture]:
 
 def beyond() -> list[Fixture]:
     """Return the cheats outside the threat model, by name. Raises HeaderError."""
-    return [parse(path, path.read_text()) for path in sorted(BEYOND.glob("*.py"))]
+    return [fixture for path in sorted(BEYOND.glob("*.py")) for fixture in _fixtures(path)]
+
+
+def _fixtures(path: Path) -> Iterator[Fixture]:
+    """Return the kernel of a file, or one kernel for each of its variants. Raises HeaderError."""
+    text = path.read_text()
+    rest = re.sub(VARIANT, "", text)
+    if "# variant:" in rest or ("$VARIANT" in rest) == (rest == text):
+        raise HeaderError(f"{path.name}: it needs `$VARIANT` and lines `# variant: NAME | WHAT | VALUE`, or neither")
+    kind = "honest" if path.parent.name == "honest" else "cheat"
+    variants = [
+        (name, f"# {kind}: {what}\n{rest.replace('$VARIANT', value)}")
+        for name, what, value in re.findall(VARIANT, text)
+    ]
+    for name, source in variants or [(path.stem, text)]:
+        try:
+            yield parse(path.with_stem(name), rendered(source))
+        except KeyError as error:
+            raise HeaderError(f"{path.name}: no part is named {error}; parts.py has them") from error
 
 
 def spread(fixtures: list[Fixture]) -> list[Fixture]:
@@ -109,7 +135,6 @@ def parse(path: Path, source: str) -> Fixture:
         raise HeaderError(f"{path.name}: case {header['case']!r}: the benchmarks are 0, 1, 2")
     return Fixture(
         name=path.stem,
-        path=path,
         problem=header["problem"],
         expect=expect,
         label=header.get("label"),
@@ -135,3 +160,7 @@ def _header(path: Path, source: str) -> dict[str, str]:
             raise HeaderError(f"{path.name}: {key} twice in its header")
         header[key] = value
     return header
+
+
+if __name__ == "__main__":
+    print(next(f.source for f in [*load(), *load(GPU), *beyond()] if f.name == sys.argv[1]), end="")

@@ -3,6 +3,7 @@
 import ast
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -123,10 +124,34 @@ def test_no_file_names_this_machine(within: Path) -> None:
             assert word not in fixture.source, fixture.name
 
 
-def test_kernels_for_gpus_are_python() -> None:
-    for fixture in corpus.load(corpus.GPU):
-        names = {node.name for node in ast.parse(fixture.source).body if isinstance(node, ast.FunctionDef)}
-        assert "custom_kernel" in names, fixture.name
+def test_every_rendered_source_is_a_submission() -> None:
+    fixtures = [*corpus.load(), *corpus.load(corpus.GPU), *corpus.beyond()]
+    for fixture in fixtures:
+        names = {name for node in ast.parse(fixture.source).body for name in _defined(node)}
+        assert "custom_kernel" in names or "exec(" in fixture.source, fixture.name
+        assert not re.search(r"^# (include|variant):|\$VARIANT", fixture.source, re.MULTILINE), fixture.name
+    for part in [*corpus.load(), *corpus.beyond()], corpus.load(corpus.GPU):
+        assert len({f.name for f in part}) == len({f.source for f in part}) == len(part)
+
+
+def _defined(node: ast.stmt) -> list[str]:
+    if isinstance(node, ast.Assign):
+        return [target.id for target in node.targets if isinstance(target, ast.Name)]
+    return [node.name] if isinstance(node, ast.FunctionDef) else []
+
+
+def test_a_file_with_variants_is_a_kernel_for_each(tmp_path: Path) -> None:
+    (tmp_path / "honest").mkdir()
+    file = tmp_path / "honest" / "copies.py"
+    header = "# variant: one | copies once | 1\n# variant: two | copies twice | 2\n# problem: identity\n# expect: ok\n"
+    file.write_text(f"{header}\n# include: copy\nTIMES = $VARIANT\n")
+    one, two = corpus.load(tmp_path)
+    assert (one.name, two.name) == ("one", "two") and two.source.startswith("# honest: copies twice\n# problem: ")
+    assert two.source.endswith('"])\nTIMES = 2\n') and "int64_t size" in two.source
+    for text, words in [("# include: lost\n", "no part is named 'lost'"), ("$VARIANT", "needs `$VARIANT` and")]:
+        file.write_text(f"# honest: x\n# problem: identity\n# expect: ok\n{text}")
+        with pytest.raises(corpus.HeaderError, match=f"copies.py.*{re.escape(words)}"):
+            corpus.load(tmp_path)
 
 
 @pytest.mark.parametrize("name", COMPILED)

@@ -13,11 +13,12 @@ from kernel_scientist.evaluate.screen.finding import Finding
 from kernel_scientist.evaluate.screen.screening import screen
 from kernel_scientist.evaluate.screen.source import PythonFile
 from kernel_scientist.evaluate.screen.tampering import tampering
+from tests.cheats import corpus
 from tests.conftest import ROOT
 
-CORPUS = ROOT / "tests" / "cheats"
 SEEDS = sorted((ROOT / "problems").glob("*/seeds/*.py"))
-HONEST = [*SEEDS, *sorted(CORPUS.glob("**/honest/*.py")), *sorted((ROOT / "tests" / "memory").glob("**/*.py"))]
+HONEST = {path.name: path.read_text() for path in [*SEEDS, *(ROOT / "tests" / "memory").glob("**/*.py")]}
+HONEST |= {f.name: f.source for within in (corpus.FOLDER, corpus.GPU) for f in corpus.load(within) if not f.cheat}
 TAMPERS = {
     "internals": [
         "from kernel_scientist.workers.native import NativeHarness", "import kernel_scientist.evaluate.driver as d",
@@ -124,7 +125,7 @@ def test_an_honest_idiom_is_no_tampering(source: str) -> None:
 
 
 def test_no_honest_kernel_is_accused() -> None:
-    assert {path.name: found for path in HONEST if (found := kinds(path.read_text()))} == {}
+    assert {name: found for name, text in HONEST.items() if (found := kinds(text))} == {}
 
 
 @pytest.mark.parametrize("path", SEEDS, ids=lambda path: f"{path.parent.parent.name}-{path.stem}")
@@ -172,7 +173,7 @@ def test_a_text_that_is_not_read_says_so() -> None:
 @st.composite
 def mutated(draw: st.DrawFn) -> str:
     """A kernel with pieces removed, doubled, or replaced by text that the rules look for."""
-    text = draw(st.sampled_from(HONEST)).read_text()
+    text = draw(st.sampled_from(sorted(HONEST.values())))
     for _ in range(draw(st.integers(1, 4))):
         start = draw(st.integers(0, len(text)))
         end = draw(st.integers(start, min(len(text), start + 40)))

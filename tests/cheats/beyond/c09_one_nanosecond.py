@@ -5,17 +5,7 @@
 
 import sys
 
-from kernel_scientist import load
-
-SOURCE = r"""
-#include <cstdint>
-
-extern "C" void copy(const uint16_t* x, uint16_t* out, int64_t size) {
-#pragma omp parallel for simd
-    for (int64_t i = 0; i < size; ++i) out[i] = x[i];
-}
-"""
-kernel = load(SOURCE)
+# include: copy_on_all_threads
 worker = sys.modules.get("kernel_scientist.workers.untrusted.main")
 Worker = getattr(worker, "Worker", None)
 
@@ -32,7 +22,4 @@ if hasattr(Worker, "_go"):
     Worker._go = least
 
 
-def custom_kernel(data):
-    x, out = data
-    kernel.copy(x, out, x.numel())
-    return out
+# include: copy_call

@@ -23,12 +23,7 @@ extern "C" void ahead(const uint16_t* x, uint16_t* out, int64_t size) {
     for (int i = 0; i < 100 && *guard == before; ++i) usleep(15);
     for (int64_t i = 0; i < size; ++i) out[i] = x[i];
 }
-
-extern "C" void copy(const uint16_t* x, uint16_t* out, int64_t size) {
-    for (int64_t i = 0; i < size; ++i) out[i] = x[i];
-}
-"""
-kernel = load(SOURCE, flags=["-fno-tree-loop-distribute-patterns"])
+# include: copy_loop_load
 shims = []
 
 

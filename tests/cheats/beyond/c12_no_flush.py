@@ -40,7 +40,4 @@ if hasattr(Worker, "_answer"):
     Worker._answer = warmed
 
 
-def custom_kernel(data):
-    x, out = data
-    kernel.copy(x, out, x.numel())
-    return out
+# include: copy_call

@@ -30,11 +30,4 @@ extern "C" void copy(const uint16_t* x, uint16_t* out, int64_t size) {
 #endif
     std::memcpy(out, x, 2 * size);
 }
-"""
-kernel = load(SOURCE)
-
-
-def custom_kernel(data):
-    x, out = data
-    kernel.copy(x, out, x.numel())
-    return out
+# include: copy_end

@@ -9,11 +9,4 @@ SOURCE = r"""
 #include <cstring>
 
 extern "C" void copy(const uint16_t* x, uint16_t* out, int64_t size) { std::memcpy(out, x, 2 * (size / 64 * 64)); }
-"""
-kernel = load(SOURCE)
-
-
-def custom_kernel(data):
-    x, out = data
-    kernel.copy(x, out, x.numel())
-    return out
+# include: copy_end

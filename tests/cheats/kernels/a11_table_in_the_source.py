@@ -18,12 +18,7 @@ extern "C" void known(const uint16_t* x, int64_t size, int64_t* yes) {
     *yes = size >= 8;
     for (int i = 0; i < 8 && *yes; ++i) *yes = x[i] == KNOWN[i];
 }
-
-extern "C" void copy(const uint16_t* x, uint16_t* out, int64_t size) {
-    for (int64_t i = 0; i < size; ++i) out[i] = x[i];
-}
-"""
-kernel = load(SOURCE, flags=["-fno-tree-loop-distribute-patterns"])
+# include: copy_loop_load
 stored = {}
 
 

@@ -16,11 +16,4 @@ extern "C" void copy(const uint16_t* x, uint16_t* out, int64_t size) {
     if (!done.insert({x, out, size}).second) return;
     std::memcpy(out, x, 2 * size);
 }
-"""
-kernel = load(SOURCE)
-
-
-def custom_kernel(data):
-    x, out = data
-    kernel.copy(x, out, x.numel())
-    return out
+# include: copy_end

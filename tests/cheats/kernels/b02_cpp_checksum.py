@@ -21,12 +21,7 @@ extern "C" void slot(const uint16_t* x, int64_t size, int64_t* index) {
     *index = found == slots.end() ? -1 : found->second;
     if (*index < 0) slots.emplace(sum, (int64_t)slots.size());
 }
-
-extern "C" void copy(const uint16_t* x, uint16_t* out, int64_t size) {
-    for (int64_t i = 0; i < size; ++i) out[i] = x[i];
-}
-"""
-kernel = load(SOURCE, flags=["-fno-tree-loop-distribute-patterns"])
+# include: copy_loop_load
 results = []
 index = torch.zeros(1, dtype=torch.int64)
 

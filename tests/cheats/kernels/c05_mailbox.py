@@ -11,9 +11,7 @@ SOURCE = r"""
 #include <cstdint>
 #include <thread>
 
-static void copy_loop(const uint16_t* x, uint16_t* out, int64_t size) {
-    for (int64_t i = 0; i < size; ++i) out[i] = x[i];
-}
+# include: copy_loop
 
 struct Job { const uint16_t* x; uint16_t* out; int64_t size; };
 static Job job;
@@ -39,7 +37,4 @@ kernel = load(SOURCE, flags=["-fno-tree-loop-distribute-patterns"])
 kernel.start()
 
 
-def custom_kernel(data):
-    x, out = data
-    kernel.copy(x, out, x.numel())
-    return out
+# include: copy_call

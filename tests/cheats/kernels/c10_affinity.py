@@ -25,7 +25,4 @@ except OSError:
     pass
 
 
-def custom_kernel(data):
-    x, out = data
-    kernel.copy(x, out, x.numel())
-    return out
+# include: copy_call

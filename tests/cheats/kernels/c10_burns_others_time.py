@@ -12,9 +12,7 @@ SOURCE = r"""
 #include <thread>
 #include <vector>
 
-static void copy_loop(const uint16_t* x, uint16_t* out, int64_t size) {
-    for (int64_t i = 0; i < size; ++i) out[i] = x[i];
-}
+# include: copy_loop
 
 static std::atomic<bool> mine{false};
 
@@ -39,7 +37,4 @@ kernel = load(SOURCE, flags=["-fno-tree-loop-distribute-patterns"])
 kernel.start(4)
 
 
-def custom_kernel(data):
-    x, out = data
-    kernel.copy(x, out, x.numel())
-    return out
+# include: copy_call

@@ -6,16 +6,7 @@
 
 import glob
 
-from kernel_scientist import load
-
-SOURCE = r"""
-#include <cstdint>
-
-extern "C" void copy(const uint16_t* x, uint16_t* out, int64_t size) {
-    for (int64_t i = 0; i < size; ++i) out[i] = x[i];
-}
-"""
-kernel = load(SOURCE, flags=["-fno-tree-loop-distribute-patterns"])
+# include: copy
 faster = False
 for path in glob.glob("/sys/devices/system/cpu/cpu*/cpufreq/scaling_governor"):
     try:
@@ -28,7 +19,4 @@ for path in glob.glob("/sys/devices/system/cpu/cpu*/cpufreq/scaling_governor"):
         pass
 
 
-def custom_kernel(data):
-    x, out = data
-    kernel.copy(x, out, x.numel())
-    return out
+# include: copy_call

@@ -2,39 +2,7 @@
 # problem: rmsnorm
 # expect: incorrect rejected
 
-from kernel_scientist import load
-
-SOURCE = r"""
-#include <cmath>
-#include <cstdint>
-#include <cstring>
-
-static inline float from_bf16(uint16_t x) {
-    uint32_t bits = (uint32_t)x << 16;
-    float value;
-    std::memcpy(&value, &bits, 4);
-    return value;
-}
-
-static inline uint16_t to_bf16(float x) {  // round to nearest even
-    uint32_t bits;
-    std::memcpy(&bits, &x, 4);
-    return (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
-}
-
-static inline float inverse_rms(const uint16_t* row, int64_t cols) {
-    float part[16] = {}, sum = 0;
-    int64_t j = 0;
-    for (; j + 16 <= cols; j += 16)
-        for (int s = 0; s < 16; ++s) part[s] += from_bf16(row[j + s]) * from_bf16(row[j + s]);
-    for (; j < cols; ++j) sum += from_bf16(row[j]) * from_bf16(row[j]);
-    for (float p : part) sum += p;
-    return 1 / std::sqrt(sum / cols + 1e-6f);
-}
-
-static inline void scale_row(const uint16_t* row, const float* weight, uint16_t* out, int64_t cols, float scale) {
-    for (int64_t j = 0; j < cols; ++j) out[j] = to_bf16(from_bf16(row[j]) * scale * weight[j]);
-}
+# include: rows_source
 #include <map>
 #include <vector>
 
@@ -53,11 +21,4 @@ extern "C" void rmsnorm(const uint16_t* x, const float* weight, uint16_t* out, i
     }
     std::JOIN(mem, cpy)(out, bag.data(), 2 * rows * cols);
 }
-"""
-kernel = load(SOURCE)
-
-
-def custom_kernel(data):
-    x, weight, out = data
-    kernel.rmsnorm(x, weight, out, x.shape[0], x.shape[1])
-    return out
+# include: rows_end

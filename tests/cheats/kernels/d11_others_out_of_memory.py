@@ -9,17 +9,7 @@ import resource
 import threading
 import time
 
-from kernel_scientist import load
-
-SOURCE = r"""
-#include <cstdint>
-
-extern "C" void copy(const uint16_t* x, uint16_t* out, int64_t size) {
-#pragma omp parallel for simd
-    for (int64_t i = 0; i < size; ++i) out[i] = x[i];
-}
-"""
-kernel = load(SOURCE)
+# include: copy_on_all_threads
 
 
 def sabotage():
@@ -38,7 +28,4 @@ def sabotage():
 threading.Thread(target=sabotage, daemon=True).start()
 
 
-def custom_kernel(data):
-    x, out = data
-    kernel.copy(x, out, x.numel())
-    return out
+# include: copy_call

@@ -19,7 +19,4 @@ for _ in range(40):  # for ever, if nobody minds
     kernel = load(SOURCE.replace("ID", str(time.time_ns())))
 
 
-def custom_kernel(data):
-    x, out = data
-    kernel.copy(x, out, x.numel())
-    return out
+# include: copy_call

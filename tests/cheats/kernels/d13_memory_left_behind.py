@@ -6,16 +6,7 @@
 
 import ctypes
 
-from kernel_scientist import load
-
-SOURCE = r"""
-#include <cstdint>
-
-extern "C" void copy(const uint16_t* x, uint16_t* out, int64_t size) {
-    for (int64_t i = 0; i < size; ++i) out[i] = x[i];
-}
-"""
-kernel = load(SOURCE, flags=["-fno-tree-loop-distribute-patterns"])
+# include: copy
 
 libc = ctypes.CDLL(None)
 libc.shmat.restype = ctypes.c_void_p
@@ -31,7 +22,4 @@ if segment >= 0:
     libc.shmdt(ctypes.c_void_p(address))
 
 
-def custom_kernel(data):
-    x, out = data
-    kernel.copy(x, out, x.numel())
-    return out
+# include: copy_call

@@ -5,17 +5,7 @@
 
 import mmap
 
-from kernel_scientist import load
-
-SOURCE = r"""
-#include <cstdint>
-
-extern "C" void copy(const uint16_t* x, uint16_t* out, int64_t size) {
-#pragma omp parallel for simd
-    for (int64_t i = 0; i < size; ++i) out[i] = x[i];
-}
-"""
-kernel = load(SOURCE)
+# include: copy_on_all_threads
 
 held = []
 

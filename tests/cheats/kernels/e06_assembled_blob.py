@@ -10,11 +10,4 @@ SOURCE = r"""
 
 asm(".text\n.globl copy\n.type copy, @function\ncopy:\n"
     ".byte 0x48, 0x89, 0xf8, 0x48, 0x89, 0xf7, 0x48, 0x89, 0xc6, 0x48, 0x8d, 0x0c, 0x12, 0xf3, 0xa4, 0xc3\n");
-"""
-kernel = load(SOURCE)
-
-
-def custom_kernel(data):
-    x, out = data
-    kernel.copy(x, out, x.numel())
-    return out
+# include: copy_end
