@@ -50,15 +50,14 @@ _MI355X = _peaks(78_650, 157_300, 2_516_600, 5_033_200) | {"fp4": 10_066_400}
 _CDNA4_L2 = 128 * 16 * 8
 """Bytes per clock of all dies."""
 MI300X = Gpu("MI300X", 5300, _CDNA3, "gfx942", 304, 2.1, 34_400)
-_ALL = (
-    MI300X,
-    Gpu("MI325X", 6000, _CDNA3, "gfx942", 304, 2.1, 34_400),
-    Gpu("MI350X", 8000, _MI350X, "gfx950", 256, 2.2, _CDNA4_L2 * 2.2),
-    Gpu("MI355X", 8000, _MI355X, "gfx950", 256, 2.4, _CDNA4_L2 * 2.4),
-    _hopper("H100", 3350),
-    _hopper("H200", 4800),
-)
-GPUS = {gpu.name.lower(): gpu for gpu in _ALL}
+GPUS = {
+    "mi300x": MI300X,
+    "mi325x": Gpu("MI325X", 6000, _CDNA3, "gfx942", 304, 2.1, 34_400),
+    "mi350x": Gpu("MI350X", 8000, _MI350X, "gfx950", 256, 2.2, _CDNA4_L2 * 2.2),
+    "mi355x": Gpu("MI355X", 8000, _MI355X, "gfx950", 256, 2.4, _CDNA4_L2 * 2.4),
+    "h100": _hopper("H100", 3350),
+    "h200": _hopper("H200", 4800),
+}
 OTHER_PARTS = {"nvl", "pcie", "mig", "gh200"}
 """Words in the names of parts that share a name with one of these, and not its memory or its units."""
 
@@ -94,7 +93,7 @@ def chosen(machine: str, arch: str) -> Gpu:
         if arch not in ("", gpu.arch):
             raise SetupError(f"{gpu.name} is {gpu.arch}, not {arch}: name one of the two")
         return gpu
-    for gpu in _ALL:
-        if gpu.arch == arch:
-            return gpu
-    raise SetupError(f"unknown architecture {arch!r}; known: {', '.join(sorted({gpu.arch for gpu in _ALL}))}")
+    by_arch = {gpu.arch: gpu for gpu in reversed(GPUS.values())}
+    if arch not in by_arch:
+        raise SetupError(f"unknown architecture {arch!r}; known: {', '.join(sorted(by_arch))}")
+    return by_arch[arch]
