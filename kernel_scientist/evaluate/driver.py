@@ -67,9 +67,8 @@ class Driver:
         """Make one timed row of calls, on inputs by slot, after an untimed one on `warm`. Raises KernelFailure."""
         self.deliver(worker, inputs)
         room = sum(self.comparison.room(one) for one in inputs.values())
-        accept = self.comparison.accept(list(inputs.values()))
         write = functools.partial(self.write, worker, inputs)
-        row, outputs = worker.go(list(inputs), write, room, limit_s, warm, accept)
+        row, outputs = worker.go(list(inputs), write, room, limit_s, warm)
         for slot, one in inputs.items():
             if not worker.inputs.intact(slot):
                 raise KernelFailure(Verdict.INCORRECT, f"{one.case.name}: it wrote outside its buffers")

@@ -19,8 +19,6 @@ import torch
 
 MAX_HEADER = 9 << 20
 """Bytes of the longest header: it holds a source (`request.MOST_SOURCE`), and JSON may write a character as two."""
-MAX_ANSWER = 1 << 20
-"""Bytes of the longest header of any other message from a worker."""
 MAX_BUFFERS, MOST_BUFFERS = 1 << 32, 1024
 """Bytes of a message's buffers together, and their number."""
 
@@ -36,11 +34,11 @@ class WireSizeError(WireError):
     """The other side sends more than the receiver takes."""
 
 
-class WireClosedError(WireError):
+class WireClosedError(WireError, ConnectionError):
     """The other side is gone."""
 
 
-class WireTimeoutError(WireError):
+class WireTimeoutError(WireError, TimeoutError):
     """The other side did not answer in time."""
 
 
@@ -61,16 +59,14 @@ def send(sock: socket.socket, header: Header, buffers: list[Buffer] | None = Non
         raise WireClosedError(str(error)) from error
 
 
-def receive(
-    sock: socket.socket, timeout_s: float | None, limit: int = MAX_BUFFERS, longest: int = MAX_HEADER
-) -> tuple[Header, list[bytearray]]:
-    """Receive one message within `timeout_s` seconds (None: for ever), `limit` bytes of buffers, `longest` of header.
+def receive(sock: socket.socket, timeout_s: float | None, limit: int = MAX_BUFFERS) -> tuple[Header, list[bytearray]]:
+    """Receive one message within `timeout_s` seconds (None: for ever), with `limit` bytes of buffers.
 
     Raises WireSizeError for more, before they are received; WireTimeoutError, WireClosedError, WireError.
     """
     deadline = None if timeout_s is None else time.monotonic() + timeout_s
     (length,) = struct.unpack("<I", _exactly(sock, 4, deadline))
-    if length > longest:
+    if length > MAX_HEADER:
         raise WireError(f"a header of {length} bytes")
     try:
         header = json.loads(bytes(_exactly(sock, length, deadline)))

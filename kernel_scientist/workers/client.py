@@ -21,19 +21,10 @@ from kernel_scientist.sandbox.process import Process
 from kernel_scientist.workers.channel import TRANSFER_TIMEOUT_S, Channel
 from kernel_scientist.workers.native import NativeHarness, Place, Reading
 from kernel_scientist.workers.shared_memory import SharedMemory
-from kernel_scientist.workers.validation import build_request, leaves, output_trees, reading
+from kernel_scientist.workers.validation import broken, build_request, leaves, output_trees, reading
 
 START_TIMEOUT_S = 120
 SO_PASSCRED, SCM_CREDENTIALS = 16, 2
-
-Accept = Callable[[int, int, int], bool]
-"""Whether a tensor of a row's outputs, by its number, has the expected bytes at (address, size) of our memory."""
-
-
-def never(_number: int, _address: int, _size: int) -> bool:
-    """Accept no output as it lies."""
-    return False
-
 
 Build = Callable[[Request], tuple[Path | None, str]]
 """Compile a request; return (path, "") or (None, the compiler's log)."""
@@ -43,8 +34,7 @@ class Output(NamedTuple):
     """What a call returned: the worker's description, and the bytes of each tensor."""
 
     tree: protocol.Header
-    buffers: list[bytearray | None]
-    """None: the bytes were accepted where they lay, so they were not copied."""
+    buffers: list[bytearray]
 
 
 @dataclass(frozen=True)
@@ -110,8 +100,8 @@ class WorkerClient(Channel):
         builds, latest = 0, deadline + 2 * self.limits.build_timeout_s
         while True:
             left_s = max(0.01, deadline - time.monotonic())
-            reply, _ = self._receive(left_s, "its import", longest=protocol.MAX_HEADER)
-            if reply["op"] != "build":
+            reply, _ = self._message(left_s, "its import")
+            if reply.get("op") != "build":
                 break
             start = time.monotonic()
             path, log = build(build_request(reply))
@@ -122,13 +112,13 @@ class WorkerClient(Channel):
             if deadline > latest:  # ... and so have all builds together
                 raise KernelFailure(Verdict.TIMEOUT, f"the {builds} builds of its import took too long together")
             self._send({"op": "built", "log": log}, [path.read_bytes()] if path else [])
-        self._expect(reply, "loaded", "in its import")
+        self._expect(reply, "loaded", "its import")
 
     def prepare(self, messages: Mapping[int, tuple[protocol.Header, Sequence[protocol.Buffer]]]) -> None:
         """Tell the worker, by slot, what its next inputs look like and where they will be."""
         items = [{"slot": slot, "data": data, "buffers": len(own)} for slot, (data, own) in messages.items()]
         buffers = [buffer for _, own in messages.values() for buffer in own]
-        self._ask({"op": "prepare", "items": items}, buffers, "ready", TRANSFER_TIMEOUT_S, "receiving its inputs")
+        self._ask({"op": "prepare", "items": items}, "ready", "receiving its inputs", buffers)
 
     def go(
         self,
@@ -137,30 +127,28 @@ class WorkerClient(Channel):
         most_bytes: int,
         limit_s: float | None = None,
         warm: int | None = None,
-        accept: Accept = never,
     ) -> tuple[Row, list[Output]]:
         """Make a timed row of calls, one per slot; return what was measured and what the calls returned.
 
         `write` writes the inputs when the worker waits at the barrier, its other threads stopped. For a GPU it returns
         keys instead: the sweep's, then a pair per encrypted tensor. `most_bytes`: of all outputs together. `limit_s`:
-        instead of `harness.call_timeout_s` for each call. `warm`: slot of an untimed call before it. `accept`: for
-        outputs in the shared memory. Raises KernelFailure.
+        instead of `harness.call_timeout_s` for each call. `warm`: slot of an untimed call before it. Raises
+        KernelFailure.
         """
         limit_s = limit_s or self.limits.call_timeout_s * (len(slots) + (warm is not None))
         channel, checksum = self.sock.fileno(), 0
         self._send({"op": "go", "slots": list(slots), "warm": warm})
         self._require_waiting()
-        with self._natively("its call", limit_s):
+        with self._failures("its call", limit_s):
             with self.paused(with_main=False):
                 keys = write()
             if self.on_gpu:
                 checksum = self.native.unlock(channel, keys, limit_s)
             completion = self.native.run(channel, self.inputs.address, limit_s)
             with self.paused(with_main=False):
-                buffers = self._copied(slots, completion.places, most_bytes, accept)
+                buffers = self._copied(slots, completion.places, most_bytes)
         self._continue()
-        reply, sent = self._receive(self.limits.call_timeout_s, "its call", most_bytes)
-        self._expect(reply, "done", "in its call")
+        reply, sent = self._receive("done", self.limits.call_timeout_s, "its call", most_bytes)
         if self.on_gpu and reply.get("inputs") != [self.untouched.get(slot) for slot in slots]:
             raise KernelFailure(Verdict.INCORRECT, "it wrote to inputs that it may only read, or outside its buffers")
         row = Row(len(slots), completion.wall_ns, reading(reply), checksum)
@@ -169,8 +157,7 @@ class WorkerClient(Channel):
     def observe(self, mute: bool, keys: Sequence[int], most_bytes: int, slot: int = 0) -> tuple[dict[str, Any], Output]:
         """Make one untimed call under observation (`untrusted.op_profile`). `keys`: as for `go`."""
         self._send({"op": "observe", "slot": slot, "mute": mute, "keys": list(keys)})
-        reply, sent = self._receive(self.limits.call_timeout_s, "its observed call", most_bytes)
-        self._expect(reply, "observed", "in its observed call")
+        reply, sent = self._receive("observed", self.limits.call_timeout_s, "its observed call", most_bytes)
         return reply, _outputs(output_trees(reply, 1), sent)[0]
 
     def paused(self, with_main: bool = True) -> contextlib.AbstractContextManager[bool]:
@@ -178,8 +165,8 @@ class WorkerClient(Channel):
         return self.native.stopped(self.process.number, with_main)
 
     def _copied(
-        self, slots: Sequence[int], places: tuple[Place, ...] | None, most_bytes: int, accept: Accept
-    ) -> Sequence[bytearray | None] | None:
+        self, slots: Sequence[int], places: tuple[Place, ...] | None, most_bytes: int
+    ) -> list[bytearray] | None:
         """Return the bytes of the outputs; None where the worker did not say where they lie."""
         if places is None:
             return None
@@ -190,34 +177,30 @@ class WorkerClient(Channel):
         for (_, size), where in zip(places, inside, strict=True):
             if where is not None and not any(self.inputs.lent(slot, where, size) for slot in slots):
                 raise KernelFailure(Verdict.INCORRECT, "the memory of its output is that of an input")
-        offset = self.inputs.outputs(total)
-        if any(where is None for where in inside):
+        offset, buffers = self.inputs.outputs(total), list[bytearray]()
+        if None in inside:
             self.native.copy_outputs(self.sock.fileno(), offset, TRANSFER_TIMEOUT_S)
-        buffers: list[bytearray | None] = []
-        for number, ((_, size), where) in enumerate(zip(places, inside, strict=True)):
-            start = offset if where is None else where
-            accepted = accept(number, self.inputs.address + start, size)
-            buffers.append(None if accepted else self.inputs.read(start, size))
+        for (_, size), where in zip(places, inside, strict=True):
+            buffers.append(self.inputs.read(offset if where is None else where, size))
             offset += size
         return buffers
 
     def seal(self) -> None:
         """Let the worker start no program any more. Raises KernelFailure when one that it started is still there."""
-        self._ask({"op": "seal"}, [], "sealed", TRANSFER_TIMEOUT_S, "being sealed")
+        self._ask({"op": "seal"}, "sealed", "being sealed")
         if self.process.has_children():
             raise KernelFailure(Verdict.REJECTED, "a program that it started while it was built is still running")
 
     def sample(self, programs: int) -> None:
         """Have only so many programs of each launch interpreted from here on; outputs say nothing then."""
-        request = {"op": "sample", "programs": programs}
-        self._ask(request, [], "sampled", TRANSFER_TIMEOUT_S, "limiting how much it runs")
+        self._ask({"op": "sample", "programs": programs}, "sampled", "limiting how much it runs")
 
     def memory_report(self) -> protocol.Header:
         """Return what an interpreted kernel did to memory (`gpu.interpreter`)."""
-        return self._ask({"op": "memory"}, [], "report", TRANSFER_TIMEOUT_S, "its report on memory")[0]
+        return self._ask({"op": "memory"}, "report", "its report on memory")[0]
 
 
-def _outputs(trees: Sequence[protocol.Header], buffers: Sequence[bytearray | None]) -> list[Output]:
+def _outputs(trees: Sequence[protocol.Header], buffers: Sequence[bytearray]) -> list[Output]:
     """Distribute the buffers of a row over its outputs. Raises KernelFailure when they do not fit."""
     rest, outputs = list(buffers), list[Output]()
     for tree in trees:
@@ -225,5 +208,5 @@ def _outputs(trees: Sequence[protocol.Header], buffers: Sequence[bytearray | Non
         outputs.append(Output(tree, rest[:count]))
         rest = rest[count:]
     if rest or any(len(output.buffers) != len(leaves(output.tree)) for output in outputs):
-        raise KernelFailure(Verdict.REJECTED, "its worker broke the protocol: outputs and their bytes do not fit")
+        raise broken("outputs and their bytes do not fit")
     return outputs

@@ -249,13 +249,14 @@ class Urgent {
 
 extern "C" {
 
+// Of a row of calls, by the worker.
 struct Stamps {
-    int64_t start_ns, end_ns;  // CLOCK_MONOTONIC
-    int64_t cpu_ns;            // CPU time of all threads meanwhile
-    int64_t switches;          // involuntary context switches meanwhile
-    int64_t event_ns;          // between two events of a GPU around the row; 0 where they report nothing usable
-    int64_t error;             // of the GPU's runtime at the end of the row; 0: none
-    int64_t placed;            // whether the outputs' places were found
+    int64_t ns;        // CLOCK_MONOTONIC
+    int64_t cpu_ns;    // CPU time of all threads
+    int64_t switches;  // involuntary context switches
+    int64_t event_ns;  // between two events of a GPU around the row; 0 where they report nothing usable
+    int64_t error;     // of the GPU's runtime at the end of the row; 0: none
+    int64_t placed;    // whether the outputs' places were found
 };
 
 void lab_bind(void* const* objects) { memcpy(&bound, objects, sizeof bound); }
@@ -311,7 +312,7 @@ void* lab_row(void* kernel, void* warm, void* inputs, Stamps* stamps, int socket
     }
     if (gpu.record) gpu.record(end_event, nullptr);
     const int error = synchronize();
-    const int64_t end = now_ns();
+    const int64_t span = now_ns() - start;
     struct {
         int64_t count;
         Place places[MOST_PLACES];
@@ -334,15 +335,13 @@ void* lab_row(void* kernel, void* warm, void* inputs, Stamps* stamps, int socket
     }
     float ms = 0;  // ROCm's events may read zero or a little less for very short intervals
     if (!gpu.elapsed || error || gpu.elapsed(&ms, start_event, end_event) || !(ms > 0)) ms = 0;
-    *stamps = {start, end, cpu_spent, switched, int64_t(double(ms) * 1e6), error, placed};
+    *stamps = {span, cpu_spent, switched, int64_t(double(ms) * 1e6), error, placed};
     if (raised) Py_DecRef(outputs);
     return raised ? nullptr : outputs;
 }
 
-// Worker, on a GPU: a key of those that came at the barrier.
-uint64_t lab_key(int64_t number) { return size_t(number) < keys.size() ? keys[number] : 0; }
-
-int64_t lab_keys() { return keys.size(); }
+// Worker, on a GPU: the keys that came at the barrier.
+const uint64_t* lab_keys(int64_t* count) { return *count = keys.size(), keys.data(); }
 
 // Worker, on a GPU: the checksum of the sweep that it has made.
 void lab_commit(uint64_t checksum) { committed = checksum; }
@@ -425,10 +424,10 @@ int lab_stop(int pid, int spare, int* stopped, int most, int64_t limit_ms) {
     return count;
 }
 
-// Evaluator: open the barrier, wait for the completion signal. By this process's clock, in `window`: {opened,
-// completed}. `places`, `found`: where the outputs lie, and how many they are (NO_PLACES, RAISED). Returns as `await`;
-// 3 for an impossible message.
-int lab_run(int socket, char* shared, int64_t limit_ms, int64_t* window, Place* places, int64_t* found) {
+// Evaluator: open the barrier, wait for the completion signal. `wall_ns`: from one to the other by this process's clock.
+// `places`, `found`: where the outputs lie, and their number (NO_PLACES, RAISED). Returns as `await`; 3 for an impossible
+// message.
+int lab_run(int socket, char* shared, int64_t limit_ms, int64_t* wall_ns, Place* places, int64_t* found) {
     Barrier* barrier = (Barrier*)shared;
     const int64_t deadline = now_ns() + limit_ms * 1000000;
     const uint32_t before = barrier->alive.load();
@@ -438,12 +437,12 @@ int lab_run(int socket, char* shared, int64_t limit_ms, int64_t* window, Place* 
         if (now_ns() > deadline) return 1;
         sched_yield();
     }
-    window[0] = now_ns();
+    const int64_t opened = now_ns();
     barrier->open.store(1, std::memory_order_release);
     {
         const Urgent urgent;
         if (const int failed = await(socket, found, sizeof *found, deadline)) return failed;
-        window[1] = now_ns();
+        *wall_ns = now_ns() - opened;
     }
     if (*found < RAISED || *found > MOST_PLACES) return 3;
     if (*found > 0) {

@@ -60,20 +60,11 @@ class Completion(NamedTuple):
     """Where the outputs lie, call by call; None when the worker did not find them, or the kernel raised."""
 
 
-class _Place(ctypes.Structure):
-    _fields_ = [("start", ctypes.c_void_p), ("size", ctypes.c_size_t)]
-
-
-class _Stamps(ctypes.Structure):
-    _fields_ = [
-        ("start_ns", ctypes.c_int64),
-        ("end_ns", ctypes.c_int64),
-        ("cpu_ns", ctypes.c_int64),
-        ("switches", ctypes.c_int64),
-        ("event_ns", ctypes.c_int64),
-        ("error", ctypes.c_int64),
-        ("placed", ctypes.c_int64),
-    ]
+_INTEGER, _LONG, _WORD, _POINTER, _SIZE = (
+    *(ctypes.c_int, ctypes.c_int64, ctypes.c_uint64),
+    *(ctypes.c_void_p, ctypes.c_size_t),
+)
+_LONGS, _WORDS, _INTEGERS = ctypes.POINTER(_LONG), ctypes.POINTER(_WORD), ctypes.POINTER(_INTEGER)
 
 
 class NativeHarness:
@@ -81,27 +72,23 @@ class NativeHarness:
 
     def __init__(self, path: str) -> None:
         with_lock, without = ctypes.PyDLL(path), ctypes.CDLL(path, use_errno=True)
-        integer, long, word, pointer = ctypes.c_int, ctypes.c_int64, ctypes.c_uint64, ctypes.c_void_p
-        size, longs, words = ctypes.c_size_t, ctypes.POINTER(ctypes.c_int64), ctypes.POINTER(ctypes.c_uint64)
-        integers, places = ctypes.POINTER(ctypes.c_int), ctypes.POINTER(_Place)
-        row = (ctypes.py_object, pointer, ctypes.py_object, ctypes.POINTER(_Stamps), integer, pointer)
-        self._row = _bind(with_lock.lab_row, ctypes.py_object, *row)
-        self._bind = _bind(with_lock.lab_bind, None, ctypes.POINTER(ctypes.py_object))
-        self._bind_gpu = _bind(without.lab_bind_gpu, integer, ctypes.POINTER(pointer))
-        self.gpu_synchronize = _bind(without.lab_gpu_synchronize, integer)
-        self._gpu_copy = _bind(without.lab_gpu_copy, integer, pointer, pointer, size)
-        self._key = _bind(without.lab_key, word, long)
-        self._keys = _bind(without.lab_keys, long)
-        self.commit = _bind(without.lab_commit, None, word)
-        self._mask = _bind(without.lab_mask, None, pointer, size, word, word)
-        self._unlock = _bind(without.lab_unlock, integer, integer, long, words, long, words)
-        self._run = _bind(without.lab_run, integer, integer, pointer, long, longs, places, longs)
-        self._copy_outputs = _bind(without.lab_copy_outputs, integer, integer, long, long)
-        self._stop = _bind(without.lab_stop, integer, integer, integer, integers, integer, long)
-        self._resume = _bind(without.lab_resume, None, integers, integer)
-        self._wake_priority = _bind(without.lab_wake_priority, integer)
-        self.stream = _bind(without.lab_stream, None, pointer, pointer, size)
-        self.stream_fill = _bind(without.lab_stream_fill, None, pointer, integer, size)
+        python = ctypes.py_object
+        self._row = _bind(with_lock.lab_row, python, python, _POINTER, python, _LONGS, _INTEGER, _POINTER)
+        self._bind = _bind(with_lock.lab_bind, None, ctypes.POINTER(python))
+        self._bind_gpu = _bind(without.lab_bind_gpu, _INTEGER, ctypes.POINTER(_POINTER))
+        self.gpu_synchronize = _bind(without.lab_gpu_synchronize, _INTEGER)
+        self._gpu_copy = _bind(without.lab_gpu_copy, _INTEGER, _POINTER, _POINTER, _SIZE)
+        self._keys = _bind(without.lab_keys, _WORDS, _LONGS)
+        self.commit = _bind(without.lab_commit, None, _WORD)
+        self._mask = _bind(without.lab_mask, None, _POINTER, _SIZE, _WORD, _WORD)
+        self._unlock = _bind(without.lab_unlock, _INTEGER, _INTEGER, _LONG, _WORDS, _LONG, _WORDS)
+        self._run = _bind(without.lab_run, _INTEGER, _INTEGER, _POINTER, _LONG, _LONGS, _LONGS, _LONGS)
+        self._copy_outputs = _bind(without.lab_copy_outputs, _INTEGER, _INTEGER, _LONG, _LONG)
+        self._stop = _bind(without.lab_stop, _INTEGER, _INTEGER, _INTEGER, _INTEGERS, _INTEGER, _LONG)
+        self._resume = _bind(without.lab_resume, None, _INTEGERS, _INTEGER)
+        self._wake_priority = _bind(without.lab_wake_priority, _INTEGER)
+        self.stream = _bind(without.lab_stream, None, _POINTER, _POINTER, _SIZE)
+        self.stream_fill = _bind(without.lab_stream_fill, None, _POINTER, _INTEGER, _SIZE)
 
     def bind(self, tensor: type, receive: Callable[[Any], Any], worker: object) -> None:
         """Bind what a tensor is and how to ask for its bytes, before a kernel could put something in its place.
@@ -134,22 +121,22 @@ class NativeHarness:
         outputs, the clocks' reading of the whole row, and whether the evaluator could copy the outputs. What the kernel
         raises is raised here; RuntimeError when a GPU's runtime reports an error at the end of the row.
         """
-        stamps = _Stamps()
+        stamps = (ctypes.c_int64 * 6)()
         outputs = self._row(kernel, None if warm is None else id(warm), inputs, stamps, socket, shared)
-        if stamps.error:
-            raise RuntimeError(f"the GPU's runtime reports error {stamps.error} when the call has ended")
-        span = stamps.end_ns - stamps.start_ns
-        return outputs, Reading(span, stamps.cpu_ns, stamps.switches, stamps.event_ns), bool(stamps.placed)
+        *reading, error, placed = stamps
+        if error:
+            raise RuntimeError(f"the GPU's runtime reports error {error} when the call has ended")
+        return outputs, Reading(*reading), bool(placed)
 
     def run(self, socket: int, shared: int, limit_s: float) -> Completion:
         """Evaluator: open the start barrier of a waiting worker and wait for its completion signal.
 
         Raises TimeoutError, ConnectionError when the worker is gone, ValueError for an impossible message.
         """
-        window, found, places = (ctypes.c_int64 * 2)(), ctypes.c_int64(), (_Place * MOST_PLACES)()
-        _require(self._run(socket, shared, int(limit_s * 1000), window, places, ctypes.byref(found)))
-        known = tuple((place.start or 0, place.size) for place in places[: max(found.value, 0)])
-        return Completion(window[1] - window[0], known if found.value >= 0 else None)
+        wall_ns, found, places = ctypes.c_int64(), ctypes.c_int64(), (ctypes.c_int64 * (2 * MOST_PLACES))()
+        _require(self._run(socket, shared, int(limit_s * 1000), wall_ns, places, found))
+        known = tuple(zip(places[: 2 * found.value : 2], places[1 : 2 * found.value : 2], strict=True))
+        return Completion(wall_ns.value, known if found.value >= 0 else None)
 
     def unlock(self, socket: int, keys: Sequence[int], limit_s: float) -> int:
         """Evaluator: hand a GPU's worker its keys; return the checksum of its cache sweep. Raises as `run`."""
@@ -184,7 +171,9 @@ class NativeHarness:
     @property
     def keys(self) -> list[int]:
         """The keys that came at the barrier, on a GPU: the sweep's, then two for each masked tensor."""
-        return [self._key(i) for i in range(self._keys())]
+        count = ctypes.c_int64()
+        keys = self._keys(count)
+        return keys[: count.value]
 
     def mask(self, data: bytearray, keys: "Keys") -> None:
         """Encrypt bytes, a multiple of sixteen, with both keys, or decrypt them (`input_masking`)."""
@@ -197,12 +186,6 @@ def _bind(function: Any, result: Any, *arguments: Any) -> Callable[..., Any]:
 
 
 def _require(code: int) -> None:
-    match code:
-        case 0:
-            return
-        case 1:
-            raise TimeoutError
-        case 2:
-            raise ConnectionError
-        case _:
-            raise ValueError
+    """Raise the exception for a code that `await` in native.cpp returned."""
+    if code:
+        raise {1: TimeoutError, 2: ConnectionError}.get(code, ValueError)

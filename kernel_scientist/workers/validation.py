@@ -2,73 +2,62 @@
 
 from typing import Any
 
+from pydantic import TypeAdapter, ValidationError
+
 from kernel_scientist.compile.extension import NAME, ExtensionRequest, Request
-from kernel_scientist.compile.request import MOST_ARGUMENTS, MOST_SOURCE, BuildRequest
+from kernel_scientist.compile.request import MOST_ARGUMENTS, MOST_SOURCE
 from kernel_scientist.records.kernel import Verdict
 from kernel_scientist.sandbox import protocol
 from kernel_scientist.sandbox.failure import KernelFailure, printable
 from kernel_scientist.workers.native import Reading
 
 REASON = 500
-"""Characters of a worker's words that go into a reason."""
+"""Characters of a worker's message that go into a reason."""
 COMPILE_ERRORS = ("CompileError", "CompilationError", "SyntaxError", "IndentationError", "TabError")
 LARGEST = 1 << 62
-"""No integer of a worker's may be larger."""
+"""The largest integer that is taken from a worker."""
+SOURCES = ("source", "cpp_sources", "cuda_sources")
+_REQUEST: TypeAdapter[Request] = TypeAdapter(Request)
 
 
-def unexpected(reply: protocol.Header, op: str, when: str) -> KernelFailure:
-    """Return how a kernel has failed whose worker answered something else than `op`."""
-    said, name, message = (printable(reply.get(key))[:REASON] for key in ("op", "error", "message"))
-    if said != "failed":
-        return KernelFailure(Verdict.REJECTED, f"its worker broke the protocol: {said!r} instead of {op!r}")
+def broken(what: str) -> KernelFailure:
+    """Return the failure of a kernel whose worker does not keep to the protocol."""
+    return KernelFailure(Verdict.REJECTED, f"its worker broke the protocol: {what}")
+
+
+def unexpected(reply: protocol.Header, op: str, doing: str) -> KernelFailure:
+    """Return the failure of a kernel whose worker did not answer with `op`."""
+    answer, name, message = (printable(reply.get(key))[:REASON] for key in ("op", "error", "message"))
+    if answer != "failed":
+        return broken(f"{answer!r} instead of {op!r}")
     verdict = Verdict.COMPILE_ERROR if name in COMPILE_ERRORS else Verdict.CRASHED
-    return KernelFailure(verdict, f"{name} {when}: {message}", (printable(reply.get("traceback", "")),))
+    return KernelFailure(verdict, f"{name} in {doing}: {message}", (printable(reply.get("traceback", "")),))
 
 
 def build_request(reply: protocol.Header) -> Request:
-    """Return the build that a worker asks for. Raises KernelFailure for what is none, or is too long to be one."""
-    match reply.get("request"):
-        case {"source": str(source), "defines": dict(defines), "flags": list(flags)}:
-            request = BuildRequest(source, _named(defines), _texts(flags))
-            arguments = [*request.defines, *request.defines.values(), *request.flags]
-        case {"name": str(name), "cpp_sources": list(sources), "cuda_sources": list(device), **rest}:
-            request = _extension(name, _texts(sources), _texts(device), rest)
-            source = "".join((*request.cpp_sources, *request.cuda_sources))
-            arguments = [*request.cflags, *request.cuda_cflags, *request.ldflags, *request.include_paths]
-            arguments += [text for pair in (request.functions or {}).items() for text in pair]
-        case _:
-            raise KernelFailure(Verdict.REJECTED, "its worker broke the protocol: no build request")
-    _require_text(source, "".join(arguments))
+    """Return the build that a worker asks for. Raises KernelFailure for anything else, or a text that is too long."""
+    try:
+        request: Request = _REQUEST.validate_python(reply.get("request"), strict=True)
+    except ValidationError as error:
+        raise broken("no build request") from error
+    if isinstance(request, ExtensionRequest) and not NAME.fullmatch(request.name):
+        raise broken("no build request")
+    source = sum(map(len, _texts([getattr(request, name, "") for name in SOURCES])))
+    texts = _texts(list(request))
+    if any("\0" in text or printable(text) != text for text in texts):
+        raise KernelFailure(Verdict.COMPILE_ERROR, "its C++ source or flags hold characters that are none")
+    if source > MOST_SOURCE or sum(map(len, texts)) - source > MOST_ARGUMENTS:
+        raise KernelFailure(Verdict.COMPILE_ERROR, "its C++ source or flags are too long")
     return request
 
 
-def _extension(name: str, sources: list[str], device: list[str], rest: dict[str, Any]) -> ExtensionRequest:
-    functions = rest.get("functions")
-    bound = _named(functions) if isinstance(functions, dict) else None
-    with_cuda, handling, headers = (rest.get(key) is True for key in ("with_cuda", "error_handling", "headers"))
-    match rest:
-        case {"cflags": list(cc), "cuda_cflags": list(nvcc), "ldflags": list(ld), "include_paths": list(paths)}:
-            flags = _texts(cc), _texts(nvcc), _texts(ld), _texts(paths)
-        case _:
-            flags = None
-    if flags is None or not NAME.fullmatch(name):
-        raise KernelFailure(Verdict.REJECTED, "its worker broke the protocol: no build request")
-    return ExtensionRequest(name, sources, device, bound, *flags, with_cuda, handling, headers)
-
-
-def _require_text(source: str, arguments: str) -> None:
-    if "\0" in source + arguments or printable(source + arguments) != source + arguments:
-        raise KernelFailure(Verdict.COMPILE_ERROR, "its C++ source or flags hold characters that are none")
-    if len(source) > MOST_SOURCE or len(arguments) > MOST_ARGUMENTS:
-        raise KernelFailure(Verdict.COMPILE_ERROR, "its C++ source or flags are too long")
-
-
-def _texts(values: list[Any]) -> list[str]:
-    return [str(value) for value in values]
-
-
-def _named(values: dict[Any, Any]) -> dict[str, str]:
-    return {str(name): str(value) for name, value in values.items()}
+def _texts(value: Any) -> list[str]:
+    """Return all texts in lists and dictionaries."""
+    if isinstance(value, dict):
+        value = [*value, *value.values()]
+    if isinstance(value, list):
+        return [text for item in value for text in _texts(item)]
+    return [value] if isinstance(value, str) else []
 
 
 def reading(reply: protocol.Header) -> Reading:
@@ -77,7 +66,7 @@ def reading(reply: protocol.Header) -> Reading:
         case list(row) if len(row) == len(Reading._fields) and all(type(n) is int and 0 <= n <= LARGEST for n in row):
             return Reading(*row)
         case _:
-            raise KernelFailure(Verdict.REJECTED, "its worker broke the protocol: no reading of its clocks")
+            raise broken("no reading of its clocks")
 
 
 def output_trees(reply: protocol.Header, count: int) -> list[protocol.Header]:
@@ -86,7 +75,7 @@ def output_trees(reply: protocol.Header, count: int) -> list[protocol.Header]:
         case list(trees) if len(trees) == count and all(isinstance(tree, dict) for tree in trees):
             return trees
         case _:
-            raise KernelFailure(Verdict.REJECTED, "its worker broke the protocol: an output without a description")
+            raise broken("an output without a description")
 
 
 def leaves(tree: Any) -> list[protocol.Header]:

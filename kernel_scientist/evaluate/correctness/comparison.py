@@ -3,9 +3,8 @@
 The expected output is computed here, after the kernel has ended its call, and never leaves this process.
 """
 
-import ctypes
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from kernel_scientist.evaluate.correctness.inputs import InputSet
@@ -13,18 +12,13 @@ from kernel_scientist.problems.taskfolder import Problem
 from kernel_scientist.records.kernel import Verdict
 from kernel_scientist.sandbox import protocol
 from kernel_scientist.sandbox.failure import KernelFailure
-from kernel_scientist.workers.client import never
 from kernel_scientist.workers.untrusted.buffers import on_device
 from kernel_scientist.workers.validation import leaves
 
 SPARE, SPARE_BYTES = 16, 64 << 20
 """How many times as large as a right output a wrong one may be to be read at all, and how large anyway."""
-
-
 PATIENCE = 8
 """Outputs that may differ bit by bit from the reference's in a row before that is not tried any more."""
-_libc = ctypes.CDLL(None)
-_libc.memcmp.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
 
 
 class Comparison:
@@ -36,53 +30,39 @@ class Comparison:
         self._patience: dict[str, int] = {}
         """By case, how many outputs may still differ bit by bit before the comparison is given up."""
 
-    def require(self, inputs: InputSet, got: protocol.Header, buffers: Sequence[bytearray | None]) -> None:
+    def require(self, inputs: InputSet, got: protocol.Header, buffers: Sequence[bytearray]) -> None:
         """Raise KernelFailure unless a worker's output is right for its inputs."""
         name = inputs.case.name
         if fault := _mismatch(self._form(inputs), got) or _shared(got) or self._alias(inputs, got):
             raise KernelFailure(Verdict.INCORRECT, f"{name}: {fault}")
-        if buffers and not any(buffer is not None for buffer in buffers):
-            return  # every byte was accepted where it lay
         place = None if self.problem.device == "cpu" else on_device(self.problem.device)
         try:
-            output = protocol.decode(got, self._filled(inputs, buffers), place)
+            output = protocol.decode(got, list(buffers), place)
         except protocol.WireError as error:
             raise KernelFailure(Verdict.REJECTED, f"{name}: its output is not data: {error}") from error
+        if self._equals_reference(inputs, buffers):
+            return
         good, message = self.problem.check(inputs.data, output)
         if not good:
             raise KernelFailure(Verdict.INCORRECT, f"{name}: {message}")
 
-    def accept(self, every: Sequence[InputSet]) -> Callable[[int, int, int], bool]:
-        """Return what compares the tensors of a row's outputs, in order, with the reference's, bit by bit.
+    def _equals_reference(self, inputs: InputSet, buffers: Sequence[bytearray]) -> bool:
+        """Whether an output has the reference's bytes, which is much quicker to find out than by the problem's check.
 
-        That is much quicker than the problem's own check. Not tried any more on a case where the last few outputs
-        differed, as the reference takes time too.
+        Not tried any more on a case where the last few outputs differed, as the reference takes time too.
         """
-        name = every[0].case.name
+        name, expected = inputs.case.name, list[protocol.Buffer]()
         if self._patience.setdefault(name, PATIENCE) <= 0 or self.problem.device != "cpu":
-            return never
-        expected = [tensor for inputs in every for tensor in _tensors(self._expected(inputs))]
-
-        def accept(number: int, address: int, size: int) -> bool:
-            right = expected[number] if number < len(expected) else None
-            same = right is not None and right.nbytes == size and protocol.dense_order(right) is not None
-            same = same and right is not None and _libc.memcmp(address, right.data_ptr(), size) == 0
-            self._patience[name] = PATIENCE if same else self._patience[name] - 1
-            return same
-
-        return accept
+            return False
+        protocol.encode(self._expected(inputs), expected)
+        same = list[protocol.Buffer](buffers) == expected
+        self._patience[name] = PATIENCE if same else self._patience[name] - 1
+        return same
 
     def _expected(self, inputs: InputSet) -> Any:
         if not inputs.expected:
             inputs.expected.append(self.problem.reference(inputs.data))
         return inputs.expected[0]
-
-    def _filled(self, inputs: InputSet, buffers: Sequence[bytearray | None]) -> list[bytearray]:
-        """Return the buffers, with the expected bytes for those that were accepted."""
-        right: list[protocol.Buffer] = []
-        if None in buffers:
-            protocol.encode(self._expected(inputs), right)
-        return [bytearray(right[i]) if data is None else data for i, data in enumerate(buffers)]
 
     def room(self, inputs: InputSet) -> int:
         """Return how many bytes of output are taken from a worker."""
