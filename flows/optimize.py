@@ -204,19 +204,20 @@ def _conclude(campaign: Campaign, progress: Progress, params: Params) -> dict[st
     _final(campaign)
     progress.leaderboard()
     best, seed = campaign.champion(), campaign.population.best_seed()
-    confirmation = None
-    if best is not None:
-        others = [campaign.context.evaluator.reference()]
-        if seed is not None and seed is not best:
-            others.append(TimedSource.of(seed.kernel))
-        baseline = others[-1].name if seed is not best else None
-        confirmation = confirm(campaign.context, best.kernel, others, baseline)
-        summaries.export_champion(campaign, confirmation)
-        if confirmation.confirmed and params.tracking.register_champion:
-            model = f"{campaign.context.problem.name}-{campaign.context.target.name}"
-            campaign.store.register(campaign.run, best.kernel, model)
+    if best is None:
+        campaign.finish()
+        return summaries.campaign_summary(campaign, None)
+    others = [campaign.context.evaluator.reference()]
+    if seed is not None and seed is not best:
+        others.append(TimedSource.of(seed.kernel))
+    confirmation = confirm(campaign.context, best.kernel, others, others[-1].name if seed is not best else None)
+    summary = summaries.campaign_summary(campaign, confirmation)
+    summaries.export_champion(campaign, confirmation, summary)
+    if confirmation.confirmed and params.tracking.register_champion:
+        model = f"{campaign.context.problem.name}-{campaign.context.target.name}"
+        campaign.store.register(campaign.run, best.kernel, model)
     campaign.finish()
-    return summaries.campaign_summary(campaign, confirmation)
+    return summary
 
 
 def _final(campaign: Campaign) -> None:

@@ -4,6 +4,7 @@ import click
 
 from kernel_scientist.cli.common import JSON, METRICS, Call, show, with_params, write_json
 from kernel_scientist.records import environment
+from kernel_scientist.records.errors import SetupError
 
 
 @click.group()
@@ -52,7 +53,10 @@ def cases(out: str, call: Call) -> None:
 
     params = call.params()
     problem = catalogue.find(params.problem, targets.resolve(params.target, params.language).device)
-    paths = frozen.freeze(problem, params.profile, environment.root() / out)
+    try:
+        paths = frozen.freeze(problem, params.profile, environment.root() / out)
+    except OSError as error:
+        raise SetupError(f"cannot write {error.filename}: {error.strerror}") from error
     click.echo(f"froze {len(paths)} cases of {problem.name} in {out}")
 
 

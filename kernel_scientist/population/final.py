@@ -5,7 +5,7 @@ runs vary with the machine's state, so a kernel may have a higher recorded ratio
 never found it faster. The final puts all such kernels into one interleaved run.
 """
 
-from collections.abc import Sequence
+import math
 
 from pydantic import Field
 
@@ -61,10 +61,6 @@ def finalists(population: Population, most: int) -> list[Trial]:
     incumbent = population.best()
     if incumbent is None or incumbent.evaluation.by_model:
         return [incumbent] if incumbent else []
-    others = [t for t in population.ranked() if t is not incumbent and _looks_better(t, incumbent)]
+    best, best_us = score(incumbent), incumbent.evaluation.geomean_us or math.inf
+    others = [t for t in population.ranked() if score(t) > best or (t.evaluation.geomean_us or math.inf) < best_us]
     return [incumbent, *others[: most - 1]]
-
-
-def _looks_better(trial: Trial, incumbent: Trial) -> bool:
-    times_us: Sequence[float] = [t.evaluation.geomean_us or float("inf") for t in (trial, incumbent)]
-    return score(trial) > score(incumbent) or times_us[0] < times_us[1]

@@ -44,13 +44,19 @@ class CampaignCurve(Record):
     settings: dict[str, str] = Field(default_factory=dict[str, str])
 
 
+Pair = tuple[CampaignCurve, CampaignCurve]
+
+
 def compare_campaigns(params: Params, first: Sequence[str], second: Sequence[str]) -> dict[str, Any]:
     """Compare recorded campaigns by name.
 
-    Raises SetupError when a campaign does not exist, has tried no kernel, or is on both sides.
+    Raises SetupError when a campaign does not exist, has tried no kernel, or is named twice.
     """
-    if both := sorted(set(first) & set(second)):
-        raise SetupError(f"campaign {both[0]} is on both sides")
+    names = [*first, *second]
+    if twice := next((name for name in names if name and names.count(name) > 1), None):
+        raise SetupError(f"campaign {twice} is named twice")
+    if "" in names:
+        raise SetupError("a campaign's name is empty: separate names by single commas")
     sides = [[_read(params, name) for name in side] for side in (first, second)]
     if empty := next((c.name for side in sides for c in side if not c.curve), None):
         raise SetupError(f"campaign {empty} has tried no kernel")
@@ -96,15 +102,11 @@ def compare(first: Sequence[CampaignCurve], second: Sequence[CampaignCurve]) -> 
     }
 
 
-def _pairs(
-    first: Sequence[CampaignCurve], second: Sequence[CampaignCurve]
-) -> list[tuple[CampaignCurve, CampaignCurve]]:
+def _pairs(first: Sequence[CampaignCurve], second: Sequence[CampaignCurve]) -> list[Pair]:
     """Pair campaigns of equal seeds, in order; campaigns without a partner are not part of the test."""
-    waiting = list(second)
-    pairs: list[tuple[CampaignCurve, CampaignCurve]] = []
+    waiting, pairs = list(second), list[Pair]()
     for campaign in first:
-        partner = next((c for c in waiting if c.seed == campaign.seed), None)
-        if partner is not None:
+        if partner := next((c for c in waiting if c.seed == campaign.seed), None):
             waiting.remove(partner)
             pairs.append((campaign, partner))
     return pairs

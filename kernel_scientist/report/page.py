@@ -10,6 +10,7 @@ from jinja2 import Environment, PackageLoader
 from markupsafe import Markup
 from matplotlib import rc_context
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from kernel_scientist.population import prediction_accuracy
 from kernel_scientist.population.lineage import Population, score
@@ -85,14 +86,12 @@ def render(recorded: RecordedCampaign, validation: dict[str, Any] | None) -> str
 
 
 def _validation(best: Trial | None) -> dict[str, Any] | None:
-    """Return the JSON of `validate` if it is of this champion and of this version."""
+    """Return the JSON of `validate` if it is of this champion and has times."""
     path = environment.root() / "reports" / "validate.json"
     if best is None or not path.is_file():
         return None
     validation = cast(dict[str, Any], json.loads(path.read_text()))
-    speedups: list[dict[str, Any]] = validation.get("speedups") or []
-    current = bool(speedups) and all(isinstance(s["cases"], list) for s in speedups)
-    return validation if current and validation.get("digest") == best.kernel.digest else None
+    return validation if validation["digest"] == best.kernel.digest and validation["speedups"] else None
 
 
 def kernel_table(population: Population, best: Trial | None, by_model: bool) -> Table:
@@ -115,7 +114,7 @@ def speeds(curves: Mapping[str, Curve], kernels: Mapping[str, float], by_model: 
     figure = Figure(figsize=(9, 3.2), layout="constrained")
     axes = figure.add_subplot(xlabel="kernels tried", ylabel="share of the roofline" if by_model else "speedup")
     axes.set_yscale("log", base=2, nonpositive="mask")
-    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.yaxis.set_major_formatter(lambda value, _: tables.score_text(value, by_model))
     axes.grid(axis="y", alpha=0.4)
     for (name, (low, median, high)), colour in zip(curves.items(), COLOURS, strict=False):

@@ -59,19 +59,21 @@ def baseline(params: Params, cases: Path) -> dict[str, Any]:
 
 def _seed(context: EvaluationContext, file: Path) -> dict[str, Any]:
     """Check a seed and time it against the reference."""
-    kernel, evaluator = (
-        Kernel(name=file.stem, language=context.params.language, source=read_kernel(file)),
-        context.evaluator,
-    )
+    evaluator = context.evaluator
+    kernel = Kernel(name=file.stem, language=context.params.language, source=read_kernel(file))
     evaluation = evaluator.check(kernel, evaluator.compile(kernel))
     with device_lock.device(context.target.lock, context.params.harness.device_wait_s):
         evaluation = evaluator.time(kernel, evaluation, [evaluator.reference()])
     if evaluation.verdict is not Verdict.OK:
         raise InfrastructureError(f"seed {file}: {evaluation.verdict.value}: {evaluation.reason}")
     speedup = evaluation.speedup_over(REFERENCE)
-    if speedup is None or not speedup.cases:
+    if speedup is None:
         return {"kernel": kernel.name, "geomean_us": rounded(evaluation.geomean_us), "speedup": None}
     time_us, reference_us = rounded((speedup.time_us, speedup.against_us))
-    interval = rounded(speedup.interval) if speedup.resolved else None
-    times = {"geomean_us": time_us, "reference_us": reference_us, "speedup": reference_us / time_us}
-    return {"kernel": kernel.name, **times, "interval": interval}
+    return {
+        "kernel": kernel.name,
+        "geomean_us": time_us,
+        "reference_us": reference_us,
+        "speedup": reference_us / time_us,
+        "interval": rounded(speedup.interval) if speedup.resolved else None,
+    }

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 DIGITS = 6
 """Significant digits of measured values."""
+CARD = ("problem", "campaign", "champion_reason", "confirmed", "why", "predicted")
+"""Fields of a champion's card that the JSON of `optimize` has as well."""
 
 
 def champion_folder(problem: str) -> Path:
@@ -96,19 +98,14 @@ def campaign_summary(campaign: "Campaign", confirmation: Confirmation | None) ->
     }
 
 
-def export_champion(campaign: "Campaign", confirmation: Confirmation) -> None:
+def export_champion(campaign: "Campaign", confirmation: Confirmation, summary: dict[str, Any]) -> None:
     """Write the champion's source and card, which DVC tracks, and log the confirmation to MLflow."""
     best, problem = campaign.champion(), campaign.context.problem
     assert best is not None
     card = {
-        "problem": problem.name,
         "kernel": best.kernel.name,
-        "campaign": campaign.name,
         "digest": best.kernel.digest,
-        "champion_reason": ranking.reason(campaign.population, campaign.final),
-        "confirmed": confirmation.confirmed,
-        "why": confirmation.reason,
-        "predicted": predicted(best.evaluation),
+        **{key: summary[key] for key in CARD},
         "lineage": ranking.lineage(campaign.population, best.kernel),
         "experiment": best.kernel.experiment.title if best.kernel.experiment else "seed",
     }

@@ -104,10 +104,10 @@ def report(recorded: RecordedCampaign, validation: dict[str, Any] | None, page: 
     if validation and best:
         title = f"{recorded.problem}: confirmed in fresh processes, geometric means over the cases"
         yield confirmed_table(validation, best.kernel.name, title)
-        yield f"confirmed: {'yes' if validation['confirmed'] else 'no'}, {validation['why']}\n"
+        yield _confirmed(validation)
     if ranked := ranking.final_rows(recorded.population, recorded.final):
-        yield from (final_table(ranked), "")
-    yield f"champion   {ranking.reason(recorded.population, recorded.final)}"
+        yield final_table(ranked)
+    yield f"\nchampion   {ranking.reason(recorded.population, recorded.final)}"
     for name, path in (("source", summaries.champion_folder(recorded.problem) / "kernel.py"), ("report", page)):
         if path.exists():
             yield f"{name:10} {path.relative_to(root) if path.is_relative_to(root) else path}"
@@ -140,8 +140,8 @@ def campaign(summary: dict[str, Any]) -> Iterator[str | Table]:
     """Yield the result of a campaign."""
     yield f"campaign {summary['campaign']}: {summary['kernels']} kernels, {summary['stopped']}"
     if summary["final"]:
-        yield from (final_table(summary["final"]), "")
-    yield f"champion: {summary['champion_reason']}"
+        yield final_table(summary["final"])
+    yield f"\nchampion: {summary['champion_reason']}"
     yield _confirmed(summary)
     if summary["speedup"]:
         speedup = f"{ratio(summary['speedup'])} {interval(summary['interval'])}"

@@ -7,8 +7,9 @@ prompt.
 import math
 import os
 import re
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any, cast
 
 from kernel_scientist.population.lineage import Population, beats
 from kernel_scientist.records.evaluation import Trial
@@ -51,7 +52,7 @@ def examples(population: Population, campaign: str, problem: str, target: str) -
 
     A version that failed holds the source of the next one as `repaired_by`, so repairs are training pairs as well.
     """
-    scrub = Scrubber()
+    scrub = partial(_scrubbed, secrets=_secrets())
     for trial in population:
         kernel, experiment = trial.kernel, trial.kernel.experiment
         if experiment is None or kernel.base is None or trial.evaluation.verdict is Verdict.INFRASTRUCTURE:
@@ -69,10 +70,8 @@ def examples(population: Population, campaign: str, problem: str, target: str) -
         sources = [a.source for a in kernel.attempts] + [kernel.source]
         for attempt, repaired in zip(kernel.attempts, sources[1:], strict=True):
             child = {"kernel": kernel.name, "source": attempt.source}
-            outcome = attempt.model_dump(mode="json", exclude={"source"})
-            yield scrub(
-                {**common, "child": child, **outcome, "repaired_by": repaired, "reward": GRADES[attempt.verdict]}
-            )
+            outcome = {**attempt.model_dump(mode="json", exclude={"source"}), "reward": GRADES[attempt.verdict]}
+            yield scrub({**common, "child": child, **outcome, "repaired_by": repaired})
         child = {"kernel": kernel.name, "source": kernel.source, "report": kernel.report}
         yield scrub({**common, "child": child, **_outcome(trial, parent)})
 
@@ -91,21 +90,17 @@ def _outcome(trial: Trial, parent: Kernel) -> dict[str, Any]:
     }
 
 
-class Scrubber:
-    """Removes strings that look like keys, and the values of environment variables whose names sound secret."""
+def _secrets() -> list[str]:
+    """Return the values of environment variables whose names sound secret, longest first."""
+    return sorted({v for k, v in os.environ.items() if _NAMED.search(k) and len(v) >= LEAST_SECRET}, key=len)[::-1]
 
-    def __init__(self) -> None:
-        values = {v for k, v in os.environ.items() if _NAMED.search(k) and len(v) >= LEAST_SECRET}
-        self._values = sorted(values, key=len, reverse=True)
 
-    def __call__(self, value: Any) -> Any:
-        """Return the same JSON value with every secret in its strings replaced."""
-        if isinstance(value, str):
-            for secret in self._values:
-                value = value.replace(secret, "[secret]")
-            return _SECRET.sub("[secret]", value)
-        if isinstance(value, dict):
-            return {k: self(v) for k, v in value.items()}  # pyright: ignore[reportUnknownVariableType]
-        if isinstance(value, list):
-            return [self(v) for v in value]  # pyright: ignore[reportUnknownVariableType]
-        return value
+def _scrubbed(value: Any, secrets: Sequence[str]) -> Any:
+    """Return the same JSON value without secrets, and without strings that look like keys."""
+    if isinstance(value, str):
+        for secret in secrets:
+            value = value.replace(secret, "[secret]")
+        return _SECRET.sub("[secret]", value)
+    if isinstance(value, dict):
+        return {key: _scrubbed(field, secrets) for key, field in cast(dict[str, Any], value).items()}
+    return [_scrubbed(item, secrets) for item in cast(list[Any], value)] if isinstance(value, list) else value

@@ -38,6 +38,9 @@ MISTAKES = {
     "no such params": (["optimize", "--params", "absent.yaml"], "cannot read the parameters in absent.yaml"),
     "nothing to report": (["report", "--set", "problem=identity"], "no campaign"),
     "unknown campaign": (["report", "never-was", "--set", "problem=identity"], "no campaign never-was"),
+    "a campaign named twice": (["compare", "a,b", "b", "--set", "problem=identity"], "campaign b is named twice"),
+    "an empty campaign": (["compare", "a,", "b", "--set", "problem=identity"], "a campaign's name is empty"),
+    "no such folder": (["cases", "--set", "problem=identity", "--out", "/proc/nope"], "cannot write /proc/nope"),
     "unknown problem to show": (["problems", "show", "nope"], "unknown problem 'nope'"),
     "bad store": (["optimize", "--set", "tracking.uri=ftp-ish"], "expected sqlite:///PATH"),
 }  # fmt: skip
