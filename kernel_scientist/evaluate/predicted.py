@@ -1,7 +1,7 @@
-"""Evaluators that analyse a GPU kernel before it runs: one for a GPU of this host, one for a GPU that is not here.
+"""Evaluators that preview a GPU kernel: one for a GPU of this host, one for a GPU that is not present.
 
-Right or wrong is decided as on any target, by the same evaluator and its sandboxed workers. Without the GPU a Triton
-kernel is executed in the interpreter, and its time is what the machine model says; nothing calls that measured.
+Correctness is checked as on any target, by the same evaluator and its sandboxed workers. Without the GPU a Triton kernel is
+executed in the interpreter, and its time is predicted by the performance model.
 """
 
 import functools
@@ -14,7 +14,7 @@ from kernel_scientist.evaluate.evaluator import Evaluator
 from kernel_scientist.evaluate.screen.screening import screen
 from kernel_scientist.evaluate.timing.estimate import FLOOR_SLACK
 from kernel_scientist.evaluate.timing.plan import TimedSource
-from kernel_scientist.gpu.capture.preview import Foresight, refusal
+from kernel_scientist.gpu.capture.preview import Previewer, refusal
 from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.problems.taskfolder import Problem, Profile
 from kernel_scientist.records.evaluation import Evaluation
@@ -24,7 +24,7 @@ from kernel_scientist.sandbox.failure import KernelFailure, failed
 from kernel_scientist.workers.pool import WorkerPool
 
 INTERPRETED = "cpu"
-"""Profile whose cases a kernel is executed on without a GPU: sized for an interpreter."""
+"""Profile with the cases that the interpreter executes."""
 UNPREDICTED = "right where it was executed; not every case could be predicted (compile: missed says why)"
 MOST_OUTPUT_BYTES = 1 << 30
 UNMEASURED = "predicted by a model of {}, not measured"
@@ -36,53 +36,55 @@ class PreviewedEvaluator(Evaluator):
     def __init__(self, problem: Problem, profile: str, harness: Harness, pool: WorkerPool, gpu: Gpu) -> None:
         super().__init__(problem, profile, harness, pool)
         self.gpu = self.machine = gpu
-        self.foresight = Foresight(problem, gpu, harness)
+        self.previewer = Previewer(problem, gpu, harness)
 
     def with_harness(self, harness: Harness) -> "PreviewedEvaluator":
         """Return the same evaluator with other settings."""
         return type(self)(self.problem, self.profile_name, harness, self.pool, self.gpu)
 
     def compile(self, kernel: Kernel) -> Evaluation:
-        """Compile as ever; then see what is launched. What the GPU would refuse is refused: LDS over its limit."""
+        """Compile the kernel, then preview it. A kernel that the GPU would refuse fails, for example with too much LDS."""
         evaluation = super().compile(kernel)
-        return self._foreseen(kernel, evaluation) if evaluation.verdict is Verdict.OK else evaluation
+        return self._with_preview(kernel, evaluation) if evaluation.verdict is Verdict.OK else evaluation
 
-    def _foreseen(self, kernel: Kernel, so_far: Evaluation) -> Evaluation:
-        """Add what was seen. What could not be looked at is no fault of a kernel that runs on the GPU itself."""
+    def _with_preview(self, kernel: Kernel, so_far: Evaluation) -> Evaluation:
+        """Add the preview to an evaluation. A failed preview is no fault of a kernel that can run on the GPU itself."""
         try:
-            seen = self.foresight.look(kernel.source, self.profile.benchmarks)
+            seen = self.previewer.preview(kernel.source, self.profile.benchmarks)
         except KernelFailure as failure:
-            return self._unseen(so_far, failure)
+            return self._without_preview(so_far, failure)
         if not seen.report.ok and self.pool.device != "cpu" and kernel.language in ("hip", "cuda"):
-            return self._unseen(so_far, refusal(seen.report))  # torch's own build of it went well
+            return self._without_preview(so_far, refusal(seen.report))  # torch's own build of it went well
         known = {**so_far.environment, "arch": self.gpu.arch, "compiler": seen.report.compiler}
         changes = {"compile": seen.report, "predictions": seen.predictions, "environment": known}
         found = so_far.model_copy(update=changes)
         if seen.report.ok:
             return found
-        return failed(refusal(seen.report), found) if seen.refused else self._unseen(so_far, refusal(seen.report))
+        return (
+            failed(refusal(seen.report), found) if seen.refused else self._without_preview(so_far, refusal(seen.report))
+        )
 
-    def _unseen(self, so_far: Evaluation, why: KernelFailure) -> Evaluation:
-        words = f"it could not be looked at before it ran: {why.reason}"
+    def _without_preview(self, so_far: Evaluation, why: KernelFailure) -> Evaluation:
+        words = f"it could not be previewed: {why.reason}"
         return so_far.model_copy(update={"evidence": (*so_far.evidence, words)})
 
 
 class PredictedEvaluator(PreviewedEvaluator):
-    """Evaluates kernels for a GPU that is not here."""
+    """Evaluates kernels for a GPU that is not present."""
 
     def __init__(self, problem: Problem, profile: str, harness: Harness, pool: WorkerPool, gpu: Gpu) -> None:
         super().__init__(problem, profile, harness, pool, gpu)
         self.profile = merged(problem, profile)
 
     def compile(self, kernel: Kernel) -> Evaluation:
-        """Screen the kernel's file, see what it launches on every timed case, compile that, predict its time."""
+        """Screen the kernel's file, compile what it launches on every timed case, and predict its time."""
         start = time.monotonic()
         with self.pool.worker() as worker:
             layers = worker.layers
         with ThreadPoolExecutor(1) as meanwhile:
             screening = meanwhile.submit(screen, kernel.source)
             empty = Evaluation(verdict=Verdict.OK, by_model=True, sandbox=layers)
-            evaluation = self._foreseen(kernel, empty)
+            evaluation = self._with_preview(kernel, empty)
             findings = screening.result()
         found = {
             "seconds": {"compile": round(time.monotonic() - start, 3)},
@@ -90,13 +92,13 @@ class PredictedEvaluator(PreviewedEvaluator):
         }
         return self.screened(evaluation.model_copy(update=found), findings)
 
-    def _unseen(self, so_far: Evaluation, why: KernelFailure) -> Evaluation:
-        """Nothing else is known of a kernel here: it fails."""
+    def _without_preview(self, so_far: Evaluation, why: KernelFailure) -> Evaluation:
+        """Without a preview nothing is known of a kernel here: it fails."""
         return failed(why, so_far)
 
-    def _foreseen(self, kernel: Kernel, so_far: Evaluation) -> Evaluation:
-        """Add what was seen. Raises nothing: a time that is not possible is a verdict."""
-        found = super()._foreseen(kernel, so_far)
+    def _with_preview(self, kernel: Kernel, so_far: Evaluation) -> Evaluation:
+        """Add the preview. A predicted time below the roofline bound is a verdict."""
+        found = super()._with_preview(kernel, so_far)
         for p in found.predictions:
             if p.time_us * FLOOR_SLACK < p.floor_us:
                 words = f"{p.case}: {p.time_us:.2f} us predicted, at least {p.floor_us:.2f} us are needed"
@@ -106,7 +108,7 @@ class PredictedEvaluator(PreviewedEvaluator):
         return found
 
     def check(self, kernel: Kernel, so_far: Evaluation, cases: Sequence[Case] | None = None) -> Evaluation:
-        """Execute a Triton kernel in the interpreter, its memory watched. HIP without a GPU is not executed."""
+        """Execute a Triton kernel in the interpreter with the memory checker. HIP is not executed without a GPU."""
         if so_far.verdict is Verdict.OK and kernel.language == "hip":
             words = "compiled and inspected, not executed: a HIP kernel needs a GPU"
             return so_far.model_copy(update={"reason": words, "coverage": "none"})
@@ -116,9 +118,9 @@ class PredictedEvaluator(PreviewedEvaluator):
         return self._sampled(kernel, checked)
 
     def _sampled(self, kernel: Kernel, so_far: Evaluation) -> Evaluation:
-        """Check the memory accesses of some programs of a large case, drawn at random; their outputs do not count.
+        """Check the memory accesses of some programs of a random timed case; their outputs are not compared.
 
-        That it takes too long, or breaks where only part of it runs, is no fault of the kernel.
+        A timeout, or a failure because only some programs run, is no fault of the kernel.
         """
         start, watch = time.monotonic(), Watch()
         case = self.profile.benchmarks[self.inputs.chosen(len(self.profile.benchmarks), 1)[0]]
@@ -146,7 +148,7 @@ class PredictedEvaluator(PreviewedEvaluator):
         baseline: str | None = None,
         cases: Sequence[Case] | None = None,
     ) -> Evaluation:
-        """Say that nothing was measured: predictions were made when the kernel was compiled."""
+        """Return the evaluation with a reason that says that nothing was measured; `compile` made the predictions."""
         if so_far.verdict is not Verdict.OK:
             return so_far
         missing = "" if so_far.predictions or kernel.language == "hip" else UNPREDICTED
@@ -155,9 +157,9 @@ class PredictedEvaluator(PreviewedEvaluator):
 
 
 def merged(problem: Problem, profile: str) -> Profile:
-    """Return what is executed and what is predicted: small cases for the interpreter, the problem's own for the model.
+    """Return the profile of a model target: small cases for the interpreter, the problem's own for predictions.
 
-    A profile that is named is used for both.
+    A named profile is used for both.
     """
     if profile != "auto":
         return problem.profile(profile)

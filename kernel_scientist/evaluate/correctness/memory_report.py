@@ -1,6 +1,6 @@
-"""What an interpreted kernel did to memory, as its worker reports it: a defect makes it incorrect.
+"""The memory checker's report on an interpreted kernel; a defect makes the kernel incorrect.
 
-The report is an untrusted process's: it can show that a kernel is wrong, its absence shows nothing.
+The report comes from an untrusted process: it can show that a kernel is wrong, but its absence proves nothing.
 """
 
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ class Example(BaseModel):
 
 
 class Defect(BaseModel):
-    """What was seen at a line (`inspection.defect.Defect`)."""
+    """A defect at a source line (`gpu.interpreter.defect.Defect`)."""
 
     kind: str
     kernel: str
@@ -35,18 +35,18 @@ class Defect(BaseModel):
     of_programs: int
     examples: tuple[Example, ...]
     severity: Literal["error", "warning"]
-    """A warning is what goes well with today's compilers and is promised by none."""
+    """A warning is harmless with today's compilers, but no documentation promises that."""
     note: str
 
     def words(self) -> str:
-        """Return it in a sentence."""
+        """Return the defect as a sentence."""
         place = ", ".join(f"program {e.program} element {e.element}" for e in self.examples[:2])
         text = f"{self.kind} of {self.tensor} in {self.kernel}, line {self.line} ({self.source}): {self.note}; {place}"
         return printable(text)[:WORDS]
 
 
 class Coverage(BaseModel):
-    """How much of the launches was executed."""
+    """How many programs of the launches were executed."""
 
     launches: int = 0
     programs_run: int = 0
@@ -54,7 +54,7 @@ class Coverage(BaseModel):
 
 
 class Call(BaseModel):
-    """What was seen in one call."""
+    """The report on one call."""
 
     defects: tuple[Defect, ...]
     coverage: Coverage
@@ -62,16 +62,16 @@ class Call(BaseModel):
 
 @dataclass
 class Watch:
-    """Adds up what was seen of a kernel."""
+    """Accumulates the reports on a kernel."""
 
     launches: int = 0
     run: int = 0
     programs: int = 0
     warnings: set[str] = field(default_factory=set[str])
-    """In words; evidence, not a verdict."""
+    """Sentences about warnings; they are evidence, not a verdict."""
 
     def require(self, report: protocol.Header) -> None:
-        """Take a worker's report. Raises KernelFailure where memory was used wrongly."""
+        """Add a worker's report. Raises KernelFailure if it contains an error."""
         defects: list[Defect] = []
         for call in _calls(report):
             self.launches += call.coverage.launches
@@ -85,7 +85,7 @@ class Watch:
             raise KernelFailure(Verdict.INCORRECT, words[0], words)
 
     def words(self, where: str = "interpreted:") -> str:
-        """Return how much was covered."""
+        """Return a sentence on how much was executed."""
         if not self.launches:
             return f"{where} no launch was interpreted"
         share = "all" if self.run == self.programs else f"{self.run} of {self.programs}"

@@ -1,7 +1,7 @@
-"""Triton's interpreter hollowed out: addresses and masks are computed as ever, values are not; what is asked counts.
+"""A version of Triton's interpreter that counts work: addresses and masks are computed, values are not.
 
-Loads and floating-point operations give zeros of the right form, so that a program is walked through quickly. Runs in
-untrusted processes: imports the standard library, numpy and triton.
+Loads and floating-point operations return zeros of the right shape, so a program runs quickly. Runs in untrusted
+processes: imports the standard library, numpy and triton only.
 """
 
 from collections import defaultdict
@@ -13,7 +13,7 @@ import numpy as np
 from triton.runtime import interpreter as _interpreter_module
 
 SHORT, ROUNDS = 4, 2
-"""A loop of at most SHORT rounds is run whole; of a longer one so many, and they count for the rest."""
+"""A loop of at most SHORT iterations is run completely. Of a longer one ROUNDS iterations run and are scaled."""
 
 interpreter: Any = _interpreter_module
 Lines = np.ndarray[Any, Any]
@@ -21,22 +21,22 @@ Lines = np.ndarray[Any, Any]
 
 @dataclass
 class Counter:
-    """What the programs did so far: bytes, lines and flops, rounds of loops that were not run included."""
+    """Bytes, cache lines and flops of the programs so far, including loop iterations that were not run."""
 
     asked: float = 0.0
-    """Bytes of all lanes, those that a mask switches off included: what the instructions are made for."""
+    """Bytes of all lanes, masked-off lanes included: the width of the instructions."""
     lines: float = 0.0
     flops: dict[str, float] = field(default_factory=lambda: defaultdict[str, float](float))
     rounds: dict[int, list[int]] = field(default_factory=lambda: defaultdict[int, list[int]](list))
-    """Lengths of the loops that were entered, by how many loops they stood in."""
+    """Iteration counts of the loops that were entered, by nesting depth."""
     touched: list[tuple[Lines, float]] = field(default_factory=list[tuple[Lines, float]])
-    """Line numbers of every access, and for how many accesses of a loop it stands."""
+    """Cache line numbers of every access, and how many accesses of a loop it represents."""
     line_bytes: int = 128
     weight: float = 1.0
     depth: int = 0
 
     def range(self, *bounds: Any, step: Any = None, **_: Any) -> Iterator[int]:
-        """Go through a loop."""
+        """Iterate over a loop."""
         numbers = [int(b) for b in bounds]
         first, last = numbers[:2] if len(numbers) > 1 else (0, numbers[0])
         third = numbers[2] if len(numbers) > 2 else 1
@@ -65,33 +65,33 @@ class Counter:
         self.touched.append((lines, self.weight))
 
     def load(self, pointers: Any, mask: Any, other: Any, *_: Any, **__: Any) -> Any:
-        """Stand for a load."""
+        """Count a load; return zeros."""
         self.touch(pointers, mask)
         return _zeros(pointers.data.shape, pointers.get_element_ty())
 
     def store(self, pointers: Any, value: Any, mask: Any, *_: Any, **__: Any) -> None:
-        """Stand for a store."""
+        """Count a store."""
         self.touch(pointers, mask)
 
     def rmw(self, operation: Any, pointers: Any, value: Any, mask: Any, *_: Any, **__: Any) -> Any:
-        """Stand for an atomic operation."""
+        """Count an atomic operation; return zeros."""
         self.touch(pointers, mask)
         return _zeros(value.data.shape, value.dtype.scalar)
 
     def cas(self, pointers: Any, compared: Any, value: Any, *_: Any, **__: Any) -> Any:
-        """Stand for a compare-and-swap: it succeeds, or a lock would never be had."""
+        """Count a compare-and-swap. It always succeeds; otherwise a lock would never be acquired."""
         self.touch(pointers, None)
         return interpreter.TensorHandle(compared.data, compared.dtype.scalar)
 
     def dot(self, a: Any, b: Any, accumulator: Any, *_: Any, **__: Any) -> Any:
-        """Stand for a product of matrices."""
+        """Count the flops of a matrix product; return the accumulator."""
         rows, inner = a.data.shape[-2:]
         batch = int(np.prod(a.data.shape[:-2]))
         self.flops[str(a.dtype.scalar)] += self.weight * 2.0 * batch * rows * inner * b.data.shape[-1]
         return accumulator
 
     def builder(self) -> dict[str, Callable[..., Any]]:
-        """Return what stands for the builder's operations, by name."""
+        """Return the replacements of the builder's operations, by name."""
         counted = {"masked_load": self.load, "masked_store": self.store, "dot": self.dot}
         counted |= {"atomic_rmw": self.rmw, "atomic_cas": self.cas}
         counted |= dict.fromkeys(("print", "assert", "assume"), _nothing)
@@ -123,7 +123,7 @@ def _cast(value: Any, kind: Any, *_: Any, **__: Any) -> Any:
 
 
 def reduce(values: Any, axis: Any, combine: Any, keep_dims: bool = False, **_: Any) -> Any:
-    """Stand for a reduction: the first element along the axis."""
+    """Replace a reduction: return the first element along the axis."""
     if isinstance(values, tuple):
         return tuple(reduce(v, axis, combine, keep_dims) for v in values)  # pyright: ignore[reportUnknownVariableType]
     data = values.handle.data
@@ -134,5 +134,5 @@ def reduce(values: Any, axis: Any, combine: Any, keep_dims: bool = False, **_: A
 
 
 def scan(values: Any, *_: Any, **__: Any) -> Any:
-    """Stand for a scan."""
+    """Replace a scan."""
     return values

@@ -1,6 +1,6 @@
-"""Triton's view of a GPU that is not there: a driver with a target, which compiles and launches nothing.
+"""A Triton driver for a GPU that is not present: it names the target, and launches nothing.
 
-Runs in untrusted processes: imports the standard library, torch and triton.
+Runs in untrusted processes: imports the standard library, torch and triton only.
 """
 
 from types import SimpleNamespace
@@ -19,11 +19,11 @@ def target(facts: Facts) -> GPUTarget:
     return GPUTarget("cuda", int(facts.arch.removeprefix("sm_")), facts.wave)
 
 
-class StandIn:
+class FakeDriver:
     """A driver object for `triton.runtime.driver.set_active`."""
 
     def __init__(self, facts: Facts, benchmarker: Any) -> None:
-        """`benchmarker(call, quantiles)` says how long a call takes, for the autotuner."""
+        """`benchmarker(call, quantiles)` returns the predicted time of a call, for the autotuner."""
         self.facts, self.benchmarker = facts, benchmarker
         properties = {
             "max_shared_mem": facts.lds_bytes,
@@ -38,45 +38,45 @@ class StandIn:
         self.utils = SimpleNamespace(get_device_properties={0: properties}.__getitem__)
 
     def get_current_target(self) -> GPUTarget:
-        """What is compiled for."""
+        """Return the target of compilation."""
         return target(self.facts)
 
     def get_current_device(self) -> int:
-        """The only one."""
+        """Return the number of the only device."""
         return 0
 
     def set_current_device(self, device: int) -> None:
-        """There is only one."""
+        """Do nothing: there is one device."""
 
     def get_current_stream(self, device: int | None = None) -> int:
-        """The default one."""
+        """Return the default stream."""
         return 0
 
     def get_active_torch_device(self) -> torch.device:
-        """Where tensors say that they are."""
+        """Return the device that tensors report."""
         return torch.device("cuda", 0)
 
     def get_device_interface(self) -> Any:
-        """torch's module for it."""
+        """Return torch's module for the device."""
         return torch.cuda
 
     def get_benchmarker(self) -> Any:
-        """What the autotuner times configurations with."""
+        """Return the autotuner's timing function."""
         return self.benchmarker
 
     def get_empty_cache_for_benchmark(self) -> torch.Tensor:
-        """A buffer to clear: nothing is timed here."""
+        """Return an empty buffer: nothing is timed here."""
         return torch.empty(1)
 
     def clear_cache(self, cache: torch.Tensor) -> None:
-        """Nothing to clear."""
+        """Do nothing: there is no cache."""
 
 
 def install(facts: Facts, benchmarker: Any) -> None:
-    """Make it the active driver, and what `triton.testing` times with."""
+    """Make this the active driver, and replace the timing functions of `triton.testing`."""
     import triton.testing
 
-    triton.runtime.driver.set_active(StandIn(facts, benchmarker))  # pyright: ignore
+    triton.runtime.driver.set_active(FakeDriver(facts, benchmarker))  # pyright: ignore
 
     def bench(call: Any, *_: Any, **options: Any) -> Any:
         times = benchmarker(call)

@@ -1,7 +1,7 @@
-"""A GPU that is not there, as far as a submission can tell from torch.
+"""Makes torch report a GPU that is not present.
 
-Its tensors lie in main memory; what asks for a device gets it there, and what asks about the device gets the table's
-answers. Runs in untrusted processes, so it imports only the standard library and torch.
+Tensors of that GPU lie in main memory. Queries about the device are answered from the table of GPUs. Runs in untrusted
+processes, so it imports only the standard library and torch.
 """
 
 import contextlib
@@ -15,12 +15,12 @@ from torch.overrides import TorchFunctionMode
 
 DEVICE = torch.device("cuda", 0)
 HIP, CUDA = "6.4.43482", "12.8"
-"""What `torch.version` says: releases that torch 2.13 was built for."""
+"""The values of `torch.version.hip` and `torch.version.cuda`: releases that torch 2.13 was built for."""
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What is pretended: a GPU of the machine table."""
+    """The properties of the fake GPU, from the table of GPUs."""
 
     name: str
     arch: str
@@ -32,17 +32,17 @@ class Facts:
 
     @property
     def amd(self) -> bool:
-        """Whether it is AMD's."""
+        """Whether the GPU is AMD's."""
         return self.arch.startswith("gfx")
 
     @property
     def capability(self) -> tuple[int, int]:
-        """What torch calls compute capability: gfx942 is (9, 4)."""
+        """Return torch's compute capability: gfx942 is (9, 4)."""
         digits = self.arch.removeprefix("gfx").removeprefix("sm_")
         return int(digits[0]), int(digits[1])
 
     def properties(self) -> SimpleNamespace:
-        """What `torch.cuda.get_device_properties` returns."""
+        """Return the result of `torch.cuda.get_device_properties`."""
         major, minor = self.capability
         return SimpleNamespace(
             name=self.name,
@@ -64,7 +64,7 @@ class Facts:
 
 
 class _Elsewhere(TorchFunctionMode):
-    """Tensors say that they are on the GPU; whatever is made there is made here."""
+    """Tensors report the fake GPU as their device; tensors that are created on it are created in main memory."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if (told := _TOLD.get(getattr(func, "__self__", None))) is not None and func.__name__ == "__get__":
@@ -87,7 +87,7 @@ def _here(argument: Any) -> Any:
 
 
 class _Nothing:
-    """A stream, an event, a context: there is nothing to wait for."""
+    """A stream, event or context that does nothing."""
 
     cuda_stream = 0
     device = DEVICE
@@ -114,7 +114,7 @@ def _saying(answer: Any) -> Callable[..., Any]:
 
 @contextlib.contextmanager
 def pretended(facts: Facts) -> Generator[None]:
-    """Let torch say that this GPU is there, meanwhile."""
+    """Make torch report this GPU within the context."""
     cuda: Any = torch.cuda
     answers: dict[tuple[Any, str], Any] = {
         (torch.version, "hip"): HIP if facts.amd else None,

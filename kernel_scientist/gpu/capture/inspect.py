@@ -1,6 +1,6 @@
-"""What a submission would launch on a GPU, from a confined process in which none is there.
+"""Finds out what a submission would launch on a GPU, by a confined process without one.
 
-Trusted side: gives the process a folder, reads its answer as data, keeps what was seen (by what it depends on).
+Trusted side: gives the process a folder, reads its reply as data, and caches the result by everything it depends on.
 """
 
 import json
@@ -35,21 +35,21 @@ from kernel_scientist.sandbox.failure import KernelFailure
 from kernel_scientist.sandbox.process import signal_name
 
 MEMORY_BYTES = 24 << 30
-"""Address space of the process: inputs of full size are mapped, though hardly touched."""
+"""Address space of the process: inputs of full size are mapped, but few pages are touched."""
 
 ENOUGH = 0.5
-"""Of a case's compulsory work: a trace may miss some, not most."""
+"""Share of a case's compulsory work that a trace must contain."""
 MOST_BYTES = 64 << 20
-"""Of a file that it may leave."""
+"""Maximum size of a file that the process leaves."""
 SHARE = 0.8
-"""Of the time allowed, after which no further case is begun."""
+"""Share of the time limit after which no further case is started."""
 
 
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class Count(Record):
-    """What a launch asks of memory and matrix units (`trace.Trace`)."""
+    """Memory traffic and flops of a launch (`trace.Trace`)."""
 
     programs: int = Field(ge=1)
     traced: int = Field(ge=0)
@@ -62,14 +62,14 @@ class Count(Record):
     storages: dict[str, Amount] = Field(max_length=256)
 
 
-class Seen(Launch):
+class TracedLaunch(Launch):
     """A launch and its trace."""
 
     trace: Count
 
 
 class Build(Record):
-    """Sources that a submission hands to torch's extension builder."""
+    """Sources that a submission passes to torch's extension builder."""
 
     name: str
     sources: tuple[str, ...]
@@ -78,15 +78,14 @@ class Build(Record):
 
 
 class Answer(Record):
-    """What the process says."""
+    """The reply of the process."""
 
     failure: str
     refused: bool
-    """Whether it is the compiler that failed, or the GPU that would refuse its code; else the submission could not be
-    looked at."""
-    hurried: bool
-    """Whether time ran out before all was seen."""
-    launches: tuple[Seen, ...]
+    """Whether the compiler failed, or the GPU would refuse the code; otherwise the inspection failed."""
+    timed_out: bool
+    """Whether the time limit was reached before all cases were inspected."""
+    launches: tuple[TracedLaunch, ...]
     codes: tuple[CodeObject, ...]
     missed: tuple[str, ...]
     inline: tuple[Build, ...]
@@ -102,15 +101,15 @@ class Answer(Record):
 
 @dataclass(frozen=True)
 class Inspection:
-    """What was seen of a submission on one GPU."""
+    """The result of an inspection for one GPU."""
 
     gpu: Gpu
     report: CompileReport
     answer: Answer
 
     def predictions(self, problem: Problem, cases: Sequence[Case]) -> tuple[Prediction, ...]:
-        """Return the predicted time of every case; nothing unless all can be predicted, or a kernel would be judged by
-        the cases that it likes."""
+        """Return the predicted time of every case. Empty unless all can be predicted: a kernel must not be ranked by
+        some of its cases."""
         known = constants.of(self.gpu.name)
         loads = {case.name: self.loads(case.name) for case in cases}
         works = {case.name: problem.work(case) for case in cases}
@@ -119,7 +118,7 @@ class Inspection:
         return tuple(predict.predict(self.gpu, name, works[name], loads[name], known) for name in works)
 
     def unpredicted(self, problem: Problem, cases: Sequence[Case]) -> tuple[str, ...]:
-        """Return why cases cannot be predicted, a sentence each."""
+        """Return one sentence for each case that cannot be predicted."""
         out: list[str] = []
         for case in cases:
             loads, work = self.loads(case.name), problem.work(case)
@@ -132,39 +131,39 @@ class Inspection:
         return tuple(out)
 
     def loads(self, case: str) -> list[predict.Load]:
-        """Return what a case's launches ask of the GPU; nothing unless all of them were traced."""
+        """Return the loads of a case's launches; empty unless all of them were traced."""
         launches = [launch for launch in self.answer.launches if launch.case == case]
         return [self._load(launch) for launch in launches] if all(x.trace.traced for x in launches) else []
 
-    def _load(self, launch: Seen) -> predict.Load:
+    def _load(self, launch: TracedLaunch) -> predict.Load:
         traffic = predict.Traffic.of(launch.trace.model_dump())
         return predict.Load(self.answer.codes[launch.code], traffic, max(1, launch.num_stages))
 
 
 def _suffices(loads: Sequence[predict.Load], work: Work) -> bool:
-    """Whether what was seen can be all of a case's work: its compulsory bytes, and its flops where it multiplies."""
+    """Whether the traced work covers a case's compulsory bytes, and its flops if it multiplies matrices."""
     moved = sum(load.traffic.unique_bytes for load in loads)
     flops = sum(sum(load.traffic.flops.values()) for load in loads)
     return moved >= ENOUGH * work.bytes and (not flops or flops >= ENOUGH * work.flops)
 
 
 def facts(gpu: Gpu) -> Facts:
-    """Return what a submission is told of a GPU."""
+    """Return the GPU's properties for the process."""
     limits = occupancy.limits(gpu.arch)
     return Facts(gpu.name, gpu.arch, gpu.units, gpu.wave, limits.lds_workgroup, gpu.l2_bytes)
 
 
 def inspect(source: str, problem: Problem, cases: Sequence[Case], gpu: Gpu, timeout_s: float) -> Inspection:
-    """Import a submission and call it on the shapes of a problem's cases; compile what it launches for the GPU.
+    """Import a submission, call it on the shapes of a problem's cases, and compile its launches for the GPU.
 
-    Raises KernelFailure when its process dies, or does not end in time.
+    Raises KernelFailure when the process dies or exceeds the time limit.
     """
     kept = _kept(source, problem, cases, gpu)
     if kept.exists():
         return _inspection(gpu, source, Answer.model_validate_json(kept.read_text()), 0.0, True)
     found = seen(source, {case.name: shapes.described(problem, case) for case in cases}, gpu, timeout_s)
-    if found.answer.hurried:
-        return found  # more time may show more
+    if found.answer.timed_out:
+        return found  # with more time the result may be more complete
     temporary = kept.with_suffix(f".{time.monotonic_ns()}")
     temporary.write_text(found.answer.model_dump_json())
     temporary.replace(kept)
@@ -174,9 +173,9 @@ def inspect(source: str, problem: Problem, cases: Sequence[Case], gpu: Gpu, time
 def seen(
     source: str, inputs: Mapping[str, protocol.Header], gpu: Gpu, timeout_s: float, alone: bool = False
 ) -> Inspection:
-    """Import a submission and call it on described inputs (`shapes`), by the names of cases. Raises as `inspect`.
+    """Import a submission and call it on inputs described by `shapes`, by case name. Raises like `inspect`.
 
-    `alone`: also compile each of its Triton kernels with made-up arguments.
+    `alone`: also compile each of its Triton kernels with invented arguments.
     """
     start = time.monotonic()
     with tempfile.TemporaryDirectory(dir=_folder(), prefix="inspect-") as scratch:
@@ -191,7 +190,7 @@ def _folder() -> Path:
 
 
 def _kept(source: str, problem: Problem, cases: Sequence[Case], gpu: Gpu) -> Path:
-    """Return where an inspection is kept, by all that it depends on."""
+    """Return the cache file of an inspection, named by everything that it depends on."""
     known = json.dumps(asdict(constants.of(gpu.name)))  # the autotuner's choice depends on them
     parts = (
         source,
@@ -208,7 +207,7 @@ def _kept(source: str, problem: Problem, cases: Sequence[Case], gpu: Gpu) -> Pat
 def _ask(
     folder: Path, source: str, inputs: Mapping[str, protocol.Header], gpu: Gpu, timeout_s: float, alone: bool
 ) -> Answer:
-    """Run the process; return its answer; the assembly that it left is kept. Raises KernelFailure."""
+    """Run the process, store the assembly that it left, and return its reply. Raises KernelFailure."""
     request: dict[str, Any] = {
         "facts": asdict(facts(gpu)),
         "gpu": gpu.name,
@@ -235,7 +234,7 @@ def _ask(
 
 
 def _read(path: Path) -> str:
-    """Return a file that an untrusted process left. Raises OSError for one that is no plain file, or too long."""
+    """Return a file that an untrusted process left. Raises OSError if it is not a regular file or is too long."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     with os.fdopen(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -247,10 +246,10 @@ def _read(path: Path) -> str:
 
 
 def _require_true(text: str, code: CodeObject) -> None:
-    """Keep a code object's assembly. Raises KernelFailure unless it tells what the process said of it."""
+    """Store a code object's assembly. Raises KernelFailure unless the assembly agrees with the reply."""
     try:
         own = next(c for c in assembly.read(text, code.num_warps) if c.kernel == code.kernel)
-        launched = max(0, code.lds_bytes - own.lds_bytes)  # what Triton allocates stands in no assembly
+        launched = max(0, code.lds_bytes - own.lds_bytes)  # the assembly does not contain Triton's own allocation
         own = next(c for c in assembly.read(text, code.num_warps, launched) if c.kernel == code.kernel)
     except (assembly.AssemblyError, StopIteration) as error:
         raise KernelFailure(Verdict.REJECTED, "its inspection left code that cannot be read") from error
@@ -260,7 +259,7 @@ def _require_true(text: str, code: CodeObject) -> None:
 
 
 def _end(status: int, log: str, error: Exception) -> str:
-    """Say how the process came to its end before it could answer."""
+    """Return how the process ended without a reply."""
     if status == -signal.SIGSYS:
         return "it made a forbidden system call (a new process, tracing, mounting ...)"
     if status < 0:

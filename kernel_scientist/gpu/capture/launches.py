@@ -1,6 +1,7 @@
-"""Every launch of a Triton submission, caught on its way to a GPU that is not there: compiled, traced, not run.
+"""Intercepts every launch of a Triton submission: compiles and traces it instead of running it.
 
-Runs in an untrusted process: imports the standard library, torch, triton, and what of this package needs no more.
+Runs in an untrusted process: imports the standard library, torch, triton, and modules of this package that need no
+more.
 """
 
 import time
@@ -23,9 +24,9 @@ from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.records.evaluation import CodeObject
 
 TRIAL, FULL = 8, 32
-"""Programs traced of a configuration that the autotuner only tries, and of a launch."""
+"""Programs traced per configuration that the autotuner tries, and per launch."""
 TUNING_SHARE = 0.4
-"""Of the time allowed, what one search of an autotuner may take."""
+"""Share of the time limit that one search of an autotuner may take."""
 OPTIONS = ("num_warps", "num_stages", "waves_per_eu", "matrix_instr_nonkdim", "kpack", "maxnreg", "num_ctas")
 
 
@@ -37,31 +38,31 @@ class Code:
     text: str
     object: CodeObject
     compiled: Any
-    """Triton's own record; kept, so that its id stays taken."""
+    """Triton's compiled kernel; referenced here so that its `id` is not reused."""
 
 
 @dataclass
 class Recorder:
-    """What was launched so far."""
+    """The launches so far."""
 
     facts: Facts
     gpu: Gpu
     constants: Constants
     deadline: float
-    """By `time.monotonic()`."""
+    """On the clock of `time.monotonic()`."""
     case: str = ""
     launches: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     codes: dict[int, Code] = field(default_factory=dict[int, Code])
     missed: list[str] = field(default_factory=list[str])
-    hurried: bool = False
-    """Whether time ran out before all was seen."""
+    timed_out: bool = False
+    """Whether the time limit was reached before all launches were traced."""
     _configurations: int = 0
     _trying: bool = False
     _tried_us: float = 0.0
     _tuned_until: float = 0.0
 
     def install(self) -> None:
-        """Take over Triton's launches, its driver and its autotuner's clock."""
+        """Replace Triton's launch function, its driver and its autotuner's clock."""
         driver.install(self.facts, self._benchmark)
         compiled: Callable[..., Any] = JITFunction.run  # pyright: ignore[reportUnknownMemberType]
         tuned: Callable[..., Any] = Autotuner.run  # pyright: ignore[reportUnknownMemberType]
@@ -84,9 +85,9 @@ class Recorder:
         Autotuner.run = tune  # pyright: ignore
 
     def _benchmark(self, call: Callable[[], Any], quantiles: Any = None) -> list[float]:
-        """Say how many ms a configuration takes: the model's word, for the autotuner to choose by."""
+        """Return the predicted time of a configuration in ms; the autotuner chooses by it."""
         if time.monotonic() > self._tuned_until:
-            self.hurried = True
+            self.timed_out = True
             self._miss(f"{self.case}: not all of {self._configurations} configurations could be compiled in time")
             return [float("inf")] * 3
         self._trying = True
@@ -121,12 +122,12 @@ class Recorder:
         )
 
     def keep(self, compiled: Any) -> None:
-        """Note code that nothing was seen to launch. Its LDS may be over the limit: a finding says so."""
+        """Record code without a launch. If its LDS exceeds the limit, a finding says so."""
         text, found = _read(compiled)
         self.codes[id(compiled)] = Code(len(self.codes), text, found, compiled)
 
     def _code(self, compiled: Any) -> Code:
-        """Return a kernel's code object. Raises OutOfResources as a device would when it is loaded."""
+        """Return a kernel's code object. Raises OutOfResources as loading it on the device would."""
         if compiled.metadata.shared > self.facts.lds_bytes:
             what = f"LDS of a workgroup of {compiled.metadata.name} on {self.facts.arch}"
             raise OutOfResources(compiled.metadata.shared, self.facts.lds_bytes, what)
@@ -155,7 +156,7 @@ class Recorder:
 
 
 def _read(compiled: Any) -> tuple[str, CodeObject]:
-    """Return a compiled kernel's assembly and what it tells."""
+    """Return a compiled kernel's assembly and the code object read from it."""
     metadata = compiled.metadata
     text = (
         compiled.asm["amdgcn"]

@@ -1,4 +1,4 @@
-"""What can be known of a GPU kernel before it runs: what it compiles to, whether that fits, how long it may take."""
+"""Previews a GPU kernel before it runs: its code objects, whether they fit on the GPU, its predicted time."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,43 +15,43 @@ from kernel_scientist.sandbox.failure import KernelFailure
 
 
 @dataclass(frozen=True)
-class Look:
-    """What was seen of a kernel."""
+class Preview:
+    """The preview of a kernel."""
 
     report: CompileReport
     predictions: tuple[Prediction, ...]
     refused: bool = False
-    """Whether the compiler or the GPU refuses it; else a report that is not ok says that it could not be looked at."""
+    """Whether the compiler or the GPU refuses it. Otherwise "not ok" means: it could not be inspected."""
 
 
 @dataclass(frozen=True)
-class Foresight:
-    """Looks at kernels for one problem on one GPU, which need not be there."""
+class Previewer:
+    """Previews kernels of one problem for one GPU, which need not be present."""
 
     problem: Problem
     gpu: Gpu
     harness: Harness
 
-    def look(self, source: str, cases: Sequence[Case]) -> "Look":
-        """Return what a submission compiles to, and its predicted time per case.
+    def preview(self, source: str, cases: Sequence[Case]) -> "Preview":
+        """Return a submission's code objects and its predicted time per case.
 
-        Raises KernelFailure where its process dies, and (infrastructure) where this machine lacks a compiler. A refusal
-        by the compiler is a report that is not ok.
+        Raises KernelFailure if its process dies, with verdict `infrastructure` if this machine lacks a compiler. If the
+        compiler refuses the code, the report is not ok.
         """
         found = self.inspect(source, cases)
         report = load_inline.compiled(found, self.harness.build_timeout_s)
         if not report.ok:
-            return Look(report, (), found.answer.refused or bool(found.answer.inline))
+            return Preview(report, (), found.answer.refused or bool(found.answer.inline))
         missed = () if found.answer.inline else found.unpredicted(self.problem, cases)
         report = report.model_copy(update={"missed": tuple(dict.fromkeys((*report.missed, *missed)))})
-        return Look(report, found.predictions(self.problem, cases))
+        return Preview(report, found.predictions(self.problem, cases))
 
     def inspect(self, source: str, cases: Sequence[Case]) -> Inspection:
-        """Return what a submission launches. Raises KernelFailure."""
+        """Return the inspection of a submission. Raises KernelFailure."""
         return inspector.inspect(source, self.problem, cases, self.gpu, self.harness.inspect_timeout_s)
 
 
 def refusal(report: CompileReport) -> KernelFailure:
-    """Return the failure of a kernel that does not compile, or whose code the GPU would refuse."""
+    """Return the failure of a kernel that does not compile or that the GPU would refuse."""
     words = report.log.strip().splitlines() or ["no word from the compiler"]
     return KernelFailure(Verdict.COMPILE_ERROR, f"the compiler refused it: {words[0]}", (report.log,))

@@ -1,7 +1,7 @@
-"""The process that imports a submission to see what it compiles: `python -m kernel_scientist.gpu.capture.process`.
+"""The process that imports a submission and records what it compiles: `python -m kernel_scientist.gpu.capture.process`.
 
-In its folder lie `kernel.py` and `request.json`; it leaves `answer.json` and the assembly of what it compiled there.
-Untrusted from the moment the submission is imported: its answer is data.
+Its folder contains `kernel.py` and `request.json`. It writes `answer.json` and the assembly of the compiled code there.
+It is untrusted from the moment it imports the submission, so its reply is treated as data.
 """
 
 import importlib.util
@@ -23,11 +23,11 @@ from kernel_scientist.hardware import gpus
 from kernel_scientist.sandbox import seccomp
 
 WORDS = 4000
-"""Characters of an error that are passed on."""
+"""Maximum length of an error message in the reply."""
 
 
 def main() -> None:
-    """Answer the request."""
+    """Handle the request and write the reply."""
     os.environ |= {"TRITON_CACHE_DIR": str(Path("cache").resolve()), "HOME": str(Path.cwd())}
     request: dict[str, Any] = json.loads(Path("request.json").read_text())
     recorder = Recorder(
@@ -39,7 +39,7 @@ def main() -> None:
     numerics.install()
     recorder.install()
     failure, refused = "", False
-    seccomp.confine_builder(programs=not recorder.facts.amd)  # NVIDIA's assembler is a program of its own
+    seccomp.confine_builder(programs=not recorder.facts.amd)  # Triton starts NVIDIA's assembler as a program
     with pretended(recorder.facts), recorded_builds.captured() as builds:
         kernel: Any = None
         try:
@@ -54,7 +54,7 @@ def main() -> None:
             recorder.case = case["name"]
             if time.monotonic() > recorder.deadline:
                 recorder.missed.append(f"{recorder.case}: the time allowed for inspection was over")
-                recorder.hurried = True
+                recorder.timed_out = True
                 continue
             try:
                 kernel(shapes.made(case["data"]))
@@ -68,7 +68,7 @@ def main() -> None:
     answer = {
         "failure": failure,
         "refused": refused,
-        "hurried": recorder.hurried,
+        "timed_out": recorder.timed_out,
         "launches": recorder.launches,
         "codes": [code.object.model_dump() for code in recorder.codes.values()],
         "missed": recorder.missed,
@@ -99,7 +99,7 @@ def _is_compilation(error: BaseException | None) -> bool:
 
 
 def _words(error: BaseException) -> str:
-    """Return what is wrong and where: the line of the kernel that the compiler names, or the submission's last one."""
+    """Return the error message and its line: the kernel's line that the compiler names, or the submission's last."""
     lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename.endswith("kernel.py")]
     line = _compiled_line(error) or (lines[-1] if lines else None)
     where = f"kernel.py, line {line}: " if line else ""
@@ -107,7 +107,7 @@ def _words(error: BaseException) -> str:
 
 
 def _compiled_line(error: BaseException) -> int | None:
-    """Return the line of the file that a compilation error is about; Triton counts from the function's first."""
+    """Return the file's line number of a compilation error; Triton counts from the function's first line."""
     source, node = getattr(error, "src", None), getattr(error, "node", None)
     before, found, _ = Path("kernel.py").read_text().partition(source or chr(0))
     return before.count("\n") + node.lineno if found and node is not None else None

@@ -1,6 +1,6 @@
-"""What a submission hands to torch's extension builder (or to hiprtc), recorded instead of built.
+"""Records what a submission passes to torch's extension builder or to hiprtc, instead of building it.
 
-Runs in the untrusted process that imports the submission: imports only the standard library and torch.
+Runs in the untrusted process that imports the submission: imports the standard library and torch only.
 """
 
 import contextlib
@@ -15,7 +15,7 @@ from torch.utils import cpp_extension
 
 LARGEST_FILE = 4 << 20
 IMPLICIT = "#include <torch/types.h>\n#include <cuda.h>\n#include <cuda_runtime.h>"
-"""What torch 2.13's `load_inline` puts before device sources."""
+"""The lines that torch 2.13's `load_inline` puts before device sources."""
 
 
 @dataclass(frozen=True)
@@ -28,12 +28,12 @@ class InlineBuild:
     functions: tuple[str, ...] = ()
 
     def message(self) -> dict[str, Any]:
-        """Return it as plain data."""
+        """Return the build as plain data."""
         return asdict(self)
 
 
-class StandIn(ModuleType):
-    """A built extension that was not built: every function records its call and returns its last tensor, or None."""
+class RecordedExtension(ModuleType):
+    """Replaces a built extension: every function records its call and returns its last tensor argument, or None."""
 
     def __init__(self, name: str, calls: list[str]) -> None:
         super().__init__(name)
@@ -52,28 +52,28 @@ class Builds(list[InlineBuild]):
         super().__init__()
         self.calls: list[str] = []
 
-    def stand_in(self, build: InlineBuild) -> StandIn:
-        """Record an extension and return what stands in for it."""
+    def replacement(self, build: InlineBuild) -> RecordedExtension:
+        """Record an extension and return its replacement."""
         self.append(build)
-        return StandIn(build.name, self.calls)
+        return RecordedExtension(build.name, self.calls)
 
 
 @contextlib.contextmanager
 def captured() -> Generator[Builds]:
-    """Record what `load_inline`, `load` and `torch.cuda._compile_kernel` are given while this lasts."""
+    """Record the arguments of `load_inline`, `load` and `torch.cuda._compile_kernel` within the context."""
     builds = Builds()
 
-    def load_inline(name: str, cpp_sources: Any, *args: Any, **options: Any) -> StandIn:
+    def load_inline(name: str, cpp_sources: Any, *args: Any, **options: Any) -> RecordedExtension:
         named = dict(zip(("cuda_sources", "sycl_sources", "functions"), args, strict=False)) | options
         device = _texts(named.get("cuda_sources")) + _texts(named.get("hip_sources"))
         if device and not named.get("no_implicit_headers"):
             device = (IMPLICIT, *device)
         sources = device or _texts(cpp_sources)
-        return builds.stand_in(InlineBuild(name, sources, _flags(named), _names(named.get("functions"))))
+        return builds.replacement(InlineBuild(name, sources, _flags(named), _names(named.get("functions"))))
 
-    def load(name: str, sources: Any, *args: Any, **options: Any) -> StandIn:
+    def load(name: str, sources: Any, *args: Any, **options: Any) -> RecordedExtension:
         named = dict(zip(("extra_cflags", "extra_cuda_cflags"), args, strict=False)) | options
-        return builds.stand_in(InlineBuild(name, tuple(map(_file, _texts(sources))), _flags(named)))
+        return builds.replacement(InlineBuild(name, tuple(map(_file, _texts(sources))), _flags(named)))
 
     def compile_kernel(kernel_source: str, kernel_name: str, *_: Any, **options: Any) -> Callable[..., Any]:
         header = str(options.get("header_code") or "")
@@ -105,7 +105,7 @@ def _texts(sources: Any) -> tuple[str, ...]:
 
 
 def _file(path: str) -> str:
-    """Return a source file's text, or a line that says why there is none."""
+    """Return a source file's text, or an `#error` line if it cannot be read."""
     try:
         with Path(path).open(errors="replace") as file:
             return file.read(LARGEST_FILE)

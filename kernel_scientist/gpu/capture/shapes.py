@@ -1,4 +1,4 @@
-"""A case's inputs without their values: what a launch looks like depends on shapes, strides and plain numbers.
+"""Describes a case's inputs without their values: launches depend on shapes, strides and plain numbers.
 
 `described` runs in the trusted process, `made` in the untrusted one.
 """
@@ -14,9 +14,9 @@ from kernel_scientist.sandbox import protocol
 
 
 def described(problem: Problem, case: Case) -> protocol.Header:
-    """Return the tree of a case's inputs; a full-size case takes no memory.
+    """Return the description of a case's inputs; a full-size case takes no memory.
 
-    Where the generator cannot do without values it is run for good.
+    If the generator needs values, it is run with real tensors.
     """
     from torch._subclasses.fake_tensor import FakeTensorMode
 
@@ -43,7 +43,7 @@ def _header(value: Any) -> protocol.Header:
 
 
 def made(header: protocol.Header) -> Any:
-    """Return inputs that look like the described ones. Their values are zeros, and their memory comes when touched."""
+    """Return inputs with the described shapes. Their values are zeros; memory is allocated when touched."""
     match header["kind"]:
         case "tensor":
             return _zeros(header)

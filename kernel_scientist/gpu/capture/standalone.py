@@ -1,7 +1,8 @@
-"""Triton kernels of a file that is called on no problem's inputs: each compiled by itself, with arguments made up.
+"""Compiles each Triton kernel of a file by itself, with invented arguments, if no problem's inputs are available.
 
-Pointers are taken for bf16, sizes for ordinary integers, constants for what the file says of them or for something
-usual; what was made up is told. Runs in an untrusted process: imports the standard library, torch and triton.
+Pointers are assumed to be bf16, sizes integers; constants come from the file if it names them, otherwise a usual value
+is assumed. The report names all assumptions. Runs in an untrusted process: imports the standard library, torch and
+triton only.
 """
 
 import ast
@@ -26,13 +27,13 @@ USUAL: tuple[tuple[str, Any], ...] = (
 REALS = re.compile(r"eps|scale|alpha|beta|factor|momentum|(^|_)lr|prob", re.I)
 ACCESS = re.compile(r"load|store|atomic|make_block_ptr|make_tensor_descriptor")
 ELEMENTS = 1 << 20
-"""Of a made-up tensor."""
+"""Number of elements of an invented tensor."""
 
 
 def compiled(module: ModuleType) -> Iterator[tuple[Any, str]]:
-    """Yield every kernel that no other one calls, compiled, with a sentence on what was made up for it.
+    """Compile and yield every kernel that no other one calls, with a sentence about the assumptions.
 
-    What does not compile this way is yielded as None, with why.
+    A kernel that does not compile this way is yielded as None, with the reason.
     """
     found = {
         name: value for name, value in vars(module).items() if isinstance(value, JITFunction | Autotuner | Heuristics)
@@ -57,7 +58,7 @@ def _function(value: Any) -> Any:
 
 
 def _options(value: Any) -> dict[str, Any]:
-    """Return the first configuration of an autotuner, if there is one among a kernel's decorators."""
+    """Return the first configuration of the autotuner among a kernel's decorators, if there is one."""
     while not isinstance(value, JITFunction):
         if isinstance(value, Autotuner) and value.configs:
             return dict(value.configs[0].all_kwargs())
@@ -102,7 +103,7 @@ def _made_up(param: Any, pointers: set[str]) -> Any:
 
 
 def _pointers(kernel: Any) -> set[str]:
-    """Return the parameters that addresses are made of: by their names, and by what is loaded and stored through."""
+    """Return the parameters that are pointers, judged by their names and by loads and stores through them."""
     params = {p.name for p in kernel.params if not p.is_constexpr}
     found = {name for name in params if re.search(r"ptr|pointer", name, re.I)}
     tree = ast.parse(textwrap.dedent(kernel.src))
@@ -116,7 +117,7 @@ def _pointers(kernel: Any) -> set[str]:
 
 
 def _base(node: ast.expr, made: Mapping[str, ast.expr], depth: int = 8) -> set[str]:
-    """Return the names at the left end of a sum, which is where an address begins."""
+    """Return the names at the left end of a sum: the base of an address."""
     while isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
         node = node.left
     if not isinstance(node, ast.Name):

@@ -1,10 +1,10 @@
-"""What a Triton launch asks of memory and of the matrix units, found by interpreting some of its programs.
+"""Counts a Triton launch's memory traffic and flops by interpreting some of its programs.
 
-Nothing is computed: loads give zeros and `tl.dot` gives its accumulator, so a launch of any size is traced in a moment.
-Of a loop with many rounds two are run and count for all; its trip count is kept. The programs that are traced are those
-of one die's share of the first wave, in dispatch order: what they have in common is what its L2 is good for.
+Values are not computed: loads return zeros and `tl.dot` returns its accumulator, so a launch of any size is traced
+quickly. Of a long loop two iterations are run and scaled; its trip count is recorded. The traced programs are one die's
+share of the first wave, in dispatch order: the lines that they share are served by that die's L2.
 
-Runs in untrusted processes: imports the standard library, numpy, torch and triton.
+Runs in untrusted processes: imports the standard library, numpy, torch and triton only.
 """
 
 import contextlib
@@ -31,22 +31,22 @@ class Trace:
     programs: int
     traced: int = 0
     asked_bytes: float = 0.0
-    """Of all lanes of loads, stores and atomics, those that a mask switches off included."""
+    """Bytes of all lanes of loads, stores and atomics, masked-off lanes included."""
     lines_bytes: float = 0.0
-    """Distinct lines of each access, which is what L1 asks L2 for."""
+    """Bytes of the distinct lines of each access: requests from L1 to L2."""
     l2_bytes: float = 0.0
-    """Distinct lines of all programs that share an L2 at a time: what L2 asks the memory side for."""
+    """Bytes of the distinct lines of all programs that share an L2 at a time: requests from L2 to memory."""
     unique_bytes: float = 0.0
-    """Distinct lines of the whole launch, at most the size of the arguments: what memory must move."""
+    """Bytes of the distinct lines of the whole launch, at most the size of the arguments: compulsory traffic."""
     flops: dict[str, float] = field(default_factory=dict[str, float])
-    """Of `tl.dot`, by type of its operands."""
+    """Flops of `tl.dot`, by operand type."""
     trips: list[float] = field(default_factory=list[float])
-    """Mean rounds of the loops, outermost first, per entry of the loop."""
+    """Mean iterations per entry of each loop, outermost first."""
     storages: dict[str, float] = field(default_factory=dict[str, float])
-    """Bytes of the arguments by what they are stored in: another launch may find in a cache what this one touched."""
+    """Bytes of the arguments by storage: a later launch may find them in a cache."""
 
     def message(self) -> dict[str, Any]:
-        """Return it as JSON-able values."""
+        """Return the trace as values that JSON can hold."""
         return asdict(self)
 
 
@@ -55,7 +55,7 @@ def trace(
 ) -> Trace:
     """Trace at most `most` programs of a launch on a GPU that runs `slots` of them at a time.
 
-    Raises what the kernel raises.
+    Raises any exception of the kernel.
     """
     dies = gpu.dies
     whole = (*grid, 1, 1)[:3]
@@ -96,7 +96,7 @@ def _summed(counter: Counter, programs: int, traced: int, slots: int, dies: int,
 
 
 def _union(touched: Iterable[tuple[np.ndarray[Any, Any], float]]) -> float:
-    """Return how many distinct lines there are, each as often as the loop rounds it stands for."""
+    """Return the number of distinct lines, each weighted by the loop iterations that it represents."""
     by_weight: dict[float, list[np.ndarray[Any, Any]]] = defaultdict(list)
     for lines, weight in touched:
         by_weight[weight].append(lines)
@@ -104,7 +104,7 @@ def _union(touched: Iterable[tuple[np.ndarray[Any, Any], float]]) -> float:
 
 
 def _storages(arguments: dict[str, Any]) -> dict[str, float]:
-    """Return the size of all tensors among a launch's arguments, by their storages."""
+    """Return the size of all tensor arguments of a launch, by storage."""
     storages: dict[str, float] = {}
     for value in arguments.values():
         tensor = getattr(value, "base", value)  # of a descriptor or a reinterpreted tensor
@@ -119,14 +119,14 @@ def _constants(kernel: JITFunction[Any]) -> set[str]:
 
 @contextlib.contextmanager
 def _interpreting(kernel: JITFunction[Any], counter: Counter) -> Generator[Callable[..., Any]]:
-    """Return a kernel's function, ready to be called in the interpreter; it counts and does nothing else."""
+    """Return a kernel's function for the counting interpreter."""
 
     def call(self: JITFunction[Any], *args: Any, **kwargs: Any) -> Any:
         return interpreter.InterpretedFunction(self.fn).rewrite()(*args, **kwargs)
 
     before = JITFunction.__dict__.get("__call__")
     function = interpreter.InterpretedFunction(kernel.fn).rewrite()
-    # both of the language's modules at once: what a helper patches by itself, Triton never restores
+    # both of the language's modules at once: Triton does not restore what a helper patches by itself
     language = FunctionType(function.__code__, {"tl": tl, "core": tl.core})
     scope = interpreter._patch_lang(language)  # pyright: ignore[reportPrivateUsage]
     space: dict[str, Any] = function.__globals__

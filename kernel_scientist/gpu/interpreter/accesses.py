@@ -1,9 +1,9 @@
-"""The memory operations of an interpreted kernel, checked one by one as the interpreter's builder is asked for them.
+"""Checks each memory operation of an interpreted kernel when the interpreter's builder executes it.
 
-Every load and store comes this way: plain pointers, block pointers and tensor descriptors all end in the builder's
-masked load and masked store. Lanes out of bounds are switched off: nothing is read or written there. Masked-off lanes
-without `other` keep the value that the interpreter gives them, zero, as Triton 3.7 does on gfx942 and sm_90 (seen in
-its code); but they count as undefined, as Triton's documentation has it. Imports only numpy and triton.
+All loads and stores pass through here: plain pointers, block pointers and tensor descriptors all use the builder's
+masked load and masked store. Lanes out of bounds are masked off, so nothing is read or written there. Masked-off lanes
+without `other` get zero from the interpreter, as in Triton 3.7's code for gfx942 and sm_90; they count as undefined, as
+Triton's documentation says. Imports only numpy and triton.
 """
 
 import functools
@@ -25,18 +25,18 @@ Operation = Callable[..., Any]
 
 
 class Accesses:
-    """Stands before the builder's memory operations while launches run."""
+    """Wraps the builder's memory operations while launches run."""
 
     def __init__(self, addresses: Addresses, history: History, ledger: Ledger) -> None:
         self.addresses, self.history, self.ledger = addresses, history, ledger
 
     @property
     def launch(self) -> Launch:
-        """The launch that runs."""
+        """The current launch."""
         return self.history.launch
 
     def operations(self) -> dict[str, Operation]:
-        """Return the builder's memory operations, each wrapped by the check that belongs to it."""
+        """Return the builder's memory operations, each wrapped by its check."""
         checks = {
             "create_masked_load": self._load,
             "create_masked_store": self._store,
@@ -46,7 +46,7 @@ class Accesses:
         return {name: _before(getattr(interpreter.InterpreterBuilder, name), check) for name, check in checks.items()}
 
     def decide(self, handle: Handle) -> None:
-        """A branch or a loop's bound depends on a scalar; that programs race for it is how some of them wait."""
+        """Handle a scalar that decides a branch or a loop bound; races are ignored, as programs wait that way."""
         codes = codes_of(handle)
         if codes is not None and codes.size == 1 and int(codes.flat[0]) not in self.ledger.races:
             self.ledger.reach(codes)
@@ -83,7 +83,7 @@ class Accesses:
     def _cas(self, original: Operation, pointers: Handle, expected: Handle, value: Handle, *rest: Any) -> Handle:
         every = _flags(np.ones(pointers.data.shape, np.bool_))
         active, old = self._update(pointers, value, every, exchange=False)
-        if not active.all():  # it knows no mask: where a lane is out of bounds, nothing is done
+        if not active.all():  # the operation has no mask: if a lane is out of bounds, it is skipped
             return interpreter.TensorHandle(expected.data.copy(), expected.dtype)
         result = original(_plain(pointers), expected, value, *rest)
         mark(result, old)
@@ -100,7 +100,7 @@ class Accesses:
         return active, old.reshape(active.shape)
 
     def _active(self, pointers: Handle, mask: Handle) -> Array:
-        """Return which lanes are to touch memory; an address that is undefined there is a defect at once."""
+        """Return the lanes that access memory; an undefined address in one of them is a defect."""
         active = np.array(np.broadcast_to(np.asarray(mask.data), pointers.data.shape), order="C")
         for codes in (codes_of(pointers), codes_of(mask)):
             if codes is not None:
@@ -110,7 +110,7 @@ class Accesses:
         return active
 
     def _switched_off(self, pointers: Handle, active: Array, mask: Handle, other: Handle) -> Array | None:
-        """Return the codes, flat, of a load's lanes as far as its mask and `other` make them."""
+        """Return the flattened codes of a load's lanes that follow from its mask and `other`."""
         codes = codes_of(mask)
         found = None if codes is None else np.broadcast_to(codes, active.shape).flatten()
         if other is None and not active.all():
@@ -126,14 +126,14 @@ class Accesses:
         return found
 
     def _value_codes(self, value: Handle, mask: Handle, pointers: Handle) -> Array | None:
-        """Return the codes, flat, of what is to be stored; whether it is may depend on the mask's."""
+        """Return the flattened codes of the stored values, including those of an undefined mask."""
         found = [
             np.broadcast_to(c, pointers.data.shape).ravel() for h in (value, mask) if (c := codes_of(h)) is not None
         ]
         return np.maximum.reduce(found) if found else None
 
     def _changed(self, pointers: Handle, value: Handle, active: Array) -> Array:
-        """Return, flat, which lanes of a store put something else there than was there."""
+        """Return the flattened lanes of a store that change memory."""
         if self.launch.total == 1:
             return np.ones(active.size, np.bool_)
         dtype = value.data.dtype
@@ -146,7 +146,7 @@ class Accesses:
 
 def _before(original: Operation, check: Operation) -> Operation:
     def operation(builder: Any, *args: Any, **kwargs: Any) -> Any:
-        names = ("cache_modifier", "eviction_policy", "is_volatile")  # descriptors give these by name
+        names = ("cache_modifier", "eviction_policy", "is_volatile")  # descriptors pass these by name
         given = [*args, *(kwargs[name] for name in names if name in kwargs)]
         return check(functools.partial(original, builder), *given)
 
@@ -154,7 +154,7 @@ def _before(original: Operation, check: Operation) -> Operation:
 
 
 def _plain(pointers: Handle) -> Handle:
-    """Return the pointers without their tags."""
+    """Return the pointers without tags."""
     return interpreter.TensorHandle(pointers.data & ADDRESS, pointers.dtype)
 
 

@@ -1,4 +1,4 @@
-"""Which allocation every lane of an access lies in, and which lanes lie in none.
+"""Finds the allocation of each lane of an access, and the lanes that are out of bounds.
 
 Imports only numpy and triton.
 """
@@ -19,38 +19,38 @@ from kernel_scientist.gpu.interpreter.defect import Array, Ledger, Origin, Progr
 Handle = Any
 ADDRESS = np.uint64((1 << TAG_SHIFT) - 1)
 FOREIGN = tuple(str(Path(file).parent) for file in (triton.__file__, np.__file__, __file__))
-"""Files of these folders are no kernel's."""
+"""Folders of library code: lines in them are not the kernel's."""
 
 
 @dataclass
 class Launch:
-    """One launch while it runs. Programs are numbered through all launches: those of this one lie above `base`."""
+    """The current launch. Program numbers continue from launch to launch: those of this one are above `base`."""
 
     kernel: str
     names: dict[int, str]
-    """What the launch calls the tensor of a tag."""
+    """Names of the launch's tensors, by tag."""
     base: int
     grid: Program = (1, 1, 1)
     program: Program = (0, 0, 0)
     me: int = 0
     run: int = 0
-    """How many programs have run."""
+    """Number of programs that have run."""
     suspects: int = 0
-    """Lanes that wrote what another program had read before: harmless if that one made no use of it."""
+    """Lanes that wrote memory that another program had read: harmless if that program did not use the value."""
     atomics: bool = False
 
     @property
     def total(self) -> int:
-        """How many programs the grid has."""
+        """Return the number of programs of the grid."""
         return self.grid[0] * self.grid[1] * self.grid[2]
 
     @property
     def everyone(self) -> int:
-        """The number that stands for more than one program."""
+        """Return the number that means more than one program."""
         return self.base + self.total + 1
 
     def site(self) -> Site:
-        """The line of the kernel that is being interpreted: the innermost one that is no library's."""
+        """Return the kernel's line that is being interpreted: the innermost one outside of libraries."""
         frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
         while frame is not None:
             if not frame.f_code.co_filename.startswith(FOREIGN):
@@ -61,37 +61,37 @@ class Launch:
 
 @dataclass(frozen=True)
 class Lanes:
-    """The active lanes of one access that lie in one allocation."""
+    """The active lanes of an access in one allocation."""
 
     allocation: Allocation
     where: Array
-    """Their positions in the flattened block."""
+    """Positions of the lanes in the flattened block."""
     offsets: Array
-    """In bytes from the allocation's first."""
+    """Offsets in bytes from the start of the allocation."""
     width: int
     tensor: str
     before: int
-    """Bytes of the allocation before the tensor that the pointer was made from ..."""
+    """Bytes of the allocation before the tensor that the pointer was made from."""
     size: int
-    """... and the size of its elements."""
+    """Element size of that tensor in bytes."""
 
     def element(self, lane: int) -> int:
-        """The element of the tensor that a lane (of these) touches."""
+        """Return the index of the tensor's element that a lane accesses."""
         return (int(self.offsets[lane]) - self.before) // self.size
 
     def granules(self) -> Array:
-        """The granules [lane, :] that they touch."""
+        """Return the granules [lane, :] that the lanes access."""
         return self.allocation.granules_of(self.offsets, self.width)
 
 
 class Addresses:
-    """Sorts the lanes of an access by allocation, and reports those that are out of bounds."""
+    """Groups the lanes of an access by allocation, and reports lanes that are out of bounds."""
 
     def __init__(self, allocations: Allocations, ledger: Ledger) -> None:
         self.allocations, self.ledger = allocations, ledger
 
     def sort(self, launch: Launch, pointers: Array, active: Array, width: int, writes: bool) -> list[Lanes]:
-        """Return the active lanes by allocation; switch those that are in none off, in `active` (contiguous) itself."""
+        """Return the active lanes by allocation; clear lanes without one in `active` (contiguous), in place."""
         where = np.flatnonzero(active)
         addresses = pointers.ravel()[where]
         found: list[Lanes] = []
@@ -102,7 +102,7 @@ class Addresses:
         return found
 
     def locate(self, launch: Launch, address: int) -> tuple[str, int]:
-        """Return the tensor's name and the element that a tagged address means, wherever it points."""
+        """Return the tensor's name and the element index of a tagged address, in or out of bounds."""
         if (known := self.allocations.tagged(address >> TAG_SHIFT)) is None:
             return "a tensor", address
         _, origin, size = known
@@ -116,7 +116,7 @@ class Addresses:
             name = launch.names.get(tag, "a tensor")
             yield Lanes(allocation, where, offsets, width, name, origin - allocation.base, size)
             return
-        while addresses.size:  # pointers that were made of integers: any live allocation will do
+        while addresses.size:  # pointers made from integers: any live allocation is accepted
             allocation = self.allocations.containing(int(addresses[0]))
             if allocation is None:
                 allocation = Allocation.nothing(int(addresses[0]))

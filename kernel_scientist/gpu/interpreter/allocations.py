@@ -1,8 +1,8 @@
-"""Live memory and what is known of every element of it: defined or not, and who touched it in this launch.
+"""Tracks live memory: for every element, whether it is defined, and which program accessed it in this launch.
 
-An allocation is a torch storage. Pointers of launch arguments carry a tag in their upper 16 bits, which survives all
-pointer arithmetic, so an address that has left its tensor is known as such even where another tensor lies there.
-Imports only numpy and torch.
+An allocation is a torch storage. Pointers of launch arguments carry a tag in their upper 16 bits, which survives
+pointer arithmetic, so an address outside of its tensor is detected even if it lies in another one. Imports only numpy
+and torch.
 """
 
 import ctypes
@@ -18,11 +18,11 @@ from kernel_scientist.gpu.interpreter.defect import NEVER_WRITTEN
 Array = np.ndarray[Any, Any]
 TAG_SHIFT = 48
 MOST_TAGS = 1 << 15
-"""So that a tagged address is still a positive int64."""
+"""A tagged address must remain a positive int64."""
 
 
 class Allocation:
-    """One storage, with shadows by granule (as a rule, an element); a shadow is None as long as nothing needs it."""
+    """One storage with shadow arrays per granule (usually an element); a shadow is None until it is needed."""
 
     def __init__(self, storage: torch.UntypedStorage, grain: int, writable: bool) -> None:
         self.base, self.size, self.grain = storage.data_ptr(), storage.nbytes(), grain
@@ -31,36 +31,36 @@ class Allocation:
         self.codes: Array | None = None
         """int16: 0 defined, NEVER_WRITTEN, or the origin of an undefined value."""
         self.writer: Array | None = None
-        """int32: who stored last, negative where the store changed nothing. Programs are numbered through launches."""
+        """int32: number of the program that stored last, negative if the store changed nothing."""
         self.reader: Array | None = None
         self.updater: Array | None = None
-        """Who loaded, or updated atomically; `everyone` where more than one did."""
+        """Number of the program that loaded, or updated atomically; `everyone` if more than one did."""
 
     @classmethod
     def nothing(cls, address: int) -> "Allocation":
-        """An allocation of no bytes, for an address that lies in none."""
+        """Return an empty allocation, for an address outside of all allocations."""
         self = cls(torch.UntypedStorage(0), 1, writable=False)
         self.base = address
         return self
 
     @property
     def granules(self) -> int:
-        """How many there are."""
+        """Return the number of granules."""
         return -(-self.size // self.grain)
 
     def memory(self) -> Array:
-        """The bytes themselves."""
+        """Return the bytes."""
         return np.ctypeslib.as_array((ctypes.c_uint8 * self.size).from_address(self.base))
 
     def shadow(self, name: str) -> Array:
-        """Return a shadow, made where there is none."""
+        """Return a shadow; create it if there is none."""
         if (found := getattr(self, name)) is None:
             found = np.zeros(self.granules, np.int16 if name == "codes" else np.int32)
             setattr(self, name, found)
         return found
 
     def granules_of(self, offsets: Array, width: int) -> Array:
-        """Return the granules [lane, :] of accesses of `width` bytes; the grain becomes finer where it must."""
+        """Return the granules [lane, :] of accesses of `width` bytes; reduce the granule size if necessary."""
         if width != self.grain or self.grain > 1:
             odd = offsets & (self.grain - 1)
             if width < self.grain or odd.any():
@@ -80,7 +80,7 @@ class Allocation:
     def codes_of(self, tensor: torch.Tensor) -> torch.Tensor | None:
         """Return the codes of a tensor's elements, [*shape, granules of an element], or None if all are defined.
 
-        A view: writing to it writes the shadow.
+        The result is a view: writing to it writes the shadow.
         """
         if self.codes is None or tensor.numel() == 0:
             return None
@@ -91,26 +91,26 @@ class Allocation:
         return torch.as_strided(torch.from_numpy(self.codes), shape, strides, tensor.storage_offset() * per)
 
     def define(self, tensor: torch.Tensor) -> None:
-        """Something wrote the tensor."""
+        """Mark the tensor as written."""
         if (codes := self.codes_of(tensor)) is not None:
             codes.zero_()
 
     def undefine(self, tensor: torch.Tensor) -> None:
-        """Nothing has written the tensor yet."""
+        """Mark the tensor as never written."""
         self.shadow("codes")
         if (codes := self.codes_of(tensor)) is not None:
             codes.fill_(NEVER_WRITTEN)
 
 
 class State:
-    """The bytes and codes of an allocation at one moment."""
+    """A snapshot of an allocation's bytes and codes."""
 
     def __init__(self, allocation: Allocation) -> None:
         self.allocation, self.bytes, self.grain = allocation, allocation.memory().copy(), allocation.grain
         self.codes = None if allocation.codes is None else allocation.codes.copy()
 
     def restore(self) -> None:
-        """Make it so again."""
+        """Restore the snapshot."""
         self.allocation.memory()[:] = self.bytes
         self.allocation.codes = None if self.codes is None else self.codes.copy()
         if self.codes is not None and self.grain != self.allocation.grain:
@@ -119,7 +119,7 @@ class State:
 
 
 class Allocations:
-    """All storages that are known, by address."""
+    """All known storages, by address."""
 
     def __init__(self) -> None:
         self._known: dict[int, Allocation] = {}
@@ -130,7 +130,7 @@ class Allocations:
         return iter(list(self._known.values()))
 
     def of(self, tensor: torch.Tensor, writable: bool = True) -> Allocation | None:
-        """Return a tensor's allocation, made known (as defined) where it was not; None for an empty one."""
+        """Return a tensor's allocation; register it as defined if it is unknown. None for an empty tensor."""
         if (storage := _storage(tensor)) is None:
             return None
         base = storage.data_ptr()
@@ -140,14 +140,14 @@ class Allocations:
         return known
 
     def known(self, tensor: torch.Tensor) -> Allocation | None:
-        """Return a tensor's allocation if it is known."""
+        """Return a tensor's allocation if it is registered."""
         if (storage := _storage(tensor)) is None:
             return None
         found = self._known.get(storage.data_ptr())
         return found if found is not None and found.weak.cdata == _identity(storage) else None
 
     def tag(self, tensor: torch.Tensor) -> int:
-        """Return the tag of pointers to this tensor; 0, which means none, when there are too many."""
+        """Return the tag of pointers to this tensor; 0 (no tag) if there are too many."""
         allocation = self.of(tensor)
         if allocation is None:
             return 0
@@ -164,7 +164,7 @@ class Allocations:
         return self._tagged[tag] if 0 < tag < len(self._tagged) else None
 
     def containing(self, address: int) -> Allocation | None:
-        """Return the live allocation that an untagged address lies in: one that the submission made an integer."""
+        """Return the live allocation of an untagged address, such as one that the submission made from an integer."""
         for again in (False, True):
             if again:
                 for found in [value for value in gc.get_objects() if type(value) is torch.Tensor]:
@@ -176,15 +176,15 @@ class Allocations:
 
 
 def _storage(tensor: torch.Tensor) -> torch.UntypedStorage | None:
-    """Return a tensor's storage if it has one in this process's memory: sparse, meta and empty ones have not."""
+    """Return a tensor's storage if it is in this process's memory; sparse, meta and empty tensors have none."""
     if tensor.layout is not torch.strided:
         return None
     storage = tensor.untyped_storage()
-    if storage.device.type != "cpu":  # the storage's: the tensor may pretend to lie on a GPU
+    if storage.device.type != "cpu":  # of the storage: the tensor may report the fake GPU
         return None
     return storage if storage.nbytes() > 0 and storage.data_ptr() != 0 else None
 
 
 def _identity(storage: torch.UntypedStorage) -> int:
-    """Tell storages apart that lay at one address one after the other."""
+    """Return a number that distinguishes storages that successively had the same address."""
     return storage._cdata  # pyright: ignore[reportPrivateUsage]

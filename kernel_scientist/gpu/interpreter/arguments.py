@@ -1,4 +1,4 @@
-"""The tensors among a launch's arguments, with the names that the kernel gives them. Imports only torch and triton."""
+"""Finds the tensors among a launch's arguments, with the kernel's parameter names. Imports only torch and triton."""
 
 import itertools
 from collections.abc import Iterator
@@ -11,13 +11,13 @@ interpreter: Any = _interpreter_module
 
 
 def tensor_of(arg: Any) -> torch.Tensor | None:
-    """The tensor of a launch argument that is one, or wraps one."""
+    """Return the tensor of a launch argument that is or wraps one."""
     unwrapped = interpreter._unwrap_tensor(arg)
     return unwrapped if isinstance(unwrapped, torch.Tensor) else None
 
 
 def named(names: list[str], args: Any, kwargs: dict[str, Any]) -> Iterator[tuple[str, torch.Tensor]]:
-    """Every tensor among a launch's arguments with its name, those in tuples and descriptors too."""
+    """Return every tensor among a launch's arguments with its name, including those in tuples and descriptors."""
     for name, arg in itertools.chain(zip(names, args, strict=False), kwargs.items()):
         if isinstance(arg, interpreter.TensorDescriptor):
             yield from named([name], [arg.base], {})

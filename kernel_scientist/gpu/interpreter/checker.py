@@ -1,17 +1,16 @@
-"""A memory checker for Triton kernels that are interpreted: what no GPU tells.
+"""A memory checker for interpreted Triton kernels; a GPU would not report these defects.
 
     with watched(data, writable_positions) as report:
         output = custom_kernel(data)
     report.message(output)
 
-Found, each with kernel, line, program and element: reads and writes out of bounds; and, where an address, a branch, or
-in the end an output, depends on it: memory that nothing has written, lanes that a mask without `other` switches off,
-and values that depend on the order in which programs of one launch run. What a result does not depend on is no defect:
-padding that is read and thrown away, a slot that every program may overwrite. Programs that write the same value do not
-race.
+It reports, with kernel, line, program and element: reads and writes out of bounds; and, if an address, a branch or an
+output depends on them: memory that was never written, lanes that a mask without `other` switches off, and values that
+depend on the order in which the programs of a launch run. Values without effect on a result are no defect, such as
+padding that is read and discarded. Programs that write the same value do not race.
 
-Bounds are those of the storage that a pointer was made from, so a row that runs into the next one is not seen here
-(its values are wrong instead). Runs in the worker; imports only the standard library, numpy, torch and triton.
+Bounds are those of the storage that a pointer was made from. An access that runs from one row into the next is not
+reported; its values are wrong instead. Runs in the worker; imports only the standard library, numpy, torch and triton.
 """
 
 import contextlib
@@ -36,14 +35,14 @@ interpreter: Any = _interpreter_module
 
 
 class Report:
-    """What one watched call did."""
+    """The result of one watched call."""
 
     def __init__(self, ledger: Ledger, outputs: list[torch.Tensor], allocations: Allocations) -> None:
         self._ledger, self._outputs, self._allocations = ledger, outputs, allocations
         self.launches = self.programs = self.programs_run = 0
 
     def defects(self, output: Any = None) -> tuple[Defect, ...]:
-        """Return the defects, those included that only show in the outputs: the writable inputs and `output`."""
+        """Return the defects, including those that show only in the outputs (the writable inputs and `output`)."""
         for tensor in [*self._outputs, *tensors(output)]:
             allocation = self._allocations.known(tensor)
             codes = None if allocation is None else allocation.codes_of(tensor)
@@ -52,7 +51,7 @@ class Report:
         return self._ledger.defects()
 
     def message(self, output: Any = None) -> dict[str, Any]:
-        """Return defects and coverage as what can be written as JSON.
+        """Return defects and coverage as values that JSON can hold.
 
         `output` is what the kernel returned; without it only the writable inputs count as outputs.
         """
@@ -65,11 +64,12 @@ class Report:
 def watched(
     data: Any, writable: Collection[int] = (), defined: Collection[int] = (), most_programs: int | None = None
 ) -> Generator[Report]:
-    """Check every launch of interpreted kernels meanwhile.
+    """Check every launch of interpreted kernels within the context.
 
     `data` is the problem's input, a tensor or a sequence; `writable` are the positions that a kernel may write,
     `defined` those of them whose contents the problem defines (the others must be written before they are read). A
-    launch of more than `most_programs` programs runs only a sample of them; what it leaves unwritten is no defect.
+    launch of more than `most_programs` programs runs only a sample of them; memory that it leaves unwritten is no
+    defect.
     """
     watcher = Watcher(data, writable, defined, most_programs)
     with watcher.torch_side, watcher.installed():
@@ -77,7 +77,7 @@ def watched(
 
 
 class Watcher:
-    """Holds the interpreter's hooks while one call is watched."""
+    """Installs hooks in the interpreter while one call is watched."""
 
     def __init__(
         self, data: Any, writable: Collection[int], defined: Collection[int], most_programs: int | None
@@ -91,7 +91,7 @@ class Watcher:
         self._next_base = 0
 
     def _inputs(self, data: Any, writable: Collection[int], defined: Collection[int]) -> list[torch.Tensor]:
-        """Make the inputs known; return those that are outputs."""
+        """Register the inputs; return those that are outputs."""
         items = list(data) if isinstance(data, list | tuple) else [data]
         outputs: list[torch.Tensor] = []
         for position, item in sorted(enumerate(items), key=lambda each: each[0] not in writable):
@@ -105,7 +105,7 @@ class Watcher:
 
     @contextlib.contextmanager
     def installed(self) -> Generator[None]:
-        """Put the hooks in place, and what was there back."""
+        """Install the hooks within the context; restore the originals afterwards."""
         builder = interpreter.InterpreterBuilder
         places = [(builder, name, value) for name, value in {**following(), **self.accesses.operations()}.items()]
         places += [(interpreter.ReduceScanOpInterface, "apply", following_reductions())]
@@ -136,7 +136,7 @@ class Watcher:
                 if run.run < run.total:
                     self._forget([state.allocation for state in before], run)
                 elif run.suspects and not run.atomics:
-                    executor.fn = getattr(executor.fn, "function", executor.fn)  # not a sample of it
+                    executor.fn = getattr(executor.fn, "function", executor.fn)  # the whole grid, not a sample
                     self._confirm(lambda: original(executor, *args, **kwargs), run, before)
             return result
 
@@ -162,7 +162,7 @@ class Watcher:
         self.report.programs_run += run.run
 
     def _forget(self, touched: list[Allocation], run: Launch) -> None:
-        """Only a sample has run: what the others would have written is not known."""
+        """Mark memory that the programs outside of the sample may have written as unknown."""
         for allocation in touched:
             written = np.abs(allocation.shadow("writer")) > run.base
             if allocation.updater is not None:
@@ -170,9 +170,10 @@ class Watcher:
             allocation.shadow("codes")[~written] = UNKNOWN
 
     def _confirm(self, again: Callable[[], Any], run: Launch, before: list["State"]) -> None:
-        """Programs wrote what others had read: run them backwards, so that those read what was written.
+        """Some programs wrote memory that others had read before. Run them in reverse order, so that the others read
+        the new values.
 
-        Only then is it seen whether a result depends on it. Memory is as after the first run when this returns.
+        That shows whether a result depends on it. Memory is restored to the state after the first run.
         """
         after = [State(state.allocation) for state in before]
         for state in before:
@@ -240,7 +241,7 @@ def _only(codes: Array | None, kept: set[int]) -> Array | None:
 
 
 class Sample:
-    """Stands for a kernel's function in a launch: runs evenly spaced programs, the first and the last included."""
+    """Replaces a kernel's function in a launch: runs evenly spaced programs, including the first and the last."""
 
     def __init__(self, function: Callable[..., Any], launch: Launch, most: int) -> None:
         self.function, self._launch, self._most = function, launch, most
@@ -252,7 +253,7 @@ class Sample:
         self.__code__ = function.__code__
 
     def __call__(self, **kwargs: Any) -> None:
-        """Run the program that is at its turn, if it was chosen."""
+        """Run the current program if it belongs to the sample."""
         run = self._launch
         if self._chosen is None:
             spaced = np.linspace(0, run.total - 1, min(self._most, run.total))

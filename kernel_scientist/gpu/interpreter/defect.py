@@ -1,4 +1,4 @@
-"""What the memory checker finds: defects with their place, and the origins of values that nothing defines.
+"""Records of the memory checker: defects with their location, and origins of undefined values.
 
 Imports only the standard library and numpy.
 """
@@ -19,11 +19,11 @@ WRITE_RACE: Final = "write race"
 MASK_MISTAKE: Final = "mask mistake"
 
 NEVER_WRITTEN: Final = 1
-"""The code of memory that was allocated and not written; codes above are origins, 0 is defined."""
+"""Code of memory that was allocated and never written; 0 means defined, higher codes are origins."""
 UNKNOWN: Final = 32_767
-"""The code of memory that a program may have written which was left out of a sample: nothing is concluded from it."""
+"""Code of memory that a program outside of the sample may have written; it is never reported."""
 MOST_ORIGINS: Final = 32_000
-"""Codes are int16."""
+"""Limited because codes are int16."""
 MOST_DEFECTS, MOST_EXAMPLES = 40, 4
 
 EXPLANATIONS: Final = {
@@ -38,7 +38,7 @@ EXPLANATIONS: Final = {
 
 @dataclass(frozen=True)
 class Site:
-    """A line of a kernel."""
+    """A source line of a kernel."""
 
     kernel: str
     file: str
@@ -46,13 +46,13 @@ class Site:
 
     @property
     def source(self) -> str:
-        """The line's text, where its file can be read."""
+        """The line's text, if the file can be read."""
         return linecache.getline(self.file, self.line).strip()
 
 
 @dataclass(frozen=True)
 class Example:
-    """One lane of one program: the element is counted from the tensor's first, and negative before it."""
+    """One lane of one program; the element index is relative to the tensor's start and may be negative."""
 
     program: Program
     element: int
@@ -60,7 +60,7 @@ class Example:
 
 @dataclass(frozen=True)
 class Defect:
-    """One kind of defect at one line on one tensor."""
+    """One kind of defect at one line for one tensor."""
 
     kind: str
     kernel: str
@@ -68,24 +68,24 @@ class Defect:
     source: str
     tensor: str
     lanes: int
-    """How many lanes did it, all programs together."""
+    """Number of affected lanes, all programs together."""
     programs: int
-    """How many programs did it ..."""
+    """Number of affected programs."""
     of_programs: int
-    """... of how many in the launch where it was first seen."""
+    """Number of programs of the launch in which the defect was first found."""
     examples: tuple[Example, ...]
     severity: str
-    """`error`; `warning` for a mask mistake: it does no harm as long as the compiler puts zero in such lanes."""
+    """`error`, or `warning` for a mask mistake that is harmless as long as the compiler puts zero into such lanes."""
     note: str
 
     def message(self) -> dict[str, Any]:
-        """Return what can be written as JSON."""
+        """Return the defect as values that JSON can hold."""
         return asdict(self)
 
 
 @dataclass
 class Finding:
-    """A defect while it is being collected."""
+    """A defect under construction."""
 
     kind: str
     site: Site
@@ -96,7 +96,7 @@ class Finding:
     examples: list[Example] = field(default_factory=list[Example])
 
     def add(self, program: Program, element: int, lanes: int) -> None:
-        """Count `lanes` lanes of a program; keep a few of them as examples."""
+        """Add `lanes` lanes of a program; keep a few as examples."""
         self.lanes += lanes
         if program not in self.programs and len(self.examples) < MOST_EXAMPLES:
             self.examples.append(Example(program, element))
@@ -124,7 +124,7 @@ class Finding:
 
 @dataclass
 class Origin:
-    """Where an undefined value came from; a defect only once something depends on it."""
+    """The source of an undefined value; it becomes a defect when something depends on it."""
 
     kind: str
     site: Site
@@ -137,7 +137,7 @@ class Origin:
 
 
 class Ledger:
-    """All defects of one watched call, and the origins that values carry as codes."""
+    """All defects of one watched call, and the origins of undefined values by code."""
 
     def __init__(self) -> None:
         self._findings: dict[tuple[str, Site, str], Finding] = {}
@@ -145,12 +145,12 @@ class Ledger:
         self._codes: dict[tuple[str, Site, str, Program], int] = {}
         self._shared: dict[tuple[str, Site, str], int] = {}
         self.races: set[int] = set()
-        """Codes whose origin is a race."""
+        """Codes of races."""
         self.only_races = False
-        """A launch is repeated: everything else has been counted."""
+        """Whether a launch is being repeated, so that only races are recorded."""
 
     def code(self, kind: str, site: Site, tensor: str, program: Program, element: int, of_programs: int) -> int:
-        """Return the code of an origin; beyond MOST_ORIGINS, programs share one (0, defined, if there is none)."""
+        """Return the code of an origin; beyond MOST_ORIGINS programs share one (0 if there is none)."""
         key, shared = (kind, site, tensor, program), (kind, site, tensor)
         if key not in self._codes:
             if len(self._origins) >= MOST_ORIGINS:
@@ -167,14 +167,14 @@ class Ledger:
             self._origins[code - NEVER_WRITTEN - 1].lanes += lanes
 
     def reach(self, codes: Array) -> None:
-        """Something that counts depends on values with these codes: their origins are defects."""
+        """Record the origins of these codes as defects: an address, branch or output depends on them."""
         for code in np.unique(codes).tolist():
             if NEVER_WRITTEN < code < UNKNOWN and not (origin := self._origins[code - NEVER_WRITTEN - 1]).reached:
                 origin.reached = True
                 self._add(origin)
 
     def out_of_bounds(self, lanes: Origin) -> None:
-        """Lanes were out of bounds: a defect at once."""
+        """Record lanes that were out of bounds as a defect."""
         if not self.only_races:
             self._add(lanes)
 
@@ -184,10 +184,10 @@ class Ledger:
         finding.add(origin.program, origin.element, origin.lanes)
 
     def defects(self) -> tuple[Defect, ...]:
-        """All defects, in the order in which they were found, capped."""
+        """Return the defects in the order in which they were found, at most a fixed number."""
         return tuple(finding.defect() for finding in list(self._findings.values())[:MOST_DEFECTS])
 
     @property
     def total(self) -> int:
-        """How many there are, those beyond the cap included."""
+        """Return the number of all defects, including those beyond that number."""
         return len(self._findings)

@@ -1,7 +1,7 @@
-"""`tl.dot` and `tl.dot_scaled` for Triton's interpreter: every operand widened, sums in fp32.
+"""`tl.dot` and `tl.dot_scaled` for Triton's interpreter: operands are widened, sums are fp32.
 
-The interpreter's own dot multiplies the bit patterns of bf16 and knows no microscaled one. A device's sums may be
-rounded differently: MFMA adds up in fp32, in an order of its own. Imports only numpy and triton.
+The interpreter's own `tl.dot` multiplies the bit patterns of bf16, and it has no `tl.dot_scaled`. A device's sums may
+be rounded differently: MFMA adds in fp32 in another order. Imports only numpy and triton.
 """
 
 from collections.abc import Callable
@@ -17,12 +17,12 @@ interpreter: Any = _interpreter_module
 Handle = Any
 
 E2M1 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, 0, -0.5, -1, -1.5, -2, -3, -4, -6], dtype=np.float32)
-"""OCP Microscaling Formats 1.0, table 5."""
+"""Values of e2m1 by bit pattern (OCP Microscaling Formats 1.0, table 5)."""
 E8M0_NAN = 255
 
 
 def dot(self: Any, a: Handle, b: Handle, d: Handle, input_precision: Any, max_num_imprecise_acc: Any) -> Handle:
-    """a @ b + d; in fp64 for fp64 and for integers, which it holds exactly."""
+    """Return a @ b + d, computed in fp64 for fp64 and integers, otherwise in fp32."""
     work = np.float64 if d.data.dtype == np.float64 or a.dtype.scalar.is_int() else np.float32
     with np.errstate(all="ignore"):
         product = np.matmul(_values(a).astype(work), _values(b).astype(work))
@@ -32,7 +32,7 @@ def dot(self: Any, a: Handle, b: Handle, d: Handle, input_precision: Any, max_nu
 
 
 def dot_scaled(self: Any, a: Handle, a_scale: Any, a_format: Any, b: Handle, b_scale: Any, *rest: Any) -> Handle:
-    """(a * a_scale) @ (b * b_scale) + acc: one scale (e8m0, or e4m3) for 32 (16) elements along k.
+    """Return (a * a_scale) @ (b * b_scale) + acc, with one scale per 32 (e8m0) or 16 (e4m3) elements along k.
 
     `rest` is b's format, fast_math, whether a and b are packed along k, and the accumulator.
     """
@@ -47,7 +47,7 @@ def dot_scaled(self: Any, a: Handle, a_scale: Any, a_format: Any, b: Handle, b_s
 
 
 def taking_words(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Let `tl.dot_scaled` be given its formats as strings: interpreted kernels have no constexpr for a literal."""
+    """Let `tl.dot_scaled` accept its formats as strings: in interpreted kernels a literal is no constexpr."""
 
     def dot_scaled(*args: Any, **kwargs: Any) -> Any:
         return original(*(tl.constexpr(arg) if isinstance(arg, str) else arg for arg in args), **kwargs)
@@ -60,7 +60,7 @@ def _values(handle: Handle) -> Array:
 
 
 def _unpacked(handle: Handle, kind: Any, axis: int) -> Array:
-    """Return the values, e2m1's two to a byte (the low half first) laid out along `axis`."""
+    """Return the values of a format; e2m1 has two per byte, low half first, along `axis`."""
     if kind != interpreter._ir.ScaleDotElemTypeTY.E2M1:
         return _values(handle).astype(np.float32)
     halves = E2M1[np.stack([handle.data & 15, handle.data >> 4], axis=axis if axis == -1 else -2)]

@@ -1,9 +1,9 @@
-"""Small floating point formats as arrays of bits: what Triton's interpreter holds of bf16 and fp8.
+"""bf16 and fp8 as arrays of bits, which is how Triton's interpreter stores them.
 
-Widening is exact. Narrowing rounds to the nearest, ties to even, and treats what is too large as Triton's AMD backend
-does on gfx942 (seen in the code that Triton 3.7 generates): the two FNUZ formats are converted by the hardware's
-`v_cvt_pk_fp8_f32`, unclamped, and give NaN, as torch's `.to` does; the two OCP formats are converted in software and
-saturate, infinities too, where torch gives NaN or infinity. bf16 and fp16 give infinity. Imports only numpy and torch.
+Widening is exact. Narrowing rounds to nearest even. Values that are too large are treated as in Triton 3.7's code for
+gfx942: the two FNUZ formats are converted by the hardware's `v_cvt_pk_fp8_f32` without clamping and become NaN, as with
+torch's `.to`; the two OCP formats are converted in software and saturate, infinities too, while torch gives NaN or
+infinity; bf16 and fp16 become infinity. Imports only numpy and torch.
 """
 
 from functools import cache
@@ -21,11 +21,11 @@ TORCH: dict[str, torch.dtype] = {
     "fp8e4nv": torch.float8_e4m3fn,
     "fp8e5": torch.float8_e5m2,
 }
-"""Triton's name of a format to torch's type."""
+"""torch's type by Triton's name of a format."""
 SATURATING = {"fp8e4nv": 448.0, "fp8e5": 57344.0, "fp8e4b15": 1.875}
-"""The largest value of the formats that saturate."""
+"""Largest value of each format that saturates."""
 PACKED = frozenset((*TORCH, "fp8e4b15"))
-"""The formats that numpy has no type for: the interpreter holds their bits."""
+"""Formats without a numpy type: the interpreter stores their bits."""
 
 _NUMPY = {"fp16": np.float16, "fp32": np.float32, "fp64": np.float64}
 
@@ -83,5 +83,5 @@ def _toward_zero(nearest: Array, values: Array, name: str) -> Array:
     bits = nearest.view(f"u{nearest.dtype.itemsize}")
     stepped = bits - over.astype(bits.dtype)
     if name in ("fp8e4b8", "fp8e5b16"):
-        stepped[over & (stepped == 0x80)] = 0  # they have one zero; this would be NaN
+        stepped[over & (stepped == 0x80)] = 0  # these formats have one zero; 0x80 would be NaN
     return stepped.view(nearest.dtype)

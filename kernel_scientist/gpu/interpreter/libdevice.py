@@ -1,8 +1,8 @@
-"""`tl.extra.libdevice` for Triton's interpreter, which has none: ROCm's and CUDA's elementwise functions by numpy.
+"""`tl.extra.libdevice` for Triton's interpreter, which lacks it: ROCm's and CUDA's elementwise functions in numpy.
 
-A kernel names them through `triton.language.extra.libdevice` (stubs, which the compiler maps to a target's), `.hip` or
-`.cuda`. Values are computed in fp64 and rounded once, so they are at least as exact as the device's. Imports only
-numpy, torch and triton.
+A kernel calls them through `triton.language.extra.libdevice` (stubs that the compiler maps to a target's functions),
+`.hip` or `.cuda`. Values are computed in fp64 and rounded once, so they are at least as exact as the device's. Imports
+only numpy, torch and triton.
 """
 
 import functools
@@ -23,7 +23,7 @@ _MARK = "interpretable"
 
 
 def _torch(function: Function) -> Function:
-    """Make torch's function one of numpy arrays."""
+    """Wrap a torch function for numpy arrays."""
     return lambda *xs: function(*(torch.from_numpy(np.ascontiguousarray(x)) for x in xs)).numpy()
 
 
@@ -118,7 +118,7 @@ _BITS: dict[str, Any] = {
 
 
 def stem(symbol: str) -> str:
-    """Return what a symbol computes: `__ocml_tanh_f32`, `__nv_fast_tanhf` and `__nv_tanh` are all `tanh`."""
+    """Return the function's plain name: `__ocml_tanh_f32`, `__nv_fast_tanhf` and `__nv_tanh` are all `tanh`."""
     name = re.sub(r"^__(ocml|nv|triton_hip)_", "", symbol)
     name = re.sub(r"^cyl_bessel_", "", re.sub(r"(_f32|_f64|_f16|_r[nzdu])$", "", name))
     name = re.sub(r"^fast_", "", name)
@@ -128,9 +128,9 @@ def stem(symbol: str) -> str:
 
 
 def evaluate(symbol: str, arguments: list[Array], result: Any) -> Array:
-    """Apply a device library's function to arrays and return what it gives, of numpy's type `result`.
+    """Apply a device library's function to arrays; the result has numpy's type `result`.
 
-    Raises NotImplementedError, which names the symbol, for one that is not known here.
+    Raises NotImplementedError with the symbol's name for an unknown one.
     """
     name = stem(symbol)
     if name in _BITS:
@@ -148,7 +148,7 @@ def evaluate(symbol: str, arguments: list[Array], result: Any) -> Array:
 
 
 def install(semantic: Any) -> None:
-    """Let the functions of the library's modules be called by interpreted kernels; compiled ones see no difference."""
+    """Make the library's functions callable from interpreted kernels; compiled kernels are not affected."""
     modules = [importlib.import_module(f"triton.language.extra.{name}") for name in _MODULES]
     for module in modules[:2]:
         for name, function in _functions(module):
@@ -165,7 +165,7 @@ def _functions(module: ModuleType) -> list[tuple[str, Function]]:
 
 
 def _callable(face: Function, function: Function, semantic: Any) -> Function:
-    """Look like `face` (the compiler maps a stub by its name and module), call `function`."""
+    """Return a function that calls `function` with the name and module of `face`, by which the compiler maps a stub."""
 
     @functools.wraps(face)
     def call(*args: Any, **kwargs: Any) -> Any:

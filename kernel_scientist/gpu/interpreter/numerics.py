@@ -1,9 +1,9 @@
-"""Triton's interpreter made exact: `install()` replaces what computes on bit patterns, truncates or is missing.
+"""Makes Triton's interpreter exact: `install()` replaces operations that are wrong for bf16 and fp8, or missing.
 
 Triton 3.7's interpreter (`triton/runtime/interpreter.py`) holds bf16 and fp8 as integers and computes on those: a bf16
 `+` adds bit patterns, `tl.dot` multiplies them, `tl.sum` adds them up; fp32 is truncated to bf16; fp8e4b8 and fp8e5b16
 (e4m3fnuz, e5m2fnuz) are refused. Here every operation widens to fp32, computes and rounds once to nearest even, as
-the AMD backend's generated code does; what is too large becomes what it becomes on gfx942 (see `formats`).
+the AMD backend's generated code does; values that are too large are treated as on gfx942 (see `dtypes`).
 
 More exact than a device: reductions and dots accumulate in fp32 (a device may round a bf16 `tl.sum` after each step),
 fma is computed in fp64, `input_precision` is ignored. Imports only numpy, torch and triton; nothing outside the
@@ -29,7 +29,7 @@ _MARK = "_exact_numerics"
 
 
 def install() -> None:
-    """Make the interpreter exact, once; kernels that are compiled are not touched. Idempotent."""
+    """Make the interpreter exact. Compiled kernels are not affected. Calling it again has no effect."""
     builder = interpreter.InterpreterBuilder
     if getattr(builder, _MARK, False):
         return
@@ -56,7 +56,7 @@ def _wide(handle: Handle) -> Array:
 
 
 def _result(values: Array, dtype: Any) -> Handle:
-    """Round a result to the type it has in Triton; the answer of a comparison is int1."""
+    """Round a result to its type in Triton; the result of a comparison is int1."""
     scalar = dtype.scalar
     if values.dtype == np.bool_:
         return _handle(values, tl.int1)
@@ -73,7 +73,7 @@ def _binary(self: Any, lhs: Handle, rhs: Handle, op: Callable[..., Array]) -> Ha
 
 
 def _ternary(self: Any, lhs: Handle, rhs: Handle, other: Handle, op: Callable[..., Array]) -> Handle:
-    if op is np.where:  # chooses; computes nothing
+    if op is np.where:  # selects values; computes nothing
         return _handle(np.where(lhs.data, rhs.data, other.data), other.dtype)
     return _result(op(_wide(lhs), _wide(rhs), _wide(other)), other.dtype)
 
@@ -102,7 +102,7 @@ def _clamp(self: Any, arg: Handle, low: Handle, high: Handle, propagate_nans: An
 
 
 def _fma(self: Any, x: Handle, y: Handle, z: Handle) -> Handle:
-    """x * y + z, the product exact: in fp64 that of two fp32 is."""
+    """Return x * y + z with an exact product: in fp64 the product of two fp32 values is exact."""
     if x.data.dtype.kind in "iu" and x.dtype.scalar.name not in PACKED:
         return _handle(x.data * y.data + z.data, z.dtype)
     values = _wide(x).astype(np.float64) * _wide(y).astype(np.float64) + _wide(z)
@@ -124,7 +124,7 @@ def _erf(self: Any, arg: Handle) -> Handle:
 
 
 def _cast(self: Any, src: Handle, dst_type: Any) -> Handle:
-    """Convert between any two types, rounding to nearest even where it narrows."""
+    """Convert between any two types; narrowing rounds to nearest even."""
     return _converted(src, dst_type, to_zero=False)
 
 
@@ -148,7 +148,7 @@ def _bf16(self: Any, value: float) -> Handle:
 
 
 def _widened(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Reduce or scan bf16 and fp8 as fp32, and round what comes out."""
+    """Reduce or scan bf16 and fp8 as fp32, and round the result."""
 
     @functools.wraps(original)
     def reduce(self: Any, input: Any, *args: Any, **kwargs: Any) -> Any:
@@ -173,7 +173,7 @@ def _rounded(ops: Any, found: Any, dtype: Any) -> Any:
 
 
 def _atomic(original: Callable[..., Handle]) -> Callable[..., Handle]:
-    """Add 16-bit floats lane after lane, exchange floats as bits: the interpreter's own atomics do neither."""
+    """Perform atomics that the interpreter lacks: add 16-bit floats lane by lane, exchange floats as bits."""
 
     @functools.wraps(original)
     def atomic(self: Any, op: Any, ptr: Handle, val: Handle, mask: Handle, sem: Any, scope: Any) -> Handle:
@@ -203,7 +203,7 @@ def _add_in_turn(addresses: Array, values: Array, mask: Array, name: str) -> Arr
 
 
 def _turns(addresses: Array, mask: Array) -> Array:
-    """Number the active lanes of each address: 0 for its first, 1 for its second; -1 where there is none."""
+    """Number the active lanes of each address: 0 for the first, 1 for the second; -1 for inactive lanes."""
     turn = np.full(addresses.size, -1)
     active = np.flatnonzero(mask)
     order = active[np.argsort(addresses.ravel()[active], kind="stable")]
@@ -213,7 +213,7 @@ def _turns(addresses: Array, mask: Array) -> Array:
 
 
 def _knowing_fnuz(original: Callable[..., None]) -> Callable[..., None]:
-    """Let the types e4m3fnuz and e5m2fnuz through: the interpreter's table of types forgets them."""
+    """Add the types e4m3fnuz and e5m2fnuz, which are missing from the interpreter's table of types."""
 
     @functools.wraps(original)
     def patch(lang: Any, scope: Any) -> None:

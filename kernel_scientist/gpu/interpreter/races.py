@@ -1,9 +1,9 @@
-"""What accesses mean to each other: what was written before it is read, and by whom in this launch.
+"""Detects undefined reads and races: for each access, what was written before, and by which program of the launch.
 
-Programs are ordered by atomics only: where the one has done an atomic operation and the other did one before this
-access, or has read what the first updates atomically, or loads it as volatile, their accesses are taken to be ordered.
-A store that leaves memory as it was conflicts with nothing, so programs may all write one value. What depends on the
-order of programs gets a code (see `undefined`), as what was never written does. Imports only numpy.
+Only atomics order programs. The accesses of two programs count as ordered if the first has done an atomic operation,
+and the second did one before this access, has read memory that the first updates atomically, or loads it as volatile. A
+store that does not change memory conflicts with nothing, so several programs may write the same value. Values that
+depend on the order of programs get a code (see `undefined`), like memory that was never written. Imports only numpy.
 """
 
 import numpy as np
@@ -20,23 +20,23 @@ class History:
         self.ledger = ledger
         self.launch = Launch("", {}, 0)
         self._released: Array = np.zeros(1, np.bool_)
-        """By program of this launch: has it done an atomic operation? The last stands for "more than one"."""
+        """By program of this launch, whether it has done an atomic operation; the last entry: several programs."""
         self._acquired = False
-        """Has the program that runs now done one, or an equivalent?"""
+        """Whether the current program has done an atomic operation or an equivalent."""
 
     def begin(self, launch: Launch) -> None:
-        """A launch starts, or starts again."""
+        """Start a launch, or repeat it."""
         self.launch = launch
         self._released = np.zeros(launch.total + 1, np.bool_)
         self._released[-1] = True
         self._acquired = False
 
     def next_program(self) -> None:
-        """Another program starts."""
+        """Start the next program."""
         self._acquired = False
 
     def read(self, lanes: Lanes, volatile: bool) -> Array | None:
-        """Lanes are loaded; return their codes, or None if they are defined."""
+        """Record a load; return the lanes' codes, or None if all are defined."""
         allocation, granules = lanes.allocation, lanes.granules() if self._watches(lanes) else None
         if granules is None:
             return None
@@ -55,7 +55,7 @@ class History:
         return codes
 
     def write(self, lanes: Lanes, codes: Array | None, changed: Array) -> None:
-        """Lanes are stored, with these codes of their values; `changed`: memory held something else."""
+        """Record a store of values with these codes; `changed`: lanes that changed memory."""
         allocation, granules = lanes.allocation, lanes.granules()
         if self.launch.total > 1:
             codes = self._conflicts(lanes, granules, codes, changed)
@@ -65,7 +65,7 @@ class History:
         self._leave(lanes, granules, codes)
 
     def update(self, lanes: Lanes, codes: Array | None, exchange: bool) -> Array | None:
-        """Lanes are updated atomically; return the codes of what was there before."""
+        """Record an atomic update; return the codes of the previous values."""
         allocation, granules = lanes.allocation, lanes.granules()
         old = self._undefined(lanes, granules)
         after = codes if exchange else _worse(old, codes)
@@ -78,7 +78,7 @@ class History:
         return old
 
     def synchronise(self) -> None:
-        """The program has done an atomic operation."""
+        """Record that the current program has done an atomic operation."""
         self.launch.atomics = self._acquired = True
         self._released[self.launch.me - self.launch.base - 1] = True
 
@@ -88,7 +88,7 @@ class History:
         return shared or allocation.codes is not None or allocation.writer is not None
 
     def _undefined(self, lanes: Lanes, granules: Array) -> Array | None:
-        """Return the codes of what is in memory; what was never written gets an origin here."""
+        """Return the codes of memory; memory that was never written gets an origin at this read."""
         if lanes.allocation.codes is None:
             return None
         codes = lanes.allocation.codes[granules].max(axis=1)
@@ -105,11 +105,11 @@ class History:
         return code
 
     def _others(self, programs: Array) -> Array:
-        """Which are other programs of this launch."""
+        """Return which entries are other programs of this launch."""
         return (programs > self.launch.base) & (programs != self.launch.me)
 
     def _unordered(self, others: Array, programs: Array) -> Array:
-        """Which of the others' accesses nothing orders before this one."""
+        """Return which of the others' accesses are not ordered before this one."""
         if not self._acquired or not others.any():
             return others
         return others & ~self._released[np.where(others, programs - self.launch.base - 1, 0)]
@@ -121,7 +121,7 @@ class History:
         return _worse(codes, np.where(raced, np.int16(code), np.int16(0)))
 
     def _conflicts(self, lanes: Lanes, granules: Array, codes: Array | None, changed: Array) -> Array | None:
-        """Lanes of a store that others wrote, updated or read; a value that races stays one until the launch ends."""
+        """Return the lanes of a store that conflict with other programs; a race lasts until the launch ends."""
         allocation, conflicts = lanes.allocation, np.zeros(changed.size, np.bool_)
         written = np.zeros(changed.size, np.bool_)
         if allocation.writer is not None:
@@ -139,7 +139,7 @@ class History:
         return self._race(lanes, conflicts & changed, codes)
 
     def _touch(self, shadow: Array, granules: Array) -> None:
-        """Note this program; `everyone` where another was noted in this launch."""
+        """Record this program; `everyone` if another one was recorded in this launch."""
         shadow[granules] = np.where(self._others(shadow[granules]), self.launch.everyone, self.launch.me)
 
     def _leave(self, lanes: Lanes, granules: Array, codes: Array | None) -> None:

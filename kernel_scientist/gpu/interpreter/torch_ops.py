@@ -1,8 +1,8 @@
-"""What torch does to memory between launches: what it allocates, and what it writes.
+"""Follows torch's effects on memory between launches: allocations and writes.
 
-`torch.empty` and its kin give memory that nothing has written. Any other operation is taken to write the tensors that
-it is given, so what it was given counts as defined after it; only copies and simple arithmetic carry codes from what
-they read to what they return. Whatever hands an address out ends the watch over that memory. Imports only torch.
+`torch.empty` and similar functions return memory that was never written. Any other operation is assumed to write its
+tensor arguments, so they count as defined afterwards. Copies and simple arithmetic pass codes from operands to results.
+A call that returns an address ends the tracking of that memory. Imports only torch.
 """
 
 import contextlib
@@ -22,18 +22,18 @@ LOOKING = frozenset((
     *("chunk", "unbind", "unflatten", "movedim", "as_strided", "diagonal", "detach", "is_floating_point", "nelement"),
     *("broadcast_to", "slice", "adjoint", "swapdims", "moveaxis", "requires_grad_", "tensor_split", "is_complex"),
 ))  # fmt: skip
-"""Operations that read and write no elements: they look at a tensor, or make a view of it."""
+"""Operations that neither read nor write elements: they inspect a tensor or make a view."""
 COPYING = frozenset((
     *("to", "clone", "contiguous", "float", "half", "bfloat16", "double", "type_as", "add", "sub", "mul", "div"),
     *("__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__", "__truediv__", "true_divide", "relu", "neg"),
 ))  # fmt: skip
-"""Operations whose results are undefined where what they read is."""
+"""Operations whose results are undefined where their operands are."""
 SUMMING = frozenset(("sum", "mean", "amax", "amin"))
 EXPOSING = frozenset(("data_ptr", "numpy", "__array__", "__dlpack__", "untyped_storage", "storage", "set_", "resize_"))
 
 
 def tensors(value: Any) -> Iterator[torch.Tensor]:
-    """Every tensor in arguments or results, nested ones too."""
+    """Return every tensor in arguments or results, including nested ones."""
     if isinstance(value, torch.Tensor):
         yield value
     elif isinstance(value, list | tuple):
@@ -45,7 +45,7 @@ def tensors(value: Any) -> Iterator[torch.Tensor]:
 
 
 class TorchSide(TorchFunctionMode):
-    """Follows torch's operations while it is entered."""
+    """Follows torch's operations within the context."""
 
     def __init__(self, allocations: Allocations) -> None:
         super().__init__()
@@ -53,7 +53,7 @@ class TorchSide(TorchFunctionMode):
 
     @contextlib.contextmanager
     def suspended(self) -> Generator[None]:
-        """Take no notice: the interpreter itself is at work."""
+        """Pause within the context: the interpreter's own operations are not followed."""
         before, self._suspended = self._suspended, True
         try:
             yield
@@ -88,7 +88,7 @@ class TorchSide(TorchFunctionMode):
                 allocation.define(tensor)
 
     def _computed(self, func: Callable[..., Any], name: str, args: Any, kwargs: Any) -> Any:
-        """Call a function whose result depends on its operands, lane by lane or along a dimension."""
+        """Call a function whose result depends on its operands elementwise or along a dimension."""
         result = func(*args, **kwargs)
         if not isinstance(result, torch.Tensor) or any(result is each for each in tensors(args)):
             return result
@@ -113,7 +113,7 @@ class TorchSide(TorchFunctionMode):
         return codes.amax(-1)
 
     def _passed_on(self, operands: list[Any], result: torch.Tensor) -> bool:
-        """Give the result the codes of operands of its own shape; return whether there were any."""
+        """Copy the codes of operands of the same shape to the result; return whether there were any."""
         found = [c for operand in operands if (c := self._codes(operand)) is not None and c.shape == result.shape]
         return bool(found) and self._put(result, torch.stack(found).amax(0))
 

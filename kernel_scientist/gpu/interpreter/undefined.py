@@ -1,9 +1,9 @@
-"""Undefined values followed through an interpreted kernel: which lanes of a result depend on them.
+"""Follows undefined values through an interpreted kernel: which lanes of a result depend on them.
 
-A handle that has undefined lanes carries their codes (`Ledger.code`) beside its data. What an operation makes of them
-is the union over its operands, except where a defined operand decides alone (`where`, `and`, `or`, an integer times
-0), and per row and column in a dot. Where it is not known, lanes count as defined: a miss, never a false accusation.
-Imports only numpy and triton.
+A handle with undefined lanes carries their codes (`Ledger.code`) in addition to its data. A result has the union of its
+operands' codes, except where a defined operand alone determines it (`where`, `and`, `or`, an integer times 0); a dot
+passes codes on per row and column. In unknown operations lanes count as defined, so defects may be missed but none is
+invented. Imports only numpy and triton.
 """
 
 import functools
@@ -20,14 +20,14 @@ Operation = Callable[..., Any]
 KEY = "undefined"
 
 MOVING = frozenset(("reshape", "trans", "expand_dims", "broadcast", "splat", "unsplat", "cat", "join", "split"))
-"""Operations that move lanes and compute nothing: done to the codes as to the data."""
+"""Operations that only move lanes: applied to the codes as to the data."""
 OPAQUE = frozenset((
     *("load", "store", "masked_load", "masked_store", "tensor_pointer_load", "tensor_pointer_store", "atomic_rmw"),
     *("atomic_cas", "descriptor_load", "descriptor_store", "descriptor_gather", "descriptor_scatter", "print"),
     *("assert", "assume", "barrier", "make_block_ptr", "advance", "make_tensor_descriptor", "get_program_id"),
     *("get_num_programs", "make_range", "histogram"),
 ))  # fmt: skip
-"""Memory, which `accesses` looks after, and what has no lanes to follow."""
+"""Memory operations, which `accesses` handles, and operations without lanes."""
 
 
 def codes_of(handle: Handle) -> Array | None:
@@ -37,7 +37,7 @@ def codes_of(handle: Handle) -> Array | None:
 
 
 def mark(handle: Handle, codes: Array | None) -> None:
-    """Put codes on a handle, where any is not 0 and they fit."""
+    """Attach codes to a handle if any is not 0 and the shapes agree."""
     if codes is None or not codes.any():
         return
     try:
@@ -47,7 +47,7 @@ def mark(handle: Handle, codes: Array | None) -> None:
 
 
 def following() -> dict[str, Operation]:
-    """Return the builder's operations, each wrapped so that it passes the codes on."""
+    """Return the builder's operations, each wrapped to pass codes on."""
     builder = interpreter.InterpreterBuilder
     wrapped: dict[str, Operation] = {}
     for name in dir(builder):
@@ -58,7 +58,7 @@ def following() -> dict[str, Operation]:
 
 
 def following_reductions() -> Operation:
-    """Return `apply` of the interpreter's reductions and scans, wrapped likewise."""
+    """Return `apply` of the interpreter's reductions and scans, wrapped in the same way."""
     return _reduction(interpreter.ReduceScanOpInterface.apply)
 
 
@@ -87,7 +87,7 @@ def _handles(args: Any) -> Iterator[Handle]:
 
 
 def _moved(original: Operation, builder: Any, args: tuple[Any, ...], result: Any) -> None:
-    """Do to the codes what was done to the data."""
+    """Apply the operation to the codes."""
     shadows = [_shadow(arg) if isinstance(arg, interpreter.TensorHandle) else arg for arg in args]
     moved = original(builder, *shadows)
     for one, codes in zip(_handles([result]), _handles([moved]), strict=True):
@@ -126,12 +126,12 @@ def _or(left: Handle, right: Handle) -> Array:
 
 
 def _zero(left: Handle, right: Handle) -> Array:
-    """`and`, and the product of integers."""
+    """Return which lanes are zero, for `and` and products of integers."""
     return _decided(left, right, 0)
 
 
 def _decided(left: Handle, right: Handle, value: Any) -> Array:
-    """The union, but defined where one operand is, and is the value that decides."""
+    """Return the union of codes, but defined where a defined operand alone determines the result."""
     a, b = _given(left), _given(right)
     decided = ((a == 0) & (left.data == value)) | ((b == 0) & (right.data == value))
     return np.where(decided, np.int16(0), np.maximum(a, b))
@@ -180,4 +180,4 @@ RULES: dict[str, Callable[..., Array | None]] = {
     "dot": _dot,
     "gather": _gather,
 }
-"""Operations for which something other than the union over the operands holds."""
+"""Operations whose codes are not the union over the operands."""

@@ -1,7 +1,7 @@
-"""AMD GPU assembly as LLVM prints it (Triton's `amdgcn`, `clang -S`), read into code objects.
+"""Reads AMD GPU assembly as LLVM prints it (Triton's `amdgcn`, `clang -S`) into code objects.
 
-Resources come from the `.amdgpu_metadata` block, which is what the loader goes by (llvm.org/docs/AMDGPUUsage, Code
-Object Metadata); the code's size and how the registers are split stand in the comments after each function.
+Resources come from the `.amdgpu_metadata` block, which the loader uses (llvm.org/docs/AMDGPUUsage, Code Object
+Metadata). The code's size and the split of the registers come from the comments after each function.
 """
 
 import re
@@ -26,7 +26,7 @@ Count = Annotated[int, Field(ge=0, le=1 << 31)]
 
 
 class Resources(BaseModel):
-    """What a kernel's metadata says of it; registers are per lane."""
+    """A kernel's resources from its metadata; registers are per lane."""
 
     name: str = Field(alias=".name")
     vgpr_count: Count = Field(alias=".vgpr_count")
@@ -50,7 +50,7 @@ class Metadata(BaseModel):
 
 @dataclass
 class Body:
-    """A function's instructions, its labels and what the compiler says after it."""
+    """A function's instructions, its labels and the compiler's comments after it."""
 
     instructions: list[Instruction] = field(default_factory=list[Instruction])
     labels: dict[str, int] = field(default_factory=dict[str, int])
@@ -82,7 +82,7 @@ def _metadata(text: str) -> Metadata:
 
 
 def _bodies(text: str, kernels: set[str]) -> dict[str, Body]:
-    """Read the functions that are kernels: from their label to `.Lfunc_end`, and the comments up to the next one."""
+    """Read each kernel's function from its label to `.Lfunc_end`, and the comments up to the next function."""
     bodies: dict[str, Body] = {}
     inside, last = None, None
     for line in text.splitlines():

@@ -1,4 +1,4 @@
-"""One AMD instruction's class and width, by its mnemonic (LLVM's AMDGPU assembler syntax for gfx942 and gfx950)."""
+"""Class and width of an AMD instruction by its mnemonic (LLVM's AMDGPU assembler syntax for gfx942 and gfx950)."""
 
 import re
 
@@ -19,7 +19,7 @@ _WIDTH = re.compile(r"(?:dword|[bui]|format_(?:d16_)?)(?:x?(\d+)|([xyzw]+))?")
 
 
 def classify(mnemonic: str, operands: str) -> Instruction:
-    """Return what an instruction is. One that is not known is `other`."""
+    """Return an instruction's class; `other` if it is unknown."""
     name = _ENCODING.sub("", mnemonic)
     if name.startswith("v_"):
         return _vector(name)
@@ -58,7 +58,7 @@ def _memory(name: str, operands: str) -> Instruction:
         way = {"load": "read", "store": "write"}.get(way, way)
         bits = _bits(rest) * (2 if pair and pair.startswith("2") else 1)
         return Instruction(f"lds_{way} {bits}", access=f"ds_{way} {bits}")
-    if (found := _LDS_LANES.match(name)) is not None:  # no memory, but the LDS's crossbar for as long
+    if (found := _LDS_LANES.match(name)) is not None:  # no memory access, but it occupies the LDS crossbar for as long
         return Instruction("lds_read 32", access=f"ds_{found[1]} 32")
     return Instruction("atomic" if _ATOMIC.match(name) else "other")
 

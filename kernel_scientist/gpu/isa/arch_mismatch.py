@@ -1,4 +1,4 @@
-"""What a source says that does not suit its GPU: fp8 formats, wave width, matrix instructions that are not there.
+"""Finds code in a source that does not fit its GPU: fp8 formats, wave width, missing matrix instructions.
 
 Sources: AMD Instinct MI300 and MI350 ISA documents; LLVM's BuiltinsAMDGPU.def (which target feature each
 `__builtin_amdgcn_mfma_*` needs); rocm.docs.amd.com, HIP fp8 numbers (FNUZ on gfx942, OCP on gfx950).
@@ -30,11 +30,11 @@ _ONLY_950 = re.compile(
 )
 _ONLY_942 = re.compile(r"mfma_f32_(16x16x8|32x32x4)_?xf32")
 _BEFORE = re.compile(r"mfma_(f32_(32x32x2|16x16x2|4x4x2|32x32x4|16x16x8)_?bf16|i32_(32x32x8|16x16x16)_?i8)$")
-"""Of gfx908 and gfx90a; gfx940 and later lack them."""
+"""Matrix instructions of gfx908 and gfx90a that gfx940 and later lack."""
 
 
 def suspicions(source: str, arch: str) -> tuple[str, ...]:
-    """Return what in a source (Python, HIP, or HIP inside Python) does not suit an AMD GPU; nothing for others."""
+    """Return what does not fit an AMD GPU in a source (Python, HIP, or HIP inside Python); empty for other GPUs."""
     if not arch.startswith("gfx"):
         return ()
     text = _LINE_COMMENT.sub("", _PYTHON_COMMENT.sub("", _DOCSTRING.sub("", source)))
@@ -52,7 +52,7 @@ def _formats(text: str, arch: str) -> list[str]:
 
 
 def _wave(text: str) -> list[str]:
-    """Name the places that take a wave for 32 lanes wide."""
+    """Return the places that assume a wave of 32 lanes."""
     said: list[str] = []
     if (found := _MASK.search(text)) is not None:
         said.append(f"{found[1]} with a mask of 32 lanes: a wave has 64; take 64-bit masks, or none")

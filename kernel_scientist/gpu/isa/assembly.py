@@ -1,4 +1,4 @@
-"""GPU assembly, of either vendor, read into code objects."""
+"""Reads GPU assembly of either vendor into code objects."""
 
 import yaml
 
@@ -7,15 +7,15 @@ from kernel_scientist.records.evaluation import CodeObject
 
 
 class AssemblyError(ValueError):
-    """A text that is not the whole assembly of a GPU's kernels: cut off, mutilated, or something else."""
+    """The text is not the complete assembly of GPU kernels."""
 
 
 def read(text: str, num_warps: int = 0, shared_bytes: int = 0) -> list[CodeObject]:
     """Return a code object per kernel in AMD assembly (LLVM's) or in what `disassembly.of_cubin` returns.
 
     num_warps: waves of a workgroup; 0: as many as the launch bounds allow. shared_bytes: LDS (shared memory) that is
-    allocated at the launch, as Triton does (`compiled.metadata.shared`), besides what the code says. Raises
-    AssemblyError for everything else.
+    allocated at the launch, as Triton does (`compiled.metadata.shared`), in addition to the code's own. Raises
+    AssemblyError for any other text.
     """
     if num_warps < 0 or shared_bytes < 0:
         raise AssemblyError(f"num_warps {num_warps} and shared_bytes {shared_bytes} must not be negative")

@@ -1,4 +1,4 @@
-"""Assembly of what was compiled for GPUs, kept by its digest so that a record need only name it."""
+"""Stores the assembly of GPU code under its digest, so that records only need the digest."""
 
 import os
 import threading
@@ -9,7 +9,7 @@ from kernel_scientist.records.kernel import digest
 
 
 def put(text: str) -> str:
-    """Keep a text; return its digest."""
+    """Store a text; return its digest."""
     name = digest(text)
     path = _path(name)
     if not path.exists():
@@ -21,7 +21,7 @@ def put(text: str) -> str:
 
 
 def get(name: str) -> str | None:
-    """Return a text by its digest, or None when it is not there (any more)."""
+    """Return a text by its digest; None if it is not stored."""
     path = _path(name)
     return path.read_text() if path.exists() else None
 

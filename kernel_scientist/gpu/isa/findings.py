@@ -1,4 +1,4 @@
-"""What is worth knowing of compiled code on its GPU, in sentences for a designer."""
+"""Findings about compiled code on its GPU, as sentences for the Designer."""
 
 import re
 from collections.abc import Sequence
@@ -9,14 +9,14 @@ from kernel_scientist.records.evaluation import CodeObject
 
 NARROW_BITS = 32
 NARROW_COUNT = 4
-"""So many narrow accesses in loops are worth a word; fewer may be a scale or an index."""
+"""Narrow accesses in loops from which a finding is reported; fewer may be a scale or an index."""
 LOW = 0.25
-"""Of the waves that a SIMD holds at most."""
+"""Share of a SIMD's maximum waves below which occupancy is low."""
 _MULTIPLIES = re.compile(r"\btl\.dot(_scaled)?\b|__builtin_amdgcn_mfma|\bv_mfma_|\bwmma::|\brocwmma::|\bwgmma\b")
 
 
 def findings(objects: Sequence[CodeObject], arch: str, source_text: str) -> tuple[str, ...]:
-    """Return what the code objects and the source give to think about, each sentence once, the gravest first."""
+    """Return findings about the code objects and the source, each sentence once, the most important first."""
     said = [
         line for check in (_lds, _spills, _scratch, _occupancy, _narrow) for code in objects for line in check(code)
     ]
@@ -59,7 +59,7 @@ def _occupancy(code: CodeObject) -> list[str]:
 
 
 def _narrow(code: CodeObject) -> list[str]:
-    """Say which memory instructions in loops move less than a register's width."""
+    """Return sentences about memory instructions in loops that move less than a register's width."""
     said: list[str] = []
     for way in ("lds_read", "lds_write", "vmem_load", "vmem_store"):
         found: dict[int, int] = {}

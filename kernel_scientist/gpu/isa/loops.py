@@ -1,8 +1,8 @@
-"""How many loops each instruction stands in, from the jumps alone.
+"""Loop depth of each instruction, derived from the jumps.
 
-A loop is a strongly connected part of the control flow; what is one still, once the jumps to its entry are taken away,
-is a loop inside it. (Steensgaard, Sequentializing program dependence graphs for irreducible programs, 1993.) Unlike
-"from a label to a later branch back to it", cold blocks that the compiler put at the end do not look like loops.
+A loop is a strongly connected component of the control flow graph. A component that remains after removing the jumps to
+the loop's entries is a nested loop (Steensgaard, Sequentializing program dependence graphs for irreducible programs,
+1993). Cold blocks that the compiler moved to the end are not mistaken for loops.
 """
 
 from collections.abc import Sequence
@@ -12,24 +12,24 @@ import numpy as np
 from scipy.sparse import csgraph, csr_array
 
 DEEPEST = 16
-"""Deeper loops are counted as this deep; it bounds the work on hostile code."""
+"""Maximum depth: deeper loops count as this deep, which bounds the work on hostile code."""
 
 
 class Flow(NamedTuple):
-    """Where control goes after an instruction."""
+    """The successors of an instruction."""
 
     target: int | None = None
-    """Index of the instruction that it may jump to."""
+    """Index of the jump's target, if any."""
     falls: bool = True
-    """Whether it may go on to the next one."""
+    """Whether the next instruction may follow."""
 
 
 def depths(flow: Sequence[Flow]) -> list[int]:
-    """Return, per instruction, the number of loops that enclose it; 0 for what is never reached."""
+    """Return the number of loops around each instruction; 0 for unreachable ones."""
     count = len(flow)
     edges = [(i, step.target) for i, step in enumerate(flow) if step.target is not None]
     edges += [(i, i + 1) for i, step in enumerate(flow[:-1]) if step.falls]
-    left = np.array([(count, 0), *edges], dtype=np.int64)  # node `count`: whoever starts the kernel
+    left = np.array([(count, 0), *edges], dtype=np.int64)  # node `count` is the kernel's caller
     depth = np.zeros(count + 1, dtype=np.int64)
     left = left[np.isin(left[:, 0], csgraph.breadth_first_order(_graph(left, count + 1), count)[0])] if count else left
     for _ in range(DEEPEST):
@@ -51,5 +51,5 @@ def _components(edges: np.ndarray, count: int) -> np.ndarray:
 
 
 def _entries(edges: np.ndarray, inside: np.ndarray) -> np.ndarray:
-    """Return the instructions by which loops are entered."""
+    """Return the entry instructions of loops."""
     return np.unique(edges[~inside, 1])

@@ -1,4 +1,4 @@
-"""NVIDIA machine code, as `disassembly.of_cubin` prints it, read into code objects."""
+"""Reads NVIDIA machine code, as `disassembly.of_cubin` prints it, into code objects."""
 
 import re
 
@@ -9,7 +9,7 @@ from kernel_scientist.records.evaluation import CodeObject
 from kernel_scientist.records.kernel import digest
 
 MARK = "Resource usage:"
-"""What such a text begins with."""
+"""The first words of such a text."""
 _USAGE = re.compile(r"^ *Function (\S+?):\n *REG:(\d{1,9}) STACK:(\d{1,9}) SHARED:(\d{1,9})", re.MULTILINE)
 _ARCH = re.compile(r"(?:\bEF_CUDA_SM|^\t\.target\s+sm_)(\d{1,4})", re.MULTILINE)
 _SECTION = re.compile(r"^\t\.section\t\.text\.([^,\s]+),", re.MULTILINE)
@@ -76,5 +76,5 @@ def _body(code: str) -> tuple[list[Instruction], dict[str, int]]:
 
 
 def _stored(instructions: list[Instruction]) -> int:
-    """Return the bytes that stores to local memory write, once each: spilled registers, a thread's own arrays."""
+    """Return the bytes of distinct stores to local memory: spilled registers and per-thread arrays."""
     return sum(int(i.access.split()[1]) // 8 for i in instructions if i.access.startswith("STL "))

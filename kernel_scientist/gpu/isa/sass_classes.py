@@ -1,4 +1,4 @@
-"""One NVIDIA instruction's class and width, by its SASS mnemonic (CUDA Binary Utilities, instruction set of Hopper)."""
+"""Class and width of an NVIDIA instruction by its SASS mnemonic (CUDA Binary Utilities, instruction set of Hopper)."""
 
 import re
 
@@ -19,7 +19,7 @@ _TARGET = re.compile(r"`\(([^)]*)\)")
 
 
 def classify(mnemonic: str, operands: str, guarded: bool) -> Instruction:
-    """Return what an instruction is. `guarded`: a predicate stands before it, so it may do nothing."""
+    """Return an instruction's class. `guarded`: it has a predicate, so it may do nothing."""
     name, *modifiers = mnemonic.split(".")
     if _MATRIX.match(name):
         return Instruction(mnemonic, matrix=True)
@@ -37,7 +37,7 @@ def _memory(name: str, modifiers: list[str]) -> Instruction | None:
     if name in _SHARED:
         bits = _matrices(modifiers) if name.endswith("M") else _bits(modifiers)
         return Instruction(f"lds_{_SHARED[name]} {bits}", access=f"{name} {bits}")
-    if name in _BULK:  # one instruction moves a whole tile; its size is not in the code
+    if name in _BULK:  # one instruction moves a whole tile; the code does not contain its size
         return Instruction(f"vmem_{_BULK[name]} 0", access=f"{name} 0")
     if name == "LDC":
         bits = _bits(modifiers)
@@ -62,7 +62,7 @@ def _arithmetic(name: str) -> str:
 
 
 def _bits(modifiers: list[str]) -> int:
-    """Return the bits per lane of an access's modifiers: `E.128`, `U8`, `S16`; 32 where none says."""
+    """Return the bits per lane from an access's modifiers such as `E.128`, `U8`, `S16`; 32 by default."""
     for modifier in modifiers:
         if modifier in ("64", "96", "128"):
             return int(modifier)

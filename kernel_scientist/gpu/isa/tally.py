@@ -1,4 +1,4 @@
-"""What a kernel's instructions come to: matrix instructions, memory accesses, waits, and the mix by loop depth."""
+"""Counts a kernel's instructions: matrix instructions, memory accesses, waits, and the mix by loop depth."""
 
 import re
 from collections import Counter
@@ -9,21 +9,21 @@ from kernel_scientist.gpu.isa.loops import Flow, depths
 
 
 class Instruction(NamedTuple):
-    """One instruction, as far as it is of interest."""
+    """The relevant properties of an instruction."""
 
     kind: str
     """Its key in a mix: `valu`, `lds_read 128`, ...; a matrix instruction's own name."""
     matrix: bool = False
     access: str = ""
-    """Kind and bits per lane, such as `buffer_load 128`; empty where it touches no memory."""
+    """Kind and bits per lane, such as `buffer_load 128`; empty without a memory access."""
     jump: str | None = None
-    """The label that it may jump to."""
+    """Label of the jump's target, if any."""
     falls: bool = True
     """Whether the next instruction may follow."""
 
 
 class Tally(NamedTuple):
-    """The fields of a code object that are counted (see `records.CodeObject`)."""
+    """The counted fields of a code object (`records.evaluation.CodeObject`)."""
 
     mfma: dict[str, int]
     accesses: dict[str, int]
@@ -54,7 +54,7 @@ _OWN = re.compile(r"_Z(?:N12_GLOBAL__N_1)?(\d{1,3})(?=[A-Za-z_])")
 
 
 def plain(mangled: Sequence[str]) -> dict[str, str]:
-    """Return each symbol's own name (Itanium C++ ABI: `_Z4gemmPKhPf` is `gemm`), the symbol where two are alike."""
+    """Return each symbol's plain name (`_Z4gemmPKhPf` is `gemm`, Itanium C++ ABI), or the symbol if two are equal."""
     short = {symbol: _own(symbol) for symbol in mangled}
     count = Counter(short.values())
     return {symbol: name if count[name] == 1 else symbol for symbol, name in short.items()}

@@ -1,10 +1,10 @@
-"""A GPU kernel's code object in lines of words, for reports and prompts."""
+"""Describes a GPU kernel's code object in lines of text, for reports and prompts."""
 
 from kernel_scientist.records.evaluation import CodeObject
 
 
 def lines(code: CodeObject) -> list[str]:
-    """Return what the code takes and does, a line per subject, each beginning with its name."""
+    """Return one line per subject (registers, occupancy, ...), each beginning with its name."""
     return [
         f"registers  {code.vgpr} vector + {code.agpr} accumulation, {code.sgpr} scalar; {code.spills} spilled, "
         f"{code.scratch_bytes} B scratch per lane",

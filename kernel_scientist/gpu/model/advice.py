@@ -1,4 +1,4 @@
-"""What a prediction means, in words that a designer can act on."""
+"""Turns a prediction into advice for the Designer."""
 
 from kernel_scientist.gpu.model.placement import Placement
 from kernel_scientist.hardware.gpus import Gpu
@@ -16,13 +16,13 @@ MEANING = {
     "launch": "the launches themselves: fewer, fused",
 }
 CLOSE = 0.6
-"""Part of the largest limit from which another one is named."""
+"""Share of the largest limit from which another limit is named as well."""
 TAIL = 0.1
-"""Idle part of the units from which it is worth a word."""
+"""Idle share of the units from which it is reported."""
 
 
 def words(gpu: Gpu, code: CodeObject, shape: Placement, limit: str, breakdown: dict[str, float]) -> tuple[str, ...]:
-    """Return the limits in order of weight, each with what helps."""
+    """Return the limits, largest first, each with a remedy."""
     said = [f"limited by {MEANING[limit]} ({breakdown[limit]:.3g} us)"]
     others = sorted((k for k in breakdown if k in MEANING and k != limit), key=lambda k: -breakdown[k])
     close = [k for k in others if breakdown[k] > CLOSE * breakdown[limit]]

@@ -1,7 +1,7 @@
-"""The performance model's constants: part of peak that is reached, latencies. Per machine, with their provenance.
+"""The performance model's constants per machine: achievable share of each peak, latencies, and where they come from.
 
-Uncalibrated ones are what is published of achieved rates: HBM copies reach 0.8 to 0.85 of peak on MI300X, matrix units
-0.6 to 0.75 in the best GEMMs, memory answers in 600 to 800 ns.
+Uncalibrated constants follow published rates: on MI300X HBM copies reach 0.8 to 0.85 of peak, the best GEMMs 0.6 to
+0.75 of the matrix peak; memory latency is 600 to 800 ns.
 """
 
 import json
@@ -16,7 +16,7 @@ FOLDER = "data/calibration"
 
 @dataclass(frozen=True)
 class Constants:
-    """Fractions of peak rates, times, and how sharply the slowest resource dominates."""
+    """Shares of peak rates, latencies, and the exponent of the smooth maximum."""
 
     hbm: float = 0.82
     cache: float = 0.6
@@ -30,16 +30,16 @@ class Constants:
     next_us: float = 2.0
     norm: float = 4.0
     calibrated: str = ""
-    """Device and date; empty: these are not calibrated."""
+    """Device and date of the calibration; empty: not calibrated."""
 
 
 def path(machine: str) -> Path:
-    """Return where a machine's calibration is kept."""
+    """Return the file of a machine's calibration."""
     return environment.root() / FOLDER / f"{machine.lower()}.json"
 
 
 def of(machine: str) -> Constants:
-    """Return a machine's constants; the uncalibrated ones where it was never calibrated. Raises SetupError."""
+    """Return a machine's constants, calibrated if possible. Raises SetupError for an unreadable file."""
     file = path(machine)
     if not file.exists():
         return Constants()
@@ -50,7 +50,7 @@ def of(machine: str) -> Constants:
 
 
 def keep(machine: str, constants: Constants, provenance: dict[str, object]) -> Path:
-    """Write a calibration down, with how it came about."""
+    """Store a calibration with its provenance."""
     file = path(machine)
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps({"constants": asdict(constants), **provenance}, indent=1) + "\n")

@@ -1,4 +1,4 @@
-"""What a wave issues to each pipeline: the instructions of a code object, as often as a trace says that they run."""
+"""Cycles that a wave issues to each pipeline: a code object's instructions, weighted by the trace's loop counts."""
 
 import functools
 import itertools
@@ -13,22 +13,22 @@ from kernel_scientist.records.evaluation import CodeObject
 BITS = re.compile(r" (\d+)$")
 SHAPE = re.compile(r"(?:mfma\D*\d*_|MMA\.)(\d+)x(\d+)x(\d+)")
 MOST, TOLERANCE = 16, 0.2
-"""Rounds that a compiler puts into one at the most, and how near to a power of two the count must lie."""
+"""Maximum unroll factor that is considered, and the allowed relative distance from a power of two."""
 
 
 @dataclass(frozen=True)
 class Issue:
-    """Cycles that one wave needs of each pipeline, and how its loads are spread over loop rounds."""
+    """Cycles that one wave needs of each pipeline, and the number of iterations in which it waits for memory."""
 
     vector: float
     lds: float
     l1: float
     rounds: float
-    """Loop rounds in which memory is waited for."""
+    """Loop iterations that wait for memory."""
 
 
 def issued(code: CodeObject, traffic: Traffic) -> Issue:
-    """Return what one wave of a launch issues: the instructions of each loop depth as often as they run."""
+    """Return what one wave of a launch issues: the instructions of each loop depth times their executions."""
     weights = _weights(code, traffic)
     sums = {"vector": 0.0, "lds": 0.0, "l1": 0.0}
     for mix, weight in zip(code.mix, weights, strict=True):
@@ -43,9 +43,8 @@ def issued(code: CodeObject, traffic: Traffic) -> Issue:
 def _weights(code: CodeObject, traffic: Traffic) -> list[float]:
     """Return how often the code of each loop depth runs.
 
-    A compiler may put a whole loop into straight code, and several rounds of one into one: what the code would do in
-    all, by the rounds as they stand in the source, is held against what the trace counted. The loops that are left in
-    the code are those whose rounds fit best.
+    A compiler may unroll a loop completely or partly. The work of the code for each possible assignment of the source's
+    trip counts is compared with the traced work; the assignment that fits best is used.
     """
     loops = min(len(code.mix) - 1, len(traffic.trips))
     fits = (_by_rounds(code, rounds) for rounds in itertools.combinations(traffic.trips, loops))
@@ -56,7 +55,7 @@ def _weights(code: CodeObject, traffic: Traffic) -> list[float]:
 
 
 def _by_rounds(code: CodeObject, rounds: Sequence[float]) -> list[float]:
-    """Return the weights where the loops make so many rounds: a pipelined one does some of them outside of it."""
+    """Return the weights for given trip counts; a pipelined loop does some iterations outside of the loop."""
     weights = [1.0]
     for depth in range(1, len(code.mix)):
         own = rounds[depth - 1] if depth <= len(rounds) else 1.0
@@ -66,7 +65,7 @@ def _by_rounds(code: CodeObject, rounds: Sequence[float]) -> list[float]:
 
 
 def _misfit(code: CodeObject, traffic: Traffic, weights: Sequence[float]) -> float:
-    """Return how far what the code would do lies from what was counted, as a logarithm; 0 where nothing can be told."""
+    """Return the log ratio between the code's work and the traced work; 0 if it is unknown."""
     work, counted = _counted(traffic)
     done = sum(work(code, mix) * weight for mix, weight in zip(code.mix, weights, strict=True))
     expected = counted / traffic.programs / code.num_warps
@@ -74,12 +73,12 @@ def _misfit(code: CodeObject, traffic: Traffic, weights: Sequence[float]) -> flo
 
 
 def _counted(traffic: Traffic) -> tuple[Callable[[CodeObject, dict[str, int]], float], float]:
-    """Return what code and trace are compared by: flops of matrix instructions, without any bytes of memory's."""
+    """Return the work that is compared: flops of matrix instructions, else bytes of memory instructions."""
     return (_flops, sum(traffic.flops.values())) if traffic.flops else (_bytes, traffic.asked_bytes)
 
 
 def _unrolled(code: CodeObject, traffic: Traffic, weights: list[float]) -> float:
-    """Return how many rounds of the innermost loop the compiler put into one: a power of two, or 1 where none fits."""
+    """Return the unroll factor of the innermost loop: a power of two, or 1 if none fits."""
     work, counted = _counted(traffic)
     inside = work(code, code.mix[-1]) * weights[-1]
     outside = sum(work(code, mix) * weight for mix, weight in zip(code.mix[:-1], weights[:-1], strict=True))
@@ -92,13 +91,13 @@ def _unrolled(code: CodeObject, traffic: Traffic, weights: list[float]) -> float
 
 
 def _bytes(code: CodeObject, mix: dict[str, int]) -> float:
-    """Return what the memory instructions of a wave move."""
+    """Return the bytes that a wave's memory instructions move."""
     bits = sum(n * int(match[1]) for k, n in mix.items() if k.startswith("vmem") and (match := BITS.search(k)))
     return bits / 8 * _wave(code)
 
 
 def _flops(code: CodeObject, mix: dict[str, int]) -> float:
-    """Return what the matrix instructions of a wave compute; one of Hopper's wide ones is four warps' together."""
+    """Return the flops of a wave's matrix instructions; one of Hopper's wgmma belongs to four warps."""
     total = 0.0
     for name, count in mix.items():
         if (shape := SHAPE.search(name)) is not None:
@@ -113,7 +112,7 @@ def _wave(code: CodeObject) -> int:
 
 @functools.cache
 def _cycles(name: str, wave: int) -> tuple[str, float]:
-    """Return which pipeline an instruction class takes, and for how many cycles per wave.
+    """Return the pipeline of an instruction class, and its cycles per wave.
 
     CDNA3: a SIMD has 16 lanes, so a wave of 64 takes 4 cycles; LDS moves 128 bytes a cycle and L1 64. Hopper: 32 lanes.
     """

@@ -1,4 +1,4 @@
-"""How a launch's programs fall onto a GPU's units: how many at a time, in how many rounds, how full the last one is."""
+"""Distributes a launch's programs over a GPU's units: residency, number of rounds, fill of the last round."""
 
 import math
 from dataclasses import dataclass
@@ -10,19 +10,19 @@ from kernel_scientist.records.evaluation import CodeObject
 
 @dataclass(frozen=True)
 class Placement:
-    """How a grid falls onto a GPU's units."""
+    """The distribution of a grid over a GPU's units."""
 
     programs: int
     resident: int
-    """Programs that a unit holds at a time."""
+    """Programs per unit at the same time."""
     busiest: float
     """Programs that the busiest unit runs."""
     rounds: int
-    """Generations of programs, one after the other."""
+    """Rounds of programs, one after the other."""
 
     @staticmethod
     def of(gpu: Gpu, code: CodeObject, programs: int) -> "Placement":
-        """Place a grid. Workgroups go to units as these come free, so many small rounds even out."""
+        """Distribute a grid. Workgroups go to units that become free, so many small rounds balance out."""
         resident = max(1, occupancy.resident(gpu.arch, code.num_warps, code.vgpr, code.agpr, code.lds_bytes))
         rounds = math.ceil(programs / (gpu.units * resident))
         even = programs / gpu.units
@@ -30,5 +30,5 @@ class Placement:
         return Placement(programs, resident, busiest, rounds)
 
     def tail(self, gpu: Gpu) -> float:
-        """Return how much of the time the average unit stands idle."""
+        """Return the share of the time in which the average unit is idle."""
         return 1 - self.programs / gpu.units / self.busiest

@@ -1,9 +1,10 @@
-"""A performance model of GPU kernels: from launches, their code objects and their traffic to a predicted time.
+"""A performance model of GPU kernels: predicts a time from launches, their code objects and their traffic.
 
-Every resource is given the time that it alone would need; the kernel takes a smooth maximum of them, for they overlap,
-though never perfectly. A roofline (Williams, Waterman and Patterson, 2009) with one roof per level of memory and per
-pipeline, the last wave's tail, and the latency that too few waves leave uncovered. Constants are few and calibrated
-where there is a GPU to calibrate on (`machine.constants`); what it says is a prediction, never a measurement.
+For each resource the model computes the time that the kernel would take if this were the only limit. The prediction is
+a smooth maximum of these times, because resources overlap imperfectly. It is a roofline (Williams, Waterman and
+Patterson, 2009) with one roof per memory level and pipeline, plus the tail of the last wave and the latency that too
+few waves leave exposed. The constants can be calibrated on a GPU (`model.constants`). The result is a prediction, never
+a measurement.
 """
 
 import math
@@ -22,9 +23,9 @@ from kernel_scientist.records.evaluation import CodeObject, Prediction
 from kernel_scientist.records.kernel import Work
 
 SIMDS = 4
-"""Per unit: SIMDs of a CU, schedulers of an SM."""
+"""SIMDs of a CU, or schedulers of an SM."""
 NOWHERE = "0"
-"""Where tensors without memory are stored: nothing says that two of them are one."""
+"""Storage of tensors without memory; two such tensors may be different."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class Load:
 
 @dataclass(frozen=True)
 class Costs:
-    """Times of one launch in us, each as if its resource were the only one; an incomplete last round stretches them."""
+    """Times of one launch in us, each as if its resource were the only limit; an incomplete last round adds to them."""
 
     hbm: float
     cache: float
@@ -55,7 +56,7 @@ class Costs:
 
 
 def costs(gpu: Gpu, load: Load, constants: Constants, found: float = 0.0) -> tuple[Costs, Placement]:
-    """Return what one launch costs. `found`: part of its arguments that launches before it left in a cache."""
+    """Return the costs of one launch. `found`: share of its arguments that earlier launches left in a cache."""
     code, traffic = load.code, load.traffic
     shape = Placement.of(gpu, code, traffic.programs)
     cycle_us = 1e-3 / gpu.clock_ghz
@@ -64,7 +65,7 @@ def costs(gpu: Gpu, load: Load, constants: Constants, found: float = 0.0) -> tup
     simds = min(SIMDS, code.num_warps * min(shape.resident, math.ceil(shape.busiest)))
     per_simd = waves / simds
     hbm, cache = _memory(gpu, traffic, found)
-    busy = shape.busiest * gpu.units / traffic.programs  # the tail stretches what a unit does for itself
+    busy = shape.busiest * gpu.units / traffic.programs  # the tail lengthens the time of per-unit resources
     matrix_us = sum(f / _peak(gpu, name, code) for name, f in traffic.flops.items()) * 1e-3
     serial = shape.rounds * _serial(gpu, issue, load.stages, constants) * cycle_us
     return Costs(
@@ -80,7 +81,7 @@ def costs(gpu: Gpu, load: Load, constants: Constants, found: float = 0.0) -> tup
 
 
 def time_us(gpu: Gpu, loads: Sequence[Load], constants: Constants) -> float:
-    """Return the predicted time of launches one after another, and nothing else: what constants are fitted by."""
+    """Return only the predicted time of consecutive launches; used to fit the constants."""
     return _launch_us(loads, constants) + sum(cost.total(constants.norm) for cost, _ in _each(gpu, loads, constants))
 
 
@@ -94,7 +95,7 @@ def _launch_us(loads: Sequence[Load], constants: Constants) -> float:
 
 
 def predict(gpu: Gpu, case: str, work: Work, loads: Sequence[Load], constants: Constants) -> Prediction:
-    """Return the predicted time of a case: its launches, one at least, one after another."""
+    """Return the prediction of a case with one or more consecutive launches."""
     each = _each(gpu, loads, constants)
     times = [cost.total(constants.norm) for cost, _ in each]
     launch = _launch_us(loads, constants)
@@ -115,10 +116,10 @@ def predict(gpu: Gpu, case: str, work: Work, loads: Sequence[Load], constants: C
 
 
 def _serial(gpu: Gpu, issue: Issue, stages: int, constants: Constants) -> float:
-    """Return the cycles that a program takes by itself: what it issues, and what of memory's latency is not covered.
+    """Return the cycles of a program by itself: issue cycles and exposed memory latency.
 
-    A pipelined loop asks for a round's data `stages` - 1 rounds ahead, so a round takes no less than that part of the
-    latency; without a pipeline it waits for all of it.
+    A pipelined loop requests data `stages` - 1 iterations ahead, so an iteration takes at least the latency divided by
+    that; without a pipeline it waits for the whole latency.
     """
     own = issue.vector + issue.lds + issue.l1
     latency = constants.latency_ns * gpu.clock_ghz
@@ -128,15 +129,15 @@ def _serial(gpu: Gpu, issue: Issue, stages: int, constants: Constants) -> float:
 
 
 def _shared(gpu: Gpu) -> int:
-    """Return the size of the last level, which all dies share."""
+    """Return the size of the last-level cache, which all dies share."""
     return gpu.last_bytes or gpu.l2_bytes
 
 
 def _memory(gpu: Gpu, traffic: Traffic, found: float) -> tuple[float, float]:
     """Return bytes from HBM and from the last-level cache.
 
-    What does not fit into the last level comes from HBM again whenever an L2 asks for it; what is `found` there does
-    not come from HBM the first time.
+    Data that do not fit into the last level come from HBM for every L2 request; data `found` there do not come from HBM
+    the first time.
     """
     missing = max(0.0, 1 - _shared(gpu) / traffic.unique_bytes) if traffic.unique_bytes else 0.0
     again = max(0.0, traffic.l2_bytes - traffic.unique_bytes) * missing
@@ -144,10 +145,10 @@ def _memory(gpu: Gpu, traffic: Traffic, found: float) -> tuple[float, float]:
 
 
 def _found(gpu: Gpu, traffics: Sequence[Traffic], number: int) -> float:
-    """Return which part of a launch's arguments lies in the last level because launches before it touched them.
+    """Return the share of a launch's arguments that is in the last level because earlier launches touched them.
 
-    Such as split-K's partial sums. All of a storage that was touched when no more than the level holds has been touched
-    since, that launch's own share included; less as it is more.
+    Split-K's partial sums are an example. A storage counts completely if, since it was touched, no more than the
+    level's capacity was touched, including the launch itself; otherwise proportionally less.
     """
     mine = dict(traffics[number].storages)
     size, kept, touched = sum(mine.values()), 0.0, 0.0
@@ -159,7 +160,7 @@ def _found(gpu: Gpu, traffics: Sequence[Traffic], number: int) -> float:
 
 
 def _peak(gpu: Gpu, operand: str, code: CodeObject) -> float:
-    """Return the matrix peak in GFLOP/s for `tl.dot` operands; fp8 that the code multiplies in another type as that."""
+    """Return the matrix peak in GFLOP/s for `tl.dot` operands, in the type in which the code multiplies them."""
     names = " ".join(code.mfma).lower()
     if operand.startswith("fp8") and not re.search(r"fp8|bf8|f8|e4m3|e5m2|qgmma", names):
         operand = "fp16"

@@ -1,4 +1,4 @@
-"""What a launch asks of memory and of the matrix units, as a trace counted it."""
+"""Memory traffic and flops of a launch, as counted by a trace."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,22 +7,22 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Traffic:
-    """What a launch asks for, summed over its grid; bytes, flops (see `inspection.trace`)."""
+    """Bytes and flops of a launch, summed over its grid (see `capture.trace`)."""
 
     programs: int
     asked_bytes: float
-    """Of all lanes, masked ones included."""
+    """Bytes of all lanes, masked-off lanes included."""
     lines_bytes: float
     l2_bytes: float
     unique_bytes: float
     flops: dict[str, float] = field(default_factory=dict[str, float])
     trips: tuple[float, ...] = ()
     storages: Mapping[str, float] = field(default_factory=dict[str, float])
-    """Bytes of the arguments by what they are stored in."""
+    """Bytes of the arguments by storage."""
 
     @staticmethod
     def of(counts: Mapping[str, Any]) -> "Traffic":
-        """Return what a trace counted."""
+        """Return the traffic of a trace."""
         return Traffic(
             programs=counts["programs"],
             asked_bytes=counts["asked_bytes"],

@@ -1,4 +1,4 @@
-"""What came of compiling device code, and where it is kept."""
+"""Results of compiling device code, and their cache."""
 
 import hashlib
 import tempfile
@@ -14,22 +14,22 @@ MEMORY_BYTES = 8 << 30
 
 
 class Compiled(Record):
-    """What came of a compilation."""
+    """The result of a compilation."""
 
     ok: bool
     compiler: str
     log: str = ""
-    """The compiler's words, with the source lines they are about."""
+    """The compiler's messages with source lines."""
     assembly: str = ""
-    """What `assembly.read` reads."""
+    """Text for `assembly.read`."""
     missing: str = ""
-    """What this machine lacks to compile it: it says nothing about the kernel."""
+    """What this machine lacks to compile it; this is no fault of the kernel."""
     seconds: float = 0.0
     cached: bool = False
 
 
 def kept(kind: str, key: Sequence[str], make: Callable[[Path], Compiled]) -> Compiled:
-    """Return what was compiled before under a key, else what `make` compiles in an empty folder; keep what is ok."""
+    """Return the cached result of a key, or compile with `make` in an empty folder and cache the result if it is ok."""
     folder = environment.cache_folder() / kind
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / f"{hashlib.sha256(repr(tuple(key)).encode()).hexdigest()}.json"
@@ -45,7 +45,7 @@ def kept(kind: str, key: Sequence[str], make: Callable[[Path], Compiled]) -> Com
 
 
 def run(command: list[str], scratch: Path, timeout_s: float) -> tuple[bool, str, float]:
-    """Run a confined compiler; return whether it ended well, its words, and the seconds it took."""
+    """Run a confined compiler; return whether it succeeded, its messages, and its seconds."""
     start = time.monotonic()
     status, log = compiler_process.run(command, scratch, timeout_s, MEMORY_BYTES)
     if status is None:

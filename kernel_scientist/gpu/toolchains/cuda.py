@@ -1,4 +1,4 @@
-"""CUDA device code compiled by nvcc or, where there is none, by NVRTC; disassembled as `assembly.read` wants it."""
+"""Compiles CUDA device code with nvcc, or with NVRTC if there is no nvcc, and disassembles it for `assembly.read`."""
 
 import functools
 import re
@@ -16,7 +16,7 @@ from kernel_scientist.records.errors import SetupError
 from kernel_scientist.sandbox import bubblewrap, confine
 
 ARCHES = {"sm_90": "90a"}
-"""The feature set to compile for: Hopper's own matrix instructions are in no other."""
+"""Feature set per architecture: only sm_90a has Hopper's matrix instructions."""
 REPLACED = re.compile(r"^(-arch|--gpu-architecture|-gencode|--generate-code|-code|-lineinfo|-l|-shared|-Xcompiler)")
 NVCC_FLAGS = ("-cubin", "-O3", "-std=c++20", "-w", "-DTORCH_EXTENSION_NAME=kernel", "-o", "kernel.cubin")
 OF_CUDA = (
@@ -26,18 +26,18 @@ OF_CUDA = (
 
 
 class Compiler(NamedTuple):
-    """A program with what it is always given."""
+    """A compiler with its fixed arguments."""
 
     program: tuple[str, ...]
     version: str
     headers: bool
-    """Whether it can read torch's headers; NVRTC knows device code only."""
+    """Whether it can read torch's headers; NVRTC compiles device code only."""
 
 
 def compile_cuda(source: str, arch: str, flags: list[str], timeout_s: float = 120) -> Compiled:
-    """Compile CUDA source for `sm_90`; return its disassembly, or what was compiled before.
+    """Compile CUDA source for `sm_90`; return its disassembly, possibly from the cache.
 
-    A refusal is a report, not an exception.
+    If the compiler refuses the source, the result is not ok.
     """
     compiler = find()
     if compiler is None:
@@ -75,7 +75,7 @@ def _compile(
 
 @functools.cache
 def find() -> Compiler | None:
-    """Return the compiler, None where there is none."""
+    """Return the compiler; None if there is none."""
     nvcc = shutil.which("nvcc") or shutil.which("/usr/local/cuda/bin/nvcc")
     if nvcc is not None:
         lines = subprocess.run([nvcc, "--version"], capture_output=True, text=True, timeout=60, check=False).stdout
@@ -89,7 +89,7 @@ def find() -> Compiler | None:
 
 
 def _nvrtc() -> Path | None:
-    """Return the library that torch's CUDA build brings along."""
+    """Return the NVRTC library of torch's CUDA build."""
     spec = find_spec("nvidia")
     places = [Path(place) for place in (spec.submodule_search_locations or [])] if spec else []
     found = [path for place in places for path in sorted(place.glob("*/lib/libnvrtc.so.*"))]

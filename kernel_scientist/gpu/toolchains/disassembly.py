@@ -1,7 +1,7 @@
-"""An NVIDIA binary as text: cuobjdump's account of what each kernel uses, then nvdisasm's code.
+"""Disassembles an NVIDIA binary: cuobjdump's resource usage of each kernel, then nvdisasm's code.
 
-The tools are the ones that Triton brings along, else CUDA's where they are installed. The binary comes from untrusted
-source, so they run confined.
+The tools come with Triton, or with CUDA if it is installed. The binary comes from untrusted source, so they run
+confined.
 """
 
 import functools
@@ -18,7 +18,7 @@ TEXT_BYTES = 64 << 20
 
 @functools.cache
 def tool(name: str) -> str:
-    """Return the path of `cuobjdump` or `nvdisasm`. Raises SetupError where there is none."""
+    """Return the path of `cuobjdump` or `nvdisasm`. Raises SetupError if it is missing."""
     triton = find_spec("triton")  # not imported: it takes a second
     place = Path(triton.origin).parent / "backends/nvidia/bin" / name if triton and triton.origin else None
     if place is not None and place.exists():
@@ -30,9 +30,9 @@ def tool(name: str) -> str:
 
 
 def of_cubin(cubin: bytes, timeout_s: float = 60, confined: bool = False) -> str:
-    """Return what `assembly.read` reads. Raises SetupError without the tools, ValueError when they refuse it.
+    """Return the text for `assembly.read`. Raises SetupError without the tools, ValueError if they refuse the binary.
 
-    `confined`: the caller is confined itself, and with it the tools.
+    `confined`: the caller is confined already, so the tools are too.
     """
     with tempfile.TemporaryDirectory(prefix="disassembly-") as name:
         folder = Path(name)

@@ -1,4 +1,4 @@
-"""HIP device code compiled for an AMD GPU that need not be there. The compiler runs confined, on untrusted text."""
+"""Compiles HIP device code for an AMD GPU that need not be present. The compiler runs confined."""
 
 import re
 import time
@@ -12,22 +12,22 @@ from kernel_scientist.sandbox import confine
 
 BASE_FLAGS = ("--offload-device-only", "-S", "-O3", "-std=c++20", "-munsafe-fp-atomics", "-Wno-everything")
 REPLACED = re.compile(r"^(--offload-arch|--amdgpu-target|-fgpu-rdc|-fno-gpu-rdc|-fPIC|-shared|-l|-v$)")
-"""What a submission may ask for and is not needed, or is set here."""
+"""Flags of a submission that are dropped: they are not needed, or set here."""
 OF_ROCM = (
     *("hip/", "rocwmma/", "hipcub/", "rocprim/", "rocthrust/", "thrust/", "cub/", "ck/", "ck_tile/", "rocblas/"),
     *("hipblas", "rocrand/", "hiprand/", "miopen/", "rccl/", "torch/", "ATen/", "c10/", "pybind11/"),
 )
-"""What the names of headers begin with that ROCm, or torch's ROCm build, brings along."""
+"""Prefixes of headers that come with ROCm or torch's ROCm build."""
 TEXT_BYTES = 32 << 20
 _TORCH = re.compile(r"#\s*include\s*[<\"](torch|ATen|c10|pybind11)/")
 _HOST = re.compile(r"at::|c10::|torch|Tensor|pybind|py::|AT_|TORCH_|error: (no member|use of undecl|unknown type)")
-"""What an error is about that torch's own headers may mend."""
+"""Errors that torch's complete headers may resolve."""
 
 
 def compile_hip(source: str, arch: str, flags: list[str], timeout_s: float = 120) -> Compiled:
-    """Compile HIP source to assembly for `gfx942`, `gfx950`, ...; or return what was compiled before.
+    """Compile HIP source to assembly for `gfx942`, `gfx950`, ...; the result may come from the cache.
 
-    flags: what the submission wants the device compiler to be given. A refusal is a report, not an exception.
+    flags: the submission's flags for the device compiler. If the compiler refuses the source, the result is not ok.
     """
     tools = rocm.find()
     if isinstance(tools, str):
@@ -40,7 +40,7 @@ def compile_hip(source: str, arch: str, flags: list[str], timeout_s: float = 120
 
 
 def _compile(source: str, arch: str, flags: list[str], tools: Toolchain, scratch: Path, timeout_s: float) -> Compiled:
-    """Compile with the few declarations of torch that most host code needs; where they do not do, with torch's own."""
+    """Compile with the few torch declarations that most host code needs, and with torch's own headers if that fails."""
     (scratch / "kernel.hip").write_text(source)
     rocm.forwarders(scratch)
     end = time.monotonic() + timeout_s
@@ -67,7 +67,7 @@ def _attempt(arch: str, flags: list[str], tools: Toolchain, scratch: Path, timeo
 
 
 def _missing(log: str, arch: str, tools: Toolchain) -> str:
-    """Return what the machine lacks, if that is what the compiler complains of."""
+    """Return what this machine lacks according to the compiler's messages; empty if nothing."""
     if re.search(r"invalid target ID|unsupported HIP gpu architecture", log):
         return f"{tools.version} does not know {arch} (gfx950 needs LLVM 20 or ROCm 7)"
     header = re.search(r"fatal error: '([^']+)' file not found", log)
@@ -77,7 +77,7 @@ def _missing(log: str, arch: str, tools: Toolchain) -> str:
 
 
 def _unlinked(assembly: str) -> str:
-    """Return a line about library functions that the code calls because they are not installed here."""
+    """Return a note about device library functions that are called instead of inlined; empty if there are none."""
     names = sorted(set(re.findall(r"\b__(?:ocml|ockl)_\w+(?=@rel32)", assembly)))
     if not names:
         return ""

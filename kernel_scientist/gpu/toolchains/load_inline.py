@@ -1,4 +1,4 @@
-"""The HIP or CUDA that a submission hands to torch's extension builder, compiled for a GPU that is not there."""
+"""Compiles the HIP or CUDA sources that a submission passes to torch's extension builder, without the GPU."""
 
 import re
 from collections.abc import Sequence
@@ -14,9 +14,9 @@ from kernel_scientist.sandbox.failure import KernelFailure
 
 
 def compiled(found: Inspection, timeout_s: float) -> CompileReport:
-    """Return the report of a submission with what its extensions compile to.
+    """Return a submission's report, including the code objects of its extensions.
 
-    Raises KernelFailure (infrastructure) where this machine lacks a compiler or a header for them.
+    Raises KernelFailure (infrastructure) if this machine lacks a compiler or header.
     """
     report, builds = found.report, found.answer.inline
     if not builds or not report.ok:
@@ -47,11 +47,11 @@ def _build(build: Build, arch: str, timeout_s: float) -> Compiled:
 
 
 def _objects(text: str) -> list[CodeObject]:
-    """Read the code objects of a translation unit; its assembly is kept under the digest that they name."""
+    """Return the code objects of a translation unit; its assembly is stored under their digest."""
     assembly_store.put(text)
     try:
         return assembly.read(text)
-    except assembly.AssemblyError as error:  # the submission's own assembly stands in it, whatever that is
+    except assembly.AssemblyError as error:  # the text may contain inline assembly of the submission
         raise KernelFailure(Verdict.COMPILE_ERROR, f"its code cannot be read: {error}") from error
 
 
@@ -61,16 +61,16 @@ _FROM_CUDA = re.compile(r"cuda|CUDA|curand|cub/|cub::|nccl|__nv_")
 
 
 def of(sources: Sequence[str], name: str = "source") -> str:
-    """Join sources; what the compiler says of them names `name[0]`, `name[1]`, ... and their own lines."""
+    """Join sources, with line directives so that messages name `name[0]`, `name[1]`, ... and their lines."""
     plain = re.sub(r"[^\w.-]", "_", name)[:80]
     return "\n".join(f'#line 1 "{plain}[{number}]"\n{text}' for number, text in enumerate(sources))
 
 
 def hipified(text: str) -> str:
-    """Return CUDA's names as HIP's, by torch's own tables: what `load_inline` does to `cuda_sources` on ROCm."""
+    """Translate CUDA names to HIP by torch's tables, as `load_inline` does with `cuda_sources` on ROCm."""
     text = _RUNTIME.sub(HIP_RUNTIME, text)
     if not _FROM_CUDA.search(text):
         return text
-    from torch.utils.hipify import hipify_python  # takes seconds, and few HIP submissions need it
+    from torch.utils.hipify import hipify_python  # the import takes seconds, and few HIP submissions need it
 
     return hipify_python.RE_PYTORCH_PREPROCESSOR.sub(lambda found: str(hipify_python.PYTORCH_MAP[found[0]]), text)

@@ -1,6 +1,7 @@
-"""NVRTC's process: run with LIBRARY OPTION... kernel.cu, it leaves `kernel.cubin`, and prints the compiler's words.
+"""NVRTC's process: called with LIBRARY OPTION... kernel.cu, it writes `kernel.cubin` and prints the compiler's
+messages.
 
-Run as a script, with nothing of this project to import. Source: NVRTC's documentation (docs.nvidia.com/cuda/nvrtc).
+A script that imports nothing of this project. Source: NVRTC's documentation (docs.nvidia.com/cuda/nvrtc).
 """
 
 import ctypes

@@ -1,6 +1,6 @@
-"""Compilers of HIP device code on this machine: ROCm's hipcc, else clang with Debian's headers and what they lack.
+"""Finds a compiler of HIP device code: ROCm's hipcc, or clang with Debian's headers and our additions.
 
-`include/rocm` is what Debian's headers (5.2) lack of ROCm 6, `include/torch` what a torch without ROCm lacks.
+`include/rocm` adds what Debian's headers (5.2) lack of ROCm 6; `include/torch` adds what a torch without ROCm lacks.
 """
 
 import functools
@@ -14,12 +14,12 @@ from importlib.util import find_spec
 from pathlib import Path
 
 CLANGS = ("clang-20", "clang-21", "clang-22", "clang-19")
-"""Those that know gfx942 (19 and later) and gfx950 (20 and later), first choice first."""
+"""In order of preference; 19 and later support gfx942, 20 and later gfx950."""
 INCLUDE = Path(__file__).parent / "include"
 HEADERS = Path("/usr/include/hip/hip_runtime.h")
 LIBRARIES = ("ocml", "oclc_unsafe_math_off", "oclc_finite_only_off", "oclc_daz_opt_off")
 SETTINGS = ("oclc_correctly_rounded_sqrt_on", "oclc_wavefrontsize64_on", "oclc_isa_version_940")
-"""ocml reads the ISA only to tell families apart; 5.2's newest of gfx942's family is gfx940."""
+"""ocml uses the ISA version only to select the family; the newest one of gfx942's family in 5.2 is gfx940."""
 _GUARDS = ("Exception", "Functions", "Guard", "Stream")
 ON_ROCM = (
     *(f"c10/{low}/{up}{part}.h" for low, up in (("hip", "HIP"), ("cuda", "CUDA")) for part in _GUARDS),
@@ -27,29 +27,29 @@ ON_ROCM = (
     "ATen/hip/impl/HIPGuardImplMasqueradingAsCUDA.h",
     "ATen/hip/impl/HIPStreamMasqueradingAsCUDA.h",
 )
-"""Headers of torch's ROCm build that `torch_on_rocm.h` stands in for."""
+"""Headers of torch's ROCm build that `torch_on_rocm.h` replaces."""
 LITE = (
     *(f"torch/{name}.h" for name in ("extension", "types", "torch", "all", "python")),
     *("ATen/ATen.h", "ATen/core/Tensor.h", "c10/util/BFloat16.h", "c10/util/Half.h", "c10/util/Exception.h"),
     *("pybind11/pybind11.h", "pybind11/stl.h"),
 )
-"""Headers of torch that `torch_lite.h` stands in for at the first attempt."""
+"""Headers of torch that `torch_lite.h` replaces at the first attempt."""
 
 
 @dataclass(frozen=True)
 class Toolchain:
-    """A compiler and how it is called."""
+    """A compiler and its arguments."""
 
     program: str
     version: str
     flags: tuple[str, ...]
     readable: tuple[str, ...]
-    """What it must read besides the system's files."""
+    """Folders that it must be able to read besides the system's."""
     rocm: bool
     """Whether it is ROCm's own."""
 
     def includes(self, lite: bool) -> tuple[str, ...]:
-        """Return the flags for the headers: torch's own, or in its place the few declarations of `include/lite`."""
+        """Return the include flags: for torch's own headers, or for the few declarations of `include/lite`."""
         search = "-idirafter" if self.rocm else "-isystem"
         own = [INCLUDE / "torch", *([] if self.rocm else [INCLUDE / "rocm"])]
         folders = [Path("lite"), INCLUDE / "lite"] if lite else [f for f in torch_headers() if f.exists()]
@@ -61,7 +61,7 @@ class Toolchain:
 
 @functools.cache
 def find() -> Toolchain | str:
-    """Return the compiler, or why there is none."""
+    """Return the compiler, or a sentence that says why there is none."""
     torch = ("-DUSE_ROCM=1", "-DTORCH_EXTENSION_NAME=kernel")
     hipcc = shutil.which("hipcc") or shutil.which("/opt/rocm/bin/hipcc")
     if hipcc is not None:
@@ -77,13 +77,13 @@ def find() -> Toolchain | str:
 
 @functools.cache
 def fingerprint() -> str:
-    """Return a digest of our own headers."""
+    """Return a digest of our headers."""
     texts = [path.read_bytes() for path in sorted(INCLUDE.rglob("*.h"))]
     return hashlib.sha256(b"\0".join(texts)).hexdigest()
 
 
 def forwarders(folder: Path) -> None:
-    """Write below a folder what `Toolchain.includes` names there: headers that lead to ours."""
+    """Write headers that include ours into the folders that `Toolchain.includes` names."""
     for place, names, ours in (("on_rocm", ON_ROCM, "torch_on_rocm.h"), ("lite", LITE, "torch_lite.h")):
         for name in names:
             path = folder / place / name
@@ -92,7 +92,7 @@ def forwarders(folder: Path) -> None:
 
 
 def _libraries() -> tuple[str, ...]:
-    """Return the flags that link Debian's device libraries (rocm-device-libs), none where they are not installed."""
+    """Return the flags that link Debian's device libraries (rocm-device-libs); empty if they are not installed."""
     found = next(iter(sorted(Path("/usr/lib").glob("*/amdgcn/bitcode/ocml.bc"))), None)
     if found is None:
         return ()
