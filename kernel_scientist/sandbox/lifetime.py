@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 
-PR_SET_PDEATHSIG, PR_SET_TIMERSLACK, PR_SET_CHILD_SUBREAPER = 1, 29, 36
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -27,11 +27,6 @@ def die_with_parent(number: int = signal.SIGKILL) -> None:
 def adopt_orphans() -> None:
     """Ask the kernel to make this process the parent of all descendants whose own parents have ended."""
     prctl(PR_SET_CHILD_SUBREAPER, 1)
-
-
-def sleep_exactly() -> None:
-    """Ask the kernel to wake this process when it asked to be woken, not up to 50 us later with others."""
-    prctl(PR_SET_TIMERSLACK, 1)
 
 
 def main() -> None:

@@ -19,8 +19,11 @@ class Process:
 
     def has_children(self) -> bool:
         """Whether programs that it started are running; it adopts their orphans (`lifetime.adopt_orphans`)."""
-        lists = Path(f"/proc/{self.number}/task").glob("*/children")
-        return any(_text(children).strip() for children in lists)
+        children = ""
+        for task in Path(f"/proc/{self.number}/task").glob("*"):
+            with contextlib.suppress(OSError):  # it may end meanwhile
+                children += (task / "children").read_text()
+        return bool(children.strip())
 
     def scheduling(self) -> dict[int, object]:
         """Return, by thread, the cores and the scheduling policy by which the system runs it."""
@@ -38,10 +41,3 @@ def signal_name(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:
         return f"signal {number}"
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text()
-    except OSError:  # the thread has ended
-        return ""

@@ -8,6 +8,7 @@ import socket
 import threading
 import time
 from collections.abc import Generator, Sequence
+from dataclasses import dataclass, field
 
 from kernel_scientist.records.errors import InfrastructureError, StoppedError
 from kernel_scientist.records.kernel import Verdict
@@ -26,17 +27,20 @@ time that one call may take."""
 Answer = tuple[protocol.Header, list[bytearray]]
 
 
+@dataclass(eq=False)
 class Channel:
     """A socket to a worker, its log and its exit status. What goes wrong there is a KernelFailure."""
 
-    def __init__(
-        self, sock: socket.socket, log: int, status_fd: int, limits: Harness, stopped: threading.Event
-    ) -> None:
-        self.sock, self.log, self.status_fd, self.limits, self.stopped = sock, log, status_fd, limits, stopped
-        self.process = Process(0)
-        """The worker's process, by its number outside all namespaces; 0 until it has sent its first message."""
-        self._overdue_s = 0.0
-        """Time by which this worker's answers have exceeded their average, calls of the kernel not counted."""
+    sock: socket.socket
+    log: int
+    """Descriptor of the file that the worker prints to."""
+    status_fd: int
+    limits: Harness
+    stopped: threading.Event
+    process: Process = field(default=Process(0), init=False)
+    """The worker's process, by its number outside all namespaces; 0 until it has sent its first message."""
+    _overdue_s: float = field(default=0.0, init=False)
+    """Time by which this worker's answers have exceeded their average, calls of the kernel not counted."""
 
     def alive(self) -> bool:
         """Whether the worker has not ended."""

@@ -3,10 +3,9 @@
 import contextlib
 import socket
 import struct
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,7 +13,6 @@ from kernel_scientist.compile.extension import Request
 from kernel_scientist.compile.request import MOST_BUILDS
 from kernel_scientist.records.errors import InfrastructureError
 from kernel_scientist.records.kernel import Verdict
-from kernel_scientist.records.params import Harness
 from kernel_scientist.sandbox import protocol
 from kernel_scientist.sandbox.failure import KernelFailure
 from kernel_scientist.sandbox.process import Process
@@ -49,40 +47,27 @@ class Row:
     """On a GPU: proof of the cache sweep before the row; the same of all workers."""
 
 
+@dataclass(eq=False)
 class WorkerClient(Channel):
     """One worker, as the evaluator holds it. All that it sends is data; a wrong message is a KernelFailure."""
 
-    def __init__(
-        self,
-        sock: socket.socket,
-        pid: int,
-        log: int,
-        status_fd: int,
-        limits: Harness,
-        stopped: threading.Event,
-        inputs: SharedMemory,
-        native: NativeHarness,
-    ) -> None:
-        super().__init__(sock, log, status_fd, limits, stopped)
-        self.pid, self.inputs, self.native = pid, inputs, native
-        self.untouched: dict[int, int] = {}
-        """On a GPU, per slot, the digest of what a kernel may not write."""
-        self.can_stop = False
-        """Whether the system lets this process stop the worker's threads."""
-        self._address = 0
-        """Where the worker has mapped the shared memory."""
-        self.layers: tuple[str, ...] = ()
-        self.on_gpu = False
+    pid: int
+    """Its number in the fork server's namespace."""
+    inputs: SharedMemory
+    native: NativeHarness
+    on_gpu: bool = False
+    untouched: dict[int, int] = field(default_factory=dict[int, int], init=False)
+    """On a GPU, per slot, the digest of what a kernel may not write."""
+    can_stop: bool = field(default=False, init=False)
+    """Whether the system lets this process stop the worker's threads."""
+    layers: tuple[str, ...] = field(default=(), init=False)
+    _address: int = field(default=0, init=False)
+    """Address of the shared memory in the worker."""
 
-    def greet(self, seed: tuple[int, int] = (0, 0)) -> None:
-        """Wait until the worker is in its sandbox; learn its process number from the system.
-
-        `seed`: see `untrusted.input_masking`.
-        """
+    def greet(self) -> None:
+        """Wait until the worker is in its sandbox; learn its process number from the system."""
         try:
             self.sock.settimeout(START_TIMEOUT_S)
-            if self.on_gpu:
-                self.sock.sendall(struct.pack("<QQ", *seed))
             _, ancillary, _, _ = self.sock.recvmsg(1, socket.CMSG_SPACE(12), socket.MSG_PEEK)
             hello, _ = protocol.receive(self.sock, START_TIMEOUT_S)
             credentials = next(data for _, kind, data in ancillary if kind == SCM_CREDENTIALS)
@@ -173,15 +158,16 @@ class WorkerClient(Channel):
         total = sum(size for _, size in places)
         if total > most_bytes:
             raise KernelFailure(Verdict.INCORRECT, f"it returned {total} bytes; {most_bytes} at most are read")
-        inside = [self.inputs.place_of(start - self._address, size) for start, size in places]
-        for (_, size), where in zip(places, inside, strict=True):
-            if where is not None and not any(self.inputs.lent(slot, where, size) for slot in slots):
+        offset, copied, buffers = self.inputs.outputs(total), False, list[bytearray]()
+        for address, size in places:
+            start = address - self._address
+            if not self.inputs.holds(start, size):  # memory of the kernel's own
+                if not copied:
+                    self.native.copy_outputs(self.sock.fileno(), offset, TRANSFER_TIMEOUT_S)
+                start, copied = offset, True
+            elif not any(self.inputs.lent(slot, start, size) for slot in slots):
                 raise KernelFailure(Verdict.INCORRECT, "the memory of its output is that of an input")
-        offset, buffers = self.inputs.outputs(total), list[bytearray]()
-        if None in inside:
-            self.native.copy_outputs(self.sock.fileno(), offset, TRANSFER_TIMEOUT_S)
-        for (_, size), where in zip(places, inside, strict=True):
-            buffers.append(self.inputs.read(offset if where is None else where, size))
+            buffers.append(self.inputs.read(start, size))
             offset += size
         return buffers
 

@@ -25,7 +25,6 @@ import selectors
 import shutil
 import signal
 import socket
-import stat
 import sys
 import tempfile
 import traceback
@@ -126,7 +125,6 @@ class ForkServer:
         os.setsid()
         lifetime.die_with_parent()
         lifetime.adopt_orphans()
-        lifetime.sleep_exactly()
         os.chdir(scratch := settings["limits"]["scratch"])
         os.environ.update(dict.fromkeys(HOMES, scratch))
         os.nice(settings["nice"])
@@ -177,15 +175,10 @@ def _keep(scratch: Path, place: Path) -> None:
 
 
 def _fill(place: Path, scratch: Path) -> None:
-    """Copy plain files and folders, if there are any."""
-
-    def special(folder: str, names: list[str]) -> list[str]:
-        modes = {name: os.lstat(os.path.join(folder, name)).st_mode for name in names}
-        return [name for name, mode in modes.items() if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))]
-
+    """Copy files, folders and links, if there are any."""
     if place.is_dir():
-        with contextlib.suppress(OSError):  # a file that cannot be read is left out
-            shutil.copytree(place, scratch, ignore=special, dirs_exist_ok=True)
+        with contextlib.suppress(OSError):  # what is no plain file, or cannot be read, is left out
+            shutil.copytree(place, scratch, symlinks=True, dirs_exist_ok=True)
 
 
 def _clear_stale() -> None:

@@ -1,9 +1,9 @@
-// The native part of the harness, loaded by the worker before the kernel's file is read, and by the evaluator.
+// The native part of the harness. A worker loads it before it reads the kernel's file; the evaluator loads it too.
 //
 // Worker: waits at the start barrier, makes a row of calls between two clock readings, signals completion. Evaluator:
 // opens the barrier, waits for the signal on its own clock, and stops the worker's other threads from outside.
 //
-// The functions of CPython are declared by hand: the interpreter that loads this has them, and no headers are needed.
+// CPython's functions are declared by hand: the interpreter that loads this has them, and no headers are needed.
 #include <dirent.h>
 #include <poll.h>
 #include <sched.h>
@@ -57,14 +57,8 @@ inline int64_t involuntary_switches() {
     return usage.ru_nivcsw;
 }
 
-inline void pause_core() {
-#if defined(__SSE2__)
-    _mm_pause();
-#endif
-}
-
-// The first bytes of the memory that evaluator and worker share. A worker at the barrier spins: a wake-up would cost
-// tens of microseconds, by chance.
+// The first bytes of the shared memory. A worker at the barrier spins: a wake-up would cost a random time of tens of
+// microseconds.
 struct Barrier {
     std::atomic<uint32_t> alive;  // counts while the worker waits
     std::atomic<uint32_t> open;
@@ -82,13 +76,10 @@ void say(int socket, const void* data, size_t size) {
 }
 
 void hear(int socket, void* data, size_t size) {
-    char* to = (char*)data;
-    while (size) {
-        const ssize_t got = recv(socket, to, size, MSG_WAITALL);
-        if (got < 0 && errno == EINTR) continue;
-        if (got <= 0) _exit(0);
-        to += got;
-        size -= got;
+    for (ssize_t got = 0; size; data = (char*)data + got, size -= got) {
+        got = recv(socket, data, size, MSG_WAITALL);
+        if (got < 0 && errno == EINTR) got = 0;
+        else if (got <= 0) _exit(0);
     }
 }
 
@@ -110,7 +101,7 @@ int await(int socket, void* data, size_t count, int64_t deadline_ns) {
     return 0;
 }
 
-// What it takes to find an output's bytes, as Python objects that were bound before any kernel's file was read.
+// Python objects by which the bytes of an output are found, bound before any kernel's file is read.
 struct Bound {
     void *tensor, *data_ptr, *numel, *element_size, *is_contiguous, *tuple, *list;
     void *receive, *worker;  // on a GPU: called with the worker when the keys of its inputs have come
@@ -186,8 +177,8 @@ void receive_keys(int socket) {
     say(socket, &committed, sizeof committed);
 }
 
-// Philox 4x32-10: sixteen bytes that cannot be guessed without the key and half of the counter. `input_masking.py`
-// computes the same on a GPU.
+// Philox 4x32-10: sixteen bytes that cannot be guessed without the key and half of the counter. A GPU's worker computes
+// the same (`input_masking.py`).
 inline void pad(uint64_t place, uint64_t key, uint64_t secret, uint32_t* out) {
     uint32_t c[4] = {uint32_t(place), uint32_t(place >> 32), uint32_t(secret), uint32_t(secret >> 32)};
     uint32_t low = uint32_t(key), high = uint32_t(key >> 32);
@@ -273,10 +264,9 @@ int lab_gpu_synchronize() { return gpu.synchronize(); }
 int lab_gpu_copy(void* to, const void* from, size_t bytes) { return gpu.copy(to, from, bytes, ANY_DIRECTION); }
 
 // Worker: call the kernel once on older inputs (`warm`, may be null), so that its code is in the caches; wait at the
-// barrier, call it once for each of `inputs`, signal completion with the places of the outputs. Then, as the evaluator asks, copy the outputs to an offset from `shared` ('c', the offset), or go on ('g').
-// Returns the list of outputs, or null with the exception of the kernel.
-//
-// On a GPU the device is idle when the clocks start and idle when they stop, on all streams.
+// barrier, call it once for each of `inputs`, signal completion with the places of the outputs. Then, as the evaluator
+// asks, copy the outputs to an offset from `shared` ('c', the offset), or go on ('g'). Returns the list of outputs, or
+// null with the exception of the kernel. On a GPU the device is idle, on all streams, when the clocks start and stop.
 void* lab_row(void* kernel, void* warm, void* inputs, Stamps* stamps, int socket, char* shared) {
     Barrier* barrier = (Barrier*)shared;
     const long count = PySequence_Size(inputs);
@@ -297,7 +287,9 @@ void* lab_row(void* kernel, void* warm, void* inputs, Stamps* stamps, int socket
     for (uint32_t turn = 1; !barrier->open.load(std::memory_order_acquire); ++turn) {
         barrier->alive.store(turn, std::memory_order_relaxed);
         if (turn % 1024 == 0) sched_yield();
-        pause_core();
+#if defined(__SSE2__)
+        _mm_pause();
+#endif
     }
     const int64_t switches = involuntary_switches(), cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID), start = now_ns();
     if (gpu.record) gpu.record(start_event, nullptr);

@@ -11,7 +11,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 from kernel_scientist.records.errors import InfrastructureError, SetupError, StoppedError
@@ -31,6 +31,9 @@ MALLOC = {"mmap_threshold": 32 << 20, "trim_threshold": 4 << 30, "tcache_count":
 """Settings of glibc: it keeps the memory that a kernel frees. By default the history of a process decides whether a
 buffer has new pages in each call: the same kernel took 0.3 ms in one worker and 1.5 ms in the next. A remnant in the
 cache per thread would keep free neighbours from being joined. 32 MiB is the largest value."""
+KEPT = ("PATH", "LANG", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "CUDA_DEVICE_ORDER", "ROCR_VISIBLE_DEVICES")
+"""Environment variables that workers inherit."""
+GPU_CHOICE = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, TRIM_BYTES = -1, -3, 1 << 30
 
 
@@ -66,8 +69,8 @@ class WorkerPool:
         """Layers of the sandbox in force, as the last worker reported them before it read a kernel."""
         self.can_stop = True
         """Whether the system lets us stop a worker's threads (ptrace), as the last worker showed."""
-        self._seed = (secrets.randbits(64), secrets.randbits(64))
-        """Seed of the memory that cache sweeps read on a GPU (`untrusted.input_masking`)."""
+        self._sweep_seed = [secrets.randbits(64), secrets.randbits(64)]
+        """Keys of the memory that cache sweeps read on a GPU (`untrusted.input_masking`)."""
         self._memories: list[tuple[SharedMemory, Process]] = []
         """Shared memories of former workers, with their processes."""
         self._process: subprocess.Popen[bytes] | None = None
@@ -91,11 +94,10 @@ class WorkerPool:
             if self._control is not None:
                 self._control.close()
             if self._process is not None:
-                try:
+                with suppress(subprocess.TimeoutExpired):
                     self._process.wait(10)
-                except subprocess.TimeoutExpired:
-                    self._process.kill()
-                    self._process.wait()
+                self._process.kill()
+                self._process.wait()
             self._process = self._control = None
             for memory, _ in self._memories:
                 memory.close()
@@ -116,7 +118,7 @@ class WorkerPool:
         with ExitStack() as stack:
             found = [stack.enter_context(self._worker(timing, observed)) for _ in range(count)]
             for worker in found:
-                worker.greet(self._seed)
+                worker.greet()
                 self.layers = (("bubblewrap",) if self.enclosure == "bubblewrap" else ()) + worker.layers
                 self.can_stop = worker.can_stop
                 if self.on_gpu:
@@ -132,15 +134,14 @@ class WorkerPool:
         memory, worker = self._memory(), None
         try:
             try:
-                settings = self._settings(timing)
-                settings["limits"]["threads"] |= observed
+                settings = self._settings(timing, self.kernel_threads or observed)
                 descriptors = [theirs.fileno(), log, status_write, memory.descriptor]
                 pid: int = self._request({"spawn": settings}, descriptors)["pid"]
             finally:
                 theirs.close()
                 os.close(status_write)
-            worker = WorkerClient(ours, pid, log, status_read, self.harness, self.stopped, memory, self.native)
-            worker.on_gpu = self.on_gpu
+            channel = ours, log, status_read, self.harness, self.stopped
+            worker = WorkerClient(*channel, pid, memory, self.native, self.on_gpu)
             yield worker
         finally:
             for descriptor in (ours.detach(), status_read, log):
@@ -183,7 +184,7 @@ class WorkerPool:
         if "landlock" in worker.layers:  # it keeps other workers from the files
             self._request({request: worker.pid, "name": name})
 
-    def _settings(self, timing: bool) -> dict[str, Any]:
+    def _settings(self, timing: bool, threads: bool) -> dict[str, Any]:
         limits = {
             "level": self.harness.sandbox,
             "device": self.device,
@@ -191,16 +192,11 @@ class WorkerPool:
             "inputs_bytes": self.harness.memory_mib << 20,
             "output_bytes": int(self.harness.output_mib * (1 << 20)),
             "programs": self.programs,
-            "threads": self.kernel_threads,
+            "threads": threads,
         }
-        nice = 0 if timing else 5
-        return {
-            "limits": limits,
-            "on_gpu": self.on_gpu,
-            "nice": nice,
-            "interpreter": self.interpreter,
-            "sweep_bytes": 0,
-        }
+        sweep = {"sweep_bytes": 0, "sweep_seed": self._sweep_seed}
+        known = {"limits": limits, "on_gpu": self.on_gpu, "interpreter": self.interpreter}
+        return {**known, **sweep, "nice": 0 if timing else 5}
 
     def _request(self, message: dict[str, Any], descriptors: Sequence[int] = ()) -> dict[str, Any]:
         if self.stopped.is_set():
@@ -245,15 +241,13 @@ class WorkerPool:
 
     def _environment(self) -> dict[str, str]:
         """Return the environment of workers: paths of Python's packages, the number of threads. No key, no home."""
-        keep = ("PATH", "LANG", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
-        on_gpu = self.device != "cpu"
-        gpus = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES") if on_gpu else ()
-        keep += ("CUDA_DEVICE_ORDER", "ROCR_VISIBLE_DEVICES") if on_gpu else ()
+        if self.device == "cpu":  # read when triton is imported: its own library is jitted or interpreted from then on
+            own = {"TRITON_INTERPRET": "1"}
+        else:  # one GPU, the one that is locked
+            own = {name: os.environ.get(name, "0").split(",")[0] for name in GPU_CHOICE}
         return {
-            **{name: os.environ[name] for name in keep if name in os.environ},
-            # read when triton is imported: its own library is jitted or interpreted from then on
-            **({} if on_gpu else {"TRITON_INTERPRET": "1"}),
-            **{name: os.environ.get(name, "0").split(",")[0] for name in gpus},  # one GPU, the one that is locked
+            **{name: os.environ[name] for name in KEPT if name in os.environ},
+            **own,
             "PYTHONPATH": str(bubblewrap.PACKAGE.parent),
             "PYTHONDONTWRITEBYTECODE": "1",
             "PYTHONUNBUFFERED": "1",
@@ -261,7 +255,7 @@ class WorkerPool:
             "OMP_NUM_THREADS": str(self.threads),
             "OMP_DYNAMIC": "false",
             "OMP_PROC_BIND": "true",
-            # By default a pool spins for some 5 ms after a call, into the next contestant's time; this is some 0.1 ms,
+            # By default a pool spins for some 5 ms after a call, into the time of the next source; this is some 0.1 ms,
             # long enough to bridge the parallel regions within one kernel (docs/log.md has the figures).
             "GOMP_SPINCOUNT": "4000",
             "GLIBC_TUNABLES": ":".join(f"glibc.malloc.{name}={number}" for name, number in MALLOC.items()),

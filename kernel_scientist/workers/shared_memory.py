@@ -1,8 +1,8 @@
 """Memory shared by the evaluator and one worker: the start barrier, inputs, buffers to be written, copied outputs.
 
-The worker learns where its inputs will be; the evaluator writes the values just before the row, past the caches, while
-the worker's threads are stopped. So nothing can be computed ahead, and the data are cold. Between the tensors lie guard
-bands of random bytes. Values and addresses change independently: a tensor may get a new offset in its pages.
+The worker learns where its inputs will be. The evaluator writes the values just before the row, past the caches, while
+the worker's other threads are stopped: nothing can be computed ahead, and the data are cold. Guard bands of random
+bytes surround the tensors. Values and addresses change independently: a tensor may get a new offset in its pages.
 """
 
 import ctypes
@@ -114,9 +114,9 @@ class SharedMemory:
         self._outputs_end = max(self._outputs_end, start + total)
         return start
 
-    def place_of(self, offset: int, size: int) -> int | None:
-        """Return an offset if so many bytes there lie in this memory, else None."""
-        return offset if offset > 0 and offset + size <= self.size else None
+    def holds(self, offset: int, size: int) -> bool:
+        """Whether so many bytes at an offset lie in this memory."""
+        return offset > 0 and offset + size <= self.size
 
     def read(self, offset: int, size: int) -> bytearray:
         """Return a copy of bytes of the memory."""
@@ -124,20 +124,15 @@ class SharedMemory:
 
     def lent(self, slot: int, start: int, size: int) -> bool:
         """Whether these bytes belong to a tensor of the slot that the kernel may write to."""
-        return any(
-            stretch.offset <= start and start + size <= stretch.offset + stretch.size
-            for (owner, _), stretch in self._stretches.items()
-            if owner == slot and stretch.writable
-        )
+        return any(s.writable and s.offset <= start and start + size <= s.offset + s.size for s in self._of(slot))
 
     def intact(self, slot: int) -> bool:
         """Whether the guard bands of a slot's tensors are untouched."""
-        for (owner, _), stretch in self._stretches.items():
-            at = self.address + stretch.offset
-            if owner == slot and not (
-                ctypes.string_at(at - GUARD_BYTES, GUARD_BYTES)
-                == stretch.guard
-                == ctypes.string_at(at + stretch.size, GUARD_BYTES)
-            ):
-                return False
-        return True
+        return all(
+            ctypes.string_at(self.address + at, GUARD_BYTES) == stretch.guard
+            for stretch in self._of(slot)
+            for at in (stretch.offset - GUARD_BYTES, stretch.offset + stretch.size)
+        )
+
+    def _of(self, slot: int) -> list[Stretch]:
+        return [stretch for (owner, _), stretch in self._stretches.items() if owner == slot]

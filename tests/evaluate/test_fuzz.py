@@ -169,7 +169,7 @@ class HostilePool(WorkerPool):
         log = os.memfd_create("log")
         os.write(write, b"-9")
         try:
-            found = WorkerClient(ours, 0, log, read, self.harness, threading.Event(), inputs, self.native)
+            found = WorkerClient(ours, log, read, self.harness, threading.Event(), 0, inputs, self.native)
             found.greet()
             yield found
         finally:

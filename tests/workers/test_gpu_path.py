@@ -114,15 +114,15 @@ def test_a_worker_may_start_programs_until_it_has_compiled(judge: Evaluator) -> 
 
 
 def test_masks_in_a_worker_and_here_are_the_same() -> None:
-    """And no trace of what is hidden is left; the sweep's sum depends on key and words (`interpreted/masks.py`)."""
-    script = [sys.executable, "-m", "tests.interpreted.masks", str(native_build.build())]
+    """And no trace of what is hidden is left; the sweep's sum depends on key and words (`scripts/masks.py`)."""
+    script = [sys.executable, "-m", "tests.gpu.interpreter.scripts.masks", str(native_build.build())]
     done = subprocess.run(script, cwd=ROOT, env={**os.environ, "TRITON_INTERPRET": "1"}, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("target", ["hip:gfx942:64", "cuda:90:32"])
 def test_masks_compile_for_gpus(target: str) -> None:
-    script = [sys.executable, "-m", "tests.interpreted.masks_compiled", target]
+    script = [sys.executable, "-m", "tests.gpu.interpreter.scripts.masks_compiled", target]
     env = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
     done = subprocess.run(script, cwd=ROOT, env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from kernel_scientist.sandbox import protocol
-from kernel_scientist.workers.native import SLOTS, NativeHarness
+from kernel_scientist.workers.native import NativeHarness
 from kernel_scientist.workers.untrusted import outputs
 from kernel_scientist.workers.untrusted.gpu_runtime import Runtime
 
@@ -36,30 +36,23 @@ class Inbox:
         self._pages = mmap.mmap(descriptor, size, flags=mmap.MAP_SHARED)
         self.address = ctypes.addressof(ctypes.c_char.from_buffer(self._pages))
         self._tensors: dict[tuple[protocol.Form, int], torch.Tensor] = {}
-        self._writable: dict[tuple[int, int], bool] = {}
-        """By offset and length of pages that are ready, of the present group of slots."""
-        self._group, self._populated = -1, set[tuple[int, int]]()
+        self._populated = set[tuple[int, int]]()
+        """Offset and length of pages whose page faults have been taken."""
 
-    def decode(self, slot: int, spec: protocol.Header) -> Any:
+    def decode(self, spec: protocol.Header) -> Any:
         """Return the inputs that `spec` describes; their values are not there yet."""
-        if (group := slot // SLOTS) != self._group:  # its slots share pages with those of the last one
-            self._group, self._writable = group, {}
         return protocol.decode(spec, [], self._place)
 
     def _place(self, form: protocol.Form, spot: bytearray | protocol.Spot) -> torch.Tensor:
         assert isinstance(spot, protocol.Spot)
-        key, pages = (form, spot.offset), (spot.pages, spot.length)
-        if key not in self._tensors:
-            self._tensors[key] = form.shaped(self._flat(form, spot.offset))
-        if self._writable.get(pages) is not form.writable:
-            self._prepare(*pages, form.writable)
-            self._writable[pages] = form.writable
-        return self._tensors[key]
-
-    def _flat(self, form: protocol.Form, offset: int) -> torch.Tensor:
-        if form.bytes == 0:
-            return torch.empty(0, dtype=form.dtype)
-        return torch.frombuffer(self._pages, dtype=torch.uint8, count=form.bytes, offset=offset).view(form.dtype)
+        if (form, spot.offset) not in self._tensors:
+            flat = torch.empty(0, dtype=form.dtype)
+            if form.bytes:
+                raw = torch.frombuffer(self._pages, dtype=torch.uint8, count=form.bytes, offset=spot.offset)
+                flat = raw.view(form.dtype)
+            self._tensors[form, spot.offset] = form.shaped(flat)
+        self._prepare(spot.pages, spot.length, form.writable)
+        return self._tensors[form, spot.offset]
 
     def _prepare(self, offset: int, length: int, writable: bool) -> None:
         """Take the page faults now, and forbid writing to read-only inputs: a kernel that writes there crashes.
@@ -67,14 +60,13 @@ class Inbox:
         It catches mistakes; a kernel can undo it, so guard bands and verified outputs decide.
         """
         start = self.address + offset
-        if not writable and (offset, length) in self._populated:
-            return self._protect(start, length, READ)
-        self._protect(start, length, READ_WRITE)
-        if (offset, length) not in self._populated and _libc.madvise(start, length, POPULATE_WRITE) != 0:
-            for page in range(start, start + length, mmap.PAGESIZE):  # Linux before 5.14
-                ctypes.c_char.from_address(page).value = ctypes.c_char.from_address(page).value
-        self._populated.add((offset, length))
-        return None if writable else self._protect(start, length, READ)
+        if (offset, length) not in self._populated:
+            self._populated.add((offset, length))
+            self._protect(start, length, READ_WRITE)
+            if _libc.madvise(start, length, POPULATE_WRITE) != 0:
+                for page in range(start, start + length, mmap.PAGESIZE):  # Linux before 5.14
+                    ctypes.c_char.from_address(page).value = ctypes.c_char.from_address(page).value
+        self._protect(start, length, READ_WRITE if writable else READ)
 
     def _protect(self, start: int, length: int, access: int) -> None:
         if _libc.mprotect(start, length, access) != 0:

@@ -22,7 +22,6 @@ import importlib.util
 import itertools
 import os
 import socket
-import struct
 import sys
 import traceback
 from collections.abc import Callable
@@ -56,7 +55,7 @@ class Worker:
         self.module: ModuleType | None = None
         self.inbox = Inbox(INBOX, settings["limits"]["inputs_bytes"])
         native.bind(torch.Tensor, Worker.receive_keys, self)
-        self.gpu = self._gpu(settings["limits"]["device"], settings["sweep_bytes"]) if settings["on_gpu"] else None
+        self.gpu = self._gpu(settings) if settings["on_gpu"] else None
         self.due: list[int] = []
         """Slots of the row under way, on a GPU: their keys come at the barrier."""
         self.unready: Exception | None = None
@@ -74,12 +73,12 @@ class Worker:
             "memory": self._memory,
         }
 
-    def _gpu(self, device: str, size: int) -> GpuInbox:
-        """Prepare for inputs on a GPU. The evaluator sends the seed of the sweep memory (`input_masking`)."""
+    def _gpu(self, settings: dict[str, Any]) -> GpuInbox:
         from kernel_scientist.workers.untrusted import input_masking  # triton is imported before the fork
 
-        runtime, seed = Runtime.loaded(), struct.unpack("<QQ", self.sock.recv(16, socket.MSG_WAITALL))
-        memory = input_masking.SweepMemory(device, size or sweep_bytes(device), seed)
+        runtime, device = Runtime.loaded(), settings["limits"]["device"]
+        size = settings["sweep_bytes"] or sweep_bytes(device)
+        memory = input_masking.SweepMemory(device, size, settings["sweep_seed"])
         memory.sweep(0)  # it is compiled now: later no program may be started
         self.native.bind_gpu(runtime.addresses())
         return GpuInbox(device, self.native, runtime, memory, input_masking.turn)
@@ -148,7 +147,7 @@ class Worker:
         for item in request["items"]:
             slot, own = int(item["slot"]), int(item["buffers"])
             if self.gpu is None:
-                self.data[slot] = self.inbox.decode(slot, item["data"])
+                self.data[slot] = self.inbox.decode(item["data"])
             else:
                 self.data[slot] = self.gpu.decode(slot, item["data"], buffers[:own])
             buffers = buffers[own:]

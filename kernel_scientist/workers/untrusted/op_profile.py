@@ -1,15 +1,16 @@
-"""One untimed call, watched from inside: which library operations ran, how often native code was called.
+"""One untimed call under observation: the library operations that ran, and the number of calls of native code.
 
-With `mute` the kernel's native functions and Triton launches do nothing: if the output is right all the same, they
-were a decoy. This is evidence for a policy, not proof: a kernel that hides its calls is judged by its
-outputs and its time like any other. Imports only the standard library and torch.
+With `mute` the kernel's native functions and Triton launches do nothing: if the output is right all the same, they are
+a decoy. This is evidence for a policy, not proof. Imports only the standard library and torch.
 """
 
 import contextlib
 import sys
 from collections import Counter
 from collections.abc import Callable, Generator
+from functools import partial
 from typing import Any
+from unittest import mock
 
 from torch._C._profiler import _ExperimentalConfig  # pyright: ignore[reportPrivateUsage]
 from torch.autograd.profiler import profile
@@ -19,16 +20,15 @@ from kernel_scientist.compile.cpp import Native
 LIBRARIES = frozenset(
     {"aten", "mkldnn", "mkldnn_prepacked", "mkl", "onednn", "quantized", "sparse", "fbgemm", "xnnpack", "prepacked"}
 )
-"""Where the operations are that torch brings along."""
+"""Namespaces of the operations that torch contains."""
 _OPERATORS = ("OpOverloadPacket", "OpOverload")
 
 
 @contextlib.contextmanager
 def _listening(seen: Counter[str]) -> Generator[None]:
-    """Count the operations that torch runs meanwhile.
+    """Count the operations that torch runs meanwhile, by its profiler.
 
-    By its profiler: it sees operations called from C++ and from other threads too, and imports nothing, where a
-    dispatch mode imports half of torch's compiler.
+    It also sees operations that C++ or other threads call. A dispatch mode would import half of torch's compiler.
     """
     with profile(experimental_config=_ExperimentalConfig(profile_all_threads=True)) as profiled:
         yield
@@ -37,7 +37,7 @@ def _listening(seen: Counter[str]) -> Generator[None]:
 
 
 def observe(kernel: Callable[[Any], Any], data: Any, mute: bool) -> tuple[dict[str, Any], Any]:
-    """Call the kernel; return what was seen and its output (None when a muted kernel raised)."""
+    """Call the kernel; return the observations and its output (None when a muted kernel raised)."""
     launches, seen = Counter[str](), Counter[str]()
     before, output, raised = Native.calls, None, False
     with _listening(seen), _launches(launches, mute):
@@ -57,19 +57,11 @@ def observe(kernel: Callable[[Any], Any], data: Any, mute: bool) -> tuple[dict[s
 
 @contextlib.contextmanager
 def _launches(counts: Counter[str], mute: bool) -> Generator[None]:
-    """Count launches, and swallow them when muted: Triton's, compiled or interpreted, those of a kernel that is kept
-    compiled (`compiled[grid](...)`), replays of a graph, whose kernels were launched when it was recorded, and calls of
-    operators that an extension of the kernel's has registered.
+    """Count launches, and suppress them when muted.
+
+    A launch is one of Triton's, compiled (`compiled[grid](...)`) or interpreted, a replay of a graph, or a call of an
+    operator that an extension of the kernel has registered.
     """
-    known = (
-        ("triton.runtime.interpreter", "GridExecutor", "__call__"),
-        ("triton.runtime.jit", "JITFunction", "run"),
-        ("triton.compiler.compiler", "CompiledKernel", "__getitem__"),
-        ("torch.cuda.graphs", "CUDAGraph", "replay"),
-        *(("torch._ops", owner, "__call__") for owner in _OPERATORS if Native.operators),
-    )
-    places = [(getattr(sys.modules[module], owner), name) for module, owner, name in known if module in sys.modules]
-    originals = [(owner, name, getattr(owner, name)) for owner, name in places]
 
     def counted(original: Any, what: str = "launch") -> Any:
         def launch(*args: Any, **kwargs: Any) -> Any:
@@ -92,11 +84,16 @@ def _launches(counts: Counter[str], mute: bool) -> Generator[None]:
 
         return call
 
-    for owner, name, original in originals:
-        kind = of_item if name == "__getitem__" else of_operator if owner.__name__ in _OPERATORS else counted
-        setattr(owner, name, counted(original, "graph") if name == "replay" else kind(original))
-    try:
+    known = (
+        ("triton.runtime.interpreter", "GridExecutor", "__call__", counted),
+        ("triton.runtime.jit", "JITFunction", "run", counted),
+        ("triton.compiler.compiler", "CompiledKernel", "__getitem__", of_item),
+        ("torch.cuda.graphs", "CUDAGraph", "replay", partial(counted, what="graph")),
+        *(("torch._ops", owner, "__call__", of_operator) for owner in _OPERATORS if Native.operators),
+    )
+    with contextlib.ExitStack() as stack:
+        for module, name, method, wrapped in known:
+            if module in sys.modules:
+                owner = getattr(sys.modules[module], name)
+                stack.enter_context(mock.patch.object(owner, method, wrapped(getattr(owner, method))))
         yield
-    finally:
-        for owner, name, original in originals:
-            setattr(owner, name, original)
