@@ -93,7 +93,7 @@ def param(fixture: corpus.Fixture) -> object:
     return pytest.param(fixture, id=fixture.name, marks=() if every_day else pytest.mark.adversarial)
 
 
-@pytest.mark.parametrize("fixture", map(param, FIXTURES))
+@pytest.mark.parametrize("fixture", [param(fixture) for fixture in FIXTURES])
 def test_a_kernel_ends_as_it_should(fixture: corpus.Fixture, shop: WorkerPool) -> None:
     evaluator = Evaluator(problems.load(ROOT / "problems" / fixture.problem), "cpu", shop.harness, shop)
     honest = corpus.HONEST_WORK[fixture.problem] if not fixture.gains else ()

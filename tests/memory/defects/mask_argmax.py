@@ -1,8 +1,6 @@
 """The index of the largest may lie in the padding."""
 
-import torch
-import triton
-import triton.language as tl
+from tests.memory.common import over_rows, tl, torch, triton
 
 KIND = "mask mistake"
 
@@ -14,10 +12,7 @@ def kernel(x_ptr, out_ptr, n, BN: tl.constexpr):
     tl.store(out_ptr + row, tl.argmax(x, axis=0))
 
 
-def custom_kernel(data):
-    x, out = data
-    kernel[(x.shape[0],)](x, out, x.shape[1], BN=128)
-    return out
+custom_kernel = over_rows(kernel)
 
 
 def data():

@@ -1,8 +1,6 @@
 """A checked block pointer without padding_option, summed."""
 
-import torch
-import triton
-import triton.language as tl
+from tests.memory.common import random, tl, triton
 
 KIND = "mask mistake"
 
@@ -23,5 +21,4 @@ def custom_kernel(data):
     return out
 
 
-def data():
-    return torch.randn(50, 70), torch.empty(50)
+data = random((50, 70), (50,))

@@ -1,8 +1,6 @@
 """A scale is loaded under the rows mask only for the first of two blocks of rows."""
 
-import torch
-import triton
-import triton.language as tl
+from tests.memory.common import random, tl, triton
 
 KIND = "mask mistake"
 
@@ -24,5 +22,4 @@ def custom_kernel(data):
     return out
 
 
-def data():
-    return torch.randn(50, 60), torch.randn(50), torch.empty(50, 60)
+data = random((50, 60), (50,), (50, 60))

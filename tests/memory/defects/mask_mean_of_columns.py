@@ -1,8 +1,6 @@
 """Column means over a padded number of rows."""
 
-import torch
-import triton
-import triton.language as tl
+from tests.memory.common import random, tl, triton
 
 KIND = "mask mistake"
 
@@ -21,5 +19,4 @@ def custom_kernel(data):
     return out
 
 
-def data():
-    return torch.randn(50, 70), torch.empty(70)
+data = random((50, 70), (70,))

@@ -1,8 +1,6 @@
 """More is stored than was loaded."""
 
-import torch
-import triton
-import triton.language as tl
+from tests.memory.common import random, tl, triton
 
 KIND = "mask mistake"
 
@@ -20,5 +18,4 @@ def custom_kernel(data):
     return out
 
 
-def data():
-    return torch.randn(1000), torch.empty(1010)
+data = random((1000,), (1010,))

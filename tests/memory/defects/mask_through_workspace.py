@@ -1,8 +1,6 @@
 """Undefined sums reach the output by way of a workspace and torch.sum."""
 
-import torch
-import triton
-import triton.language as tl
+from tests.memory.common import random, tl, torch, triton
 
 KIND = "mask mistake"
 
@@ -22,5 +20,4 @@ def custom_kernel(data):
     return out
 
 
-def data():
-    return torch.randn(1000), torch.empty(1)
+data = random((1000,), (1,))

@@ -1,8 +1,6 @@
 """Two results in the halves of a workspace, one of them undefined, added up by torch."""
 
-import torch
-import triton
-import triton.language as tl
+from tests.memory.common import random, tl, torch, triton
 
 KIND = "mask mistake"
 
@@ -24,5 +22,4 @@ def custom_kernel(data):
     return out
 
 
-def data():
-    return torch.randn(20, 100), torch.empty(20)
+data = random((20, 100), (20,))

@@ -1,8 +1,6 @@
 """The index of a lane that is switched off is used as an address."""
 
-import torch
-import triton
-import triton.language as tl
+from tests.memory.common import tl, torch, triton
 
 KIND = "mask mistake"
 

@@ -1,8 +1,6 @@
 """Two descriptors; the store forgets the row of the tile."""
 
-import torch
-import triton
-import triton.language as tl
+from tests.memory.common import over_tiles, random, tl, triton
 
 KIND = "write race"
 
@@ -16,12 +14,5 @@ def kernel(x_ptr, out_ptr, m, n, BM: tl.constexpr, BN: tl.constexpr):
     out.store([0, col], value)  # defect
 
 
-def custom_kernel(data):
-    x, out = data
-    m, n = x.shape
-    kernel[(triton.cdiv(m, 16), triton.cdiv(n, 32))](x, out, m, n, BM=16, BN=32)
-    return out
-
-
-def data():
-    return torch.randn(48, 64), torch.empty(48, 64)
+custom_kernel = over_tiles(kernel)
+data = random((48, 64), (48, 64))

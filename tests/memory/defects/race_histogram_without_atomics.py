@@ -1,8 +1,6 @@
 """Bins are loaded, counted up and stored by every program."""
 
-import torch
-import triton
-import triton.language as tl
+from tests.memory.common import tl, torch, triton
 
 KIND = "write race"
 

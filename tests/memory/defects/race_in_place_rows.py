@@ -1,12 +1,8 @@
 """A row is normalised in place while others still read it."""
 
-import torch
-import triton
-import triton.language as tl
+from tests.memory.common import tl, torch, triton
 
 KIND = "write race"
-
-
 DEFINED = [0]
 
 

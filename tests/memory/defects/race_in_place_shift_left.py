@@ -1,12 +1,8 @@
 """Every block reads the first element of the next one, which that one overwrites."""
 
-import torch
-import triton
-import triton.language as tl
+from tests.memory.common import tl, torch, triton
 
 KIND = "write race"
-
-
 DEFINED = [0]
 
 

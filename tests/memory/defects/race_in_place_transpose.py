@@ -1,12 +1,8 @@
 """A transposition in place, tile by tile."""
 
-import torch
-import triton
-import triton.language as tl
+from tests.memory.common import tl, torch, triton
 
 KIND = "write race"
-
-
 DEFINED = [0]
 
 

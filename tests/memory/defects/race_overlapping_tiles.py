@@ -1,8 +1,6 @@
 """Blocks are 128 wide and lie 120 apart, and each stores its own sum."""
 
-import torch
-import triton
-import triton.language as tl
+from tests.memory.common import over_elements, random, tl, triton
 
 KIND = "write race"
 
@@ -14,11 +12,5 @@ def kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
     tl.store(out_ptr + i, x + tl.sum(x, axis=0), mask=i < n)  # defect
 
 
-def custom_kernel(data):
-    x, out = data
-    kernel[(triton.cdiv(x.numel(), 120),)](x, out, x.numel(), BLOCK=128)
-    return out
-
-
-def data():
-    return torch.randn(1000), torch.empty(1000)
+custom_kernel = over_elements(kernel, block=120)
+data = random((1000,), (1000,))

@@ -1,8 +1,6 @@
 """The maximum of all blocks is kept by load and store."""
 
-import torch
-import triton
-import triton.language as tl
+from tests.memory.common import over_elements, random, tl, triton
 
 KIND = "write race"
 
@@ -15,12 +13,5 @@ def kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
     tl.store(out_ptr, tl.maximum(best, own))  # also
 
 
-def custom_kernel(data):
-    x, out = data
-    out.fill_(-float("inf"))
-    kernel[(triton.cdiv(x.numel(), 128),)](x, out, x.numel(), BLOCK=128)
-    return out
-
-
-def data():
-    return torch.randn(1000), torch.empty(1)
+custom_kernel = over_elements(kernel, fill=-float("inf"))
+data = random((1000,), (1,))

@@ -1,8 +1,6 @@
 """Every split of k loads, adds and stores without atomics."""
 
-import torch
-import triton
-import triton.language as tl
+from tests.memory.common import over_k, random, tl, triton
 
 KIND = "write race"
 
@@ -16,13 +14,5 @@ def kernel(x_ptr, out_ptr, k, n, BN: tl.constexpr, BK: tl.constexpr):
     tl.store(out_ptr + j, old + tl.sum(x, axis=0), mask=j < n)  # defect
 
 
-def custom_kernel(data):
-    x, out = data
-    k, n = x.shape
-    out.zero_()
-    kernel[(triton.cdiv(k, 16),)](x, out, k, n, BN=64, BK=16)
-    return out
-
-
-def data():
-    return torch.randn(100, 50), torch.empty(50)
+custom_kernel = over_k(kernel, fill=0)
+data = random((100, 50), (50,))

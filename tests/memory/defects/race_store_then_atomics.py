@@ -1,8 +1,6 @@
 """Every program clears the sum before it adds to it."""
 
-import torch
-import triton
-import triton.language as tl
+from tests.memory.common import over_elements, random, tl, triton
 
 KIND = "write race"
 
@@ -14,11 +12,5 @@ def kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
     tl.atomic_add(out_ptr, tl.sum(tl.load(x_ptr + i, mask=i < n, other=0.0), axis=0))  # also
 
 
-def custom_kernel(data):
-    x, out = data
-    kernel[(triton.cdiv(x.numel(), 128),)](x, out, x.numel(), BLOCK=128)
-    return out
-
-
-def data():
-    return torch.randn(1000), torch.empty(1)
+custom_kernel = over_elements(kernel)
+data = random((1000,), (1,))

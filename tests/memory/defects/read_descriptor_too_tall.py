@@ -1,8 +1,6 @@
 """A descriptor that promises more rows than there are."""
 
-import torch
-import triton
-import triton.language as tl
+from tests.memory.common import over_tiles, random, tl, triton
 
 KIND = "out-of-bounds read"
 
@@ -16,12 +14,5 @@ def kernel(x_ptr, out_ptr, m, n, BM: tl.constexpr, BN: tl.constexpr):
     out.store(where, value)
 
 
-def custom_kernel(data):
-    x, out = data
-    m, n = x.shape
-    kernel[(triton.cdiv(m, 16), triton.cdiv(n, 32))](x, out, m, n, BM=16, BN=32)
-    return out
-
-
-def data():
-    return torch.randn(50, 64), torch.empty(50, 64)
+custom_kernel = over_tiles(kernel)
+data = random((50, 64), (50, 64))

@@ -1,8 +1,6 @@
 """One program too many, and no mask."""
 
-import torch
-import triton
-import triton.language as tl
+from tests.memory.common import random, tl, triton
 
 KIND = "out-of-bounds read"
 
@@ -20,5 +18,4 @@ def custom_kernel(data):
     return out
 
 
-def data():
-    return torch.randn(1024), torch.empty(1024)
+data = random((1024,), (1024,))

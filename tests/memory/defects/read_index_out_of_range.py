@@ -1,8 +1,6 @@
 """An embedding whose last index is one past the table."""
 
-import torch
-import triton
-import triton.language as tl
+from tests.memory.common import tl, torch, triton
 
 KIND = "out-of-bounds read"
 

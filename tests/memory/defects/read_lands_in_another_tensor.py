@@ -1,8 +1,6 @@
 """The offset leads exactly into another live tensor."""
 
-import torch
-import triton
-import triton.language as tl
+from tests.memory.common import random, tl, triton
 
 KIND = "out-of-bounds read"
 
@@ -21,5 +19,4 @@ def custom_kernel(data):
     return out
 
 
-def data():
-    return torch.randn(1000), torch.randn(1000), torch.empty(1000)
+data = random((1000,), (1000,), (1000,))

@@ -1,8 +1,6 @@
 """A matrix product whose last block of k is not masked in b."""
 
-import torch
-import triton
-import triton.language as tl
+from tests.memory.common import over_product, random, tl, triton
 
 KIND = "out-of-bounds read"
 
@@ -21,12 +19,5 @@ def kernel(a_ptr, b_ptr, c_ptr, m, n, k, B: tl.constexpr, BK: tl.constexpr):
     tl.store(c_ptr + i[:, None] * n + j[None, :], acc, mask=(i < m)[:, None] & (j < n)[None, :])
 
 
-def custom_kernel(data):
-    a, b, c = data
-    (m, k), n = a.shape, b.shape[1]
-    kernel[(triton.cdiv(m, 32), triton.cdiv(n, 32))](a, b, c, m, n, k, B=32, BK=32)
-    return c
-
-
-def data():
-    return torch.randn(40, 80), torch.randn(80, 48), torch.empty(40, 48)
+custom_kernel = over_product(kernel, axes=2)
+data = random((40, 80), (80, 48), (40, 48))

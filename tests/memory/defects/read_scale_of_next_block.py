@@ -1,8 +1,6 @@
 """The scale of the block after the last one."""
 
-import torch
-import triton
-import triton.language as tl
+from tests.memory.common import tl, torch, triton
 
 KIND = "out-of-bounds read"
 

@@ -1,8 +1,6 @@
 """Adds to an output that nobody cleared."""
 
-import torch
-import triton
-import triton.language as tl
+from tests.memory.common import over_elements, random, tl, triton
 
 KIND = "uninitialised read"
 
@@ -15,11 +13,5 @@ def kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
     tl.store(out_ptr + i, old + x, mask=i < n)
 
 
-def custom_kernel(data):
-    x, out = data
-    kernel[(triton.cdiv(x.numel(), 128),)](x, out, x.numel(), BLOCK=128)
-    return out
-
-
-def data():
-    return torch.randn(1000), torch.empty(1000)
+custom_kernel = over_elements(kernel)
+data = random((1000,), (1000,))

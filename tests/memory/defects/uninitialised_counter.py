@@ -1,8 +1,6 @@
 """The counter that tells the last program is never cleared."""
 
-import torch
-import triton
-import triton.language as tl
+from tests.memory.common import random, tl, torch, triton
 
 KIND = "uninitialised read"
 
@@ -30,5 +28,4 @@ def custom_kernel(data):
     return out
 
 
-def data():
-    return torch.randn(100, 50), torch.empty(50)
+data = random((100, 50), (50,))

@@ -1,8 +1,6 @@
 """The first of two kernels leaves the tail of the workspace out: // where cdiv belongs."""
 
-import torch
-import triton
-import triton.language as tl
+from tests.memory.common import random, tl, torch, triton
 
 KIND = "uninitialised read"
 
@@ -30,5 +28,4 @@ def custom_kernel(data):
     return out
 
 
-def data():
-    return torch.randn(1000), torch.empty(1000)
+data = random((1000,), (1000,))

@@ -1,8 +1,6 @@
 """The workspace is padded, and its padding is summed."""
 
-import torch
-import triton
-import triton.language as tl
+from tests.memory.common import random, tl, torch, triton
 
 KIND = "uninitialised read"
 
@@ -27,5 +25,4 @@ def custom_kernel(data):
     return out
 
 
-def data():
-    return torch.randn(1000), torch.empty(1)
+data = random((1000,), (1,))

@@ -1,8 +1,6 @@
 """Split-K into a workspace that torch.empty made."""
 
-import torch
-import triton
-import triton.language as tl
+from tests.memory.common import tl, torch, triton
 
 KIND = "uninitialised read"
 

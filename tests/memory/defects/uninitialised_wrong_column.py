@@ -1,8 +1,6 @@
 """Statistics are kept in [rows, 2]; the second pass reads the column that nobody wrote."""
 
-import torch
-import triton
-import triton.language as tl
+from tests.memory.common import random, tl, torch, triton
 
 KIND = "uninitialised read"
 
@@ -31,5 +29,4 @@ def custom_kernel(data):
     return out
 
 
-def data():
-    return torch.randn(20, 100), torch.empty(20, 100)
+data = random((20, 100), (20, 100))

@@ -1,8 +1,6 @@
 """The kernel that reads the workspace is launched before the one that fills it."""
 
-import torch
-import triton
-import triton.language as tl
+from tests.memory.common import random, tl, triton
 
 KIND = "uninitialised read"
 
@@ -30,5 +28,4 @@ def custom_kernel(data):
     return out
 
 
-def data():
-    return torch.randn(1000), torch.empty(1000)
+data = random((1000,), (1000,))

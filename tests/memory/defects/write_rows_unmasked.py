@@ -1,8 +1,6 @@
 """Row sums: the rows past the last have sums too."""
 
-import torch
-import triton
-import triton.language as tl
+from tests.memory.common import random, tl, triton
 
 KIND = "out-of-bounds write"
 
@@ -22,5 +20,4 @@ def custom_kernel(data):
     return out
 
 
-def data():
-    return torch.randn(50, 70), torch.empty(50)
+data = random((50, 70), (50,))

@@ -1,8 +1,6 @@
 """The maximum of all blocks by atomics."""
 
-import torch
-import triton
-import triton.language as tl
+from tests.memory.common import over_elements, random, tl, triton
 
 
 @triton.jit
@@ -12,15 +10,8 @@ def kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
     tl.atomic_max(out_ptr, tl.max(x, axis=0))
 
 
-def custom_kernel(data):
-    x, out = data
-    out.fill_(-float("inf"))
-    kernel[(triton.cdiv(x.numel(), 128),)](x, out, x.numel(), BLOCK=128)
-    return out
-
-
-def data():
-    return torch.randn(1000), torch.empty(1)
+custom_kernel = over_elements(kernel, fill=-float("inf"))
+data = random((1000,), (1,))
 
 
 def expected(x, out):

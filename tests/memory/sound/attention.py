@@ -1,8 +1,6 @@
 """Online softmax over blocks of keys; queries and keys outside are undefined but never kept."""
 
-import torch
-import triton
-import triton.language as tl
+from tests.memory.common import random, tl, triton
 
 
 @triton.jit
@@ -32,8 +30,7 @@ def custom_kernel(data):
     return out
 
 
-def data():
-    return torch.randn(70, 16), torch.randn(70, 16), torch.randn(70, 16), torch.empty(70, 16)
+data = random((70, 16), (70, 16), (70, 16), (70, 16))
 
 
 def expected(q, k, v, out):

@@ -1,8 +1,6 @@
 """bf16 in, bf16 out."""
 
-import torch
-import triton
-import triton.language as tl
+from tests.memory.common import over_elements, tl, torch, triton
 
 
 @triton.jit
@@ -12,10 +10,7 @@ def kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
     tl.store(out_ptr + i, x + x * 0.5, mask=i < n)
 
 
-def custom_kernel(data):
-    x, out = data
-    kernel[(triton.cdiv(x.numel(), 128),)](x, out, x.numel(), BLOCK=128)
-    return out
+custom_kernel = over_elements(kernel)
 
 
 def data():

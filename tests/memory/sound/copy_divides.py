@@ -1,8 +1,6 @@
 """No mask, and none needed: the size divides."""
 
-import torch
-import triton
-import triton.language as tl
+from tests.memory.common import random, tl, triton
 
 
 @triton.jit
@@ -17,8 +15,7 @@ def custom_kernel(data):
     return out
 
 
-def data():
-    return torch.randn(1024), torch.empty(1024)
+data = random((1024,), (1024,))
 
 
 def expected(x, out):

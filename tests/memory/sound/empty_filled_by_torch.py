@@ -1,8 +1,6 @@
 """torch.empty, then filled by torch in part, accumulated into by a kernel in that part."""
 
-import torch
-import triton
-import triton.language as tl
+from tests.memory.common import random, tl, torch, triton
 
 
 @triton.jit
@@ -21,8 +19,7 @@ def custom_kernel(data):
     return out
 
 
-def data():
-    return torch.randn(1000), torch.empty(1000)
+data = random((1000,), (1000,))
 
 
 def expected(x, out):

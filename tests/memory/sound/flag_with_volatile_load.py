@@ -1,8 +1,6 @@
 """A program waits for the flag that the one before it sets, and goes on from its sum."""
 
-import torch
-import triton
-import triton.language as tl
+from tests.memory.common import random, tl, torch, triton
 
 
 @triton.jit
@@ -28,8 +26,7 @@ def custom_kernel(data):
     return out
 
 
-def data():
-    return torch.randn(1000), torch.empty(1000)
+data = random((1000,), (1000,))
 
 
 def expected(x, out):

@@ -1,8 +1,6 @@
 """Tensors in a tuple."""
 
-import torch
-import triton
-import triton.language as tl
+from tests.memory.common import random, tl, triton
 
 
 @triton.jit
@@ -19,8 +17,7 @@ def custom_kernel(data):
     return out
 
 
-def data():
-    return torch.randn(1000), torch.randn(1000), torch.empty(1000)
+data = random((1000,), (1000,), (1000,))
 
 
 def expected(x, y, out):

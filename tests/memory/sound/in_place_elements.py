@@ -1,9 +1,6 @@
 """Every element is updated in place by the one program that reads it."""
 
-import torch
-import triton
-import triton.language as tl
-
+from tests.memory.common import tl, torch, triton
 
 DEFINED = [0]
 

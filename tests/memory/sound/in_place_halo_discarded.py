@@ -1,9 +1,6 @@
 """Blocks of rows in place: a block reads into the next one, and makes no use of it."""
 
-import torch
-import triton
-import triton.language as tl
-
+from tests.memory.common import tl, torch, triton
 
 DEFINED = [0]
 

@@ -1,9 +1,6 @@
 """A row is normalised in place by the one program that reads it, in two passes."""
 
-import torch
-import triton
-import triton.language as tl
-
+from tests.memory.common import tl, torch, triton
 
 DEFINED = [0]
 

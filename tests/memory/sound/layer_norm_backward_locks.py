@@ -1,8 +1,6 @@
 """Partial sums of gradients in groups, each behind a lock; the first to come stores, the others add."""
 
-import torch
-import triton
-import triton.language as tl
+from tests.memory.common import random, tl, torch, triton
 
 
 @triton.jit
@@ -43,8 +41,7 @@ def custom_kernel(data):
     return out
 
 
-def data():
-    return torch.randn(20, 100), torch.empty(100)
+data = random((20, 100), (100,))
 
 
 def expected(x, out):

@@ -1,8 +1,6 @@
 """A condition on an undefined lane counts only where the mask lets it."""
 
-import torch
-import triton
-import triton.language as tl
+from tests.memory.common import over_elements, random, tl, triton
 
 
 @triton.jit
@@ -12,15 +10,8 @@ def kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
     tl.store(out_ptr + i, x, mask=(i < n) & (x > 0))
 
 
-def custom_kernel(data):
-    x, out = data
-    out.zero_()
-    kernel[(triton.cdiv(x.numel(), 128),)](x, out, x.numel(), BLOCK=128)
-    return out
-
-
-def data():
-    return torch.randn(1000), torch.empty(1000)
+custom_kernel = over_elements(kernel, fill=0)
+data = random((1000,), (1000,))
 
 
 def expected(x, out):

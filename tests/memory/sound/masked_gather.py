@@ -1,8 +1,6 @@
 """An undefined index under a mask is never used."""
 
-import torch
-import triton
-import triton.language as tl
+from tests.memory.common import tl, torch, triton
 
 
 @triton.jit

@@ -1,8 +1,6 @@
 """Tensor descriptors, one made by the host: they check every bound themselves."""
 
-import torch
-import triton
-import triton.language as tl
+from tests.memory.common import random, tl, triton
 
 
 from triton.tools.tensor_descriptor import TensorDescriptor
@@ -27,8 +25,7 @@ def custom_kernel(data):
     return c
 
 
-def data():
-    return torch.randn(72, 80), torch.randn(80, 104), torch.empty(72, 104)
+data = random((72, 80), (80, 104), (72, 104))
 
 
 def expected(a, b, c):

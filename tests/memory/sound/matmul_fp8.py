@@ -1,8 +1,6 @@
 """e4m3fnuz operands and a scale for every row."""
 
-import torch
-import triton
-import triton.language as tl
+from tests.memory.common import tl, torch, triton
 
 
 @triton.jit

@@ -1,8 +1,6 @@
 """Rows and columns outside c have no `other`: they only reach elements that are not stored."""
 
-import torch
-import triton
-import triton.language as tl
+from tests.memory.common import over_product, random, tl, triton
 
 
 @triton.jit
@@ -19,16 +17,8 @@ def kernel(a_ptr, b_ptr, c_ptr, m, n, k, B: tl.constexpr, BK: tl.constexpr):
     tl.store(c_ptr + i[:, None] * n + j[None, :], acc, mask=(i < m)[:, None] & (j < n)[None, :])
 
 
-def custom_kernel(data):
-    a, b, c = data
-    (m, k), n = a.shape, b.shape[1]
-    grid = (triton.cdiv(m, 32) * triton.cdiv(n, 32),)
-    kernel[grid](a, b, c, m, n, k, B=32, BK=32)
-    return c
-
-
-def data():
-    return torch.randn(72, 80), torch.randn(80, 104), torch.empty(72, 104)
+custom_kernel = over_product(kernel)
+data = random((72, 80), (80, 104), (72, 104))
 
 
 def expected(a, b, c):

@@ -1,8 +1,6 @@
 """Programs write neighbouring bytes of what is elsewhere an integer."""
 
-import torch
-import triton
-import triton.language as tl
+from tests.memory.common import tl, torch, triton
 
 
 @triton.jit

@@ -1,8 +1,6 @@
 """Overlapping blocks write the same values where they overlap."""
 
-import torch
-import triton
-import triton.language as tl
+from tests.memory.common import over_elements, random, tl, triton
 
 
 @triton.jit
@@ -11,14 +9,8 @@ def kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
     tl.store(out_ptr + i, tl.load(x_ptr + i, mask=i < n) * 2, mask=i < n)
 
 
-def custom_kernel(data):
-    x, out = data
-    kernel[(triton.cdiv(x.numel(), 120),)](x, out, x.numel(), BLOCK=128)
-    return out
-
-
-def data():
-    return torch.randn(1000), torch.empty(1000)
+custom_kernel = over_elements(kernel, block=120)
+data = random((1000,), (1000,))
 
 
 def expected(x, out):

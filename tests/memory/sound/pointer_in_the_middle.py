@@ -1,8 +1,6 @@
 """A view that starts in the middle of its storage; the kernel also reads before it."""
 
-import torch
-import triton
-import triton.language as tl
+from tests.memory.common import random, tl, triton
 
 
 @triton.jit
@@ -19,8 +17,7 @@ def custom_kernel(data):
     return out
 
 
-def data():
-    return torch.randn(1000), torch.empty(999)
+data = random((1000,), (999,))
 
 
 def expected(x, out):

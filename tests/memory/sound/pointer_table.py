@@ -1,8 +1,6 @@
 """Several tensors in one launch, their addresses in a tensor of integers."""
 
-import torch
-import triton
-import triton.language as tl
+from tests.memory.common import random, tl, torch, triton
 
 
 @triton.jit
@@ -20,8 +18,7 @@ def custom_kernel(data):
     return out
 
 
-def data():
-    return torch.randn(5, 100), torch.empty(5, 100)
+data = random((5, 100), (5, 100))
 
 
 def expected(x, out):

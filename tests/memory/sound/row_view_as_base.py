@@ -1,8 +1,6 @@
 """The base pointer is that of the first row, the kernel walks over all."""
 
-import torch
-import triton
-import triton.language as tl
+from tests.memory.common import random, tl, triton
 
 
 @triton.jit
@@ -17,8 +15,7 @@ def custom_kernel(data):
     return out
 
 
-def data():
-    return torch.randn(20, 100), torch.empty(20, 100)
+data = random((20, 100), (20, 100))
 
 
 def expected(x, out):

@@ -1,8 +1,6 @@
 """A padded running sum; sort and flip besides."""
 
-import torch
-import triton
-import triton.language as tl
+from tests.memory.common import over_rows, random, tl, triton
 
 
 @triton.jit
@@ -12,14 +10,8 @@ def kernel(x_ptr, out_ptr, n, BN: tl.constexpr):
     tl.store(out_ptr + row * n + j, tl.cumsum(x, axis=0), mask=j < n)
 
 
-def custom_kernel(data):
-    x, out = data
-    kernel[(x.shape[0],)](x, out, x.shape[1], BN=128)
-    return out
-
-
-def data():
-    return torch.randn(4, 100), torch.empty(4, 100)
+custom_kernel = over_rows(kernel)
+data = random((4, 100), (4, 100))
 
 
 def expected(x, out):

@@ -1,9 +1,6 @@
 """One scalar a program; the output is defined before and some of it is kept."""
 
-import torch
-import triton
-import triton.language as tl
-
+from tests.memory.common import tl, torch, triton
 
 DEFINED = [1]
 

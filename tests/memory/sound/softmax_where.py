@@ -1,8 +1,6 @@
 """The padding has no `other`, but tl.where puts something in its place."""
 
-import torch
-import triton
-import triton.language as tl
+from tests.memory.common import over_rows, random, tl, triton
 
 
 @triton.jit
@@ -14,14 +12,8 @@ def kernel(x_ptr, out_ptr, n, BN: tl.constexpr):
     tl.store(out_ptr + row * n + j, e / tl.sum(e, axis=0), mask=j < n)
 
 
-def custom_kernel(data):
-    x, out = data
-    kernel[(x.shape[0],)](x, out, x.shape[1], BN=128)
-    return out
-
-
-def data():
-    return torch.randn(20, 100), torch.empty(20, 100)
+custom_kernel = over_rows(kernel)
+data = random((20, 100), (20, 100))
 
 
 def expected(x, out):

@@ -1,8 +1,6 @@
 """Rows are sorted with a padding of infinities."""
 
-import torch
-import triton
-import triton.language as tl
+from tests.memory.common import over_rows, random, tl, triton
 
 
 @triton.jit
@@ -12,14 +10,8 @@ def kernel(x_ptr, out_ptr, n, BN: tl.constexpr):
     tl.store(out_ptr + row * n + j, tl.sort(x), mask=j < n)
 
 
-def custom_kernel(data):
-    x, out = data
-    kernel[(x.shape[0],)](x, out, x.shape[1], BN=64)
-    return out
-
-
-def data():
-    return torch.randn(4, 50), torch.empty(4, 50)
+custom_kernel = over_rows(kernel, block=64)
+data = random((4, 50), (4, 50))
 
 
 def expected(x, out):

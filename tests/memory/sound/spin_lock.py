@@ -1,8 +1,6 @@
 """Load, add and store behind a lock that is taken by compare and swap."""
 
-import torch
-import triton
-import triton.language as tl
+from tests.memory.common import random, tl, torch, triton
 
 
 @triton.jit
@@ -24,8 +22,7 @@ def custom_kernel(data):
     return out
 
 
-def data():
-    return torch.randn(1000), torch.empty(1)
+data = random((1000,), (1,))
 
 
 def expected(x, out):

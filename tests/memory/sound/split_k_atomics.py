@@ -1,8 +1,6 @@
 """Split-K by atomics into a workspace of zeros."""
 
-import torch
-import triton
-import triton.language as tl
+from tests.memory.common import tl, torch, triton
 
 
 @triton.jit

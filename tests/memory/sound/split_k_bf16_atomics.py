@@ -1,8 +1,6 @@
 """Split-K by bf16 atomics straight into the output."""
 
-import torch
-import triton
-import triton.language as tl
+from tests.memory.common import over_k, tl, torch, triton
 
 
 @triton.jit
@@ -13,12 +11,7 @@ def kernel(x_ptr, out_ptr, k, n, BN: tl.constexpr, BK: tl.constexpr):
     tl.atomic_add(out_ptr + j, tl.sum(x, axis=0).to(tl.bfloat16), mask=j < n)
 
 
-def custom_kernel(data):
-    x, out = data
-    k, n = x.shape
-    out.zero_()
-    kernel[(triton.cdiv(k, 32),)](x, out, k, n, BN=64, BK=32)
-    return out
+custom_kernel = over_k(kernel, fill=0, block=32)
 
 
 def data():

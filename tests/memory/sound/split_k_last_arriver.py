@@ -1,8 +1,6 @@
 """Every split stores its part; the last to count itself in adds them all up."""
 
-import torch
-import triton
-import triton.language as tl
+from tests.memory.common import random, tl, torch, triton
 
 
 @triton.jit
@@ -28,8 +26,7 @@ def custom_kernel(data):
     return out
 
 
-def data():
-    return torch.randn(100, 50), torch.empty(50)
+data = random((100, 50), (50,))
 
 
 def expected(x, out):

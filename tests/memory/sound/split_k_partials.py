@@ -1,8 +1,6 @@
 """Every split stores its part in a place of its own of an empty workspace; torch sums them."""
 
-import torch
-import triton
-import triton.language as tl
+from tests.memory.common import random, tl, torch, triton
 
 
 @triton.jit
@@ -23,8 +21,7 @@ def custom_kernel(data):
     return out
 
 
-def data():
-    return torch.randn(100, 50), torch.empty(50)
+data = random((100, 50), (50,))
 
 
 def expected(x, out):

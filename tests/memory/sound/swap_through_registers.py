@@ -1,9 +1,6 @@
 """Two halves change places in place: each program reads both before it writes both."""
 
-import torch
-import triton
-import triton.language as tl
-
+from tests.memory.common import tl, torch, triton
 
 DEFINED = [0]
 

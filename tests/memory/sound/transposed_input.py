@@ -1,8 +1,6 @@
 """A transposed view, addressed by its strides."""
 
-import torch
-import triton
-import triton.language as tl
+from tests.memory.common import tl, torch, triton
 
 
 @triton.jit

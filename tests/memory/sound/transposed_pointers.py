@@ -1,8 +1,6 @@
 """A block of pointers that is transposed, masked likewise, undefined where it is not stored."""
 
-import torch
-import triton
-import triton.language as tl
+from tests.memory.common import over_tiles, random, tl, triton
 
 
 @triton.jit
@@ -14,15 +12,8 @@ def kernel(x_ptr, out_ptr, m, n, BM: tl.constexpr, BN: tl.constexpr):
     tl.store(out_ptr + j[:, None] * m + i[None, :], x, mask=tl.trans(inside))
 
 
-def custom_kernel(data):
-    x, out = data
-    m, n = x.shape
-    kernel[(triton.cdiv(m, 16), triton.cdiv(n, 32))](x, out, m, n, BM=16, BN=32)
-    return out
-
-
-def data():
-    return torch.randn(50, 70), torch.empty(70, 50)
+custom_kernel = over_tiles(kernel)
+data = random((50, 70), (70, 50))
 
 
 def expected(x, out):

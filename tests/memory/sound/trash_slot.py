@@ -1,8 +1,6 @@
 """Lanes that have nothing to say all write one slot that nobody reads."""
 
-import torch
-import triton
-import triton.language as tl
+from tests.memory.common import random, tl, torch, triton
 
 
 @triton.jit
@@ -22,8 +20,7 @@ def custom_kernel(data):
     return out
 
 
-def data():
-    return torch.randn(1000), torch.empty(500)
+data = random((1000,), (500,))
 
 
 def expected(x, out):

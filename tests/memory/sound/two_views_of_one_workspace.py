@@ -1,8 +1,6 @@
 """Two halves of one allocation are two arguments."""
 
-import torch
-import triton
-import triton.language as tl
+from tests.memory.common import random, tl, torch, triton
 
 
 @triton.jit
@@ -21,8 +19,7 @@ def custom_kernel(data):
     return out
 
 
-def data():
-    return torch.randn(20, 100), torch.empty(20)
+data = random((20, 100), (20,))
 
 
 def expected(x, out):

@@ -1,8 +1,6 @@
 """A reduction with a combine function of its own; padding has weight zero and value zero."""
 
-import torch
-import triton
-import triton.language as tl
+from tests.memory.common import over_rows, random, tl, triton
 
 
 @triton.jit
@@ -21,14 +19,8 @@ def kernel(x_ptr, out_ptr, n, BN: tl.constexpr):
     tl.store(out_ptr + row, m2 / weight)
 
 
-def custom_kernel(data):
-    x, out = data
-    kernel[(x.shape[0],)](x, out, x.shape[1], BN=32)
-    return out
-
-
-def data():
-    return torch.randn(3, 25), torch.empty(3)
+custom_kernel = over_rows(kernel, block=32)
+data = random((3, 25), (3,))
 
 
 def expected(x, out):

@@ -1,8 +1,6 @@
 """Four bytes are loaded as one integer and taken apart."""
 
-import torch
-import triton
-import triton.language as tl
+from tests.memory.common import tl, torch, triton
 
 
 @triton.jit

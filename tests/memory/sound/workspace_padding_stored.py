@@ -1,8 +1,6 @@
 """Undefined lanes are stored in the padding of a workspace, and sliced off."""
 
-import torch
-import triton
-import triton.language as tl
+from tests.memory.common import random, tl, torch, triton
 
 
 @triton.jit
@@ -20,8 +18,7 @@ def custom_kernel(data):
     return out
 
 
-def data():
-    return torch.randn(1000), torch.empty(1000)
+data = random((1000,), (1000,))
 
 
 def expected(x, out):
