@@ -37,7 +37,7 @@ Cli = Callable[..., subprocess.CompletedProcess[str]]
 
 LONG = (
     *("test_evaluator_against_cheats.py", "test_llm_campaign.py", "test_campaign.py", "test_playbook_triton.py"),
-    *("test_playbook.py", "test_inspection.py", "test_suite.py", "test_pipeline.py", "test_model_campaign.py"),
+    *("test_playbook.py", "test_inspect.py", "test_suite.py", "test_pipeline.py", "test_model_campaign.py"),
     *("test_fuzz.py", "test_extension.py", "test_sandbox.py", "test_hip.py", "test_ui.py", "test_evaluator.py"),
 )
 """Files that take longest: begun first, or one process is still at them when the others have ended."""

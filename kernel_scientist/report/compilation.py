@@ -7,8 +7,7 @@ from typing import Any, TypeVar
 from kernel_scientist.compile.source import leaderboard, read_kernel
 from kernel_scientist.gpu.capture import inspect, shapes
 from kernel_scientist.gpu.capture.inspect import Inspection
-from kernel_scientist.gpu.isa import assembly_store
-from kernel_scientist.gpu.isa import text as code_text
+from kernel_scientist.gpu.isa import assembly
 from kernel_scientist.gpu.toolchains import load_inline
 from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.problems import find, names
@@ -100,7 +99,7 @@ def _report(inspection: Inspection, problem: Problem | None, cases: Sequence[Cas
 def write_assembly(report: dict[str, Any], folder: Path) -> list[str]:
     """Write each code object's assembly into a folder; return the files."""
     names = {launch["digest"]: f"{launch['kernel']}-{launch['digest'][:8]}.s" for launch in report["launches"]}
-    texts = {name: text for digest, name in names.items() if (text := assembly_store.get(digest)) is not None}
+    texts = {name: text for digest, name in names.items() if (text := assembly.get(digest)) is not None}
     for name, text in texts.items():
         write(folder / name, text)
     return [str(folder / name) for name in texts]
@@ -185,7 +184,7 @@ def _launched(launches: list[dict[str, Any]]) -> Iterator[str]:
     if first.get("constants"):
         yield f"  constants  {text(first['constants'])}"
     code = CodeObject.model_validate({k: v for k, v in first.items() if k in CodeObject.model_fields} | {"arch": ""})
-    yield from (f"  {line}" for line in code_text.lines(code))
+    yield from (f"  {line}" for line in assembly.described(code))
 
 
 def _predictions(predictions: list[dict[str, Any]]) -> Iterator[str | Table]:

@@ -17,8 +17,10 @@ from tests.cheats import corpus
 from tests.conftest import ROOT
 
 SEEDS = sorted((ROOT / "problems").glob("*/seeds/*.py"))
-HONEST = {path.name: path.read_text() for path in [*SEEDS, *(ROOT / "tests" / "memory").glob("**/*.py")]}
-HONEST |= {f.name: f.source for within in (corpus.FOLDER, corpus.GPU) for f in corpus.load(within) if not f.cheat}
+HONEST = {
+    **{path.name: path.read_text() for path in [*SEEDS, *(ROOT / "tests" / "memory").glob("**/*.py")]},
+    **{f.name: f.source for within in (corpus.FOLDER, corpus.GPU) for f in corpus.load(within) if not f.cheat},
+}
 TAMPERS = {
     "internals": [
         "from kernel_scientist.workers.native import NativeHarness", "import kernel_scientist.evaluate.driver as d",

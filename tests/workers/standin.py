@@ -1,7 +1,7 @@
-"""A workshop whose workers take the host for a GPU: all of the judge's path for GPUs, but for the vendor's library.
+"""A worker pool whose workers use a stand-in for a GPU: the whole path for GPUs, except the vendor's library.
 
-That is played by `standin_runtime.cpp`, whose streams are threads; torch computes on the CPU. Everything else is real:
-processes, sandbox, masks, the sweep, keys at the gate, pieces shown, seals.
+`standin_runtime.cpp` takes its place; its streams are threads, and torch computes on the CPU. Everything else is real:
+processes, sandbox, encrypted inputs, the cache sweep, keys at the start barrier, seals.
 """
 
 import ctypes
@@ -27,7 +27,7 @@ def library() -> Path:
 
 
 class Shop(WorkerPool):
-    """Its workers believe that they have a GPU."""
+    """A pool whose workers use the stand-in."""
 
     def __init__(self, harness: Harness) -> None:
         super().__init__(harness, preload=("tests.workers.standin",))
@@ -38,7 +38,7 @@ class Shop(WorkerPool):
 
     def _command(self, control: str) -> list[str]:
         command = super()._command(control)
-        if self.enclosure == "bubblewrap":  # this module and the stand-in are in no laboratory's view
+        if self.enclosure == "bubblewrap":  # it shows no worker this module and the stand-in
             seen = [part for path in (Path(__file__).parent, library()) for part in ("--ro-bind", str(path), str(path))]
             place = command.index("--chdir")
             command[place:place] = seen

@@ -1,6 +1,6 @@
-"""The judge's path for GPUs from end to end, on a stand-in for the vendor's library (`standin`), and cheats on it.
+"""The evaluator's path for GPUs from end to end, on a stand-in for the vendor's library (`standin`), and cheats on it.
 
-No figure here says anything of a GPU; what is tried is that masks, sweeps, keys, seals and charges do what they should.
+No figure here says anything about a GPU. The tests show that encryption, sweeps, keys and seals do what they should.
 """
 
 import os

@@ -1,6 +1,6 @@
 """Turns a prediction into advice for the Designer."""
 
-from kernel_scientist.gpu.model.placement import Placement
+from kernel_scientist.gpu.model.launch import Placement
 from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.records.evaluation import CodeObject
 

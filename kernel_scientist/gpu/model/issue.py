@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from kernel_scientist.gpu.model.traffic import Traffic
+from kernel_scientist.gpu.model.launch import Traffic
 from kernel_scientist.records.evaluation import CodeObject
 
 BITS = re.compile(r" (\d+)$")

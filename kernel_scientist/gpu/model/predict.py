@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from kernel_scientist.gpu.model import advice
 from kernel_scientist.gpu.model.constants import Constants
 from kernel_scientist.gpu.model.issue import Issue, issued
-from kernel_scientist.gpu.model.placement import Placement
-from kernel_scientist.gpu.model.traffic import Traffic
+from kernel_scientist.gpu.model.launch import Placement, Traffic
 from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.hardware.peaks import floor_us
 from kernel_scientist.records.evaluation import CodeObject, Prediction

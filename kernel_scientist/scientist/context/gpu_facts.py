@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from kernel_scientist.gpu.isa import text
+from kernel_scientist.gpu.isa import assembly
 from kernel_scientist.hardware import occupancy
 from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.profile import metrics
@@ -59,7 +59,7 @@ def code(trial: Trial) -> list[str]:
     for number, code_object in enumerate(report.objects[:MOST_OBJECTS]):
         grids = sorted({"x".join(map(str, x.grid)) for x in report.launches if x.code == number})[:MOST_GRIDS]
         lines.append(f"{code_object.kernel}, {code_object.num_warps} warps, grids {', '.join(grids) or 'not known'}:")
-        lines += text.lines(code_object)
+        lines += assembly.described(code_object)
     return [*lines, *report.findings, *(f"not captured: {m}" for m in report.missed[:2])]
 
 

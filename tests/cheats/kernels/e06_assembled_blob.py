@@ -1,7 +1,7 @@
 # cheat: E6 machine code as an .incbin-like blob in a C++ string of bytes
 # problem: identity
 # expect: ok rejected crashed
-# label: prebuilt
+# Its output is right and its time its own; no rule forbids machine code, so it carries no label.
 
 from kernel_scientist import load
 

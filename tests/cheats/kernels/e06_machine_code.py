@@ -1,7 +1,7 @@
 # cheat: E6 ready-made machine code in executable memory, no source
 # problem: identity
 # expect: ok rejected crashed
-# label: obfuscation
+# label: library
 
 import ctypes
 import mmap

@@ -18,7 +18,6 @@ def second(work_ptr, out_ptr, n, BLOCK: tl.constexpr):
     tl.store(out_ptr + i, value + 1, mask=i < n)
 
 
-
 def custom_kernel(data):
     x, out = data
     n = x.numel()

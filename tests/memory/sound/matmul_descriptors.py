@@ -1,8 +1,6 @@
 """Tensor descriptors, one made by the host: they check every bound themselves."""
 
 from tests.memory.common import random, tl, triton
-
-
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 

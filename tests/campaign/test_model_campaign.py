@@ -99,7 +99,7 @@ def test_compile_is_the_contracts_json(cli: Cli, cli_here: Cli, lab: Path, tmp_p
 
 
 def test_a_submission_of_no_problem_is_compiled_kernel_by_kernel(cli_here: Cli) -> None:
-    done = cli_here("compile", str(ROOT / "tests/submissions/of_no_problem.py"), "--json")
+    done = cli_here("compile", str(ROOT / "tests/gpu/capture/submissions/of_no_problem.py"), "--json")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found["problem"] is None and found["predicted"] == []

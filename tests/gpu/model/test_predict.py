@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from kernel_scientist.gpu.capture.trace import _storages
 from kernel_scientist.gpu.model import predict
 from kernel_scientist.gpu.model.constants import Constants
-from kernel_scientist.gpu.model.traffic import Traffic
+from kernel_scientist.gpu.model.launch import Traffic
 from kernel_scientist.hardware import gpus
 from kernel_scientist.records.evaluation import CodeObject
 

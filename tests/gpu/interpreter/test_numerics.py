@@ -11,7 +11,7 @@ import pytest
 
 from tests.conftest import ROOT
 
-SCRIPT = Path(__file__).parent / "interpreted" / "numerics.py"
+SCRIPT = Path(__file__).parent / "scripts" / "numerics.py"
 CHECKS = re.findall(r"^def (check_\w+)", SCRIPT.read_text(), re.MULTILINE)
 
 

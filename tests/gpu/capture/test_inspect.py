@@ -10,7 +10,7 @@ from kernel_scientist.compile.source import KernelSource
 from kernel_scientist.evaluate.predicted import PredictedEvaluator
 from kernel_scientist.gpu.capture import inspect
 from kernel_scientist.gpu.capture.inspect import Inspection
-from kernel_scientist.gpu.isa import assembly_store
+from kernel_scientist.gpu.isa import assembly
 from kernel_scientist.gpu.model import predict
 from kernel_scientist.gpu.model.constants import Constants
 from kernel_scientist.hardware import gpus, occupancy
@@ -19,16 +19,18 @@ from kernel_scientist.sandbox.failure import KernelFailure
 from kernel_scientist.workers.pool import WorkerPool
 from tests.conftest import ROOT
 
-WILD = ROOT / "tests/submissions"
+WILD = ROOT / "tests/gpu/capture/submissions"
 CASES = (Case(sizes={"rows": 4096, "cols": 4096}, seed=1), Case(sizes={"rows": 2048, "cols": 16384}, seed=2))
 
 
-def look(source: str, problem: str = "rmsnorm", gpu: str = "mi300x", cases: tuple[Case, ...] = CASES) -> Inspection:
+def inspected(
+    source: str, problem: str = "rmsnorm", gpu: str = "mi300x", cases: tuple[Case, ...] = CASES
+) -> Inspection:
     return inspect.inspect(source, problems.find(problem), cases, gpus.named(gpu), 120)
 
 
 def wild(name: str, gpu: str = "mi300x") -> Inspection:
-    return look((WILD / f"{name}.py").read_text(), gpu=gpu)
+    return inspected((WILD / f"{name}.py").read_text(), gpu=gpu)
 
 
 @pytest.fixture
@@ -43,12 +45,12 @@ def test_the_seed_gemm_is_seen_as_mi300_would_run_it() -> None:
     source = (ROOT / "problems/fp8-blockwise-gemm/seeds/triton_tiled.py").read_text()
     problem = problems.find("fp8-blockwise-gemm")
     cases = problem.profile("full").benchmarks[:3]
-    found = look(source, "fp8-blockwise-gemm", cases=cases)
+    found = inspected(source, "fp8-blockwise-gemm", cases=cases)
     assert found.report.ok and not found.report.missed
     (code,) = found.report.objects
     assert code.arch == "gfx942" and all("fp8_fp8" in name for name in code.mfma) and sum(code.mfma.values()) > 0
     assert [launch.case for launch in found.report.launches] == [case.name for case in cases]
-    text = assembly_store.get(code.digest)
+    text = assembly.get(code.digest)
     assert text is not None and f".vgpr_count:     {code.vgpr}" in text and "v_mfma_f32" in text
     assert code.lds_bytes <= 65536 and code.spills == 0
     assert occupancy.occupancy("gfx942", code.num_warps, code.vgpr, code.agpr, code.lds_bytes)[0] == code.occupancy
@@ -93,7 +95,7 @@ def test_lds_over_the_limit_is_refused_from_the_code_object(modeller: Callable[[
     evaluation = modeller("rmsnorm").compile(kernel)
     assert evaluation.verdict is Verdict.COMPILE_ERROR
     assert "262144" in evaluation.reason and "65536" in evaluation.reason and "LDS" in evaluation.reason
-    assert look(kernel.source, gpu="h100").report.ok is False
+    assert inspected(kernel.source, gpu="h100").report.ok is False
 
 
 def test_the_compiler_s_words_come_with_the_line() -> None:
@@ -106,7 +108,7 @@ def test_what_cannot_be_seen_is_named() -> None:
     source = (
         (WILD / "several.py").read_text().replace("m, n = x.shape", "m, n = x.shape\n    x.tolist()[0][-1].nonsense()")
     )
-    found = look(source)
+    found = inspected(source)
     assert found.report.ok and not found.report.launches
     assert len(found.report.missed) == 2 and "nonsense" in found.report.missed[0]
 
@@ -180,7 +182,7 @@ launches.Recorder._code = lying
 """
     cases = problems.find("identity").profile("full").benchmarks[:1]
     with pytest.raises(KernelFailure) as caught:
-        look(source + lie, "identity", cases=cases)
+        inspected(source + lie, "identity", cases=cases)
     assert caught.value.verdict in (Verdict.REJECTED, Verdict.CRASHED)
 
 
@@ -190,7 +192,7 @@ def test_work_that_no_launch_does_is_not_predicted() -> None:
     source = (ROOT / "problems/rmsnorm/seeds/triton_naive.py").read_text()
     little = source.replace("def custom_kernel(data: Data) -> torch.Tensor:", "def whole(data: Data) -> torch.Tensor:")
     little += "\n\ndef custom_kernel(data):\n    x, w, out = data\n    whole((x[:8], w, out[:8]))\n    return out\n"
-    found = look(little)
+    found = inspected(little)
     assert found.report.launches and not found.predictions(problem, CASES)
     assert all("something else does the work" in words for words in found.unpredicted(problem, CASES))
 
@@ -199,13 +201,13 @@ def test_a_kernel_is_not_judged_by_the_cases_that_it_likes() -> None:
     source = (ROOT / "problems/rmsnorm/seeds/triton_naive.py").read_text()
     body = "    assert data[0].shape[0] > 3000\n    return rest(data)\n"
     picky = f"{source}\n\nrest = custom_kernel\n\n\ndef custom_kernel(data):\n{body}"
-    found = look(picky)
+    found = inspected(picky)
     assert len(found.report.missed) == 1 and not found.predictions(problems.find("rmsnorm"), CASES)
     assert found.loads(CASES[0].name) and not found.loads(CASES[1].name)
 
 
 def test_it_can_end_no_other_process() -> None:
-    found = look("import os, signal\nos.kill(os.getppid(), signal.SIGKILL)\n", "identity", cases=())
+    found = inspected("import os, signal\nos.kill(os.getppid(), signal.SIGKILL)\n", "identity", cases=())
     assert found.report.log.startswith("kernel.py, line 2: PermissionError")
 
 
@@ -228,7 +230,7 @@ def test_no_file_of_ours_can_be_read_or_written(tmp_path: Path) -> None:
         def custom_kernel(data): ...
         """
     lines = [line[8:] for line in tries.splitlines()]
-    found = look("\n".join(lines), "identity", cases=())
+    found = inspected("\n".join(lines), "identity", cases=())
     assert found.report.ok and not found.report.missed, found.report.log
 
 
@@ -248,7 +250,7 @@ def test_a_larger_tile_reads_less_and_fewer_units_take_longer() -> None:
     source = (ROOT / "problems/fp8-blockwise-gemm/seeds/triton_tiled.py").read_text()
     case = problems.find("fp8-blockwise-gemm").profile("full").benchmarks[:1]
     small, large = (
-        look(
+        inspected(
             KernelSource(source).with_tunables({"BLOCK_M": tile, "BLOCK_N": tile}).text,
             "fp8-blockwise-gemm",
             cases=case,

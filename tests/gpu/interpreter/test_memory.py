@@ -12,9 +12,9 @@ import pytest
 from tests.conftest import ROOT
 
 HERE = Path(__file__).parent
-SCRIPT = HERE / "interpreted" / "memory.py"
-DEFECTS = sorted((HERE / "memory" / "defects").glob("*.py"))
-SOUND = sorted((HERE / "memory" / "sound").glob("*.py"))
+SCRIPT = HERE / "scripts" / "memory.py"
+DEFECTS = sorted((ROOT / "tests" / "memory" / "defects").glob("*.py"))
+SOUND = sorted((ROOT / "tests" / "memory" / "sound").glob("*.py"))
 KINDS = {"out-of-bounds read", "out-of-bounds write", "uninitialised read", "write race", "mask mistake"}
 SEEDS = [f"{path.parts[-3]}-{path.stem}" for path in sorted((ROOT / "problems").glob("*/seeds/triton_*.py"))]
 

@@ -1,4 +1,4 @@
-"""What `tests/test_memory.py` runs in a process of its own, where Triton interprets: every kernel of `tests/memory`.
+"""What `test_memory.py` runs in a process of its own, where Triton interprets: every kernel of `tests/memory`.
 
 Prints, as JSON, for every one what the checker said and whether the output was right; likewise for the seeds of the
 problems, and for these with something taken out.
@@ -17,7 +17,7 @@ import torch
 from kernel_scientist import problems
 from kernel_scientist.gpu.interpreter import checker, numerics
 
-FOLDER = Path(__file__).parent.parent / "memory"
+FOLDER = Path(__file__).resolve().parents[3] / "memory"
 DAMAGE = {
     "rmsnorm": [
         ("mask=offsets < cols, other=0.0).to", "mask=offsets < cols).to"),

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernel_scientist.gpu.model.issue import issued
-from kernel_scientist.gpu.model.traffic import Traffic
+from kernel_scientist.gpu.model.launch import Traffic
 from kernel_scientist.records.evaluation import CodeObject
 
 MFMA = "v_mfma_f32_32x32x16_fp8_fp8"
