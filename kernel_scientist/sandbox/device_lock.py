@@ -3,17 +3,16 @@
 import contextlib
 import os
 from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
 
 from kernel_scientist.records.errors import DeviceBusyError
 
 FOLDER = Path("/tmp/kernel-scientist.locks")
-"""The same for every user and process of this host, whatever its TMPDIR. A folder of its own that all may write to:
-in a sticky one some systems let nobody open another user's file (fs.protected_regular)."""
+"""The same for all users and processes of this host, whatever their TMPDIR. All may write to it: in a sticky folder
+some systems let nobody open another user's file (fs.protected_regular)."""
 
 
-@contextmanager
+@contextlib.contextmanager
 def device(name: str, timeout_s: float) -> Generator[None]:
     """Hold the device `name` exclusively; the system frees it if the holder dies.
 
@@ -25,14 +24,11 @@ def device(name: str, timeout_s: float) -> Generator[None]:
     with contextlib.suppress(PermissionError):  # another user's folder: it is open to all already
         FOLDER.chmod(0o777)
     path = FOLDER / f"{name}.lock"
-    lock = FileLock(path, timeout=timeout_s, mode=0o666, thread_local=False)
     try:
-        lock.acquire(poll_interval=0.02)
+        held = FileLock(path, timeout=timeout_s, mode=0o666, thread_local=False).acquire(poll_interval=0.02)
     except Timeout as error:
         raise DeviceBusyError(
             f"device {name} was busy for {timeout_s:g} s (another timing holds {path}, this is process {os.getpid()})"
         ) from error
-    try:
+    with held:
         yield
-    finally:
-        lock.release()

@@ -131,8 +131,7 @@ bool find(void* output, std::vector<Place>& places) {
         return (places.back().start || !size) && places.size() <= size_t(MOST_PLACES);
     }
     if (!is(output, bound.tuple) && !is(output, bound.list)) return false;
-    const long count = PySequence_Size(output);
-    for (long i = 0; i < count; ++i) {
+    for (long i = 0, count = PySequence_Size(output); i < count; ++i) {
         void* item = PySequence_GetItem(output, i);
         const bool found = item && is(item, bound.tensor) && find(item, places);
         if (item) Py_DecRef(item);
@@ -384,9 +383,9 @@ int lab_stop(int pid, int spare, int* stopped, int most, int64_t limit_ms) {
         while (const dirent* entry = readdir(folder)) {
             const int thread = atoi(entry->d_name);
             if (thread <= 0 || thread == spare || count == most) continue;
-            bool known = false;
-            for (int i = 0; i < count && !known; ++i) known = stopped[2 * i] == thread;
-            if (known) continue;
+            int known = 0;
+            while (known < count && stopped[2 * known] != thread) ++known;
+            if (known < count) continue;
             if (ptrace(PTRACE_SEIZE, thread, nullptr, nullptr)) {
                 if (errno == ESRCH) continue;  // it has ended
                 const int error = errno;

@@ -60,10 +60,8 @@ class Completion(NamedTuple):
     """Where the outputs lie, call by call; None when the worker did not find them, or the kernel raised."""
 
 
-_INTEGER, _LONG, _WORD, _POINTER, _SIZE = (
-    *(ctypes.c_int, ctypes.c_int64, ctypes.c_uint64),
-    *(ctypes.c_void_p, ctypes.c_size_t),
-)
+_INTEGER, _LONG, _WORD = ctypes.c_int, ctypes.c_int64, ctypes.c_uint64
+_POINTER, _SIZE = ctypes.c_void_p, ctypes.c_size_t
 _LONGS, _WORDS, _INTEGERS = ctypes.POINTER(_LONG), ctypes.POINTER(_WORD), ctypes.POINTER(_INTEGER)
 
 

@@ -12,7 +12,7 @@ import tempfile
 import threading
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from typing import Any
+from typing import Any, Self
 
 from kernel_scientist.records.errors import InfrastructureError, SetupError, StoppedError
 from kernel_scientist.records.kernel import Verdict, digest
@@ -81,7 +81,7 @@ class WorkerPool:
         """The native part, as the evaluator uses it."""
         return NativeHarness(str(native_build.build()))
 
-    def __enter__(self) -> "WorkerPool":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

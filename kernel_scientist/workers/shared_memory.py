@@ -57,7 +57,7 @@ class SharedMemory:
 
     def reset(self) -> None:
         """Make it ready for another worker: new pages would cost far more than wiping these."""
-        for start, end in ((0, self._kept), (self.size // 2, self._outputs_end)):
+        for start, end in ((0, self._kept), (self.size // 2, max(self._outputs_end, *self._ends.values(), 0))):
             ctypes.memset(self.address + start, 0, end - start)
         self._stretches.clear()
         self._ends.clear()

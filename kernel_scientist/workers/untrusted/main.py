@@ -4,17 +4,16 @@ It has no seed, no expected output and no tolerance, and it cannot distinguish a
 Imports only the standard library and torch (and triton when the kernel does); the process is a fork of `fork_server`.
 Messages (`sandbox.protocol`):
 
-    load     {source}              -> build ... -> loaded | failed
-    prepare  {items}               -> ready           per slot where inputs will be; they are written before `go`
-    go       {slots, warm}         -> done {reading, outputs}   one row: a call per slot. Before the answer, natively
-                                                      (`native.cpp`): start barrier, completion signal, copies of the
-                                                      outputs. A GPU's worker decrypts its inputs and flushes the
-                                                      caches before the barrier; `warm`: a slot of an
-                                                      untimed call before it
-    observe  {slot, mute, keys}    -> observed {...}  one untimed call: which library operations, which native calls
-    seal                           -> sealed          compilation is over: no program may be started any more
-    sample   {programs}            -> sampled         only so many programs of an interpreted launch run from now on
-    memory                         -> report {...}    what an interpreted kernel did to memory since the last report
+    load     {source}            -> build ... -> loaded | failed
+    prepare  {items}             -> ready           per slot where inputs will be; they are written before `go`
+    go       {slots, warm}       -> done {...}      one row: a call per slot, after an untimed one on the slot `warm`.
+                                                    Before the answer, natively (`native.cpp`): start barrier,
+                                                    completion signal, copies of the outputs. A GPU's worker decrypts
+                                                    its inputs and flushes the caches before the barrier
+    observe  {slot, mute, keys}  -> observed {...}  one untimed call: which library operations, which native calls
+    seal                         -> sealed          compilation is over: no program may be started any more
+    sample   {programs}          -> sampled         only so many programs of an interpreted launch run from now on
+    memory                       -> report {...}    what an interpreted kernel did to memory since the last report
 """
 
 import contextlib
@@ -24,7 +23,6 @@ import os
 import socket
 import sys
 import traceback
-from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -47,7 +45,7 @@ Answer = tuple[protocol.Header, list[protocol.Buffer]]
 
 
 class Worker:
-    """One kernel in one process."""
+    """One kernel in one process. A method with a request's name answers it."""
 
     def __init__(self, sock: socket.socket, settings: dict[str, Any], native: NativeHarness) -> None:
         self.sock, self.native = sock, native
@@ -63,15 +61,6 @@ class Worker:
         self.data: dict[int, Any] = {}
         self.libraries = 0
         self.interpreter = _interpreter(settings["interpreter"])
-        self.answers: dict[str, Callable[[protocol.Header, list[bytearray]], Answer]] = {
-            "load": self._load,
-            "prepare": self._prepare,
-            "go": self._go,
-            "observe": self._observe,
-            "seal": self._seal,
-            "sample": self._sample,
-            "memory": self._memory,
-        }
 
     def _gpu(self, settings: dict[str, Any]) -> GpuInbox:
         from kernel_scientist.workers.untrusted import input_masking  # triton is imported before the fork
@@ -91,7 +80,7 @@ class Worker:
             except protocol.WireClosedError:
                 return
             try:
-                reply, out = self.answers[request["op"]](request, buffers)
+                reply, out = getattr(self, f"_{request['op']}")(request, buffers)
             except BaseException as error:
                 name, trace = type(error).__name__, self._traceback(error)[-REPORT:]
                 reply = {"op": "failed", "error": name, "message": str(error)[:REPORT] or name, "traceback": trace}
