@@ -63,10 +63,9 @@ def kernel_row(trial: Trial, best: Trial | None = None) -> dict[str, str]:
 
 
 def final_table(ranked: Sequence[dict[str, Any]]) -> Table:
-    """Return the table of the final from the rows of `ranking.final_rows`."""
-    recorded = [{f"recorded_{key}": value for key, value in row["recorded"].items()} for row in ranked]
-    styles = ({"style": "champion" if row["rank"] == 1 else ""} for row in ranked)
-    rows = [{**row, **own, **style} for row, own, style in zip(ranked, recorded, styles, strict=True)]
+    """Return the table of a final from the rows of `ranking.final_rows`, of which the first is the champion's."""
+    rows = [{**row, **{f"recorded_{key}": value for key, value in row["recorded"].items()}} for row in ranked]
+    rows[0]["style"] = "champion"
     return Table(FINAL, rows, "final: all finalists timed in one run")
 
 
@@ -102,7 +101,7 @@ def report(recorded: RecordedCampaign, validation: dict[str, Any] | None, page: 
     """Yield confirmation, final and files of a campaign."""
     best, root = recorded.champion(), environment.root()
     if validation and best:
-        title = f"{recorded.problem}: confirmed in fresh processes, geometric means over the cases"
+        title = f"{recorded.problem}: measured in fresh processes, geometric means over the cases"
         yield confirmed_table(validation, best.kernel.name, title)
         yield _confirmed(validation)
     if ranked := ranking.final_rows(recorded.population, recorded.final):

@@ -193,7 +193,7 @@ def test_only_infrastructure_errors_are_retried(prefect_api: str, lab: Path) -> 
         """
         from prefect import flow, task
         from kernel_scientist.records.errors import InfrastructureError
-        from tasks import infrastructure_only
+        from tasks.evaluation import infrastructure_only
         calls = {"busy": 0, "wrong": 0}
         def attempt(kind, error):
             @task(name=kind, retries=2, retry_delay_seconds=0, retry_condition_fn=infrastructure_only)
