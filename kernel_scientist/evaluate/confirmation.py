@@ -75,7 +75,8 @@ def conclude(
         evaluation = evaluator.estimator.result(checked, shape, public, others)
     except KernelFailure as failure:
         return refused(failed(failure, checked))
-    held_out = tuple(evaluator.estimator.speedup(hidden, shape, other) for other in others)
+    hidden_shape = replace(shape, cases=evaluator.profile.held_out)
+    held_out = tuple(evaluator.estimator.speedup(hidden, hidden_shape, other) for other in others)
     confirmed, reason = decide(evaluation, held_out, against)
     return Confirmation(
         confirmed=confirmed,

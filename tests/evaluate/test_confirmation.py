@@ -2,9 +2,16 @@
 
 import pytest
 
+from kernel_scientist import problems
+from kernel_scientist.evaluate import confirmation
 from kernel_scientist.evaluate.confirmation import decide
+from kernel_scientist.evaluate.evaluator import Evaluator
+from kernel_scientist.evaluate.timing.plan import TimedSource
 from kernel_scientist.records.evaluation import UNRESOLVED, Evaluation, Speedup, Timing
-from kernel_scientist.records.kernel import REFERENCE, Verdict
+from kernel_scientist.records.kernel import REFERENCE, Kernel, Verdict
+from kernel_scientist.records.params import Harness
+from kernel_scientist.workers.pool import WorkerPool
+from tests.conftest import ROOT
 
 TIMING = Timing(case="c", time_us=1.0, interval_us=(1.0, 1.0))
 
@@ -37,3 +44,18 @@ def test_a_wrong_kernel_is_not_confirmed_and_without_a_baseline_a_right_one_is()
     assert decide(wrong, [], REFERENCE) == (False, "it is wrong")
     assert decide(Evaluation(verdict=Verdict.OK), [], None)[0]
     assert not decide(Evaluation(verdict=Verdict.OK), [], REFERENCE)[0]
+
+
+def test_held_out_cases_have_times_and_speedups_of_their_own() -> None:
+    harness = Harness(stages=1, pairs=0, blocks=1, noise_runs=0)
+    with WorkerPool(harness) as pool:
+        problem = problems.load(ROOT / "problems/identity")
+        evaluator = Evaluator(problem, "cpu", harness, pool)
+        kernel = Kernel(name="k", language="cpp", source=problem.seeds("cpp")[-1].read_text())
+        sources = [TimedSource.of(kernel), evaluator.reference()]
+        runs = [confirmation.measure(evaluator, sources, blocks=1)]
+        found = confirmation.conclude(evaluator, Evaluation(verdict=Verdict.OK), runs, sources, REFERENCE)
+    held_out = [case.name for case in evaluator.profile.held_out]
+    assert [timing.case for timing in found.held_out] == held_out
+    assert [list(speedup.cases) for speedup in found.held_out_speedups] == [held_out]
+    assert list(found.evaluation.speedups[0].cases) == [case.name for case in evaluator.profile.benchmarks]
