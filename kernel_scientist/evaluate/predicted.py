@@ -1,7 +1,7 @@
 """Evaluators that preview a GPU kernel: one for a GPU of this host, one for a GPU that is not present.
 
-Correctness is checked as on any target, by the same evaluator and its sandboxed workers. Without the GPU a Triton kernel is
-executed in the interpreter, and its time is predicted by the performance model.
+Correctness is checked as on any target, by the same evaluator and its sandboxed workers. Without the GPU a Triton kernel
+is executed in the interpreter, and its time is predicted by the performance model.
 """
 
 import functools
@@ -43,7 +43,7 @@ class PreviewedEvaluator(Evaluator):
         return type(self)(self.problem, self.profile_name, harness, self.pool, self.gpu)
 
     def compile(self, kernel: Kernel) -> Evaluation:
-        """Compile the kernel, then preview it. A kernel that the GPU would refuse fails, for example with too much LDS."""
+        """Compile the kernel, then preview it. A kernel that the GPU would refuse (too much LDS) fails."""
         evaluation = super().compile(kernel)
         return self._with_preview(kernel, evaluation) if evaluation.verdict is Verdict.OK else evaluation
 

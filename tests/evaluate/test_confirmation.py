@@ -47,7 +47,7 @@ def test_a_wrong_kernel_is_not_confirmed_and_without_a_baseline_a_right_one_is()
 
 
 def test_held_out_cases_have_times_and_speedups_of_their_own() -> None:
-    harness = Harness(stages=1, pairs=0, blocks=1, noise_runs=0)
+    harness = Harness(stages=1, pairs=0, blocks=2, noise_runs=0)
     with WorkerPool(harness) as pool:
         problem = problems.load(ROOT / "problems/identity")
         evaluator = Evaluator(problem, "cpu", harness, pool)
