@@ -1,7 +1,7 @@
 """The builder of extensions: torch's `load_inline` in a confined process, once per (sources, flags, compilers, device).
 
-What comes back from there is a file and words; the file is never imported on this side. Flags are taken apart as a
-shell would do it, held against what no submission may give, and quoted: torch puts them into commands as they are.
+The built file is never imported in this process. Flags are split as a shell splits them, checked against the list of
+allowed flags, and quoted, because torch puts them into commands unchanged.
 """
 
 import functools
@@ -14,7 +14,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,9 +28,9 @@ from kernel_scientist.sandbox import bubblewrap, compiler_process, confine
 
 PROCESS = "kernel_scientist.compile.extension_process"
 MEMORY_BYTES = 64 << 30
-"""Of address space, each process: torch's build for GPUs maps gigabytes of libraries, nvcc reserves a lot besides."""
+"""Address space of each process: torch maps gigabytes of GPU libraries, and nvcc reserves more."""
 LOG_BYTES = 400_000
-"""Of the process's words, most of which are commands."""
+"""Most bytes of the process's output, which consists mainly of commands."""
 JOBS = 2
 PLAIN = re.compile(r"[\w./+@-]+", re.ASCII)
 NO_GPU = "this target has no GPU: an extension with cuda_sources or with_cuda=True needs one"
@@ -40,7 +39,7 @@ _COMMAND = re.compile(r"^(\[\d+/\d+\]|ninja: |FAILED: |RuntimeError: Error build
 
 @dataclass(frozen=True)
 class Tools:
-    """What extensions are built with on this machine."""
+    """This machine's tools that build extensions."""
 
     version: str
     home: str = ""
@@ -49,7 +48,7 @@ class Tools:
 
 @functools.cache
 def find(gpu: bool) -> Tools:
-    """Return the tools, with those for the GPU that is here if one is meant. Raises SetupError for a missing one."""
+    """Return the tools, with those of this machine's GPU if `gpu`. Raises SetupError for a missing one."""
     gxx.find()
     if shutil.which("ninja", path=_path()) is None:
         raise SetupError("no ninja, which torch builds extensions with: make install brings it (pip: ninja)")
@@ -71,7 +70,7 @@ def find(gpu: bool) -> Tools:
 
 @functools.cache
 def architecture(device: str) -> str:
-    """Return a device's architecture as torch's builder takes it: `9.0a`, `gfx942`, nothing for a CPU."""
+    """Return a device's architecture as torch's builder expects it: `9.0a`, `gfx942`, empty for a CPU."""
     if device == "cpu":
         return ""
     import torch
@@ -79,7 +78,7 @@ def architecture(device: str) -> str:
     if torch.version.hip is not None:
         return str(torch.cuda.get_device_properties(device).gcnArchName).partition(":")[0]
     major, minor = torch.cuda.get_device_capability(device)
-    return f"{major}.{minor}" + ("a" if major >= 9 else "")  # with the instructions that are this part's alone
+    return f"{major}.{minor}" + ("a" if major >= 9 else "")  # `a`: instructions of this GPU only
 
 
 def build(request: ExtensionRequest, arch: str, timeout_s: float) -> Built:
@@ -88,8 +87,8 @@ def build(request: ExtensionRequest, arch: str, timeout_s: float) -> Built:
     A refusal is a report, not an exception. Raises SetupError where this machine lacks a tool.
     """
     tools = find(request.with_cuda and bool(arch))
-    if words := _refusal(request, arch):
-        return Built(None, CompileReport(ok=False, compiler=tools.version, log=words))
+    if reason := _refusal(request, arch):
+        return Built(None, CompileReport(ok=False, compiler=tools.version, log=reason))
     return gxx.kept(key(request, arch, tools), lambda scratch: _compile(request, arch, tools, scratch, timeout_s))
 
 
@@ -106,7 +105,7 @@ def _refusal(request: ExtensionRequest, arch: str) -> str:
     if not arch and (request.with_cuda or request.cuda_sources):
         return NO_GPU
     try:
-        host, device = _taken((*request.cflags, *request.ldflags)), _taken(request.cuda_cflags)
+        host, device = _split((*request.cflags, *request.ldflags)), _split(request.cuda_cflags)
     except ValueError as error:
         return f"a flag cannot be read: {error}"
     unprintable = next((flag for flag in (*host, *device) if not flag.isprintable()), None)
@@ -117,14 +116,14 @@ def _refusal(request: ExtensionRequest, arch: str) -> str:
     return ""
 
 
-def _taken(given: Sequence[str]) -> list[str]:
+def _split(given: Sequence[str]) -> list[str]:
     """Return flags one by one, without a shell's quotes. Raises ValueError."""
     return [part for flag in given for part in shlex.split(flag)]
 
 
 def _quoted(given: Sequence[str]) -> list[str]:
-    """Return flags as ninja's file and the shell behind it take them for what they are."""
-    return [shlex.quote(part).replace("$", "$$") for part in _taken(given)]
+    """Return flags quoted for ninja's file and the shell that ninja starts."""
+    return [shlex.quote(part).replace("$", "$$") for part in _split(given)]
 
 
 def _compile(request: ExtensionRequest, arch: str, tools: Tools, scratch: Path, timeout_s: float) -> Built:
@@ -132,21 +131,12 @@ def _compile(request: ExtensionRequest, arch: str, tools: Tools, scratch: Path, 
     (scratch / "request.json").write_text(json.dumps(message))
     readable = (*bubblewrap.readable(), *bubblewrap.MACHINE, "/dev/urandom", *([tools.home] if tools.home else []))
     command = confine.command([sys.executable, "-P", "-m", PROCESS], scratch, readable)
-    start = time.monotonic()
-    status, log = compiler_process.run(command, scratch, timeout_s, MEMORY_BYTES, LOG_BYTES)
-    seconds = round(time.monotonic() - start, 3)
-    words = _words(log)
-    if status is None:
-        words = f"the compilers took longer than {timeout_s:g} s and were stopped\n{words}"
-    out = scratch / f"{request.name}.so"
-    if status != 0 or not out.is_file():
-        return Built(None, CompileReport(ok=False, compiler=tools.version, seconds=seconds, log=words))
-    report = CompileReport(ok=True, compiler=tools.version, seconds=seconds, log=words)
-    return Built(out, report.model_copy(update={"code_bytes": out.stat().st_size}))
+    built = gxx.run(command, scratch / f"{request.name}.so", tools.version, timeout_s, MEMORY_BYTES, LOG_BYTES)
+    return Built(built.path, built.report.model_copy(update={"log": _messages(built.report.log)}))
 
 
 def _arguments(request: ExtensionRequest) -> dict[str, Any]:
-    """Return what torch's `load_inline` is called with."""
+    """Return the arguments of torch's `load_inline`."""
     return {
         "name": request.name,
         "cpp_sources": request.cpp_sources,
@@ -154,7 +144,7 @@ def _arguments(request: ExtensionRequest) -> dict[str, Any]:
         "functions": request.functions,
         "extra_cflags": _quoted(request.cflags),
         "extra_cuda_cflags": _quoted(request.cuda_cflags),
-        "extra_ldflags": [*_quoted(request.ldflags), "-s"],  # without symbols: it travels to every worker
+        "extra_ldflags": [*_quoted(request.ldflags), "-s"],  # no symbols: every worker gets the file
         "extra_include_paths": request.include_paths,
         "with_cuda": request.with_cuda,
         "with_pytorch_error_handling": request.error_handling,
@@ -163,23 +153,23 @@ def _arguments(request: ExtensionRequest) -> dict[str, Any]:
 
 
 def _environment(arch: str, tools: Tools) -> dict[str, str]:
-    """Return what the process knows besides PATH: torch looks for tools and for the architecture in it."""
+    """Return the environment in which torch looks for tools and for the architecture."""
     given = {"PATH": _path(), "CXX": gxx.find(), "MAX_JOBS": str(JOBS), "HOME": "."}
     if not tools.home:
         return given
     homes = dict.fromkeys(("CUDA_HOME", "ROCM_HOME"), tools.home)
     arches = dict.fromkeys(("TORCH_CUDA_ARCH_LIST", "PYTORCH_ROCM_ARCH"), arch)
-    # -lcuda is the driver's library, which a toolkit has a stub of
+    # -lcuda is the driver's library; a toolkit has a stub of it
     return {**given, **homes, **arches, "LIBRARY_PATH": str(Path(tools.home, "lib64", "stubs"))}
 
 
 def _path() -> str:
-    """Return where programs are looked for: first beside Python, where pip puts ninja."""
+    """Return the search path of programs: Python's folder first, where pip puts ninja."""
     return os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)))
 
 
-def _words(log: str) -> str:
-    """Return what compilers said, without the commands that ninja shows."""
+def _messages(log: str) -> str:
+    """Return the compilers' messages, without the commands that ninja shows."""
     lines = log.splitlines()
-    said = [line for before, line in zip(["", *lines], lines, strict=False) if not before.startswith("FAILED: ")]
-    return "\n".join(line for line in said if not _COMMAND.search(line))[: compiler_process.LOG_BYTES]
+    kept = [line for before, line in zip(["", *lines], lines, strict=False) if not before.startswith("FAILED: ")]
+    return "\n".join(line for line in kept if not _COMMAND.search(line))[: compiler_process.LOG_BYTES]

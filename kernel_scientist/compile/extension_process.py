@@ -1,7 +1,7 @@
-"""The confined process that builds an extension by torch's own means: `python -m ...languages.extension_process`.
+"""The confined process that builds an extension with torch: `python -m kernel_scientist.compile.extension_process`.
 
-In its folder lies `request.json`; torch's words, ninja's and the compilers' go to standard output, and the shared
-object is left there. It is not imported here. Exit status 1: it could not be built.
+It reads `request.json` from its folder and leaves the shared object there, without importing it. All messages go to
+standard output. Exit status 1: the build failed.
 """
 
 import json
@@ -18,11 +18,11 @@ def main() -> int:
     """Build what the request says; return the exit code."""
     request: dict[str, Any] = json.loads(Path("request.json").read_text())
     os.environ |= request["environment"]
-    logging.disable()  # torch misses a GPU here, which is as it should be
+    logging.disable()  # torch warns that it finds no GPU
     seccomp.confine_builder(programs=True)
     from torch.utils import cpp_extension
 
-    cpp_extension._import_module_from_library = _left_alone  # pyright: ignore[reportPrivateUsage]
+    cpp_extension._import_module_from_library = _do_not_import  # pyright: ignore[reportPrivateUsage]
     try:
         cpp_extension.load_inline(**request["arguments"], build_directory=str(Path.cwd()), verbose=True)
     except Exception as error:
@@ -31,8 +31,8 @@ def main() -> int:
     return 0
 
 
-def _left_alone(*_: Any) -> None:
-    """Do nothing with what was built: it is untrusted, and its place is a worker."""
+def _do_not_import(*_: Any) -> None:
+    """Replace torch's import of the built module: untrusted code runs in workers only."""
 
 
 if __name__ == "__main__":

@@ -1,23 +1,22 @@
-"""What of a kernel's source makes a difference: its digest without comments, layout, docstrings and site marks.
+"""A kernel's fingerprint: the digest of its source without comments, layout, docstrings and site marks.
 
-Two sources with one fingerprint are one kernel; the second is not built. Names are kept: a renamed variable is rare and
-harmless, two kernels taken for one would be a loss.
+Two sources with one fingerprint are one kernel; the second is not built. Names of variables count.
 """
 
 import ast
 import functools
 import re
 
+from kernel_scientist.compile.source import without_comments
 from kernel_scientist.records.kernel import digest
 
-_COMMENTS = re.compile(r'//[^\n]*|/\*.*?\*/|("(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\')', re.S)
 _BLANKS = re.compile(r"\s+")
 _LOOSE = re.compile(r"(?<!\w) | (?!\w)")
 
 
 @functools.lru_cache(maxsize=4096)
 def fingerprint(text: str) -> str:
-    """Return the digest of what matters in a kernel's file; of one that is not Python the digest without blanks."""
+    """Return a kernel file's fingerprint; for a file that is not Python, its digest without layout."""
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -45,6 +44,6 @@ def _is_text(statement: ast.stmt) -> bool:
 
 def _tokens(code: str) -> str:
     """Return C-like code without comments and needless blanks; preprocessor lines keep their ends."""
-    lines = _COMMENTS.sub(lambda m: m[1] or " ", code).splitlines()
+    lines = without_comments(code).splitlines()
     marked = [f"\x00{line}\x00" if line.lstrip().startswith("#") else line for line in lines]
     return _LOOSE.sub("", _BLANKS.sub(" ", "\n".join(marked))).strip()

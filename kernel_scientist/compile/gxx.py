@@ -1,7 +1,6 @@
 """The C++ compiler: builds a kernel's shared object, once per (source, flags, compiler, processor), and inspects it.
 
-The compiler runs on untrusted text: niced so that it does not disturb a timing, with limits and an environment of PATH
-alone (`compiler_process`) and no file of ours in sight (`confine`).
+The compiler reads untrusted text: it runs with limits (`compiler_process`) and sees no file of ours (`confine`).
 """
 
 import functools
@@ -26,7 +25,7 @@ from kernel_scientist.sandbox import compiler_process, confine
 
 BASE_FLAGS = ("-O3", "-march=native", "-fopenmp", "-std=c++20", "-fPIC", "-shared")
 MOST_COUNTED = 1 << 20
-"""Bytes of an object whose instructions are still counted; a disassembly is a hundred times as long."""
+"""Largest object, in bytes, whose instructions are counted; a disassembly is a hundred times as long."""
 
 
 class Built(NamedTuple):
@@ -93,35 +92,46 @@ def kept(name: str, make: Callable[[Path], Built]) -> Built:
 
 
 def _compile(request: BuildRequest, scratch: Path, timeout_s: float) -> Built:
-    source, out = scratch / "kernel.cpp", scratch / "kernel.so"
-    source.write_text(request.source)
+    (scratch / "kernel.cpp").write_text(request.source)
     defines = [f"-D{k}={v}" for k, v in request.defines.items()]
     program = [find(), *BASE_FLAGS, *request.flags, *defines, "-o", "kernel.so", "kernel.cpp"]
-    command = confine.command(program, scratch)
+    built = run(confine.command(program, scratch), scratch / "kernel.so", version(), timeout_s)
+    if built.path is None:
+        return built
+    return Built(built.path, built.report.model_copy(update={"instructions": instructions(built.path)}))
+
+
+def run(
+    command: list[str],
+    out: Path,
+    compiler: str,
+    timeout_s: float,
+    memory_bytes: int = compiler_process.MEMORY_BYTES,
+    log_bytes: int = compiler_process.LOG_BYTES,
+) -> Built:
+    """Run a confined command that writes the shared object `out`; return object and report."""
     start = time.monotonic()
-    status, log = compiler_process.run(command, scratch, timeout_s)
-    seconds = time.monotonic() - start
+    status, log = compiler_process.run(command, out.parent, timeout_s, memory_bytes, log_bytes)
+    seconds = round(time.monotonic() - start, 3)
     if status is None:
         log = f"the compiler took longer than {timeout_s:g} s and was stopped\n{log}"
-    ok = status == 0 and out.exists()
-    report = CompileReport(ok=ok, compiler=version(), seconds=round(seconds, 3), log=log)
-    if not ok:
-        return Built(None, report)
-    return Built(out, report.model_copy(update={"code_bytes": out.stat().st_size, "instructions": instructions(out)}))
+    if status != 0 or not out.is_file():
+        return Built(None, CompileReport(ok=False, compiler=compiler, seconds=seconds, log=log))
+    code_bytes = out.stat().st_size
+    return Built(out, CompileReport(ok=True, compiler=compiler, seconds=seconds, log=log, code_bytes=code_bytes))
 
 
 _CLASSES = {
-    "zmm": re.compile(r"%zmm"),
-    "ymm": re.compile(r"%ymm"),
-    "xmm": re.compile(r"%xmm"),
+    "zmm": r"%zmm",
+    "ymm": r"%ymm",
+    "xmm": r"%xmm",
+    "fma": r"^vf(n?m)(add|sub)",
+    "dot": r"^v?(dpbf16|pdp)",
+    "gather": r"^vp?gather",
+    "branch": r"^j",
+    "call": r"^call",
 }
-_MNEMONICS = {
-    "fma": re.compile(r"^vf(n?m)(add|sub)"),
-    "dot": re.compile(r"^v?(dpbf16|pdp)"),
-    "gather": re.compile(r"^vp?gather"),
-    "branch": re.compile(r"^j"),
-    "call": re.compile(r"^call"),
-}
+"""Patterns of an instruction's text by class."""
 
 
 def instructions(path: Path) -> dict[str, int]:
@@ -132,33 +142,22 @@ def instructions(path: Path) -> dict[str, int]:
     objdump = shutil.which("objdump")
     if objdump is None or path.stat().st_size > MOST_COUNTED:
         return {}
+    command = [objdump, "-d", "--no-show-raw-insn", str(path)]
     try:
-        out = subprocess.run(
-            [objdump, "-d", "--no-show-raw-insn", str(path)],
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=20,
-            check=False,
-        )
+        out = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=20, check=False)
     except subprocess.TimeoutExpired:
         return {}
     counts: Counter[str] = Counter()
-    for line in out.stdout.splitlines():
-        if "\t" not in line:
-            continue
-        text = line.split("\t", 1)[1]
-        counts["all"] += 1
-        counts.update(name for name, pattern in _CLASSES.items() if pattern.search(text))
-        counts.update(name for name, pattern in _MNEMONICS.items() if pattern.match(text))
+    for _, tab, text in (line.partition("\t") for line in out.stdout.splitlines()):
+        if tab:
+            counts.update(["all", *(name for name, pattern in _CLASSES.items() if re.search(pattern, text))])
     return dict(counts)
 
 
 def merged(reports: list[CompileReport], language: str) -> CompileReport:
     """Return one report of all builds of a kernel's file."""
     if not reports:
-        compiler = "triton" if language == "triton" else "none"
-        return CompileReport(ok=True, compiler=compiler)
+        return CompileReport(ok=True, compiler="triton" if language == "triton" else "none")
     if len(reports) == 1:
         return reports[0]
     return CompileReport(

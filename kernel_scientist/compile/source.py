@@ -7,19 +7,21 @@ everything else of the file as it was (libcst).
 
 import ast
 import re
-import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any
 
 from kernel_scientist.compile.request import MOST_SOURCE
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.kernel import Language
 
+if TYPE_CHECKING:
+    import libcst as cst
+
 Value = int | str | float
 C_COMMENT = re.compile(r"""//[^\n]*|/\*.*?\*/|(?P<literal>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')""", re.S)
-"""A comment of C's, or a literal, in which there is none."""
+"""A C comment, or a literal, whose content is no comment."""
 
 
 class SourceError(ValueError):
@@ -27,7 +29,7 @@ class SourceError(ValueError):
 
 
 class NestedError(SourceError):
-    """The file is Python that Python cannot read."""
+    """The file's expressions are nested too deeply for Python's parser."""
 
 
 @dataclass(frozen=True)
@@ -53,20 +55,21 @@ class KernelSource:
     @property
     def tunables(self) -> dict[str, Value]:
         """Declared tunables and their values."""
-        value = self.literal("TUNABLES")
-        return cast(dict[str, Value], value) if isinstance(value, dict) else {}
+        return self._declared("TUNABLES", dict)
 
     @property
     def choices(self) -> dict[str, list[Value]]:
         """What each tunable may be set to."""
-        value = self.literal("CHOICES")
-        return cast(dict[str, list[Value]], value) if isinstance(value, dict) else {}
+        return self._declared("CHOICES", dict)
 
     @property
     def flags(self) -> list[str]:
         """Extra compiler flags."""
-        value = self.literal("FLAGS")
-        return [str(v) for v in cast(list[Any], value)] if isinstance(value, list) else []
+        return [str(flag) for flag in self._declared("FLAGS", list)]
+
+    def _declared(self, name: str, kind: type[Any]) -> Any:
+        value = self.literal(name)
+        return value if isinstance(value, kind) else kind()
 
     def with_tunables(self, values: Mapping[str, Value]) -> "KernelSource":
         """Return the file with declared tunables set. Raises SourceError for one that is not declared."""
@@ -78,7 +81,9 @@ class KernelSource:
         """Return the file with its FLAGS list replaced. Raises SourceError when it declares none."""
         if not isinstance(self.literal("FLAGS"), list):
             raise SourceError("the file declares no FLAGS list")
-        return KernelSource(_set_literal(self.text, "FLAGS", repr(list(flags))))
+        import libcst as cst
+
+        return KernelSource(_assign(self.text, "FLAGS", lambda _: cst.parse_expression(repr(list(flags)))))
 
     def site(self, name: str) -> str | None:
         """Return the text of a marked site, or None."""
@@ -100,28 +105,27 @@ class KernelSource:
         return KernelSource(self.text[: match.start("body")] + body + self.text[match.end("body") :])
 
     def tree(self) -> ast.Module:
-        """Return the file as Python reads it. Raises SourceError for what is not Python."""
+        """Return the file's syntax tree. Raises SourceError for a file that is not Python."""
         try:
             return ast.parse(self.text)
         except SyntaxError as error:
             raise SourceError(f"line {error.lineno}: {error.msg}") from error
         except ValueError as error:  # a zero byte
             raise SourceError(str(error)) from error
-        except (RecursionError, MemoryError) as error:  # Python's parser says either
+        except (RecursionError, MemoryError) as error:  # the parser raises either
             raise NestedError("its expressions are nested too deeply for Python's parser") from error
 
 
 def read_kernel(path: Path) -> str:
     """Return a kernel file's text. Raises SetupError when it cannot be read or defines no `custom_kernel`.
 
-    A file that is not Python is let through: that is the compiler's verdict to give.
+    A file that is not Python passes: its verdict is `compile_error`.
     """
     try:
-        known = path.stat()
-        if not stat.S_ISREG(known.st_mode):  # of a pipe there is nothing left the second time
+        if path.exists() and not path.is_file():  # a pipe could be read only once
             raise SetupError(f"cannot read kernel {path}: it is no regular file")
-        if known.st_size > MOST_SOURCE:
-            raise SetupError(f"kernel {path} has {known.st_size} bytes: at most {MOST_SOURCE} are read")
+        if (size := path.stat().st_size) > MOST_SOURCE:
+            raise SetupError(f"kernel {path} has {size} bytes: at most {MOST_SOURCE} are read")
         text = path.read_text()
     except (OSError, ValueError) as error:
         raise SetupError(f"cannot read kernel {path}: {getattr(error, 'strerror', None) or error}") from error
@@ -142,9 +146,9 @@ def leaderboard(text: str) -> str:
 
 
 def language_of(text: str) -> Language:
-    """Guess a kernel file's language from what it uses: Triton's decorator, an inline HIP or CUDA source, else C++.
+    """Guess a kernel file's language from its code without comments: `triton`, `hip`, `cuda`, else `cpp`.
 
-    Torch's `load_inline` without `cuda_sources` is C++ too. What comments and docstrings say does not count.
+    Torch's `load_inline` without `cuda_sources` is C++ too.
     """
     return "cpp" if _guess(text) == "cpp" else _guess(_code(text))
 
@@ -176,11 +180,12 @@ class _Code(ast.NodeTransformer):
         return ast.Pass() if is_text else self.generic_visit(node)
 
     def visit_Constant(self, node: ast.Constant) -> ast.AST:
-        return ast.Constant(C_COMMENT.sub(_kept, node.value)) if isinstance(node.value, str) else node
+        return ast.Constant(without_comments(node.value)) if isinstance(node.value, str) else node
 
 
-def _kept(found: re.Match[str]) -> str:
-    return found["literal"] or " "
+def without_comments(code: str) -> str:
+    """Return C code with a blank in place of each comment."""
+    return C_COMMENT.sub(lambda found: found["literal"] or " ", code)
 
 
 def _statements(tree: ast.Module) -> Iterator[ast.AST]:
@@ -215,40 +220,29 @@ def _site_pattern(name: str) -> re.Pattern[str]:
 
 
 def _set_entries(text: str, name: str, values: Mapping[str, Value]) -> str:
+    """Return the file with entries of a dictionary literal replaced."""
+    import libcst as cst
+
+    def entry(element: cst.BaseDictElement) -> cst.BaseDictElement:
+        key = element.key if isinstance(element, cst.DictElement) else None
+        if not isinstance(key, cst.SimpleString) or key.evaluated_value not in values:
+            return element
+        return element.with_changes(value=cst.parse_expression(repr(values[str(key.evaluated_value)])))
+
+    def replaced(value: cst.BaseExpression) -> cst.BaseExpression:
+        is_dict = isinstance(value, cst.Dict)
+        return value.with_changes(elements=[entry(element) for element in value.elements]) if is_dict else value
+
+    return _assign(text, name, replaced)
+
+
+def _assign(text: str, name: str, change: "Callable[[cst.BaseExpression], cst.BaseExpression]") -> str:
+    """Return the file with the values that it assigns to `name` changed."""
     import libcst as cst
 
     class Setter(cst.CSTTransformer):
         def leave_Assign(self, original_node: cst.Assign, updated_node: cst.Assign) -> cst.Assign:
-            if not _assigns(original_node, name) or not isinstance(updated_node.value, cst.Dict):
-                return updated_node
-            elements = [_entry(element, values) for element in updated_node.value.elements]
-            return updated_node.with_changes(value=updated_node.value.with_changes(elements=elements))
-
-    def _entry(element: cst.BaseDictElement, values: Mapping[str, Value]) -> cst.BaseDictElement:
-        if isinstance(element, cst.DictElement) and isinstance(element.key, cst.SimpleString):
-            key = element.key.evaluated_value
-            if key in values:
-                return element.with_changes(value=cst.parse_expression(repr(values[str(key)])))
-        return element
+            named = any(isinstance(t.target, cst.Name) and t.target.value == name for t in original_node.targets)
+            return updated_node.with_changes(value=change(updated_node.value)) if named else updated_node
 
     return cst.parse_module(text).visit(Setter()).code
-
-
-def _set_literal(text: str, name: str, code: str) -> str:
-    import libcst as cst
-
-    class Setter(cst.CSTTransformer):
-        def leave_Assign(self, original_node: cst.Assign, updated_node: cst.Assign) -> cst.Assign:
-            return (
-                updated_node.with_changes(value=cst.parse_expression(code))
-                if _assigns(original_node, name)
-                else updated_node
-            )
-
-    return cst.parse_module(text).visit(Setter()).code
-
-
-def _assigns(node: Any, name: str) -> bool:
-    import libcst as cst
-
-    return any(isinstance(t.target, cst.Name) and t.target.value == name for t in node.targets)
