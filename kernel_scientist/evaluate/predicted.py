@@ -1,7 +1,7 @@
 """Evaluators that preview a GPU kernel: one for a GPU of this host, one for a GPU that is not present.
 
-Correctness is checked as on any target, by the same evaluator and its sandboxed workers. Without the GPU a Triton kernel
-is executed in the interpreter, and its time is predicted by the performance model.
+Correctness is checked as on any target, by the same evaluator and its workers. Without the GPU a Triton kernel is
+executed in the interpreter, and its time is predicted by the performance model.
 """
 
 import functools

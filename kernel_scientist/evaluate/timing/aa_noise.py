@@ -59,4 +59,4 @@ def _key(driver: Driver, profile: str) -> str:
     keys = {"blocks", "pairs", "stages", "row_us", "threads", "warmup_calls", "sandbox"}
     settings, pool = driver.harness.model_dump_json(include=keys), driver.pool
     machine = (cpu.model(), str(cpu.cores()), pool.device, pool.enclosure)
-    return digest("\0".join((driver.problem.digest, profile, *machine, settings, environment.judge_digest())))[:32]
+    return digest("\0".join((driver.problem.digest, profile, *machine, settings, environment.evaluator_digest())))[:32]
