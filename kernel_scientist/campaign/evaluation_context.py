@@ -112,7 +112,7 @@ def _compiler(language: Language, target: Target) -> str:
 def cache_key(context: EvaluationContext, kernel: Kernel, step: str) -> str:
     """Return the cache key of a step: problem, kernel, toolchain, device, evaluator's sources and settings."""
     parts = (step, context.problem.digest, context.params.profile, kernel.digest, kernel.language, context.target.name)
-    machine = (gxx.processor(), _compiler(kernel.language, context.target), environment.judge_digest())
+    machine = (gxx.processor(), _compiler(kernel.language, context.target), environment.evaluator_digest())
     machine += (metadata.version("torch"), metadata.version("triton"), _device(context.target))
     settings = (context.params.harness.model_dump_json(), str(environment.cache_folder()))
     return f"{step}-{digest(chr(0).join((*parts, *machine, *settings)))}"

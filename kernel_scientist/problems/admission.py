@@ -23,8 +23,8 @@ def require(problem: Problem, profile: str) -> None:
 
     Raises SetupError naming the control that went the wrong way.
     """
-    name = digest("\0".join((problem.digest, profile, problem.device, torch.__version__, environment.judge_digest())))
-    passed = environment.cache_folder() / "admission" / name
+    key = (problem.digest, profile, problem.device, torch.__version__, environment.evaluator_digest())
+    passed = environment.cache_folder() / "admission" / digest("\0".join(key))
     if passed.exists():
         return
     cases = problem.profile(profile).tests

@@ -15,11 +15,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal, TypeVar, cast
 
-import yaml
 from pydantic import ValidationError
 
 from kernel_scientist.problems.expression import evaluate
-from kernel_scientist.records.base import Record
+from kernel_scientist.records.base import Record, read_mapping
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.kernel import Case, Work, digest
 
@@ -29,21 +28,20 @@ _import_lock = threading.Lock()
 
 @dataclass(frozen=True)
 class Profile:
-    """Which cases are checked, which are timed, which nobody sees during a search."""
+    """Checking cases, timed cases, and held-out cases, which a search never sees."""
 
     tests: tuple[Case, ...]
     benchmarks: tuple[Case, ...]
     held_out: tuple[Case, ...]
     vary: dict[str, tuple[int, int, int]] = field(default_factory=dict[str, tuple[int, int, int]])
-    """Per size (from, to, step): what shapes a kernel must be right on besides the listed ones."""
+    """Per size (from, to, step): a kernel must be right on these shapes besides the listed ones."""
 
     def secret(self, rng: random.Random) -> Case | None:
-        """Draw a case from `vary` that nobody can foresee; None where the problem names no ranges."""
+        """Draw a random case from `vary`; None where the problem names no ranges."""
         if not self.vary:
             return None
-        return Case(
-            sizes={k: rng.randrange(a, b + 1, step) for k, (a, b, step) in self.vary.items()}, seed=secret_seed(rng)
-        )
+        sizes = {k: rng.randrange(a, b + 1, step) for k, (a, b, step) in self.vary.items()}
+        return Case(sizes=sizes, seed=secret_seed(rng))
 
 
 class Policy(Record):
@@ -168,8 +166,8 @@ class Problem:
 
 def load(folder: Path, device: str = "cpu") -> Problem:
     """Read a task folder. Raises SetupError saying which file lacks what."""
-    task = _mapping(folder / "task.yml")
-    lab = _mapping(folder / "lab.yml") if (folder / "lab.yml").exists() else {}
+    task = read_mapping(folder / "task.yml")
+    lab = read_mapping(folder / "lab.yml") if (folder / "lab.yml").exists() else {}
     full = Profile(
         tests=_cases(task.get("tests", []), folder / "task.yml"),
         benchmarks=_cases(task.get("benchmarks", []), folder / "task.yml"),
@@ -223,18 +221,6 @@ def _section(kind: type[_Section], given: Any, folder: Path) -> _Section:
 
 
 _FIELDS = ("tests", "benchmarks", "held_out")
-
-
-def _mapping(path: Path) -> dict[str, Any]:
-    try:
-        value: object = yaml.safe_load(path.read_text())
-    except OSError as error:
-        raise SetupError(f"cannot read {path}: {error.strerror}") from error
-    except yaml.YAMLError as error:
-        raise SetupError(f"{path} is not YAML: {' '.join(str(error).split())}") from error
-    if not isinstance(value, dict):
-        raise SetupError(f"{path} must hold a mapping")
-    return cast(dict[str, Any], value)
 
 
 def _cases(items: list[Mapping[str, Any]], path: Path) -> tuple[Case, ...]:

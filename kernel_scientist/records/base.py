@@ -1,8 +1,12 @@
-"""What all records are: frozen, typed, JSON both ways."""
+"""The base of all records: frozen, typed, JSON both ways; and the reader of YAML files."""
 
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any, cast
 
+import yaml
 from pydantic import BaseModel, ConfigDict, Field
+
+from kernel_scientist.records.errors import SetupError
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 
@@ -11,3 +15,19 @@ class Record(BaseModel):
     """Base of all records: immutable, and an unknown field is an error."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+def read_mapping(path: Path, what: str = "") -> dict[str, Any]:
+    """Return a YAML file's mapping. Raises SetupError when the file cannot be read or holds something else.
+
+    `what`: how a message calls the content, such as `the parameters in `.
+    """
+    try:
+        value: object = yaml.safe_load(path.read_text())
+    except (OSError, UnicodeDecodeError) as error:
+        raise SetupError(f"cannot read {what}{path}: {getattr(error, 'strerror', None) or error}") from error
+    except yaml.YAMLError as error:
+        raise SetupError(f"{path} is not YAML: {' '.join(str(error).split())}") from error
+    if not isinstance(value, dict):
+        raise SetupError(f"{path} must hold a mapping, not {type(value).__name__}")
+    return cast(dict[str, Any], value)

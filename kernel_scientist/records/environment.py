@@ -75,6 +75,6 @@ def sources_digest(*packages: str) -> str:
     return total.hexdigest()
 
 
-def judge_digest() -> str:
+def evaluator_digest() -> str:
     """Return the digest of all that decides whether a kernel is right, and how fast it is."""
     return sources_digest("compile", "evaluate", "gpu", "hardware", "problems", "sandbox", "workers")

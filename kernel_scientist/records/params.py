@@ -9,9 +9,11 @@ import yaml
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import PydanticCustomError
 
+from kernel_scientist.records.base import read_mapping
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.kernel import Language
 
+Strategy = Literal["scientist", "tree", "islands", "fsr", "best_of_n", "greedy"]
 PLAYBOOK = "playbook"
 """The model name that selects the rule-based agent instead of a model."""
 
@@ -25,7 +27,7 @@ class Section(BaseModel):
 class Search(Section):
     """The search strategy and its size."""
 
-    strategy: Literal["scientist", "tree", "islands", "fsr", "best_of_n", "greedy"] = "scientist"
+    strategy: Strategy = "scientist"
     generations: int = Field(default=4, ge=0)
     prescreen: int = Field(default=0, ge=0)
     experiments: int = Field(default=3, ge=1, le=5)
@@ -215,16 +217,7 @@ def load(path: Path, overrides: Iterable[str] = (), options: Mapping[str, str] |
     Values of overrides are YAML (`search.generations=10`). Raises SetupError that names the file or option and the
     wrong key.
     """
-    try:
-        raw: object = yaml.safe_load(path.read_text())
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise SetupError(f"cannot read the parameters in {path}: {reason}") from error
-    except yaml.YAMLError as error:
-        raise SetupError(f"{path} is not YAML: {' '.join(str(error).split())}") from error
-    if not isinstance(raw, dict):
-        raise SetupError(f"{path} must hold a mapping of parameters, not {type(raw).__name__}")
-    values = cast(dict[str, Any], raw)
+    values = read_mapping(path, "the parameters in ")
     origins: dict[str, str] = {}
     for override in overrides:
         origins[_apply(values, override)] = f"--set {override}"

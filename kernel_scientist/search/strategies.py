@@ -10,16 +10,14 @@ resumed campaign continues as it would have: the recorded kernels are the only s
 """
 
 import random
-from collections.abc import Sequence
-from typing import Literal
 
 from kernel_scientist.population.lineage import Population, score
 from kernel_scientist.records.evaluation import Trial
+from kernel_scientist.records.params import Strategy
 from kernel_scientist.scientist.lessons import Lessons
 from kernel_scientist.scientist.proposals import Selection
 from kernel_scientist.scientist.roles import Agent, Step
 
-Strategy = Literal["scientist", "tree", "islands", "fsr", "best_of_n", "greedy"]
 EPSILON, ROOT_CHILDREN, CHILDREN = 0.3, 5, 3
 """STARK, appendix A: probability of exploring; number of children after which a root is no longer selected; number of
 failed children after which no node is."""
@@ -92,8 +90,7 @@ def _exhausted(population: Population, trial: Trial) -> bool:
 
 
 def _of_last_generation(population: Population, best: Trial) -> Trial:
-    generations: Sequence[int] = sorted({t.kernel.generation for t in population.ranked()}, reverse=True)
-    last = generations[0]
+    last = max(t.kernel.generation for t in population.ranked())
     return next((t for t in population.ranked() if t.kernel.generation == last), best)
 
 

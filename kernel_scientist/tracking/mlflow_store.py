@@ -23,10 +23,9 @@ from kernel_scientist.scientist.lessons import Lessons
 from kernel_scientist.scientist.llm.response_cache import Reply
 from kernel_scientist.tracking import artifacts, old_records, run_content, traces
 from kernel_scientist.tracking.run_content import CAMPAIGN, KERNEL, KIND, PARENT, TEXT
-from kernel_scientist.tracking.traces import Traces
+from kernel_scientist.tracking.traces import Traces, all_pages
 
 ALIAS = "champion"
-PAGE = 500
 FINDINGS, FINAL = "findings.json", "final.json"
 
 
@@ -79,9 +78,8 @@ class MlflowStore:
     def latest(self, campaign: str | None = None) -> CampaignRun | None:
         """Return the campaign with this id, or the one started last; None if there is none."""
         where = f"tags.{KIND} = 'campaign'" + (f" and tags.{CAMPAIGN} = '{campaign}'" if campaign else "")
-        runs = self.client.search_runs(
-            [self.experiment_id], filter_string=where, max_results=1, order_by=["attributes.start_time DESC"]
-        )
+        newest = ["attributes.start_time DESC"]
+        runs = self.client.search_runs([self.experiment_id], filter_string=where, max_results=1, order_by=newest)
         return self._campaign(runs[0]) if runs else None
 
     def recorded(self, campaign: str | None, language: str, problem: Problem) -> CampaignRun:
@@ -117,28 +115,18 @@ class MlflowStore:
         return Population(tuple(sorted(trials, key=lambda t: t.kernel.name)))
 
     def log(
-        self,
-        parent: CampaignRun,
-        trial: Trial,
-        population: Population,
-        problem: Problem,
-        replies: Sequence[Reply] = (),
+        self, parent: CampaignRun, trial: Trial, population: Population, problem: Problem, replies: Sequence[Reply] = ()
     ) -> str:
         """Write one kernel as a run; return the run's id. Writing the same kernel again changes nothing.
 
         `replies`: the models' replies for this kernel; they become artifacts of the run.
         """
-        kernel = trial.kernel
-        where = f"tags.`{PARENT}` = '{parent.run_id}' and tags.{KERNEL} = '{kernel.name}'"
-        for run in self.client.search_runs([self.experiment_id], filter_string=where, max_results=10):
+        for run in self._children(parent.run_id, trial.kernel.name):
             if run.info.status == "FINISHED":
                 return str(run.info.run_id)
             self.client.delete_run(run.info.run_id)  # an earlier attempt that was interrupted
-        run_id = str(
-            self.client.create_run(
-                self.experiment_id, tags=run_content.tags(parent.run_id, parent.campaign, trial)
-            ).info.run_id
-        )
+        tags = run_content.tags(parent.run_id, parent.campaign, trial)
+        run_id = str(self.client.create_run(self.experiment_id, tags=tags).info.run_id)
         self._batch(run_id, run_content.metrics(trial, population), run_content.params(trial, problem), {})
         self._log_problem(run_id, problem)
         with tempfile.TemporaryDirectory() as folder:
@@ -202,8 +190,7 @@ class MlflowStore:
         """Register a confirmed champion in the Model Registry under the alias `champion`; return its version."""
         from mlflow.exceptions import MlflowException
 
-        where = f"tags.`{PARENT}` = '{parent.run_id}' and tags.{KERNEL} = '{kernel.name}'"
-        run = self.client.search_runs([self.experiment_id], filter_string=where, max_results=1)[0]
+        run = self._children(parent.run_id, kernel.name)[0]
         try:
             self.client.create_registered_model(model, description="Champion kernels; the source is kernel.py.")
         except MlflowException as error:
@@ -222,17 +209,10 @@ class MlflowStore:
             location = folder.resolve().as_uri()
         return str(self.client.create_experiment(experiment, artifact_location=location))
 
-    def _children(self, run_id: str) -> list[Any]:
-        runs: list[Any] = []
-        token = None
-        while True:
-            page = self.client.search_runs(
-                [self.experiment_id], filter_string=f"tags.`{PARENT}` = '{run_id}'", max_results=PAGE, page_token=token
-            )
-            runs += page
-            token = page.token
-            if not token:
-                return runs
+    def _children(self, run_id: str, kernel: str = "") -> list[Any]:
+        """Return a campaign's kernel runs; with `kernel`, only those of that kernel."""
+        where = f"tags.`{PARENT}` = '{run_id}'" + (f" and tags.{KERNEL} = '{kernel}'" if kernel else "")
+        return all_pages(self.client.search_runs, [self.experiment_id], filter_string=where)
 
     def _campaign(self, run: Any) -> CampaignRun:
         data, metrics = run.data, old_records.metrics(run.data.metrics)
@@ -249,12 +229,7 @@ class MlflowStore:
             return artifacts.read(Path(self.client.download_artifacts(run.info.run_id, "", folder)), run.data.tags)
 
     def _batch(
-        self,
-        run_id: str,
-        metrics: dict[str, float],
-        params: dict[str, str],
-        tags: dict[str, str],
-        step: int = 0,
+        self, run_id: str, metrics: dict[str, float], params: dict[str, str], tags: dict[str, str], step: int = 0
     ) -> None:
         from mlflow.entities import Metric, Param, RunTag
 
@@ -270,9 +245,7 @@ class MlflowStore:
     def _log_problem(self, run_id: str, problem: Problem) -> None:
         from mlflow.entities import Dataset, DatasetInput
 
-        dataset: Any = Dataset(
-            name=problem.name, digest=problem.digest[:12], source_type="local", source=str(problem.folder)
-        )
+        dataset: Any = Dataset(problem.name, problem.digest[:12], "local", str(problem.folder))
         self.client.log_inputs(run_id, [DatasetInput(dataset)])
 
 

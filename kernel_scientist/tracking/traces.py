@@ -7,11 +7,14 @@ with explicit ids: the fluent API would write to the store that the process used
 import base64
 import json
 import re
+from collections.abc import Callable
 from typing import Any
 
 from kernel_scientist.records.kernel import digest
 from kernel_scientist.scientist.llm.response_cache import Reply
 
+PAGE = 500
+"""Results per page of a search."""
 PREVIEW = 1000
 """Characters of request and reply in the list of traces."""
 SPANS = "mlflow.trace.spansLocation"
@@ -30,23 +33,12 @@ class Traces:
     def written(self, run_id: str) -> set[str]:
         """Return the ids of a run's complete traces.
 
-        A trace without spans (the process was killed between the two steps of writing it) is left out: it is written
-        again.
+        A trace without spans is left out: the process was killed while it wrote the trace.
         """
-        complete: set[str] = set()
-        token = None
-        while True:
-            page = self._client.search_traces(
-                locations=[self.experiment_id],
-                filter_string=f"request_metadata.`mlflow.sourceRun` = '{run_id}'",
-                max_results=500,
-                page_token=token,
-                include_spans=False,
-            )
-            complete |= {trace.info.trace_id for trace in page if SPANS in trace.info.tags}
-            token = page.token
-            if not token:
-                return complete
+        where = f"request_metadata.`mlflow.sourceRun` = '{run_id}'"
+        search, locations = self._client.search_traces, [self.experiment_id]
+        traces = all_pages(search, locations=locations, filter_string=where, include_spans=False)
+        return {trace.info.trace_id for trace in traces if SPANS in trace.info.tags}
 
     def write(self, run_id: str, reply: Reply) -> None:
         """Write one reply as a trace of a run."""
@@ -55,12 +47,8 @@ class Traces:
         messages = [m.model_dump() for m in reply.request.messages]
         name = identity(reply)
         number = bytes.fromhex(name.removeprefix("tr-"))
-        tags = {
-            "mlflow.traceName": reply.role,
-            "role": reply.role,
-            "call_key": reply.call_key,
-            "model": reply.request.model,
-        }
+        tags = {"mlflow.traceName": reply.role, "role": reply.role}
+        tags |= {"call_key": reply.call_key, "model": reply.request.model}
         if kernel := re.search(r"/(k\d+)\b", reply.call_key):
             tags["kernel"] = kernel[1]
         broken = reply.failure or reply.fault
@@ -109,6 +97,17 @@ class Traces:
             }
         )
         self._client.log_spans(self.experiment_id, [span])
+
+
+def all_pages(search: Callable[..., Any], *arguments: Any, **named: Any) -> list[Any]:
+    """Return the results of all pages of one of MLflow's searches."""
+    found, token = list[Any](), None
+    while True:
+        page = search(*arguments, **named, max_results=PAGE, page_token=token)
+        found += page
+        token = page.token
+        if not token:
+            return found
 
 
 def identity(reply: Reply) -> str:

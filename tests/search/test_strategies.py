@@ -9,13 +9,14 @@ from hypothesis import strategies as st
 
 from kernel_scientist.population.lineage import Population, score
 from kernel_scientist.records.evaluation import CompileReport, Trial
+from kernel_scientist.records.params import Strategy
 from kernel_scientist.scientist.lessons import Lessons
 from kernel_scientist.scientist.roles import Step
 from kernel_scientist.search import strategies
 from tests.trials import trial
 
 ROOT, SLOW = trial("k00001", 1.0), trial("k00002", 0.5)
-STRATEGIES = [s for s in get_args(strategies.Strategy) if s != "scientist"]
+STRATEGIES = [s for s in get_args(Strategy) if s != "scientist"]
 
 
 def compiled(one: Trial, generation: int = 0, **counts: int) -> Trial:
