@@ -134,7 +134,7 @@ class Evaluation(Record):
     compile: CompileReport | None = None
     timings: tuple[Timing, ...] = ()
     predictions: tuple[Prediction, ...] = ()
-    """What a machine model says, where nothing can be measured or before it is."""
+    """What a performance model says, where nothing can be measured or before it is."""
     by_model: bool = False
     """The target is a model: predictions are all there is, and what kernels are ranked by."""
     skipped: bool = False

@@ -1,4 +1,4 @@
-"""Records of what a kernel is on a GPU: its code objects, its launches, what a machine model expects of them."""
+"""Records of what a kernel is on a GPU: its code objects, its launches, what a performance model expects of them."""
 
 from pydantic import Field
 
@@ -56,7 +56,7 @@ class Launch(Record):
 
 
 class Prediction(Record):
-    """What the machine model says of a kernel on one case. Never a measurement."""
+    """What the performance model says of a kernel on one case. Never a measurement."""
 
     case: str
     machine: str

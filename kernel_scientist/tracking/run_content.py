@@ -149,7 +149,7 @@ def final_metrics(final: Final) -> dict[str, float]:
 
 
 def predicted(trial: Trial, population: Population) -> dict[str, float]:
-    """Return the machine model's predictions; their names differ from those of measurements."""
+    """Return the performance model's predictions; their names differ from those of measurements."""
     evaluation = trial.evaluation
     if not evaluation.predictions:
         return {}

@@ -13,7 +13,7 @@ from kernel_scientist.scientist.prompts import rounded_us
 from kernel_scientist.scientist.roles import Assignment
 
 MOST_ADVICE, MOST_OBJECTS, MOST_GRIDS = 6, 4, 4
-"""Sentences of the machine model's advice, code objects, grids per code object."""
+"""Sentences of the performance model's advice, code objects, grids per code object."""
 MOST_CASES, MOST_PARTS, MOST_KERNELS = 6, 4, 12
 """Cases and GPU kernels with counters in the designer's prompt; kernels with counters in the selector's."""
 
@@ -44,7 +44,7 @@ def limits(prediction: Prediction) -> str:
 
 
 def advice(trial: Trial) -> list[str]:
-    """Return the machine model's sentences on a kernel's limits, each once, the most frequent first."""
+    """Return the performance model's sentences on a kernel's limits, each once, the most frequent first."""
     predictions = trial.evaluation.predictions
     counts = Counter(sentence.split(" (")[0] for p in predictions for sentence in p.words)
     return [f"{sentence} [{n} of {len(predictions)} cases]" for sentence, n in counts.most_common(MOST_ADVICE)]

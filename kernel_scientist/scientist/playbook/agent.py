@@ -58,7 +58,7 @@ class RuleBasedAgent:
     def design(self, population: Population, selection: Selection, lessons: Lessons, step: Step) -> Design:
         """List untried variants of the base: at most ten avenues, five plans.
 
-        Entries that relieve the base's limits, by the machine model and the compiler, come first.
+        Entries that relieve the base's limits, by the performance model and the compiler, come first.
         """
         base = population.get(selection.base)
         options = self._untried(population, base.kernel, population.get(selection.reference).kernel)
