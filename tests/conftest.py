@@ -40,12 +40,18 @@ LONG = (
     *("test_playbook.py", "test_inspect.py", "test_suite.py", "test_pipeline.py", "test_model_campaign.py"),
     *("test_fuzz.py", "test_extension.py", "test_sandbox.py", "test_hip.py", "test_ui.py", "test_evaluator.py"),
 )
-"""Files that take longest: begun first, or one process is still at them when the others have ended."""
+"""Files that take longest: started first, so that the processes end at the same time."""
+QUICK = ("records", "population", "search", "hardware", "report", "tracking", "gpu/isa", "gpu/model")
+"""Folders whose tests `make check` runs: together less than a minute on two cores."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     import torch
 
+    folders = tuple(f"{ROOT / 'tests' / folder}/" for folder in QUICK)
+    for item in items:
+        if str(item.path).startswith(folders) and item.path.name not in LONG:
+            item.add_marker("quick")
     items.sort(key=lambda item: LONG.index(item.path.name) if item.path.name in LONG else len(LONG))
     if not torch.cuda.is_available():
         skip = pytest.mark.skip(reason="needs a GPU that torch can use")
