@@ -29,7 +29,7 @@ def validate(
 ) -> Any:
     """Confirm one kernel file against the reference and the seeds; return the JSON of `kernel-scientist validate`.
 
-    The kernel must be faster than `against` (a file), by default than the last of the problem's other seeds.
+    The kernel must be faster than `against` (a file; default: the last of the problem's other seeds).
     """
     kernel = kernel_of(file)
     with evaluation_context(load_params(overrides, params_file, kernel)) as context:

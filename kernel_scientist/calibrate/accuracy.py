@@ -33,7 +33,7 @@ class FamilyFit(Record):
     entries: int
     cases: int
     rho: float | None
-    """Spearman's, predicted and measured; None if all times are equal or there are fewer than three."""
+    """Spearman's rho of predicted and measured times; None for equal times or fewer than three."""
     error: float | None
     """Median of |predicted / measured - 1|."""
     regret: float | None
@@ -54,7 +54,7 @@ class Fit(Record):
     held_out: int
     seed: int
     predicted_us: dict[str, float]
-    """Of every entry, fitted ones included."""
+    """Predictions of every entry, including fitted ones."""
 
     @property
     def least_rho(self) -> float | None:

@@ -1,4 +1,4 @@
-"""Features of the suite's kernels, as the model sees them: launches that are compiled and traced without a GPU."""
+"""Features of the suite's kernels for the model: their launches, compiled and traced without a GPU."""
 
 import itertools
 import os
@@ -13,7 +13,7 @@ from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.sandbox.failure import KernelFailure
 
 TIMEOUT_S = 120.0
-"""Per source, all its sizes."""
+"""Time limit in seconds per source, for all its sizes."""
 MOST_PROCESSES = 8
 
 

@@ -26,11 +26,11 @@ BOUNDS: dict[str, tuple[float, float]] = {
     "next_us": (0.2, 50.0),
     "norm": (1.0, 12.0),
 }
-"""Some exceed 1, because the table's peaks are at a clock that a device may exceed."""
+"""Bounds of the constants. Some exceed 1, because a device may exceed the clock of the table's peaks."""
 LOOSE = 0.4
-"""A constant is not determined from this standard error of its logarithm on: a factor of 1.5."""
+"""Standard error of a constant's logarithm from which it counts as undetermined (a factor of 1.5)."""
 NOISE = 0.02
-"""The least error of a time: a perfect fit must not make every constant look certain."""
+"""Minimum error of a time, so that a perfect fit does not make every constant look certain."""
 OUTLIER = 0.2
 """Error in log time from which an entry counts less."""
 
@@ -104,7 +104,7 @@ def _constants(free: Sequence[str], logs: Array) -> Constants:
 
 
 def _errors(jacobian: Array, residuals: Array) -> list[float]:
-    """Return standard errors from the curvature at the solution; huge for what changes no prediction."""
+    """Return standard errors from the curvature at the solution; huge for constants without effect."""
     noise = max(NOISE, 1.4826 * float(np.median(np.abs(residuals))))
     _, sizes, directions = np.linalg.svd(jacobian, full_matrices=True)
     sizes = np.concatenate([sizes, np.zeros(directions.shape[0] - sizes.size)])

@@ -47,7 +47,7 @@ class Measured(Record):
     """95 % interval of the median, by order statistics."""
     calls: int
     left_out: int
-    """Calls whose events are not usable (ROCm's may be zero or less), or for which the GPU had to wait."""
+    """Calls left out: events unusable (on ROCm they may be zero or negative), or the GPU had to wait."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def _checked(entries: Sequence[Entry], folder: Path, dropped: dict[str, str]) ->
             data[-1].fill_(float("nan"))
             deviation = suite.deviation(entry.family, data, kernel(data))
             torch.cuda.empty_cache()
-        except Exception as error:  # a compiler or a driver may raise anything, and it concerns this entry alone
+        except Exception as error:  # a compiler or a driver may raise anything, and it affects only this entry
             dropped[entry.name] = f"{type(error).__name__}: {error}"[:400]
             continue
         if deviation <= suite.tolerance(entry.family):

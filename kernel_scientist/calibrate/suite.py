@@ -46,7 +46,7 @@ class Family:
         return KernelSource((KERNELS / f"{kernel(self.name)}.py").read_text()).with_tunables(dict(setting)).text
 
     def lds_bytes(self, setting: Setting, gpu: Gpu) -> int:
-        """Return the most that the tiles of a pipelined loop take: a buffer per stage, on AMD one less."""
+        """Return the bytes of local memory for the tiles of a pipelined loop: a buffer per stage, on AMD one less."""
         if "BLOCK_K" not in setting:
             return 0
         stages = setting["num_stages"] - (1 if gpu.arch.startswith("gfx") else 0)
@@ -107,9 +107,9 @@ def _expected(name: str, x: torch.Tensor, *others: torch.Tensor) -> torch.Tensor
 
 
 def deviation(family: str, data: tuple[Any, ...], output: torch.Tensor) -> float:
-    """Return the largest error of an output, relative to the sum of the element's size and their root mean square.
+    """Return the largest error of an output's elements, relative to |element| + root mean square of all elements.
 
-    It is NaN if an element of the output is.
+    NaN if any element of the output is NaN.
     """
     expected = _expected(kernel(family), *(item.float() for item in data[:-1]))
     usual = expected.square().mean().sqrt()

@@ -1,4 +1,4 @@
-"""What the commands share: options, parameters, output of results."""
+"""Shared parts of the commands: options, parameters, output of results."""
 
 import functools
 import json

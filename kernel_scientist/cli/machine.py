@@ -43,7 +43,7 @@ def ui(prefect_port: int, mlflow_port: int) -> None:
     "--problem",
     callback=not_empty,
     metavar="NAME",
-    help="The problem whose cases it is called on; default: the one whose inputs it accepts.",
+    help="Problem whose cases the submission is called on; default: the first whose inputs it accepts.",
 )
 @click.option("--arch", default="", metavar="ARCH", help="gfx942, gfx950, sm_90; default: gfx942.")
 @click.option("--machine", default="", metavar="NAME", help="mi300x, mi325x, mi355x, h100, ...; default: the arch's.")

@@ -1,1 +1,1 @@
-"""How an untrusted kernel is checked and timed."""
+"""Checking and timing of untrusted kernels."""

@@ -1,4 +1,4 @@
-"""Confirmation: is a kernel really that fast, in fresh processes, on new seeds and on cases nobody saw?"""
+"""Confirmation: repeat a kernel's check and timing in fresh processes, with new seeds, and on the held-out cases."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +14,7 @@ from kernel_scientist.sandbox.failure import KernelFailure, failed
 
 
 class Confirmation(Record):
-    """What confirmation found. `evaluation` holds the published figures, on the public cases."""
+    """Result of a confirmation. `evaluation` holds the published figures, which are on the public cases."""
 
     confirmed: bool
     reason: str
@@ -25,7 +25,7 @@ class Confirmation(Record):
 
 @dataclass(frozen=True)
 class Measurement:
-    """Samples of one set of processes on the public and on the held-out cases, or how the candidate failed."""
+    """Samples of one set of processes on the public and the held-out cases, or the candidate's failure."""
 
     public: Samples
     hidden: Samples
@@ -33,13 +33,13 @@ class Measurement:
 
 
 def plan(evaluator: Evaluator, cases: Sequence[Case], sources: Sequence[TimedSource], blocks: int) -> Plan:
-    """Declare one set of processes: no early stop, whatever the samples show."""
+    """Return the plan of one set of processes, without early stopping."""
     usual = evaluator.plan(cases, sources[0].name, None)
     return replace(usual, blocks=blocks, stages=1, confidence=evaluator.harness.confidence)
 
 
 def measure(evaluator: Evaluator, sources: Sequence[TimedSource], blocks: int) -> Measurement:
-    """Time sources (the candidate first) once, in processes of their own, on public and held-out cases.
+    """Time the sources (candidate first) once, in fresh processes, on the public and the held-out cases.
 
     Raises InfrastructureError when a source other than the candidate fails.
     """
@@ -61,10 +61,10 @@ def conclude(
     sources: Sequence[TimedSource],
     against: str | None,
 ) -> Confirmation:
-    """Put the runs together and decide.
+    """Combine the runs and decide whether the kernel is confirmed.
 
-    Confirmed is a kernel that was right everywhere and is shown to be faster than `against`, on the public cases by the
-    margin and on the held-out ones at all (`Speedup.above`); with `against` None only rightness counts.
+    A kernel is confirmed if it is correct on every case and faster than `against`: by more than the margin on the
+    public cases, by any amount on the held-out ones (`Speedup.above`). If `against` is None, correctness suffices.
     """
     if failure := next((r.failure for r in runs if r.failure), None):
         return refused(failure)
@@ -88,30 +88,30 @@ def conclude(
 
 
 def unmeasured(evaluation: Evaluation, machine: str) -> Confirmation:
-    """Return what can be said of a kernel whose time is only predicted: its speed is unconfirmed."""
+    """Return the confirmation of a kernel whose time is only predicted: its speed is unconfirmed."""
     executed = "not executed" if evaluation.coverage in ("", "none") else f"right ({evaluation.coverage})"
     words = f"{executed}; its time is predicted by a model of {machine}, nothing was measured"
     return Confirmation(confirmed=False, reason=words, evaluation=evaluation)
 
 
 def refused(evaluation: Evaluation) -> Confirmation:
-    """Return the confirmation of a kernel that failed on the way."""
+    """Return the confirmation of a kernel that failed."""
     return Confirmation(
         confirmed=False, reason=f"{evaluation.verdict.value}: {evaluation.reason}", evaluation=evaluation
     )
 
 
 def held_out_check(evaluator: Evaluator) -> tuple[Case, ...]:
-    """Return the cases on which a champion is checked before it is timed: all of them."""
+    """Return all checking and held-out cases: a champion is checked on them before it is timed."""
     return (*evaluator.profile.tests, *evaluator.profile.held_out)
 
 
 def decide(evaluation: Evaluation, held_out: Sequence[Speedup], against: str | None) -> tuple[bool, str]:
-    """Return whether a kernel is confirmed, and why or why not."""
+    """Return whether a kernel is confirmed, and the reason."""
     if evaluation.verdict is not Verdict.OK:
         return False, evaluation.reason
     if against is None:
-        return True, "right on every case; nothing to be faster than was named"
+        return True, "correct on every case; no baseline was named"
     public = evaluation.speedup_over(against)
     hidden = next((s for s in held_out if s.against == against), None)
     other = "the reference" if against == REFERENCE else against

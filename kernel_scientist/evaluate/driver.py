@@ -1,6 +1,6 @@
-"""Drives a worker: loads a kernel, delivers inputs, makes rows of calls, verifies what they returned.
+"""Driver of workers: loads a kernel, delivers inputs, makes rows of calls, verifies their outputs.
 
-The layer between the evaluator and the workers: it decides nothing but whether an output is right.
+It is the layer between the evaluator and the workers. Its only judgement is whether an output is correct.
 """
 
 import functools
@@ -21,7 +21,7 @@ from kernel_scientist.workers.native import SLOTS, NativeHarness
 from kernel_scientist.workers.pool import WorkerPool
 
 SPARE_SLOT = 1000 * SLOTS
-"""A slot besides those of a timing."""
+"""Number of a slot that timings do not use."""
 
 
 class Driver:
@@ -33,21 +33,21 @@ class Driver:
 
     @property
     def native(self) -> NativeHarness:
-        """The native part."""
+        """Native code of the evaluator's side: copies, clocks, ciphers."""
         return self.pool.native
 
     @property
     def warmup_s(self) -> float:
-        """How long sources are warmed up at the least: a GPU's clocks and power must settle."""
+        """Minimum warm-up of the sources in seconds: a GPU's clocks and power must settle."""
         return self.harness.gpu_warmup_s if self.pool.on_gpu else 0.0
 
     def load(self, worker: WorkerClient, source: str, cases: Sequence[Case]) -> None:
-        """Import a file in its worker, and let it compile what it launches on these cases. Raises KernelFailure."""
+        """Import a file in its worker and let it compile its launches on these cases. May raise KernelFailure."""
         self.open(worker, source, cases)
         self.pool.require_room(worker)
 
     def open(self, worker: WorkerClient, source: str, cases: Sequence[Case]) -> None:
-        """Import a file in its worker. On a GPU it compiles, and autotunes, in a call on each case, then no more."""
+        """Import a file in its worker. On a GPU, one call per case lets it compile and autotune; later calls cannot."""
         if not self.pool.programs:
             return worker.load(source, self.builder([]))
         self.pool.fill(worker, source)
@@ -64,7 +64,7 @@ class Driver:
         limit_s: float | None = None,
         warm: int | None = None,
     ) -> tuple[Row, list[Output]]:
-        """Make one timed row of calls, on inputs by slot, after an untimed one on `warm`. Raises KernelFailure."""
+        """Make one timed row of calls on inputs by slot, after an untimed call on `warm`. May raise KernelFailure."""
         self.deliver(worker, inputs)
         room = sum(self.comparison.room(one) for one in inputs.values())
         write = functools.partial(self.write, worker, inputs)
@@ -75,7 +75,7 @@ class Driver:
         return row, outputs
 
     def deliver(self, worker: WorkerClient, inputs: Mapping[int, InputSet]) -> None:
-        """Tell a worker where its next inputs will be, by slot. A GPU's worker gets them now, encrypted."""
+        """Announce the places of a worker's next inputs, by slot. A GPU's worker receives the values now, encrypted."""
         if not self.pool.on_gpu:
             places = {slot: self.inputs.placed(one, worker.inputs, slot) for slot, one in inputs.items()}
             worker.prepare({slot: (place, []) for slot, place in places.items()})
@@ -85,7 +85,7 @@ class Driver:
             worker.prepare({slot: (header, blocks)})
 
     def write(self, worker: WorkerClient, inputs: Mapping[int, InputSet]) -> Sequence[int]:
-        """Write the inputs' values, past the caches; return the keys of a GPU's inputs instead."""
+        """Write the inputs' values, bypassing the caches; for a GPU, only return the keys of its inputs."""
         if self.pool.on_gpu:
             sweep = next(iter(inputs.values())).sweep_key
             return [sweep, *(key for one in inputs.values() for pair in one.keys for key in pair)]
@@ -94,12 +94,12 @@ class Driver:
         return ()
 
     def verify(self, worker: WorkerClient, inputs: Sequence[InputSet], outputs: Sequence[Output]) -> None:
-        """Compare what calls returned with the reference. Raises KernelFailure."""
+        """Compare the outputs of calls with the reference's. Raises KernelFailure if one is wrong."""
         for one, output in zip(inputs, outputs, strict=True):
             self.comparison.require(one, output.tree, output.buffers)
 
     def builder(self, reports: list[CompileReport]) -> Build:
-        """Return what compiles a worker's requests; each report is appended to `reports`."""
+        """Return a function that compiles a worker's requests and appends each report to `reports`."""
 
         def compiled(request: Request) -> tuple[Path | None, str]:
             built = build.build(request, self.pool.device, self.harness.build_timeout_s)

@@ -1,7 +1,7 @@
 """The trusted evaluator: compiles a kernel, checks it, times it. Owns seeds, expected outputs, tolerances and verdicts.
 
-Each step takes an `Evaluation` and returns the next one; a kernel that failed passes through unchanged. A kernel's
-fault is a verdict; an exception from here means that the system is broken (InfrastructureError: it may pass).
+Each step takes an `Evaluation` and returns the next one; that of a failed kernel is returned unchanged. A kernel's
+fault becomes a verdict; an exception means that the system is broken (InfrastructureError: perhaps temporarily).
 """
 
 import contextlib
@@ -32,7 +32,7 @@ from kernel_scientist.workers.client import WorkerClient
 from kernel_scientist.workers.pool import WorkerPool
 
 SECRET_CASES = 3
-"""How many shapes off the list a kernel is checked on, where the problem names ranges."""
+"""Number of secret random cases on which a kernel is checked if the problem has ranges of sizes."""
 
 
 class Evaluator:
@@ -44,17 +44,17 @@ class Evaluator:
         self.driver = Driver(problem, harness, pool)
         self.inputs, self.comparison = self.driver.inputs, self.driver.comparison
         self.machine: Machine | None = this_cpu() if pool.device == "cpu" else gpus.here(pool.device)
-        """Peaks of the device; None for a GPU that is in no table."""
+        """Peaks of the device; None for a GPU without an entry in the tables."""
         self.estimator = Estimator(problem, self.machine, harness.confidence)
 
     @functools.cached_property
     def margins(self) -> tuple[float, ...]:
-        """What a ratio must clear at each stage: `harness.margin`, or this machine's A/A noise where that is more."""
+        """Margin per stage: `harness.margin` or this machine's A/A noise, whichever is larger."""
         plan = self.plan(self.profile.benchmarks, aa_noise.FIRST, None, margins=False)
         return aa_noise.margins(self.driver, self.profile_name, plan, self._quick_source)
 
     def with_harness(self, harness: Harness) -> "Evaluator":
-        """Return the same evaluator with other settings."""
+        """Return a copy of this evaluator with other settings."""
         return Evaluator(self.problem, self.profile_name, harness, self.pool)
 
     def reference(self) -> TimedSource:
@@ -62,11 +62,11 @@ class Evaluator:
         return TimedSource(name=REFERENCE, source=self.problem.reference_source)
 
     def is_timed(self, kernel: Kernel) -> bool:
-        """Whether a kernel can be timed here: Triton's interpreter on a CPU says nothing about time."""
+        """Whether a kernel can be timed here. A Triton kernel on a CPU cannot: it runs in Triton's interpreter."""
         return kernel.language != "triton" or self.pool.device != "cpu"
 
     def compile(self, kernel: Kernel) -> Evaluation:
-        """Screen the kernel's file, import it in a worker and build what it asks for."""
+        """Screen the kernel's file, import it in a worker and build the extensions that it requests."""
         reports: list[CompileReport] = []
         start, failure = time.monotonic(), None
         with ThreadPoolExecutor(1) as meanwhile:
@@ -77,7 +77,7 @@ class Evaluator:
                     self.pool.require_room(worker)
                 refused = next((r for r in reports if not r.ok), None)
                 if refused is not None:
-                    raise KernelFailure(Verdict.COMPILE_ERROR, f"the compiler refused it: {gxx.headline(refused.log)}")
+                    raise KernelFailure(Verdict.COMPILE_ERROR, f"compiler error: {gxx.headline(refused.log)}")
             except KernelFailure as caught:
                 failure = caught
             findings = screening.result()
@@ -93,7 +93,7 @@ class Evaluator:
         return _timed(evaluation.model_copy(update=found), "compile", start)
 
     def screened(self, evaluation: Evaluation, findings: Sequence[Finding]) -> Evaluation:
-        """Return the evaluation with what the screen found; tampering is a verdict."""
+        """Return the evaluation with the screen's findings added. Tampering makes the verdict `rejected`."""
         update = {
             "labels": (*evaluation.labels, *dict.fromkeys(f"{f.severity}:{f.name}" for f in findings)),
             "evidence": (*evaluation.evidence, *(f"line {f.line or '?'}: {f.name}: {f.detail}" for f in findings)),
@@ -106,7 +106,7 @@ class Evaluator:
         return evaluation
 
     def check(self, kernel: Kernel, so_far: Evaluation, cases: Sequence[Case] | None = None) -> Evaluation:
-        """Run every checking case on published, secret, almost equal and stressed inputs; observe some calls."""
+        """Check all cases with published, secret, neighbour and stressed inputs; make some observed calls."""
         if so_far.verdict is not Verdict.OK:
             return so_far
         start, watch, use = time.monotonic(), Watch(), Observed()
@@ -140,8 +140,8 @@ class Evaluator:
     ) -> Evaluation:
         """Time a kernel interleaved with others; the outputs of all timed calls are verified.
 
-        `baseline` names the source that it must beat (the last one of `against` if none is named): as soon as it has,
-        or clearly has not, the remaining stages are spared.
+        `baseline` names the source that the kernel must beat (default: the last one of `against`). The remaining stages
+        are skipped as soon as the comparison with it is decided.
         """
         if so_far.verdict is not Verdict.OK:
             return so_far
@@ -155,14 +155,14 @@ class Evaluator:
             evaluation = self.estimator.result(so_far, plan, samples, [source.name for source in against])
         except KernelFailure as failure:
             return failed(failure, so_far)
-        happened = {**conditions.describe(self.pool), **before.until_now()}  # so_far may be of another day
+        happened = {**conditions.describe(self.pool), **before.until_now()}  # so_far may come from an earlier day
         in_force = {"environment": happened, "sandbox": self.pool.layers}
         return _timed(evaluation.model_copy(update=in_force), "time", start)
 
     def plan(self, cases: Sequence[Case], candidate: str, baseline: str | None, margins: bool = True) -> Plan:
-        """Declare a timing: cases, sources, stages, what decides."""
+        """Return the plan of a timing: cases, candidate, stages and the test that decides."""
         harness, many = self.harness, max(1, len(cases))
-        pairs = max(harness.blocks, -(-harness.pairs // many))  # there and back, per case
+        pairs = max(harness.blocks, -(-harness.pairs // many))  # a pair: one pass and its reverse, per case
         turns = 2 if pairs >= 2 * harness.blocks else 1
         return Plan(
             cases=tuple(cases),
@@ -196,7 +196,7 @@ class Evaluator:
 
     @contextlib.contextmanager
     def _watched(self, worker: WorkerClient, watch: Watch) -> Generator[None]:
-        """Take the report of an interpreted call's memory accesses, first of all where it broke: that may be why.
+        """Collect an interpreted call's memory report, even if the call failed: the report may show the cause.
 
         Raises KernelFailure.
         """
@@ -210,7 +210,7 @@ class Evaluator:
             watch.require(worker.memory_report())
 
     def _quick_source(self) -> TimedSource:
-        """Return the source for A/A runs: the problem's last right C++ seed, which is quick, else the reference."""
+        """Return the source for A/A runs: the problem's last correct C++ seed (it is fast), else the reference."""
         for file in reversed(self.problem.seeds("cpp")) if self.pool.device == "cpu" else ():
             kernel = Kernel(name=file.stem, language="cpp", source=read_kernel(file))
             if self.check(kernel, self.compile(kernel)).verdict is Verdict.OK:

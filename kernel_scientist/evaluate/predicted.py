@@ -1,4 +1,4 @@
-"""Evaluators that preview a GPU kernel: one for a GPU of this host, one for a GPU that is not present.
+"""Evaluators that preview a GPU kernel: one for a GPU of this host, one for a GPU that this host lacks.
 
 Correctness is checked as on any target, by the same evaluator and its workers. Without the GPU a Triton kernel is
 executed in the interpreter, and its time is predicted by the performance model.
@@ -24,14 +24,14 @@ from kernel_scientist.sandbox.failure import KernelFailure, failed
 from kernel_scientist.workers.pool import WorkerPool
 
 INTERPRETED = "cpu"
-"""Profile with the cases that the interpreter executes."""
-UNPREDICTED = "right where it was executed; not every case could be predicted (compile: missed says why)"
+"""Name of the profile whose cases the interpreter executes."""
+UNPREDICTED = "correct where it was executed; some cases could not be predicted (see `missed` of the compile report)"
 MOST_OUTPUT_BYTES = 1 << 30
 UNMEASURED = "predicted by a model of {}, not measured"
 
 
 class PreviewedEvaluator(Evaluator):
-    """Evaluates kernels on a GPU of this host, after a static preview of their code and their predicted time."""
+    """Evaluates kernels on a GPU of this host. Before a kernel runs, its code is analysed and its time predicted."""
 
     def __init__(self, problem: Problem, profile: str, harness: Harness, pool: WorkerPool, gpu: Gpu) -> None:
         super().__init__(problem, profile, harness, pool)
@@ -39,22 +39,22 @@ class PreviewedEvaluator(Evaluator):
         self.previewer = Previewer(problem, gpu, harness)
 
     def with_harness(self, harness: Harness) -> "PreviewedEvaluator":
-        """Return the same evaluator with other settings."""
+        """Return a copy of this evaluator with other settings."""
         return type(self)(self.problem, self.profile_name, harness, self.pool, self.gpu)
 
     def compile(self, kernel: Kernel) -> Evaluation:
-        """Compile the kernel, then preview it. A kernel that the GPU would refuse (too much LDS) fails."""
+        """Compile the kernel, then preview it. A kernel that the GPU cannot launch (too much LDS) fails."""
         evaluation = super().compile(kernel)
         return self._with_preview(kernel, evaluation) if evaluation.verdict is Verdict.OK else evaluation
 
     def _with_preview(self, kernel: Kernel, so_far: Evaluation) -> Evaluation:
-        """Add the preview to an evaluation. A failed preview is no fault of a kernel that can run on the GPU itself."""
+        """Add the preview to an evaluation. A failed preview does not fail a kernel that can run on the GPU itself."""
         try:
             seen = self.previewer.preview(kernel.source, self.profile.benchmarks)
         except KernelFailure as failure:
             return self._without_preview(so_far, failure)
         if not seen.report.ok and self.pool.device != "cpu" and kernel.language in ("hip", "cuda"):
-            return self._without_preview(so_far, refusal(seen.report))  # torch's own build of it went well
+            return self._without_preview(so_far, refusal(seen.report))  # torch has already built it successfully
         known = {**so_far.environment, "arch": self.gpu.arch, "compiler": seen.report.compiler}
         changes = {"compile": seen.report, "predictions": seen.predictions, "environment": known}
         found = so_far.model_copy(update=changes)
@@ -93,22 +93,22 @@ class PredictedEvaluator(PreviewedEvaluator):
         return self.screened(evaluation.model_copy(update=found), findings)
 
     def _without_preview(self, so_far: Evaluation, why: KernelFailure) -> Evaluation:
-        """Without a preview nothing is known of a kernel here: it fails."""
+        """Fail the kernel: without a preview there is no result for it."""
         return failed(why, so_far)
 
     def _with_preview(self, kernel: Kernel, so_far: Evaluation) -> Evaluation:
-        """Add the preview. A predicted time below the roofline bound is a verdict."""
+        """Add the preview. A kernel whose predicted time is below the roofline bound is rejected."""
         found = super()._with_preview(kernel, so_far)
         for p in found.predictions:
             if p.time_us * FLOOR_SLACK < p.floor_us:
-                words = f"{p.case}: {p.time_us:.2f} us predicted, at least {p.floor_us:.2f} us are needed"
+                words = f"{p.case}: {p.time_us:.2f} us predicted, the roofline bound is {p.floor_us:.2f} us"
                 reason = "quarantined: predicted below the roofline floor"
                 cleared = found.model_copy(update={"predictions": ()})
                 return failed(KernelFailure(Verdict.REJECTED, reason, (words,)), cleared)
         return found
 
     def check(self, kernel: Kernel, so_far: Evaluation, cases: Sequence[Case] | None = None) -> Evaluation:
-        """Execute a Triton kernel in the interpreter with the memory checker. HIP is not executed without a GPU."""
+        """Execute a Triton kernel in the interpreter with the memory checker. A HIP kernel is not executed."""
         if so_far.verdict is Verdict.OK and kernel.language == "hip":
             words = "compiled and inspected, not executed: a HIP kernel needs a GPU"
             return so_far.model_copy(update={"reason": words, "coverage": "none"})
@@ -118,9 +118,9 @@ class PredictedEvaluator(PreviewedEvaluator):
         return self._sampled(kernel, checked)
 
     def _sampled(self, kernel: Kernel, so_far: Evaluation) -> Evaluation:
-        """Check the memory accesses of some programs of a random timed case; their outputs are not compared.
+        """Check the memory accesses of some programs on a random timed case. Outputs are not compared.
 
-        A timeout, or a failure because only some programs run, is no fault of the kernel.
+        A timeout, or a failure that arises because only some programs run, does not fail the kernel.
         """
         start, watch = time.monotonic(), Watch()
         case = self.profile.benchmarks[self.inputs.chosen(len(self.profile.benchmarks), 1)[0]]
@@ -136,7 +136,7 @@ class PredictedEvaluator(PreviewedEvaluator):
         except KernelFailure as failure:
             if failure.verdict is Verdict.INCORRECT:
                 return failed(failure, so_far)
-            words = f"at {case.name} nothing: {failure.reason}"
+            words = f"memory accesses not checked on {case.name}: {failure.reason}"
         seconds = {**so_far.seconds, "check": round(so_far.seconds.get("check", 0) + time.monotonic() - start, 3)}
         return so_far.model_copy(update={"coverage": f"{so_far.coverage}; {words}", "seconds": seconds})
 
@@ -148,7 +148,7 @@ class PredictedEvaluator(PreviewedEvaluator):
         baseline: str | None = None,
         cases: Sequence[Case] | None = None,
     ) -> Evaluation:
-        """Return the evaluation with a reason that says that nothing was measured; `compile` made the predictions."""
+        """Return the evaluation with the reason that its times are predicted (by `compile`), not measured."""
         if so_far.verdict is not Verdict.OK:
             return so_far
         missing = "" if so_far.predictions or kernel.language == "hip" else UNPREDICTED
@@ -157,9 +157,9 @@ class PredictedEvaluator(PreviewedEvaluator):
 
 
 def merged(problem: Problem, profile: str) -> Profile:
-    """Return the profile of a model target: small cases for the interpreter, the problem's own for predictions.
+    """Return the profile of a model target: small cases for the interpreter, the problem's cases for predictions.
 
-    A named profile is used for both.
+    If `profile` names a profile, its cases serve both purposes.
     """
     if profile != "auto":
         return problem.profile(profile)

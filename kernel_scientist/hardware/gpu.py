@@ -46,7 +46,7 @@ def _nvidia_smi(fields: str) -> list[str]:
 
 
 def _output(tool: str, *arguments: str) -> str:
-    """Return what a tool prints; an empty text if it is not installed or fails."""
+    """Return a tool's output; an empty text if it is not installed or fails."""
     if shutil.which(tool) is None:
         return ""
     try:

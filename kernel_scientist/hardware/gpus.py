@@ -22,7 +22,7 @@ class Gpu(Machine):
     clock_ghz: float
     l2_gbps: float
     l2_bytes: int = 4 << 20
-    """Of one die."""
+    """L2 of one die, in bytes."""
     dies: int = 8
     """XCDs: workgroups go to them in turn, and each has an L2 of its own."""
     last_bytes: int = 256 << 20
@@ -59,7 +59,7 @@ GPUS = {
     "h200": _hopper("H200", 4800),
 }
 OTHER_PARTS = {"nvl", "pcie", "mig", "gh200"}
-"""Words in the names of parts that share a name with one of these, and not its memory or its units."""
+"""Words in names of related GPUs whose memory or number of units differs from the table's entry."""
 
 
 def named(name: str) -> Gpu:
@@ -70,7 +70,7 @@ def named(name: str) -> Gpu:
 
 
 def detected(device_name: str) -> Gpu | None:
-    """Return the GPU that a driver's name means; None for one that is not in the table, or only related."""
+    """Return the GPU with a driver's name; None if it is not in the table or only related to an entry."""
     words = set(re.split(r"[^a-z0-9]+", device_name.lower()))
     if words & OTHER_PARTS:
         return None

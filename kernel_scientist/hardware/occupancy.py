@@ -15,7 +15,7 @@ Limit = Literal["waves", "registers", "lds", "workgroup"]
 
 @dataclass(frozen=True)
 class Limits:
-    """What one compute unit (streaming multiprocessor) of an architecture has."""
+    """Resources of one compute unit (streaming multiprocessor) of an architecture."""
 
     simds: int
     """SIMDs per compute unit (schedulers per multiprocessor)."""

@@ -7,7 +7,7 @@ from kernel_scientist.hardware import cpu
 from kernel_scientist.records.kernel import Work
 
 CPU_CLOCK_GHZ = 5.5
-"""No current server core boosts higher; a floor must not be above what is possible."""
+"""No current server core boosts higher, so the roofline floor is never too high."""
 FMA_UNITS = 2
 CPU_MEMORY_GBPS = 600.0
 """Twelve channels of DDR5-6000: a virtual machine cannot see its channels."""

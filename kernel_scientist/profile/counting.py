@@ -1,6 +1,6 @@
-"""Count what a kernel does on its GPU, after it was timed: one call per case under the vendor's profiler.
+"""Hardware counters of a kernel, read after its timing: one call per case under the vendor's profiler.
 
-Counters explain times and decide nothing, because they come from the process of the kernel.
+Counters explain times but affect no result, because they come from the kernel's own process.
 """
 
 import tempfile
@@ -20,7 +20,7 @@ from kernel_scientist.records.gpu import Counters
 from kernel_scientist.records.kernel import Kernel, Verdict
 
 KEY = "counters"
-"""In an evaluation's environment: the tool, or why nothing was counted."""
+"""Key in an evaluation's environment: the tool, or the reason why nothing was counted."""
 SENTENCE = 400
 Run = Callable[[list[str]], tuple[int | None, str]]
 """Runs a profiler; returns its status (None: timeout) and the end of its output."""
@@ -33,14 +33,14 @@ def wanted(evaluator: Evaluator, evaluation: Evaluation) -> bool:
 
 
 def without(evaluation: Evaluation, reason: str) -> Evaluation:
-    """Return an evaluation that says why nothing was counted."""
+    """Return the evaluation with the reason why nothing was counted."""
     return _noted(evaluation, f"none: {' '.join(reason.split())}")
 
 
 def count(evaluator: Evaluator, kernel: Kernel, evaluation: Evaluation) -> Evaluation:
-    """Return the evaluation with counters, or with a sentence why there are none; the verdict never changes.
+    """Return the evaluation with counters, or with the reason why there are none. The verdict is unchanged.
 
-    The caller holds the device. It takes little more than `harness.counters_timeout_s`.
+    The caller must hold the device's lock. Takes little more than `harness.counters_timeout_s`.
     """
     start = time.monotonic()
     try:
@@ -128,7 +128,7 @@ def _by_rocprof(tool: Profiler, space: Workspace, arch: str, run: Run) -> tuple[
 
 
 def _failure(tool: Profiler, status: int | None, output: str) -> str:
-    """Return how a run ended, with the last line of its output."""
+    """Return a sentence on how a run ended, with the last line of its output."""
     if status is None:
         return f"{tool.name} took longer than harness.counters_timeout_s"
     last = ([line.strip() for line in output.splitlines() if line.strip()] or [""])[-1][:200]

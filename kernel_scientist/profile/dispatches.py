@@ -15,11 +15,11 @@ LARGEST = 1e24
 NAME = 120
 """Characters kept of a kernel's name."""
 SHARES = (".pct", ".ratio", "pct_of_peak_sustained_active", "Percent")
-"""Ends of the names of shares: over several dispatches their mean is taken, not their sum."""
+"""Suffixes of the names of shares, which are averaged over dispatches, not summed."""
 
 
 class CountingError(Exception):
-    """Nothing could be counted; the message says why in a sentence."""
+    """Nothing could be counted; the message gives the reason."""
 
 
 @dataclass
@@ -53,9 +53,9 @@ def rows(text: str, columns: Sequence[str]) -> Iterator[dict[str, str]]:
 
 
 def dispatch(number: str, kernel: str) -> Dispatch:
-    """Return an execution without counts. Raises CountingError if the number is none.
+    """Return an execution without counts. Raises CountingError if `number` is not a number.
 
-    The name is shortened to what a table can hold, without arguments: a submission may choose any.
+    The name is shortened and loses its arguments, because a submission can choose any name.
     """
     if not re.fullmatch(r"[0-9]{1,18}", number):
         raise CountingError(f"the profiler's table has a dispatch without a number: {number[:40]!r}")

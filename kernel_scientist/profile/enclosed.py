@@ -25,7 +25,7 @@ DEVICES = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
 
 
 def command(program: list[str], folder: Path, device: str, namespaces: bool, readable: tuple[str, ...]) -> list[str]:
-    """Return the command that runs `program`, in namespaces if wanted; it may write to `folder`, and ends with us."""
+    """Return the command that runs `program`, optionally in namespaces. It may write to `folder` and ends with us."""
     if not namespaces:
         return [sys.executable, "-P", "-S", "-m", "kernel_scientist.sandbox.lifetime", *program]
     files = [path for path in readable if Path(path).exists()]
@@ -46,7 +46,7 @@ def run(
 ) -> tuple[int | None, str]:
     """Run a command in `folder`; return its status (None: timeout) and the end of its output.
 
-    Raises StoppedError when `stopped` is set meanwhile.
+    Raises StoppedError if `stopped` is set while the command runs.
     """
     with tempfile.TemporaryFile() as log:  # not in the folder: the target process writes there
         process = subprocess.Popen(

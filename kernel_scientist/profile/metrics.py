@@ -1,4 +1,4 @@
-"""Figures of hardware counters: bytes, rates and shares, as numbers and in words.
+"""Figures derived from hardware counters: bytes, rates and shares, as numbers and as text.
 
 Sources: AMD, rocprofiler-sdk's counter definitions and "MI300 and MI200 performance counters" (ROCm documentation; a
 matrix operation counted by a MOPS counter is 512 FLOP; `FETCH_SIZE` and `WRITE_SIZE` are kilobytes), rocprof-compute's
@@ -13,7 +13,7 @@ from kernel_scientist.records.gpu import Counters, Figures
 MATRIX_FLOP = 512
 STALLED, STALLED_END = "smsp__average_warps_issue_stalled_", "_per_issue_active.ratio"
 CYCLES = ("GRBM_GUI_ACTIVE", "sm__cycles_active.sum")
-"""How long a kernel was active: the weights of shares. It is never reported as a time."""
+"""Counters of active cycles, used as weights of shares, never reported as times."""
 STALLS = 3
 """Stall reasons that are named, the most frequent first."""
 Counts = Mapping[str, float]
@@ -38,7 +38,7 @@ def describe_total(counters: Sequence[Counters]) -> str:
 
 
 def describe(of: Figures, must_bytes: float | None = None) -> str:
-    """Return figures in a line. must_bytes: the least that the case has to move, if it is known."""
+    """Return figures as one line. `must_bytes`: the least bytes that the case must move, if known."""
     parts: list[str] = []
     if of.hbm_read_bytes is not None and of.hbm_written_bytes is not None:
         moved = of.hbm_read_bytes + of.hbm_written_bytes
@@ -91,9 +91,9 @@ def _nvidia(of: Counts) -> Figures:
 
 
 def _bytes(requests: Sequence[float | None], sizes: Sequence[int], kilobytes: float | None) -> float | None:
-    """Return the bytes of all requests (the first number), of which the others have sizes of their own (gfx942).
+    """Return the bytes of `requests`: the total, then counts of special sizes. `sizes`: the usual one first (gfx942).
 
-    Other architectures count kilobytes.
+    Other architectures count kilobytes directly.
     """
     known = [count for count in requests if count is not None]
     if len(known) < len(requests):
@@ -111,7 +111,7 @@ def _hit_rate(hits: float | None, misses: float | None) -> float | None:
 
 
 def _per_access(conflicts: float | None, active: float | None) -> float | None:
-    """Return conflicts per access without one; None if shared memory is not used."""
+    """Return cycles lost to conflicts per cycle without; None if shared memory is not used."""
     if conflicts is None or active is None or active <= conflicts:
         return None
     return conflicts / (active - conflicts)

@@ -13,7 +13,7 @@ Name = Literal["rocprofv3", "ncu"]
 PLACES = ("/opt/rocm/bin", "/usr/local/cuda/bin")
 PARAMETERS = Path("/proc/driver/nvidia/params")
 NSIGHT = Path("/opt/nvidia/nsight-compute")
-"""The folder in which CUDA's packages install what their `ncu` starts."""
+"""Folder in which CUDA's packages install the programs that their `ncu` starts."""
 PACKAGES = {"rocprofv3": "rocprofiler-sdk, part of ROCm", "ncu": "Nsight Compute, part of CUDA's toolkit"}
 
 
@@ -27,7 +27,7 @@ class Profiler:
 
 
 def find(vendor: str) -> Profiler | str:
-    """Return the profiler for `rocm` or `cuda`, or a sentence that says why there is none."""
+    """Return the profiler for `rocm` or `cuda`, or the reason (a sentence) why there is none."""
     name: Name = "rocprofv3" if vendor == "rocm" else "ncu"
     program = shutil.which(name, path=os.pathsep.join((os.environ.get("PATH", os.defpath), *PLACES)))
     if program is None:

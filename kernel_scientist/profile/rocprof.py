@@ -1,7 +1,7 @@
 """AMD's rocprofv3: its command and its tables.
 
-Source: rocprofiler-sdk, "Using rocprofv3" (counter collection): `--pmc` counts what fits into one pass, so each group
-is a run of its own; `<name>_counter_collection.csv` has a row per dispatch and counter. Written from documentation.
+Source: rocprofiler-sdk, "Using rocprofv3" (counter collection): `--pmc` counts only what fits into one pass, so each
+group is a separate run; `<name>_counter_collection.csv` has a row per dispatch and counter. Written from documentation.
 """
 
 import re
@@ -24,7 +24,7 @@ GFX942 = (
     MATRIX,
     OCCUPANCY,
 )
-"""Groups in order of importance. A pass holds 8 counters of SQ, 4 of TCC, 2 of GRBM; a derived counter is alone."""
+"""Groups in order of importance. A pass holds 8 counters of SQ, 4 of TCC, 2 of GRBM; derived ones need their own."""
 OTHERS = (WORK, ("TCC_HIT_sum", "TCC_MISS_sum", "TCC_REQ_sum"), ("FETCH_SIZE",), ("WRITE_SIZE",), MATRIX, OCCUPANCY)
 """Other architectures have other request sizes (gfx942's formula counts a quarter too few on gfx950), so the tool's own
 derived counters are read."""

@@ -3,7 +3,7 @@
 The folder holds `kernel.py`, `request.json`, the kernel's builds, and each case's inputs, but no expected outputs,
 tolerances or seeds. The program calls the kernel once on each case, so that all is compiled and tuned. It then allows
 no new process and calls the kernel once more on each case, with swept caches, between two markers.
-Untrusted from the moment that the kernel is imported. It reports nothing: the profiler counts.
+The process is untrusted once the kernel is imported. It reports nothing; the profiler does the counting.
 """
 
 import functools
@@ -24,7 +24,7 @@ from kernel_scientist.sandbox import protocol, seccomp
 
 REQUEST, KERNEL, BUILDS = "request.json", "kernel.py", "builds"
 SWEEP_BYTES = 768 << 20
-"""The same as a worker's on AMD's GPUs."""
+"""Bytes of the cache sweep, as in a worker on AMD's GPUs."""
 
 
 def build_name(request: extension.Request) -> str:
@@ -58,7 +58,7 @@ def main() -> None:
 
 
 def _call_counted(call: Callable[[], object], in_range: bool) -> None:
-    """Make a call between two markers. in_range: the profiler counts only between its start and its stop."""
+    """Make a call between two markers. `in_range`: the profiler counts only between its start and stop."""
     cuda: Any = torch.cuda
     marker = functools.partial(cuda._sleep, 1)
     torch.ones(SWEEP_BYTES // 8, dtype=torch.int64, device="cuda").sum()

@@ -19,9 +19,9 @@ from kernel_scientist.sandbox.failure import KernelFailure
 from kernel_scientist.sandbox.seccomp import Limits
 
 MOST_INPUTS = 1 << 30
-"""Bytes of inputs in one folder; further cases are left out."""
+"""Most bytes of inputs in one folder; cases beyond it are skipped."""
 MOST_OUTPUT = 64 << 20
-"""Bytes of a file that a target process, or a profiler in it, may write."""
+"""Largest file, in bytes, that a target process (or the profiler in it) may write."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ def prepare(evaluator: Evaluator, kernel: Kernel, cases: Sequence[Case], folder:
     (folder / target_process.KERNEL).write_text(kernel.source)
     if kernel.language != "triton":
         _build(evaluator, kernel, folder / target_process.BUILDS)
-    inputs = InputGenerator(evaluator.problem)  # a new one: static inputs differ from those of timings
+    inputs = InputGenerator(evaluator.problem)  # a new generator, so that static inputs differ from those of timings
     described: list[dict[str, Any]] = []
     names: list[str] = []
     left = MOST_INPUTS

@@ -24,7 +24,7 @@ from kernel_scientist.report.summaries import rounded
 from kernel_scientist.tracking.access import read_campaign
 
 QUANTILES = {"low": 0.1, "median": 0.5, "high": 0.9}
-"""Of the curves of a side."""
+"""Quantiles of a side's curves."""
 RESAMPLES = 2**16
 """Up to this number all sign flips are enumerated; beyond it they are sampled."""
 LEAST_PAIRS = 5

@@ -93,7 +93,7 @@ def _sandbox() -> list[dict[str, Any]]:
 
 
 def _timing() -> list[dict[str, Any]]:
-    """Return what the quality of timings depends on."""
+    """Return the conditions that affect the quality of timings."""
     load = Load.now().until_now()["load"]
     quiet = os.getloadavg()[0] < 0.5 * cpu.cores()
     fixed = GOVERNOR.exists() and GOVERNOR.read_text().strip() == "performance"

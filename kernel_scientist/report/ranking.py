@@ -1,4 +1,4 @@
-"""The ranking of a campaign's kernels by one number, and the reason why the champion is the champion.
+"""The ranking of a campaign's kernels by one number, and the reason for the choice of the champion.
 
 After the final the number is the speedup over the reference in the final, where all finalists were timed in one run.
 Before it, and for other kernels, it is the recorded score: the speedup in the kernel's own run.
@@ -42,7 +42,7 @@ def recorded(trial: Trial) -> dict[str, float | None]:
 
 
 def reason(population: Population, final: Final | None) -> str:
-    """Return why the champion is the champion, and why not a kernel with a higher recorded speedup."""
+    """Return the reason for the choice of the champion over kernels with a higher recorded speedup."""
     incumbent = population.best()
     if incumbent is None:
         return "No kernel is correct and timed."

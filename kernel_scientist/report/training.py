@@ -26,7 +26,7 @@ GRADES = {
     Verdict.INCORRECT: 2,
     Verdict.OK: 3,
 }
-"""Lowest for cheats; then by how far the kernel got: compiles, completes, is correct. `FASTER` is for a kernel that the
+"""Lowest for tampering; then by progress: compiles, completes, is correct. `FASTER` is for a kernel that the
 test found faster than its parent. Kernels with the verdict `infrastructure` are no examples."""
 FASTER = 4
 

@@ -1,4 +1,4 @@
-"""The part of this machine that a worker sees: the paths it needs, and bubblewrap's namespaces around all workers.
+"""Workers' view of this machine: the paths that they can read, and bubblewrap's namespaces around all workers.
 
 In the namespaces there is no network, no other process, no home, no problem folder, a private /tmp of bounded size, and
 a read-only root made of the system's libraries, Python and this package. Landlock (see `landlock`) uses the same paths.
@@ -18,7 +18,7 @@ PACKAGE = Path(__file__).resolve().parents[1]
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc/ld.so.cache", "/etc/alternatives", "/opt/rocm")
 MACHINE = ("/sys/devices/system", "/proc/cpuinfo", "/proc/meminfo")
 GPU_FACTS = ("/sys", "/proc/driver/nvidia", "/proc/devices", "/proc/sys/vm")
-"""What a GPU's driver reads; a kernel must not write to it: clocks are set there."""
+"""Paths that a GPU's driver reads. They are read-only, because clocks can be set there."""
 DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom", "/dev/random")
 TMP_BYTES = 1 << 30
 
@@ -37,12 +37,12 @@ def readable() -> tuple[str, ...]:
 
 
 def visible(device: str) -> tuple[str, ...]:
-    """Return what Landlock lets a worker read."""
+    """Return the paths that Landlock lets a worker read."""
     return (*readable(), *MACHINE, f"/proc/{os.getpid()}", *((*GPU_FACTS, *gpu_devices()) if device != "cpu" else ()))
 
 
 def writable(device: str, scratch: str) -> tuple[str, ...]:
-    """Return what Landlock lets a worker write."""
+    """Return the paths that Landlock lets a worker write."""
     return (scratch, *DEVICES, *(gpu_devices() if device != "cpu" else ()))
 
 
@@ -61,7 +61,7 @@ def bubblewrap_works() -> bool:
 def bubblewrap(device: str, files: Sequence[str], folder: str = "/tmp") -> list[str]:
     """Return the command that runs a program in its own namespaces, in a folder that it may write to.
 
-    `files` are visible as well.
+    `files`: additional paths that the program can read.
     """
     command = ["bwrap", "--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts"]
     command += ["--unshare-cgroup-try", "--uid", "65534", "--gid", "65534", "--hostname", "worker"]

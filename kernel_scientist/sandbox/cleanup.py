@@ -1,4 +1,4 @@
-"""Folders that a kernel could write to: how much lies there, and their removal. Imports only the standard library."""
+"""Size and removal of folders that a kernel could write to. Imports only the standard library."""
 
 import contextlib
 import os
@@ -7,18 +7,18 @@ import subprocess
 from pathlib import Path
 
 DEEPEST = 64
-"""Levels of folders that are searched."""
+"""Deepest nesting of folders that is searched."""
 
 
 def used(folder: Path) -> int | None:
-    """Return how many bytes lie in a folder; None if folders in it are locked or too deep."""
+    """Return the size of a folder in bytes; None if folders in it are locked or nested too deeply."""
     total = 0
     try:
         for root, folders, names in os.walk(folder, onerror=_refuse):
             if folders and len(Path(root).relative_to(folder).parts) >= DEEPEST:
                 return None
             for name in names:
-                with contextlib.suppress(FileNotFoundError):  # its owner lives, and may tidy up
+                with contextlib.suppress(FileNotFoundError):  # the running worker may delete files
                     total += os.lstat(os.path.join(root, name)).st_blocks * 512
     except OSError:
         return None
@@ -26,7 +26,7 @@ def used(folder: Path) -> int | None:
 
 
 def remove(folder: Path) -> None:
-    """Remove a folder whose owner has ended, as far as the system allows it."""
+    """Remove the folder of a process that has ended, as far as permissions allow."""
     with contextlib.suppress(OSError, RecursionError):
         shutil.rmtree(folder)
     if folder.exists():  # folders in it are locked, or too deep for Python

@@ -1,6 +1,6 @@
-"""A compiler's process: untrusted text is read in its own process group, with limits and an environment of PATH alone.
+"""A compiler's process, which reads untrusted text: own process group, limits, and no environment except PATH.
 
-`confine` decides which files it sees.
+`confine` restricts its files.
 """
 
 import contextlib
@@ -15,23 +15,23 @@ MEMORY_BYTES = 4 << 30
 FILE_BYTES = 256 << 20
 LOG_BYTES = 20_000
 PATIENCE_S = 5
-"""How long a process that gets SIGTERM may take to end its children."""
+"""Seconds that a process has after SIGTERM to end its children."""
 CPU_SHARE = 4
-"""CPU seconds that one process may take, per second of the time limit: compilers have few threads."""
+"""CPU seconds of one process per second of the time limit (compilers have few threads)."""
 
 
 def run(
     command: list[str], folder: Path, timeout_s: float, memory_bytes: int = MEMORY_BYTES, log_bytes: int = LOG_BYTES
 ) -> tuple[int | None, str]:
-    """Run a command in `folder`; return its status (None: timed out) and what it printed, capped, without the path.
+    """Run a command in `folder`; return its status (None: timeout) and its output without the folder's path.
 
-    memory_bytes: of address space. log_bytes: of what it prints; the rest is lost.
+    `memory_bytes` limits the address space, `log_bytes` the output; the rest of the output is dropped.
     """
-    most = int(CPU_SHARE * timeout_s) + 1  # its children do not always end with it
+    most = int(CPU_SHARE * timeout_s) + 1  # its children may outlive it
     limits = f"ulimit -v {memory_bytes >> 10} && ulimit -f {FILE_BYTES >> 9} && ulimit -t {most}"
     with (folder / "log").open("w+b") as log:
         process = subprocess.Popen(
-            ["/bin/sh", "-c", f'{limits} && exec "$@"', "sh", *command],  # before it can start anything
+            ["/bin/sh", "-c", f'{limits} && exec "$@"', "sh", *command],  # limits are set before the command runs
             cwd=folder,
             env=_environment(folder),
             stdin=subprocess.DEVNULL,
@@ -47,7 +47,7 @@ def run(
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(PATIENCE_S)
         finally:
-            with contextlib.suppress(ProcessLookupError, PermissionError):  # whatever it started goes with it
+            with contextlib.suppress(ProcessLookupError, PermissionError):  # kills its process group too
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
         log.seek(0)

@@ -1,8 +1,8 @@
-"""Run a program that reads untrusted text, such as a compiler: it sees the system's files and one folder of its own.
+"""Confine a program that reads untrusted text, such as a compiler: it sees system files and its own folder only.
 
-`python -P -S -m kernel_scientist.sandbox.confine PARENT FOLDER READABLE... -- PROGRAM ARGUMENT...` ends with its parent
-(a process number). It runs the program under Landlock, without capabilities and with a filter of system calls. All that
-the program starts is killed when the program ends or this process gets SIGTERM. Imports only the standard library.
+`python -P -S -m kernel_scientist.sandbox.confine PARENT FOLDER READABLE... -- PROGRAM ARGUMENT...` runs the program
+under Landlock, without capabilities and with a system-call filter. It ends with PARENT (a process number). All
+descendants of the program are killed when it ends or this process gets SIGTERM. Imports only the standard library.
 """
 
 import contextlib
@@ -17,8 +17,8 @@ from kernel_scientist.sandbox import bubblewrap, landlock, lifetime, seccomp
 def command(program: list[str], folder: Path, readable: tuple[str, ...] = ()) -> list[str]:
     """Return the command that runs `program` confined to `folder`, by Landlock or else by bubblewrap.
 
-    This process must run it: the program ends with this process. `readable`: files and folders that it may read as well
-    as the system's; those that do not exist are ignored.
+    Only this process may run the command, because the program ends with it. `readable`: files and folders that the
+    program may read in addition to the system's; missing ones are ignored.
     """
     if landlock.version():
         run = [sys.executable, "-P", "-S", "-m", "kernel_scientist.sandbox.confine"]
@@ -29,11 +29,11 @@ def command(program: list[str], folder: Path, readable: tuple[str, ...] = ()) ->
 
 
 def main() -> None:
-    """Run the program; kill all that it leaves and exit with its status."""
+    """Run the program, kill its remaining descendants, and exit with its status."""
     parent, folder, *rest = sys.argv[1:]
     signal.signal(signal.SIGTERM, _terminate)
     lifetime.die_with_parent(signal.SIGTERM)
-    if os.getppid() != int(parent):  # it was gone before
+    if os.getppid() != int(parent):  # the parent has already ended
         sys.exit(1)
     lifetime.adopt_orphans()
     end, status = rest.index("--"), 1
@@ -55,19 +55,19 @@ def _terminate(*_: object) -> None:
 
 
 def _become(program: list[str], folder: str, readable: list[str]) -> None:
-    """Confine this process, a fresh child, and become the program."""
+    """Confine this process (a new child) and replace it by the program."""
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     keeper = os.getppid()
     os.nice(10)  # so that a build does not disturb a timing
     tools = str(Path(program[0]).resolve().parents[1])
     landlock.restrict((*bubblewrap.SYSTEM, *([tools] if tools != "/" else []), *readable), (folder, "/dev/null"))
     seccomp.confine_builder(programs=True)
-    if os.getppid() == keeper:  # else it was gone before this process's life was bound to it
+    if os.getppid() == keeper:  # otherwise the parent ended before `die_with_parent`
         os.execv(program[0], program)
 
 
 def _end_descendants() -> None:
-    """Kill all descendants; those whose parents have ended become this process's children, and it waits for each."""
+    """Kill all descendants and wait for each. Orphans among them have become children of this process."""
     children = Path(f"/proc/self/task/{os.getpid()}/children")
     with contextlib.suppress(ChildProcessError):
         while True:

@@ -8,20 +8,20 @@ from pathlib import Path
 from kernel_scientist.records.errors import DeviceBusyError
 
 FOLDER = Path("/tmp/kernel-scientist.locks")
-"""The same for all users and processes of this host, whatever their TMPDIR. All may write to it: in a sticky folder
-some systems let nobody open another user's file (fs.protected_regular)."""
+"""Folder of the locks: the same for all users of this host, whatever their TMPDIR. It is world-writable but not sticky,
+because in sticky folders some systems forbid opening other users' files (fs.protected_regular)."""
 
 
 @contextlib.contextmanager
 def device(name: str, timeout_s: float) -> Generator[None]:
-    """Hold the device `name` exclusively; the system frees it if the holder dies.
+    """Hold the lock of device `name`; the operating system releases it if this process dies.
 
     Raises DeviceBusyError after `timeout_s` seconds.
     """
     from filelock import FileLock, Timeout
 
     FOLDER.mkdir(exist_ok=True)
-    with contextlib.suppress(PermissionError):  # another user's folder: it is open to all already
+    with contextlib.suppress(PermissionError):  # another user created the folder; it is already world-writable
         FOLDER.chmod(0o777)
     path = FOLDER / f"{name}.lock"
     try:

@@ -4,11 +4,11 @@ from kernel_scientist.records.evaluation import Evaluation
 from kernel_scientist.records.kernel import Verdict
 
 EVIDENCE = 8000
-"""Characters of a piece of evidence that are kept: part of it may come from a worker."""
+"""Most characters kept of a piece of evidence, which may come from a worker."""
 
 
 class KernelFailure(Exception):
-    """A kernel failed inside its worker. The evaluator catches it and makes a verdict of it."""
+    """Failure of a kernel. The evaluator catches it and turns it into a verdict."""
 
     def __init__(self, verdict: Verdict, reason: str, evidence: tuple[str, ...] = ()) -> None:
         super().__init__(reason)
@@ -16,7 +16,7 @@ class KernelFailure(Exception):
 
 
 def failed(failure: KernelFailure, so_far: Evaluation) -> Evaluation:
-    """Return the evaluation of a kernel that failed at this step."""
+    """Return the evaluation of a kernel that failed, with the failure's verdict and reason."""
     return so_far.model_copy(
         update={
             "verdict": failure.verdict,
@@ -29,5 +29,5 @@ def failed(failure: KernelFailure, so_far: Evaluation) -> Evaluation:
 
 
 def printable(value: object) -> str:
-    """Return a worker's text with half characters, which cannot be written, escaped."""
+    """Return a worker's text with lone surrogates escaped, because they cannot be encoded."""
     return str(value).encode("utf-8", "backslashreplace").decode()

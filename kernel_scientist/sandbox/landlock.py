@@ -1,4 +1,4 @@
-"""Landlock: which files a process may see. The kernel enforces it for good, on this process and what it starts.
+"""Landlock: restrictions on file access. Linux enforces them irrevocably on this process and its children.
 
 Source: the Linux kernel's Documentation/userspace-api/landlock.rst. Imports only the standard library.
 """
@@ -16,7 +16,7 @@ VERSION_FLAG, PATH_BENEATH, NO_NEW_PRIVS = 1, 1, 38
 EXECUTE, WRITE_FILE, READ_FILE, READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
 ALL_OF_FIRST = (1 << 13) - 1
 ADDED = {2: 1 << 13, 3: 1 << 14, 5: 1 << 15}
-"""Rights by the version that brought them: refer, truncate, ioctl on devices."""
+"""Access rights by the Landlock version that introduced them: refer, truncate, ioctl on devices."""
 READ = EXECUTE | READ_FILE | READ_DIR
 FILE_RIGHTS = EXECUTE | WRITE_FILE | READ_FILE | 1 << 14 | 1 << 15
 TCP, ABSTRACT_SOCKETS_AND_SIGNALS = 0b11, 0b11
@@ -25,15 +25,15 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def version() -> int:
-    """Return Landlock's version on this system, 0 where there is none."""
+    """Return the version of Landlock on this system, 0 if it is unavailable."""
     found = _libc.syscall(CREATE_RULESET, None, ctypes.c_size_t(0), VERSION_FLAG)
     return max(int(found), 0)
 
 
 def restrict(read: Iterable[str], write: Iterable[str]) -> None:
-    """Let this process read below `read` and do anything below `write`, and see nothing else; no TCP.
+    """Restrict this process to reading below `read` and full access below `write`; forbid TCP.
 
-    Paths that do not exist are passed over. Raises OSError when the system refuses.
+    Missing paths are ignored. Raises OSError if this fails.
     """
     abi = version()
     rights = ALL_OF_FIRST

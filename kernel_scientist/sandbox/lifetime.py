@@ -1,4 +1,4 @@
-"""The lifetime of a process: it ends with its parent, and it adopts what its descendants leave behind.
+"""The lifetime of a process: it ends with its parent, and it adopts orphaned descendants.
 
 `python -m kernel_scientist.sandbox.lifetime COMMAND [ARGUMENT...]` runs a command that ends with the process that
 started it. Imports only the standard library.
@@ -14,7 +14,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def prctl(option: int, value: int) -> None:
-    """Call prctl(2). Raises OSError when the system refuses."""
+    """Call prctl(2). Raises OSError if it fails."""
     if _libc.prctl(option, ctypes.c_ulong(value), None, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), f"prctl({option}) refused")
 
@@ -30,11 +30,11 @@ def adopt_orphans() -> None:
 
 
 def main() -> None:
-    """Become the command, bound to the life of the parent."""
+    """Replace this process by the command, which ends with the parent."""
     parent = os.getppid()
     die_with_parent()
     if os.getppid() != parent:
-        sys.exit(1)  # it died in between
+        sys.exit(1)  # the parent ended before die_with_parent
     os.execvp(sys.argv[1], sys.argv[1:])
 
 

@@ -1,4 +1,4 @@
-"""Facts about a worker's process that the system reports, not the worker."""
+"""State of a worker's process, as the operating system reports it."""
 
 import contextlib
 import os
@@ -14,11 +14,11 @@ class Process:
     number: int
 
     def exists(self) -> bool:
-        """Whether it has not ended."""
+        """Whether the process is still running."""
         return Path(f"/proc/{self.number}").exists()
 
     def has_children(self) -> bool:
-        """Whether programs that it started are running; it adopts their orphans (`lifetime.adopt_orphans`)."""
+        """Whether the process has children, including adopted orphans (`lifetime.adopt_orphans`)."""
         children = ""
         for task in Path(f"/proc/{self.number}/task").glob("*"):
             with contextlib.suppress(OSError):  # it may end meanwhile
@@ -26,7 +26,7 @@ class Process:
         return bool(children.strip())
 
     def scheduling(self) -> dict[int, object]:
-        """Return, by thread, the cores and the scheduling policy by which the system runs it."""
+        """Return the cores and the scheduling policy of each thread."""
         found: dict[int, object] = {}
         for task in Path(f"/proc/{self.number}/task").glob("*"):
             with contextlib.suppress(OSError):  # it may end meanwhile
@@ -36,7 +36,7 @@ class Process:
 
 
 def signal_name(number: int) -> str:
-    """Return a signal's name; real-time signals have none."""
+    """Return a signal's name, or its number for a real-time signal."""
     try:
         return signal.Signals(number).name
     except ValueError:

@@ -18,24 +18,24 @@ from typing import Any, NamedTuple
 import torch
 
 MAX_HEADER = 9 << 20
-"""Bytes of the longest header: it holds a source (`request.MOST_SOURCE`), and JSON may write a character as two."""
+"""Most bytes of a header. It holds a source (`request.MOST_SOURCE`), and JSON may escape a character as two."""
 MAX_BUFFERS, MOST_BUFFERS = 1 << 32, 1024
-"""Bytes of a message's buffers together, and their number."""
+"""Most bytes of a message's buffers in total, and most buffers."""
 
 Header = dict[str, Any]
 Buffer = bytes | bytearray | memoryview
 
 
 class WireError(Exception):
-    """The other side sent something that is not a message."""
+    """Received data are not a valid message."""
 
 
 class WireSizeError(WireError):
-    """The other side sends more than the receiver takes."""
+    """A message is larger than the receiver accepts."""
 
 
 class WireClosedError(WireError, ConnectionError):
-    """The other side is gone."""
+    """The other side has closed the connection."""
 
 
 class WireTimeoutError(WireError, TimeoutError):
@@ -45,7 +45,7 @@ class WireTimeoutError(WireError, TimeoutError):
 def send(sock: socket.socket, header: Header, buffers: list[Buffer] | None = None) -> None:
     """Send one message.
 
-    Raises WireClosedError when the other side is gone, WireTimeoutError after the socket's timeout.
+    Raises WireClosedError if the connection is closed, WireTimeoutError after the socket's timeout.
     """
     parts = [memoryview(b).cast("B") for b in buffers or []]
     text = json.dumps({**header, "buffers": [len(p) for p in parts]}).encode()
@@ -60,23 +60,23 @@ def send(sock: socket.socket, header: Header, buffers: list[Buffer] | None = Non
 
 
 def receive(sock: socket.socket, timeout_s: float | None, limit: int = MAX_BUFFERS) -> tuple[Header, list[bytearray]]:
-    """Receive one message within `timeout_s` seconds (None: for ever), with `limit` bytes of buffers.
+    """Receive one message within `timeout_s` seconds (None: no limit), with at most `limit` bytes of buffers.
 
-    Raises WireSizeError for more, before they are received; WireTimeoutError, WireClosedError, WireError.
+    Raises WireSizeError before it receives larger buffers; also WireTimeoutError, WireClosedError, WireError.
     """
     deadline = None if timeout_s is None else time.monotonic() + timeout_s
     (length,) = struct.unpack("<I", _exactly(sock, 4, deadline))
     if length > MAX_HEADER:
-        raise WireError(f"a header of {length} bytes")
+        raise WireError(f"the header has {length} bytes, which is not allowed")
     try:
         header = json.loads(bytes(_exactly(sock, length, deadline)))
         sizes = [int(n) for n in header["buffers"]]
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise WireError(f"not a message: {error}") from error
     if len(sizes) > MOST_BUFFERS or any(not 0 <= n <= MAX_BUFFERS for n in sizes):
-        raise WireError("not a message: too many buffers, or of impossible lengths")
+        raise WireError("not a message: too many buffers, or invalid lengths")
     if sum(sizes) > limit:
-        raise WireSizeError(f"{sum(sizes)} bytes, {limit} at most are taken")
+        raise WireSizeError(f"{sum(sizes)} bytes, at most {limit} are accepted")
     return header, [_exactly(sock, n, deadline) for n in sizes]
 
 
@@ -126,29 +126,29 @@ class Form:
 
     @staticmethod
     def read(spec: Header) -> "Form":
-        """Return the form that a message names. Raises WireError."""
+        """Return the form that a message describes. Raises WireError if it is invalid."""
         dtype = getattr(torch, spec["dtype"])
         shape, order = tuple(int(n) for n in spec["shape"]), tuple(int(n) for n in spec["order"])
         if not isinstance(dtype, torch.dtype) or min(shape, default=0) < 0 or sorted(order) != list(range(len(shape))):
-            raise WireError(f"no tensor: {spec['dtype']} {shape} {order}")
+            raise WireError(f"not a tensor: {spec['dtype']} {shape} {order}")
         return Form(dtype, shape, order, bool(spec.get("writable")))
 
 
 class Spot(NamedTuple):
-    """Where a tensor lies in shared memory (bytes): its own offset, and the pages that it has to itself."""
+    """Place of a tensor in shared memory, in bytes: its offset, and the pages reserved for it."""
 
     offset: int
     pages: int
-    """Where they begin."""
+    """Offset of the first reserved page."""
     length: int
 
 
 Place = Callable[[Form, bytearray | Spot], torch.Tensor]
-"""Makes a tensor of a form, with these bytes or at this spot."""
+"""Function that makes a tensor of a form from bytes or at a place in shared memory."""
 
 
 def encode(value: object, buffers: list[Buffer]) -> Header:
-    """Describe a tree of tensors and plain values; tensor bytes are appended to `buffers` in memory order.
+    """Return the description of a tree of tensors and plain values; tensor bytes are appended to `buffers`.
 
     A dense tensor keeps its strides (column-major stays column-major); any other is made contiguous.
     """
@@ -174,7 +174,7 @@ def form(tensor: torch.Tensor) -> Form:
 
 
 def decode(spec: Header, buffers: list[bytearray], place: Place | None = None) -> Any:
-    """Rebuild what `encode` described. Raises WireError when description and bytes do not fit."""
+    """Return the tree that `encode` described. Raises WireError if description and bytes do not match."""
     try:
         kind = spec["kind"]
         if kind == "tensor":
@@ -188,19 +188,19 @@ def decode(spec: Header, buffers: list[bytearray], place: Place | None = None) -
             items = [decode(v, buffers, place) for v in spec["items"]]
             return tuple(items) if kind == "tuple" else items
     except (LookupError, TypeError, ValueError, AttributeError, RuntimeError, OverflowError) as error:
-        raise WireError(f"description and bytes do not fit: {error}") from error
+        raise WireError(f"description and bytes do not match: {error}") from error
     raise WireError(f"unknown kind {kind!r}")
 
 
 def tensor(form: Form, data: bytearray | Spot) -> torch.Tensor:
-    """Make a tensor in memory of torch's own. Raises WireError for a place in memory, or for too many or few bytes."""
+    """Return a tensor in memory allocated by torch. Raises WireError for a Spot or a wrong number of bytes."""
     if isinstance(data, Spot):
         raise WireError("a place in shared memory, where there is none")
     if len(data) != form.bytes:
         raise WireError(f"{len(data)} bytes for {form.dtype} {form.shape}")
     flat = torch.empty(math.prod(form.shape), dtype=form.dtype)
     if flat.nbytes:
-        # not torch's copy: it would wake a thread pool that goes on spinning next to the kernel
+        # torch's copy would start a thread pool that keeps spinning next to the kernel
         ctypes.memmove(flat.data_ptr(), (ctypes.c_char * len(data)).from_buffer(data), len(data))
     return form.shaped(flat)
 

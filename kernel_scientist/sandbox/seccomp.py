@@ -1,8 +1,8 @@
-"""What an untrusted worker may do: resource limits, no privileges, files by Landlock, and a filter of system calls.
+"""Restrictions of a worker: resource limits, no privileges, file access by Landlock, a system-call filter.
 
-A worker applies it to itself after its trusted imports and before it reads the kernel. It may start threads but no
-processes, opens no sockets, traces nobody, and has limited memory and file sizes. `bubblewrap` lists the files that it
-sees, and puts all workers into namespaces.
+A worker restricts itself after its trusted imports and before it reads the kernel. Afterwards it can start threads,
+but no processes, cannot open sockets or trace processes, and has limited memory and file sizes. `bubblewrap` lists the
+files that it can read, and puts all workers into namespaces.
 """
 
 import contextlib
@@ -20,14 +20,14 @@ PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 24, 38
 CAPABILITY_VERSION_3 = 0x20080522
 SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC = 1, 1
 RESERVED_BYTES = 1 << 30
-"""Address space that threads and allocators reserve without using it."""
+"""Extra bytes of address space, which threads and allocators reserve without using them."""
 ALLOW, KILL, EACCES, ENOSYS = 0x7FFF0000, 0x80000000, 0x0005000D, 0x00050026
-"""What a filter answers: to do it, to kill the process, or an error number."""
+"""Results of a filter: allow the call, kill the process, or fail with an error number."""
 CLONE_THREAD = 0x00010000
 X32_CALLS = 0x40000000
 
 _ARCHITECTURES = {"x86_64": (0xC000003E, 317), "aarch64": (0xC00000B7, 277)}
-"""By machine: what a filter reads as the architecture, and the number of the call `seccomp`."""
+"""By machine: the architecture's value in a filter, and the number of the system call `seccomp`."""
 _NUMBERS = {
     "clone": (56, 220), "clone3": (435, 435), "fork": (57, None), "vfork": (58, None), "execve": (59, 221),
     "execveat": (322, 281), "ptrace": (101, 117), "process_vm_readv": (310, 270), "process_vm_writev": (311, 271),
@@ -40,24 +40,24 @@ _NUMBERS = {
     "rt_sigqueueinfo": (129, 138), "rt_tgsigqueueinfo": (297, 240), "kill": (62, 129), "tkill": (200, 130),
     "pidfd_open": (434, 434), "pidfd_send_signal": (424, 424), "pidfd_getfd": (438, 438),
 }  # fmt: skip
-"""Numbers of the calls that are not simply allowed, per architecture (Linux: syscall_64.tbl, asm-generic/unistd.h)."""
+"""Numbers of the restricted system calls per architecture (Linux: syscall_64.tbl, asm-generic/unistd.h)."""
 _REFUSED = (
     *("socket", "io_uring_setup", "kill", "tkill", "pidfd_open", "pidfd_send_signal", "perf_event_open"),
     *("sched_setscheduler", "sched_setparam", "sched_setattr", "shmget", "semget", "msgget", "mq_open"),
 )
-"""Answered with EACCES, not with death: well-meant libraries probe them, and gain nothing by it."""
+"""Calls that fail with EACCES instead of killing the process, because ordinary libraries probe them."""
 _OWN_ONLY = {"prlimit64": 16, "setpriority": 24}
-"""Allowed where the argument at this offset is 0, the caller itself."""
+"""Calls that are allowed if the argument at this offset is 0, which means the caller."""
 _OWN_NUMBER = {"tgkill": 16, "rt_sigqueueinfo": 16, "rt_tgsigqueueinfo": 16}
-"""Allowed where the argument at this offset is the caller's number: it may abort, and signal its own threads."""
+"""Calls that are allowed if the argument at this offset is the caller's number: abort, signals to own threads."""
 _PROGRAMS = ("fork", "vfork", "execve", "execveat", "clone", "clone3", "prlimit64", *_OWN_NUMBER)
-"""What starting a program and limiting it takes; a program has another number, and may abort."""
+"""Calls needed to start and limit a program (which must be able to abort under its own number)."""
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What one worker may use."""
+    """Limits of one worker."""
 
     level: str
     """`harness.sandbox`: auto (everything), basic (files stay readable), none."""
@@ -67,25 +67,25 @@ class Limits:
     memory_bytes: int
     """Private writable memory beyond what the worker had when the limit was set."""
     inputs_bytes: int
-    """Size of the memory it shares with the evaluator."""
+    """Size of the memory shared with the evaluator."""
     output_bytes: int
-    """Largest file it may write; its standard output is a file."""
+    """Largest file that the worker may write, its standard output included."""
     programs: bool
-    """Whether it may start programs until it is sealed: compilers of what a GPU kernel launches."""
+    """Whether the worker may start programs (compilers of GPU kernels) until it is sealed."""
     threads: bool
-    """Whether it may start threads."""
+    """Whether the worker may start threads."""
 
 
 def supported() -> bool:
-    """Whether this system can filter system calls the way `apply` does."""
+    """Whether this system supports the system-call filter of `apply`."""
     known = platform.machine() in _ARCHITECTURES and platform.system() == "Linux"
     return known and ctypes.sizeof(ctypes.c_void_p) == 8
 
 
 def apply(limits: Limits) -> tuple[str, ...]:
-    """Put this process under `limits` for good; return the names of the layers now in force.
+    """Apply `limits` irrevocably to this process; return the names of the active layers.
 
-    Raises OSError when the system refuses a layer: a worker must not run unprotected by accident.
+    Raises OSError if a layer cannot be applied, so that no worker runs unprotected by accident.
     """
     if limits.level == "none":
         return ()
@@ -93,7 +93,7 @@ def apply(limits: Limits) -> tuple[str, ...]:
     resource.setrlimit(resource.RLIMIT_FSIZE, (limits.output_bytes, limits.output_bytes))
     data = _status_bytes("VmData") + limits.memory_bytes
     resource.setrlimit(resource.RLIMIT_DATA, (data, data))
-    if limits.device == "cpu":  # shared mappings too; a GPU's driver maps more than there is
+    if limits.device == "cpu":  # includes shared mappings; a GPU's driver maps more than the memory
         space = _status_bytes("VmSize") + limits.memory_bytes + limits.inputs_bytes + RESERVED_BYTES
         resource.setrlimit(resource.RLIMIT_AS, (space, space))
     layers = ["rlimits"]
@@ -107,9 +107,9 @@ def apply(limits: Limits) -> tuple[str, ...]:
 
 
 def confine_builder(programs: bool) -> None:
-    """Confine a process that imports a submission to build it, as a worker is but for files (see `confine`).
+    """Confine a process that imports a submission to build it: like a worker, but `confine` limits its files.
 
-    It ends with its parent. With `programs` it may start some. Raises OSError when the system refuses.
+    The process ends with its parent. `programs`: whether it may start programs. Raises OSError if this fails.
     """
     die_with_parent()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -120,16 +120,16 @@ def confine_builder(programs: bool) -> None:
 
 
 def seal() -> None:
-    """Let this process and all its threads start no program any more. Raises OSError when the system refuses."""
+    """Forbid this process and all its threads to start programs. Raises OSError if this fails."""
     if supported():
         _install_filter(flags=SECCOMP_FILTER_FLAG_TSYNC)
 
 
 def _drop_capabilities() -> list[str]:
-    """Give up root's capabilities for good; return the name of this layer, if it is one."""
+    """Drop root's capabilities irrevocably; return the layer's name, or nothing for another user."""
     if os.geteuid() != 0:
         return []
-    with contextlib.suppress(OSError):  # a number beyond the last capability, or nothing may be dropped
+    with contextlib.suppress(OSError):  # number beyond the last capability, or dropping not permitted
         for capability in range(64):
             prctl(PR_CAPBSET_DROP, capability)
     if _libc.capset(struct.pack("<Ii", CAPABILITY_VERSION_3, 0), bytes(24)) != 0:
@@ -143,7 +143,7 @@ def _status_bytes(name: str) -> int:
 
 
 def _install_filter(allowed: tuple[str, ...] = (), threads: bool = True, flags: int = 0) -> None:
-    """Install a seccomp program. Forbidden calls kill; probing calls, and new threads unless allowed, are refused."""
+    """Install a seccomp program. Forbidden calls kill the process; probing calls and unwanted threads get an error."""
     machine = platform.machine()
     column, (architecture, seccomp_call) = list(_ARCHITECTURES).index(machine), _ARCHITECTURES[machine]
     load, jump_equal, jump_from, jump_any, answer = 0x20, 0x15, 0x35, 0x45, 0x06

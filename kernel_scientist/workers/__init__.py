@@ -1,1 +1,1 @@
-"""Processes that run kernels, as the evaluator holds them."""
+"""Workers: the sandboxed processes that run kernels."""

@@ -1,4 +1,4 @@
-"""Messages to and from one worker, their time limits, and the failures that its silence or death means."""
+"""Messages to and from one worker, their time limits, and the failures for late answers and ended workers."""
 
 import contextlib
 import os
@@ -21,29 +21,29 @@ from kernel_scientist.workers.validation import broken, unexpected
 TRANSFER_TIMEOUT_S = 60
 LOG_TAIL = 2000
 PATIENCE_S, BYTES_PER_S = 0.1, 200 << 20
-"""Time that each answer may take on average, and transfer rate. All answers of a worker together may exceed that by the
-time that one call may take."""
+"""Average time allowed per answer, and assumed transfer rate. In total, a worker's answers may exceed the allowance by
+the time limit of one call."""
 
 Answer = tuple[protocol.Header, list[bytearray]]
 
 
 @dataclass(eq=False)
 class Channel:
-    """A socket to a worker, its log and its exit status. What goes wrong there is a KernelFailure."""
+    """A socket to a worker, with its log and exit status. Errors of the worker raise KernelFailure."""
 
     sock: socket.socket
     log: int
-    """Descriptor of the file that the worker prints to."""
+    """Descriptor of the file with the worker's standard output."""
     status_fd: int
     limits: Harness
     stopped: threading.Event
     process: Process = field(default=Process(0), init=False)
-    """The worker's process, by its number outside all namespaces; 0 until it has sent its first message."""
+    """The worker's process, numbered outside all namespaces; 0 until the worker has sent its first message."""
     _overdue_s: float = field(default=0.0, init=False)
-    """Time by which this worker's answers have exceeded their average, calls of the kernel not counted."""
+    """Time by which this worker's answers exceeded their allowance, except calls of the kernel."""
 
     def alive(self) -> bool:
-        """Whether the worker has not ended."""
+        """Whether the worker is still running."""
         return not select.select([self.status_fd], [], [], 0)[0]
 
     def log_tail(self) -> str:
@@ -55,14 +55,14 @@ class Channel:
     def _ask(
         self, request: protocol.Header, answer: str, doing: str, buffers: Sequence[protocol.Buffer] = ()
     ) -> Answer:
-        """Send a request; return its answer, which has a limited time."""
+        """Send a request; return the answer. Raises KernelFailure if it is late or invalid."""
         with self._timed(sum(map(len, buffers))) as limit_s:
             self._send(request, buffers)
             return self._receive(answer, min(TRANSFER_TIMEOUT_S, limit_s), doing)
 
     def _require_waiting(self) -> None:
         """Wait until the worker is at the start barrier."""
-        doing = "getting ready for its call"
+        doing = "the preparation of its call"
         with self._timed() as limit_s, self._failures(doing, limit_s):
             self.sock.settimeout(limit_s)
             byte = self.sock.recv(1)
@@ -73,7 +73,7 @@ class Channel:
 
     @contextlib.contextmanager
     def _timed(self, moved: int = 0) -> Generator[float]:
-        """Yield how long the worker may still keep the evaluator waiting; count the time meanwhile."""
+        """Yield the time that the worker has left for its answer, and charge the time spent in the context."""
         start = time.monotonic()
         yield max(self.limits.call_timeout_s - self._overdue_s, 0.01)
         self._overdue_s += time.monotonic() - start - PATIENCE_S - moved / BYTES_PER_S
@@ -84,7 +84,7 @@ class Channel:
             protocol.send(self.sock, header, list(buffers))
 
     def _receive(self, op: str, timeout_s: float, doing: str, limit: int = 0) -> Answer:
-        """Receive a message of this kind, with `limit` bytes of buffers at the most."""
+        """Receive a message with operation `op` and at most `limit` bytes of buffers."""
         reply, buffers = self._message(timeout_s, doing, limit)
         self._expect(reply, op, doing)
         return reply, buffers
@@ -101,7 +101,7 @@ class Channel:
 
     @contextlib.contextmanager
     def _failures(self, doing: str, limit_s: float) -> Generator[None]:
-        """Turn what goes wrong between evaluator and worker into a KernelFailure."""
+        """Turn communication errors into KernelFailure."""
         try:
             yield
         except TimeoutError as error:
@@ -121,7 +121,7 @@ class Channel:
         return KernelFailure(Verdict.REJECTED, reason)
 
     def _death(self, doing: str) -> KernelFailure:
-        """Return the failure of a kernel whose worker has closed its channel."""
+        """Return the failure for a worker that has closed its channel."""
         if self.stopped.is_set():
             raise StoppedError("the worker pool was closed")
         readable, _, _ = select.select([self.status_fd], [], [], 5.0)
@@ -129,7 +129,7 @@ class Channel:
         if not text and self.process.exists():
             return KernelFailure(Verdict.REJECTED, f"it closed its channel and lived on in {doing}")
         if not text:
-            raise InfrastructureError(f"a worker and the parent that watched it are gone in {doing}")
+            raise InfrastructureError(f"a worker and the fork server ended in {doing}")
         if flood := self._flood():
             return flood
         status = int(text)

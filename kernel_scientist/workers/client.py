@@ -1,4 +1,4 @@
-"""One worker holding one kernel, as the evaluator holds it: the requests that it answers."""
+"""The evaluator's client of one worker: the requests that a worker answers."""
 
 import contextlib
 import socket
@@ -29,7 +29,7 @@ Build = Callable[[Request], tuple[Path | None, str]]
 
 
 class Output(NamedTuple):
-    """What a call returned: the worker's description, and the bytes of each tensor."""
+    """Output of a call: the worker's description of it, and the bytes of each tensor."""
 
     tree: protocol.Header
     buffers: list[bytearray]
@@ -37,35 +37,35 @@ class Output(NamedTuple):
 
 @dataclass(frozen=True)
 class Row:
-    """A row of calls on distinct inputs, measured by the evaluator's clock and by the worker's own."""
+    """Measurements of a row of calls on distinct inputs, by the evaluator's clock and by the worker's own."""
 
     calls: int
     wall_ns: int
     """From the start barrier to the completion signal, by the evaluator's clock."""
     reading: Reading
     sweep_checksum: int = 0
-    """On a GPU: proof of the cache sweep before the row; the same of all workers."""
+    """Checksum that proves the cache sweep before the row, on a GPU; equal in all workers."""
 
 
 @dataclass(eq=False)
 class WorkerClient(Channel):
-    """One worker, as the evaluator holds it. All that it sends is data; a wrong message is a KernelFailure."""
+    """Client of one worker. Its messages are only data; an invalid one raises KernelFailure."""
 
     pid: int
-    """Its number in the fork server's namespace."""
+    """The worker's process number in the fork server's namespace."""
     inputs: SharedMemory
     native: NativeHarness
     on_gpu: bool = False
     untouched: dict[int, int] = field(default_factory=dict[int, int], init=False)
-    """On a GPU, per slot, the digest of what a kernel may not write."""
+    """Digests, per slot, of the memory that a kernel may not write, on a GPU."""
     can_stop: bool = field(default=False, init=False)
-    """Whether the system lets this process stop the worker's threads."""
+    """Whether this process may stop the worker's threads (ptrace)."""
     layers: tuple[str, ...] = field(default=(), init=False)
     _address: int = field(default=0, init=False)
-    """Address of the shared memory in the worker."""
+    """Address at which the worker has mapped the shared memory."""
 
     def greet(self) -> None:
-        """Wait until the worker is in its sandbox; learn its process number from the system."""
+        """Wait until the worker is in its sandbox, and get its process number from the operating system."""
         try:
             self.sock.settimeout(START_TIMEOUT_S)
             _, ancillary, _, _ = self.sock.recvmsg(1, socket.CMSG_SPACE(12), socket.MSG_PEEK)
@@ -79,7 +79,7 @@ class WorkerClient(Channel):
             pass
 
     def load(self, source: str, build: Build) -> None:
-        """Import the kernel's file in the worker, building what it asks for."""
+        """Import the kernel's file in the worker, and build the extensions that it requests."""
         self._send({"op": "load", "source": source})
         deadline = time.monotonic() + self.limits.import_timeout_s
         builds, latest = 0, deadline + 2 * self.limits.build_timeout_s
@@ -90,17 +90,17 @@ class WorkerClient(Channel):
                 break
             start = time.monotonic()
             path, log = build(build_request(reply))
-            deadline += time.monotonic() - start  # the builder has its own limit ...
+            deadline += time.monotonic() - start  # each build has its own limit ...
             builds += 1
             if builds > MOST_BUILDS:
-                raise KernelFailure(Verdict.REJECTED, f"its import asked for more than {MOST_BUILDS} builds")
-            if deadline > latest:  # ... and so have all builds together
+                raise KernelFailure(Verdict.REJECTED, f"its import requested more than {MOST_BUILDS} builds")
+            if deadline > latest:  # ... and so has their sum
                 raise KernelFailure(Verdict.TIMEOUT, f"the {builds} builds of its import took too long together")
             self._send({"op": "built", "log": log}, [path.read_bytes()] if path else [])
         self._expect(reply, "loaded", "its import")
 
     def prepare(self, messages: Mapping[int, tuple[protocol.Header, Sequence[protocol.Buffer]]]) -> None:
-        """Tell the worker, by slot, what its next inputs look like and where they will be."""
+        """Send the forms and places of the worker's next inputs, by slot."""
         items = [{"slot": slot, "data": data, "buffers": len(own)} for slot, (data, own) in messages.items()]
         buffers = [buffer for _, own in messages.values() for buffer in own]
         self._ask({"op": "prepare", "items": items}, "ready", "receiving its inputs", buffers)
@@ -113,7 +113,7 @@ class WorkerClient(Channel):
         limit_s: float | None = None,
         warm: int | None = None,
     ) -> tuple[Row, list[Output]]:
-        """Make a timed row of calls, one per slot; return what was measured and what the calls returned.
+        """Make a timed row of calls, one per slot; return the measurements and the outputs.
 
         `write` writes the inputs when the worker waits at the barrier, its other threads stopped. For a GPU it returns
         keys instead: the sweep's, then a pair per encrypted tensor. `most_bytes`: of all outputs together. `limit_s`:
@@ -140,19 +140,19 @@ class WorkerClient(Channel):
         return row, _outputs(output_trees(reply, len(slots)), sent if buffers is None else buffers)
 
     def observe(self, mute: bool, keys: Sequence[int], most_bytes: int, slot: int = 0) -> tuple[dict[str, Any], Output]:
-        """Make one untimed call under observation (`untrusted.op_profile`). `keys`: as for `go`."""
+        """Make one observed call (`untrusted.op_profile`). `keys`: see `go`."""
         self._send({"op": "observe", "slot": slot, "mute": mute, "keys": list(keys)})
         reply, sent = self._receive("observed", self.limits.call_timeout_s, "its observed call", most_bytes)
         return reply, _outputs(output_trees(reply, 1), sent)[0]
 
     def paused(self, with_main: bool = True) -> contextlib.AbstractContextManager[bool]:
-        """Stop the worker's threads, where the system allows it. Its main thread may go on: it runs our native code."""
+        """Stop the worker's threads if the operating system allows it; the main thread only if `with_main`."""
         return self.native.stopped(self.process.number, with_main)
 
     def _copied(
         self, slots: Sequence[int], places: tuple[Place, ...] | None, most_bytes: int
     ) -> list[bytearray] | None:
-        """Return the bytes of the outputs; None where the worker did not say where they lie."""
+        """Return the bytes of the outputs; None if the worker did not report their addresses."""
         if places is None:
             return None
         total = sum(size for _, size in places)
@@ -161,28 +161,28 @@ class WorkerClient(Channel):
         offset, copied, buffers = self.inputs.outputs(total), False, list[bytearray]()
         for address, size in places:
             start = address - self._address
-            if not self.inputs.holds(start, size):  # memory of the kernel's own
+            if not self.inputs.holds(start, size):  # the output lies in the worker's private memory
                 if not copied:
                     self.native.copy_outputs(self.sock.fileno(), offset, TRANSFER_TIMEOUT_S)
                 start, copied = offset, True
             elif not any(self.inputs.lent(slot, start, size) for slot in slots):
-                raise KernelFailure(Verdict.INCORRECT, "the memory of its output is that of an input")
+                raise KernelFailure(Verdict.INCORRECT, "its output shares the memory of an input")
             buffers.append(self.inputs.read(start, size))
             offset += size
         return buffers
 
     def seal(self) -> None:
-        """Let the worker start no program any more. Raises KernelFailure when one that it started is still there."""
+        """Forbid the worker to start programs. Raises KernelFailure if one that it started is still running."""
         self._ask({"op": "seal"}, "sealed", "being sealed")
         if self.process.has_children():
-            raise KernelFailure(Verdict.REJECTED, "a program that it started while it was built is still running")
+            raise KernelFailure(Verdict.REJECTED, "a program that it started during the build is still running")
 
     def sample(self, programs: int) -> None:
-        """Have only so many programs of each launch interpreted from here on; outputs say nothing then."""
+        """Interpret at most `programs` programs per launch from now on. The outputs are then incomplete."""
         self._ask({"op": "sample", "programs": programs}, "sampled", "limiting how much it runs")
 
     def memory_report(self) -> protocol.Header:
-        """Return what an interpreted kernel did to memory (`gpu.interpreter`)."""
+        """Return the report on an interpreted kernel's memory accesses (`gpu.interpreter`)."""
         return self._ask({"op": "memory"}, "report", "its report on memory")[0]
 
 

@@ -1,7 +1,7 @@
-"""The parent of the workers: it imports torch once and forks, so a worker costs milliseconds instead of seconds.
+"""The fork server: it imports torch once and forks workers, which takes milliseconds instead of seconds.
 
 Runs as `python -m kernel_scientist.workers.fork_server FD NATIVE CORES` with a clean environment and no secrets. Over
-the control socket it takes one JSON message per request, and answers each with one:
+the control socket it receives JSON requests and sends one JSON reply each:
 
     {"spawn": {...settings...}} + [socket, log file, status pipe, shared memory]  ->  {"pid": 123}
     {"kill": 123}
@@ -12,8 +12,8 @@ the control socket it takes one JSON message per request, and answers each with 
 When a worker ends, the fork server writes its exit status to its status pipe as decimal text. When the control socket
 closes, the evaluator has ended, and the fork server kills all workers.
 
-Kept files go only to workers with the same source, because Triton would compile it again in each of them. They can
-carry nothing of use from one worker to the next: no two calls have the same inputs.
+Kept files go only to workers with the same source, to save Triton's compilation. They cannot carry
+results from one worker to the next, because no two calls have the same inputs.
 """
 
 import contextlib
@@ -37,25 +37,25 @@ from kernel_scientist.workers.native import NativeHarness
 MESSAGE = 1 << 16
 PREFIX = "kernel-scientist-"
 HOMES = ("HOME", "TMPDIR", "TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "TORCH_EXTENSIONS_DIR")
-"""Variables that name a folder to write to: the worker's own."""
+"""Environment variables that are set to the worker's own folder, so that programs write there."""
 OURS = "harness"
 """Name of the compiled files of the harness's own kernels (`input_masking`), which every worker gets."""
 MOST_KEPT = 256 << 20
-"""Bytes that are kept of one worker; if it leaves more, nothing is kept."""
+"""Most bytes kept from one worker; if its files are larger, none is kept."""
 
 
 class Forked(NamedTuple):
-    """A worker as its parent knows it."""
+    """The fork server's record of a worker."""
 
     ended: int
-    """Descriptor of the process (pidfd): it can be read when the worker has ended."""
+    """Descriptor of the process (pidfd); it becomes readable when the worker ends."""
     status_pipe: int
     scratch: Path
     """Its folder."""
 
 
 class ForkServer:
-    """The loop of the forking parent. It has one thread, because forking with threads is not safe."""
+    """The fork server's request loop. It is single-threaded, because forking with threads is unsafe."""
 
     def __init__(self, control: socket.socket, native: NativeHarness, folder: Path) -> None:
         self.control, self.native, self.folder = control, native, folder
@@ -63,8 +63,8 @@ class ForkServer:
         self.ready = selectors.DefaultSelector()
 
     def serve(self) -> None:
-        """Answer requests and report deaths until the control socket closes."""
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the evaluator's to handle
+        """Answer requests and report the ends of workers until the control socket closes."""
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the evaluator handles Ctrl-C
         self.ready.register(self.control, selectors.EVENT_READ)
         while True:
             for key, _ in self.ready.select():
@@ -151,7 +151,7 @@ class ForkServer:
         os.close(worker.status_pipe)
 
     def _kill(self, pid: int) -> None:
-        if pid in self.workers:  # otherwise it was reaped, and its number may belong to another process
+        if pid in self.workers:  # once reaped, its number may belong to another process
             _end_group(pid)
             os.kill(pid, signal.SIGKILL)
 
@@ -168,16 +168,16 @@ def _end_group(pid: int) -> None:
 
 
 def _keep(scratch: Path, place: Path) -> None:
-    """Keep the files of a worker's folder at `place`, unless there are some or the folder holds too much."""
+    """Copy the files of a worker's folder to `place`, unless `place` has files or the folder is too large."""
     size = cleanup.used(scratch)
     if size is not None and size <= MOST_KEPT and not place.exists():
         _fill(scratch, place)
 
 
 def _fill(place: Path, scratch: Path) -> None:
-    """Copy files, folders and links, if there are any."""
+    """Copy files, folders and links from `place`, if it exists."""
     if place.is_dir():
-        with contextlib.suppress(OSError):  # what is no plain file, or cannot be read, is left out
+        with contextlib.suppress(OSError):  # special and unreadable files are skipped
             shutil.copytree(place, scratch, symlinks=True, dirs_exist_ok=True)
 
 
@@ -190,13 +190,13 @@ def _clear_stale() -> None:
 
 
 def main() -> None:
-    """Import the modules that workers share, report that, serve requests, and remove the folder at the end."""
+    """Import the shared modules, report readiness, serve requests, and remove the folder at the end."""
     control = socket.socket(fileno=int(sys.argv[1]))
     native = NativeHarness(sys.argv[2])
     os.sched_setaffinity(0, {int(core) for core in sys.argv[3].split(",")})
     for module in ("kernel_scientist.workers.untrusted.main", *sys.argv[4:]):
         importlib.import_module(module)
-    bubblewrap.readable()  # it takes 2 ms: not once per worker
+    bubblewrap.readable()  # cached here: it takes 2 ms
     _clear_stale()
     folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-"))
     try:

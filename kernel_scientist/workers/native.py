@@ -14,33 +14,33 @@ from typing import Any, NamedTuple
 
 SOURCE = Path(__file__).with_name("native.cpp")
 MOST_PLACES = 256
-"""Tensors that the calls of a row may return together."""
+"""Most tensors that the calls of a row may return in total."""
 MOST_THREADS = 4096
 STOP_LIMIT_MS = 2000
 BARRIER_BYTES = 4096
-"""At the start of the shared memory: the start barrier."""
+"""Bytes of the start barrier, at the beginning of the shared memory."""
 
 SLOTS = 65
-"""Of a group of slots: one that keeps its memory, and as many as a row may have calls (`shared_memory`)."""
+"""Slots per group: one with its own memory, and one per call of the longest row (`shared_memory`)."""
 
 Keys = tuple[int, int]
-"""Of a tensor on its way to a GPU's worker: 64 bits each."""
+"""Two 64-bit keys that encrypt a tensor for a GPU's worker."""
 Place = tuple[int, int]
 """Address and size in bytes."""
 
 
 class WakePriority(enum.IntEnum):
-    """How soon the evaluator's thread wakes when threads of a kernel spin on every core."""
+    """Scheduling of the evaluator's thread, which decides how soon it wakes when a kernel keeps all cores busy."""
 
     NORMAL = 0
     SHORT_SLICE = 1
-    """A short time slice, which any user may ask for (Linux 6.12 and newer)."""
+    """A short time slice, which needs no privilege (Linux 6.12 and newer)."""
     REAL_TIME = 2
     """Real-time priority (SCHED_FIFO)."""
 
 
 class Reading(NamedTuple):
-    """What the worker's own clocks measured of a row of calls."""
+    """Readings of the worker's own clocks for a row of calls."""
 
     ns: int
     cpu_ns: int
@@ -52,12 +52,12 @@ class Reading(NamedTuple):
 
 
 class Completion(NamedTuple):
-    """What the evaluator measured of a row of calls."""
+    """The evaluator's measurement of a row of calls."""
 
     wall_ns: int
     """From the opening of the start barrier to the completion signal."""
     places: tuple[Place, ...] | None
-    """Where the outputs lie, call by call; None when the worker did not find them, or the kernel raised."""
+    """Addresses of the outputs by call; None if the worker did not find them or the kernel raised."""
 
 
 _INTEGER, _LONG, _WORD = ctypes.c_int, ctypes.c_int64, ctypes.c_uint64
@@ -66,7 +66,7 @@ _LONGS, _WORDS, _INTEGERS = ctypes.POINTER(_LONG), ctypes.POINTER(_WORD), ctypes
 
 
 class NativeHarness:
-    """The loaded library. `row` needs the interpreter's lock, the rest does not."""
+    """The loaded native library. Only `row` needs Python's interpreter lock (GIL)."""
 
     def __init__(self, path: str) -> None:
         with_lock, without = ctypes.PyDLL(path), ctypes.CDLL(path, use_errno=True)
@@ -89,9 +89,9 @@ class NativeHarness:
         self.stream_fill = _bind(without.lab_stream_fill, None, _POINTER, _INTEGER, _SIZE)
 
     def bind(self, tensor: type, receive: Callable[[Any], Any], worker: object) -> None:
-        """Bind what a tensor is and how to ask for its bytes, before a kernel could put something in its place.
+        """Bind the tensor type and the access to its bytes, before a kernel could replace them.
 
-        `receive` is called with `worker` at the barrier when the keys of a GPU's inputs have come.
+        `receive` is called with `worker` at the barrier, once the keys of a GPU's inputs have arrived.
         """
         methods = (getattr(tensor, name) for name in ("data_ptr", "numel", "element_size", "is_contiguous"))
         self._bound = (ctypes.py_object * 9)(tensor, *methods, tuple, list, receive, worker)
@@ -116,8 +116,8 @@ class NativeHarness:
         """Worker: wait at the start barrier, call the kernel once per input, let the evaluator copy the outputs.
 
         `warm`: inputs of an untimed call before the barrier, or None. `shared`: address of the shared memory. Returns
-        outputs, the clocks' reading of the whole row, and whether the evaluator could copy the outputs. What the kernel
-        raises is raised here; RuntimeError when a GPU's runtime reports an error at the end of the row.
+        outputs, the clocks' readings for the row, and whether the evaluator could copy the outputs. Exceptions of the
+        kernel propagate. Raises RuntimeError when a GPU's runtime reports an error at the end of the row.
         """
         stamps = (ctypes.c_int64 * 6)()
         outputs = self._row(kernel, None if warm is None else id(warm), inputs, stamps, socket, shared)
@@ -129,7 +129,7 @@ class NativeHarness:
     def run(self, socket: int, shared: int, limit_s: float) -> Completion:
         """Evaluator: open the start barrier of a waiting worker and wait for its completion signal.
 
-        Raises TimeoutError, ConnectionError when the worker is gone, ValueError for an impossible message.
+        Raises TimeoutError, ConnectionError if the worker has ended, ValueError for an invalid message.
         """
         wall_ns, found, places = ctypes.c_int64(), ctypes.c_int64(), (ctypes.c_int64 * (2 * MOST_PLACES))()
         _require(self._run(socket, shared, int(limit_s * 1000), wall_ns, places, found))
@@ -137,21 +137,21 @@ class NativeHarness:
         return Completion(wall_ns.value, known if found.value >= 0 else None)
 
     def unlock(self, socket: int, keys: Sequence[int], limit_s: float) -> int:
-        """Evaluator: hand a GPU's worker its keys; return the checksum of its cache sweep. Raises as `run`."""
+        """Evaluator: send a GPU's worker its keys; return the checksum of its cache sweep. Raises like `run`."""
         checksum = ctypes.c_uint64()
         values = (ctypes.c_uint64 * len(keys))(*keys)
         _require(self._unlock(socket, int(limit_s * 1000), values, len(keys), ctypes.byref(checksum)))
         return checksum.value
 
     def copy_outputs(self, socket: int, offset: int, limit_s: float) -> None:
-        """Evaluator: have the worker copy its outputs to an offset of the shared memory. Raises as `run`."""
+        """Evaluator: let the worker copy its outputs to an offset of the shared memory. Raises like `run`."""
         _require(self._copy_outputs(socket, int(limit_s * 1000), offset))
 
     @contextlib.contextmanager
     def stopped(self, pid: int, with_main: bool = False) -> Generator[bool]:
-        """Stop all threads of a process from outside, its main one only on demand; let them go on at the end.
+        """Stop a process's threads from outside (the main one only if `with_main`) and resume them on exit.
 
-        Yields whether the system allowed it (ptrace). Both ends must be in the same thread.
+        Yields whether the operating system allowed it (ptrace). Entry and exit must be in the same thread.
         """
         threads = (ctypes.c_int * (2 * MOST_THREADS))()
         count = self._stop(pid, 0 if with_main else pid, threads, MOST_THREADS, STOP_LIMIT_MS)
@@ -163,18 +163,18 @@ class NativeHarness:
 
     @property
     def wake_priority(self) -> WakePriority:
-        """How soon the evaluator's thread wakes at the completion signal, whatever a kernel's threads do."""
+        """Scheduling that the evaluator's thread has while it waits for the completion signal."""
         return WakePriority(self._wake_priority())
 
     @property
     def keys(self) -> list[int]:
-        """The keys that came at the barrier, on a GPU: the sweep's, then two for each masked tensor."""
+        """Keys received at the barrier, on a GPU: the sweep's key, then two for each encrypted tensor."""
         count = ctypes.c_int64()
         keys = self._keys(count)
         return keys[: count.value]
 
     def mask(self, data: bytearray, keys: "Keys") -> None:
-        """Encrypt bytes, a multiple of sixteen, with both keys, or decrypt them (`input_masking`)."""
+        """Encrypt or decrypt bytes in place with both keys; their number is a multiple of 16 (`input_masking`)."""
         self._mask((ctypes.c_char * len(data)).from_buffer(data), len(data) // 16, *keys)
 
 

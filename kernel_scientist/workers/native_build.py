@@ -9,9 +9,9 @@ from kernel_scientist.workers.native import SOURCE
 
 
 def build() -> Path:
-    """Build the native part of the workers (native.cpp). Raises SetupError with the compiler's words.
+    """Build the native part of the workers (native.cpp). Raises SetupError with the compiler's messages.
 
-    Linked with OpenMP's runtime: loaded with it, it takes its settings from our environment before any kernel can.
+    It is linked with OpenMP's runtime, so that OpenMP reads our settings before a kernel can change them.
     """
     built = gxx.build(BuildRequest(SOURCE.read_text(), {}, ["-pthread"]))
     if built.path is None:

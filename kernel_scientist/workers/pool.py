@@ -1,4 +1,4 @@
-"""Worker processes: one warm fork server in its sandbox, and clients of the workers that it forks."""
+"""The pool of workers: one warm fork server in its sandbox, and a client for each worker that it forks."""
 
 import ctypes
 import functools
@@ -26,11 +26,11 @@ from kernel_scientist.workers.native import NativeHarness
 from kernel_scientist.workers.shared_memory import SharedMemory
 
 MOST_FILES = 64 << 20
-"""Bytes that a worker may leave in its folder."""
+"""Most bytes of files in a worker's folder."""
 MALLOC = {"mmap_threshold": 32 << 20, "trim_threshold": 4 << 30, "tcache_count": 0}
-"""Settings of glibc: it keeps the memory that a kernel frees. By default the history of a process decides whether a
-buffer has new pages in each call: the same kernel took 0.3 ms in one worker and 1.5 ms in the next. A remnant in the
-cache per thread would keep free neighbours from being joined. 32 MiB is the largest value."""
+"""Settings of glibc that make it keep freed memory. By default the history of a process decides whether a buffer
+gets new pages in each call: the same kernel took 0.3 ms in one worker and 1.5 ms in the next. The per-thread cache
+is off because blocks left in it prevent merging of free neighbours. 32 MiB is the largest value."""
 KEPT = ("PATH", "LANG", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "CUDA_DEVICE_ORDER", "ROCR_VISIBLE_DEVICES")
 """Environment variables that workers inherit."""
 GPU_CHOICE = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
@@ -38,7 +38,7 @@ M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, TRIM_BYTES = -1, -3, 1 << 30
 
 
 class WorkerPool:
-    """Forks workers from one warm fork server; thread-safe. Use as a context manager, or call `close`."""
+    """Pool of workers, forked from one warm fork server. Thread-safe. Use as a context manager, or call `close`."""
 
     def __init__(
         self,
@@ -54,31 +54,31 @@ class WorkerPool:
         self.harness, self.device, self.preload, self.interpreter = harness, device, preload, interpreter
         _keep_freed_memory()
         self.enclosure = _enclosure(harness.sandbox)
-        """What encloses all workers: bubblewrap, landlock or nothing ("")."""
+        """Enclosure of all workers: `bubblewrap`, `landlock` or empty."""
         self.kernel_threads = kernel_threads or device != "cpu"  # a GPU's driver needs threads of its own
         self.cores = sorted(os.sched_getaffinity(0))[: (harness.threads or None) if self.kernel_threads else 1]
         self.threads = len(self.cores)
         self.on_gpu = device != "cpu"
-        """Whether workers keep inputs and outputs on a device of their own (`untrusted.gpu_runtime`)."""
+        """Whether inputs and outputs lie in a GPU's memory (`untrusted.gpu_runtime`)."""
         self.programs = self.on_gpu
         """Whether workers may start compilers until they are sealed, as Triton does on a GPU."""
         self._lock = threading.Lock()
         self.stopped = threading.Event()
-        """Set when all work is to end."""
+        """Event that is set when all work must end."""
         self.layers: tuple[str, ...] = ()
-        """Layers of the sandbox in force, as the last worker reported them before it read a kernel."""
+        """Active layers of the sandbox, as the last worker reported them before it read a kernel."""
         self.can_stop = True
-        """Whether the system lets us stop a worker's threads (ptrace), as the last worker showed."""
+        """Whether the evaluator may stop a worker's threads (ptrace), according to the last worker."""
         self._sweep_seed = [secrets.randbits(64), secrets.randbits(64)]
         """Keys of the memory that cache sweeps read on a GPU (`untrusted.input_masking`)."""
         self._memories: list[tuple[SharedMemory, Process]] = []
-        """Shared memories of former workers, with their processes."""
+        """Shared memories of earlier workers, with their processes, for reuse."""
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
 
     @functools.cached_property
     def native(self) -> NativeHarness:
-        """The native part, as the evaluator uses it."""
+        """Native code of the evaluator's side."""
         return NativeHarness(str(native_build.build()))
 
     def __enter__(self) -> Self:
@@ -88,7 +88,7 @@ class WorkerPool:
         self.close()
 
     def close(self) -> None:
-        """End the fork server and every worker; work under way ends with StoppedError. It cannot be reopened."""
+        """End the fork server and all workers; work in progress raises StoppedError. The pool cannot be reopened."""
         self.stopped.set()
         with self._lock:
             if self._control is not None:
@@ -105,16 +105,16 @@ class WorkerPool:
 
     @contextmanager
     def worker(self, timing: bool = False, observed: bool = False) -> Generator[WorkerClient]:
-        """Fork a worker; kill it and all it started on the way out.
+        """Fork a worker; on exit kill it and its descendants.
 
-        A worker that is not `timing` runs niced. An `observed` one may always start threads: torch's profiler does.
+        Unless `timing`, the worker runs niced. An `observed` worker may start threads, as torch's profiler does.
         """
         with self.workers(1, timing, observed) as (worker,):
             yield worker
 
     @contextmanager
     def workers(self, count: int, timing: bool, observed: bool = False) -> Generator[list[WorkerClient]]:
-        """Fork so many workers; while one enters its sandbox the next is forked."""
+        """Fork `count` workers; each enters its sandbox while the next is forked."""
         with ExitStack() as stack:
             found = [stack.enter_context(self._worker(timing, observed)) for _ in range(count)]
             for worker in found:
@@ -128,9 +128,9 @@ class WorkerPool:
     @contextmanager
     def _worker(self, timing: bool, observed: bool) -> Generator[WorkerClient]:
         ours, theirs = socket.socketpair()
-        ours.setsockopt(socket.SOL_SOCKET, SO_PASSCRED, 1)  # now: a worker may send before this side listens
+        ours.setsockopt(socket.SOL_SOCKET, SO_PASSCRED, 1)  # before the fork: a worker may send early
         status_read, status_write = os.pipe()
-        log = os.memfd_create("worker-output", os.MFD_CLOEXEC)  # a file without a name: nothing is left of it
+        log = os.memfd_create("worker-output", os.MFD_CLOEXEC)  # an anonymous file, which needs no clean-up
         memory, worker = self._memory(), None
         try:
             try:
@@ -149,12 +149,12 @@ class WorkerPool:
             if worker is None or worker.process.number:
                 self._memories.append((memory, worker.process if worker is not None else Process(0)))
             else:
-                memory.close()  # the end of its worker cannot be noticed
+                memory.close()  # the worker may still use it, so it cannot be reused
             if worker is not None and not self.stopped.is_set() and self._control is not None:
                 self._request({"kill": worker.pid})
 
     def _memory(self) -> SharedMemory:
-        """Return a new shared memory, or one of a worker that has ended."""
+        """Return a new shared memory, or reuse that of a worker that has ended."""
         with self._lock:
             for place, (memory, process) in enumerate(self._memories):
                 if not process.exists():
@@ -164,10 +164,10 @@ class WorkerPool:
         return SharedMemory(self.harness.memory_mib << 20)
 
     def require_room(self, worker: WorkerClient) -> None:
-        """Raise KernelFailure when a worker has filled its folder: others' lie on the same disk."""
+        """Raise KernelFailure if a worker's folder is too large: the folders of all workers share a disk."""
         used = self._request({"used": worker.pid})["used"]
         if used is None:
-            raise KernelFailure(Verdict.REJECTED, "it left folders in its folder that are too deep or locked")
+            raise KernelFailure(Verdict.REJECTED, "its folder contains unreadable or too deeply nested folders")
         if used > MOST_FILES:
             reason = f"it filled its folder with {used >> 20} MiB; {MOST_FILES >> 20} MiB are allowed"
             raise KernelFailure(Verdict.REJECTED, reason)
@@ -177,11 +177,11 @@ class WorkerPool:
         self._copy("keep", worker, digest(source))
 
     def fill(self, worker: WorkerClient, source: str) -> None:
-        """Give a fresh worker the compiled files of another one with the same source."""
+        """Copy the files kept for this source into a fresh worker's folder."""
         self._copy("fill", worker, digest(source))
 
     def _copy(self, request: str, worker: WorkerClient, name: str) -> None:
-        if "landlock" in worker.layers:  # it keeps other workers from the files
+        if "landlock" in worker.layers:  # Landlock hides the files from other workers
             self._request({request: worker.pid, "name": name})
 
     def _settings(self, timing: bool, threads: bool) -> dict[str, Any]:
@@ -209,7 +209,7 @@ class WorkerPool:
                 reply: dict[str, Any] = json.loads(control.recv(1 << 16))
             except (OSError, ValueError) as error:
                 self._process = self._control = None  # the next request starts a new one
-                raise InfrastructureError(f"the workers' fork server is gone: {error}") from error
+                raise InfrastructureError(f"the workers' fork server has ended: {error}") from error
             return reply
 
     def _start(self) -> socket.socket:
@@ -234,16 +234,16 @@ class WorkerPool:
         native = str(native_build.build())
         cores = ",".join(str(core) for core in self.cores)
         around = bubblewrap.bubblewrap(self.device, [native]) if self.enclosure == "bubblewrap" else []
-        # -P: the folder it is started in must not come first on Python's path
+        # -P: the current folder must not come first on Python's path
         python = [sys.executable, "-P", "-m", "kernel_scientist.workers.fork_server"]
         masks = ["kernel_scientist.workers.untrusted.input_masking"] if self.on_gpu else []
         return [*around, *python, control, native, cores, *masks, *self.preload]
 
     def _environment(self) -> dict[str, str]:
-        """Return the environment of workers: paths of Python's packages, the number of threads. No key, no home."""
-        if self.device == "cpu":  # read when triton is imported: its own library is jitted or interpreted from then on
+        """Return the environment of workers: package paths and the number of threads, without keys or a home."""
+        if self.device == "cpu":  # must be set before triton is imported
             own = {"TRITON_INTERPRET": "1"}
-        else:  # one GPU, the one that is locked
+        else:  # only the locked GPU is visible
             own = {name: os.environ.get(name, "0").split(",")[0] for name in GPU_CHOICE}
         return {
             **{name: os.environ[name] for name in KEPT if name in os.environ},
@@ -263,7 +263,7 @@ class WorkerPool:
 
 
 def _keep_freed_memory() -> None:
-    """Let glibc keep what this process frees: inputs and outputs of every call would cost page faults otherwise."""
+    """Let glibc keep memory that this process frees; otherwise each call's inputs and outputs cost page faults."""
     libc = ctypes.CDLL(None)
     if hasattr(libc, "mallopt"):
         libc.mallopt(M_MMAP_THRESHOLD, MALLOC["mmap_threshold"])
@@ -271,7 +271,7 @@ def _keep_freed_memory() -> None:
 
 
 def _enclosure(level: str) -> str:
-    """Return what encloses all workers at a level of `harness.sandbox`. Raises SetupError where the system has none."""
+    """Return the enclosure of all workers for a level of `harness.sandbox`. Raises SetupError if there is none."""
     if level != "none" and not seccomp.supported():
         raise SetupError(
             "this system offers no sandbox for kernels (it needs Linux on x86_64 or aarch64); "
@@ -284,6 +284,6 @@ def _enclosure(level: str) -> str:
     if landlock.version():
         return "landlock"
     raise SetupError(
-        "this system can keep files from kernels neither by bubblewrap nor by Landlock: install bubblewrap "
+        "this system has neither bubblewrap nor Landlock to hide files from kernels: install bubblewrap "
         "(Debian, Ubuntu: apt-get install bubblewrap) or set harness.sandbox=basic to let kernels read files"
     )

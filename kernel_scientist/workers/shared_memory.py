@@ -1,8 +1,9 @@
-"""Memory shared by the evaluator and one worker: the start barrier, inputs, buffers to be written, copied outputs.
+"""Memory shared by the evaluator and one worker: start barrier, inputs, output buffers, copied outputs.
 
-The worker learns where its inputs will be. The evaluator writes the values just before the row, past the caches, while
-the worker's other threads are stopped: nothing can be computed ahead, and the data are cold. Guard bands of random
-bytes surround the tensors. Values and addresses change independently: a tensor may get a new offset in its pages.
+The worker knows the places of its inputs in advance. The evaluator writes the values just before the row, past the
+caches, while the worker's other threads are stopped: the worker cannot compute early, and the data are cold. Guard
+bands of random bytes surround the tensors. Values and addresses change independently: a tensor may get a new offset
+in its pages.
 """
 
 import ctypes
@@ -23,7 +24,7 @@ GUARD_BYTES = 256
 
 @dataclass
 class Stretch:
-    """Pages for one tensor, and where in them it lies now."""
+    """Pages for one tensor, and the tensor's current place in them."""
 
     start: int
     length: int
@@ -31,32 +32,32 @@ class Stretch:
     offset: int = 0
     guard: bytes = b""
     writable: bool = False
-    """Whether the kernel may write its output there."""
+    """Whether the tensor is an output buffer."""
 
 
 class SharedMemory:
     """One worker's shared memory. Not thread-safe; `close` frees it.
 
-    A slot holds the inputs of one call. `SLOTS` slots make a group, such as a case's: the first one keeps its memory,
-    the others share theirs with those of other groups, so that a row of calls touches few new pages.
+    A slot holds the inputs of one call. `SLOTS` slots make a group, such as a case's: the first one has its own memory,
+    the others use the same memory as those of other groups, so that a row of calls touches few new pages.
     """
 
     def __init__(self, size: int) -> None:
         self.size = size
         self.descriptor = os.memfd_create("inputs", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         os.ftruncate(self.descriptor, size)
-        # A process that cuts it short would end every process that reads there, the evaluator too.
+        # Sealed: if a worker could truncate it, reading it would crash the evaluator.
         fcntl.fcntl(self.descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
         self._pages = mmap.mmap(self.descriptor, size, flags=mmap.MAP_SHARED)
         self.address = ctypes.addressof(ctypes.c_char.from_buffer(self._pages))
         self._rng = random.SystemRandom()
         self._stretches: dict[tuple[int, int], Stretch] = {}
         self._kept, self._ends = BARRIER_BYTES, dict[int, int]()
-        """End of the slots that keep their memory; by group, end of those that share it."""
+        """End of the memory of first slots; by group, end of the shared memory of the others."""
         self._outputs_end = size // 2
 
     def reset(self) -> None:
-        """Make it ready for another worker: new pages would cost far more than wiping these."""
+        """Wipe the memory for another worker; new pages would cost far more."""
         for start, end in ((0, self._kept), (self.size // 2, max(self._outputs_end, *self._ends.values(), 0))):
             ctypes.memset(self.address + start, 0, end - start)
         self._stretches.clear()
@@ -64,12 +65,12 @@ class SharedMemory:
         self._kept, self._outputs_end = BARRIER_BYTES, self.size // 2
 
     def close(self) -> None:
-        """Give the memory back. The mapping goes with this object: views of it may still be alive."""
+        """Free the memory. The mapping lives as long as this object, because views of it may be in use."""
         os.close(self.descriptor)
         self._stretches.clear()
 
     def place(self, slot: int, index: int, size: int, fresh: bool) -> protocol.Spot:
-        """Return where a slot's tensor of `size` bytes will lie. Raises MemoryError when all is used."""
+        """Return the place of a slot's tensor of `size` bytes. Raises MemoryError if there is no room."""
         stretch = self._stretches.get((slot, index))
         if stretch is None or stretch.length < size + 2 * GUARD_BYTES:
             length = (-(-(size + 2 * GUARD_BYTES) // mmap.PAGESIZE) + 1) * mmap.PAGESIZE
@@ -92,7 +93,7 @@ class SharedMemory:
         return start
 
     def write(self, native: NativeHarness, slot: int, index: int, tensor: torch.Tensor | int) -> None:
-        """Put values, or one byte everywhere, where the tensor was placed, and new guard bands around it."""
+        """Write a tensor's values (or fill it with one byte) at its place, and new guard bands around it."""
         stretch = self._stretches[slot, index]
         at = self.address + stretch.offset
         stretch.writable = isinstance(tensor, int)
@@ -115,7 +116,7 @@ class SharedMemory:
         return start
 
     def holds(self, offset: int, size: int) -> bool:
-        """Whether so many bytes at an offset lie in this memory."""
+        """Whether `size` bytes at `offset` lie in this memory."""
         return offset > 0 and offset + size <= self.size
 
     def read(self, offset: int, size: int) -> bytearray:
@@ -123,7 +124,7 @@ class SharedMemory:
         return bytearray(memoryview(self._pages)[offset : offset + size])
 
     def lent(self, slot: int, start: int, size: int) -> bool:
-        """Whether these bytes belong to a tensor of the slot that the kernel may write to."""
+        """Whether these bytes belong to an output buffer of the slot."""
         return any(s.writable and s.offset <= start and start + size <= s.offset + s.size for s in self._of(slot))
 
     def intact(self, slot: int) -> bool:

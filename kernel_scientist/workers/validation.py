@@ -1,4 +1,4 @@
-"""Checks of what a worker sends: every field, before it is used."""
+"""Validation of a worker's messages: every field is checked before it is used."""
 
 from typing import Any
 
@@ -12,21 +12,21 @@ from kernel_scientist.sandbox.failure import KernelFailure, printable
 from kernel_scientist.workers.native import Reading
 
 REASON = 500
-"""Characters of a worker's message that go into a reason."""
+"""Most characters of a worker's message that are quoted in a reason."""
 COMPILE_ERRORS = ("CompileError", "CompilationError", "SyntaxError", "IndentationError", "TabError")
 LARGEST = 1 << 62
-"""The largest integer that is taken from a worker."""
+"""Largest integer that is accepted from a worker."""
 SOURCES = ("source", "cpp_sources", "cuda_sources")
 _REQUEST: TypeAdapter[Request] = TypeAdapter(Request)
 
 
 def broken(what: str) -> KernelFailure:
-    """Return the failure of a kernel whose worker does not keep to the protocol."""
+    """Return the failure for a worker that violates the protocol."""
     return KernelFailure(Verdict.REJECTED, f"its worker broke the protocol: {what}")
 
 
 def unexpected(reply: protocol.Header, op: str, doing: str) -> KernelFailure:
-    """Return the failure of a kernel whose worker did not answer with `op`."""
+    """Return the failure for a worker whose answer is not `op`."""
     answer, name, message = (printable(reply.get(key))[:REASON] for key in ("op", "error", "message"))
     if answer != "failed":
         return broken(f"{answer!r} instead of {op!r}")
@@ -35,7 +35,7 @@ def unexpected(reply: protocol.Header, op: str, doing: str) -> KernelFailure:
 
 
 def build_request(reply: protocol.Header) -> Request:
-    """Return the build that a worker asks for. Raises KernelFailure for anything else, or a text that is too long."""
+    """Return a worker's build request. Raises KernelFailure if it is invalid or too long."""
     try:
         request: Request = _REQUEST.validate_python(reply.get("request"), strict=True)
     except ValidationError as error:
@@ -45,7 +45,7 @@ def build_request(reply: protocol.Header) -> Request:
     source = sum(map(len, _texts([getattr(request, name, "") for name in SOURCES])))
     texts = _texts(list(request))
     if any("\0" in text or printable(text) != text for text in texts):
-        raise KernelFailure(Verdict.COMPILE_ERROR, "its C++ source or flags hold characters that are none")
+        raise KernelFailure(Verdict.COMPILE_ERROR, "its C++ source or flags contain invalid characters")
     if source > MOST_SOURCE or sum(map(len, texts)) - source > MOST_ARGUMENTS:
         raise KernelFailure(Verdict.COMPILE_ERROR, "its C++ source or flags are too long")
     return request
@@ -61,7 +61,7 @@ def _texts(value: Any) -> list[str]:
 
 
 def reading(reply: protocol.Header) -> Reading:
-    """Return what a worker's clocks measured of a row. Raises KernelFailure for anything else."""
+    """Return the readings of a worker's clocks for a row. Raises KernelFailure if they are invalid."""
     match reply.get("reading"):
         case list(row) if len(row) == len(Reading._fields) and all(type(n) is int and 0 <= n <= LARGEST for n in row):
             return Reading(*row)
@@ -70,7 +70,7 @@ def reading(reply: protocol.Header) -> Reading:
 
 
 def output_trees(reply: protocol.Header, count: int) -> list[protocol.Header]:
-    """Return the descriptions of `count` outputs. Raises KernelFailure for anything else."""
+    """Return the descriptions of `count` outputs. Raises KernelFailure if they are invalid."""
     match reply.get("outputs"):
         case list(trees) if len(trees) == count and all(isinstance(tree, dict) for tree in trees):
             return trees

@@ -1,1 +1,1 @@
-"""Is a kernel right: inputs, comparison, integrity of outputs, policy."""
+"""Correctness of a kernel: inputs, comparison of outputs, integrity of outputs, policy."""

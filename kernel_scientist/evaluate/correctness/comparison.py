@@ -1,4 +1,4 @@
-"""Is an output right: first that it is the kind of object that was asked for, then its values.
+"""Comparison of an output with the reference: first its form (types, shapes), then its values.
 
 The expected output is computed here, after the kernel has ended its call, and never leaves this process.
 """
@@ -16,22 +16,22 @@ from kernel_scientist.workers.untrusted.buffers import on_device
 from kernel_scientist.workers.validation import leaves
 
 SPARE, SPARE_BYTES = 16, 64 << 20
-"""How many times as large as a right output a wrong one may be to be read at all, and how large anyway."""
+"""Largest output that is read: this multiple of a correct output's size, or this many bytes if that is more."""
 PATIENCE = 8
-"""Outputs that may differ bit by bit from the reference's in a row before that is not tried any more."""
+"""Consecutive outputs that may differ in bits from the reference before the bitwise comparison is skipped."""
 
 
 class Comparison:
-    """Compares outputs of one problem. The form of a right output is found once per case."""
+    """Compares outputs of one problem. The form of a correct output is determined once per case."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self._forms: dict[str, protocol.Header] = {}
         self._patience: dict[str, int] = {}
-        """By case, how many outputs may still differ bit by bit before the comparison is given up."""
+        """Outputs per case that may still differ in bits before the bitwise comparison is skipped."""
 
     def require(self, inputs: InputSet, got: protocol.Header, buffers: Sequence[bytearray]) -> None:
-        """Raise KernelFailure unless a worker's output is right for its inputs."""
+        """Raise KernelFailure unless a worker's output is correct for its inputs."""
         name = inputs.case.name
         if fault := _mismatch(self._form(inputs), got) or _shared(got) or self._alias(inputs, got):
             raise KernelFailure(Verdict.INCORRECT, f"{name}: {fault}")
@@ -47,9 +47,9 @@ class Comparison:
             raise KernelFailure(Verdict.INCORRECT, f"{name}: {message}")
 
     def _equals_reference(self, inputs: InputSet, buffers: Sequence[bytearray]) -> bool:
-        """Whether an output has the reference's bytes, which is much quicker to find out than by the problem's check.
+        """Whether an output is bitwise equal to the reference's. This is much quicker than the problem's own check.
 
-        Not tried any more on a case where the last few outputs differed, as the reference takes time too.
+        Skipped on a case whose last few outputs differed, because computing the reference takes time too.
         """
         name, expected = inputs.case.name, list[protocol.Buffer]()
         if self._patience.setdefault(name, PATIENCE) <= 0 or self.problem.device != "cpu":
@@ -65,7 +65,7 @@ class Comparison:
         return inputs.expected[0]
 
     def room(self, inputs: InputSet) -> int:
-        """Return how many bytes of output are taken from a worker."""
+        """Return how many bytes of output are accepted from a worker."""
         right = sum(protocol.Form.read(leaf).bytes for leaf in leaves(self._form(inputs)))
         return max(SPARE * right, SPARE_BYTES)
 
@@ -76,7 +76,7 @@ class Comparison:
         return self._forms[name]
 
     def _alias(self, inputs: InputSet, got: protocol.Header) -> str:
-        """Return how an output's memory is not its own, or nothing."""
+        """Return how an output shares memory with an input or a larger storage; empty if it does not."""
         if self.problem.policy.aliases or not isinstance(inputs.data, tuple):
             return ""
         for leaf, right in zip(leaves(got), leaves(self._form(inputs)), strict=True):
@@ -89,7 +89,7 @@ class Comparison:
 
 
 def described(output: Any) -> protocol.Header:
-    """Return what a right output must look like."""
+    """Return the description that a correct output must match."""
     header = protocol.encode(output, [])
     for leaf, tensor in zip(leaves(header), _tensors(output), strict=True):
         leaf |= {"strides": list(tensor.stride()), "device": tensor.device.type}
@@ -105,7 +105,7 @@ def _tensors(value: Any) -> list[Any]:
 
 
 def _mismatch(want: protocol.Header, got: Any) -> str:
-    """Return how an output differs from a right one as an object, or nothing."""
+    """Return how the form of an output differs from that of a correct one; empty if it does not."""
     for right, other in itertools.zip_longest(_facts(want), _facts(got), fillvalue=dict[str, Any]()):
         for key in right:
             if key not in other or other[key] != right[key]:
@@ -116,9 +116,9 @@ def _mismatch(want: protocol.Header, got: Any) -> str:
 
 
 def _facts(tree: Any) -> list[dict[str, Any]]:
-    """Return what must agree of each part of a description. Strides and order of dimensions of one element may be any.
+    """Return the fields of each part of a description that must agree. Strides of dimensions of size one are free.
 
-    A description that is none has one fact, its kind.
+    An invalid description has a single field, `kind`.
     """
     try:
         kind = tree["kind"]
@@ -137,7 +137,7 @@ def _facts(tree: Any) -> list[dict[str, Any]]:
             return [{"kind": str(tree["type"])}]
         return [{"kind": "None" if tree["value"] is None else "a value"}]
     except (LookupError, TypeError, ValueError, AttributeError, RecursionError):
-        return [{"kind": "no description of its output"}]
+        return [{"kind": "invalid description"}]
 
 
 def _shared(got: protocol.Header) -> str:

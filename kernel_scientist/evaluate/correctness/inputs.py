@@ -16,9 +16,9 @@ from kernel_scientist.workers.untrusted.buffers import GUARD_BYTES, block, diges
 from kernel_scientist.workers.untrusted.outputs import tensors
 
 POISONS = (0xFF, 0x5A, 0x3C)
-"""Bytes a buffer is filled with before it is written: not-a-number, large garbage, and garbage near one."""
+"""Fill bytes for output buffers: as floats they are NaN, large values, and values near one."""
 RUN_BYTES = 512
-"""Length of the piece that is changed to make a neighbour: more than a fingerprint of samples can rely on to see."""
+"""Bytes that are changed to make a neighbour input: few enough that a cache keyed by sampled values misses them."""
 
 
 @dataclass(frozen=True)
@@ -27,17 +27,17 @@ class InputSet:
 
     case: Case
     data: Any
-    """The evaluator's own copy; a kernel never sees its memory."""
+    """Values in the evaluator's own memory, which no worker can read."""
     fresh: bool
-    """Whether they are put at new addresses."""
+    """Whether the inputs are placed at new addresses."""
     poison: int
     keys: tuple[Keys, ...] = ()
-    """Of each read-only tensor, on its way to a GPU's worker (`input_masking`)."""
+    """Encryption key of each read-only tensor, for the transfer to a GPU's worker (`input_masking`)."""
     sweep_key: int = 0
-    """Of the cache sweep before the call, there."""
+    """Key of the cache sweep before the call, on a GPU."""
 
     expected: list[Any] = field(default_factory=list[Any], compare=False)
-    """The reference's output, once it was computed."""
+    """The reference's output; None until it is computed."""
 
     @property
     def bytes(self) -> int:
@@ -47,18 +47,18 @@ class InputSet:
 
 
 class InputGenerator:
-    """Draws inputs for one problem. Chance comes from the system, so no kernel can foresee it."""
+    """Generator of inputs for one problem. Randomness comes from the operating system, so no kernel can predict it."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem, self._rng = problem, random.SystemRandom()
         self._static: dict[str, dict[int, Any]] = {}
 
     def renew(self) -> None:
-        """Forget the static inputs: the next ones drawn are new."""
+        """Discard the static inputs, so that the next `draw` makes new ones."""
         self._static = {}
 
     def draw(self, case: Case, seed: int | None = None) -> InputSet:
-        """Make new inputs, from a secret seed if none is given; those the problem calls static stay until `renew`."""
+        """Return new inputs, from a secret seed if none is given. The problem's static inputs stay until `renew`."""
         data = self.problem.generate(case, secret_seed(self._rng) if seed is None else seed)
         if positions := self.problem.policy.static:
             kept = self._static.setdefault(case.name, {i: data[i] for i in positions})
@@ -66,18 +66,18 @@ class InputGenerator:
         return self._input_set(case, data)
 
     def secret(self, profile: Profile, count: int) -> list[Case]:
-        """Draw cases off the list; none where the problem names no ranges."""
+        """Return `count` random cases from the problem's ranges of sizes; none if it has no ranges."""
         return [case for case in (profile.secret(self._rng) for _ in range(count)) if case]
 
     def stressed(self, case: Case, scales: dict[int, float]) -> InputSet:
-        """Make new inputs with some of them scaled (lab.yml: stress)."""
+        """Return new inputs, some of them scaled (`stress` in lab.yml)."""
         items = list(self.problem.generate(case, secret_seed(self._rng)))
         for position, scale in scales.items():
             items[position] = (items[position].to(torch.float32) * scale).to(items[position].dtype)
         return self._input_set(case, tuple(items))
 
     def neighbour(self, inputs: InputSet) -> InputSet:
-        """Change a short piece of one input: a cache keyed by a sample of the values takes it for the old one."""
+        """Return a copy with a few bytes of one input changed, which a cache keyed by sampled values misses."""
         if not isinstance(inputs.data, tuple):
             return self._input_set(inputs.case, inputs.data)
         items = list(inputs.data)  # pyright: ignore[reportUnknownArgumentType]
@@ -90,14 +90,14 @@ class InputGenerator:
         return self._input_set(inputs.case, tuple(items))
 
     def rows(self, case: Case, calls: int, count: int) -> list[list[InputSet]]:
-        """Make the inputs of `count` rows of calls: one new set of values, all others moved and edited from it."""
+        """Return the inputs of `count` rows: one new set, and shifted and edited copies of it."""
         first = self.draw(case)
         every = [first, *(self._moved(first) for _ in range(calls * count - 1))]
         self._rng.shuffle(every)
         return [every[row * calls : (row + 1) * calls] for row in range(count)]
 
     def chosen(self, count: int, most: int) -> list[int]:
-        """Draw up to `most` numbers below `count`; nobody can foresee which."""
+        """Return up to `most` unpredictable numbers below `count`."""
         return sorted(self._rng.sample(range(count), min(count, most)))
 
     def placed(self, inputs: InputSet, memory: SharedMemory, slot: int) -> protocol.Header:
@@ -112,12 +112,12 @@ class InputGenerator:
         return _tree(inputs.data, describe)
 
     def write(self, inputs: InputSet, memory: SharedMemory, slot: int, native: NativeHarness) -> None:
-        """Put the values where they were announced; what is to be written is garbage."""
+        """Write the values to the announced places in shared memory. Output buffers get garbage."""
         for index, (tensor, writable, _) in enumerate(self._tensors(inputs)):
             memory.write(native, slot, index, inputs.poison if writable else tensor)
 
     def message(self, inputs: InputSet) -> tuple[protocol.Header, list[protocol.Buffer]]:
-        """Return inputs as a message; what is to be written is garbage."""
+        """Return the inputs as a message. Output buffers hold garbage."""
         buffers: list[protocol.Buffer] = []
         found = iter(self._tensors(inputs))
 
@@ -129,10 +129,10 @@ class InputGenerator:
         return _tree(inputs.data, describe), buffers
 
     def masked(self, inputs: InputSet, native: NativeHarness) -> tuple[protocol.Header, Sequence[bytearray], int]:
-        """Return inputs as a message that cannot be read without their keys, and their digest.
+        """Return the inputs as an encrypted message (header, buffers), and their digest.
 
-        The digest covers what a kernel may not write: read-only inputs and all guard bands. Buffers to be written hold
-        garbage that is no secret, so they are not encrypted: that would give the cipher stream away.
+        The digest covers what a kernel may not write: read-only inputs and all guard bands. Output buffers are not
+        encrypted: their garbage is known, so their ciphertext would reveal the cipher stream.
         """
         header, buffers = self.message(inputs)
         blocks: list[bytearray] = []
@@ -149,9 +149,9 @@ class InputGenerator:
         return header, blocks, total
 
     def _moved(self, inputs: InputSet) -> InputSet:
-        """Rotate every input that may vary along its first dimension, and edit one: all values are at new positions.
+        """Rotate every input that may vary along its first dimension and edit one, so that all values change position.
 
-        New values are drawn where an input may not vary, or there is no room to move.
+        New inputs are drawn if an input may not vary or is too short to rotate.
         """
         items: list[Any] = list(inputs.data) if isinstance(inputs.data, tuple) else []
         free = [i for i in range(len(items)) if i not in (*self.problem.writes, *self.problem.policy.static)]
@@ -165,7 +165,7 @@ class InputGenerator:
         return self._input_set(inputs.case, tuple(items))
 
     def _tensors(self, inputs: InputSet) -> list[tuple[torch.Tensor, bool, bool]]:
-        """Return tensor, whether it is to be written, whether it stays from call to call, in the order of the tree."""
+        """Return (tensor, is an output buffer, is static) of each tensor, in the order of the tree."""
         items = inputs.data if isinstance(inputs.data, tuple) else (inputs.data,)
         writes, static = self.problem.writes, self.problem.policy.static
         return [(t, i in writes, i in static) for i, item in enumerate(items) for t in tensors(item)]
@@ -180,7 +180,7 @@ class InputGenerator:
         return self._rng.getrandbits(64)
 
     def _turn(self, tensor: torch.Tensor) -> None:
-        """Rotate a short run of elements in place: values that were valid stay valid."""
+        """Rotate a short run of elements in place. Only existing values are used, so that all stay valid."""
         order = protocol.dense_order(tensor) or list(range(tensor.dim()))
         flat = tensor.permute(order).reshape(-1)
         length = min(flat.numel(), max(2, RUN_BYTES // tensor.element_size()))
@@ -190,7 +190,7 @@ class InputGenerator:
 
 
 def _rolled(tensor: torch.Tensor, shift: int) -> torch.Tensor:
-    """Rotate a tensor along its first dimension; it keeps its strides."""
+    """Return a tensor rotated along its first dimension, with the same strides."""
     rolled = torch.empty_like(tensor)
     rolled.view(_raw(tensor.dtype))[:shift] = tensor.view(_raw(tensor.dtype))[-shift:]
     rolled.view(_raw(tensor.dtype))[shift:] = tensor.view(_raw(tensor.dtype))[:-shift]
@@ -198,7 +198,7 @@ def _rolled(tensor: torch.Tensor, shift: int) -> torch.Tensor:
 
 
 def _tree(value: Any, describe: Callable[[torch.Tensor], protocol.Header]) -> protocol.Header:
-    """Describe inputs as `protocol.encode` does, their tensors by `describe`."""
+    """Return a description of inputs as `protocol.encode` does, with `describe` applied to each tensor."""
     if isinstance(value, torch.Tensor):
         return describe(value)
     if isinstance(value, (list, tuple)):
@@ -214,7 +214,7 @@ def _filled(tensor: torch.Tensor, byte: int) -> torch.Tensor:
 
 
 def _can_vary(value: object) -> bool:
-    """Whether a piece may be moved: floating-point values mean the same anywhere, an index may not."""
+    """Whether elements may change position: floating-point values may, integers may be indices and may not."""
     if not isinstance(value, torch.Tensor) or not value.is_floating_point():
         return False
     return value.numel() > 1 and protocol.dense_order(value) is not None

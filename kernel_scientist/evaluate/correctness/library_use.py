@@ -1,4 +1,4 @@
-"""Untimed calls under observation, for what the problem's policy asks: does the kernel's own code do the work?"""
+"""Observed calls (untimed): find out whether the kernel's own code does the work, as the problem's policy requires."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,23 +11,23 @@ from kernel_scientist.sandbox.failure import KernelFailure
 from kernel_scientist.workers.client import WorkerClient
 
 TIMED_CASES = 4
-"""How many of the timed cases are observed where no library may do the work."""
+"""Number of timed cases that are observed if the policy forbids library work."""
 
 
 def cases(driver: Driver, profile: Profile, checked: Sequence[Case], timed: bool) -> tuple[Case, ...]:
-    """Return the cases to observe: one that is checked, and, where it matters, some timed ones drawn at random.
+    """Return the cases to observe: one checking case and, if library work is forbidden, some random timed ones.
 
-    A kernel that lets a library compute on those alone would gain by it.
+    Timed cases are included because a kernel could use a library on them only, to appear faster.
     """
     others = profile.benchmarks if timed and not driver.problem.policy.library else ()
     return (*checked[-1:], *(others[i] for i in driver.inputs.chosen(len(others), TIMED_CASES)))
 
 
 def observe(driver: Driver, worker: WorkerClient, chosen: Sequence[Case]) -> Observed:
-    """Observe a call on each case; then mute the kernel's own code: is an output right without it?
+    """Observe a call on each case; then disable the kernel's own code and check whether the output is still correct.
 
-    Raises KernelFailure for a wrong output of a kernel that was not muted. Muted calls come last: a kernel that waits
-    for what its native code would have done takes its worker with it.
+    Raises KernelFailure for a wrong output of a call that was not muted. Muted calls come last: a kernel that waits
+    for an effect of its muted code hangs, and its worker is lost.
     """
     observed = [Observed.read(_call(driver, worker, case, mute=False)) for case in chosen]
     for i, case in enumerate(chosen):
@@ -44,7 +44,7 @@ def observe(driver: Driver, worker: WorkerClient, chosen: Sequence[Case]) -> Obs
 
 
 def _call(driver: Driver, worker: WorkerClient, case: Case, mute: bool) -> dict[str, object]:
-    """Make one call on new inputs; its output must be right."""
+    """Make one call on new inputs. Raises KernelFailure if its output is wrong."""
     inputs = {0: driver.inputs.draw(case)}
     driver.deliver(worker, inputs)
     keys = driver.write(worker, inputs)

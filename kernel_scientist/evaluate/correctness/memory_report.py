@@ -35,7 +35,7 @@ class Defect(BaseModel):
     of_programs: int
     examples: tuple[Example, ...]
     severity: Literal["error", "warning"]
-    """A warning is harmless with today's compilers, but no documentation promises that."""
+    """`error`, or `warning` for an access that is harmless with today's compilers but undocumented."""
     note: str
 
     def words(self) -> str:
@@ -62,13 +62,13 @@ class Call(BaseModel):
 
 @dataclass
 class Watch:
-    """Accumulates the reports on a kernel."""
+    """Accumulated reports of the memory checker on one kernel."""
 
     launches: int = 0
     run: int = 0
     programs: int = 0
     warnings: set[str] = field(default_factory=set[str])
-    """Sentences about warnings; they are evidence, not a verdict."""
+    """Warnings as sentences: shown as evidence, without effect on the verdict."""
 
     def require(self, report: protocol.Header) -> None:
         """Add a worker's report. Raises KernelFailure if it contains an error."""
@@ -85,11 +85,11 @@ class Watch:
             raise KernelFailure(Verdict.INCORRECT, words[0], words)
 
     def words(self, where: str = "interpreted:") -> str:
-        """Return a sentence on how much was executed."""
+        """Return a sentence that states how much was executed."""
         if not self.launches:
             return f"{where} no launch was interpreted"
         share = "all" if self.run == self.programs else f"{self.run} of {self.programs}"
-        return f"{where} {share} programs of {self.launches} launches, every address watched"
+        return f"{where} {share} programs of {self.launches} launches, every address checked"
 
 
 def _calls(report: protocol.Header) -> list[Call]:

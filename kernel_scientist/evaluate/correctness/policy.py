@@ -1,4 +1,4 @@
-"""What a problem allows besides a right answer: no tampering in the source, and library work only where it says so."""
+"""A problem's policy, enforced on correct kernels too: no tampering, and library work only if it is allowed."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -31,13 +31,13 @@ MOVES = frozenset(
 )
 """Torch operations that allocate memory, move it, or view it differently: no arithmetic.
 
-`index`, `gather` and the like are not among them: a table look-up can replace the computation.
+`index`, `gather` and similar ones are excluded, because a table look-up can replace the computation.
 """
 
 
 @dataclass(frozen=True)
 class Observed:
-    """What observed calls showed, and whether the output is right without the kernel's own code."""
+    """Findings of observed calls, and whether the output is correct without the kernel's own code."""
 
     work: dict[str, int] = field(default_factory=dict[str, int])
     """Arithmetic operations of torch, with their counts."""
@@ -48,7 +48,7 @@ class Observed:
 
     @staticmethod
     def of(calls: Sequence["Observed"]) -> "Observed":
-        """Merge calls: all work, the fewest native calls, whether any output was right when muted."""
+        """Return merged calls: all of torch's work, the fewest native calls, whether any muted output was correct."""
         work = {name: max(call.work.get(name, 0) for call in calls) for call in calls for name in call.work}
         native = min((call.native_calls for call in calls), default=0)
         replays = max((call.graph_replays for call in calls), default=0)
@@ -56,7 +56,7 @@ class Observed:
 
     @staticmethod
     def read(reply: dict[str, Any]) -> "Observed":
-        """Read what a worker reported; fields of a wrong type count as nothing."""
+        """Return a worker's report in parsed form. Fields of a wrong type are ignored."""
         operations, calls = reply.get("operations"), reply.get("native_calls")
         counts: dict[str, Any] = operations if isinstance(operations, dict) else {}
         named = {printable(name): count for name, count in counts.items() if isinstance(count, int)}
@@ -91,9 +91,9 @@ def require_untampered(policy: Policy, run: Literal["reject", "allow"], findings
 
 
 def require(policy: Policy, observed: Observed) -> None:
-    """Raise KernelFailure (rejected) where a library does the work, or a graph is replayed, and must not."""
+    """Raise KernelFailure (rejected) if a library does the work or a graph is replayed against the policy."""
     if observed.graph_replays and not policy.graphs:
-        raise KernelFailure(Verdict.REJECTED, "it replays a graph (lab.yml: policy.graphs)")
+        raise KernelFailure(Verdict.REJECTED, "it replays a graph, which is not allowed (lab.yml: policy.graphs)")
     if policy.library:
         return
     counts = ", ".join(f"{name} {count}x" for name, count in observed.work.items())

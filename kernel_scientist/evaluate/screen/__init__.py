@@ -1,1 +1,1 @@
-"""Reads a kernel's source before it runs."""
+"""The screen: reads a kernel's source before it runs."""

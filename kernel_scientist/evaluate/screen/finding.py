@@ -1,11 +1,11 @@
-"""A finding: one thing in a kernel's source that a reader of its result should know, or that gets it rejected."""
+"""A finding: a detail of a kernel's source that readers of its result should know, or that rejects it."""
 
 from enum import StrEnum
 from typing import NamedTuple
 
 
 class Severity(StrEnum):
-    """How rarely an honest kernel does this: HIGH hardly ever, LOW often."""
+    """Severity of a finding. HIGH: honest kernels hardly ever do this; LOW: they often do."""
 
     LOW = "low"
     MEDIUM = "medium"
@@ -13,14 +13,14 @@ class Severity(StrEnum):
 
 
 class Finding(NamedTuple):
-    """One thing found in a source."""
+    """One match of a rule in a source."""
 
     name: str
     """Kebab-case, such as `tampering:patch` or `kernelguard:timer-monkeypatch`."""
     severity: Severity
     line: int | None
-    """1-based line of the kernel's file, where there is one."""
+    """1-based line of the kernel's file; None for the whole file."""
     detail: str
-    """What was found."""
+    """Description of the match."""
     tampering: bool = False
-    """Whether the kernel is rejected for it, unless the policy allows tampering."""
+    """Whether this finding rejects the kernel (unless the policy allows tampering)."""

@@ -1,4 +1,4 @@
-"""Reads a kernel's source before it runs: tampering, and what kernelguard's rules match."""
+"""Screening of a kernel's source before it runs: this project's tampering rules and kernelguard's rules."""
 
 import functools
 import importlib.util
@@ -16,11 +16,11 @@ from kernel_scientist.evaluate.screen.source import PythonFile
 from kernel_scientist.evaluate.screen.tampering import tampering
 
 MAX_SOURCE = 200_000
-"""Characters of a source that are read; an honest kernel has a tenth of that."""
+"""Longest source that is screened, in characters; honest kernels have at most a tenth of that."""
 MAX_MATCHES = 8
-"""Findings of one name that are kept."""
+"""Most findings with the same name that are kept."""
 REMEMBERED = 256
-"""Texts: an incumbent, a champion and a kernel that is tuned come many times."""
+"""Sources whose findings are cached: incumbents, champions and tuned kernels are screened repeatedly."""
 TIMEOUT_S = 10
 KERNELGUARD = """
 import resource, sys
@@ -30,20 +30,20 @@ sys.path.insert(0, sys.argv.pop(1))
 import kernelguard
 kernelguard.main()
 """
-"""A process that limits itself before kernelguard reads a text: some of its rules backtrack for minutes."""
+"""Program that runs kernelguard under CPU and memory limits: some of its rules backtrack for minutes."""
 ADDRESSED = re.compile(
     r"\b(?:note|message)? ?(?:to|for) the (?:\w+ing )?(?:reviewer|judge|grader|evaluator|model)\b|\bas an? (?:ai|llm)\b"
     r"|\b(?:ignore|disregard) (?:\w+ ){0,2}(?:previous|prior|above|earlier|instructions)\b|\brate this kernel\b",
     re.IGNORECASE,
 )
-"""Prose addressed to whoever evaluates, a language model perhaps."""
+"""Pattern of prose that addresses the evaluator, such as a note to a language model that judges kernels."""
 
 
 @functools.lru_cache(maxsize=REMEMBERED)
 def screen(source: str) -> tuple[Finding, ...]:
-    """Return the findings of a source: tampering first, then by severity and line; the same for the same text.
+    """Return the findings of a source: tampering first, then by severity and line. The result is deterministic.
 
-    Raises nothing, whatever the text is, and ends in bounded time.
+    Never raises, for any text, and ends in bounded time.
     """
     by_name: defaultdict[str, dict[int | None, Finding]] = defaultdict(dict)
     for finding in sorted(findings(source), key=_order):
@@ -60,7 +60,7 @@ def _order(finding: Finding) -> tuple[bool, int, int, str, str]:
 
 
 def findings(source: str) -> Iterator[Finding]:
-    """Yield every finding, in no order. A source that cannot be read has a finding that says so."""
+    """Yield every finding, in no particular order. An unreadable source yields the finding `unreadable`."""
     if len(source) > MAX_SOURCE:
         detail = f"{len(source)} characters: more than {MAX_SOURCE} are not screened"
         yield Finding("too-long", Severity.HIGH, None, detail)
@@ -77,7 +77,7 @@ def findings(source: str) -> Iterator[Finding]:
 
 
 def of_kernelguard(source: str) -> Iterator[Finding]:
-    """Yield what kernelguard's rules match, read in a process of its own."""
+    """Yield the matches of kernelguard's rules, which run in a separate process."""
     spec = importlib.util.find_spec("kernelguard")
     assert spec is not None and spec.origin is not None, "kernelguard is a dependency"
     command = [sys.executable, "-I", "-S", "-B", "-c", KERNELGUARD, str(Path(spec.origin).parent), "--api-mode"]
@@ -86,7 +86,7 @@ def of_kernelguard(source: str) -> Iterator[Finding]:
         run = subprocess.run(command, input=text, capture_output=True, timeout=TIMEOUT_S, env={}, check=True)
         matches: list[dict[str, Any]] = json.loads(run.stdout)["matched_patterns"]
     except (subprocess.SubprocessError, ValueError, KeyError):
-        yield Finding("kernelguard:unfinished", Severity.MEDIUM, None, "its rules did not come to an end on this text")
+        yield Finding("kernelguard:unfinished", Severity.MEDIUM, None, "its rules did not finish on this text in time")
         return
     for match in matches:
         severity = Severity.HIGH if match["severity"] == "critical" else Severity(match["severity"])

@@ -1,4 +1,4 @@
-"""A kernel's file as the rules read it: Python names resolved through imports, C++ text without its comments."""
+"""A kernel's file in the form that rules match: Python names resolved through imports, C++ text without comments."""
 
 import ast
 import re
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 MAX_NODES = 100_000
-"""Nodes of a syntax tree that are read, which takes about a second; an honest kernel has a few thousand."""
+"""Largest syntax tree that is read, in nodes (about a second of work); an honest kernel has a few thousand."""
 MAX_PATH = 200
 """Characters of a dotted name."""
 IMPORTERS = ("builtins.__import__", "importlib.import_module", "importlib.__import__", "sys.modules.get")
@@ -22,7 +22,7 @@ _COMMENT_OR_LITERAL = re.compile(
 
 
 class CppText:
-    """C++, HIP or CUDA text within a kernel's file, with comments and literals blanked; offsets stay what they were."""
+    """C++, HIP or CUDA text within a kernel's file, with comments and literals blanked and offsets unchanged."""
 
     def __init__(self, text: str, node: ast.expr) -> None:
         self._first, self._last = node.lineno, node.end_lineno or node.lineno
@@ -60,13 +60,13 @@ class PythonFile:
         self._values = {target.id: value for target, value in pairs if isinstance(target, ast.Name)}
         self._paths: dict[int, str] = {}
         self.strings = list(self._strings())
-        """(node, text) of each string literal that is no docstring; values within an f-string are read as `0`."""
+        """(node, text) of each string literal except docstrings; an f-string's values are replaced by `0`."""
         self.native = [CppText(text, node) for node, text in self.strings if _LOOKS_CPP.search(text)]
 
     def path(self, node: ast.AST | None) -> str:
-        """Return the dotted name that a node refers to; empty where that is not known."""
+        """Return the dotted name that a node refers to; empty if unknown."""
         if node is not None and id(node) not in self._paths:
-            self._paths[id(node)] = ""  # while it is resolved: a name may be assigned to itself
+            self._paths[id(node)] = ""  # ends the recursion if a name is assigned to itself
             path = self._resolved(node)
             self._paths[id(node)] = path if len(path) <= MAX_PATH else ""
         return self._paths.get(id(node), "")
@@ -105,12 +105,12 @@ class PythonFile:
 
 
 def is_literal(node: ast.AST | None) -> bool:
-    """Whether an expression is a constant or a literal container: a value, and no function."""
+    """Whether an expression is a constant or a literal container, and therefore not a function."""
     return node is None or isinstance(node, ast.Constant | ast.Dict | ast.List | ast.Set | ast.Tuple)
 
 
 def assigned(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr | None]]:
-    """Yield the targets of an assignment to single targets with its value, None for a declaration."""
+    """Yield (target, value) of each single target of an assignment; the value is None for a declaration."""
     match node:
         case ast.Assign(targets=targets, value=value):
             yield from ((target, value) for target in targets)

@@ -1,6 +1,6 @@
-"""Tampering: a kernel that reaches into the process that runs it. It is rejected, unless the policy allows it.
+"""Rules that find tampering: code that interferes with the process that runs the kernel.
 
-A rule names something that an honest kernel has no use for; a doubtful case is no finding. Code that is written against
+Each rule matches something that no honest kernel needs; doubtful cases are not reported. Code that is written against
 the worker's internals and obfuscated on purpose is outside the threat model (docs/threat-model.md).
 """
 
@@ -15,7 +15,7 @@ from kernel_scientist.evaluate.screen.finding import Finding, Severity
 from kernel_scientist.evaluate.screen.source import CppText, PythonFile, assigned, is_literal
 
 PUBLIC = re.compile(r"kernel_scientist(?:\.languages(?:\.cpp)?)?(?:\.(?:load|CompileError))?(?:\.|$)")
-"""What a kernel may import of this package: `load` and `CompileError`, also from their old address."""
+"""Names of this package that a kernel may import: `load` and `CompileError`, also under their old path."""
 INTERNALS = frozenset(path.stem for path in Path(__file__).parents[2].iterdir())
 """The modules and packages within this package."""
 TIMER = (
@@ -23,11 +23,11 @@ TIMER = (
     r"|DeviceSynchronize|StreamSynchronize))"
 )
 Rule = tuple[str, str, re.Pattern[str]]
-"""The kind of a finding, what is said about it, a pattern."""
+"""(kind of the finding, its message, pattern)."""
 
 
 def _rules(rows: str) -> list[Rule]:
-    """Read rows `kind / text / pattern`."""
+    """Return the rules of a table with lines `kind / message / pattern`."""
     parts = (row.split(" / ") for row in rows.replace("<TIMER>", TIMER).strip().splitlines())
     return [(kind, text, re.compile(pattern)) for kind, text, pattern in parts]
 
@@ -42,7 +42,7 @@ hook / it hooks the interpreter by / (?:sys\.(?:meta_path|path_hooks)|gc\.callba
 memory / it writes into the interpreter by / ctypes\.py_object\.from_address
 memory / it writes into the interpreter by / ctypes\.pythonapi\.(?!Py(?:Capsule|MemoryView|Buffer|Bytes)_).+
 """)
-"""Against a whole dotted name. Capsules, buffers and bytes are how DLPack is read."""
+"""Rules for whole dotted names. `PyCapsule`, `PyBuffer` and `PyBytes` are exempt: DLPack needs them."""
 CPP = _rules(r"""
 patch / it defines a timer: / (?<=\w)(?<!return)[\s*&]+<TIMER>\s*\([^(){};]{0,200}\)[^(){};=?]{0,40}\{
 patch / it traps the time stamp counter by / \bPR_SET_TSC\b
@@ -50,27 +50,27 @@ memory / it accesses a process's memory by / \b(?:SYS_)?process_vm_(?:read|write
 hook / it hooks the interpreter by / \bPyEval_Set(?:Trace|Profile)\w*|\bPySys_AddAuditHook\b
 frames / it walks the call stack by / \bPyEval_GetFrame\w*|\bPyFrame_Get(?:Back|Locals|Globals)\b
 """)
-"""Searched in C++ text without comments and literals."""
+"""Rules for C++ text without comments and literals."""
 PATCHED = re.compile(
     r"(?:__main__|_thread|builtins|ctypes|gc|io|json|kernel_scientist|mmap|os|select|signal|socket|statistics|struct|sys|threading|time"
     r"|timeit|torch|triton\.testing|numpy\.testing)(?:\..+)?|numpy\.\w*(?:close|equal)\w*"
 )
-"""Modules with timers or comparisons, and modules that the worker uses."""
+"""Modules whose functions must not be replaced: timers, comparisons and modules that the worker uses."""
 SETTINGS = re.compile(
     r"torch\.(?:backends|.*\bconfig|utils\.(?:cpp_extension|hipify))\b.*|os\.environ\b.*|sys\.modules\.\?"
     r"|sys\.(?:path|argv|std\w+|dont_write_bytecode|tracebacklimit)\b.*|.*\.(?:restype|argtypes|errcheck)"
 )
-"""What an honest kernel may assign to in them."""
+"""Attributes of these modules that an honest kernel may assign to."""
 SETTERS = ("builtins.setattr", "unittest.mock.patch.object")
 PROCESS_MEMORY = re.compile(r"/proc/(?:[^/\s]{1,60}/){1,3}mem")
 FOREIGN_CODE = re.compile(r"\b(?:dlsym|dladdr|dl_iterate_phdr|link_map|_r_debug|AT_SYSINFO_EHDR)\b")
-"""How native code finds the code of another library. A compiler of its own (JIT) makes only its own code writable."""
+"""Ways for native code to find another library's code. (A kernel's own JIT makes only its own code writable.)"""
 Reason = tuple[str, str]
 """The kind of a finding and its detail."""
 
 
 def tampering(file: PythonFile) -> Iterator[Finding]:
-    """Yield how a kernel tampers with its process, in no order."""
+    """Yield a finding for each way in which a kernel tampers, in no particular order."""
     for node in file.nodes:
         reasons = [*_of_path(file.path(node)), *_of_import(node), *_of_node(file, node)]
         yield from (_finding(reason, getattr(node, "lineno", 1)) for reason in reasons)
@@ -84,7 +84,7 @@ def tampering(file: PythonFile) -> Iterator[Finding]:
 
 
 def is_internal(path: str) -> bool:
-    """Whether a dotted name belongs to this package and is nothing that a kernel may import."""
+    """Whether a dotted name belongs to this package and is not among the names that a kernel may import."""
     public = PUBLIC.match(path)
     return public is not None and path[public.end() :].split(".")[0] in INTERNALS
 
@@ -114,7 +114,7 @@ def _of_import(node: ast.AST) -> Iterator[Reason]:
 
 
 def _of_node(file: PythonFile, node: ast.AST) -> Iterator[Reason]:
-    """Yield what the form of a node shows. A function's own frame is no finding, only the way to its caller."""
+    """Yield the reasons found in a node's form. Access to a function's own frame is allowed, to its caller's is not."""
     match node:
         case ast.Call(func=function, args=[_, *_]) if file.path(function) == "sys._getframe":
             yield "frames", "it walks the call stack by sys._getframe"
@@ -142,7 +142,7 @@ def _writable_code(protection: ast.expr) -> bool:
 
 
 def _replaced(file: PythonFile) -> Iterator[tuple[ast.expr, str]]:
-    """Yield what a kernel replaces that is not its own. A literal is state or a setting and replaces no function."""
+    """Yield the foreign objects that a kernel replaces. A literal may be assigned: it replaces no function."""
     literals = {id(target) for node in file.nodes for target, value in assigned(node) if is_literal(value)}
     missing = {path for node in file.nodes if (path := _missing(file, node))}
     for node, path in _stores(file):
@@ -152,7 +152,7 @@ def _replaced(file: PythonFile) -> Iterator[tuple[ast.expr, str]]:
 
 
 def _stores(file: PythonFile) -> Iterator[tuple[ast.expr, str]]:
-    """Yield each place within an object that is assigned to, with its dotted name; `?` for a computed name."""
+    """Yield each attribute or item that is assigned to, with its dotted name; `?` stands in for a computed part."""
     for node in file.nodes:
         match node:
             case ast.Attribute(ctx=ast.Store()) | ast.Subscript(ctx=ast.Store()):
@@ -165,7 +165,7 @@ def _stores(file: PythonFile) -> Iterator[tuple[ast.expr, str]]:
 
 
 def _missing(file: PythonFile, node: ast.AST) -> str:
-    """Return the name that `not hasattr(...)` asks for: an assignment to it replaces nothing."""
+    """Return the name that `not hasattr(...)` tests. It may be assigned, because it does not exist yet."""
     match node:
         case ast.UnaryOp(
             op=ast.Not(), operand=ast.Call(func=ast.Name(id="hasattr"), args=[owner, ast.Constant(value=name)])
@@ -176,7 +176,7 @@ def _missing(file: PythonFile, node: ast.AST) -> str:
 
 
 def _of_cpp(cpp: CppText, finds_foreign_code: bool) -> Iterator[tuple[Reason, int]]:
-    """Yield what C++ text shows, with its offset."""
+    """Yield (reason, offset) of each finding in C++ text."""
     for kind, text, pattern in CPP:
         yield from (((kind, f"{text} {match[0].strip(' *&{')}"), match.start()) for match in pattern.finditer(cpp.code))
     for match in re.finditer(r"\bmprotect\s*\(([^;]{0,300})", cpp.code):

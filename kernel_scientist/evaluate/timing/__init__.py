@@ -1,1 +1,1 @@
-"""How fast is a kernel: schedule, samples, statistics."""
+"""Timing of kernels: schedule, samples, statistics."""

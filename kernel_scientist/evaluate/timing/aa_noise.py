@@ -1,7 +1,7 @@
-"""How far this machine's own noise goes: the same source timed against itself, kept for a day per problem.
+"""A/A noise of this machine: a source timed against itself; the result is kept for a day per problem.
 
-A kernel counts as faster only beyond it. The A/A runs go through the very protocol that kernels go through, so the
-margin covers what differs from process to process (memory layout, placement) as well as from minute to minute.
+A kernel counts as faster only if its gain exceeds this noise. A/A runs use the same protocol as kernels, so the
+margin covers differences between processes (memory layout, placement) as well as between minutes.
 """
 
 import json
@@ -16,7 +16,7 @@ from kernel_scientist.records import environment
 from kernel_scientist.records.kernel import digest
 
 VALID_S, VALID_LARGE_S = 24 * 3600, 3600
-"""How long a measurement is used; a large one was made on a busy machine."""
+"""Seconds for which a measurement is reused: shorter if it is large, which suggests a busy machine."""
 LARGE = 0.03
 FIRST, SECOND = "first", "second"
 
@@ -24,9 +24,9 @@ FIRST, SECOND = "first", "second"
 def margins(driver: Driver, profile: str, plan: Plan, source: Callable[[], TimedSource]) -> tuple[float, ...]:
     """Return per stage the larger of `harness.margin` and this machine's A/A noise.
 
-    The noise is how far the interval of a source against itself came to lie from 1, at the worst of the runs: the
-    interval reflects the spread of its own blocks, but not what differs between processes or minutes. `plan`: of a
-    timing of FIRST without a baseline. `source`: called when a measurement is due. With `harness.noise_runs` 0 none is.
+    The noise is the largest distance from 1 of an interval of a source against itself, over all runs. (One interval
+    reflects the spread of its blocks, not differences between processes or minutes.) `plan` has no baseline and the
+    candidate FIRST. `source` is called when a measurement is due; none ever is if `harness.noise_runs` is 0.
     """
     harness = driver.harness
     floor = (harness.margin,) * harness.stages
@@ -44,7 +44,7 @@ def margins(driver: Driver, profile: str, plan: Plan, source: Callable[[], Timed
 
 
 def measure(driver: Driver, plan: Plan, source: TimedSource, runs: int) -> list[float]:
-    """Time a source against itself `runs` times, all stages each; return the noise after each stage."""
+    """Time a source against itself `runs` times, with all stages; return the noise after each stage."""
     deviations: list[list[float]] = [[] for _ in range(plan.stages)]
     for _ in range(runs):
         samples = schedule.run(driver, plan, [source.named(FIRST), source.named(SECOND)])

@@ -1,4 +1,4 @@
-"""What a measurement depends on besides the kernel: machine, versions, settings; load and steal meanwhile."""
+"""Conditions of a measurement: machine, versions, settings, and the load and stolen CPU time during it."""
 
 import contextlib
 import os
@@ -37,23 +37,23 @@ def describe(pool: WorkerPool) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Load:
-    """Counters of the whole machine at one moment."""
+    """One reading of the whole machine's CPU counters."""
 
     jiffies: tuple[int, ...]
     throttled: int
 
     @staticmethod
     def now() -> "Load":
-        """Read them; what this system does not tell is zero."""
+        """Return the current counters; those that the operating system lacks are zero."""
         jiffies: tuple[int, ...] = ()
         with contextlib.suppress(OSError, ValueError):
             jiffies = tuple(int(n) for n in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9])
         return Load(jiffies, _throttled())
 
     def until_now(self) -> dict[str, str]:
-        """Return what happened since: load, the share of time the host took away, how often we were throttled.
+        """Return the load now, and since this reading the shares of busy and stolen CPU time and the throttlings.
 
-        `steal_percent` and `throttled` above zero mean that somebody else decided when we ran.
+        If `steal_percent` or `throttled` is above zero, the host interrupted the measurement.
         """
         now = Load.now()
         spent = [b - a for a, b in zip(self.jiffies, now.jiffies, strict=False)]

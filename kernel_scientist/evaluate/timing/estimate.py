@@ -15,24 +15,24 @@ from kernel_scientist.records.kernel import Case, Verdict
 from kernel_scientist.sandbox.failure import KernelFailure
 
 FLOOR_SLACK = 1.05
-"""How far below the roofline floor a time may lie: the peaks behind the floor are no better known than that."""
+"""Tolerance below the roofline floor: the uncertainty of the peaks from which the floor is computed."""
 
 
 @dataclass(frozen=True)
 class Estimator:
-    """Works out the results of a timing."""
+    """Computes the results of a timing from its samples."""
 
     problem: Problem
     machine: Machine | None
-    """Peaks of the device; None for a GPU that is in no table."""
+    """Peaks of the device; None for a GPU without an entry in the tables."""
     confidence: float
 
     def result(self, evaluation: Evaluation, plan: Plan, samples: Samples, others: Sequence[str]) -> Evaluation:
-        """Return the evaluation with what was measured. Raises KernelFailure when a time is not possible."""
+        """Return the evaluation with times and speedups. Raises KernelFailure when a time is impossible."""
         timings = self.timings(samples, plan.candidate, plan.cases)
         for timing in timings:
             if timing.floor_us is not None and timing.time_us * FLOOR_SLACK < timing.floor_us:
-                limit = f"{timing.case}: {timing.time_us:.2f} us, at least {timing.floor_us:.2f} us are needed"
+                limit = f"{timing.case}: {timing.time_us:.2f} us, below the bound of {timing.floor_us:.2f} us"
                 raise KernelFailure(Verdict.REJECTED, "quarantined: below the roofline floor of this machine", (limit,))
         speedups = tuple(self.speedup(samples, plan, other) for other in others)
         slower = [case for s in speedups if s.against == plan.baseline for case in s.slower_cases]

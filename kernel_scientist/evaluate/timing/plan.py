@@ -1,4 +1,4 @@
-"""What is to be timed, declared before the first sample."""
+"""Plan of a timing, fixed before the first sample."""
 
 from dataclasses import dataclass
 
@@ -6,7 +6,7 @@ from kernel_scientist.records.base import Record
 from kernel_scientist.records.kernel import Case, Kernel
 
 LEAST_STAGES = 2
-"""Stages after which a kernel may be called faster: one set of processes cannot show how much another would differ."""
+"""Stages needed to call a kernel faster: one set of processes cannot show the variation between processes."""
 
 
 class TimedSource(Record):
@@ -32,19 +32,19 @@ class Plan:
     cases: tuple[Case, ...]
     candidate: str
     baseline: str | None
-    """What the candidate must beat. None: all stages are run, whatever they show."""
+    """Name of the source that the candidate must beat; if None, all stages are run."""
     blocks: int
     """Per stage."""
     turns: int
-    """How often a block times every source there and back: the quickest row of a block counts."""
+    """Passes per block, each in an order and its reverse. A block's quickest row counts."""
     stages: int
     confidence: float
-    """Of the interval at each stage: the error is shared among the stages."""
+    """Confidence of the interval at each stage; the error probability is divided among the stages."""
     margins: tuple[float, ...] = ()
-    """What the interval's lower bound must exceed 1 by, per stage."""
+    """Margin per stage: the interval's lower bound must exceed 1 + margin."""
     drop_after: int = 0
     drop_below: float = 0.0
 
     def margin(self, stage: int) -> float:
-        """Return what the lower bound must exceed 1 by after `stage` stages."""
+        """Return the margin that applies after `stage` stages."""
         return self.margins[min(stage, len(self.margins)) - 1] if self.margins else 0.0

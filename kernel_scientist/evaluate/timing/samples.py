@@ -1,4 +1,4 @@
-"""Timed rows by source, case, process and block, and the times they amount to."""
+"""Timed rows by source, case, process and block, and the times computed from them."""
 
 import statistics
 from collections.abc import Sequence
@@ -10,19 +10,19 @@ from kernel_scientist.records.kernel import REFERENCE
 from kernel_scientist.workers.client import Row
 
 LEAST_SHARE = 0.1
-"""Of the evaluator's clock, that the overhead may leave of a row."""
+"""Least share of a row's host wall time that remains after the overhead is subtracted."""
 EVENT_SLACK_NS = 1000
-"""How far a GPU's host clock may lie beyond its events without a correction, above the baseline's normal range."""
+"""Nanoseconds by which host time may exceed the GPU's event time, beyond the trusted range, without a correction."""
 
 
 @dataclass
 class Samples:
-    """Timed rows of calls. A process is one stage's worker of a source."""
+    """Timed rows of calls. `process` numbers the stages: each stage has a fresh worker per source."""
 
     rows: dict[tuple[str, str], list[list[list[Row]]]] = field(
         default_factory=dict[tuple[str, str], list[list[list[Row]]]]
     )
-    """By (source, case): processes, of blocks, of rows."""
+    """Rows by (source, case), nested as processes, blocks, rows."""
 
     def add(self, name: str, case: str, process: int, block: int, row: Row) -> None:
         """Record one timed row."""
@@ -53,7 +53,7 @@ class Samples:
         return [clock.call_us(row) for row in self.rows_of(name, case)]
 
     def blocks_us(self, name: str, case: str, stages: int | None = None) -> Blocks:
-        """Return microseconds per call of the quickest row, by process and block: an interruption can only add."""
+        """Return microseconds per call of each block's quickest row, by process (interruptions only add time)."""
         clock = self._clock(case)
         processes = self.rows[name, case][:stages]
         return [[min(map(clock.call_us, block)) for block in process] for process in processes]
@@ -63,7 +63,7 @@ class Samples:
         return [self.blocks_us(name, case, stages) for case in self.cases]
 
     def trusted(self, candidate: str) -> str:
-        """Return the source whose worker is trusted: the reference, else the last one that is not the candidate."""
+        """Return the trusted source: the reference, else the last one except the candidate."""
         names = list(dict.fromkeys(name for name, _ in self.rows))
         return REFERENCE if REFERENCE in names else next((n for n in reversed(names) if n != candidate), candidate)
 
@@ -81,17 +81,17 @@ class Samples:
 
 
 class _Clock(NamedTuple):
-    """How a row's time is read on one case."""
+    """Conversion of a row's clock readings to time per call, on one case."""
 
     overhead_ns: float
-    """What the evaluator's clock shows beyond the calls themselves, on a CPU: two signals between processes."""
+    """Overhead in the host wall time of a row on a CPU: two signals between processes."""
     usual_excess_ns: float
-    """The most by which, on a GPU, the host's clock exceeds the events of an honest row."""
+    """Largest excess of host time over event time in an honest row on a GPU."""
     by_events: bool
 
     @staticmethod
     def of(rows: Sequence[Row]) -> "_Clock":
-        """Calibrate with the rows of a trusted worker."""
+        """Return the conversion calibrated with the rows of a trusted worker."""
         overhead = statistics.median(row.wall_ns - row.reading.ns for row in rows)
         excess = [row.reading.ns - row.reading.event_ns for row in rows if row.reading.event_ns]
         if not excess:
@@ -100,10 +100,10 @@ class _Clock(NamedTuple):
         return _Clock(0, high + 1.5 * (high - low) + EVENT_SLACK_NS, True)  # Tukey's fence
 
     def call_us(self, row: Row) -> float:
-        """Return microseconds per call: the evaluator's clock less its overhead on a CPU, events on a GPU.
+        """Return microseconds per call: on a CPU host wall time minus overhead, on a GPU the time between events.
 
-        Work on a stream that no event is recorded on ends after the events, but before the device is idle: what the
-        host's clock shows beyond the usual is added.
+        Work on a stream without events may end after the last event, but before the device is idle. Therefore the host
+        time beyond the events is added if it is larger than usual.
         """
         reading = row.reading
         if not self.by_events:

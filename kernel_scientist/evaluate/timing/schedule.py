@@ -1,9 +1,9 @@
 """Timing sources against each other in interleaved blocks, each in its own live worker.
 
-Within a block every source is timed there and back per case: in a random order, then in its reverse, so that a drift
+Within a block every source is timed twice per case: in a random order, then in the reverse order, so that a drift
 that is linear in time cancels. A sample is a row of calls on distinct new inputs, the same for all sources, long enough
-that the cost of starting it and of hearing its end does not matter. After each stage, of which there are
-`harness.stages` at most, the workers are replaced by fresh ones and it is decided whether to go on.
+that the cost of its start and end signals does not matter. After each stage, of which there are
+`harness.stages` at most, the workers are replaced by fresh ones, and the plan's test decides whether to go on.
 """
 
 import math
@@ -25,11 +25,11 @@ from kernel_scientist.workers.client import Output, WorkerClient
 from kernel_scientist.workers.native import SLOTS
 
 MOST_CALLS, MOST_ROW_BYTES = SLOTS - 1, 64 << 20
-"""Calls of a row, and bytes of their inputs together."""
+"""Most calls of a row, and most bytes of their inputs together."""
 ROOM = 1.1
-"""How much longer than `harness.row_us` rows are planned: the warm-up's calls are slower than later ones."""
+"""Factor by which rows are planned longer than `harness.row_us`, because warm-up calls are slower than later ones."""
 Scheduling = Mapping[str, Mapping[int, object]]
-"""By source and thread: on which cores and by which policy the system runs it."""
+"""Cores and scheduling policy by source and thread."""
 
 
 def run(driver: Driver, plan: Plan, sources: Sequence[TimedSource]) -> Samples:
@@ -51,7 +51,7 @@ def run(driver: Driver, plan: Plan, sources: Sequence[TimedSource]) -> Samples:
 
 @dataclass
 class _Timing:
-    """A timing under way."""
+    """State of a timing in progress."""
 
     driver: Driver
     plan: Plan
@@ -81,7 +81,7 @@ class _Timing:
         return False
 
     def _rows(self, names: Sequence[str], case: Case, inputs: Sequence[InputSet], stage: int, block: int) -> None:
-        """Time one row of every source; verify all outputs when all have run."""
+        """Time one row of every source, then verify all outputs."""
         returned: dict[str, list[Output]] = {}
         checksums: dict[str, int] = {}
         slots = self._slots(case, inputs)
@@ -97,7 +97,7 @@ class _Timing:
                 self.driver.verify(self.workers[name], inputs, returned[name])
 
     def _warm_up(self) -> Scheduling:
-        """Make untimed calls; plan the rows' lengths; return how the system runs each source's threads."""
+        """Make untimed calls, set the rows' lengths, and return the scheduling of each source's threads."""
         harness, start, rounds = self.driver.harness, time.monotonic(), 0
         before: dict[str, dict[int, object]] = {}
         quickest: dict[str, float] = {}
@@ -116,7 +116,7 @@ class _Timing:
         return before
 
     def _calls(self, case: Case, quickest_us: float) -> int:
-        """Return how many calls make a row of `harness.row_us`; one on a GPU, which is timed by its events."""
+        """Return the number of calls in a row of `harness.row_us`; 1 on a GPU, which is timed by events."""
         if self.driver.pool.on_gpu:
             return 1
         wanted = -(-ROOM * self.driver.harness.row_us // quickest_us)
@@ -124,17 +124,17 @@ class _Timing:
         return max(1, int(min(wanted, MOST_CALLS, MOST_ROW_BYTES // max(1, size))))
 
     def _first_slot(self, case: Case) -> int:
-        """Return the first slot of a case: it holds the warm-up's inputs for the rest of the stage."""
+        """Return the first slot of a case. It holds the warm-up's inputs for the rest of the stage."""
         return SLOTS * [c.name for c in self.plan.cases].index(case.name)
 
     def _slots(self, case: Case, inputs: Sequence[InputSet]) -> dict[int, InputSet]:
-        """Return the inputs by slots in random order: so values come at new and at earlier addresses."""
+        """Return the inputs by slot, slots in random order, so that values arrive at both new and earlier addresses."""
         first = self._first_slot(case) + 1
         return dict(zip(self.rng.sample(range(first, first + len(inputs)), len(inputs)), inputs, strict=True))
 
     @contextmanager
     def _others_paused(self, name: str) -> Generator[None]:
-        """Pause the other workers meanwhile on a GPU: no host clock shows what they launch there."""
+        """On a GPU, pause the other workers: the host's clocks would not show work that they launch meanwhile."""
         with ExitStack() as stack:
             for other, worker in self.workers.items():
                 if worker.on_gpu and other != name:
@@ -142,7 +142,7 @@ class _Timing:
             yield
 
     def _require_untouched(self, before: Scheduling) -> None:
-        """Raise KernelFailure when another source's threads were moved to other cores or another policy."""
+        """Raise KernelFailure if the cores or scheduling policy of another source's threads changed."""
         for name, worker in self.workers.items():
             known = before.get(name, {})
             if name != self.plan.candidate and any(known.get(t, how) != how for t, how in _scheduling(worker).items()):
@@ -166,7 +166,7 @@ def _scheduling(worker: WorkerClient) -> dict[int, object]:
 
 
 def hopeless(plan: Plan, samples: Samples, blocks: int) -> bool:
-    """Whether the candidate is so much slower than the baseline that the rest of the first stage is spared."""
+    """Whether the candidate is so much slower than the baseline that the rest of the first stage is skipped."""
     if plan.baseline is None or blocks != plan.drop_after:
         return False
     ours, theirs = (samples.table(name) for name in (plan.candidate, plan.baseline))
@@ -174,8 +174,8 @@ def hopeless(plan: Plan, samples: Samples, blocks: int) -> bool:
 
 
 def decided(plan: Plan, samples: Samples, stage: int) -> bool:
-    """Whether no further stage is needed: the candidate is slower, is faster in two sets of workers, or cannot be found
-    faster any more.
+    """Whether no further stage is needed: the candidate is slower, is faster in two sets of workers, or is unlikely to
+    be found faster.
     """
     if plan.baseline is None:
         return False

@@ -1,10 +1,10 @@
-"""How fast is a kernel, and how much faster than another: estimates with intervals from interleaved blocks.
+"""Estimates of times and ratios, with confidence intervals, from interleaved blocks.
 
-A time is the interquartile geometric mean over blocks: one block in many is wild by a factor of ten on a shared
+A time is the interquartile geometric mean over blocks: some blocks are off tenfold on a shared
 machine. A ratio is the geometric mean over cases of the quotients of such times. The bootstrap draws processes first
-and blocks within them, the same for all cases and both kernels: samples within a block share its moment, blocks within
+and blocks within them, the same for all cases and both kernels: samples of a block are simultaneous, blocks of
 a process share its memory layout. The interval is Student's t around the estimate, because the spread itself is
-estimated from few blocks: quantiles of the draws would lie within the blocks at hand.
+estimated from few blocks: quantiles of the draws would be too narrow.
 """
 
 import math
@@ -17,14 +17,14 @@ from scipy.special import ndtri, stdtrit
 from kernel_scientist.records.evaluation import UNRESOLVED
 
 LEAST_BLOCKS = 4
-"""Fewer blocks than this resolve nothing."""
+"""Least number of blocks for an interval."""
 DRAWS = 2000
 CHANCE = 0.05
-"""A kernel with a smaller chance to be found faster at the last stage is not timed further."""
+"""Timing stops if the chance that the last stage finds the kernel faster is smaller than this."""
 WILD = 6.0
-"""Median deviations beyond which a block counts as this far away, and no farther."""
+"""Largest distance from the median that a block may have, in median deviations; outliers are clipped to it."""
 TRIM = 0.25
-"""Share of the blocks left out at either end."""
+"""Share of the blocks that is trimmed at either end."""
 
 Blocks = Sequence[Sequence[float]]
 """Times by process and block."""
@@ -46,7 +46,7 @@ class Estimate(NamedTuple):
 
 
 def time(blocks: Blocks) -> Estimate:
-    """Estimate a time from one kernel's blocks on one case. Raises ValueError as `ratio`."""
+    """Estimate a time from one kernel's blocks on one case. Raises ValueError under the same condition as `ratio`."""
     return _estimate([blocks], [1.0])
 
 
@@ -60,9 +60,9 @@ def ratio(times: Sequence[Blocks], against: Sequence[Blocks]) -> Estimate:
 
 
 def attainable(estimate: Estimate, confidence: float, margin: float, stages: tuple[int, int]) -> bool:
-    """Whether the interval may still come to lie above 1 + margin at the last stage; `stages`: (done, in all).
+    """Whether the interval may still lie above 1 + margin at the last stage. `stages` is (stages done, all stages).
 
-    With a chance of at least `CHANCE`, if the estimate is right (conditional power: Lan, Simon and Halperin 1982).
+    True if, given the estimate, the chance is at least `CHANCE` (conditional power: Lan, Simon and Halperin 1982).
     """
     if estimate.blocks < LEAST_BLOCKS or estimate.deviation == 0:
         return True
@@ -82,13 +82,13 @@ def _estimate(tables: Sequence[Blocks], weights: Sequence[float]) -> Estimate:
         return Estimate(value, math.inf, count)
     shortest = min(len(process) for process in logs[0])
     cube = np.stack([np.stack([process[:shortest] for process in processes]) for processes in logs])
-    # Few blocks spread less than the whole they are drawn from: by this factor in variance.
+    # A small sample underestimates the variance of its population by this factor.
     deviation = float((np.asarray(weights) @ _resampled(cube)).std()) * math.sqrt(count / (count - 1))
     return Estimate(value, deviation, count)
 
 
 def _bounded(processes: list[np.ndarray]) -> list[np.ndarray]:
-    """Bring blocks that lie beyond `WILD` deviations from the median back to there."""
+    """Return the blocks, clipped to `WILD` median deviations from the median."""
     pooled = np.concatenate(processes)
     centre = np.median(pooled)
     reach = WILD * 1.4826 * float(np.median(np.abs(pooled - centre)))  # the median deviation of a normal variable

@@ -1,1 +1,1 @@
-"""What runs inside a worker, in the same process as the kernel. Nothing it says is trusted."""
+"""Code that runs inside a worker, in the kernel's process. The evaluator trusts none of its messages."""

@@ -19,9 +19,9 @@ from kernel_scientist.workers.untrusted import outputs
 from kernel_scientist.workers.untrusted.gpu_runtime import Runtime
 
 GUARD_BYTES = 512
-"""On a GPU, on either side; torch's own blocks there begin at such a multiple, and kernels may count on it."""
+"""Bytes of a guard band on a GPU. It keeps torch's alignment, on which kernels may rely."""
 MASKED_BYTES = 16
-"""The unit of encryption."""
+"""Bytes per unit of encryption."""
 READ, READ_WRITE = 1, 3
 POPULATE_WRITE = 23
 _libc: Any = ctypes.CDLL(None, use_errno=True)
@@ -30,17 +30,17 @@ _libc.madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
 
 
 class Inbox:
-    """The shared memory as the worker sees it."""
+    """The worker's view of the shared memory."""
 
     def __init__(self, descriptor: int, size: int) -> None:
         self._pages = mmap.mmap(descriptor, size, flags=mmap.MAP_SHARED)
         self.address = ctypes.addressof(ctypes.c_char.from_buffer(self._pages))
         self._tensors: dict[tuple[protocol.Form, int], torch.Tensor] = {}
         self._populated = set[tuple[int, int]]()
-        """Offset and length of pages whose page faults have been taken."""
+        """(offset, length) of pages that are already mapped."""
 
     def decode(self, spec: protocol.Header) -> Any:
-        """Return the inputs that `spec` describes; their values are not there yet."""
+        """Return the inputs that `spec` describes; their values arrive later."""
         return protocol.decode(spec, [], self._place)
 
     def _place(self, form: protocol.Form, spot: bytearray | protocol.Spot) -> torch.Tensor:
@@ -55,9 +55,9 @@ class Inbox:
         return self._tensors[form, spot.offset]
 
     def _prepare(self, offset: int, length: int, writable: bool) -> None:
-        """Take the page faults now, and forbid writing to read-only inputs: a kernel that writes there crashes.
+        """Map the pages now, and write-protect read-only inputs, so that a kernel that writes there crashes.
 
-        It catches mistakes; a kernel can undo it, so guard bands and verified outputs decide.
+        The protection catches mistakes only, because a kernel can undo it; guard bands and verified outputs decide.
         """
         start = self.address + offset
         if (offset, length) not in self._populated:
@@ -76,7 +76,7 @@ class Inbox:
 class GpuInbox:
     """Inputs on a GPU, each in a block of its own between guard bands; read-only ones arrive encrypted.
 
-    Nothing forbids writing to them there, or next to them: the evaluator compares their digest afterwards.
+    GPU memory is not write-protected; the evaluator compares the digest of inputs and guard bands afterwards.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class GpuInbox:
         self._guarded: dict[int, list[torch.Tensor]] = {}
 
     def decode(self, slot: int, spec: protocol.Header, buffers: list[bytearray]) -> Any:
-        """Return the inputs whose blocks a message holds, still encrypted."""
+        """Return the inputs of a message, still encrypted."""
         masked, guarded = self._masked[slot], self._guarded[slot] = list[torch.Tensor](), list[torch.Tensor]()
 
         def place(form: protocol.Form, data: bytearray | protocol.Spot) -> torch.Tensor:
@@ -140,7 +140,7 @@ def digest(parts: Iterable[bytes | bytearray | memoryview]) -> int:
 
 
 def block(data: bytes | bytearray | memoryview, guard: bytes) -> bytearray:
-    """Return values between guard bands (`guard` holds both), a multiple of the unit of encryption."""
+    """Return values between guard bands (`guard` holds both), padded to a multiple of the unit of encryption."""
     end = GUARD_BYTES + len(data)
     made = bytearray(-(-(end + GUARD_BYTES) // MASKED_BYTES) * MASKED_BYTES)
     made[:GUARD_BYTES], made[GUARD_BYTES:end] = guard[:GUARD_BYTES], data
@@ -156,5 +156,5 @@ def guarded_parts(block: bytearray, size: int, writable: bool) -> list[bytes]:
 
 
 def on_device(device: str) -> Callable[[protocol.Form, bytearray | protocol.Spot], torch.Tensor]:
-    """Return what places inputs on a GPU: their values are in the message."""
+    """Return a function that places inputs from a message on a GPU."""
     return lambda form, data: protocol.tensor(form, data).to(device)

@@ -1,8 +1,8 @@
 """A GPU's runtime library as native functions: events, synchronisation, copies. Worker's side.
 
-They are looked up by address, in the library that torch has loaded, before a kernel's file is read; what the kernel
-puts in the place of torch's own events later changes nothing. CUDA's and ROCm's functions have the same arguments and,
-but for the prefix, the same names: what differs is a table. Imports only the standard library.
+Their addresses are looked up in torch's loaded library before a kernel's file is read, so a kernel that replaces
+torch's events has no effect. CUDA's and ROCm's functions have the same arguments and,
+except for the prefix, the same names. Imports only the standard library.
 """
 
 import ctypes
@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 LIBRARIES = {"libcudart": "cuda", "libamdhip64": "hip"}
-"""What the library's name begins with, and its functions' names."""
+"""Prefixes of the library's name and of its functions."""
 FUNCTIONS = ("EventCreate", "EventRecord", "EventElapsedTime", "DeviceSynchronize", "Memcpy")
-"""In the order in which `native.cpp` takes them."""
+"""Functions, in the order that `native.cpp` expects."""
 
 
 class Runtime(NamedTuple):
@@ -23,7 +23,7 @@ class Runtime(NamedTuple):
 
     @staticmethod
     def loaded() -> "Runtime":
-        """Return the one that torch has loaded. Raises RuntimeError where there is none."""
+        """Return the runtime library that torch has loaded. Raises RuntimeError if there is none."""
         for line in Path("/proc/self/maps").read_text().splitlines():
             path = line.partition("/")[2]
             for name, prefix in LIBRARIES.items():
@@ -32,11 +32,11 @@ class Runtime(NamedTuple):
         raise RuntimeError(f"torch has loaded no GPU runtime ({', '.join(LIBRARIES)}): is it a build for GPUs?")
 
     def addresses(self) -> list[int]:
-        """Return where the functions lie. Raises AttributeError for one that the library lacks."""
+        """Return the addresses of the functions. Raises AttributeError for one that the library lacks."""
         functions = (getattr(self.handle, self.prefix + name) for name in FUNCTIONS)
         return [ctypes.cast(function, ctypes.c_void_p).value or 0 for function in functions]
 
     def release_cache(self) -> None:
-        """Let go of what was made to persist in L2 (NVIDIA's access policies): a sweep would go around it."""
+        """Reset lines that persist in L2 (NVIDIA's access policies), because a sweep would not evict them."""
         if (release := getattr(self.handle, f"{self.prefix}CtxResetPersistingL2Cache", None)) is not None:
             release()

@@ -1,15 +1,15 @@
-"""Inputs that cannot be read before the clock runs, and a cache sweep that cannot be skipped. A GPU's worker.
+"""Encrypted inputs that are unreadable before timing starts, and a verifiable cache sweep. Worker's side, GPU only.
 
 A GPU's worker has to copy its inputs itself, so they are there before the call. They arrive encrypted, and the keys
-come at the start barrier: work on the values from then on is on the evaluator's clock. Then the worker reads more
+arrive at the start barrier, so that the evaluator's clock includes all work on the values. Then the worker reads more
 memory than the GPU's caches hold and sends, before the barrier opens, a checksum that depends on all of it and on
-another key; the worker of the baseline, which has the same memory, gives the right one.
+another key; the baseline's worker has the same memory and yields the expected checksum.
 
 The cipher is Philox 4x32-10 (Salmon et al., 2011) with a secret key and a secret half of its counter; `native.cpp` has
 the evaluator's. One launch per tensor, one for the sum. Imports torch and triton, so only where they are used.
 """
 
-# Triton takes annotations of a kernel's arguments for its own.
+# Triton would interpret annotations of a kernel's arguments.
 # ruff: noqa: ANN001, ANN202
 # pyright: reportUnknownParameterType=false, reportMissingParameterType=false, reportUnknownVariableType=false
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
@@ -22,15 +22,15 @@ import triton.language as tl
 from kernel_scientist.workers.native import Keys
 
 GROUPS = tl.constexpr(1024)
-"""Of 16 bytes, the unit of one counter; per program."""
+"""Groups of 16 bytes (one counter each) per program."""
 WORDS = tl.constexpr(8192)
-"""Of 8 bytes, per program of the sum."""
+"""Words of 8 bytes per program of the sum."""
 STIR = tl.constexpr(0xD6E8FEB86659FD93 - (1 << 64))
 
 
 @triton.jit
 def _turn(words, facts):
-    """Encrypt int32 words, or decrypt them. `facts`: both keys, how many groups."""
+    """Encrypt or decrypt int32 words. `facts`: both keys and the number of groups."""
     key, secret, groups = tl.load(facts), tl.load(facts + 1), tl.load(facts + 2)
     at = tl.program_id(0).to(tl.int64) * GROUPS + tl.arange(0, GROUPS)
     low, high = (at & 0xFFFFFFFF).to(tl.uint32), (at >> 32).to(tl.uint32)
@@ -47,7 +47,7 @@ def _turn(words, facts):
 
 @triton.jit
 def _sum(words, facts, out):
-    """Add up int64 words, each stirred with a key. `facts`: the key, how many words."""
+    """Add up int64 words, each mixed with a key. `facts`: the key and the number of words."""
     key, count = tl.load(facts), tl.load(facts + 1)
     at = tl.program_id(0).to(tl.int64) * WORDS + tl.arange(0, WORDS)
     z = tl.load(words + at, mask=at < count, other=0) ^ key
@@ -57,9 +57,9 @@ def _sum(words, facts, out):
 
 
 def turn(blocks: Sequence[torch.Tensor], keys: Sequence[Keys]) -> None:
-    """Encrypt blocks of int64 words, an even number each, with their keys, or decrypt them.
+    """Encrypt or decrypt blocks of int64 words (an even number each) with their keys.
 
-    Queued on the current stream, a launch each.
+    Each block is one launch on the current stream.
     """
     for block, (key, secret) in zip(blocks, keys, strict=True):
         words = block.view(torch.int32)
@@ -75,7 +75,7 @@ class SweepMemory:
         turn([self._words], [seed])
 
     def sweep(self, key: int) -> int:
-        """Read it all; return the checksum that proves it."""
+        """Read the whole memory; return the checksum that proves it."""
         facts = torch.tensor([_signed(key), self._words.numel(), 0]).to(self._words.device)
         _sum[(triton.cdiv(self._words.numel(), WORDS.value),)](self._words, facts, facts[2:])
         return int(facts[2].item()) % (1 << 64)

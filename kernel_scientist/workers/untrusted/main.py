@@ -1,19 +1,19 @@
-"""The untrusted side: it holds one kernel, calls it on the inputs that it gets, and answers with data, not judgements.
+"""A worker's main loop: it loads one kernel, calls it on the inputs it receives, and answers with data only.
 
 It has no seed, no expected output and no tolerance, and it cannot distinguish a checked call from a timed one.
 Imports only the standard library and torch (and triton when the kernel does); the process is a fork of `fork_server`.
 Messages (`sandbox.protocol`):
 
     load     {source}            -> build ... -> loaded | failed
-    prepare  {items}             -> ready           per slot where inputs will be; they are written before `go`
+    prepare  {items}             -> ready           places of the inputs by slot; values are written before `go`
     go       {slots, warm}       -> done {...}      one row: a call per slot, after an untimed one on the slot `warm`.
                                                     Before the answer, natively (`native.cpp`): start barrier,
                                                     completion signal, copies of the outputs. A GPU's worker decrypts
                                                     its inputs and flushes the caches before the barrier
-    observe  {slot, mute, keys}  -> observed {...}  one untimed call: which library operations, which native calls
-    seal                         -> sealed          compilation is over: no program may be started any more
-    sample   {programs}          -> sampled         only so many programs of an interpreted launch run from now on
-    memory                       -> report {...}    what an interpreted kernel did to memory since the last report
+    observe  {slot, mute, keys}  -> observed {...}  one observed call: counts of library operations and native calls
+    seal                         -> sealed          compilation has ended: no program can be started from now on
+    sample   {programs}          -> sampled         limit the programs that run per interpreted launch
+    memory                       -> report {...}    memory accesses of an interpreted kernel since the last report
 """
 
 import contextlib
@@ -37,10 +37,10 @@ from kernel_scientist.workers.untrusted.buffers import GpuInbox, Inbox
 from kernel_scientist.workers.untrusted.gpu_runtime import Runtime
 
 CHANNEL, INBOX = 3, 4
-"""Descriptors: of the socket, and of the memory shared with the evaluator."""
+"""Descriptors of the socket and of the memory shared with the evaluator."""
 AMD_SWEEP_BYTES, LEAST_SWEEP_BYTES = 768 << 20, 128 << 20
 REPORT = 4000
-"""Characters of a traceback that are sent."""
+"""Most characters of a traceback that is sent."""
 Answer = tuple[protocol.Header, list[protocol.Buffer]]
 
 
@@ -55,9 +55,9 @@ class Worker:
         native.bind(torch.Tensor, Worker.receive_keys, self)
         self.gpu = self._gpu(settings) if settings["on_gpu"] else None
         self.due: list[int] = []
-        """Slots of the row under way, on a GPU: their keys come at the barrier."""
+        """Slots of the current row, on a GPU; their keys arrive at the barrier."""
         self.unready: Exception | None = None
-        """Why their inputs could not be decrypted."""
+        """Error in decrypting their inputs, if any."""
         self.data: dict[int, Any] = {}
         self.libraries = 0
         self.interpreter = _interpreter(settings["interpreter"])
@@ -68,12 +68,12 @@ class Worker:
         runtime, device = Runtime.loaded(), settings["limits"]["device"]
         size = settings["sweep_bytes"] or sweep_bytes(device)
         memory = input_masking.SweepMemory(device, size, settings["sweep_seed"])
-        memory.sweep(0)  # it is compiled now: later no program may be started
+        memory.sweep(0)  # compiles it now, because later no program can be started
         self.native.bind_gpu(runtime.addresses())
         return GpuInbox(device, self.native, runtime, memory, input_masking.turn)
 
     def serve(self) -> None:
-        """Answer until the evaluator hangs up."""
+        """Answer requests until the evaluator closes the socket."""
         while True:
             try:
                 request, buffers = protocol.receive(self.sock, None)
@@ -110,7 +110,7 @@ class Worker:
         return {"op": "loaded"}, []
 
     def _traceback(self, error: BaseException) -> str:
-        """Return the traceback of an error, from the kernel's own lines on, where there are any."""
+        """Return an error's traceback, from the first line of the kernel's file if there is one."""
         frame = error.__traceback__
         while frame is not None and frame.tb_frame.f_code.co_filename != self.file:
             frame = frame.tb_next
@@ -119,10 +119,10 @@ class Worker:
         return "".join(traceback.format_exception(type(error), error, frame)).replace(self.file, "kernel.py")
 
     def _build(self, request: extension.Request) -> str:
-        """Ask the evaluator's builder for a shared object; return its path."""
+        """Request a shared object from the evaluator's builder; return its path."""
         if self.libraries == MOST_BUILDS:
             raise CompileError(f"the kernel's file asks for more than {MOST_BUILDS} builds")
-        self.libraries += 1  # the evaluator counts refused ones as well
+        self.libraries += 1  # like the evaluator, count failed builds too
         protocol.send(self.sock, {"op": "build", "request": request._asdict()})
         reply, buffers = protocol.receive(self.sock, None)
         if not buffers:
@@ -179,7 +179,7 @@ class Worker:
             self.gpu.unmask(slots, keys)
             self.native.commit(self.gpu.sweep(sweep))
         except Exception as error:
-            self.unready = error  # reported after the row: the evaluator does not listen now
+            self.unready = error  # reported after the row, when the evaluator reads messages again
 
     def _observe(self, request: protocol.Header, _: list[bytearray]) -> Answer:
         assert self.module is not None
@@ -213,7 +213,7 @@ def _interpreter(settings: dict[str, Any] | None) -> Any:
 
 
 def sweep_bytes(device: str) -> int:
-    """Return how much a sweep must read: twice the last level, with room; AMD reports none (MI300X: 256 MB)."""
+    """Return the bytes that a sweep reads: over twice the last-level cache (AMD reports none; MI300X: 256 MB)."""
     reported = int(getattr(torch.cuda.get_device_properties(device), "L2_cache_size", 0))
     return AMD_SWEEP_BYTES if torch.version.hip or not reported else max(2 * reported, LEAST_SWEEP_BYTES)
 

@@ -1,6 +1,6 @@
-"""One untimed call under observation: the library operations that ran, and the number of calls of native code.
+"""An observed call: counts of torch's operations and of calls of the kernel's native code.
 
-With `mute` the kernel's native functions and Triton launches do nothing: if the output is right all the same, they are
+With `mute` the kernel's native functions and Triton launches do nothing: if the output is still correct, they are
 a decoy. This is evidence for a policy, not proof. Imports only the standard library and torch.
 """
 
@@ -26,9 +26,9 @@ _OPERATORS = ("OpOverloadPacket", "OpOverload")
 
 @contextlib.contextmanager
 def _listening(seen: Counter[str]) -> Generator[None]:
-    """Count the operations that torch runs meanwhile, by its profiler.
+    """Count the operations that torch runs within the context, using its profiler.
 
-    It also sees operations that C++ or other threads call. A dispatch mode would import half of torch's compiler.
+    The profiler also sees calls from C++ and other threads. A dispatch mode would import much of torch's compiler.
     """
     with profile(experimental_config=_ExperimentalConfig(profile_all_threads=True)) as profiled:
         yield

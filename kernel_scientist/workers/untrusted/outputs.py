@@ -1,7 +1,7 @@
-"""What a kernel returned, described as data. Worker's side.
+"""Descriptions of a kernel's outputs as data. Worker's side.
 
-A tensor is described as it is, a subclass, a view of an input or a stride of zero included; whether that is allowed
-is the evaluator's decision. Imports only the standard library and torch.
+The description includes a tensor's subclass, views of inputs and zero strides; the evaluator decides whether they
+are allowed. Imports only the standard library and torch.
 """
 
 import ctypes
@@ -19,7 +19,7 @@ _storage: Callable[[torch.Tensor], Any] = torch.Tensor.untyped_storage
 
 
 def describe(output: object, inputs: list[torch.Tensor], copy: Callable[[torch.Tensor], int]) -> protocol.Header:
-    """Return an output's description; `copy` takes each tensor, without gaps, and returns the number of its buffer."""
+    """Return an output's description. `copy` stores a tensor's bytes and returns the number of the buffer."""
     if type(output) is torch.Tensor:
         if output.layout is not torch.strided or output.is_quantized:
             return {"kind": "object", "type": f"a {output.layout} tensor"}
@@ -35,7 +35,7 @@ def describe(output: object, inputs: list[torch.Tensor], copy: Callable[[torch.T
 
 
 def copied(tensor: torch.Tensor, native: NativeHarness, on_gpu: bool) -> bytearray:
-    """Return a tensor's bytes, without gaps."""
+    """Return a tensor's elements as contiguous bytes."""
     live = tensor.detach() if on_gpu else tensor.detach().to("cpu")
     live = live if protocol.dense_order(live) is not None else live.contiguous()
     size = live.numel() * live.element_size()
@@ -59,7 +59,7 @@ def _storage_facts(tensor: torch.Tensor, inputs: list[torch.Tensor]) -> protocol
 
 
 def address(data: Any) -> int:
-    """Return where the bytes of a writable buffer lie."""
+    """Return the address of a writable buffer."""
     return ctypes.addressof((ctypes.c_char * len(data)).from_buffer(data))
 
 
