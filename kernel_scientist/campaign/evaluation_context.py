@@ -25,7 +25,7 @@ from kernel_scientist.scientist.roles import Assignment, CpuInfo
 from kernel_scientist.workers.pool import WorkerPool
 
 UNKNOWN = Machine("a GPU in no table", math.inf, {"fp32": math.inf})
-"""Infinite peaks for a GPU that is in no table: every roofline floor is zero."""
+"""Infinite peaks for a GPU without an entry in the table: every roofline floor is zero."""
 
 
 @dataclass(frozen=True)

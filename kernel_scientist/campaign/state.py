@@ -36,7 +36,7 @@ from kernel_scientist.tracking.access import open_store
 from kernel_scientist.tracking.mlflow_store import CampaignRun, MlflowStore
 
 REPAIRABLE = (Verdict.COMPILE_ERROR, Verdict.INCORRECT, Verdict.CRASHED, Verdict.TIMEOUT)
-"""Verdicts that the Repairer works on: bugs, but neither cheats nor infrastructure errors."""
+"""Verdicts that the Repairer handles: bugs, but neither tampering nor infrastructure errors."""
 
 
 class Campaign:

@@ -1,6 +1,6 @@
-"""`triton.autotune`'s configurations as tunables: which of those that a kernel lists is used.
+"""`triton.autotune` configurations as tunables: the value selects one of a kernel's listed configurations.
 
-With one left, Triton does not time them itself on the first call. Lists that are computed are left as they are.
+If only one configuration is left, Triton does not time them on the first call. Computed lists are left unchanged.
 """
 
 from collections.abc import Mapping
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     import libcst as cst
 
 ALL = "all"
-"""The choice that leaves a function's list as it is."""
+"""Value that leaves a function's list unchanged."""
 PREFIX = "autotune."
 
 
 def choices(text: str) -> dict[str, tuple[Value, ...]]:
-    """Return per autotuned function, as `autotune.NAME`, all of its configurations and the number of each."""
+    """Return choices by autotuned function (`autotune.NAME`): `ALL`, then the number of each configuration."""
     import libcst as cst
 
     try:

@@ -1,4 +1,4 @@
-"""Builds what a worker asks for: a C++ kernel's unit with g++, an extension with torch's machinery."""
+"""Builds a worker's request: a C++ kernel with g++, or an extension with torch's builder."""
 
 from kernel_scientist.compile import extension_builder, gxx
 from kernel_scientist.compile.extension import ExtensionRequest, Request
@@ -6,9 +6,9 @@ from kernel_scientist.compile.gxx import Built
 
 
 def build(request: Request, device: str, timeout_s: float) -> Built:
-    """Compile a request for one of torch's devices, or return what was built before.
+    """Compile a request for one of torch's devices, or return the earlier build.
 
-    A refusal is a report, not an exception. Raises SetupError where this machine lacks a compiler.
+    Compiler errors are in the report, not an exception. Raises SetupError if this machine lacks a compiler.
     """
     if isinstance(request, ExtensionRequest):
         return extension_builder.build(request, extension_builder.architecture(device), timeout_s)

@@ -1,4 +1,4 @@
-"""What a C++ kernel's file calls: `load(SOURCE, defines=..., flags=...)` compiles plain `extern "C"` functions.
+"""`load(SOURCE, defines=..., flags=...)`: compiles `extern "C"` functions for the file of a C++ kernel.
 
     kernel = load(SOURCE, defines=TUNABLES, flags=FLAGS)
 
@@ -7,7 +7,7 @@
         kernel.copy(x, out, x.numel())     # tensors go as data pointers, ints as int64_t, floats as double
         return out
 
-Inside the harness the compiling is done by the evaluator's builder, never by the worker. Imports only the standard
+Inside the harness the evaluator's builder compiles, never the worker. Imports only the standard
 library, because it lives in the worker. `kernel_scientist.compile.gxx` is the compiler itself.
 """
 
@@ -22,12 +22,12 @@ _builder: Builder | None = None
 
 
 class Native:
-    """Whether native functions do anything, and how often they were called: the harness's view of a kernel."""
+    """Counts of calls of native functions, and whether they are muted."""
 
     muted = False
     calls = 0
     operators: ClassVar[set[str]] = set()
-    """Names, such as `own::copy`, of what extensions have registered with torch."""
+    """Names of operators that extensions have registered with torch, such as `own::copy`."""
 
 
 def set_builder(builder: Builder | None) -> None:
@@ -37,7 +37,7 @@ def set_builder(builder: Builder | None) -> None:
 
 
 def too_late(_request: BuildRequest) -> str:
-    """Refuse to compile when a kernel's file has been imported: nobody listens then. Raises CompileError."""
+    """Raise CompileError: after the import of a kernel's file, the evaluator accepts no build requests."""
     raise CompileError("load: C++ is built while the kernel's file is imported, not in a call")
 
 
@@ -66,7 +66,7 @@ class Library:
 def load(source: str, defines: Mapping[str, object] | None = None, flags: Sequence[str] = ()) -> Library:
     """Compile `source` with `-Dname=value` for every define and the extra `flags`, and load it.
 
-    Raises CompileError with the compiler's words.
+    Raises CompileError with the compiler's messages.
     """
     request = BuildRequest(source, {k: str(v) for k, v in (defines or {}).items()}, list(flags))
     if _builder is not None:

@@ -1,8 +1,8 @@
-"""What a submission calls: `torch.utils.cpp_extension.load_inline`, its extension built by the evaluator's builder.
+"""Replacement of `torch.utils.cpp_extension.load_inline` in workers; the evaluator's builder builds the extension.
 
-While a kernel's file is imported in a worker, this stands in for torch's function: what it is given is sent to the
-builder, and the shared object that comes back is imported under the extension's name. By hand, outside the harness, a
-file gets torch's own. Imports only the standard library, because it lives in the worker; `extension_builder` compiles.
+While a kernel's file is imported in a worker, this replaces torch's function: it sends its arguments to the builder
+and imports the resulting shared object under the extension's name. Outside the harness, a file uses torch's own
+function. Imports only the standard library, because it lives in the worker; `extension_builder` compiles.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ from kernel_scientist.compile.request import BuildRequest, CompileError
 
 MODULE = "torch.utils.cpp_extension"
 NAME = re.compile(r"[A-Za-z_]\w{0,99}", re.ASCII)
-"""What an extension may be called: the name becomes part of a C function's."""
+"""Pattern of an extension's name, which becomes part of a C function's name."""
 
 
 class ExtensionRequest(NamedTuple):
@@ -49,9 +49,9 @@ _builder: Callable[[ExtensionRequest], str] | None = None
 
 @contextlib.contextmanager
 def built_by(builder: Callable[[ExtensionRequest], str], source: str) -> Generator[None]:
-    """Let `load_inline` ask `builder`, a function from request to the path of a shared object, while this lasts.
+    """Let `load_inline` use `builder` (request -> path of a shared object) within this context.
 
-    source: the kernel's file; torch's module is left alone, and not imported, where the file does not name it.
+    `source`: the kernel's file. Unless it mentions torch's module, that module is neither imported nor patched.
     """
     global _builder
     if MODULE.rpartition(".")[2] in source:
@@ -87,15 +87,15 @@ def load_inline(
 ) -> ModuleType:
     """Build and import an extension, as torch's function of this name (2.13) does.
 
-    Where and how noisily it is built is the builder's affair: build_directory, verbose, keep_intermediates and use_pch
-    are not heeded. Raises CompileError with the compiler's words, or with what is not possible here.
+    The builder chooses place and verbosity of the build: build_directory, verbose, keep_intermediates and use_pch are
+    ignored. Raises CompileError with the compiler's messages, or if an option is not supported.
     """
     if with_sycl or sycl_sources or extra_sycl_cflags:
         raise CompileError("load_inline: SYCL is for Intel's GPUs, and none of them is a target")
     if not is_python_module:
         raise CompileError("load_inline: only Python modules are built (is_python_module=True)")
     if not isinstance(cast(object, name), str) or not NAME.fullmatch(name):
-        raise CompileError(f"load_inline: an extension cannot be called {str(name)[:100]!r}; C's names can")
+        raise CompileError(f"load_inline: {str(name)[:100]!r} is not a C identifier")
     device = _texts("cuda_sources", cuda_sources)
     request = ExtensionRequest(
         name=name,
@@ -121,11 +121,11 @@ def load(*_: Any, **__: Any) -> ModuleType:
 
 
 def _imported(name: str, path: str) -> ModuleType:
-    """Import a shared object and count the calls of its functions, of the methods of its classes, and of the operators
-    that it registers with torch (`observation`). Raises CompileError for one that does not link.
+    """Import a shared object; wrap its functions, methods and torch operators to count their calls (`observation`).
+    Raises CompileError if it does not link.
 
-    A muted function returns None: for one that writes its output into an argument it is as if it had not been called;
-    a kernel that needs what it returns breaks, or returns None itself, which is as good as a wrong output.
+    A muted function does nothing and returns None. A kernel that needs the return value then fails or returns None,
+    which counts as a wrong output.
     """
     before = _operators()
     loader = ExtensionFileLoader(name, path)
@@ -134,7 +134,7 @@ def _imported(name: str, path: str) -> ModuleType:
     try:
         module = importlib.util.module_from_spec(spec)
         loader.exec_module(module)
-    except ImportError as error:  # what torch links may name functions that are nowhere
+    except ImportError as error:  # symbols may be undefined
         raise CompileError(f"the extension was built and cannot be imported: {error}".replace(path, name)) from error
     Native.operators |= _operators() - before
     _count(module, module.__name__, set())
@@ -142,14 +142,14 @@ def _imported(name: str, path: str) -> ModuleType:
 
 
 def _operators() -> set[str]:
-    """Return the names of all that is registered with torch, without those of overloads."""
+    """Return the names of all operators registered with torch, without overloads."""
     return {name.partition(".")[0] for name in sys.modules["torch"]._C._dispatch_get_all_op_names()}
 
 
 def _count(owner: ModuleType | type, name: str, known: set[int]) -> None:
-    """Have all calls counted of what an extension of that name exports: functions, classes, modules within.
+    """Wrap an extension's functions, classes and submodules so that their calls are counted.
 
-    Constructors are not: pybind11 does not suffer an object that is not made.
+    Constructors are not wrapped, because pybind11 fails if a constructor does nothing.
     """
     known.add(id(owner))
     for key, value in list(vars(owner).items()):
@@ -174,7 +174,7 @@ def _counted(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _functions(given: Any) -> dict[str, str] | None:
-    """Return functions with their docstrings: of one name, a list of them, or a dictionary."""
+    """Return docstrings by function, from a name, a list of names or a dictionary."""
     if given is None:
         return None
     if isinstance(given, dict):

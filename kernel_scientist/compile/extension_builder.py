@@ -51,7 +51,7 @@ def find(gpu: bool) -> Tools:
     """Return the tools, with those of this machine's GPU if `gpu`. Raises SetupError for a missing one."""
     gxx.find()
     if shutil.which("ninja", path=_path()) is None:
-        raise SetupError("no ninja, which torch builds extensions with: make install brings it (pip: ninja)")
+        raise SetupError("ninja is missing; torch needs it to build extensions: run make install, or pip install ninja")
     if not gpu:
         return Tools(gxx.version())
     import torch
@@ -62,7 +62,7 @@ def find(gpu: bool) -> Tools:
     program = Path(home or "/", "bin", "hipcc" if on_rocm else "nvcc")
     if home is None or not program.exists():
         needed = "ROCm's hipcc (set ROCM_HOME)" if on_rocm else "the CUDA toolkit's nvcc (set CUDA_HOME)"
-        raise SetupError(f"extensions for this GPU need {needed}, and torch finds none")
+        raise SetupError(f"extensions for this GPU need {needed}, but torch finds none")
     said = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=60, check=False).stdout
     line = next((line for line in said.splitlines() if re.search(r"release|HIP version", line)), program.name)
     return Tools(f"{gxx.version()}, {line.strip()}", home)
@@ -82,9 +82,9 @@ def architecture(device: str) -> str:
 
 
 def build(request: ExtensionRequest, arch: str, timeout_s: float) -> Built:
-    """Compile an extension for an architecture ("": a CPU), or return what was built before.
+    """Compile an extension for an architecture ("": a CPU), or return the earlier build.
 
-    A refusal is a report, not an exception. Raises SetupError where this machine lacks a tool.
+    Compiler errors are in the report, not an exception. Raises SetupError if this machine lacks a tool.
     """
     tools = find(request.with_cuda and bool(arch))
     if reason := _refusal(request, arch):
@@ -101,7 +101,7 @@ def key(request: ExtensionRequest, arch: str, tools: Tools) -> str:
 
 
 def _refusal(request: ExtensionRequest, arch: str) -> str:
-    """Return why a request is not built, or nothing."""
+    """Return the reason why a request is not built; empty if it is allowed."""
     if not arch and (request.with_cuda or request.cuda_sources):
         return NO_GPU
     try:
@@ -117,7 +117,7 @@ def _refusal(request: ExtensionRequest, arch: str) -> str:
 
 
 def _split(given: Sequence[str]) -> list[str]:
-    """Return flags one by one, without a shell's quotes. Raises ValueError."""
+    """Return single flags, split as a shell does. Raises ValueError if quotes do not match."""
     return [part for flag in given for part in shlex.split(flag)]
 
 
@@ -144,7 +144,7 @@ def _arguments(request: ExtensionRequest) -> dict[str, Any]:
         "functions": request.functions,
         "extra_cflags": _quoted(request.cflags),
         "extra_cuda_cflags": _quoted(request.cuda_cflags),
-        "extra_ldflags": [*_quoted(request.ldflags), "-s"],  # no symbols: every worker gets the file
+        "extra_ldflags": [*_quoted(request.ldflags), "-s"],  # no symbols: the file is copied to every worker
         "extra_include_paths": request.include_paths,
         "with_cuda": request.with_cuda,
         "with_pytorch_error_handling": request.error_handling,

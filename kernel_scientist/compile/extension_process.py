@@ -15,10 +15,10 @@ from kernel_scientist.sandbox import seccomp
 
 
 def main() -> int:
-    """Build what the request says; return the exit code."""
+    """Build the requested extension; return the exit code."""
     request: dict[str, Any] = json.loads(Path("request.json").read_text())
     os.environ |= request["environment"]
-    logging.disable()  # torch warns that it finds no GPU
+    logging.disable()  # suppresses torch's warning about a missing GPU
     seccomp.confine_builder(programs=True)
     from torch.utils import cpp_extension
 

@@ -1,6 +1,6 @@
 """A kernel's fingerprint: the digest of its source without comments, layout, docstrings and site marks.
 
-Two sources with one fingerprint are one kernel; the second is not built. Names of variables count.
+Sources with equal fingerprints are the same kernel, and only the first is built. Variable names are significant.
 """
 
 import ast
@@ -25,10 +25,10 @@ def fingerprint(text: str) -> str:
 
 
 class _Plain(ast.NodeTransformer):
-    """Drop docstrings; reduce strings of several lines, which hold code, to their tokens."""
+    """Transformer that drops docstrings and reduces multi-line strings (code) to their tokens."""
 
     def visit(self, node: ast.AST) -> ast.AST:
-        """Treat a node and what is in it."""
+        """Transform a node and its descendants."""
         body = getattr(node, "body", None)
         if isinstance(node, (ast.Module, ast.FunctionDef, ast.ClassDef)) and body and _is_text(body[0]):
             node.body = body[1:]
@@ -43,7 +43,7 @@ def _is_text(statement: ast.stmt) -> bool:
 
 
 def _tokens(code: str) -> str:
-    """Return C-like code without comments and needless blanks; preprocessor lines keep their ends."""
+    """Return C-like code without comments and redundant blanks; line ends are kept for preprocessor lines."""
     lines = without_comments(code).splitlines()
     marked = [f"\x00{line}\x00" if line.lstrip().startswith("#") else line for line in lines]
     return _LOOSE.sub("", _BLANKS.sub(" ", "\n".join(marked))).strip()

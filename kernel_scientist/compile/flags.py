@@ -1,8 +1,8 @@
-"""Which flags a submission may give to a compiler: a list of what is allowed, as nobody knows all that is dangerous.
+"""Compiler flags that a submission may use. It is an allow list, because dangerous flags cannot all be known.
 
-A driver's flags start programs (`-wrapper`, `--specs=`, `-fplugin=`, `-fmodule-mapper=`), hand text to others
-(`-Wl,`, `-Xlinker`) and write elsewhere (`-o`), most of them under several names. What is not a flag is a file that is
-read, which a linker may take for its script.
+Dangerous flags start programs (`-wrapper`, `--specs=`, `-fplugin=`, `-fmodule-mapper=`), pass text to other programs
+(`-Wl,`, `-Xlinker`) or write files (`-o`), most of them under several names. An argument that is not a flag is a file
+to read, which a linker may interpret as a script.
 """
 
 import re
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 HOST = re.compile(
     r"-O(fast|[0-3sgz])?"
-    r"|-f(?!plugin|pass-plugin|module|offload|dump|use-ld)[\w-]+(=[\w,:+-]+)?"  # no dot: no file has such a name
+    r"|-f(?!plugin|pass-plugin|module|offload|dump|use-ld)[\w-]+(=[\w,:+-]+)?"  # no dot, so that no file name matches
     r"|-m(?!llvm)[\w-]+(=[\w.,+-]+)?"
     r"|--?std=[\w+]+|--param=[\w-]+=\d+"
     r"|-[DU][A-Za-z_].*"
@@ -20,9 +20,9 @@ HOST = re.compile(
     r"|-g[\w-]*|-pthread|-pipe|-shared|-s|-v|-static-lib\w+|-nostartfiles|-nostdlib|-rdynamic",
     re.ASCII | re.DOTALL,
 )
-"""g++'s, and those of the linker behind it."""
+"""Flags of g++ and of its linker."""
 _HANDED = re.compile(r"-(Xcompiler|Xptxas|Xfatbin|Xcudafe)=?|--(compiler|ptxas|fatbin)-options=?")
-"""What hands on the flags behind it, or the next one."""
+"""Flags that pass other flags to another compiler."""
 _NAMES = (
     *("use_fast_math", "ftz", "fmad", "prec-div", "prec-sqrt", "maxrregcount", "restrict"),
     *("extra-device-vectorization", "expt-relaxed-constexpr", "expt-extended-lambda", "extended-lambda"),
@@ -38,10 +38,10 @@ DEVICE = re.compile(
     rf"--?({'|'.join(_NAMES)})(=[\w.,:=+\[\]-]+)?"
     r"|-Rpass[\w-]*=[\w.*|-]+"
     r"|-mllvm|--?(amdgpu|unroll|inline|enable|disable|greedy|misched|sched)-[\w-]+(=[\w-]+)?"
-    r"|arch=\w+,code=[\w,\[\]]+|(sm|compute)_\d+a?|\d+",  # what belongs to the flag before
+    r"|arch=\w+,code=[\w,\[\]]+|(sm|compute)_\d+a?|\d+",  # value of the previous flag
     re.ASCII,
 )
-"""nvcc's, hipcc's and clang's besides."""
+"""Additional flags of nvcc, hipcc and clang."""
 
 
 def forbidden(flags: Sequence[str]) -> str | None:
@@ -59,7 +59,7 @@ def _for_device(flag: str) -> bool:
 
 
 def _handed_on(flag: str) -> list[str]:
-    """Return the flags that one flag hands on (`-Xcompiler=-a,-b`), or what follows one that does; else itself."""
+    """Return the flags that a flag passes on (`-Xcompiler=-a,-b`), or the flag itself if it passes none."""
     found = _HANDED.match(flag)
     words = flag[found.end() :] if found else flag
     if words and (found or (words.startswith("-") and ",-" in words)):

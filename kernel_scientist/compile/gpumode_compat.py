@@ -9,7 +9,7 @@ from typing import TypeVar
 
 
 def provide() -> None:
-    """Let a kernel's file import `task`, whose names stand for whatever goes in and comes out."""
+    """Provide a module `task`, with placeholders for the types of inputs and outputs, for a kernel's file to import."""
     task = ModuleType("task")
     task.__dict__.update(input_t=TypeVar("input_t"), output_t=TypeVar("output_t"))
     sys.modules.setdefault("task", task)

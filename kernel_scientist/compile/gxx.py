@@ -1,6 +1,6 @@
 """The C++ compiler: builds a kernel's shared object, once per (source, flags, compiler, processor), and inspects it.
 
-The compiler reads untrusted text: it runs with limits (`compiler_process`) and sees no file of ours (`confine`).
+The compiler reads untrusted text, so it runs with limits (`compiler_process`) and cannot read our files (`confine`).
 """
 
 import functools
@@ -25,11 +25,11 @@ from kernel_scientist.sandbox import compiler_process, confine
 
 BASE_FLAGS = ("-O3", "-march=native", "-fopenmp", "-std=c++20", "-fPIC", "-shared")
 MOST_COUNTED = 1 << 20
-"""Largest object, in bytes, whose instructions are counted; a disassembly is a hundred times as long."""
+"""Largest object, in bytes, whose instructions are counted (its disassembly is a hundred times as long)."""
 
 
 class Built(NamedTuple):
-    """Where the object lies (None when the compiler refused) and the report."""
+    """Path of the built object (None after an error) and the report."""
 
     path: Path | None
     report: CompileReport
@@ -53,7 +53,7 @@ def version() -> str:
 
 @functools.cache
 def processor() -> str:
-    """Return what `-march=native` depends on: a digest of the processor's feature flags."""
+    """Return a digest of the processor's feature flags, on which `-march=native` depends."""
     text = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
     features = next((line for line in text.splitlines() if line.startswith(("flags", "Features"))), "")
     return hashlib.sha256(features.encode()).hexdigest()[:16]
@@ -67,14 +67,14 @@ def key(request: BuildRequest) -> str:
 
 
 def build(request: BuildRequest, timeout_s: float = 60) -> Built:
-    """Compile a request, or return what was built before. A refusal is a report, not an exception."""
+    """Compile a request, or return the earlier build. Compiler errors are in the report, not an exception."""
     if (bad := flags.forbidden(request.flags)) is not None:
         return Built(None, CompileReport(ok=False, compiler=version(), log=f"flag {bad!r} is not allowed"))
     return kept(key(request), lambda scratch: _compile(request, scratch, timeout_s))
 
 
 def kept(name: str, make: Callable[[Path], Built]) -> Built:
-    """Return what was built before under a name, else what `make` builds in an empty folder; keep what is ok."""
+    """Return the build stored under a name, else build with `make` in an empty folder and store it if it is ok."""
     folder = environment.cache_folder() / "objects"
     folder.mkdir(parents=True, exist_ok=True)
     target, report_file = folder / f"{name}.so", folder / f"{name}.json"
@@ -172,6 +172,6 @@ def merged(reports: list[CompileReport], language: str) -> CompileReport:
 
 
 def headline(log: str) -> str:
-    """Return the line of a compiler's log that says what is wrong."""
+    """Return the line of a compiler's log that states the first error."""
     lines = [line for line in log.splitlines() if line.strip()]
     return next((line for line in lines if "error" in line), lines[0] if lines else "no message")[:300]

@@ -1,19 +1,19 @@
-"""What a kernel's file may ask a builder for. Imports only the standard library, because it lives in the worker."""
+"""Build requests of a kernel's file. Imports only the standard library, because it lives in the worker."""
 
 from typing import NamedTuple
 
 MOST_SOURCE, MOST_ARGUMENTS = 4 << 20, 1 << 16
-"""Bytes of one build's sources, and of its names and flags together."""
+"""Most bytes of a build's sources, and of its names and flags in total."""
 MOST_BUILDS = 16
-"""What one kernel's file may ask for."""
+"""Most builds that one kernel's file may request."""
 
 
 class CompileError(Exception):
-    """The compiler refused a source; the message is the compiler's."""
+    """Compiler error in a source, with the compiler's message."""
 
 
 class BuildRequest(NamedTuple):
-    """One translation unit and how it is to be compiled."""
+    """One translation unit, with its compiler flags."""
 
     source: str
     defines: dict[str, str]

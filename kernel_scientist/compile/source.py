@@ -1,4 +1,4 @@
-"""A kernel's file as something to edit: its declared tunables and flags, its marked sites.
+"""A kernel's file and edits of it: declared tunables and flags, marked sites.
 
 A kernel may declare, as literals at module level, `TUNABLES = {"KC": 128}`, `CHOICES = {"KC": [128, 256]}` and
 `FLAGS = ["-funroll-loops"]`, and mark sites in its C++ text with `// @begin name` and `// @end name` lines. Edits keep
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 Value = int | str | float
 C_COMMENT = re.compile(r"""//[^\n]*|/\*.*?\*/|(?P<literal>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')""", re.S)
-"""A C comment, or a literal, whose content is no comment."""
+"""Pattern of a C comment or a literal (a literal's content is not a comment)."""
 
 
 class SourceError(ValueError):
-    """The file is not what an edit needs; the message says what is missing."""
+    """An edit is impossible because the file lacks something, which the message names."""
 
 
 class NestedError(SourceError):
@@ -59,7 +59,7 @@ class KernelSource:
 
     @property
     def choices(self) -> dict[str, list[Value]]:
-        """What each tunable may be set to."""
+        """Allowed values of each tunable."""
         return self._declared("CHOICES", dict)
 
     @property
@@ -113,7 +113,7 @@ class KernelSource:
         except ValueError as error:  # a zero byte
             raise SourceError(str(error)) from error
         except (RecursionError, MemoryError) as error:  # the parser raises either
-            raise NestedError("its expressions are nested too deeply for Python's parser") from error
+            raise NestedError("expressions are nested too deeply for Python's parser") from error
 
 
 def read_kernel(path: Path) -> str:
@@ -122,7 +122,7 @@ def read_kernel(path: Path) -> str:
     A file that is not Python passes: its verdict is `compile_error`.
     """
     try:
-        if path.exists() and not path.is_file():  # a pipe could be read only once
+        if path.exists() and not path.is_file():  # a pipe cannot be read twice
             raise SetupError(f"cannot read kernel {path}: it is no regular file")
         if (size := path.stat().st_size) > MOST_SOURCE:
             raise SetupError(f"kernel {path} has {size} bytes: at most {MOST_SOURCE} are read")
@@ -140,7 +140,7 @@ def read_kernel(path: Path) -> str:
 
 
 def leaderboard(text: str) -> str:
-    """Return the leaderboard that a submission names in its first lines, or nothing."""
+    """Return the leaderboard named in a submission's header, or an empty text."""
     found = re.search(r"^#!POPCORN leaderboard[s]? (\S+)", text, re.M)
     return found[1] if found else ""
 
@@ -148,7 +148,7 @@ def leaderboard(text: str) -> str:
 def language_of(text: str) -> Language:
     """Guess a kernel file's language from its code without comments: `triton`, `hip`, `cuda`, else `cpp`.
 
-    Torch's `load_inline` without `cuda_sources` is C++ too.
+    A file that uses torch's `load_inline` without `cuda_sources` is `cpp`.
     """
     return "cpp" if _guess(text) == "cpp" else _guess(_code(text))
 

@@ -1,4 +1,4 @@
-"""What can be worked on: problems by name."""
+"""Problems by name."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ def names() -> list[str]:
 
 
 def find(name: str, device: str = "cpu") -> Problem:
-    """Return a problem by name, or by the path of its folder. Raises SetupError with the known names."""
+    """Return a problem by name or folder. Raises SetupError, which lists the known names, if there is none."""
     for candidate in (folder() / name, Path(name)):
         if (candidate / "task.yml").is_file():
             return load(candidate.resolve(), device)

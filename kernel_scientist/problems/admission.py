@@ -1,7 +1,7 @@
-"""Admission of a problem: outputs known to be wrong must fail its check, and a golden one must pass.
+"""Admission of a problem: known wrong outputs must fail its check, and the golden output must pass.
 
-A problem whose tolerance lets zeros through would reward the first kernel that does nothing. Runs once per problem and
-version; what a problem excepts stands in lab.yml (controls: exempt), such as `copy` for the identity.
+Otherwise, a tolerance that accepts zeros would reward a kernel that does nothing. Admission runs once per version of a
+problem. Exceptions are listed in lab.yml (controls: exempt), such as `copy` for the identity.
 """
 
 import random
@@ -21,7 +21,7 @@ Outputs = Iterator[tuple[str, Any]]
 def require(problem: Problem, profile: str) -> None:
     """Run the controls unless this version of the problem has passed them.
 
-    Raises SetupError naming the control that went the wrong way.
+    Raises SetupError that names the control with the wrong result.
     """
     key = (problem.digest, profile, problem.device, torch.__version__, environment.evaluator_digest())
     passed = environment.cache_folder() / "admission" / digest("\0".join(key))
@@ -35,7 +35,7 @@ def require(problem: Problem, profile: str) -> None:
 
 
 def examine(problem: Problem, case: Case) -> str:
-    """Return what is wrong with a problem, in words, or nothing."""
+    """Return a sentence about the first failed control; empty if all pass."""
     data = problem.generate(case, secret_seed(random.SystemRandom()))
     right = problem.reference(_copy(data))
     good, message = problem.check(data, problem.golden(_copy(data)))
@@ -51,7 +51,7 @@ def examine(problem: Problem, case: Case) -> str:
 
 
 def _controls(problem: Problem, data: Any, right: Any) -> Outputs:
-    """Yield outputs that are wrong, with a name each."""
+    """Yield (name, wrong output) of each control."""
     yield "zeros", _each(right, torch.zeros_like)
     yield "mean", _each(right, lambda x: torch.full_like(x, x.to(torch.float64).mean().item()))
     yield "permuted rows", _each(right, lambda x: x.roll(1, next((d for d, n in enumerate(x.shape) if n > 1), 0)))
@@ -66,7 +66,7 @@ def _controls(problem: Problem, data: Any, right: Any) -> Outputs:
 
 
 def _halved(data: Any, position: int, dimension: int) -> Any:
-    """Return the inputs with the second half of the reduction gone."""
+    """Return the inputs with the second half of the reduction zeroed."""
     items = list(_copy(data))
     length = items[position].shape[dimension]
     items[position].narrow(dimension, length // 2, length - length // 2).zero_()
@@ -77,7 +77,7 @@ def _rounded(problem: Problem, data: Any, precision: str) -> Any:
     """Return the inputs rounded to a narrower type."""
     narrow = getattr(torch, precision, None)
     if not isinstance(narrow, torch.dtype):
-        raise SetupError(f"{problem.folder / 'lab.yml'}: controls: precision: {precision!r} is no type of torch's")
+        raise SetupError(f"{problem.folder / 'lab.yml'}: controls: precision: {precision!r} is not a torch type")
     return tuple(
         x.to(torch.float32).to(narrow).to(torch.float32).to(x.dtype)
         if isinstance(x, torch.Tensor) and x.is_floating_point()

@@ -1,4 +1,4 @@
-"""Work counts in lab.yml are arithmetic over a case's sizes: `2 * m * n * k`, `ceil_div(n, 128)`."""
+"""Evaluation of lab.yml's work counts: arithmetic over a case's sizes, such as `2 * m * n * k`, `ceil_div(n, 128)`."""
 
 import ast
 import operator
@@ -23,7 +23,7 @@ _FUNCTIONS: dict[str, Callable[..., float]] = {"ceil_div": _ceil_div, "min": min
 def evaluate(text: str, names: Mapping[str, float]) -> float:
     """Return the value of an arithmetic expression over `names`.
 
-    Raises ValueError naming what is not arithmetic or not known.
+    Raises ValueError that names the unknown size or the part that is not arithmetic.
     """
     try:
         return _value(ast.parse(text, mode="eval").body, names)

@@ -1,7 +1,7 @@
 """Frozen cases: inputs and expected outputs of a problem's checking cases, as DVC tracks them.
 
-They pin down what "right" meant when a result was made: `baseline` fails when today's reference no longer reproduces
-them (another torch, an edited reference). Only the evaluator reads them.
+They record which outputs were correct when a result was made: `baseline` fails if today's reference (edited, or with
+another torch) no longer reproduces them. Only the evaluator reads them.
 """
 
 from pathlib import Path
@@ -27,9 +27,9 @@ def freeze(problem: Problem, profile: str, folder: Path) -> list[Path]:
 
 
 def verify(problem: Problem, profile: str, folder: Path) -> int:
-    """Check that inputs are generated as frozen and that frozen outputs are right today; return how many cases.
+    """Check that frozen inputs are reproduced and that frozen outputs pass today's check; return the number of cases.
 
-    Raises SetupError naming the first case that is not, or that is missing.
+    Raises SetupError that names the first case that fails or is missing.
     """
     import torch
 
@@ -43,7 +43,7 @@ def verify(problem: Problem, profile: str, folder: Path) -> int:
         same = all(torch.equal(a, b) for a, b in zip(_bytes(held["inputs"]), _bytes(fresh), strict=True))
         if not same:
             raise SetupError(
-                f"case {case.name}: inputs are not generated as frozen in {path}: run `dvc repro -f cases`"
+                f"case {case.name}: generated inputs differ from those in {path}: run `dvc repro -f cases`"
             )
         good, why = problem.check(held["inputs"], held["expected"])
         if not good:
@@ -52,7 +52,7 @@ def verify(problem: Problem, profile: str, folder: Path) -> int:
 
 
 def _bytes(values: Any) -> list[Any]:
-    """Return the tensors among `values` as flat bytes: equality bit for bit, NaN included."""
+    """Return `values` with tensors as flat bytes, so that comparison is bitwise, NaN included."""
     import torch
 
     tensors = [v for v in values if isinstance(v, torch.Tensor)]

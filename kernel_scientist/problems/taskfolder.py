@@ -1,6 +1,6 @@
 """GPU MODE task folders: `task.yml` and `reference.py`, with our `lab.yml` next to them.
 
-The reference is trusted code. Its `device="cuda"` is read as the device at hand, so one folder serves both.
+The reference is trusted code. Its `device="cuda"` is replaced by the target's device, so a folder serves CPU and GPU.
 """
 
 import ast
@@ -34,10 +34,10 @@ class Profile:
     benchmarks: tuple[Case, ...]
     held_out: tuple[Case, ...]
     vary: dict[str, tuple[int, int, int]] = field(default_factory=dict[str, tuple[int, int, int]])
-    """Per size (from, to, step): a kernel must be right on these shapes besides the listed ones."""
+    """(from, to, step) by size: ranges of random sizes on which a kernel is checked in addition to the listed cases."""
 
     def secret(self, rng: random.Random) -> Case | None:
-        """Draw a random case from `vary`; None where the problem names no ranges."""
+        """Return a random case within `vary`; None if the problem has no ranges."""
         if not self.vary:
             return None
         sizes = {k: rng.randrange(a, b + 1, step) for k, (a, b, step) in self.vary.items()}
@@ -45,47 +45,47 @@ class Profile:
 
 
 class Policy(Record):
-    """What a kernel may do besides being right (lab.yml: policy)."""
+    """Rules for kernels in addition to correctness (`policy` in lab.yml)."""
 
     library: bool = True
-    """Whether a library (torch's own operations, BLAS, ...) may do the work."""
+    """Whether a library (torch's operations, BLAS, ...) may do the work."""
     tampering: Literal["reject", "allow"] = "reject"
-    """Whether a kernel whose source tampers with its process is rejected; `allow` is for research."""
+    """`reject` or `allow` (for research) kernels whose source tampers with their process."""
     threads: bool = True
-    """Whether more than one thread may be used."""
+    """Whether a kernel may use several threads."""
     graphs: bool = True
     """Whether CUDA or HIP graphs may be replayed."""
     aliases: bool = False
-    """Whether the output may share memory with an input that is not to be written."""
+    """Whether the output may share memory with a read-only input."""
     static: tuple[int, ...] = ()
     """Positions of inputs that stay the same from call to call (weights); a kernel may prepare them once."""
 
 
 class Leaderboard(Record):
-    """Where a kernel of this problem may be submitted (lab.yml: leaderboard)."""
+    """Leaderboard for kernels of this problem (`leaderboard` in lab.yml)."""
 
     name: str = ""
     gpu: str = ""
 
     def header(self) -> str:
-        """Return the lines that its submissions begin with."""
+        """Return the header lines of a submission."""
         return f"#!POPCORN leaderboard {self.name}\n#!POPCORN gpu {self.gpu}\n" if self.name else ""
 
 
 class Controls(Record):
-    """What is known to be wrong for this problem, for its admission (lab.yml: controls)."""
+    """Known wrong outputs that the problem's check must reject at its admission (`controls` in lab.yml)."""
 
     reduction: tuple[int, int] | None = None
-    """(position of an input, dimension) that is summed over: half of it must not be enough."""
+    """(position of an input, dimension) of the reduction: an output from half of it must fail."""
     precision: str | None = None
-    """A type that the floating-point inputs may not be rounded to."""
+    """Type that is too narrow: an output from inputs rounded to it must fail."""
     exempt: tuple[str, ...] = ()
-    """Controls that are right for this problem by its definition."""
+    """Names of controls whose output is correct for this problem by definition."""
 
 
 @dataclass(frozen=True)
 class Problem:
-    """What must be computed. Equality and hash are by folder."""
+    """A problem: inputs, reference, check, cases. Equality and hash are by folder."""
 
     name: str
     folder: Path
@@ -98,16 +98,16 @@ class Problem:
     controls: Controls
     leaderboard: Leaderboard
     stress: tuple[dict[int, float], ...] = ()
-    """Factors by input position: distributions on which a kernel is checked besides the generator's own."""
+    """Scale factors by input position, for checks on inputs outside the generator's usual range."""
     device: str = "cpu"
 
     def __hash__(self) -> int:
         return hash((self.folder, self.device))
 
     def profile(self, name: str) -> Profile:
-        """Return a profile by name; `auto` is `cpu` on a CPU where the problem has it, else `full`.
+        """Return a profile by name. `auto` is `cpu` on a CPU if the problem has it, else `full`.
 
-        Raises SetupError for an unknown one.
+        Raises SetupError if the name is unknown.
         """
         if name == "auto":
             name = "cpu" if self.device == "cpu" and "cpu" in self.profiles else "full"
@@ -116,19 +116,19 @@ class Problem:
         return self.profiles[name]
 
     def generate(self, case: Case, seed: int | None = None) -> tuple[Any, ...]:
-        """Make a case's inputs, with another seed if one is given."""
+        """Return a case's inputs, generated with `seed` or else the case's own seed."""
         return self._module.generate_input(**case.sizes, seed=case.seed if seed is None else seed)
 
     def reference(self, data: Any) -> Any:
-        """Run the reference on inputs (it may write to them)."""
+        """Return the reference's output. The reference may write to the inputs."""
         return self._module.ref_kernel(data)
 
     def golden(self, data: Any) -> Any:
-        """Run the reference in double precision where the problem has one (`golden_kernel`), else the reference."""
+        """Return the output of the double-precision reference (`golden_kernel`) if present, else of the reference."""
         return getattr(self._module, "golden_kernel", self._module.ref_kernel)(data)
 
     def check(self, data: Any, output: Any) -> tuple[bool, str]:
-        """Ask the problem whether `output` is right for `data`; return (right, why not)."""
+        """Return (whether `output` is correct for `data`, the reason if not), by the problem's own check."""
         answer = self._module.check_implementation(data, output)
         if isinstance(answer, tuple):
             good, message = cast(tuple[Any, Any], answer)
@@ -136,7 +136,7 @@ class Problem:
         return not answer, str(answer or "")
 
     def work(self, case: Case) -> Work:
-        """Return a case's compulsory work. Raises SetupError when lab.yml's expression is wrong."""
+        """Return a case's minimum work, for the roofline. Raises SetupError for an invalid expression in lab.yml."""
         try:
             counts = {k: float(evaluate(text, case.sizes)) for k, text in self.work_expressions.items()}
             return Work(flops=counts["flops"], bytes=counts["bytes"], dtype=self.dtype)
@@ -145,11 +145,11 @@ class Problem:
 
     @functools.cached_property
     def reference_source(self) -> str:
-        """The reference as a kernel's source: what a candidate is compared with, timed like one."""
+        """Source of the reference in the form of a kernel, so that it can be timed like one."""
         return f"{_source_for(self.folder / 'reference.py', self.device)}\n\ncustom_kernel = ref_kernel\n"
 
     def seeds(self, language: str) -> list[Path]:
-        """Return the seed kernels' files of a language, simplest first by name order naive, then the rest."""
+        """Return the seed kernels' files of a language: naive ones first, then the others by name."""
         files = sorted((self.folder / "seeds").glob(f"{language}_*.py"))
         return sorted(files, key=lambda f: (not f.stem.endswith("naive"), f.name))
 
@@ -165,7 +165,7 @@ class Problem:
 
 
 def load(folder: Path, device: str = "cpu") -> Problem:
-    """Read a task folder. Raises SetupError saying which file lacks what."""
+    """Return the problem in a task folder. Raises SetupError that names the file and what is wrong in it."""
     task = read_mapping(folder / "task.yml")
     lab = read_mapping(folder / "lab.yml") if (folder / "lab.yml").exists() else {}
     full = Profile(
@@ -198,7 +198,7 @@ def load(folder: Path, device: str = "cpu") -> Problem:
 
 
 def _ranges(given: dict[str, Any], folder: Path) -> dict[str, tuple[int, int, int]]:
-    """Read ranges of sizes. Raises SetupError naming one that is none."""
+    """Return the ranges of sizes. Raises SetupError that names an invalid range."""
     for name, range_ in given.items():
         good = isinstance(range_, list) and len(range_) == 3 and all(isinstance(n, int) and n > 0 for n in range_)
         if not good or range_[0] > range_[1]:
@@ -210,7 +210,7 @@ _Section = TypeVar("_Section", Policy, Controls, Leaderboard)
 
 
 def _section(kind: type[_Section], given: Any, folder: Path) -> _Section:
-    """Read a section of lab.yml. Raises SetupError naming the key that is wrong."""
+    """Return a section of lab.yml. Raises SetupError that names the wrong key."""
     try:
         return kind.model_validate(given or {})
     except ValidationError as error:
@@ -234,7 +234,7 @@ def _cases(items: list[Mapping[str, Any]], path: Path) -> tuple[Case, ...]:
 
 
 class _DeviceNames(ast.NodeTransformer):
-    """Rewrite the constant "cuda" (also "cuda:0") to the device at hand."""
+    """Transformer that replaces the constant "cuda" (or "cuda:0") by the target's device."""
 
     def __init__(self, device: str) -> None:
         self.device = device
@@ -256,7 +256,7 @@ def _source_for(path: Path, device: str) -> str:
 
 
 def _import_reference(folder: Path, device: str) -> ModuleType:
-    """Run reference.py as a module; its siblings (`task`, and `utils` one folder up) are importable meanwhile."""
+    """Import reference.py. During the import, `task` in its folder and `utils` one folder up are importable."""
     path = folder / "reference.py"
     module = ModuleType(f"reference_{folder.name.replace('-', '_')}")
     module.__file__ = str(path)
@@ -282,5 +282,5 @@ def _import_reference(folder: Path, device: str) -> ModuleType:
 
 
 def secret_seed(rng: random.Random) -> int:
-    """Draw a seed that no published case uses."""
+    """Return a random seed that no published case uses."""
     return rng.randrange(1 << 40, 1 << 62)

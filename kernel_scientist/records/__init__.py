@@ -1,1 +1,1 @@
-"""Frozen, typed records, JSON both ways; parameters and errors."""
+"""Frozen, typed records, converted to and from JSON; parameters and errors."""

@@ -1,4 +1,4 @@
-"""The base of all records: frozen, typed, JSON both ways; and the reader of YAML files."""
+"""Base class of all records (frozen, typed, converted to and from JSON), and a reader of YAML files."""
 
 from pathlib import Path
 from typing import Annotated, Any, cast
@@ -18,9 +18,9 @@ class Record(BaseModel):
 
 
 def read_mapping(path: Path, what: str = "") -> dict[str, Any]:
-    """Return a YAML file's mapping. Raises SetupError when the file cannot be read or holds something else.
+    """Return a YAML file's mapping. Raises SetupError if it cannot be read or is not a mapping.
 
-    `what`: how a message calls the content, such as `the parameters in `.
+    `what`: name of the content in messages, such as `the parameters in `.
     """
     try:
         value: object = yaml.safe_load(path.read_text())

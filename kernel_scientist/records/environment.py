@@ -1,7 +1,7 @@
-"""Where things are, and the process defaults that must be set before any third-party import.
+"""Paths, and process defaults that must be set before any third-party import.
 
-The one module that reads the process environment for settings of ours. `prepare()` is called first by every entry
-point (command line, flows, tests).
+Only this module reads the project's settings from the process environment. Every entry point (command line, flows,
+tests) calls `prepare()` first.
 """
 
 import functools
@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 
 DEFAULTS = {
-    # Without it an offline `mlflow server` dead-locks while litellm fetches its price map.
+    # Otherwise an offline `mlflow server` deadlocks while litellm fetches its price map.
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",
     "LITELLM_MODE": "PRODUCTION",  # DEV loads a .env from the working directory at import
     "DO_NOT_TRACK": "true",
@@ -18,7 +18,7 @@ DEFAULTS = {
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
     "DVC_NO_ANALYTICS": "1",
     "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",  # its workers outlive the server
-    "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "WARNING",  # the server gets all of it, the terminal has our table
+    "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "WARNING",  # the server gets all logs; the terminal shows our table
     "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "120",
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "3",
     "MLFLOW_LOGGING_LEVEL": "WARNING",
@@ -41,7 +41,7 @@ def root() -> Path:
 
 
 def prepare() -> Path:
-    """Set the process defaults, leaving what the user set; return the project's folder."""
+    """Set the process defaults that the user has not set; return the project's folder."""
     folder = root()
     for name, value in DEFAULTS.items():
         os.environ.setdefault(name, value)
@@ -63,9 +63,9 @@ def cache_folder() -> Path:
 
 @functools.cache
 def sources_digest(*packages: str) -> str:
-    """Return a digest of what some packages of ours contain, such as `gpu`: part of the key of what they work out.
+    """Return a digest of the sources of packages of this project, such as `gpu`, for cache keys of their results.
 
-    So a result is never served from a cache after the code that made it has changed.
+    This invalidates cached results whenever the code that computed them changes.
     """
     package, total = Path(__file__).resolve().parents[1], hashlib.sha256()
     for folder in packages:
@@ -76,5 +76,5 @@ def sources_digest(*packages: str) -> str:
 
 
 def evaluator_digest() -> str:
-    """Return the digest of all that decides whether a kernel is right, and how fast it is."""
+    """Return the digest of all code that determines a kernel's verdict and times."""
     return sources_digest("compile", "evaluate", "gpu", "hardware", "problems", "sandbox", "workers")

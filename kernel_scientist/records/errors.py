@@ -1,4 +1,4 @@
-"""Exceptions: the system or its set-up is broken. A kernel's failure is a value (`records.Verdict`), none of these."""
+"""Exceptions of the system and its set-up. A kernel's failure is not among them: it is a value (`Verdict`)."""
 
 
 class SetupError(Exception):
@@ -10,11 +10,11 @@ class InfrastructureError(Exception):
 
 
 class StoppedError(Exception):
-    """The work was stopped on purpose while this was in hand; it says nothing about the kernel."""
+    """The work was stopped on purpose; no conclusion about the kernel is possible."""
 
 
 class DeviceBusyError(InfrastructureError):
-    """The device's lock could not be had in time."""
+    """The device's lock could not be acquired in time."""
 
 
 class BudgetError(Exception):
@@ -22,4 +22,4 @@ class BudgetError(Exception):
 
 
 class ModelError(Exception):
-    """No model of a role answers, its fallbacks included; what was asked can be asked again later."""
+    """No model of a role answers, fallbacks included. The request may be repeated later."""

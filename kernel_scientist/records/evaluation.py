@@ -1,4 +1,4 @@
-"""What came of evaluating a kernel: frozen, typed, JSON both ways."""
+"""Records of a kernel's evaluation: frozen, typed, converted to and from JSON."""
 
 import math
 
@@ -9,7 +9,7 @@ from kernel_scientist.records.gpu import CodeObject, Counters, Launch, Predictio
 from kernel_scientist.records.kernel import Kernel, Verdict
 
 UNRESOLVED = (1e-9, 1e9)
-"""The interval of a ratio when there are too few blocks to say anything at the asked confidence."""
+"""Interval of a ratio if there are too few blocks for the requested confidence."""
 
 
 class CompileReport(Record):
@@ -20,17 +20,17 @@ class CompileReport(Record):
     seconds: Finite = 0.0
     cached: bool = False
     log: str = ""
-    """The compiler's words, capped."""
+    """The compiler's messages, truncated."""
     code_bytes: int | None = None
     instructions: dict[str, int] = Field(default_factory=dict)
     """Counts by class (zmm, ymm, xmm, fma, dot, branch, ...)."""
     objects: tuple[CodeObject, ...] = ()
-    """A GPU's code objects."""
+    """Code objects of a GPU kernel."""
     launches: tuple[Launch, ...] = ()
     findings: tuple[str, ...] = ()
-    """What is worth knowing of the code on its GPU: LDS over the limit, spills, another fp8 format, ..."""
+    """Remarks on the code for its GPU: LDS over the limit, spills, an unsuitable fp8 format, ..."""
     missed: tuple[str, ...] = ()
-    """What could not be seen without a GPU, and why."""
+    """What could not be inspected without a GPU, with the reasons."""
 
 
 class Timing(Record):
@@ -48,7 +48,7 @@ class Timing(Record):
 
 
 class Clocks(Record):
-    """Diagnostics of the timed rows of one case; they decide nothing. Times are medians per call."""
+    """Diagnostics of the timed rows of one case, without effect on results. Times are medians per call."""
 
     case: str
     host_us: Finite
@@ -58,14 +58,14 @@ class Clocks(Record):
     event_us: Finite | None = None
     """Between two events on a GPU's default stream."""
     cpu_us: Finite | None = None
-    """CPU time of the worker's process, by the worker's own account."""
+    """CPU time of the worker's process, as the worker reports it."""
     calls_per_row: int = 1
     switches: int = 0
     """Involuntary context switches in all rows together."""
 
 
 class PairedTime(Record):
-    """Times of a kernel and of what it was compared with, on one case, in the same interleaved run."""
+    """Times of a kernel and of the other source on one case, in the same interleaved run."""
 
     time_us: Finite
     against_us: Finite
@@ -83,14 +83,14 @@ class Speedup(Record):
     ratio: Finite
     """Geometric mean over the cases of `against_us` / `time_us`."""
     interval: tuple[Finite, Finite]
-    """At the confidence of the stage at which the timing stopped."""
+    """Interval at the confidence of the stage at which the timing stopped."""
     margin: Finite = 0.0
-    """What the interval's lower bound must be above 1 by: the noise of this machine, from A/A runs."""
+    """Margin: the interval's lower bound must exceed 1 + margin (`harness.margin` or the A/A noise)."""
     stages: int = 1
     """Stages of the group-sequential test that were run; each has worker processes of its own."""
     cases: dict[str, PairedTime] = Field(default_factory=dict[str, PairedTime])
     slower_cases: tuple[str, ...] = ()
-    """Cases in which the whole interval lies below 1 - margin."""
+    """Names of cases whose whole interval lies below 1 - margin."""
 
     @model_validator(mode="after")
     def _ratio_is_the_quotient(self) -> "Speedup":
@@ -112,12 +112,12 @@ class Speedup(Record):
 
     @property
     def resolved(self) -> bool:
-        """Whether there were enough blocks for an interval at the asked confidence."""
+        """Whether there were enough blocks for an interval at the requested confidence."""
         return self.interval[1] < UNRESOLVED[1]
 
     @property
     def faster(self) -> bool:
-        """Whether it is shown to be faster by more than the margin."""
+        """Whether the test found the kernel faster by more than the margin."""
         return self.above(self.margin)
 
     def above(self, margin: float) -> bool:
@@ -126,7 +126,7 @@ class Speedup(Record):
 
 
 class Evaluation(Record):
-    """What came of one kernel: compile report, verdict, timings."""
+    """Result of evaluating one kernel: compile report, verdict, timings."""
 
     verdict: Verdict
     reason: str = ""
@@ -134,21 +134,21 @@ class Evaluation(Record):
     compile: CompileReport | None = None
     timings: tuple[Timing, ...] = ()
     predictions: tuple[Prediction, ...] = ()
-    """What a performance model says, where nothing can be measured or before it is."""
+    """Predictions of the performance model, per case."""
     by_model: bool = False
-    """The target is a model: predictions are all there is, and what kernels are ranked by."""
+    """Whether the target is a model, so that kernels are ranked by predictions."""
     skipped: bool = False
-    """Not executed because others are predicted to be faster (`search.prescreen`): neither a score nor a failure."""
+    """Whether the kernel was not executed because others are predicted to be faster (`search.prescreen`)."""
     coverage: str = ""
-    """How much of the kernel an interpreted check executed, and how its memory was watched."""
+    """Extent of the interpreted check: executed share of the kernel and checked memory accesses."""
     speedups: tuple[Speedup, ...] = ()
     clocks: tuple[Clocks, ...] = ()
     counters: tuple[Counters, ...] = ()
-    """What the GPU's own counters say, where they could be read; `environment` says by what, or why not."""
+    """Hardware counters of the GPU; `environment` names the tool, or the reason why there are none."""
     labels: tuple[str, ...] = ()
     evidence: tuple[str, ...] = ()
     sandbox: tuple[str, ...] = ()
-    """Layers that were in force."""
+    """Active layers of the sandbox."""
     environment: dict[str, str] = Field(default_factory=dict)
     seconds: dict[str, Finite] = Field(default_factory=dict)
     """Wall time per step."""
@@ -164,12 +164,12 @@ class Evaluation(Record):
 
     @property
     def geomean_us(self) -> float | None:
-        """Geometric mean of the cases' medians; none when nothing was timed."""
+        """Geometric mean of the times over the cases; None if nothing was timed."""
         return geomean([t.time_us for t in self.timings]) if self.timings else None
 
     @property
     def predicted_us(self) -> float | None:
-        """Geometric mean of the predicted times; none when nothing was predicted."""
+        """Geometric mean of the predicted times; None if nothing was predicted."""
         return geomean([p.time_us for p in self.predictions]) if self.predictions else None
 
     def speedup_over(self, against: str) -> Speedup | None:
@@ -178,14 +178,14 @@ class Evaluation(Record):
 
 
 class Trial(Record):
-    """A kernel and what came of it: one MLflow run."""
+    """A kernel and its evaluation: one MLflow run."""
 
     kernel: Kernel
     evaluation: Evaluation
 
 
 def geomean(values: list[float]) -> float:
-    """Return the geometric mean of positive values. Raises ValueError for none, or one that is not positive."""
+    """Return the geometric mean. Raises ValueError if there are no values or one is not positive."""
     if not values or min(values) <= 0:
         raise ValueError(f"geometric mean of {values}: needs positive values")
     return math.exp(sum(map(math.log, values)) / len(values))

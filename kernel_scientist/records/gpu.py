@@ -1,4 +1,4 @@
-"""Records of what a kernel is on a GPU: its code objects, its launches, what a performance model expects of them."""
+"""Records of a kernel on a GPU: its code objects, its launches, the performance model's predictions."""
 
 from pydantic import Field
 
@@ -15,20 +15,20 @@ class CodeObject(Record):
     """sha256 of the assembly."""
     num_warps: int
     vgpr: int
-    """Vector registers, accumulation registers not counted; on NVIDIA all registers."""
+    """Vector registers without accumulation registers; on NVIDIA all registers."""
     agpr: int = 0
     sgpr: int = 0
     spills: int = 0
-    """Registers spilled to scratch memory, vector and scalar ones; on NVIDIA bytes stored."""
+    """Vector and scalar registers spilled to scratch memory; on NVIDIA bytes stored."""
     scratch_bytes: int = 0
     """Per lane."""
     lds_bytes: int = 0
-    """Of a workgroup: local data share, on NVIDIA shared memory; what is allocated at the launch included."""
+    """Local data share (NVIDIA: shared memory) of a workgroup, including memory allocated at the launch."""
     code_bytes: int = 0
     occupancy: int = 0
     """Waves per SIMD that fit at the same time (on NVIDIA: warps per scheduler)."""
     limited_by: str = ""
-    """What occupancy ends at: `waves`, `registers`, `lds`, `workgroup`."""
+    """Resource that limits occupancy: `waves`, `registers`, `lds`, `workgroup`."""
     mfma: dict[str, int] = Field(default_factory=dict)
     """Matrix instructions in the code, by name without suffixes, such as `v_mfma_f32_32x32x16_fp8_fp8`."""
     accesses: dict[str, int] = Field(default_factory=dict)
@@ -36,11 +36,11 @@ class CodeObject(Record):
     waits: int = 0
     barriers: int = 0
     mix: tuple[dict[str, int], ...] = ()
-    """Instructions by class and by how many loops they stand in: `mix[1]` is the code of loops that stand in none."""
+    """Instructions by class, per depth of loops: `mix[0]` is code outside loops, `mix[1]` that of outermost loops."""
 
 
 class Launch(Record):
-    """A kernel as a submission starts it in one case."""
+    """One launch of a kernel by a submission on one case."""
 
     case: str
     kernel: str
@@ -50,13 +50,13 @@ class Launch(Record):
     constants: dict[str, str] = Field(default_factory=dict)
     """Compile-time arguments."""
     code: int
-    """Number of its code object in the report's list."""
+    """Index of the launch's code object in the report's list."""
     autotuned: int = 0
-    """Configurations of the autotuner for this launch, of which this is one; 0: none."""
+    """Number of autotuner configurations to which this one belongs; 0 without autotuning."""
 
 
 class Prediction(Record):
-    """What the performance model says of a kernel on one case. Never a measurement."""
+    """Prediction of the performance model for a kernel on one case. Never a measurement."""
 
     case: str
     machine: str
@@ -68,41 +68,41 @@ class Prediction(Record):
     breakdown_us: dict[str, Finite] = Field(default_factory=dict)
     """Time that each resource alone would take, in us."""
     words: tuple[str, ...] = ()
-    """What to do about it, for a designer."""
+    """Advice to the Designer."""
     calibrated: str = ""
-    """Machine and date of the calibration that its constants come from; empty: none."""
+    """Machine and date of the model's calibration; empty if it is uncalibrated."""
 
 
 class Figures(Record):
-    """What counts come to. None: it was not counted."""
+    """Figures derived from counts; None where a count is missing."""
 
     hbm_read_bytes: Finite | None = None
-    """From memory into L2. On AMD hits in the Infinity Cache are in it: an upper bound."""
+    """Bytes from memory into L2. On AMD an upper bound, because it includes Infinity Cache hits."""
     hbm_written_bytes: Finite | None = None
-    """From L2 to memory, in the same manner."""
+    """Bytes from L2 to memory, with the same restriction."""
     l2_hit_rate: Finite | None = None
-    """Share of L2's requests (NVIDIA: sectors) that it had."""
+    """Hit rate of L2: share of requests (NVIDIA: sectors)."""
     lds_conflicts_per_access: Finite | None = None
-    """What bank conflicts cost per access that has none, in cycles per cycle (NVIDIA: passes per pass)."""
+    """Extra cycles (NVIDIA: passes) by bank conflicts, per cycle (pass) without conflicts."""
     matrix_share: Finite | None = None
-    """Matrix instructions among the vector ones (NVIDIA: among all)."""
+    """Share of matrix instructions among vector instructions (NVIDIA: among all)."""
     matrix_flops: Finite | None = None
-    """What the matrix units computed, of all types together (AMD alone)."""
+    """Operations on the matrix units, all types together (AMD only)."""
     occupancy: Finite | None = None
-    """Waves (warps) that were there, as a share of those that a busy CU (SM) can hold."""
+    """Resident waves (warps), as a share of the capacity of the busy CUs (SMs)."""
     stalls: dict[str, Finite] = Field(default_factory=dict[str, float])
-    """Warps that waited per instruction issued, by reason (NVIDIA alone)."""
+    """Stalled warps per issued instruction, by reason (NVIDIA only)."""
 
 
 class Counters(Record):
-    """What was counted of one kernel in one call of a submission on one case."""
+    """Counts of one kernel in one call of a submission on one case."""
 
     case: str
     kernel: str
-    """As the profiler names it, without arguments."""
+    """The kernel's name from the profiler, without arguments."""
     tool: str
     """`rocprofv3` or `ncu`."""
     dispatches: int
     counts: dict[str, Finite]
-    """By the tool's own names: sums over the dispatches, means of what is a share already."""
+    """Counts by the tool's own names: sums over the dispatches, means for shares."""
     figures: Figures

@@ -1,4 +1,4 @@
-"""Cases, kernels, and where kernels come from. Frozen, typed, JSON both ways."""
+"""Records of cases, kernels and their origin: frozen, typed, converted to and from JSON."""
 
 import hashlib
 from enum import StrEnum
@@ -9,12 +9,12 @@ from pydantic import AliasChoices, Field, model_validator
 from kernel_scientist.records.base import Finite, Record
 
 REFERENCE = "reference"
-"""The name under which a problem's reference is timed."""
+"""Name of a problem's reference in timings."""
 Language = Literal["cpp", "triton", "hip", "cuda"]
 
 
 class Verdict(StrEnum):
-    """What came of a kernel. `infrastructure` says nothing about the kernel: it is retried and is never a score."""
+    """Result of a kernel. `infrastructure` means a failure outside the kernel: it is retried and never scored."""
 
     OK = "ok"
     COMPILE_ERROR = "compile_error"
@@ -33,12 +33,12 @@ class Case(Record):
 
     @property
     def name(self) -> str:
-        """A stable name for columns and metrics, such as `m64-n576-k512`."""
+        """Stable name for columns and metrics, such as `m64-n576-k512`."""
         return "-".join(f"{key}{value}" for key, value in self.sizes.items())
 
 
 class Work(Record):
-    """What a case must do at the least, for the roofline."""
+    """Minimum work of a case, for the roofline."""
 
     flops: Finite
     bytes: Finite
@@ -49,9 +49,9 @@ class Experiment(Record):
     """A hypothesis with a plan (papers: GPU Kernel Scientist, section 3.2)."""
 
     title: str
-    """Short and stable: the name of the transformation, or a headline."""
+    """Short, stable title: the name of the transformation, or a headline."""
     description: str
-    """What is changed and why it should be faster: the hypothesis."""
+    """Hypothesis: the change, and why it should be faster."""
     rubric: tuple[str, ...]
     """Concrete edits."""
     uplift: tuple[Finite, Finite]
@@ -82,9 +82,9 @@ class LlmCall(Record):
     """Cost of the reply when it was paid for."""
     seconds: Finite
     recalled: bool = False
-    """The reply came from the response cache: nothing was paid."""
+    """Whether the reply came from the response cache, at no cost."""
     fault: str = ""
-    """Why the reply could not be parsed."""
+    """Error in parsing the reply; empty if it was parsed."""
 
 
 class Author(Record):
@@ -133,23 +133,23 @@ class Kernel(Record):
     language: Language
     source: str
     base: str | None = None
-    """Name of the kernel it was changed from; none for a seed."""
+    """Name of the base kernel; None for a seed."""
     reference: str | None = None
-    """Name of the kernel it was contrasted with."""
+    """Name of the reference kernel of the experiment."""
     experiment: Experiment | None = None
     generation: int = 0
     report: str = ""
-    """The writer's own report of what it did."""
+    """The Writer's report on its changes."""
     llm_calls: tuple[LlmCall, ...] = ()
-    """The model calls made for it."""
+    """Model calls made for this kernel."""
     attempts: tuple[Attempt, ...] = ()
-    """Its versions that failed before this one, oldest first."""
+    """Earlier versions that failed, oldest first."""
     authors: dict[str, Author] = Field(default_factory=dict[str, Author])
     """By role."""
     tuned_from: str | None = None
-    """Name of the kernel whose tunables were searched; this is the best other configuration."""
+    """Name of the kernel whose tunables were searched to get this one; None unless tuned."""
     tries: tuple[Try, ...] = ()
-    """The configurations tried."""
+    """Configurations tried in tuning."""
 
     @property
     def digest(self) -> str:

@@ -1,4 +1,4 @@
-"""params.yaml as typed, frozen values. An unknown key or a wrong type is an error that names the key."""
+"""params.yaml as typed, frozen values. An unknown key or a wrong type raises an error that names the key."""
 
 import re
 from collections.abc import Iterable, Mapping

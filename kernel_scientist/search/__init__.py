@@ -1,1 +1,1 @@
-"""Selection of the next kernel to change."""
+"""Search: selection of the next base kernel, prescreening, tunable values."""

@@ -8,7 +8,7 @@ from kernel_scientist.records.kernel import Kernel, Verdict
 
 
 class Prescreen:
-    """Lets the best `most` kernels of each generation through. Thread-safe.
+    """Selects the best `most` kernels of each generation for execution. Thread-safe.
 
     There is no barrier: a kernel is compared with those of its generation that were compiled before it. So the best
     ones always pass, in any order, and sometimes one more.

@@ -23,7 +23,7 @@ FAILED = -20.0
 
 Space = dict[str, tuple[Value, ...]]
 Measure = Callable[[Mapping[str, Value], str], Try]
-"""Evaluates a configuration (values, source), timed against the untuned kernel."""
+"""Function that evaluates a configuration (values, source) against the untuned kernel."""
 
 
 def space(source: str) -> Space:
@@ -72,7 +72,7 @@ def tune(
 ) -> tuple[Try, ...]:
     """Try at most `tries` configurations; end early when there are no others or when `stop()` is true.
 
-    A configuration is left out when `is_tried` returns true for its source: it was evaluated as a kernel of its own.
+    A configuration is skipped if `is_tried` is true for its source, because it was evaluated as a separate kernel.
     """
     file, free, start = KernelSource(kernel.source), space(kernel.source), values(kernel.source)
     results: list[Try] = []
@@ -93,7 +93,7 @@ def tune(
         return tuple(results)
     study, gains = _study(tries, seed), dict[tuple[Value, ...], float]()
     study.enqueue_trial(start)
-    for _ in range(20 * tries):  # samplers repeat themselves
+    for _ in range(20 * tries):  # samplers may propose the same configuration again
         if len(results) >= tries or stop():
             break
         trial = study.ask()

@@ -28,7 +28,7 @@ COUNTERS = TypeAdapter(tuple[Counters, ...])
 
 
 def write(folder: Path, trial: Trial, population: Population, replies: Sequence[Reply] = ()) -> None:
-    """Write the artifacts: those that `read` needs, and prompts, logs, assembly and diff for people."""
+    """Write the artifacts: those that `read` needs, and prompts, logs, assembly and diff for human readers."""
     kernel, evaluation = trial.kernel, trial.evaluation
     (folder / SOURCE).parent.mkdir()
     (folder / SOURCE).write_text(kernel.source)

@@ -62,7 +62,7 @@ class MlflowStore:
             self.experiment_id: str = existing.experiment_id if existing else self._create(experiment)
             self._traces = Traces(uri, self.experiment_id)
         except MlflowException as error:
-            raise SetupError(f"the MLflow store at {uri} refused: {error.message}") from error
+            raise SetupError(f"the MLflow store at {uri} returned an error: {error.message}") from error
         except Exception as error:  # the client does not wrap transport and database errors
             raise SetupError(f"the MLflow store at {uri} cannot be used: {error}") from error
 
