@@ -56,12 +56,12 @@ def confirm(
         evaluation = compile_kernel(context, kernel)
         evaluation = check_kernel(context, kernel, evaluation, confirmation.held_out_check(context.evaluator))
         if evaluation.verdict is not Verdict.OK:
-            return confirmation.refused(evaluation)
+            return confirmation.of_failure(evaluation)
         if context.target.model is not None:
             return confirmation.unmeasured(context.evaluator.time(kernel, evaluation, ()), context.target.model.name)
         sources, settings = [TimedSource.of(kernel), *others], context.params.validate_
         measure = partial(confirmation.measure, context.evaluator, sources, settings.blocks)
         runs = [time_kernel(context, kernel, measure) for _ in range(settings.processes)]
     except InfrastructureError as error:
-        return confirmation.refused(Evaluation(verdict=Verdict.INFRASTRUCTURE, reason=str(error)))
+        return confirmation.of_failure(Evaluation(verdict=Verdict.INFRASTRUCTURE, reason=str(error)))
     return confirmation.conclude(context.evaluator, evaluation, runs, sources, baseline)

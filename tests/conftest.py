@@ -82,7 +82,7 @@ def pool() -> Iterator[WorkerPool]:
 
 
 @pytest.fixture(scope="session")
-def judge(pool: WorkerPool) -> Callable[[str], Evaluator]:
+def evaluator_for(pool: WorkerPool) -> Callable[[str], Evaluator]:
     def make(problem: str) -> Evaluator:
         return Evaluator(problems.load(ROOT / "problems" / problem), "cpu", pool.harness, pool)
 

@@ -79,7 +79,7 @@ def _interpreter(problem: Problem, target: Target) -> dict[str, Any]:
 
 
 def _evaluator(params: Params, problem: Problem, target: Target, pool: WorkerPool) -> Evaluator:
-    gpu = target.model or gpus.here(target.device)
+    gpu = target.model or gpus.of_device(target.device)
     if gpu is None or params.language == "cpp":
         return Evaluator(problem, params.profile, params.harness, pool)
     from kernel_scientist.evaluate.predicted import PredictedEvaluator, PreviewedEvaluator
@@ -96,7 +96,7 @@ def _device(target: Target) -> str:
         return ""
     import torch
 
-    name, listed = torch.cuda.get_device_name(target.device), gpus.here(target.device)
+    name, listed = torch.cuda.get_device_name(target.device), gpus.of_device(target.device)
     fitted = str(constants.of(listed.name)) if listed else ""
     return f"{name} {torch.version.hip} {torch.version.cuda} {gpu.state().get('driver', '')} {fitted}"
 

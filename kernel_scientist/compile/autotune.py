@@ -32,7 +32,7 @@ def choices(text: str) -> dict[str, tuple[Value, ...]]:
     return found
 
 
-def chosen(text: str, values: Mapping[str, Value]) -> str:
+def with_configuration(text: str, values: Mapping[str, Value]) -> str:
     """Return the file with one configuration left for each function that `values` numbers."""
     import libcst as cst
 

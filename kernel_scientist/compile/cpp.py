@@ -21,7 +21,7 @@ Builder = Callable[[BuildRequest], str]
 _builder: Builder | None = None
 
 
-class Native:
+class NativeCalls:
     """Counts of calls of native functions, and whether they are muted."""
 
     muted = False
@@ -36,7 +36,7 @@ def set_builder(builder: Builder | None) -> None:
     _builder = builder
 
 
-def too_late(_request: BuildRequest) -> str:
+def refuse_build(_request: BuildRequest) -> str:
     """Raise CompileError: after the import of a kernel's file, the evaluator accepts no build requests."""
     raise CompileError("load: C++ is built while the kernel's file is imported, not in a call")
 
@@ -55,8 +55,8 @@ class Library:
         function.restype = None
 
         def call(*arguments: Any) -> None:
-            Native.calls += 1
-            if not Native.muted:
+            NativeCalls.calls += 1
+            if not NativeCalls.muted:
                 function(*[_convert(a) for a in arguments])
 
         setattr(self, name, call)

@@ -16,7 +16,7 @@ from importlib.machinery import ExtensionFileLoader
 from types import ModuleType
 from typing import Any, NamedTuple, cast
 
-from kernel_scientist.compile.cpp import Native
+from kernel_scientist.compile.cpp import NativeCalls
 from kernel_scientist.compile.request import BuildRequest, CompileError
 
 MODULE = "torch.utils.cpp_extension"
@@ -136,7 +136,7 @@ def _imported(name: str, path: str) -> ModuleType:
         loader.exec_module(module)
     except ImportError as error:  # symbols may be undefined
         raise CompileError(f"the extension was built and cannot be imported: {error}".replace(path, name)) from error
-    Native.operators |= _operators() - before
+    NativeCalls.operators |= _operators() - before
     _count(module, module.__name__, set())
     return module
 
@@ -167,8 +167,8 @@ def _count(owner: ModuleType | type, name: str, known: set[int]) -> None:
 def _counted(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def call(*arguments: Any, **named: Any) -> Any:
-        Native.calls += 1
-        return None if Native.muted else function(*arguments, **named)
+        NativeCalls.calls += 1
+        return None if NativeCalls.muted else function(*arguments, **named)
 
     return call
 

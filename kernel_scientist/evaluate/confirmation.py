@@ -67,14 +67,14 @@ def conclude(
     public cases, by any amount on the held-out ones (`Speedup.above`). If `against` is None, correctness suffices.
     """
     if failure := next((r.failure for r in runs if r.failure), None):
-        return refused(failure)
+        return of_failure(failure)
     name, others = sources[0].name, [c.name for c in sources[1:]]
     shape = plan(evaluator, evaluator.profile.benchmarks, sources, 1)
     public, hidden = Samples.joined([r.public for r in runs]), Samples.joined([r.hidden for r in runs])
     try:
         evaluation = evaluator.estimator.result(checked, shape, public, others)
     except KernelFailure as failure:
-        return refused(failed(failure, checked))
+        return of_failure(failed(failure, checked))
     hidden_shape = replace(shape, cases=evaluator.profile.held_out)
     held_out = tuple(evaluator.estimator.speedup(hidden, hidden_shape, other) for other in others)
     confirmed, reason = decide(evaluation, held_out, against)
@@ -94,7 +94,7 @@ def unmeasured(evaluation: Evaluation, machine: str) -> Confirmation:
     return Confirmation(confirmed=False, reason=words, evaluation=evaluation)
 
 
-def refused(evaluation: Evaluation) -> Confirmation:
+def of_failure(evaluation: Evaluation) -> Confirmation:
     """Return the confirmation of a kernel that failed."""
     return Confirmation(
         confirmed=False, reason=f"{evaluation.verdict.value}: {evaluation.reason}", evaluation=evaluation

@@ -68,7 +68,7 @@ class Driver:
         self.deliver(worker, inputs)
         room = sum(self.comparison.room(one) for one in inputs.values())
         write = functools.partial(self.write, worker, inputs)
-        row, outputs = worker.go(list(inputs), write, room, limit_s, warm)
+        row, outputs = worker.run_row(list(inputs), write, room, limit_s, warm)
         for slot, one in inputs.items():
             if not worker.inputs.intact(slot):
                 raise KernelFailure(Verdict.INCORRECT, f"{one.case.name}: it wrote outside its buffers")

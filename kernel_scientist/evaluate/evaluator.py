@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from kernel_scientist.compile import gxx
 from kernel_scientist.compile.source import read_kernel
 from kernel_scientist.evaluate.correctness import library_use, policy
-from kernel_scientist.evaluate.correctness.memory_report import Watch
+from kernel_scientist.evaluate.correctness.memory_report import MemoryReports
 from kernel_scientist.evaluate.correctness.policy import Observed
 from kernel_scientist.evaluate.driver import Driver
 from kernel_scientist.evaluate.screen.finding import Finding
@@ -43,7 +43,7 @@ class Evaluator:
         self.profile_name, self.profile = profile, problem.profile(profile)
         self.driver = Driver(problem, harness, pool)
         self.inputs, self.comparison = self.driver.inputs, self.driver.comparison
-        self.machine: Machine | None = this_cpu() if pool.device == "cpu" else gpus.here(pool.device)
+        self.machine: Machine | None = this_cpu() if pool.device == "cpu" else gpus.of_device(pool.device)
         """Peaks of the device; None for a GPU without an entry in the tables."""
         self.estimator = Estimator(problem, self.machine, harness.confidence)
 
@@ -109,7 +109,7 @@ class Evaluator:
         """Check all cases with published, secret, neighbour and stressed inputs; make some observed calls."""
         if so_far.verdict is not Verdict.OK:
             return so_far
-        start, watch, use = time.monotonic(), Watch(), Observed()
+        start, reports, use = time.monotonic(), MemoryReports(), Observed()
         chosen = self.profile.tests if cases is None else tuple(cases)
         try:
             with self.pool.worker() as worker:
@@ -117,14 +117,14 @@ class Evaluator:
                 observed = library_use.cases(self.driver, self.profile, chosen, self.is_timed(kernel))
                 self.driver.open(worker, kernel.source, (*chosen, *secret, *observed))
                 for case in (*chosen, *secret):
-                    self._check_case(worker, case, watch)
+                    self._check_case(worker, case, reports)
                 if self.pool.kernel_threads:
                     use = library_use.observe(self.driver, worker, observed)
             if not self.pool.kernel_threads:  # torch's profiler needs a thread
                 with self.pool.worker(observed=True) as worker:
                     self.driver.open(worker, kernel.source, observed)
                     use = library_use.observe(self.driver, worker, observed)
-            so_far = self._with_observations(so_far, use.labels(), watch)
+            so_far = self._with_observations(so_far, use.labels(), reports)
             policy.require(self.problem.policy, use)
         except KernelFailure as failure:
             return failed(failure, so_far)
@@ -177,25 +177,25 @@ class Evaluator:
             drop_below=harness.drop_below,
         )
 
-    def _with_observations(self, so_far: Evaluation, labels: Sequence[str], watch: Watch) -> Evaluation:
-        warnings = tuple(f"memory, warning: {text}" for text in sorted(watch.warnings))
+    def _with_observations(self, so_far: Evaluation, labels: Sequence[str], reports: MemoryReports) -> Evaluation:
+        warnings = tuple(f"memory, warning: {text}" for text in sorted(reports.warnings))
         every = (*so_far.labels, *(f"measured:{label}" for label in labels))
         every = (*every, *(("measured:undefined-lanes",) if warnings else ()))
-        coverage = watch.words() if self.pool.interpreter is not None else ""
+        coverage = reports.words() if self.pool.interpreter is not None else ""
         update = {"labels": tuple(dict.fromkeys(every)), "coverage": coverage}
         return so_far.model_copy(update={**update, "evidence": (*so_far.evidence, *warnings)})
 
-    def _check_case(self, worker: WorkerClient, case: Case, watch: Watch) -> None:
+    def _check_case(self, worker: WorkerClient, case: Case, reports: MemoryReports) -> None:
         published, secret = self.inputs.draw(case, case.seed), self.inputs.draw(case)
         stressed = [self.inputs.stressed(case, scales) for scales in self.problem.stress]
         for inputs in (published, secret, self.inputs.neighbour(secret), *stressed):
-            with self._watched(worker, watch):
+            with self._memory_reported(worker, reports):
                 _, outputs = self.driver.row(worker, {0: inputs})
             self.driver.verify(worker, [inputs], outputs)
         self.inputs.renew()
 
     @contextlib.contextmanager
-    def _watched(self, worker: WorkerClient, watch: Watch) -> Generator[None]:
+    def _memory_reported(self, worker: WorkerClient, reports: MemoryReports) -> Generator[None]:
         """Collect an interpreted call's memory report, even if the call failed: the report may show the cause.
 
         Raises KernelFailure.
@@ -204,10 +204,10 @@ class Evaluator:
             yield
         except KernelFailure as broken:
             if self.pool.interpreter is not None and broken.verdict is Verdict.CRASHED and worker.alive():
-                watch.require(worker.memory_report())
+                reports.require(worker.memory_report())
             raise
         if self.pool.interpreter is not None:
-            watch.require(worker.memory_report())
+            reports.require(worker.memory_report())
 
     def _quick_source(self) -> TimedSource:
         """Return the source for A/A runs: the problem's last correct C++ seed (it is fast), else the reference."""

@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from kernel_scientist.evaluate.correctness.memory_report import Watch
+from kernel_scientist.evaluate.correctness.memory_report import MemoryReports
 from kernel_scientist.evaluate.evaluator import Evaluator
 from kernel_scientist.evaluate.screen.screening import screen
 from kernel_scientist.evaluate.timing.estimate import FLOOR_SLACK
@@ -122,7 +122,7 @@ class PredictedEvaluator(PreviewedEvaluator):
 
         A timeout, or a failure that arises because only some programs run, does not fail the kernel.
         """
-        start, watch = time.monotonic(), Watch()
+        start, reports = time.monotonic(), MemoryReports()
         case = self.profile.benchmarks[self.inputs.chosen(len(self.profile.benchmarks), 1)[0]]
         try:
             with self.pool.worker() as worker:
@@ -130,9 +130,9 @@ class PredictedEvaluator(PreviewedEvaluator):
                 worker.sample(self.harness.sampled_programs)
                 inputs = {0: self.inputs.draw(case)}
                 self.driver.deliver(worker, inputs)
-                worker.go([0], functools.partial(self.driver.write, worker, inputs), MOST_OUTPUT_BYTES)
-                watch.require(worker.memory_report())
-            words = watch.words(f"at {case.name}")
+                worker.run_row([0], functools.partial(self.driver.write, worker, inputs), MOST_OUTPUT_BYTES)
+                reports.require(worker.memory_report())
+            words = reports.words(f"at {case.name}")
         except KernelFailure as failure:
             if failure.verdict is Verdict.INCORRECT:
                 return failed(failure, so_far)

@@ -77,7 +77,7 @@ def detected(device_name: str) -> Gpu | None:
     return next((gpu for key, gpu in GPUS.items() if key in words), None)
 
 
-def here(device: str) -> Gpu | None:
+def of_device(device: str) -> Gpu | None:
     """Return the GPU of this host behind torch's name for a device; None for a CPU and for a GPU not in the table."""
     if device == "cpu":
         return None

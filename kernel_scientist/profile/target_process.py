@@ -41,7 +41,7 @@ def main() -> None:
     if on_gpu:  # driver and profiler must be initialised before the sandbox closes
         torch.zeros(1, device=device)
         torch.cuda.synchronize()
-    seccomp.apply(seccomp.Limits(**request["limits"]))
+    seccomp.confine_worker(seccomp.Limits(**request["limits"]))
     kernel = _imported()
     for number, case in enumerate(cases):
         kernel(_inputs(number, case, device))

@@ -77,12 +77,12 @@ class Limits:
 
 
 def supported() -> bool:
-    """Whether this system supports the system-call filter of `apply`."""
+    """Whether this system supports the system-call filter of `confine_worker`."""
     known = platform.machine() in _ARCHITECTURES and platform.system() == "Linux"
     return known and ctypes.sizeof(ctypes.c_void_p) == 8
 
 
-def apply(limits: Limits) -> tuple[str, ...]:
+def confine_worker(limits: Limits) -> tuple[str, ...]:
     """Apply `limits` irrevocably to this process; return the names of the active layers.
 
     Raises OSError if a layer cannot be applied, so that no worker runs unprotected by accident.

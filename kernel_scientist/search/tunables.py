@@ -108,7 +108,7 @@ def tune(
 def configured(file: KernelSource, chosen: Mapping[str, Value]) -> str:
     """Return a kernel's source with the chosen values."""
     text = file.with_tunables({k: v for k, v in chosen.items() if not k.startswith(autotune.PREFIX)}).text
-    return autotune.chosen(text, chosen) if any(k.startswith(autotune.PREFIX) for k in chosen) else text
+    return autotune.with_configuration(text, chosen) if any(k.startswith(autotune.PREFIX) for k in chosen) else text
 
 
 def winner(tries: tuple[Try, ...]) -> Try | None:

@@ -16,7 +16,7 @@ from kernel_scientist.records.params import Harness
 from kernel_scientist.sandbox import protocol
 from kernel_scientist.sandbox.failure import KernelFailure
 from kernel_scientist.sandbox.process import Process, signal_name
-from kernel_scientist.workers.validation import broken, unexpected
+from kernel_scientist.workers.validation import protocol_violation, unexpected
 
 TRANSFER_TIMEOUT_S = 60
 LOG_TAIL = 2000
@@ -69,7 +69,7 @@ class Channel:
         if not byte:
             raise self._death(doing)
         if byte != b"r":
-            raise broken("it does not wait at the start barrier")
+            raise protocol_violation("it does not wait at the start barrier")
 
     @contextlib.contextmanager
     def _timed(self, moved: int = 0) -> Generator[float]:
@@ -112,7 +112,7 @@ class Channel:
         except protocol.WireSizeError as error:
             raise KernelFailure(Verdict.INCORRECT, f"in {doing} its worker sent {error}") from error
         except (protocol.WireError, ValueError) as error:
-            raise broken(str(error) or "an impossible message") from error
+            raise protocol_violation(str(error) or "an impossible message") from error
 
     def _flood(self) -> KernelFailure | None:
         if os.fstat(self.log).st_size < int(self.limits.output_mib * (1 << 20)):

@@ -19,7 +19,7 @@ from kernel_scientist.sandbox.process import Process
 from kernel_scientist.workers.channel import TRANSFER_TIMEOUT_S, Channel
 from kernel_scientist.workers.native import NativeHarness, Place, Reading
 from kernel_scientist.workers.shared_memory import SharedMemory
-from kernel_scientist.workers.validation import broken, build_request, leaves, output_trees, reading
+from kernel_scientist.workers.validation import build_request, leaves, output_trees, protocol_violation, reading
 
 START_TIMEOUT_S = 120
 SO_PASSCRED, SCM_CREDENTIALS = 16, 2
@@ -105,7 +105,7 @@ class WorkerClient(Channel):
         buffers = [buffer for _, own in messages.values() for buffer in own]
         self._ask({"op": "prepare", "items": items}, "ready", "receiving its inputs", buffers)
 
-    def go(
+    def run_row(
         self,
         slots: Sequence[int],
         write: Callable[[], Sequence[int]],
@@ -140,7 +140,7 @@ class WorkerClient(Channel):
         return row, _outputs(output_trees(reply, len(slots)), sent if buffers is None else buffers)
 
     def observe(self, mute: bool, keys: Sequence[int], most_bytes: int, slot: int = 0) -> tuple[dict[str, Any], Output]:
-        """Make one observed call (`untrusted.op_profile`). `keys`: see `go`."""
+        """Make one observed call (`untrusted.op_profile`). `keys`: see `run_row`."""
         self._send({"op": "observe", "slot": slot, "mute": mute, "keys": list(keys)})
         reply, sent = self._receive("observed", self.limits.call_timeout_s, "its observed call", most_bytes)
         return reply, _outputs(output_trees(reply, 1), sent)[0]
@@ -165,7 +165,7 @@ class WorkerClient(Channel):
                 if not copied:
                     self.native.copy_outputs(self.sock.fileno(), offset, TRANSFER_TIMEOUT_S)
                 start, copied = offset, True
-            elif not any(self.inputs.lent(slot, start, size) for slot in slots):
+            elif not any(self.inputs.is_output_buffer(slot, start, size) for slot in slots):
                 raise KernelFailure(Verdict.INCORRECT, "its output shares the memory of an input")
             buffers.append(self.inputs.read(start, size))
             offset += size
@@ -194,5 +194,5 @@ def _outputs(trees: Sequence[protocol.Header], buffers: Sequence[bytearray]) -> 
         outputs.append(Output(tree, rest[:count]))
         rest = rest[count:]
     if rest or any(len(output.buffers) != len(leaves(output.tree)) for output in outputs):
-        raise broken("outputs and their bytes do not fit")
+        raise protocol_violation("outputs and their bytes do not fit")
     return outputs

@@ -23,7 +23,7 @@ GUARD_BYTES = 256
 
 
 @dataclass
-class Stretch:
+class TensorPages:
     """Pages for one tensor, and the tensor's current place in them."""
 
     start: int
@@ -51,7 +51,7 @@ class SharedMemory:
         self._pages = mmap.mmap(self.descriptor, size, flags=mmap.MAP_SHARED)
         self.address = ctypes.addressof(ctypes.c_char.from_buffer(self._pages))
         self._rng = random.SystemRandom()
-        self._stretches: dict[tuple[int, int], Stretch] = {}
+        self._tensors: dict[tuple[int, int], TensorPages] = {}
         self._kept, self._ends = BARRIER_BYTES, dict[int, int]()
         """End of the memory of first slots; by group, end of the shared memory of the others."""
         self._outputs_end = size // 2
@@ -60,26 +60,26 @@ class SharedMemory:
         """Wipe the memory for another worker; new pages would cost far more."""
         for start, end in ((0, self._kept), (self.size // 2, max(self._outputs_end, *self._ends.values(), 0))):
             ctypes.memset(self.address + start, 0, end - start)
-        self._stretches.clear()
+        self._tensors.clear()
         self._ends.clear()
         self._kept, self._outputs_end = BARRIER_BYTES, self.size // 2
 
     def close(self) -> None:
         """Free the memory. The mapping lives as long as this object, because views of it may be in use."""
         os.close(self.descriptor)
-        self._stretches.clear()
+        self._tensors.clear()
 
     def place(self, slot: int, index: int, size: int, fresh: bool) -> protocol.Spot:
         """Return the place of a slot's tensor of `size` bytes. Raises MemoryError if there is no room."""
-        stretch = self._stretches.get((slot, index))
-        if stretch is None or stretch.length < size + 2 * GUARD_BYTES:
+        pages = self._tensors.get((slot, index))
+        if pages is None or pages.length < size + 2 * GUARD_BYTES:
             length = (-(-(size + 2 * GUARD_BYTES) // mmap.PAGESIZE) + 1) * mmap.PAGESIZE
-            stretch = self._stretches[slot, index] = Stretch(self._allocate(slot, length), length, size)
+            pages = self._tensors[slot, index] = TensorPages(self._allocate(slot, length), length, size)
             fresh = True
-        if fresh or stretch.size != size:
-            stretch.size, room = size, stretch.length - size - 2 * GUARD_BYTES
-            stretch.offset = stretch.start + GUARD_BYTES + LINE * self._rng.randrange(room // LINE + 1)
-        return protocol.Spot(stretch.offset, stretch.start, stretch.length)
+        if fresh or pages.size != size:
+            pages.size, room = size, pages.length - size - 2 * GUARD_BYTES
+            pages.offset = pages.start + GUARD_BYTES + LINE * self._rng.randrange(room // LINE + 1)
+        return protocol.Spot(pages.offset, pages.start, pages.length)
 
     def _allocate(self, slot: int, length: int) -> int:
         group, keeps = divmod(slot, SLOTS)
@@ -94,18 +94,18 @@ class SharedMemory:
 
     def write(self, native: NativeHarness, slot: int, index: int, tensor: torch.Tensor | int) -> None:
         """Write a tensor's values (or fill it with one byte) at its place, and new guard bands around it."""
-        stretch = self._stretches[slot, index]
-        at = self.address + stretch.offset
-        stretch.writable = isinstance(tensor, int)
+        pages = self._tensors[slot, index]
+        at = self.address + pages.offset
+        pages.writable = isinstance(tensor, int)
         if isinstance(tensor, int):
-            native.stream_fill(at, tensor, stretch.size)
-        elif stretch.size:
+            native.stream_fill(at, tensor, pages.size)
+        elif pages.size:
             order = protocol.dense_order(tensor)
             dense = tensor if order is not None else tensor.contiguous()
-            native.stream(at, dense.data_ptr(), stretch.size)
-        stretch.guard = self._rng.randbytes(GUARD_BYTES)
-        ctypes.memmove(at - GUARD_BYTES, stretch.guard, GUARD_BYTES)
-        ctypes.memmove(at + stretch.size, stretch.guard, GUARD_BYTES)
+            native.stream(at, dense.data_ptr(), pages.size)
+        pages.guard = self._rng.randbytes(GUARD_BYTES)
+        ctypes.memmove(at - GUARD_BYTES, pages.guard, GUARD_BYTES)
+        ctypes.memmove(at + pages.size, pages.guard, GUARD_BYTES)
 
     def outputs(self, total: int) -> int:
         """Return an offset at which `total` bytes of outputs can be copied. Raises MemoryError without room."""
@@ -123,17 +123,17 @@ class SharedMemory:
         """Return a copy of bytes of the memory."""
         return bytearray(memoryview(self._pages)[offset : offset + size])
 
-    def lent(self, slot: int, start: int, size: int) -> bool:
+    def is_output_buffer(self, slot: int, start: int, size: int) -> bool:
         """Whether these bytes belong to an output buffer of the slot."""
         return any(s.writable and s.offset <= start and start + size <= s.offset + s.size for s in self._of(slot))
 
     def intact(self, slot: int) -> bool:
         """Whether the guard bands of a slot's tensors are untouched."""
         return all(
-            ctypes.string_at(self.address + at, GUARD_BYTES) == stretch.guard
-            for stretch in self._of(slot)
-            for at in (stretch.offset - GUARD_BYTES, stretch.offset + stretch.size)
+            ctypes.string_at(self.address + at, GUARD_BYTES) == pages.guard
+            for pages in self._of(slot)
+            for at in (pages.offset - GUARD_BYTES, pages.offset + pages.size)
         )
 
-    def _of(self, slot: int) -> list[Stretch]:
-        return [stretch for (owner, _), stretch in self._stretches.items() if owner == slot]
+    def _of(self, slot: int) -> list[TensorPages]:
+        return [pages for (owner, _), pages in self._tensors.items() if owner == slot]

@@ -20,7 +20,7 @@ SOURCES = ("source", "cpp_sources", "cuda_sources")
 _REQUEST: TypeAdapter[Request] = TypeAdapter(Request)
 
 
-def broken(what: str) -> KernelFailure:
+def protocol_violation(what: str) -> KernelFailure:
     """Return the failure for a worker that violates the protocol."""
     return KernelFailure(Verdict.REJECTED, f"its worker broke the protocol: {what}")
 
@@ -29,7 +29,7 @@ def unexpected(reply: protocol.Header, op: str, doing: str) -> KernelFailure:
     """Return the failure for a worker whose answer is not `op`."""
     answer, name, message = (printable(reply.get(key))[:REASON] for key in ("op", "error", "message"))
     if answer != "failed":
-        return broken(f"{answer!r} instead of {op!r}")
+        return protocol_violation(f"{answer!r} instead of {op!r}")
     verdict = Verdict.COMPILE_ERROR if name in COMPILE_ERRORS else Verdict.CRASHED
     return KernelFailure(verdict, f"{name} in {doing}: {message}", (printable(reply.get("traceback", "")),))
 
@@ -39,9 +39,9 @@ def build_request(reply: protocol.Header) -> Request:
     try:
         request: Request = _REQUEST.validate_python(reply.get("request"), strict=True)
     except ValidationError as error:
-        raise broken("no build request") from error
+        raise protocol_violation("no build request") from error
     if isinstance(request, ExtensionRequest) and not NAME.fullmatch(request.name):
-        raise broken("no build request")
+        raise protocol_violation("no build request")
     source = sum(map(len, _texts([getattr(request, name, "") for name in SOURCES])))
     texts = _texts(list(request))
     if any("\0" in text or printable(text) != text for text in texts):
@@ -66,7 +66,7 @@ def reading(reply: protocol.Header) -> Reading:
         case list(row) if len(row) == len(Reading._fields) and all(type(n) is int and 0 <= n <= LARGEST for n in row):
             return Reading(*row)
         case _:
-            raise broken("no reading of its clocks")
+            raise protocol_violation("no reading of its clocks")
 
 
 def output_trees(reply: protocol.Header, count: int) -> list[protocol.Header]:
@@ -75,7 +75,7 @@ def output_trees(reply: protocol.Header, count: int) -> list[protocol.Header]:
         case list(trees) if len(trees) == count and all(isinstance(tree, dict) for tree in trees):
             return trees
         case _:
-            raise broken("an output without a description")
+            raise protocol_violation("an output without a description")
 
 
 def leaves(tree: Any) -> list[protocol.Header]:

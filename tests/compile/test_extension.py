@@ -20,7 +20,7 @@ from kernel_scientist.workers.pool import WorkerPool
 from kernel_scientist.workers.validation import build_request
 from tests.conftest import ROOT
 
-Judge = Callable[[str], Evaluator]
+EvaluatorFor = Callable[[str], Evaluator]
 HEAD = "import torch\nfrom torch.utils.cpp_extension import load_inline\n"
 COPY = """
 #include <torch/csrc/Exceptions.h>
@@ -110,8 +110,8 @@ REFUSED = {
 }  # fmt: skip
 
 
-def test_a_sound_extension_is_built_once_judged_and_timed(judge: Judge) -> None:
-    evaluator = judge("identity")
+def test_a_sound_extension_is_built_once_judged_and_timed(evaluator_for: EvaluatorFor) -> None:
+    evaluator = evaluator_for("identity")
     evaluation = evaluator.compile(kernel(RIGHT))
     assert evaluation.verdict is Verdict.OK, evaluation
     assert evaluation.compile and not evaluation.compile.cached and evaluation.compile.code_bytes
@@ -130,8 +130,8 @@ def test_a_sound_extension_is_built_once_judged_and_timed(judge: Judge) -> None:
 
 
 @pytest.mark.parametrize("name", OWN)
-def test_an_extensions_own_code_is_seen_however_it_is_called(name: str, judge: Judge) -> None:
-    evaluator, decoy = judge("identity"), OWN[name].replace("return out", "return out.copy_(x)")
+def test_an_extensions_own_code_is_seen_however_it_is_called(name: str, evaluator_for: EvaluatorFor) -> None:
+    evaluator, decoy = evaluator_for("identity"), OWN[name].replace("return out", "return out.copy_(x)")
     found = {
         source: evaluator.check(kernel(source), evaluator.compile(kernel(source))) for source in (OWN[name], decoy)
     }
@@ -141,15 +141,15 @@ def test_an_extensions_own_code_is_seen_however_it_is_called(name: str, judge: J
 
 
 @pytest.mark.parametrize("name", FOREIGN)
-def test_an_operator_of_its_own_makes_no_other_its_own(name: str, judge: Judge) -> None:
-    evaluator, source = judge("identity"), submission(OPERATOR, "functions=[]", call=FOREIGN[name])
+def test_an_operator_of_its_own_makes_no_other_its_own(name: str, evaluator_for: EvaluatorFor) -> None:
+    evaluator, source = evaluator_for("identity"), submission(OPERATOR, "functions=[]", call=FOREIGN[name])
     assert "measured:library-only" in evaluator.check(kernel(source), evaluator.compile(kernel(source))).labels
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_cannot_be_built_is_a_verdict_that_says_why(name: str, judge: Judge) -> None:
+def test_what_cannot_be_built_is_a_verdict_that_says_why(name: str, evaluator_for: EvaluatorFor) -> None:
     source, words = REFUSED[name]
-    evaluation = judge("identity").compile(kernel(source))
+    evaluation = evaluator_for("identity").compile(kernel(source))
     expected = Verdict.REJECTED if name == "not the worker" else Verdict.COMPILE_ERROR
     assert evaluation.verdict is expected and words in evaluation.reason, evaluation
     assert str(ROOT) not in evaluation.reason

@@ -21,7 +21,7 @@ from kernel_scientist.workers.pool import WorkerPool
 from tests.conftest import ROOT, dedent
 
 pytestmark = pytest.mark.alone
-Judge = Callable[[str], Evaluator]
+EvaluatorFor = Callable[[str], Evaluator]
 LOAD = "from kernel_scientist import load\nimport os\n"
 RIGHT = "d[1].copy_(d[0])\n    return d[1]\n"
 
@@ -103,30 +103,30 @@ MISBEHAVIOUR = {
 
 
 @pytest.mark.parametrize("name", MISBEHAVIOUR)
-def test_misbehaviour_is_a_verdict(name: str, judge: Judge) -> None:
+def test_misbehaviour_is_a_verdict(name: str, evaluator_for: EvaluatorFor) -> None:
     source, verdict, words = MISBEHAVIOUR[name]
     start = time.monotonic()
-    evaluation = evaluate(judge("identity"), source)
+    evaluation = evaluate(evaluator_for("identity"), source)
     assert evaluation.verdict is verdict, evaluation
     assert words in evaluation.reason
     assert time.monotonic() - start < 20
     assert evaluation.timings == ()
 
 
-def test_a_traceback_begins_with_the_kernels_own_lines(judge: Judge) -> None:
+def test_a_traceback_begins_with_the_kernels_own_lines(evaluator_for: EvaluatorFor) -> None:
     source = "def inner(x):\n    return x.nothing()\n\n\ndef custom_kernel(d):\n    return inner(d[0])\n"
-    told = evaluate(judge("identity"), source).evidence[-1]
+    told = evaluate(evaluator_for("identity"), source).evidence[-1]
     assert told.splitlines()[:2] == [
         "Traceback (most recent call last):",
         '  File "kernel.py", line 6, in custom_kernel',
     ]
     assert "line 2, in inner" in told and "/" not in told and "AttributeError" in told
-    unread = evaluate(judge("identity"), "def custom_kernel(d:\n").evidence[-1]
+    unread = evaluate(evaluator_for("identity"), "def custom_kernel(d:\n").evidence[-1]
     assert unread.splitlines()[0] == '  File "kernel.py", line 1' and "never closed" in unread
 
 
-def test_after_all_that_an_honest_kernel_passes_and_is_timed(judge: Judge) -> None:
-    evaluator = judge("identity")
+def test_after_all_that_an_honest_kernel_passes_and_is_timed(evaluator_for: EvaluatorFor) -> None:
+    evaluator = evaluator_for("identity")
     kernel = Kernel(name="honest", language="cpp", source=(ROOT / "problems/identity/seeds/cpp_blocked.py").read_text())
     evaluation = evaluator.check(kernel, evaluator.compile(kernel))
     cached = evaluation.model_copy(update={"environment": {"harness": "of another day"}, "sandbox": ("none",)})
@@ -140,26 +140,26 @@ def test_after_all_that_an_honest_kernel_passes_and_is_timed(judge: Judge) -> No
     assert {"rlimits", "no-new-privs", "seccomp"} <= set(evaluation.sandbox)
 
 
-def test_a_file_may_ask_for_as_many_builds_as_are_made(judge: Judge) -> None:
+def test_a_file_may_ask_for_as_many_builds_as_are_made(evaluator_for: EvaluatorFor) -> None:
     unit = 'extern "C" void copy(const short* x, short* out, long n) { for (long i = 0; i < n; ++i) out[i] = x[i]; }'
     source = f"{LOAD}made = [load({unit!r}) for _ in range({MOST_BUILDS})]\n"
     source += "def custom_kernel(d):\n    made[-1].copy(d[0], d[1], d[0].numel())\n    return d[1]\n"
-    assert evaluate(judge("identity"), source).verdict is Verdict.OK
+    assert evaluate(evaluator_for("identity"), source).verdict is Verdict.OK
 
 
-def test_threads_are_allowed(judge: Judge) -> None:
+def test_threads_are_allowed(evaluator_for: EvaluatorFor) -> None:
     source = "import threading\n" + in_call(
         "t = threading.Thread(target=d[1].copy_, args=(d[0],)); t.start(); t.join()", ""
     )
-    assert evaluate(judge("identity"), source).verdict is Verdict.OK
+    assert evaluate(evaluator_for("identity"), source).verdict is Verdict.OK
 
 
-def test_threads_are_refused_where_the_problem_does_not_allow_them(judge: Judge) -> None:
+def test_threads_are_refused_where_the_problem_does_not_allow_them(evaluator_for: EvaluatorFor) -> None:
     source = "import threading\n" + in_call(
         "t = threading.Thread(target=d[1].copy_, args=(d[0],)); t.start(); t.join()", ""
     )
     with WorkerPool(Harness(noise_runs=0), kernel_threads=False) as pool:
-        evaluator = Evaluator(judge("identity").problem, "cpu", pool.harness, pool)
+        evaluator = Evaluator(evaluator_for("identity").problem, "cpu", pool.harness, pool)
         evaluation = evaluate(evaluator, source)
         assert evaluation.verdict is Verdict.CRASHED and "can't start new thread" in evaluation.reason
         assert evaluate(evaluator, in_call("pass")).verdict is Verdict.OK
@@ -182,8 +182,8 @@ def custom_kernel(d):
 """
 
 
-def test_an_output_that_is_written_after_the_call_is_wrong(judge: Judge) -> None:
-    assert evaluate(judge("identity"), "import time\n" + LATE).verdict is Verdict.INCORRECT
+def test_an_output_that_is_written_after_the_call_is_wrong(evaluator_for: EvaluatorFor) -> None:
+    assert evaluate(evaluator_for("identity"), "import time\n" + LATE).verdict is Verdict.INCORRECT
 
 
 def test_without_ptrace_the_record_says_that_threads_ran_on(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,17 +196,19 @@ def test_without_ptrace_the_record_says_that_threads_ran_on(monkeypatch: pytest.
     assert evaluation.environment["outputs"] == "read while its threads run"
 
 
-def test_a_submission_may_import_what_gpu_mode_puts_beside_it(judge: Judge) -> None:
+def test_a_submission_may_import_what_gpu_mode_puts_beside_it(evaluator_for: EvaluatorFor) -> None:
     head = "from task import input_t, output_t\n\n\ndef custom_kernel(data: input_t) -> output_t:\n"
-    assert evaluate(judge("identity"), f"{head}    return data[1].copy_(data[0])\n").verdict is Verdict.OK
+    assert evaluate(evaluator_for("identity"), f"{head}    return data[1].copy_(data[0])\n").verdict is Verdict.OK
 
 
-def test_the_objects_that_cheats_tamper_with_are_within_their_reach(judge: Judge) -> None:
+def test_the_objects_that_cheats_tamper_with_are_within_their_reach(evaluator_for: EvaluatorFor) -> None:
     """A cheat that finds nothing to tamper with does honest work: tests/cheats would pass and show nothing."""
     look = "import gc\nassert {'NativeHarness', 'Worker', 'Inbox'} <= {type(o).__name__ for o in gc.get_objects()}\n"
-    evaluation = evaluate(allowing(judge("identity")), look + in_call("pass"))
+    evaluation = evaluate(allowing(evaluator_for("identity")), look + in_call("pass"))
     assert evaluation.verdict is Verdict.OK, evaluation.reason
-    assert evaluate(judge("identity"), look + in_call("pass")).reason.startswith("tampering: it searches the heap")
+    assert evaluate(evaluator_for("identity"), look + in_call("pass")).reason.startswith(
+        "tampering: it searches the heap"
+    )
 
 
 def test_a_claim_needs_two_stages(pool: WorkerPool) -> None:
@@ -223,8 +225,8 @@ def test_a_claim_needs_two_stages(pool: WorkerPool) -> None:
     assert stages == {True: 2, False: 1}
 
 
-def test_a_kernel_right_only_on_the_checked_sizes_is_caught_when_timed(judge: Judge) -> None:
-    evaluator = judge("identity")
+def test_a_kernel_right_only_on_the_checked_sizes_is_caught_when_timed(evaluator_for: EvaluatorFor) -> None:
+    evaluator = evaluator_for("identity")
     kernel = Kernel(
         name="k",
         language="cpp",
@@ -236,7 +238,7 @@ def test_a_kernel_right_only_on_the_checked_sizes_is_caught_when_timed(judge: Ju
     assert timed.verdict is Verdict.INCORRECT and timed.timings == () and timed.speedups == ()
 
 
-def test_a_kernel_that_remembers_its_first_answer_is_caught(judge: Judge) -> None:
+def test_a_kernel_that_remembers_its_first_answer_is_caught(evaluator_for: EvaluatorFor) -> None:
     source = dedent(
         """
         answer = {}
@@ -247,10 +249,10 @@ def test_a_kernel_that_remembers_its_first_answer_is_caught(judge: Judge) -> Non
             return d[1].copy_(answer[n])
         """
     )
-    assert evaluate(judge("identity"), source).verdict is Verdict.INCORRECT
+    assert evaluate(evaluator_for("identity"), source).verdict is Verdict.INCORRECT
 
 
-def test_a_patched_clock_of_pythons_changes_nothing(judge: Judge) -> None:
+def test_a_patched_clock_of_pythons_changes_nothing(evaluator_for: EvaluatorFor) -> None:
     source = dedent(
         """
         import time
@@ -264,18 +266,21 @@ def test_a_patched_clock_of_pythons_changes_nothing(judge: Judge) -> None:
             return d[1].copy_(d[0])
         """
     )
-    evaluator = allowing(judge("identity"))
+    evaluator = allowing(evaluator_for("identity"))
     kernel = Kernel(name="k", language="cpp", source=source)
     timed = evaluator.time(kernel, evaluator.check(kernel, evaluator.compile(kernel)), [evaluator.reference()])
     assert timed.verdict is Verdict.OK, timed
     assert min(t.time_us for t in timed.timings) >= 20_000
 
 
-def test_workers_see_no_secret_of_ours(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers_see_no_secret_of_ours(evaluator_for: EvaluatorFor, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
     with WorkerPool(Harness()) as shop:
         source = in_call("assert 'sk-secret' not in open('/proc/self/environ').read() + str(dict(os.environ))")
-        assert evaluate(Evaluator(judge("identity").problem, "cpu", shop.harness, shop), source).verdict is Verdict.OK
+        assert (
+            evaluate(Evaluator(evaluator_for("identity").problem, "cpu", shop.harness, shop), source).verdict
+            is Verdict.OK
+        )
 
 
 def test_workers_die_with_a_killed_evaluator() -> None:
@@ -303,8 +308,8 @@ def test_workers_die_with_a_killed_evaluator() -> None:
     assert not any(_alive(p) for p in pids)
 
 
-def test_builds_are_cached_by_what_they_depend_on(judge: Judge) -> None:
-    evaluator = judge("identity")
+def test_builds_are_cached_by_what_they_depend_on(evaluator_for: EvaluatorFor) -> None:
+    evaluator = evaluator_for("identity")
     first = Kernel(name="a", language="cpp", source=cpp("volatile int unique = 4711;"))
     one, two = evaluator.compile(first), evaluator.compile(first)
     assert one.compile and two.compile and not one.compile.cached and two.compile.cached

@@ -50,7 +50,7 @@ def test_moving_memory_is_no_library_work(kernel: Callable[[Any], object]) -> No
 @pytest.mark.parametrize(("kernel", "operation"), ARITHMETIC.values(), ids=ARITHMETIC)
 def test_arithmetic_is_library_work(kernel: Callable[[Any], object], operation: str) -> None:
     use = observed(kernel)
-    assert operation in {policy.base(name) for name in use.work} and use.labels() == ("library-work",)
+    assert operation in {policy.operation_name(name) for name in use.work} and use.labels() == ("library-work",)
     with pytest.raises(KernelFailure, match="lets a library compute"):
         policy.require(STRICT, use)
     policy.require(Policy(library=True), use)

@@ -1,4 +1,4 @@
-"""Problems are judged before they judge: a check that lets a known wrong output through is refused, with the reason."""
+"""Problems are examined before use: a check that accepts a known wrong output is refused, with the reason."""
 
 import shutil
 from pathlib import Path

@@ -21,10 +21,10 @@ def triton_shop() -> Iterator[WorkerPool]:
 
 
 @pytest.mark.parametrize("path", SEEDS, ids=lambda p: f"{p.parts[-3]}-{p.stem}")
-def test_a_seed_is_right(path: object, judge: Callable[[str], Evaluator], triton_shop: WorkerPool) -> None:
+def test_a_seed_is_right(path: object, evaluator_for: Callable[[str], Evaluator], triton_shop: WorkerPool) -> None:
     problem, language = path.parts[-3], path.stem.split("_")[0]  # type: ignore[attr-defined]
     kernel = Kernel(name="seed", language=language, source=path.read_text())  # type: ignore[attr-defined]
-    evaluator = judge(problem)
+    evaluator = evaluator_for(problem)
     if language == "triton":
         evaluator = Evaluator(evaluator.problem, "cpu", triton_shop.harness, triton_shop)
     cases = (*evaluator.profile.tests, *(evaluator.profile.held_out[:1] if language == "cpp" else ()))

@@ -23,7 +23,7 @@ from tasks.evaluation import count_kernel
 from tests.conftest import ROOT
 from tests.profile.profiler_tables import HEADER, SPIN, TORCH, evaluation, ncu_table
 
-Judge = Callable[[str], Evaluator]
+EvaluatorFor = Callable[[str], Evaluator]
 
 
 @pytest.mark.parametrize(("vendor", "tool"), [("rocm", "rocprofv3"), ("cuda", "ncu")])
@@ -46,8 +46,8 @@ def test_ncu_without_permission_names_the_module_option(tmp_path: Path, monkeypa
     assert isinstance(profiler.find("cuda"), Profiler)
 
 
-def test_only_kernels_that_were_timed_on_a_gpu_are_counted(judge: Judge) -> None:
-    evaluator = judge("identity")
+def test_only_kernels_that_were_timed_on_a_gpu_are_counted(evaluator_for: EvaluatorFor) -> None:
+    evaluator = evaluator_for("identity")
     assert not counting.wanted(evaluator, evaluation())  # on a CPU
     said = counting.without(evaluation(), "no ncu:\nit is not here").environment
     assert said == {"counters": "none: no ncu: it is not here"}
@@ -68,9 +68,9 @@ def tool(folder: Path, name: str, code: str) -> Profiler:
 
 
 def read_by(
-    judge: Judge, monkeypatch: pytest.MonkeyPatch, tool_found: Profiler | str, timeout_s: float = 60
+    evaluator_for: EvaluatorFor, monkeypatch: pytest.MonkeyPatch, tool_found: Profiler | str, timeout_s: float = 60
 ) -> Evaluation:
-    evaluator = judge("identity").with_harness(Harness(counters_timeout_s=timeout_s))
+    evaluator = evaluator_for("identity").with_harness(Harness(counters_timeout_s=timeout_s))
     evaluator.machine = MI300X
     monkeypatch.setattr(profiler, "find", lambda vendor: tool_found)
     kernel = Kernel(name="k00001", language="triton", source=TORCH)
@@ -78,7 +78,7 @@ def read_by(
 
 
 def test_groups_that_fail_are_named_and_the_others_kept(
-    judge: Judge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    evaluator_for: EvaluatorFor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     code = f"""
 import pathlib
@@ -93,7 +93,7 @@ for number, kernel in enumerate(["warm", *[{MARKER!r}, "copy", {MARKER!r}] * 3])
         lines.append(f'0,{{number}},1,1,1,1,64,1,"{{kernel}}",64,0,0,8,0,16,"{{name}}",4,1,2')
 (out / "counters_counter_collection.csv").write_text("\\n".join(lines))
 """
-    found = read_by(judge, monkeypatch, tool(tmp_path, "rocprofv3", code))
+    found = read_by(evaluator_for, monkeypatch, tool(tmp_path, "rocprofv3", code))
     assert found.verdict is Verdict.OK and found.timings == evaluation().timings and found.seconds["count"] > 0
     assert [c.case for c in found.counters] == ["size131072", "size524288", "size2097152"]
     assert found.counters[0].counts["SQ_WAVES"] == 4 and found.counters[0].figures.l2_hit_rate == 0.5
@@ -113,18 +113,18 @@ for number, kernel in enumerate(["warm", *[{MARKER!r}, "copy", {MARKER!r}] * 3])
     ],
 )
 def test_a_profiler_that_fails_is_a_sentence_and_no_verdict(
-    name: str, code: str, words: str, judge: Judge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, code: str, words: str, evaluator_for: EvaluatorFor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = read_by(judge, monkeypatch, tool(tmp_path, name, code), timeout_s=4 if "sleep" in code else 60)
+    found = read_by(evaluator_for, monkeypatch, tool(tmp_path, name, code), timeout_s=4 if "sleep" in code else 60)
     assert found.verdict is Verdict.OK and found.counters == () and found.timings == evaluation().timings
     assert found.environment["counters"].startswith("none: ") and words in found.environment["counters"]
 
 
-def test_a_busy_device_is_a_sentence(judge: Judge) -> None:
+def test_a_busy_device_is_a_sentence(evaluator_for: EvaluatorFor) -> None:
     name = f"test-{os.getpid()}"
     harness = Harness(device_wait_s=0.1)
     lab = SimpleNamespace(
-        target=Target(name, "cuda", name), params=Params(harness=harness), evaluator=judge("identity")
+        target=Target(name, "cuda", name), params=Params(harness=harness), evaluator=evaluator_for("identity")
     )
     with device_lock.device(name, 1):
         found = count_kernel.fn(lab, Kernel(name="k00001", language="triton", source=TORCH), evaluation())  # type: ignore
@@ -133,7 +133,7 @@ def test_a_busy_device_is_a_sentence(judge: Judge) -> None:
 
 
 def test_ncu_is_asked_again_without_what_it_does_not_know(
-    judge: Judge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    evaluator_for: EvaluatorFor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = ncu_table(
         [(SPIN, {}), ("copy", {"dram__bytes_read.sum": "64"}), (SPIN, {})] * 3, {"dram__bytes_read.sum": "byte"}
@@ -146,7 +146,7 @@ with open(arguments[arguments.index("--log-file") + 1], "w") as file:
         sys.exit(1)
     file.write({table!r})
 """
-    found = read_by(judge, monkeypatch, tool(tmp_path, "ncu", code))
+    found = read_by(evaluator_for, monkeypatch, tool(tmp_path, "ncu", code))
     assert found.environment["counters"] == "ncu, 3 cases"
     assert {c.figures.hbm_read_bytes for c in found.counters} == {64}
 

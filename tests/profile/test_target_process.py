@@ -15,13 +15,13 @@ from kernel_scientist.sandbox import bubblewrap, landlock
 from tests.conftest import ROOT
 from tests.profile.profiler_tables import TORCH
 
-Judge = Callable[[str], Evaluator]
+EvaluatorFor = Callable[[str], Evaluator]
 NAMESPACES = bubblewrap.bubblewrap_works()
 
 
 @pytest.fixture
-def ready(judge: Judge, tmp_path: Path) -> Iterator[Callable[[str, str], Workspace]]:
-    evaluator = judge("identity")
+def ready(evaluator_for: EvaluatorFor, tmp_path: Path) -> Iterator[Callable[[str, str], Workspace]]:
+    evaluator = evaluator_for("identity")
 
     def make(source: str, language: str) -> Workspace:
         kernel = Kernel.model_validate({"name": "k00001", "language": language, "source": source})

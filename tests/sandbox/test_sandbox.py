@@ -337,10 +337,10 @@ def test_programs_may_start_until_a_worker_is_sealed(stray: bool, runs_at: int, 
         shop.programs = True
         with shop.worker() as worker:
             worker.load(BUILDS.format(stray=stray, runs_at=runs_at), lambda _: (None, ""))
-            judge = Evaluator(problem, "cpu", harness, shop)
+            evaluator = Evaluator(problem, "cpu", harness, shop)
 
             def call(size: int) -> None:
-                judge.driver.row(worker, {0: judge.inputs.draw(Case(sizes={"size": size}, seed=1))})
+                evaluator.driver.row(worker, {0: evaluator.inputs.draw(Case(sizes={"size": size}, seed=1))})
 
             call(32)
             if not reason:

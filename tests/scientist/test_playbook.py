@@ -57,8 +57,8 @@ def test_the_catalogue_is_well_formed() -> None:
 
 
 @pytest.mark.parametrize("problem", PROBLEMS)
-def test_every_edit_gives_a_correct_kernel(problem: str, judge: Callable[[str], Evaluator]) -> None:
-    evaluator, agent = judge(problem), make_agent(problem)
+def test_every_edit_gives_a_correct_kernel(problem: str, evaluator_for: Callable[[str], Evaluator]) -> None:
+    evaluator, agent = evaluator_for(problem), make_agent(problem)
     tried = 0
     for kernel in seeds(problem):
         for transformation, variant in agent.variants(kernel.source, kernel.source):

@@ -134,7 +134,7 @@ def custom_kernel(data):
 """
 
 
-def test_tritons_configurations_are_tunables(judge: Callable[[str], Evaluator]) -> None:
+def test_tritons_configurations_are_tunables(evaluator_for: Callable[[str], Evaluator]) -> None:
     assert tunables.space(AUTOTUNED) == {"autotune.copy_kernel": ("all", 0, 1, 2)}
     one = tunables.configured(KernelSource(AUTOTUNED), {"autotune.copy_kernel": 1})
     assert "1024" in one and "512" not in one and "2048" not in one and tunables.space(one) == {}
@@ -142,7 +142,7 @@ def test_tritons_configurations_are_tunables(judge: Callable[[str], Evaluator]) 
     tried = tunables.tune(kernel(AUTOTUNED), first_is_best, 9, 1, lambda _: False, lambda: False)
     assert len(tried) == 3
     with WorkerPool(Harness(call_timeout_s=60), preload=("triton",)) as pool:
-        evaluator = Evaluator(judge("identity").problem, "cpu", pool.harness, pool)
+        evaluator = Evaluator(evaluator_for("identity").problem, "cpu", pool.harness, pool)
         made = Kernel(name="k", language="triton", source=one)
         assert evaluator.check(made, evaluator.compile(made)).verdict is Verdict.OK
 

@@ -32,34 +32,34 @@ COPY = """
 
 
 @pytest.fixture(scope="module")
-def judge() -> Iterator[Evaluator]:
+def evaluator() -> Iterator[Evaluator]:
     limits = {"memory_mib": 2048, "call_timeout_s": 5, "tampering": "allow"}
     harness = Harness.model_validate({"gpu_warmup_s": 0, "stages": 1, "pairs": 0, "noise_runs": 0, **limits})
     with standin.Shop(harness) as shop:
         yield Evaluator(problems.load(ROOT / "problems" / "identity"), "cpu", harness, shop)
 
 
-def checked(judge: Evaluator, source: str) -> Evaluation:
+def checked(evaluator: Evaluator, source: str) -> Evaluation:
     kernel = Kernel(name="k", language="cpp", source=dedent(source))
-    return judge.check(kernel, judge.compile(kernel), [CASE])
+    return evaluator.check(kernel, evaluator.compile(kernel), [CASE])
 
 
-def timed(judge: Evaluator, source: str) -> Evaluation:
+def timed(evaluator: Evaluator, source: str) -> Evaluation:
     """Time a kernel that was not checked first: what is tried is what the timing itself sees."""
     kernel = Kernel(name="k", language="cpp", source=dedent(source))
-    return judge.time(kernel, judge.compile(kernel), [judge.reference()], cases=[CASE])
+    return evaluator.time(kernel, evaluator.compile(kernel), [evaluator.reference()], cases=[CASE])
 
 
-def test_an_honest_kernel_passes(judge: Evaluator) -> None:
-    found = checked(judge, COPY)
+def test_an_honest_kernel_passes(evaluator: Evaluator) -> None:
+    found = checked(evaluator, COPY)
     assert found.verdict is Verdict.OK, (found.reason, found.evidence)
-    found = timed(judge, COPY)
+    found = timed(evaluator, COPY)
     assert found.verdict is Verdict.OK, (found.reason, found.evidence)
     assert found.timings[0].time_us > 0 and found.speedups[0].against == "reference"
 
 
 @pytest.mark.parametrize("told", ["0", "sweep(self, key + 1)", "sweep(self, 0)"])
-def test_a_sweep_that_was_not_made_is_noticed(judge: Evaluator, told: str) -> None:
+def test_a_sweep_that_was_not_made_is_noticed(evaluator: Evaluator, told: str) -> None:
     source = (
         COPY
         + f"""
@@ -69,12 +69,12 @@ def test_a_sweep_that_was_not_made_is_noticed(judge: Evaluator, told: str) -> No
     GpuInbox.sweep = lambda self, key: {told}
     """
     )
-    found = timed(judge, source)
+    found = timed(evaluator, source)
     assert (found.verdict, found.reason) == (Verdict.REJECTED, "it left out the sweep of the caches before its call")
 
 
 @pytest.mark.parametrize("where", ["x[-1] += 1", "torch.as_strided(out, (1,), (1,), out.storage_offset() + n)[0] += 1"])
-def test_who_writes_to_inputs_or_beside_buffers_is_noticed(judge: Evaluator, where: str) -> None:
+def test_who_writes_to_inputs_or_beside_buffers_is_noticed(evaluator: Evaluator, where: str) -> None:
     source = f"""
     import torch
 
@@ -85,11 +85,11 @@ def test_who_writes_to_inputs_or_beside_buffers_is_noticed(judge: Evaluator, whe
         {where}
         return out
     """
-    found = checked(judge, source)
+    found = checked(evaluator, source)
     assert found.verdict is Verdict.INCORRECT and "outside its buffers" in found.reason, (found.reason, found.evidence)
 
 
-def test_inputs_that_cannot_be_made_readable_are_told(judge: Evaluator) -> None:
+def test_inputs_that_cannot_be_made_readable_are_told(evaluator: Evaluator) -> None:
     source = (
         COPY
         + """
@@ -101,16 +101,16 @@ def test_inputs_that_cannot_be_made_readable_are_told(judge: Evaluator) -> None:
     sys.modules["kernel_scientist.workers.untrusted.buffers"].GpuInbox.unmask = broken
     """
     )
-    found = checked(judge, source)
+    found = checked(evaluator, source)
     assert found.verdict is Verdict.CRASHED and "memory is full" in found.reason, (found.reason, found.evidence)
 
 
-def test_a_worker_may_start_programs_until_it_has_compiled(judge: Evaluator) -> None:
+def test_a_worker_may_start_programs_until_it_has_compiled(evaluator: Evaluator) -> None:
     source = dedent(COPY).replace("    x, out", "    subprocess.run(['true'])\n    x, out")
-    with judge.pool.worker() as worker:
-        judge.driver.open(worker, f"import subprocess\n{source}", [CASE])
+    with evaluator.pool.worker() as worker:
+        evaluator.driver.open(worker, f"import subprocess\n{source}", [CASE])
         with pytest.raises(KernelFailure, match="forbidden system call"):
-            judge.driver.row(worker, {0: judge.inputs.draw(CASE)})
+            evaluator.driver.row(worker, {0: evaluator.inputs.draw(CASE)})
 
 
 def test_masks_in_a_worker_and_here_are_the_same() -> None:

@@ -61,7 +61,7 @@ class Call(BaseModel):
 
 
 @dataclass
-class Watch:
+class MemoryReports:
     """Accumulated reports of the memory checker on one kernel."""
 
     launches: int = 0

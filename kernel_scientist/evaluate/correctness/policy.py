@@ -60,7 +60,7 @@ class Observed:
         operations, calls = reply.get("operations"), reply.get("native_calls")
         counts: dict[str, Any] = operations if isinstance(operations, dict) else {}
         named = {printable(name): count for name, count in counts.items() if isinstance(count, int)}
-        work = {name: count for name, count in named.items() if base(name) not in MOVES}
+        work = {name: count for name, count in named.items() if operation_name(name) not in MOVES}
         replays = reply.get("graph_replays")
         native, graphs = (n if isinstance(n, int) else 0 for n in (calls, replays))
         return Observed(work, native, graphs)
@@ -75,7 +75,7 @@ class Observed:
         return tuple(labels)
 
 
-def base(operation: str) -> str:
+def operation_name(operation: str) -> str:
     """Return the plain name of a torch operation: `aten::mm` is `mm`."""
     return operation.removeprefix("aten::")
 
@@ -98,13 +98,13 @@ def require(policy: Policy, observed: Observed) -> None:
         return
     counts = ", ".join(f"{name} {count}x" for name, count in observed.work.items())
     if observed.native_calls == 0:
-        _refuse("it runs no kernel of its own", counts)
+        _reject("it runs no kernel of its own", counts)
     if observed.work:
-        _refuse(f"it lets a library compute ({base(next(iter(observed.work)))})", counts)
+        _reject(f"it lets a library compute ({operation_name(next(iter(observed.work)))})", counts)
     if observed.right_when_muted:
-        _refuse("its kernel is a decoy: the output is right without it", counts)
+        _reject("its kernel is a decoy: the output is right without it", counts)
 
 
-def _refuse(reason: str, counts: str) -> None:
+def _reject(reason: str, counts: str) -> None:
     evidence = (f"torch operations in a call: {counts}",) if counts else ()
     raise KernelFailure(Verdict.REJECTED, f"{reason} (lab.yml: policy.library)", evidence)

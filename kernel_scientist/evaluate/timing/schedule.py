@@ -38,7 +38,7 @@ def run(driver: Driver, plan: Plan, sources: Sequence[TimedSource]) -> Samples:
     Raises KernelFailure when the candidate fails, InfrastructureError when another source does.
     """
     assert len({source.name for source in sources}) == len(sources), "two sources have one name"
-    timing = _Timing(driver, plan)
+    timing = _TimingRun(driver, plan)
     for stage in range(plan.stages):
         with driver.pool.workers(len(sources), timing=True) as workers:
             timing.workers = {source.name: worker for source, worker in zip(sources, workers, strict=True)}
@@ -50,7 +50,7 @@ def run(driver: Driver, plan: Plan, sources: Sequence[TimedSource]) -> Samples:
 
 
 @dataclass
-class _Timing:
+class _TimingRun:
     """State of a timing in progress."""
 
     driver: Driver

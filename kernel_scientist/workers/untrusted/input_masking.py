@@ -56,7 +56,7 @@ def _sum(words, facts, out):
     tl.atomic_add(out, tl.sum(tl.where(at < count, z * z, 0), axis=0))
 
 
-def turn(blocks: Sequence[torch.Tensor], keys: Sequence[Keys]) -> None:
+def crypt(blocks: Sequence[torch.Tensor], keys: Sequence[Keys]) -> None:
     """Encrypt or decrypt blocks of int64 words (an even number each) with their keys.
 
     Each block is one launch on the current stream.
@@ -72,7 +72,7 @@ class SweepMemory:
 
     def __init__(self, device: str, size: int, seed: Keys) -> None:
         self._words = torch.zeros(size // 8, dtype=torch.int64, device=device)
-        turn([self._words], [seed])
+        crypt([self._words], [seed])
 
     def sweep(self, key: int) -> int:
         """Read the whole memory; return the checksum that proves it."""

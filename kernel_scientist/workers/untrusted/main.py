@@ -70,7 +70,7 @@ class Worker:
         memory = input_masking.SweepMemory(device, size, settings["sweep_seed"])
         memory.sweep(0)  # compiles it now, because later no program can be started
         self.native.bind_gpu(runtime.addresses())
-        return GpuInbox(device, self.native, runtime, memory, input_masking.turn)
+        return GpuInbox(device, self.native, runtime, memory, input_masking.crypt)
 
     def serve(self) -> None:
         """Answer requests until the evaluator closes the socket."""
@@ -101,7 +101,7 @@ class Worker:
             with extension.built_by(self._build, source), pretending:
                 spec.loader.exec_module(module)
         finally:
-            cpp.set_builder(cpp.too_late)
+            cpp.set_builder(cpp.refuse_build)
         if not callable(getattr(module, "custom_kernel", None)):
             raise AttributeError("the kernel's file defines no custom_kernel(data)")
         if self.interpreter:
@@ -220,7 +220,7 @@ def sweep_bytes(device: str) -> int:
 
 def run(sock: socket.socket, settings: dict[str, Any], native: NativeHarness) -> None:
     """Enter the sandbox and serve; never returns to the fork server's code."""
-    layers = seccomp.apply(seccomp.Limits(**settings["limits"]))
+    layers = seccomp.confine_worker(seccomp.Limits(**settings["limits"]))
     worker = Worker(sock, settings, native)
     protocol.send(sock, {"op": "hello", "sandbox": list(layers), "address": worker.inbox.address})
     worker.serve()

@@ -15,7 +15,7 @@ from unittest import mock
 from torch._C._profiler import _ExperimentalConfig  # pyright: ignore[reportPrivateUsage]
 from torch.autograd.profiler import profile
 
-from kernel_scientist.compile.cpp import Native
+from kernel_scientist.compile.cpp import NativeCalls
 
 LIBRARIES = frozenset(
     {"aten", "mkldnn", "mkldnn_prepacked", "mkl", "onednn", "quantized", "sparse", "fbgemm", "xnnpack", "prepacked"}
@@ -39,9 +39,9 @@ def _listening(seen: Counter[str]) -> Generator[None]:
 def observe(kernel: Callable[[Any], Any], data: Any, mute: bool) -> tuple[dict[str, Any], Any]:
     """Call the kernel; return the observations and its output (None when a muted kernel raised)."""
     launches, seen = Counter[str](), Counter[str]()
-    before, output, raised = Native.calls, None, False
+    before, output, raised = NativeCalls.calls, None, False
     with _listening(seen), _launches(launches, mute):
-        Native.muted = mute
+        NativeCalls.muted = mute
         try:
             output = kernel(data)
         except BaseException:
@@ -49,8 +49,8 @@ def observe(kernel: Callable[[Any], Any], data: Any, mute: bool) -> tuple[dict[s
                 raise
             raised = True
         finally:
-            Native.muted = False
-    native = Native.calls - before + sum(launches.values())
+            NativeCalls.muted = False
+    native = NativeCalls.calls - before + sum(launches.values())
     counts = {"native_calls": native, "graph_replays": launches["graph"]}
     return {"operations": dict(seen.most_common(40)), **counts, "raised": raised}, output
 
@@ -79,7 +79,7 @@ def _launches(counts: Counter[str], mute: bool) -> Generator[None]:
     def of_operator(original: Any) -> Any:
         def call(operator: Any, *args: Any, **kwargs: Any) -> Any:
             packet = getattr(operator, "_overloadpacket", operator)
-            own = getattr(packet, "_qualified_op_name", None) in Native.operators
+            own = getattr(packet, "_qualified_op_name", None) in NativeCalls.operators
             return (counted(original) if own else original)(operator, *args, **kwargs)
 
         return call
@@ -89,7 +89,7 @@ def _launches(counts: Counter[str], mute: bool) -> Generator[None]:
         ("triton.runtime.jit", "JITFunction", "run", counted),
         ("triton.compiler.compiler", "CompiledKernel", "__getitem__", of_item),
         ("torch.cuda.graphs", "CUDAGraph", "replay", partial(counted, what="graph")),
-        *(("torch._ops", owner, "__call__", of_operator) for owner in _OPERATORS if Native.operators),
+        *(("torch._ops", owner, "__call__", of_operator) for owner in _OPERATORS if NativeCalls.operators),
     )
     with contextlib.ExitStack() as stack:
         for module, name, method, wrapped in known:

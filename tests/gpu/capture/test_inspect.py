@@ -237,13 +237,13 @@ def test_no_file_of_ours_can_be_read_or_written(tmp_path: Path) -> None:
 def test_right_and_wrong_are_executed_with_the_gpu_s_own_arithmetic(
     modeller: Callable[[str], PredictedEvaluator],
 ) -> None:
-    judge = modeller("identity")
+    evaluator = modeller("identity")
     source = (ROOT / "problems/identity/seeds/triton_naive.py").read_text()
-    right = judge.compile(Kernel(name="k", language="triton", source=source))
+    right = evaluator.compile(Kernel(name="k", language="triton", source=source))
     assert right.verdict is Verdict.OK and right.by_model and right.predictions and not right.timings
-    assert {p.case for p in right.predictions} == {c.name for c in judge.problem.profile("full").benchmarks}
+    assert {p.case for p in right.predictions} == {c.name for c in evaluator.problem.profile("full").benchmarks}
     hip = Kernel(name="h", language="hip", source="def custom_kernel(data): ...")
-    assert "not executed" in judge.check(hip, right).reason
+    assert "not executed" in evaluator.check(hip, right).reason
 
 
 def test_a_larger_tile_reads_less_and_fewer_units_take_longer() -> None:

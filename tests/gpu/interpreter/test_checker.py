@@ -1,4 +1,4 @@
-"""The memory checker through the judge: what an interpreted kernel does to memory reaches its verdict."""
+"""The memory checker through the evaluator: what an interpreted kernel does to memory reaches its verdict."""
 
 from collections.abc import Iterator
 from dataclasses import asdict, replace
@@ -26,35 +26,35 @@ SEED = (
 
 
 @pytest.fixture(scope="module")
-def judge() -> Iterator[PredictedEvaluator]:
+def evaluator() -> Iterator[PredictedEvaluator]:
     problem = problems.find("identity")
     interpreter = {"facts": asdict(inspect.facts(gpus.MI300X)), "writes": problem.writes}
     harness = Harness(call_timeout_s=20, import_timeout_s=20, noise_runs=0)
     with WorkerPool(harness, "cpu", ("kernel_scientist.gpu.interpreter.worker_setup",), interpreter) as shop:
-        judge = PredictedEvaluator(problem, "auto", harness, shop, gpus.MI300X)
+        evaluator = PredictedEvaluator(problem, "auto", harness, shop, gpus.MI300X)
         # shapes that are drawn are executed in full; of a timed case (the smallest has four programs) only some are
-        large = judge.profile.benchmarks[1:]
-        judge.profile = replace(judge.profile, vary={"size": (1, 5000, 1)}, benchmarks=large)
-        yield judge
+        large = evaluator.profile.benchmarks[1:]
+        evaluator.profile = replace(evaluator.profile, vary={"size": (1, 5000, 1)}, benchmarks=large)
+        yield evaluator
 
 
-def judged(judge: PredictedEvaluator, source: str) -> Evaluation:
+def evaluated(evaluator: PredictedEvaluator, source: str) -> Evaluation:
     kernel = Kernel(name="k", language="triton", source=source)
-    return judge.check(kernel, Evaluation(verdict=Verdict.OK, by_model=True))
+    return evaluator.check(kernel, Evaluation(verdict=Verdict.OK, by_model=True))
 
 
-def test_a_sound_kernel_is_right_and_covered(judge: PredictedEvaluator) -> None:
-    found = judged(judge, SEED)
+def test_a_sound_kernel_is_right_and_covered(evaluator: PredictedEvaluator) -> None:
+    found = evaluated(evaluator, SEED)
     assert found.verdict is Verdict.OK, found.reason
     assert found.coverage.startswith("interpreted: all programs of ") and "undefined" not in str(found.labels)
 
 
-def test_it_runs_on_the_gpu_that_is_pretended(judge: PredictedEvaluator) -> None:
+def test_it_runs_on_the_gpu_that_is_pretended(evaluator: PredictedEvaluator) -> None:
     asks = (
         "    assert x.is_cuda and torch.version.hip\n"
         "    assert torch.cuda.get_device_properties(0).gcnArchName.startswith('gfx942')\n"
     )
-    assert judged(judge, SEED.replace("    n = x.numel()\n", asks + "    n = x.numel()\n")).verdict is Verdict.OK
+    assert evaluated(evaluator, SEED.replace("    n = x.numel()\n", asks + "    n = x.numel()\n")).verdict is Verdict.OK
 
 
 @pytest.mark.parametrize(
@@ -67,33 +67,33 @@ def test_it_runs_on_the_gpu_that_is_pretended(judge: PredictedEvaluator) -> None
     ],
 )
 def test_a_defect_is_incorrect_with_its_line(
-    judge: PredictedEvaluator, before: str, after: str, kind: str, line: int, bug: str
+    evaluator: PredictedEvaluator, before: str, after: str, kind: str, line: int, bug: str
 ) -> None:
-    found = judged(judge, SEED.replace(before, after))
+    found = evaluated(evaluator, SEED.replace(before, after))
     assert found.verdict is Verdict.INCORRECT
     assert kind in found.reason and f"line {line}" in found.reason and "_ptr in copy" in found.reason, found.reason
     assert bug_taxonomy.classify(found).id == bug
 
 
-def test_undefined_lanes_are_a_warning(judge: PredictedEvaluator) -> None:
+def test_undefined_lanes_are_a_warning(evaluator: PredictedEvaluator) -> None:
     source = SEED.replace(
         "tl.load(x_ptr + at, mask=at < n)",
         "tl.load(x_ptr + at, mask=at < n) + 0 * tl.sum(tl.load(x_ptr + at, mask=at < n))",
     )
-    found = judged(judge, source)
+    found = evaluated(evaluator, source)
     assert found.verdict is Verdict.OK and "measured:undefined-lanes" in found.labels
     assert any(e.startswith("memory, warning: mask mistake") for e in found.evidence)
 
 
-def test_a_large_case_is_watched_in_part(judge: PredictedEvaluator) -> None:
+def test_a_large_case_is_watched_in_part(evaluator: PredictedEvaluator) -> None:
     timed = "n >= 1024 and n & (n - 1) == 0"  # no case that is executed in full, and hardly one drawn by lot
     beyond = SEED.replace("x_ptr, out_ptr, n,", "x_ptr, out_ptr, n, more,").replace("x_ptr + at,", "x_ptr + at + more,")
     beyond = beyond.replace("(x, out, n,", f"(x, out, n, int({timed}),")
-    found = judged(judge, beyond)
+    found = evaluated(evaluator, beyond)
     assert found.verdict is Verdict.INCORRECT and "out-of-bounds read" in found.reason, found
-    sound = judged(judge, SEED)
+    sound = evaluated(evaluator, SEED)
     assert "programs of" in sound.coverage.partition("; at size")[2] and "4 of" in sound.coverage, sound.coverage
     slow = SEED.replace("    n = x.numel()\n", f"    n = x.numel()\n    while {timed}: pass\n")
-    judge.harness = judge.pool.harness = judge.harness.model_copy(update={"call_timeout_s": 3})
-    found = judged(judge, slow)
+    evaluator.harness = evaluator.pool.harness = evaluator.harness.model_copy(update={"call_timeout_s": 3})
+    found = evaluated(evaluator, slow)
     assert found.verdict is Verdict.OK and "nothing: its call took longer than 3 s" in found.coverage

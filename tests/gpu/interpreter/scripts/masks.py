@@ -34,7 +34,7 @@ def main() -> None:
             a[i : i + 16] != b[i : i + 16] for a, b in zip(plain, masked, strict=True) for i in range(0, len(a), 16)
         )
         words = [torch.frombuffer(part, dtype=torch.int64).clone() for part in masked]
-        input_masking.turn(words, own)
+        input_masking.crypt(words, own)
         assert [part.numpy().tobytes() for part in words] == plain, size
 
     zeros, other = bytearray(1 << 20), bytearray(1 << 20)
