@@ -1,10 +1,11 @@
-"""Can the judge be trusted, and what does it cost? `python -m benchmarks.judge`, part of `make bench`.
+"""Can the evaluator be trusted, and what does it cost? `python -m benchmarks.judge`, part of `make bench`.
 
-- speed: a whole evaluation (compile, check, time, clocks) of `identity`, all its cases, beside a cold process per stage
-  that makes as many calls: both in one run, by turns.
-- A/A: the same source against itself, the whole protocol; how often it is called faster.
-- 3 %: a kernel against itself with exactly 3 % more work; how often the test says so.
-- clocks: kernels that wait 50 us, 1 ms, 20 ms, as the judge reads them.
+- evaluation: the duration of a whole evaluation of `identity` (compile, check, time; all cases), in turn with a cold
+  process per stage that makes as many calls.
+- clocks: the times that are measured for kernels that wait 50 us, 2 ms and 20 ms.
+- three_percent: how often a kernel is called faster than itself with 3 % more work.
+- a_a: how often a kernel is called faster than itself.
+- honest (`--honest LOAD`): verdicts on all honest kernels of the corpus and all C++ seeds beside LOAD busy loops.
 
 Figures go to benchmarks/results/judge.json, with machine, load and spread.
 """
@@ -34,6 +35,7 @@ from kernel_scientist.records.evaluation import Evaluation  # noqa: E402
 from kernel_scientist.records.kernel import Case, Kernel, Verdict  # noqa: E402
 from kernel_scientist.records.params import Harness  # noqa: E402
 from kernel_scientist.workers.pool import WorkerPool  # noqa: E402
+from tests.cheats import corpus  # noqa: E402
 
 WAIT = """
 from time import perf_counter_ns
@@ -71,25 +73,34 @@ def main() -> None:
     """Measure what is asked for, print, write."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=200, help="A/A runs; a third as many of the 3 % test")
+    parser.add_argument("--honest", type=int, metavar="LOAD", help="evaluate honest kernels beside so many busy loops")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         os.environ["KERNEL_SCIENTIST_CACHE"] = f"{folder}/cache"
         found: dict[str, Any] = {"machine": machine(), "date": time.strftime("%Y-%m-%d")}
         before = Load.now()
         with WorkerPool(Harness()) as shop:
-            found["evaluation"] = _speed(shop, Path(folder))
-            found["clocks"] = _clocks(shop)
-            found["three_percent"] = _three_percent(shop, options.runs // 3)
-            found["a_a"] = _a_a(shop, options.runs)
+            if options.honest is not None:
+                found["honest"] = _honest(shop, options.honest)
+            else:
+                found["evaluation"] = _speed(shop, Path(folder))
+                found["clocks"] = _clocks(shop)
+                found["three_percent"] = _three_percent(shop, options.runs // 3)
+                found["a_a"] = _a_a(shop, options.runs)
         found["machine"]["meanwhile"] = before.until_now()
     RESULTS.mkdir(exist_ok=True)
-    (RESULTS / "judge.json").write_text(json.dumps(found, indent=1) + "\n")
+    name = "judge.json" if options.honest is None else "honest.json"
+    (RESULTS / name).write_text(json.dumps(found, indent=1) + "\n")
     print(json.dumps(found, indent=1))
 
 
-def _judge(evaluator: Evaluator, kernel: Kernel) -> Evaluation:
+def _evaluate(evaluator: Evaluator, kernel: Kernel) -> Evaluation:
     evaluation = evaluator.check(kernel, evaluator.compile(kernel))
-    evaluation = evaluator.time(kernel, evaluation, [evaluator.reference()])
+    return evaluator.time(kernel, evaluation, [evaluator.reference()])
+
+
+def _ok(evaluator: Evaluator, kernel: Kernel) -> Evaluation:
+    evaluation = _evaluate(evaluator, kernel)
     if evaluation.verdict is not Verdict.OK:
         raise SystemExit(f"the benchmark's own kernel is {evaluation.verdict}: {evaluation}")
     return evaluation
@@ -110,7 +121,7 @@ def _speed(shop: WorkerPool, folder: Path) -> dict[str, Any]:
         )
         for name in ours:
             start = time.perf_counter()
-            evaluation = _judge(evaluator, kernel)
+            evaluation = _ok(evaluator, kernel)
             ours[name].append(time.perf_counter() - start)
         stages.append(evaluation.speedups[0].stages)
         calls = sum(len(t.samples_us) for t in evaluation.timings) // len(evaluation.timings)
@@ -190,6 +201,26 @@ def _a_a(shop: WorkerPool, runs: int) -> dict[str, Any]:
     kernel = Kernel(name="one", language="cpp", source=problem.seeds("cpp")[-1].read_text())
     same = TimedSource(name="other", source=kernel.source)
     return {"runs": runs, **_compare(evaluator, kernel, same, runs, None), "margins": list(evaluator.margins)}
+
+
+def _honest(shop: WorkerPool, load: int) -> dict[str, Any]:
+    """Evaluate honest kernels beside busy loops; return how many there are, and those that are not `ok`."""
+    kernels = [(fixture.name, fixture.problem, fixture.source) for fixture in corpus.load() if not fixture.cheat]
+    for problem in ("identity", "rmsnorm", "fp8-blockwise-gemm"):
+        seeds = problems.find(problem).seeds("cpp")
+        kernels += [(f"{problem}/{seed.stem}", problem, seed.read_text()) for seed in seeds]
+    accused: dict[str, str] = {}
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(load)]
+    try:
+        for name, problem, source in kernels:
+            evaluator = Evaluator(problems.find(problem), "cpu", shop.harness, shop)
+            evaluation = _evaluate(evaluator, Kernel(name="k", language="cpp", source=source))
+            if evaluation.verdict is not Verdict.OK:
+                accused[name] = f"{evaluation.verdict.value}: {evaluation.reason}"
+    finally:
+        for process in busy:
+            process.kill()
+    return {"busy_loops": load, "kernels": len(kernels), "accused": accused}
 
 
 def _compare(
