@@ -53,7 +53,7 @@ MISBEHAVIOUR = {
     "hides a compile error": (
         f"{LOAD}try:\n    load('nonsense')\nexcept Exception:\n    pass\n" + in_call("pass", ""),
         Verdict.COMPILE_ERROR,
-        "refused",
+        "compiler error: kernel.cpp:1:1",
     ),
     "builds in its call": (
         f"{LOAD}def custom_kernel(data):\n    load('extern \"C\" void f() {{}}')\n    return data[1]\n",
