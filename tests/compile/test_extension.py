@@ -98,7 +98,7 @@ REFUSED = {
     "no closing quote": (submission("", "extra_ldflags=['-lm \"']"), "a flag cannot be read"),
     "GPU code": (submission("", "cuda_sources=['__global__ void f() {}']"), "this target has no GPU"),
     "GPU headers": (submission("", "with_cuda=True"), "this target has no GPU"),
-    "name of no module": (submission("").replace("'own'", "'own;'"), "cannot be called 'own;'"),
+    "name of no module": (submission("").replace("'own'", "'own;'"), "'own;' is not a C identifier"),
     "SYCL": (submission("", "sycl_sources=['x']"), "SYCL is for Intel's GPUs"),
     "no module": (submission("", "is_python_module=False"), "only Python modules are built"),
     "files": (submission("").replace("load_inline", "load"), "a kernel is one file"),
