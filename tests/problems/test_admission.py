@@ -85,7 +85,7 @@ def test_what_passed_once_is_not_run_again(folder: Path, monkeypatch: pytest.Mon
     [
         ("policy: {library: false}", "policy: {libary: false}", "policy.libary"),
         ("policy: {library: false}", "policy: {library: perhaps}", "policy.library"),
-        ("precision: float8_e4m3fn ", "precision: float7 ", "'float7' is no type"),
+        ("precision: float8_e4m3fn ", "precision: float7 ", "'float7' is not a torch type"),
         ("rows: [1, 300, 1]", "rows: [300, 1, 1]", "vary: rows"),
     ],
 )
