@@ -1,17 +1,14 @@
 """One campaign: many experiments, a final, a confirmation.
 
-    select -> design -> pick -> write -> compile -> check -> time -> log; the incumbent is tuned once per generation
+    select -> design -> pick -> write -> compile -> check -> time -> record; the incumbent is tuned once per generation
 
-Up to `search.concurrency` experiments run at the same time, each in a thread; there is no barrier between generations.
-The campaign's state is the population in MLflow, so a flow that was killed can be resumed.
+The engine runs the experiments (`campaign.engine`). The campaign's state is the population in MLflow, so a flow that
+was killed can be resumed.
 """
 
-import contextvars
 import signal
 import threading
-from collections import deque
 from collections.abc import Callable, Generator
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -24,32 +21,21 @@ from prefect.runtime import flow_run
 
 from flows.progress import Progress
 from flows.validate import confirm
+from kernel_scientist.campaign.campaign import Campaign
+from kernel_scientist.campaign.engine import Engine, Steps
 from kernel_scientist.campaign.evaluation_context import evaluation_context
 from kernel_scientist.campaign.job import Job
-from kernel_scientist.campaign.state import Campaign
 from kernel_scientist.evaluate.evaluator import TimedSource
 from kernel_scientist.population import final
 from kernel_scientist.records import environment
-from kernel_scientist.records.errors import BudgetError, InfrastructureError, StoppedError
-from kernel_scientist.records.evaluation import Evaluation, Trial
+from kernel_scientist.records.errors import InfrastructureError, StoppedError
+from kernel_scientist.records.evaluation import Evaluation
 from kernel_scientist.records.kernel import Kernel, Verdict
 from kernel_scientist.records.params import Params, load
 from kernel_scientist.report import summaries
-from kernel_scientist.scientist.llm.parsing import ReplyError
 from kernel_scientist.workers.pool import WorkerPool
 from tasks.evaluation import check_kernel, compile_kernel, counted, time_kernel
-from tasks.experiment import (
-    design_experiments,
-    log_trial,
-    repair_kernel,
-    select_kernels,
-    summarise_findings,
-    tune_kernel,
-    write_kernel,
-)
-
-POLL_S = 0.5
-"""Interval at which signals are checked, in seconds."""
+from tasks.experiment import record_kernels, tune_kernel
 
 
 def _run_name() -> str:
@@ -72,135 +58,40 @@ def optimize(overrides: list[str] | None = None, resume: bool | str = False, par
         try:
             with _stoppable(context.evaluator.pool) as check_stop:
                 with progress.live_table():
-                    _search(campaign, progress, check_stop)
+                    Engine(campaign, steps(campaign), progress, check_stop).run()
                 return _conclude(campaign, progress, params)
         except StoppedError:
             campaign.finish("KILLED")
             raise
 
 
-def _search(campaign: Campaign, progress: Progress, check_stop: Callable[[], None]) -> None:
-    """Start experiments until the budget or the plan is used up."""
-    queue: deque[Job] = deque(campaign.seed_jobs())
-    seeds = {job.name for job in queue}
-    running: dict[Future[None], Job] = {}
-    concurrency = campaign.params.search.concurrency
-    without_jobs = 0  # designs in a row that gave no new experiment
-    with ThreadPoolExecutor(concurrency, thread_name_prefix="experiment") as pool:
-        try:
-            while True:
-                check_stop()
-                if campaign.late():  # running experiments may finish; no new ones start
-                    while queue:
-                        campaign.drop(queue.pop())
-                while len(running) < concurrency and queue:
-                    job = queue.popleft()
-                    # in a copy of the flow's context, so that the experiment's tasks belong to this flow run
-                    running[pool.submit(contextvars.copy_context().run, _experiment, campaign, progress, job)] = job
-                seeds_done = not (seeds & {j.name for j in running.values()})
-                if len(running) < concurrency and not queue and seeds_done:
-                    queue.extend(campaign.tuning_jobs())
-                    if campaign.over() is None and without_jobs < 3:
-                        jobs = _next_jobs(campaign)
-                        queue.extend(jobs)
-                        without_jobs = 0 if jobs else without_jobs + 1
-                    if queue:
-                        continue
-                if not running:
-                    return
-                for future in wait(running, POLL_S, return_when=FIRST_COMPLETED).done:
-                    del running[future]
-                    future.result()
-                    without_jobs = 0
-        except BaseException:
-            campaign.context.evaluator.pool.close()  # stops every worker, which ends the experiments
-            pool.shutdown(wait=True, cancel_futures=True)
-            raise
-
-
-def _next_jobs(campaign: Campaign) -> list[Job]:
-    if campaign.best() is None:
-        return []
-    recorded = campaign.population.generations()
-    try:
-        while True:
-            generation = campaign.next_generation()
-            summarise_findings(campaign, generation)
-            selection = select_kernels(campaign, generation)
-            jobs = campaign.jobs(selection, design_experiments(campaign, selection, generation), generation)
-            if jobs or generation >= recorded:  # an earlier generation without jobs is complete
-                return jobs
-    except ReplyError as error:
-        campaign.stuck = f"a model's replies cannot be parsed: {error}"
-    except BudgetError as error:
-        campaign.stuck = str(error)
-    return []
-
-
-def _experiment(campaign: Campaign, progress: Progress, job: Job) -> None:
-    """Run one job: write or tune, evaluate, repair, log."""
-
-    def step(activity: str) -> None:
-        progress.step(job.name, f"{activity} {job.title}")
-
-    try:
-        step("starting" if job.tuned_from else "writing")
-        kernel = _make(campaign, job)
-        if kernel is None:
-            campaign.drop(job)
-            return
-        trial = Trial(kernel=kernel, evaluation=_evaluate(campaign, kernel, step))
-        while campaign.repairable(job, trial):
-            step("repairing")
-            kernel, failed = repair_kernel(campaign, job, trial), trial
-            unchanged = kernel.source == failed.kernel.source  # no new version: the verdict stays
-            evaluation = failed.evaluation if unchanged else _evaluate(campaign, kernel, step)
-            trial = Trial(kernel=kernel, evaluation=evaluation)
-            if unchanged:
-                break
-        step("logging")
-        log_trial(campaign, trial)
-    finally:
-        progress.step(job.name, None)
-    progress.done(trial)
-
-
-def _make(campaign: Campaign, job: Job) -> Kernel | None:
-    """Write a job's kernel, or tune it; None when there is no new kernel."""
-    try:
-        return tune_kernel(campaign, job) if job.tuned_from else write_kernel(campaign, job)
-    except BudgetError as error:
-        campaign.stuck = str(error)
-    except InfrastructureError:
-        if job.tuned_from is None:
-            raise  # tuning is optional: the campaign continues without it
-    return None
-
-
-def _evaluate(campaign: Campaign, kernel: Kernel, step: Callable[[str], None]) -> Evaluation:
-    """Compile, check, time, count. An infrastructure error that persists after retries becomes the verdict."""
+def steps(campaign: Campaign) -> Steps:
+    """Return the steps of an experiment as Prefect tasks."""
     context = campaign.context
-    try:
-        step("compiling")
-        evaluation = compile_kernel(context, kernel)
-        if (skipped := campaign.prescreen.skipped(kernel, evaluation)) is not None:
-            return skipped
-        step("checking")
-        evaluation = check_kernel(context, kernel, evaluation)
-        if evaluation.verdict is not Verdict.OK:
-            campaign.prescreen.forget(kernel)
-            return evaluation
-        step("timing")
-        timed = time_kernel(context, kernel, partial(campaign.time, kernel, evaluation))
+
+    def time(kernel: Kernel, checked: Evaluation) -> Evaluation:
+        timed = time_kernel(context, kernel, partial(campaign.time, kernel, checked))
         # profiling takes a minute or more, so only the incumbent, the base of the next kernels, is profiled
         return counted(context, kernel, timed) if campaign.incumbent == kernel else timed
-    except InfrastructureError as error:
-        return Evaluation(verdict=Verdict.INFRASTRUCTURE, reason=str(error))
+
+    def tune(job: Job) -> Kernel | None:
+        try:
+            return tune_kernel(campaign, job)
+        except InfrastructureError:
+            return None  # tuning is optional: the campaign continues without it
+
+    return Steps(
+        compile=partial(compile_kernel, context),
+        check=partial(check_kernel, context),
+        time=time,
+        tune=tune,
+        record=partial(record_kernels, campaign),
+    )
 
 
 def _conclude(campaign: Campaign, progress: Progress, params: Params) -> dict[str, Any]:
     """Run the final, confirm the champion, export and register it, close the campaign."""
-    summarise_findings(campaign, campaign.population.generations(), last=True)
+    campaign.summarise(campaign.population.generations(), last=True)
     _final(campaign)
     progress.leaderboard()
     best, seed = campaign.champion(), campaign.population.best_seed()
@@ -208,9 +99,10 @@ def _conclude(campaign: Campaign, progress: Progress, params: Params) -> dict[st
         campaign.finish()
         return summaries.campaign_summary(campaign, None)
     others = [campaign.context.evaluator.reference()]
-    if seed is not None and seed is not best:
+    is_seed = seed is not None and seed.kernel.name == best.kernel.name
+    if seed is not None and not is_seed:
         others.append(TimedSource.of(seed.kernel))
-    confirmation = confirm(campaign.context, best.kernel, others, others[-1].name if seed is not best else None)
+    confirmation = confirm(campaign.context, best.kernel, others, None if is_seed else others[-1].name)
     summary = summaries.campaign_summary(campaign, confirmation)
     summaries.export_champion(campaign, confirmation, summary)
     if confirmation.confirmed and params.tracking.register_champion:
@@ -234,7 +126,7 @@ def _final(campaign: Campaign) -> None:
     except InfrastructureError as error:
         evaluation = Evaluation(verdict=Verdict.INFRASTRUCTURE, reason=str(error))
     campaign.final = final.Final.of(incumbent.kernel.name, evaluation)
-    campaign.store.log_final(campaign.run, campaign.final)
+    campaign.recorder.final(campaign.final)
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """Progress of a campaign: a live table in the terminal, a progress bar and a leaderboard in the Prefect UI."""
 
-import threading
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import cast
@@ -11,13 +11,15 @@ from prefect.logging import get_run_logger
 from rich.console import Console
 from rich.live import Live
 
-from kernel_scientist.campaign.state import Campaign
-from kernel_scientist.population.lineage import score
+from kernel_scientist.campaign.campaign import Campaign
+from kernel_scientist.population.entry import score
 from kernel_scientist.records.evaluation import Trial
 from kernel_scientist.report import ranking, tables
 from kernel_scientist.report.output import Table
 
 ROWS, TOP = 12, 20
+PUBLISH_S = 5.0
+"""Least time between two updates of the artifacts in the Prefect UI, in seconds."""
 TITLE = 44
 """Most characters of an experiment in the live table."""
 
@@ -29,8 +31,7 @@ class Progress:
         self.campaign = campaign
         self.console = console or Console(stderr=True)
         self.steps: dict[str, str] = {}
-        self._lock = threading.Lock()
-        self._live: Live | None = None
+        self._published = 0.0
         bar = create_progress_artifact(0.0, key=self._key("progress"), description=campaign.name)
         self._bar = cast(UUID, bar)  # its type allows a coroutine, which a sync flow never gets
         by_model = campaign.context.target.model is not None
@@ -42,35 +43,31 @@ class Progress:
         if not self.console.is_terminal:
             yield
             return
-        with Live(self._table(), console=self.console, refresh_per_second=4) as live:
-            self._live = live
+        with Live(get_renderable=self._table, console=self.console, refresh_per_second=4):
             yield
-            live.update(self._table())
-        self._live = None
 
     def step(self, kernel: str, activity: str | None) -> None:
         """Show the current activity on a kernel; None: it is finished."""
-        with self._lock:
-            if activity is None:
-                self.steps.pop(kernel, None)
-            else:
-                self.steps[kernel] = activity
-        if self._live is not None:
-            self._live.update(self._table())
+        if activity is None:
+            self.steps.pop(kernel, None)
+        else:
+            self.steps[kernel] = activity
 
     def done(self, trial: Trial) -> None:
         """Show a finished kernel."""
         population = self.campaign.population
-        update_progress_artifact(self._bar, min(100.0, 100 * len(population) / max(1, self.campaign.planned)))
-        self.leaderboard()
+        if time.monotonic() - self._published >= PUBLISH_S:
+            update_progress_artifact(self._bar, min(100.0, 100 * len(population) / max(1, self.campaign.plan.planned)))
+            self.leaderboard()
         get_run_logger().info(_line(trial))
-        if self._live is None:
+        if not self.console.is_terminal:
             self.console.print(_line(trial), highlight=False, markup=False, soft_wrap=True)
 
     def leaderboard(self) -> None:
         """Publish the ranking: by the final's times after the final, otherwise by the recorded score."""
+        self._published = time.monotonic()
         population, ranked = self.campaign.population, ranking.final_rows(self.campaign.population, self.campaign.final)
-        recorded = Table(self._columns, [tables.kernel_row(trial) for trial in population.ranked()[:TOP]])
+        recorded = Table(self._columns, [tables.kernel_row(trial) for trial in population.ranked(TOP)])
         table = tables.final_table(ranked) if ranked else recorded
         create_table_artifact(
             key=self._key("leaderboard"),
@@ -84,15 +81,17 @@ class Progress:
 
     def _table(self) -> Table:
         """Return the kernels tried last and the activities; the incumbent, which a test found faster, is marked."""
-        population, best = self.campaign.population, self.campaign.best()
-        with self._lock:
-            steps = sorted(self.steps.items())
+        population, best = self.campaign.population, self.campaign.population.incumbent()
+        steps = sorted(self.steps.items())
         rows = [
-            {**tables.kernel_row(t), **({"style": "champion"} if t is best else {})} for t in population.trials[-ROWS:]
+            {**tables.kernel_row(t), **({"style": "champion"} if t.kernel.name == best else {})}
+            for t in population.latest(ROWS)
         ]
         rows += [{"kernel": name, "experiment": step, "verdict": "...", "style": "running"} for name, step in steps]
         cropped = [{**row, "experiment": row["experiment"][:TITLE]} for row in rows]
-        title = f"{self.campaign.name}: {len(population)} of {self.campaign.planned} kernels, the incumbent in bold"
+        title = (
+            f"{self.campaign.name}: {len(population)} of {self.campaign.plan.planned} kernels, the incumbent in bold"
+        )
         return Table(self._columns, cropped, title)
 
 

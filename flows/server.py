@@ -9,6 +9,17 @@ from contextlib import contextmanager
 
 from kernel_scientist.report import ui
 
+SERVICES = "PREFECT_SERVER_SERVICES_"
+CHEAP = {
+    f"{SERVICES}TASK_RUN_RECORDER_BATCH_SIZE": "100",
+    f"{SERVICES}TASK_RUN_RECORDER_READ_BATCH_SIZE": "100",
+    f"{SERVICES}TASK_RUN_RECORDER_FLUSH_INTERVAL": "1",
+    f"{SERVICES}EVENT_PERSISTER_ENABLED": "0",
+    f"{SERVICES}TRIGGERS_ENABLED": "0",
+}
+"""Settings that cut the server's CPU time from 30 to 4 ms a task run. Task runs are recorded a hundred at a time, at
+least every second; events are not kept and trigger nothing: a server for one flow has no automations."""
+
 
 @contextmanager
 def serving() -> Generator[None]:
@@ -25,7 +36,7 @@ def serving() -> Generator[None]:
     server = ["uvicorn", "--factory", "prefect.server.api.server:create_app", "--host", "127.0.0.1"]
     options = ["--port", str(port), "--log-level", "error", "--lifespan", "on"]
     command = [sys.executable, "-m", "kernel_scientist.sandbox.lifetime", sys.executable, "-m", *server, *options]
-    settings = {"PREFECT_UI_ENABLED": "0", "PREFECT__SERVER_EPHEMERAL": "1", "PREFECT__SERVER_FINAL": "1"}
+    settings = {"PREFECT_UI_ENABLED": "0", "PREFECT__SERVER_EPHEMERAL": "1", "PREFECT__SERVER_FINAL": "1", **CHEAP}
     with ui.process("Prefect", command, {**os.environ, **settings}) as process:
         importlib.import_module("prefect.main")  # takes seconds: import while the server starts
         from prefect.settings import PREFECT_API_URL, temporary_settings

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from kernel_scientist.campaign.evaluation_context import EvaluationContext
 from kernel_scientist.compile.source import Value
 from kernel_scientist.evaluate.evaluator import TimedSource
-from kernel_scientist.population.lineage import roofline_fraction
+from kernel_scientist.population.entry import roofline_fraction
 from kernel_scientist.records.evaluation import Evaluation
 from kernel_scientist.records.kernel import Experiment, Kernel, Try, Verdict, digest
 from kernel_scientist.search import tunables

@@ -9,7 +9,7 @@ import math
 
 from pydantic import Field
 
-from kernel_scientist.population.lineage import Population, score
+from kernel_scientist.population.lineage import Population
 from kernel_scientist.records.base import Finite, Record
 from kernel_scientist.records.evaluation import Evaluation, Trial, geomean
 from kernel_scientist.records.kernel import REFERENCE, Verdict
@@ -61,6 +61,7 @@ def finalists(population: Population, most: int) -> list[Trial]:
     incumbent = population.best()
     if incumbent is None or incumbent.evaluation.by_model:
         return [incumbent] if incumbent else []
-    best, best_us = score(incumbent), incumbent.evaluation.geomean_us or math.inf
-    others = [t for t in population.ranked() if score(t) > best or (t.evaluation.geomean_us or math.inf) < best_us]
-    return [incumbent, *others[: most - 1]]
+    best = population.entry(incumbent.kernel.name)
+    best_us = best.time_us or math.inf
+    others = [e for e in population.ranking() if e.score > best.score or (e.time_us or math.inf) < best_us]
+    return [incumbent, *(population.get(entry.name) for entry in others[: most - 1])]

@@ -1,131 +1,264 @@
-"""The kernels of a campaign and their lineage: an index over records, without storage."""
+"""The kernels of a campaign and their lineage: an index over records, kept up to date as kernels are added.
 
+Adding a kernel and every question that a search asks take a time that hardly depends on the number of kernels. Whole
+records are kept compressed and read when asked for, so that a hundred thousand kernels fit into a few hundred MB.
+"""
+
+import bisect
+import functools
 import itertools
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
-from functools import cached_property
+import threading
+import zlib
+from collections import Counter, defaultdict
+from collections.abc import Collection, Container, Iterable, Iterator
 
-from kernel_scientist.compile.fingerprint import fingerprint
-from kernel_scientist.records.evaluation import Evaluation, Trial, geomean
-from kernel_scientist.records.kernel import REFERENCE, Verdict
+from kernel_scientist.population.entry import Entry, order, score
+from kernel_scientist.records.evaluation import Trial
+from kernel_scientist.records.kernel import Verdict
+
+RECENT = 1024
+"""Records that are kept uncompressed."""
 
 
-@dataclass(frozen=True)
 class Population:
-    """An immutable collection of trials in the order of their names."""
+    """The kernels of a campaign in the order of their names. One thread adds kernels; any thread may read."""
 
-    trials: tuple[Trial, ...] = ()
-
-    @cached_property
-    def _by_name(self) -> dict[str, Trial]:
-        return {t.kernel.name: t for t in self.trials}
+    def __init__(self, trials: Iterable[Trial] = ()) -> None:
+        self._entries: dict[str, Entry] = {}
+        self._names: list[str] = []
+        self._records: dict[str, bytes] = {}
+        self._ranked: list[tuple[float, tuple[int, str]]] = []
+        self._chain = _Chain()
+        self._children: dict[str, list[str]] = defaultdict(list)
+        self._by_title: dict[str, list[str]] = defaultdict(list)
+        self._by_writer: dict[str, list[str]] = defaultdict(list)
+        self._generations: dict[int, list[str]] = defaultdict(list)
+        self._failures: list[str] = []
+        self._tuned: dict[str, float] = {}
+        self._elites: dict[str, dict[tuple[str, ...], str]] = defaultdict(dict)
+        self._sources: set[str] = set()
+        self._verdicts: Counter[Verdict] = Counter()
+        self._last_generation = -1
+        self._best_seed: tuple[float, str] | None = None
+        self._lock = threading.Lock()
+        self.get = functools.lru_cache(RECENT)(self._read)
+        """Return a trial by its kernel's name. Raises KeyError."""
+        for trial in trials:
+            self.add(trial)
 
     def __iter__(self) -> Iterator[Trial]:
-        return iter(self.trials)
+        return (self._read(name) for name in list(self._names))
 
     def __len__(self) -> int:
-        return len(self.trials)
+        return len(self._names)
 
-    def add(self, trial: Trial) -> "Population":
-        """Return the population with one more trial. Raises ValueError when the kernel's name exists already."""
-        if trial.kernel.name in self._by_name:
-            raise ValueError(f"kernel {trial.kernel.name} is in the population already")
-        return Population(tuple(sorted((*self.trials, trial), key=lambda t: t.kernel.name)))
+    def __contains__(self, name: object) -> bool:
+        return name in self._entries
 
-    def get(self, name: str) -> Trial:
-        """Return a trial by its kernel's name. Raises KeyError."""
-        return self._by_name[name]
+    @property
+    def trials(self) -> tuple[Trial, ...]:
+        """Return all trials."""
+        return tuple(self)
 
-    def ranked(self) -> list[Trial]:
-        """Return the trials with a score, best first."""
-        return sorted((t for t in self.trials if score(t) > 0), key=lambda t: (-score(t), t.kernel.name))
+    def add(self, trial: Trial) -> None:
+        """Add a kernel. Raises ValueError when its name exists already."""
+        base = self._entries.get(trial.kernel.base or "")
+        self.insert(Entry.of(trial, base.root if base else None), pack(trial))
 
-    def best(self) -> Trial | None:
-        """Return the incumbent: the end of the chain in which each kernel was faster than the previous one by a test.
+    def insert(self, entry: Entry, record: bytes) -> None:
+        """Add a kernel by its entry and its compressed record. Raises ValueError when its name exists already."""
+        name = entry.name
+        with self._lock:
+            if name in self._entries:
+                raise ValueError(f"kernel {name} is in the population already")
+            self._records[name] = record
+            if entry.base is not None:
+                bisect.insort(self._children[entry.base], name, key=order)
+            if entry.title:
+                bisect.insort(self._by_title[entry.title.split(":")[0]], name, key=order)
+            bisect.insort(self._generations[entry.generation], name, key=order)
+            if entry.is_experiment:
+                bisect.insort(self._by_writer[entry.writer], name, key=order)
+            if entry.title and not entry.score:
+                bisect.insort(self._failures, name, key=order)
+            if entry.tuned_from:
+                self._tuned[entry.tuned_from] = self._tuned.get(entry.tuned_from, 0.0) + entry.tuning_s
+            self._sources |= {entry.digest, entry.fingerprint}
+            self._verdicts[entry.verdict] += 1
+            self._last_generation = max(self._last_generation, entry.generation)
+            self._entries[name] = entry
+            if entry.score > 0:
+                self._rank(entry)
+            bisect.insort(self._names, name, key=order)
+
+    def _rank(self, entry: Entry) -> None:
+        bisect.insort(self._ranked, (-entry.score, order(entry.name)))
+        self._chain.add(entry)
+        if entry.base is None and (self._best_seed is None or entry.score > self._best_seed[0]):
+            self._best_seed = entry.score, entry.name
+        elites = self._elites[entry.root]
+        elite = self._entries.get(elites.get(entry.cell, ""))
+        if elite is None or (-entry.score, order(entry.name)) < (-elite.score, order(elite.name)):
+            elites[entry.cell] = entry.name
+
+    def entry(self, name: str) -> Entry:
+        """Return the index entry of a kernel. Raises KeyError."""
+        return self._entries[name]
+
+    def entries(self) -> list[Entry]:
+        """Return all entries in the order of the names."""
+        return [self._entries[name] for name in list(self._names)]
+
+    def record(self, name: str) -> bytes:
+        """Return a kernel's compressed record; see `pack`. Raises KeyError."""
+        return self._records[name]
+
+    def _read(self, name: str) -> Trial:
+        return unpack(self._records[name])
+
+    def latest(self, most: int) -> list[Trial]:
+        """Return at most `most` trials, those with the highest names."""
+        return [self.get(name) for name in self._names[-most:]]
+
+    def ranking(self, most: int | None = None) -> list[Entry]:
+        """Return the entries with a score, best first, at most `most`."""
+        return [self._entries[name] for _, (_, name) in self._ranked[:most]]
+
+    def ranked(self, most: int | None = None) -> list[Trial]:
+        """Return the trials with a score, best first, at most `most`."""
+        return [self.get(entry.name) for entry in self.ranking(most)]
+
+    def incumbent(self) -> str | None:
+        """Return the name of the incumbent: the end of the chain in which each kernel was faster by a test.
 
         Timings run one at a time and each includes the incumbent of that moment, so the chain does not depend on the
         order in which kernels were logged. On a model target: the kernel that is predicted to be fastest.
         """
-        scored = [t for t in self.trials if score(t) > 0]
-        if any(t.evaluation.by_model for t in scored):
-            return self.ranked()[0]  # predictions have no noise
-        current = next((t for t in scored if len(t.evaluation.speedups) == 1), None)
-        visited: set[str] = set()
-        while current is not None and current.kernel.name not in visited:
-            visited.add(current.kernel.name)
-            name = current.kernel.name
-            current = next((t for t in scored if beats(t, name)), current)
-        return current
+        if self._ranked and self._entries[first := self._ranked[0][1][1]].by_model:
+            return first  # predictions have no noise
+        return self._chain.end()
+
+    def best(self) -> Trial | None:
+        """Return the incumbent, if any."""
+        name = self.incumbent()
+        return self.get(name) if name else None
 
     def incumbent_scores(self) -> tuple[float, ...]:
         """Return the incumbent's score after each kernel, 0 while no kernel is correct.
 
         The incumbent changes only by a test, so a lucky timing does not raise the curve.
         """
-        incumbents = (Population(self.trials[:count]).best() for count in range(1, len(self) + 1))
-        return tuple(score(incumbent) if incumbent else 0.0 for incumbent in incumbents)
+        replayed, scores = Population(), list[float]()
+        for entry in self.entries():
+            replayed.insert(entry, b"")
+            name = replayed.incumbent()
+            scores.append(replayed.entry(name).score if name else 0.0)
+        return tuple(scores)
 
     def best_seed(self) -> Trial | None:
         """Return the fastest correct seed kernel, if any."""
-        return next((t for t in self.ranked() if t.kernel.base is None), None)
+        return self.get(self._best_seed[1]) if self._best_seed else None
 
-    def children(self, name: str) -> list[Trial]:
-        """Return the trials whose base is the kernel `name`."""
-        return [t for t in self.trials if t.kernel.base == name]
+    def children(self, name: str) -> list[str]:
+        """Return the names of the kernels whose base is `name`."""
+        return list(self._children.get(name, ()))
 
-    def digests(self) -> frozenset[str]:
-        """Return the digests of all sources tried."""
-        return frozenset(t.kernel.digest for t in self.trials)
+    def elites(self) -> dict[str, dict[tuple[str, ...], str]]:
+        """Return the best kernel of each cell, by the seed that it descends from."""
+        return {root: dict(cells) for root, cells in list(self._elites.items())}
 
-    def fingerprints(self) -> frozenset[str]:
-        """Return the fingerprints of all sources tried; see `compile.fingerprint`."""
-        return frozenset(fingerprint(t.kernel.source) for t in self.trials)
+    def titled(self, first: str, most: int) -> list[str]:
+        """Return the names of the latest kernels whose experiment's title begins with `first` and a colon."""
+        return self._by_title.get(first, [])[-most:]
+
+    def written_by(self, model: str, most: int) -> list[str]:
+        """Return the names of the latest experiments that a model wrote."""
+        return self._by_writer.get(model, [])[-most:]
+
+    def failures(self, most: int) -> list[str]:
+        """Return the names of the latest kernels with an experiment and without a score."""
+        return self._failures[-most:]
+
+    def generation(self, number: int) -> list[Entry]:
+        """Return the kernels of a generation: experiments, and what tuning made of them."""
+        return [self._entries[name] for name in self._generations.get(number, ())]
+
+    def experiments(self, generation: int) -> list[Entry]:
+        """Return the experiments of a generation."""
+        return [entry for entry in self.generation(generation) if entry.is_experiment]
+
+    def tuned(self) -> dict[str, float]:
+        """Return the kernels that were tuned, and the seconds that it took."""
+        return dict(self._tuned)
+
+    def has_source(self, key: str) -> bool:
+        """Whether a source with this digest or fingerprint (`compile.fingerprint`) was tried."""
+        return key in self._sources
 
     def verdicts(self) -> dict[str, int]:
         """Return the number of kernels per verdict."""
-        counts = Counter(t.evaluation.verdict for t in self.trials)
-        return {verdict.value: counts[verdict] for verdict in Verdict}
+        return {verdict.value: self._verdicts[verdict] for verdict in Verdict}
 
     def generations(self) -> int:
         """Return the number of the next generation."""
-        return max((t.kernel.generation for t in self.trials), default=-1) + 1
+        return self._last_generation + 1
 
     def uplift(self, trial: Trial) -> float | None:
         """Return the change of the score over the base's in percent, -100 for a failure; None if either is unknown."""
-        base = self._by_name.get(trial.kernel.base or "")
-        if base is None or not score(base):
+        base = self._entries.get(trial.kernel.base or "")
+        if base is None or not base.score:
             return None
         if trial.evaluation.verdict is Verdict.OK and not score(trial):
             return None  # correct, but not timed
-        return 100 * (score(trial) / score(base) - 1)
+        return 100 * (score(trial) / base.score - 1)
 
 
-def score(trial: Trial) -> float:
-    """Return the number that ranks kernels: the speedup over the reference in the kernel's own run, 0 without a time.
+class _Chain:
+    """The chain of incumbents: it begins with the kernel that was timed first; each next one beat the one before."""
 
-    The ratio is used because times of different runs are not comparable: clocks and load change. On a model target
-    the score is the predicted share of the roofline's speed.
-    """
-    evaluation = trial.evaluation
-    if evaluation.verdict is not Verdict.OK or evaluation.skipped:
-        return 0.0
-    if evaluation.by_model:
-        return roofline_fraction(evaluation) or 0.0
-    speedup = evaluation.speedup_over(REFERENCE)
-    return speedup.ratio if speedup else 0.0
+    def __init__(self) -> None:
+        self._first: list[str] = []
+        self._winners: dict[str, list[str]] = defaultdict(list)
+        self._chain: list[str] = []
+        self._position: dict[str, int] = {}
+
+    def end(self) -> str | None:
+        """Return the last kernel's name."""
+        return self._chain[-1] if self._chain else None
+
+    def add(self, entry: Entry) -> None:
+        """Add a kernel with a score, in any order."""
+        if entry.timed_first:
+            bisect.insort(self._first, entry.name, key=order)
+        for other in entry.beaten:
+            bisect.insort(self._winners[other], entry.name, key=order)
+        if self._first and self._chain[:1] != self._first[:1]:
+            self._follow(0)
+        for other in entry.beaten:
+            position = self._position.get(other)
+            if position is not None and self._chain[position + 1 : position + 2] != self._winners[other][:1]:
+                self._follow(position + 1)
+
+    def _follow(self, length: int) -> None:
+        """Keep the first kernels of the chain and find the others anew."""
+        for name in self._chain[length:]:
+            del self._position[name]
+        del self._chain[length:]
+        following = self._winners[self._chain[-1]][:1] if self._chain else self._first[:1]
+        while following and following[0] not in self._position:
+            self._position[following[0]] = len(self._chain)
+            self._chain += following
+            following = self._winners.get(following[0], [])[:1]
 
 
-def roofline_fraction(evaluation: Evaluation) -> float | None:
-    """Return the predicted share of the roofline's speed (geometric mean over the cases); None without predictions."""
-    fractions = [p.floor_us / p.time_us for p in evaluation.predictions if p.floor_us]
-    return geomean(fractions) if fractions else None
+def pack(trial: Trial) -> bytes:
+    """Return a trial's record, compressed."""
+    return zlib.compress(trial.model_dump_json().encode(), 1)
 
 
-def beats(trial: Trial, other: str) -> bool:
-    """Whether a kernel was timed against `other` and the test found it faster."""
-    speedup = trial.evaluation.speedup_over(other)
-    return trial.evaluation.verdict is Verdict.OK and speedup is not None and speedup.faster
+def unpack(record: bytes) -> Trial:
+    """Return the trial of a record that `pack` wrote. Raises ValueError."""
+    return Trial.model_validate_json(zlib.decompress(record))
 
 
 def distinct_name(name: str, taken: Collection[str], mark: str) -> str:
@@ -135,7 +268,6 @@ def distinct_name(name: str, taken: Collection[str], mark: str) -> str:
     return name
 
 
-def free_names(taken: Iterable[str]) -> Iterator[str]:
+def free_names(taken: Container[str]) -> Iterator[str]:
     """Yield unused kernel names in order from `k00001`, including those that a killed run left unused."""
-    used = set(taken)
-    return (name for number in itertools.count(1) if (name := f"k{number:05d}") not in used)
+    return (name for number in itertools.count(1) if (name := f"k{number:05d}") not in taken)

@@ -5,13 +5,15 @@ Only experiments count: seeds and tuned kernels have no predicted uplift.
 
 import itertools
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from scipy.stats import spearmanr
 
-from kernel_scientist.population.lineage import Population, score
+from kernel_scientist.population.entry import score
+from kernel_scientist.population.lineage import Population
 from kernel_scientist.records.base import Record
+from kernel_scientist.records.evaluation import Trial
 from kernel_scientist.records.kernel import Author
 
 
@@ -36,8 +38,8 @@ class UpliftPrediction(Record):
         return self.measured is not None and self.low <= self.measured <= self.high
 
 
-def predictions(population: Population) -> list[UpliftPrediction]:
-    """Return predicted and measured uplift of all experiments of a campaign."""
+def predictions(population: Population, trials: Iterable[Trial] | None = None) -> list[UpliftPrediction]:
+    """Return predicted and measured uplift of the experiments among `trials`, by default all of a campaign."""
     return [
         UpliftPrediction(
             kernel=trial.kernel.name,
@@ -46,7 +48,7 @@ def predictions(population: Population) -> list[UpliftPrediction]:
             high=experiment.uplift[1],
             measured=population.uplift(trial) if score(trial) and not trial.evaluation.by_model else None,
         )
-        for trial in population
+        for trial in (population if trials is None else trials)
         if (experiment := trial.kernel.experiment) is not None and trial.kernel.tuned_from is None
     ]
 

@@ -31,7 +31,6 @@ class Search(Section):
     generations: int = Field(default=4, ge=0)
     prescreen: int = Field(default=0, ge=0)
     experiments: int = Field(default=3, ge=1, le=5)
-    concurrency: int = Field(default=2, ge=1, le=64)
     seed: int = 2025
 
 
@@ -88,6 +87,7 @@ class Llm(Section):
     repairer: Role = _role(0.1)
     distiller: Role = _role(0.3)
     judge: Role = _role(0.1)
+    concurrency: int = Field(default=4, ge=1, le=64)
     drafts: int = Field(default=1, ge=1, le=8)
     attempts: int = Field(default=5, ge=1)
     timeout_s: float = Field(default=600, gt=0)

@@ -72,7 +72,7 @@ def _read(params: Params, name: str) -> CampaignCurve:
         seed=recorded.run.params.get("search.seed", ""),
         curve=recorded.population.incumbent_scores(),
         usd=recorded.run.metrics.get("llm.usd", 0.0),
-        by_model=any(t.evaluation.by_model for t in recorded.population),
+        by_model=any(entry.by_model for entry in recorded.population.entries()),
         settings=recorded.run.params,
     )
 

@@ -13,7 +13,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from kernel_scientist.population import prediction_accuracy
-from kernel_scientist.population.lineage import Population, score
+from kernel_scientist.population.entry import score
+from kernel_scientist.population.lineage import Population
 from kernel_scientist.population.prediction_accuracy import UpliftPrediction
 from kernel_scientist.records import environment
 from kernel_scientist.records.evaluation import Trial
@@ -58,7 +59,8 @@ def render(recorded: RecordedCampaign, validation: dict[str, Any] | None) -> str
     population, best = recorded.population, recorded.champion()
     lessons, predictions = recorded.store.lessons(recorded.run), prediction_accuracy.predictions(population)
     final, curve = ranking.final_rows(population, recorded.final), population.incumbent_scores()
-    by_model = any(t.evaluation.by_model for t in population)
+    entries = population.entries()
+    by_model = any(entry.by_model for entry in entries)
     counts = ", ".join(f"{n} {v}" for v, n in population.verdicts().items() if n)
     return html(
         "page.html",
@@ -71,7 +73,7 @@ def render(recorded: RecordedCampaign, validation: dict[str, Any] | None) -> str
         reason=ranking.reason(population, recorded.final),
         curves=speeds(
             {recorded.run.campaign: (curve, curve, curve)},
-            {trial.kernel.name: score(trial) for trial in population},
+            {entry.name: entry.score for entry in entries},
             by_model,
         ),
         kernels=kernel_table(population, best, by_model),

@@ -4,11 +4,13 @@ After the final the number is the speedup over the reference in the final, where
 Before it, and for other kernels, it is the recorded score: the speedup in the kernel's own run.
 """
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
+from kernel_scientist.population.entry import score
 from kernel_scientist.population.final import Final
-from kernel_scientist.population.lineage import Population, score
+from kernel_scientist.population.lineage import Population
 from kernel_scientist.records.evaluation import Trial
 from kernel_scientist.records.kernel import REFERENCE, Kernel
 from kernel_scientist.report.output import number, ratio
@@ -75,7 +77,8 @@ def _won(population: Population, final: Final) -> str:
 
 def _higher(population: Population, name: str) -> list[Trial]:
     """Return the kernels with a higher recorded speedup than the kernel `name`, best first."""
-    return [t for t in population.ranked() if score(t) > score(population.get(name))]
+    higher = itertools.takewhile(lambda entry: entry.score > population.entry(name).score, population.ranking())
+    return [population.get(entry.name) for entry in higher]
 
 
 def _listed(trials: Sequence[Trial], word: str = "") -> str:
@@ -84,5 +87,9 @@ def _listed(trials: Sequence[Trial], word: str = "") -> str:
 
 def lineage(population: Population, kernel: Kernel) -> list[str]:
     """Return the experiments that led to a kernel, beginning with its seed."""
-    before = lineage(population, population.get(kernel.base).kernel) if kernel.base else []
-    return [*before, f"{kernel.name} {kernel.experiment.title if kernel.experiment else kernel.report}"]
+    line: list[str] = []
+    while True:
+        line.append(f"{kernel.name} {kernel.experiment.title if kernel.experiment else kernel.report}")
+        if not kernel.base:
+            return line[::-1]
+        kernel = population.get(kernel.base).kernel

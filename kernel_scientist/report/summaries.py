@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from kernel_scientist.compile.source import leaderboard
 from kernel_scientist.evaluate.confirmation import Confirmation
-from kernel_scientist.population.lineage import roofline_fraction, score
+from kernel_scientist.population.entry import roofline_fraction, score
 from kernel_scientist.problems.taskfolder import Problem
 from kernel_scientist.profile import metrics as figures
 from kernel_scientist.records import environment
@@ -21,8 +21,8 @@ from kernel_scientist.report import ranking
 from kernel_scientist.report.output import write
 
 if TYPE_CHECKING:
+    from kernel_scientist.campaign.campaign import Campaign
     from kernel_scientist.campaign.evaluation_context import EvaluationContext
-    from kernel_scientist.campaign.state import Campaign
 
 DIGITS = 6
 """Significant digits of measured values."""
@@ -91,7 +91,7 @@ def campaign_summary(campaign: "Campaign", confirmation: Confirmation | None) ->
         "kernels": len(campaign.population),
         "verdicts": campaign.population.verdicts(),
         "usd": rounded(campaign.llm_budget.usd),
-        "stopped": campaign.over() or "nothing more to try",
+        "stopped": campaign.plan.over() or "nothing more to try",
         "mlflow": {"uri": campaign.store.uri, "run": campaign.run.run_id},
         "source": str(champion_folder(problem) / "kernel.py") if best else None,
         "curve": curve(campaign),

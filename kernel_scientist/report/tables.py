@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from kernel_scientist.population.lineage import score
+from kernel_scientist.population.entry import score
 from kernel_scientist.records import environment
 from kernel_scientist.records.evaluation import Counters, Trial, geomean
 from kernel_scientist.records.kernel import REFERENCE, Verdict

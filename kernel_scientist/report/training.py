@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, cast
 
-from kernel_scientist.population.lineage import Population, beats
+from kernel_scientist.population.entry import beats
+from kernel_scientist.population.lineage import Population
 from kernel_scientist.records.evaluation import Trial
 from kernel_scientist.records.kernel import Kernel, Verdict
 from kernel_scientist.records.params import Params

@@ -37,9 +37,10 @@ class Lessons(Record):
         return [f for f in reversed(self.findings) if not f.retracted][:count]
 
     def with_run_ids(self, run_ids: Mapping[str, str]) -> "Lessons":
-        """Return the findings with the run ids of their kernels; `run_ids` maps kernel names to run ids."""
+        """Return the findings, new ones with the run ids of their kernels; `run_ids` maps kernel names to run ids."""
         findings = tuple(
-            f.model_copy(update={"runs": tuple(run_ids[k] for k in f.kernels if k in run_ids)}) for f in self.findings
+            f if f.runs else f.model_copy(update={"runs": tuple(run_ids[k] for k in f.kernels if k in run_ids)})
+            for f in self.findings
         )
         return self.model_copy(update={"findings": findings})
 

@@ -1,9 +1,9 @@
 """Decide by predicted time which kernels are worth executing (`search.prescreen`)."""
 
 import threading
-from collections.abc import Iterable
 
-from kernel_scientist.records.evaluation import Evaluation, Trial
+from kernel_scientist.population.lineage import Population
+from kernel_scientist.records.evaluation import Evaluation
 from kernel_scientist.records.kernel import Kernel, Verdict
 
 
@@ -14,16 +14,12 @@ class Prescreen:
     ones always pass, in any order, and sometimes one more.
     """
 
-    def __init__(self, most: int, population: Iterable[Trial] = ()) -> None:
-        """`most`: 0 lets all kernels through. `population`: the kernels recorded before a resume."""
-        self.most = most
+    def __init__(self, most: int, population: Population) -> None:
+        """`most`: 0 lets all kernels through. `population`: holds the kernels recorded before a resume."""
+        self.most, self.population = most, population
         self._lock = threading.Lock()
         self._predicted_us: dict[int, dict[str, float]] = {}
         """Predicted times in microseconds by generation and kernel."""
-        for trial in population:
-            us = trial.evaluation.predicted_us
-            if us is not None and trial.evaluation.verdict is Verdict.OK and not trial.evaluation.skipped:
-                self._predicted_us.setdefault(trial.kernel.generation, {})[trial.kernel.name] = us
 
     def skipped(self, kernel: Kernel, compiled: Evaluation) -> Evaluation | None:
         """Return the final evaluation of an experiment that is not executed, or None if it is to be executed."""
@@ -31,7 +27,9 @@ class Prescreen:
         if not self.most or us is None or kernel.experiment is None or kernel.tuned_from:
             return None
         with self._lock:
-            times_us = self._predicted_us.setdefault(kernel.generation, {})
+            if kernel.generation not in self._predicted_us:
+                self._predicted_us[kernel.generation] = self._recorded_us(kernel.generation)
+            times_us = self._predicted_us[kernel.generation]
             times_us[kernel.name] = us
             faster = sorted(name for name, other_us in times_us.items() if other_us < us)
             if len(faster) < self.most:
@@ -39,6 +37,11 @@ class Prescreen:
             del times_us[kernel.name]
         reason = f"not executed: {', '.join(faster[: self.most])} are predicted to be faster (search.prescreen)"
         return compiled.model_copy(update={"reason": reason, "skipped": True})
+
+    def _recorded_us(self, generation: int) -> dict[str, float]:
+        entries = [e for e in self.population.generation(generation) if e.verdict is Verdict.OK and not e.skipped]
+        times = {entry.name: self.population.get(entry.name).evaluation.predicted_us for entry in entries}
+        return {name: us for name, us in times.items() if us is not None}
 
     def forget(self, kernel: Kernel) -> None:
         """Remove a kernel that failed, so that it no longer keeps others from being executed."""

@@ -13,11 +13,12 @@ from typing import Any
 
 from kernel_scientist.compile import autotune
 from kernel_scientist.compile.source import KernelSource, SourceError, Value
-from kernel_scientist.population.lineage import Population, score
+from kernel_scientist.population.lineage import Population
 from kernel_scientist.records.evaluation import Trial
 from kernel_scientist.records.kernel import Kernel, Try, Verdict
 
-MOST_CHOICES, MOST_TUNABLES = 64, 32
+MOST_CHOICES, MOST_TUNABLES, MOST_NEAR = 64, 32, 100
+"""Choices per tunable, tunables, and fastest kernels among which one is chosen for tuning."""
 FAILED = -20.0
 """log2 of the speedup over the untuned kernel that the sampler gets for a configuration that failed."""
 
@@ -55,15 +56,15 @@ def candidate(population: Population, promising: float, busy: frozenset[str]) ->
     Near means at least `promising` times the incumbent's speed; 1 means only the incumbent. Kernels named in `busy` are
     excluded.
     """
-    best = population.best()
-    if best is None:
+    if (best := population.incumbent()) is None:
         return None
-    tuned = {t.kernel.tuned_from for t in population} | busy
-    near = [t for t in population.ranked() if t is not best and score(t) >= promising * score(best)]
-    for trial in (best, *(near if promising < 1 else ())):
-        kernel = trial.kernel
-        if kernel.tuned_from is None and kernel.name not in tuned and space(kernel.source):
-            return trial
+    excluded, enough = population.tuned().keys() | busy, promising * population.entry(best).score
+    near = [e.name for e in population.ranking(MOST_NEAR) if e.name != best and e.score >= enough]
+    for name in (best, *(near if promising < 1 else ())):
+        if population.entry(name).tuned_from is None and name not in excluded:
+            trial = population.get(name)
+            if space(trial.kernel.source):
+                return trial
     return None
 
 

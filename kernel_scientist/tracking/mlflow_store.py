@@ -8,25 +8,30 @@ Only `MlflowClient` with explicit run ids is used: the fluent API keeps its stat
 import math
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kernel_scientist.population.entry import order
 from kernel_scientist.population.final import Final
-from kernel_scientist.population.lineage import Population, score
+from kernel_scientist.population.lineage import Population
 from kernel_scientist.problems.taskfolder import Problem
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.evaluation import Evaluation, Speedup, Trial
 from kernel_scientist.records.kernel import Kernel
 from kernel_scientist.scientist.lessons import Lessons
-from kernel_scientist.scientist.llm.response_cache import Reply
-from kernel_scientist.tracking import artifacts, old_records, run_content, traces
+from kernel_scientist.scientist.llm.response_cache import Reply, Spending
+from kernel_scientist.tracking import artifacts, old_records, run_content, snapshots
 from kernel_scientist.tracking.run_content import CAMPAIGN, KERNEL, KIND, PARENT, TEXT
 from kernel_scientist.tracking.traces import Traces, all_pages
 
 ALIAS = "champion"
 FINDINGS, FINAL = "findings.json", "final.json"
+MOST_METRICS = 1000
+"""MLflow's limit on the metrics of one call."""
+CLOCK_SKEW_MS = 600_000
+"""Runs that began this long before the last snapshot are looked at again, in milliseconds."""
 
 
 @dataclass(frozen=True)
@@ -54,8 +59,10 @@ class MlflowStore:
         from mlflow.exceptions import MlflowException
 
         self.uri, self.experiment = uri, experiment
-        self._traced: dict[str, set[str]] = {}
-        """Ids of the traces that exist, by the campaign's run id; filled at the first use."""
+        self._run_ids: dict[tuple[str, str], str] = {}
+        """Ids of kernel runs that this process created, by the campaign's run id and the kernel's name."""
+        self._complete: set[str] = set()
+        """Ids of those that are complete."""
         try:
             self.client: Any = MlflowClient(tracking_uri=uri)
             existing = self.client.get_experiment_by_name(experiment)
@@ -99,20 +106,40 @@ class MlflowStore:
 
     def reopen(self, parent: CampaignRun) -> int:
         """Remove the kernel runs that were incomplete when the campaign was killed; return their number."""
-        incomplete = [r for r in self._children(parent.run_id) if r.info.status != "FINISHED"]
+        incomplete = self._children(parent.run_id, "attributes.status != 'FINISHED'")
         for run in incomplete:
             self.client.delete_run(run.info.run_id)
         self.client.update_run(parent.run_id, status="RUNNING")
         return len(incomplete)
 
-    def run_ids(self, parent: CampaignRun) -> dict[str, str]:
-        """Return the ids of a campaign's kernel runs by kernel name."""
-        return {r.data.tags[KERNEL]: r.info.run_id for r in self._children(parent.run_id)}
+    def run_ids(self, parent: CampaignRun, names: Iterable[str]) -> dict[str, str]:
+        """Return the ids of the runs of these kernels by kernel name."""
+        runs = (run for name in names for run in self._children(parent.run_id, _named(name)))
+        return {run.data.tags[KERNEL]: run.info.run_id for run in runs}
 
     def population(self, parent: CampaignRun) -> Population:
         """Read a campaign's kernels back."""
-        trials = [self._read(r) for r in self._children(parent.run_id) if r.info.status == "FINISHED"]
-        return Population(tuple(sorted(trials, key=lambda t: t.kernel.name)))
+        return self.read_population(parent)[0]
+
+    def read_population(self, parent: CampaignRun) -> tuple[Population, list[str]]:
+        """Read a campaign's kernels back; also return the names of those that no snapshot contains."""
+        population, since_ms = Population(), 0
+        for file in self.client.list_artifacts(parent.run_id, snapshots.FOLDER):
+            time_ms, kernels = snapshots.load(self._artifact(parent, file.path) or "")
+            for entry, record in kernels:
+                population.insert(entry, record)
+            since_ms = max(since_ms, time_ms)
+        later = f"attributes.start_time >= {since_ms - CLOCK_SKEW_MS}" if since_ms else ""
+        runs = self._children(parent.run_id, "attributes.status = 'FINISHED'", later)
+        loose = sorted((run for run in runs if run.data.tags[KERNEL] not in population), key=_by_name)
+        for run in loose:
+            population.add(self._read(run))
+        return population, [run.data.tags[KERNEL] for run in loose]
+
+    def log_snapshot(self, parent: CampaignRun, population: Population, names: Sequence[str]) -> None:
+        """Write a snapshot of these kernels, which must be recorded."""
+        file = f"{snapshots.FOLDER}/{names[0]}-{names[-1]}.jsonl"
+        self.client.log_text(parent.run_id, snapshots.dump(population, names), file)
 
     def log(
         self, parent: CampaignRun, trial: Trial, population: Population, problem: Problem, replies: Sequence[Reply] = ()
@@ -121,18 +148,20 @@ class MlflowStore:
 
         `replies`: the models' replies for this kernel; they become artifacts of the run.
         """
-        for run in self._children(parent.run_id, trial.kernel.name):
-            if run.info.status == "FINISHED":
-                return str(run.info.run_id)
-            self.client.delete_run(run.info.run_id)  # an earlier attempt that was interrupted
+        key = parent.run_id, trial.kernel.name
+        if earlier := self._run_ids.get(key):
+            if earlier in self._complete:
+                return earlier
+            self.client.delete_run(earlier)  # an earlier attempt that was interrupted
         tags = run_content.tags(parent.run_id, parent.campaign, trial)
-        run_id = str(self.client.create_run(self.experiment_id, tags=tags).info.run_id)
+        run_id = self._run_ids[key] = str(self.client.create_run(self.experiment_id, tags=tags).info.run_id)
         self._batch(run_id, run_content.metrics(trial, population), run_content.params(trial, problem), {})
         self._log_problem(run_id, problem)
         with tempfile.TemporaryDirectory() as folder:
             artifacts.write(Path(folder), trial, population, replies)
             self.client.log_artifacts(run_id, folder)
         self.client.set_terminated(run_id, status="FINISHED")
+        self._complete.add(run_id)
         return run_id
 
     def log_lessons(self, parent: CampaignRun, lessons: Lessons) -> None:
@@ -154,26 +183,23 @@ class MlflowStore:
         text = self._artifact(parent, FINAL)
         return Final.model_validate_json(text) if text else None
 
-    def log_spending(self, parent: CampaignRun, replies: Sequence[Reply]) -> None:
-        """Write the cost of a campaign's model calls to its run: total, per role, per model; each reply is a trace."""
-        self._batch(parent.run_id, run_content.spending(replies), {}, {})
-        if parent.run_id not in self._traced:
-            self._traced[parent.run_id] = self._traces.written(parent.run_id)
-        written = self._traced[parent.run_id]
-        for reply in replies:
-            if (name := traces.identity(reply)) not in written:
-                self._traces.write(parent.run_id, reply)
-                written.add(name)
+    def log_spending(self, parent: CampaignRun, rows: Sequence[Spending]) -> None:
+        """Write the cost of a campaign's model calls to its run: total, per role, per model."""
+        self._batch(parent.run_id, run_content.spending(rows), {}, {})
 
-    def progress(self, parent: CampaignRun, population: Population, best: Trial | None, elapsed_s: float = 0) -> None:
-        """Add a point to the campaign's curve: the incumbent's score by number of kernels."""
-        metrics: dict[str, float] = {"kernels": len(population), "elapsed_s": elapsed_s}
-        if best is not None and best.evaluation.by_model:
-            metrics |= {"predicted_best_roofline_fraction": score(best)}
-            metrics |= {"predicted_best_geomean_us": best.evaluation.predicted_us or math.inf}
-        elif best is not None:
-            metrics |= run_content.speedup_metrics(best.evaluation, "best_")
-        self._batch(parent.run_id, metrics, {}, {}, step=len(population))
+    def log_traces(self, parent: CampaignRun, replies: Sequence[Reply]) -> None:
+        """Write replies as traces of a campaign's run. Writing a reply again changes nothing."""
+        for reply in replies:
+            self._traces.write(parent.run_id, reply)
+
+    def log_curve(self, parent: CampaignRun, points: Sequence[tuple[int, dict[str, float]]]) -> None:
+        """Add points (number of kernels, metrics) to a campaign's curve."""
+        from mlflow.entities import Metric
+
+        now = int(time.time() * 1000)
+        values = [Metric(k, v, now, step) for step, m in points for k, v in m.items() if math.isfinite(v)]
+        for start in range(0, len(values), MOST_METRICS):
+            self.client.log_batch(parent.run_id, metrics=values[start : start + MOST_METRICS])
 
     def finish(self, parent: CampaignRun, tags: dict[str, str], status: str = "FINISHED") -> None:
         """Close a campaign's parent run."""
@@ -190,7 +216,7 @@ class MlflowStore:
         """Register a confirmed champion in the Model Registry under the alias `champion`; return its version."""
         from mlflow.exceptions import MlflowException
 
-        run = self._children(parent.run_id, kernel.name)[0]
+        run = self._children(parent.run_id, _named(kernel.name))[0]
         try:
             self.client.create_registered_model(model, description="Champion kernels; the source is kernel.py.")
         except MlflowException as error:
@@ -209,9 +235,9 @@ class MlflowStore:
             location = folder.resolve().as_uri()
         return str(self.client.create_experiment(experiment, artifact_location=location))
 
-    def _children(self, run_id: str, kernel: str = "") -> list[Any]:
-        """Return a campaign's kernel runs; with `kernel`, only those of that kernel."""
-        where = f"tags.`{PARENT}` = '{run_id}'" + (f" and tags.{KERNEL} = '{kernel}'" if kernel else "")
+    def _children(self, run_id: str, *conditions: str) -> list[Any]:
+        """Return a campaign's kernel runs that meet MLflow's conditions; empty ones are ignored."""
+        where = " and ".join(filter(None, (f"tags.`{PARENT}` = '{run_id}'", *conditions)))
         return all_pages(self.client.search_runs, [self.experiment_id], filter_string=where)
 
     def _campaign(self, run: Any) -> CampaignRun:
@@ -219,7 +245,8 @@ class MlflowStore:
         return CampaignRun(run.info.run_id, data.tags[CAMPAIGN], dict(data.params), dict(data.tags), metrics)
 
     def _artifact(self, parent: CampaignRun, name: str) -> str | None:
-        if all(f.path != name for f in self.client.list_artifacts(parent.run_id)):
+        folder = name.rpartition("/")[0] or None
+        if all(f.path != name for f in self.client.list_artifacts(parent.run_id, folder)):
             return None
         with tempfile.TemporaryDirectory() as folder:
             return Path(self.client.download_artifacts(parent.run_id, name, folder)).read_text()
@@ -247,6 +274,14 @@ class MlflowStore:
 
         dataset: Any = Dataset(problem.name, problem.digest[:12], "local", str(problem.folder))
         self.client.log_inputs(run_id, [DatasetInput(dataset)])
+
+
+def _named(kernel: str) -> str:
+    return f"tags.{KERNEL} = '{kernel}'"
+
+
+def _by_name(run: Any) -> tuple[int, str]:
+    return order(run.data.tags[KERNEL])
 
 
 def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:

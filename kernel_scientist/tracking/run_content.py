@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from kernel_scientist.compile.source import KernelSource, SourceError
+from kernel_scientist.population.entry import roofline_fraction, score
 from kernel_scientist.population.final import Final
-from kernel_scientist.population.lineage import Population, roofline_fraction, score
+from kernel_scientist.population.lineage import Population
 from kernel_scientist.problems.taskfolder import Problem
 from kernel_scientist.profile import metrics as figures
 from kernel_scientist.records.evaluation import CompileReport, Evaluation, Speedup, Trial, geomean
 from kernel_scientist.records.kernel import REFERENCE, Verdict
-from kernel_scientist.scientist.llm.response_cache import Reply
+from kernel_scientist.scientist.llm.response_cache import Spending
 
 KIND, CAMPAIGN, KERNEL = "kind", "campaign", "kernel"
 PARENT = "mlflow.parentRunId"
@@ -20,24 +21,23 @@ TEXT = 5000
 """Most characters of text in a tag; MLflow truncates at 8000 without an error."""
 
 
-def spending(replies: Sequence[Reply]) -> dict[str, float]:
+def spending(rows: Sequence[Spending]) -> dict[str, float]:
     """Return cost and number of model calls: in total, per role, per model, and per role and model.
 
     `llm.truncated`: calls whose stream ended within the reply. `llm.unreadable_rate`: share of complete replies that
     could not be parsed.
     """
-    metrics: dict[str, float] = {"llm.truncated": sum(bool(r.failure) for r in replies)}
-    groups: dict[str, list[Reply]] = {"": list(replies)}
-    for reply in replies:
-        for suffix in (f".{reply.role}", f".{reply.request.model}", f".{reply.role}.{reply.request.model}"):
-            groups.setdefault(suffix, []).append(reply)
+    metrics: dict[str, float] = {"llm.truncated": sum(row.truncated for row in rows)}
+    groups: dict[str, list[Spending]] = {"": list(rows)}
+    for row in rows:
+        for suffix in (f".{row.role}", f".{row.model}", f".{row.role}.{row.model}"):
+            groups.setdefault(suffix, []).append(row)
     for suffix, group in groups.items():
-        complete = [r for r in group if not r.failure]
-        unreadable = sum(bool(r.fault) for r in complete)
-        metrics[f"llm.usd{suffix}"] = sum(r.usd for r in group)
-        metrics[f"llm.tokens{suffix}"] = sum(r.input_tokens + r.output_tokens for r in group)
-        metrics[f"llm.calls{suffix}"] = len(group)
-        metrics[f"llm.unreadable_rate{suffix}"] = unreadable / len(complete) if complete else 0.0
+        complete = sum(row.calls - row.truncated for row in group)
+        metrics[f"llm.usd{suffix}"] = sum(row.usd for row in group)
+        metrics[f"llm.tokens{suffix}"] = sum(row.tokens for row in group)
+        metrics[f"llm.calls{suffix}"] = sum(row.calls for row in group)
+        metrics[f"llm.unreadable_rate{suffix}"] = sum(row.unreadable for row in group) / complete if complete else 0.0
     return {re.sub(r"[^\w./ -]", "_", key): value for key, value in metrics.items()}
 
 
@@ -119,7 +119,7 @@ def measured(trial: Trial, population: Population) -> dict[str, float]:
         metrics |= {f"reference_us.{case}": times.against_us for case, times in speedup.cases.items()}
         metrics |= {"log2_speedup": math.log2(speedup.ratio)}
         metrics |= {"speedup_low": speedup.interval[0], "speedup_high": speedup.interval[1]} if speedup.resolved else {}
-    uplift = population.add(trial).uplift(trial)
+    uplift = population.uplift(trial)
     return metrics if uplift is None else {**metrics, "measured_uplift": uplift}
 
 
@@ -131,6 +131,16 @@ def speedup_metrics(evaluation: Evaluation, prefix: str = "") -> dict[str, float
         metrics |= {f"{prefix}speedup": speedup.ratio}
         metrics |= {f"{prefix}reference_geomean_us": speedup.against_us} if speedup.cases else {}
     return metrics
+
+
+def progress(best: Trial | None) -> dict[str, float]:
+    """Return the metrics of the incumbent for a campaign's curve; none without an incumbent."""
+    if best is None:
+        return {}
+    if best.evaluation.by_model:
+        predicted_us = best.evaluation.predicted_us or math.inf
+        return {"predicted_best_roofline_fraction": score(best), "predicted_best_geomean_us": predicted_us}
+    return speedup_metrics(best.evaluation, "best_")
 
 
 def comparison_metrics(speedups: Sequence[Speedup], prefix: str) -> dict[str, float]:
@@ -156,7 +166,7 @@ def predicted(trial: Trial, population: Population) -> dict[str, float]:
     metrics = {f"predicted_us.{p.case}": p.time_us for p in evaluation.predictions}
     metrics["predicted_geomean_us"] = evaluation.predicted_us or math.nan
     metrics["predicted_roofline_fraction"] = roofline_fraction(evaluation) or math.nan
-    uplift = population.add(trial).uplift(trial) if evaluation.by_model else None
+    uplift = population.uplift(trial) if evaluation.by_model else None
     return metrics if uplift is None else {**metrics, "predicted_uplift": uplift}
 
 

@@ -17,8 +17,6 @@ PAGE = 500
 """Results per page of a search."""
 PREVIEW = 1000
 """Characters of request and reply in the list of traces."""
-SPANS = "mlflow.trace.spansLocation"
-"""The tag that the store sets when a trace's spans are written."""
 
 
 class Traces:
@@ -29,16 +27,6 @@ class Traces:
 
         self._client: Any = TracingClient(uri)
         self.experiment_id = experiment_id
-
-    def written(self, run_id: str) -> set[str]:
-        """Return the ids of a run's complete traces.
-
-        A trace without spans is left out: the process was killed while it wrote the trace.
-        """
-        where = f"request_metadata.`mlflow.sourceRun` = '{run_id}'"
-        search, locations = self._client.search_traces, [self.experiment_id]
-        traces = all_pages(search, locations=locations, filter_string=where, include_spans=False)
-        return {trace.info.trace_id for trace in traces if SPANS in trace.info.tags}
 
     def write(self, run_id: str, reply: Reply) -> None:
         """Write one reply as a trace of a run."""

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel_scientist.population.lineage import Population, score
+from kernel_scientist.population.entry import score
+from kernel_scientist.population.lineage import Population
 from kernel_scientist.records.evaluation import Evaluation, Prediction, Trial
 from kernel_scientist.records.kernel import Experiment, Kernel, Verdict
 from kernel_scientist.search.prescreen import Prescreen

@@ -2,12 +2,15 @@
 
 import itertools
 import random
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel_scientist.population.lineage import Population, distinct_name, free_names, score
+from kernel_scientist.population.entry import beats, score
+from kernel_scientist.population.lineage import Population, distinct_name, free_names
+from kernel_scientist.records.evaluation import Trial
 from kernel_scientist.records.kernel import REFERENCE
 from tests.trials import trial
 
@@ -24,7 +27,7 @@ CHAIN = [
 def test_the_incumbent_is_the_winner_of_the_tests_in_any_order_of_logging(order: tuple[int, ...]) -> None:
     population = Population()
     for index in order:
-        population = population.add(CHAIN[index])
+        population.add(CHAIN[index])
     best = population.best()
     assert best is not None and best.kernel.name == "k00004"
     assert [t.kernel.name for t in population.ranked()] == ["k00003", "k00004", "k00002", "k00001"]
@@ -39,7 +42,7 @@ def test_a_margin_keeps_the_incumbent() -> None:
 
 def test_lineage_uplift_and_scores() -> None:
     population = Population(tuple(CHAIN))
-    assert [t.kernel.name for t in population.children("k00002")] == ["k00003", "k00004"]
+    assert population.children("k00002") == ["k00003", "k00004"]
     assert population.uplift(CHAIN[3]) == pytest.approx(20)
     assert population.uplift(CHAIN[4]) == pytest.approx(-100) and population.uplift(CHAIN[0]) is None
     assert score(CHAIN[4]) == 0 and population.verdicts()["incorrect"] == 1 and population.verdicts()["ok"] == 4
@@ -52,6 +55,51 @@ def test_lineage_uplift_and_scores() -> None:
 def test_an_empty_population_has_no_best() -> None:
     assert Population().best() is None and Population().best_seed() is None and Population().generations() == 0
     assert Population((CHAIN[4],)).best() is None
+
+
+def _plainly(trials: Sequence[Trial]) -> str | None:
+    """The incumbent, found by following the tests from the kernel that was timed first."""
+    scored = sorted((t for t in trials if score(t) > 0), key=lambda t: t.kernel.name)
+    current = next((t for t in scored if len(t.evaluation.speedups) == 1), None)
+    visited: set[str] = set()
+    while current is not None and current.kernel.name not in visited:
+        visited.add(current.kernel.name)
+        name = current.kernel.name
+        current = next((t for t in scored if beats(t, name)), current)
+    return current.kernel.name if current else None
+
+
+@given(st.data(), st.integers(1, 30))
+def test_the_index_agrees_with_a_plain_search(data: st.DataObject, count: int) -> None:
+    trials: list[Trial] = []
+    for number in range(1, count + 1):
+        ratio = data.draw(st.one_of(st.none(), st.floats(0.1, 9)))
+        rivals = data.draw(st.lists(st.integers(1, max(1, number - 1)), max_size=2, unique=True)) if number > 1 else []
+        over = {f"k{rival:05d}": data.draw(st.sampled_from([(0.5, 0.9), (1.1, 1.3)])) for rival in rivals}
+        base = f"k{data.draw(st.integers(1, number - 1)):05d}" if number > 1 else None
+        trials.append(trial(f"k{number:05d}", ratio, over, base=base))
+    population = Population()
+    for one in data.draw(st.permutations(trials)):
+        population.add(one)
+    scored = [t for t in trials if score(t) > 0]
+    best = population.best()
+    assert (best.kernel.name if best else None) == _plainly(trials)
+    assert population.ranked() == sorted(scored, key=lambda t: (-score(t), t.kernel.name))
+    assert population.ranked(3) == population.ranked()[:3] and population.latest(4) == trials[-4:]
+    assert list(population) == trials and len(population) == count
+    seeds = [t for t in population.ranked() if t.kernel.base is None]
+    assert population.best_seed() == (seeds[0] if seeds else None)
+    prefixes = [Population(trials[:n]).best() for n in range(1, count + 1)]
+    assert population.incumbent_scores() == tuple(score(t) if t else 0.0 for t in prefixes)
+    for one in trials:
+        assert population.get(one.kernel.name) == one and population.has_source(one.kernel.digest)
+        children = [t.kernel.name for t in trials if t.kernel.base == one.kernel.name]
+        assert population.children(one.kernel.name) == children
+
+
+def test_names_beyond_five_digits_keep_their_order() -> None:
+    population = Population((trial("k100000", 2.0), trial("k99999", 2.0)))
+    assert [t.kernel.name for t in population] == [e.name for e in population.ranking()] == ["k99999", "k100000"]
 
 
 @given(st.sets(st.integers(1, 60), max_size=40), st.integers(1, 30))

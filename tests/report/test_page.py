@@ -31,7 +31,7 @@ def recorded(lab: Path) -> tuple[MlflowStore, CampaignRun]:
     population = Population()
     for made in TRIALS:
         store.log(run, made, population, PROBLEM)
-        population = population.add(made)
+        population.add(made)
     return store, run
 
 

@@ -34,7 +34,7 @@ from tests.scientist.model_server import ModelServer, Response, serving
 from tests.scientist.scripted_model import ScriptedModel
 from tests.trials import trial
 
-QUICK = ["problem=identity", "search.experiments=3", "search.concurrency=1", "harness.blocks=2", "harness.stages=1"]
+QUICK = ["problem=identity", "search.experiments=3", "llm.concurrency=1", "harness.blocks=2", "harness.stages=1"]
 QUICK += ["validate.processes=1", "validate.blocks=2", "harness.warmup_calls=1", "harness.call_timeout_s=2"]
 QUICK += ["harness.import_timeout_s=5", "knowledge.distil_every=2", "llm.corrections=1", "llm.first_delay_s=0.01"]
 VERDICTS = {"ok", "compile_error", "incorrect", "crashed", "rejected", "timeout"}
@@ -162,7 +162,7 @@ def test_twenty_kills_do_not_change_a_campaign(tmp_path: Path, prefect_api: str)
     """A campaign killed at twenty random moments has the same kernels and costs; nothing is paid for twice."""
     kinds = ("good", "compile error", "wrong", "unreadable", "good", "crash", "good", "cheat", "good")
     more, outcomes, rng = (
-        ("search.generations=5", "search.concurrency=2"),
+        ("search.generations=5", "llm.concurrency=8"),
         list[dict[str, tuple[str, str]]](),
         Random(7),
     )

@@ -167,9 +167,9 @@ def test_an_unreadable_reply_is_sent_back_with_the_error(tmp_path: Path) -> None
     with serving(in_order(Response("bad"), Response(""), Response("good"))) as server:
         reply, calls = ask(make_client(server, tmp_path))
         assert reply == "good" and [bool(c.fault) for c in calls] == [True, True, False]
-        cached = ResponseCache(tmp_path).paid_by("c1")
-        assert [bool(r.fault) for r in cached] == [True, True, False]
-        assert run_content.spending(cached)["llm.unreadable_rate.writer"] == pytest.approx(2 / 3)
+        cache = ResponseCache(tmp_path)
+        assert [bool(r.fault) for r in cache.paid_by("c1")] == [True, True, False]
+        assert run_content.spending(cache.spending("c1"))["llm.unreadable_rate.writer"] == pytest.approx(2 / 3)
         messages = server.requests[-1]["messages"]
         assert [m["role"] for m in messages] == ["user", "assistant", "user", "assistant", "user"]
         assert "it is bad" in messages[2]["content"] and "empty" in messages[4]["content"]
@@ -246,8 +246,13 @@ def test_a_cache_written_by_an_older_version_is_read(tmp_path: Path) -> None:
     file.parent.mkdir()
     values = {"question": request.model_dump(), "place": "write/k00001/0", "text": "x", "role": "writer"}
     file.write_text(json.dumps({**values, "campaign": "c1"}))
-    reply = ResponseCache(tmp_path).get(request.key)
-    assert reply is not None and reply.request == request and reply.call_key == "write/k00001/0"
+    (damaged := tmp_path / "ab" / "abc.json").parent.mkdir()
+    damaged.write_text("{")
+    for _ in range(2):
+        cache = ResponseCache(tmp_path)
+        reply = cache.get(request.key)
+        assert reply is not None and reply.request == request and reply.call_key == "write/k00001/0"
+        assert len(cache.paid_by("c1")) == 1 and damaged.exists()
 
 
 def test_a_price_is_known_or_an_error() -> None:
@@ -268,4 +273,5 @@ def test_a_key_is_sent_only_to_its_endpoint_and_never_stored(tmp_path: Path, mon
         ask(make_client(server, tmp_path, campaign="c2"), sample=1)
         assert "sk-very-secret" in server.headers[0]["Authorization"]
         assert "somebody" not in server.headers[1]["Authorization"]
-    assert not any("sk-very-secret" in f.read_text() for f in tmp_path.rglob("*.json"))
+    replies = [reply.model_dump_json() for name in ("c1", "c2") for reply in ResponseCache(tmp_path).paid_by(name)]
+    assert len(replies) == 2 and not any("sk-very-secret" in text for text in replies)

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel_scientist.population.lineage import Population, score
+from kernel_scientist.population.entry import score
+from kernel_scientist.population.lineage import Population
 from kernel_scientist.records.evaluation import CompileReport, Trial
 from kernel_scientist.records.params import Strategy
 from kernel_scientist.scientist.lessons import Lessons

@@ -102,7 +102,7 @@ def test_only_promising_untuned_kernels_are_candidates() -> None:
 
     assert chosen(population) == "k00002" and chosen(population, frozenset({"k00002"})) == "k00003"
     assert chosen(population, frozenset({"k00002"}), 1.0) is None and chosen(population, promising=1.0) == "k00002"
-    population = population.add(one("k00004", 2.1, tuned_from="k00002"))  # type: ignore[arg-type]
+    population.add(one("k00004", 2.1, tuned_from="k00002"))  # type: ignore[arg-type]
     assert chosen(population) == "k00003"  # neither the tuned one nor the one it was tuned from
     assert chosen(population, frozenset({"k00003"})) is None and chosen(Population()) is None
 

@@ -1,17 +1,19 @@
 """The MLflow store: what is written is read back, once."""
 
 import math
+import tempfile
 import threading
 from pathlib import Path
 
 import pytest
 
+from kernel_scientist.campaign.recorder import Recorder
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.problems.taskfolder import load
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.evaluation import CompileReport, Evaluation, Trial
 from kernel_scientist.records.kernel import Experiment, Kernel, Verdict
-from kernel_scientist.scientist.llm.response_cache import LlmRequest, Message, Reply
+from kernel_scientist.scientist.llm.response_cache import LlmRequest, Message, Reply, ResponseCache
 from kernel_scientist.tracking.access import require_reachable
 from kernel_scientist.tracking.mlflow_store import CampaignRun, MlflowStore
 from tests.conftest import ROOT
@@ -43,11 +45,11 @@ def failed(name: str) -> Trial:
 
 
 def log(store: MlflowStore, campaign: CampaignRun, trials: list[Trial]) -> Population:
-    population = Population()
+    population, replies = Population(), ResponseCache(Path(tempfile.mkdtemp()))
+    recorder = Recorder(store, campaign, PROBLEM, replies, population)
     for one in trials:
-        store.log(campaign, one, population, PROBLEM)
-        population = population.add(one)
-        store.progress(campaign, population, population.best())
+        recorder.record([one], lambda: 1.0)
+    recorder.flush()
     return population
 
 
@@ -148,10 +150,10 @@ def test_a_trace_that_a_kill_left_without_its_span_is_written_again(
     with monkeypatch.context() as m:
         m.setattr(killed._traces._client, "log_spans", _fail)
         with pytest.raises(RuntimeError, match="killed here"):
-            killed.log_spending(campaign, answers)
+            killed.log_traces(campaign, answers)
     assert replies() == []
     for _ in range(2):
-        MlflowStore(store.uri, "identity-cpu").log_spending(campaign, answers)
+        MlflowStore(store.uri, "identity-cpu").log_traces(campaign, answers)
         assert replies() == ["because", "so"]
 
 

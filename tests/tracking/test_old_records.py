@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from kernel_scientist.population.lineage import Population, beats
+from kernel_scientist.population.entry import beats
+from kernel_scientist.population.lineage import Population
 from kernel_scientist.records.evaluation import Evaluation, Trial
 from kernel_scientist.records.kernel import REFERENCE, Kernel, LlmCall
 from kernel_scientist.scientist.lessons import Lessons

@@ -7,7 +7,8 @@ from typing import Any
 from kernel_scientist.compile.source import KernelSource
 from kernel_scientist.hardware.peaks import floor_us
 from kernel_scientist.population import prediction_accuracy
-from kernel_scientist.population.lineage import Population, score
+from kernel_scientist.population.entry import order, score
+from kernel_scientist.population.lineage import Population
 from kernel_scientist.problems.taskfolder import Problem, Profile
 from kernel_scientist.records.evaluation import Trial
 from kernel_scientist.records.kernel import REFERENCE, Verdict
@@ -15,8 +16,8 @@ from kernel_scientist.scientist.context import gpu_facts
 from kernel_scientist.scientist.prompts import rounded_us
 from kernel_scientist.scientist.roles import Assignment
 
-MOST_TRIED, MOST_KERNELS = 30, 60
-"""Rows of a table: earlier experiments on a kernel, and all kernels."""
+MOST_TRIED, MOST_KERNELS, MOST_PREDICTIONS = 30, 60, 100
+"""Rows of a table: earlier experiments on a kernel, all kernels; the latest kernels whose predictions are judged."""
 MOST_DIFF, MOST_REASON, MOST_EVIDENCE = 4000, 300, 6000
 """Characters of a diff, of a reason in a table, of a failure's evidence."""
 INSTRUCTION_SETS = frozenset(
@@ -70,12 +71,12 @@ def times(trial: Trial) -> dict[str, float]:
 
 def kernel_table(population: Population, cases: Sequence[str]) -> tuple[list[dict[str, Any]], int]:
     """Return a row per kernel, without code, and the number of rows left out: slow, old and without fast children."""
-    trials = list(population)
-    if len(trials) > MOST_KERNELS:
-        names = {t.kernel.name for t in population.ranked()[: MOST_KERNELS // 2]}
-        names |= {t.kernel.base or "" for t in trials if t.kernel.name in names}
-        names |= {t.kernel.name for t in trials[-MOST_KERNELS // 2 :]}
-        trials = [t for t in trials if t.kernel.name in names]
+    trials = population.latest(MOST_KERNELS if len(population) <= MOST_KERNELS else MOST_KERNELS // 2)
+    if len(population) > MOST_KERNELS:
+        leaders = population.ranking(MOST_KERNELS // 2)
+        names = {name for entry in leaders for name in (entry.name, entry.base) if name}
+        names |= {t.kernel.name for t in trials}
+        trials = [population.get(name) for name in sorted(names, key=order)]
     return [_row(t, cases) for t in trials], len(population) - len(trials)
 
 
@@ -146,9 +147,9 @@ def instructions(trial: Trial) -> str:
 
 def tried(population: Population, name: str, related: Iterable[Trial] = ()) -> list[dict[str, Any]]:
     """Return a row per experiment on a kernel and on related ones, oldest first."""
-    trials = {t.kernel.name: t for t in (*population.children(name), *related)}
+    names = {*population.children(name)[-MOST_TRIED:], *(t.kernel.name for t in related)}
     rows: list[dict[str, Any]] = []
-    for trial in sorted(trials.values(), key=lambda t: t.kernel.name):
+    for trial in map(population.get, sorted(names, key=order)):
         if experiment := trial.kernel.experiment:
             low, high = experiment.uplift
             rows.append(
@@ -201,8 +202,8 @@ def outcome(population: Population, trial: Trial) -> str:
         return evaluation.reason
     if evaluation.by_model:
         return f"correct, {gain(population, trial)}"
-    speedup, best = evaluation.speedup_over(REFERENCE), population.best()
-    incumbent = " (the incumbent)" if best is not None and best.kernel.name == trial.kernel.name else ""
+    speedup = evaluation.speedup_over(REFERENCE)
+    incumbent = " (the incumbent)" if population.incumbent() == trial.kernel.name else ""
     return f"correct, {speedup.ratio:.3g} times the reference's speed{incumbent}" if speedup else "correct, not timed"
 
 
@@ -218,8 +219,9 @@ def evidence(trial: Trial) -> str:
 
 
 def prediction_record(population: Population) -> str:
-    """Return how many measured gains lay within the predicted range, and the mean of both."""
-    measured = [(p, p.measured) for p in prediction_accuracy.predictions(population) if p.measured is not None]
+    """Return how many of the latest measured gains lay within the predicted range, and the mean of both."""
+    predictions = prediction_accuracy.predictions(population, population.latest(MOST_PREDICTIONS))
+    measured = [(p, p.measured) for p in predictions if p.measured is not None]
     if not measured:
         return "not known yet"
     within = sum(p.within for p, _ in measured)

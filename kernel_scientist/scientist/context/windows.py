@@ -4,51 +4,54 @@ For kernel i: the designer gets its children and the best kernels of other lines
 siblings' children; the repairer its siblings. At most five, chosen at random.
 """
 
+import itertools
 import random
 from collections.abc import Iterable
 
+from kernel_scientist.population.entry import order
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.records.evaluation import Trial
 
 MOST = 5
 LEADERS = 2
+MOST_RANKED = 100
+"""Ranked kernels, siblings and generations that are looked at, however many there are."""
 
 
 def for_design(population: Population, name: str, rng: random.Random) -> list[Trial]:
     """Return the related kernels for designing experiments on a kernel."""
-    below = {t.kernel.name for t in descendants(population, name)}
-    leaders = [t for t in population.ranked() if t.kernel.name not in below | {name}][:LEADERS]
-    return _sampled([*population.children(name), *leaders], name, rng)
+    others = (e.name for e in population.ranking(MOST_RANKED) if not descends(population, e.name, name))
+    return _sampled(population, [*population.children(name), *itertools.islice(others, LEADERS)], name, rng)
 
 
 def for_writing(population: Population, name: str, rng: random.Random) -> list[Trial]:
     """Return the related kernels for writing a child of a kernel."""
-    cousins = [c for s in siblings(population, name) for c in population.children(s.kernel.name)]
-    return _sampled([*population.children(name), *cousins], name, rng)
+    cousins = [c for s in siblings(population, name)[-MOST_RANKED:] for c in population.children(s)]
+    return _sampled(population, [*population.children(name), *cousins], name, rng)
 
 
 def for_repair(population: Population, base: str, rng: random.Random) -> list[Trial]:
     """Return the related kernels for repairing a child of `base`: its siblings."""
-    return _sampled(population.children(base), base, rng)
+    return _sampled(population, population.children(base), base, rng)
 
 
-def siblings(population: Population, name: str) -> list[Trial]:
-    """Return the other kernels with the same base; none for a seed."""
-    parent = population.get(name).kernel.base
-    return [t for t in population.children(parent) if t.kernel.name != name] if parent else []
+def siblings(population: Population, name: str) -> list[str]:
+    """Return the names of the other kernels with the same base; none for a seed."""
+    parent = population.entry(name).base
+    return [n for n in population.children(parent) if n != name] if parent else []
 
 
-def descendants(population: Population, name: str) -> list[Trial]:
-    """Return the children of a kernel, their children and so on."""
-    trials, queue = list[Trial](), [name]
-    while queue:
-        children = population.children(queue.pop())
-        trials += children
-        queue += [c.kernel.name for c in children]
-    return trials
+def descends(population: Population, name: str, ancestor: str) -> bool:
+    """Whether a kernel is `ancestor` or descends from it, within MOST_RANKED generations."""
+    line: str | None = name
+    for _ in range(MOST_RANKED):
+        if line is None or line == ancestor:
+            break
+        line = population.entry(line).base
+    return line == ancestor
 
 
-def _sampled(trials: Iterable[Trial], excluded: str, rng: random.Random) -> list[Trial]:
-    distinct = list({t.kernel.name: t for t in trials if t.kernel.name != excluded}.values())
+def _sampled(population: Population, names: Iterable[str], excluded: str, rng: random.Random) -> list[Trial]:
+    distinct = [name for name in dict.fromkeys(names) if name != excluded]
     chosen = distinct if len(distinct) <= MOST else rng.sample(distinct, MOST)
-    return sorted(chosen, key=lambda t: t.kernel.name)
+    return [population.get(name) for name in sorted(chosen, key=order)]

@@ -8,7 +8,7 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from kernel_scientist.population.lineage import Population, score
+from kernel_scientist.population.lineage import Population
 from kernel_scientist.records.errors import BudgetError
 from kernel_scientist.records.evaluation import Trial
 from kernel_scientist.records.params import PLAYBOOK, Llm
@@ -22,8 +22,8 @@ from kernel_scientist.scientist.prompts import Prompt, render
 from kernel_scientist.scientist.proposals import Design, Draft, ExperimentTask, Selection
 from kernel_scientist.scientist.roles import Assignment, Step
 
-LEADERS, SAMPLED_LEADERS, SAMPLED_FAILURES, NEW_FINDINGS = 6, 3, 3, 4
-"""The distiller gets a random sample of the best kernels and one of the failures (SEKI)."""
+LEADERS, SAMPLED_LEADERS, FAILURES, SAMPLED_FAILURES, NEW_FINDINGS = 6, 3, 200, 3, 4
+"""The distiller gets a random sample of the best kernels and one of the latest failures (SEKI)."""
 MAX_RATIONALE, MAX_ERROR = 2000, 20_000
 """Characters."""
 
@@ -39,13 +39,12 @@ class LlmAgent:
 
     def select(self, population: Population, lessons: Lessons, step: Step) -> Selection:
         """Choose base and reference kernel from lineage and times. Raises ValueError if no kernel is correct."""
-        ranked = population.ranked()
-        if not ranked:
+        if population.incumbent() is None:
             raise ValueError("no kernel in the population is correct: there is nothing to start from")
-        correct = frozenset(t.kernel.name for t in ranked)
         cases = [c.name for c in self.assignment.profile.benchmarks]
         kernels, left_out = facts.kernel_table(population, cases)
-        counters = gpu_facts.counter_rows(ranked)
+        correct = frozenset(row["name"] for row in kernels if population.entry(row["name"]).score)
+        counters = gpu_facts.counter_rows(population.ranked(facts.MOST_KERNELS))
         prompt = self._prompt("selector", lessons, cases=cases, kernels=kernels, left_out=left_out, counters=counters)
         spec = CallSpec("selector", f"select/{step.generation}", schemas.SelectionReply)
         choice, calls = self.client.ask(spec, prompt, lambda reply: schemas.selection(reply, correct))
@@ -71,7 +70,12 @@ class LlmAgent:
             prediction_record=facts.prediction_record(population),
             documents=self._documents(base.kernel.source),
         )
-        spec = CallSpec("designer", f"design/{step.generation}", schemas.DesignReply)
+        spec = CallSpec(
+            "designer",
+            f"design/{step.generation}",
+            schemas.DesignReply,
+            about=(selection.base, selection.reference),
+        )
         design, calls = self.client.ask(spec, prompt, lambda reply: record(reply, schemas.DesignReply).design())
         return design.model_copy(update={"llm_calls": calls})
 
@@ -91,7 +95,7 @@ class LlmAgent:
             documents=self._documents(f"{task.experiment.title} {task.experiment.description}"),
         )
         writers = [m for m in self.settings.writer.models if m.model != PLAYBOOK]
-        prefer = bandit.choose(population, "writer", writers) if self.settings.choice == "bandit" else ""
+        prefer = bandit.choose(population, writers) if self.settings.choice == "bandit" else ""
         drafts: list[Draft] = []
         for number in range(self.settings.drafts):
             key = f"write/{task.call_key}" + (f".{number + 1}" if number else "")
@@ -153,15 +157,14 @@ class LlmAgent:
 
     def summarise(self, population: Population, lessons: Lessons, step: Step) -> Lessons:
         """Add findings from a random sample of the best kernels and of the failures; retract contradicted ones."""
-        leaders = population.ranked()[:LEADERS]
-        failures = [t for t in population if t.kernel.experiment and score(t) == 0]
+        leaders = [entry.name for entry in population.ranking(LEADERS)]
+        failures = population.failures(FAILURES)
         sample = step.rng.sample(leaders, min(SAMPLED_LEADERS, len(leaders)))
         sample += step.rng.sample(failures, min(SAMPLED_FAILURES, len(failures)))
-        kernels = [facts.kernel(population, t) for t in sample]
+        kernels = [facts.kernel(population, population.get(name)) for name in sample]
         prompt = self._prompt("distiller", lessons, sample=kernels, most=NEW_FINDINGS)
-        names = frozenset(t.kernel.name for t in population)
         spec = CallSpec("distiller", f"distil/{step.generation}", schemas.FindingsReply)
-        reply, calls = self.client.ask(spec, prompt, lambda reply: schemas.findings(reply, names))
+        reply, calls = self.client.ask(spec, prompt, lambda reply: schemas.findings(reply, population))
         return lessons.updated([(f.text, f.kernels) for f in reply.findings[:NEW_FINDINGS]], reply.retracted, calls)
 
     def _draft(self, spec: CallSpec, prompt: Prompt, base: str) -> Draft:

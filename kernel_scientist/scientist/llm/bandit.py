@@ -7,49 +7,42 @@ import math
 import statistics
 from collections.abc import Sequence
 
-from kernel_scientist.population.lineage import Population, score
-from kernel_scientist.records.evaluation import Trial
+from kernel_scientist.population.entry import Entry
+from kernel_scientist.population.lineage import Population
 from kernel_scientist.records.params import Model
 
+WINDOW = 500
+"""Kernels of each model that count: the latest."""
 EXPLORE = 0.5
 """Weight of the exploration term; rewards lie between 0 and 1."""
 
 
-def choose(population: Population, role: str, models: Sequence[Model]) -> str:
+def choose(population: Population, models: Sequence[Model]) -> str:
     """Return the name of the model to call: each once, in order, then the one with the highest bound.
 
     The bound is that of the mean reward, divided by the square root of the model's cost per kernel relative to the
     cheapest model's: a gain counts more than the same factor in cost.
     """
-    arms = {m.model: [t for t in population if _author(t, role) == m.model] for m in models}
-    for name, trials in arms.items():
-        if not trials:
+    arms = {m.model: [population.entry(name) for name in population.written_by(m.model, WINDOW)] for m in models}
+    for name, entries in arms.items():
+        if not entries:
             return name
     total = sum(map(len, arms.values()))
-    costs = {name: statistics.mean(_usd(t) for t in trials) for name, trials in arms.items()}
+    costs = {name: statistics.mean(entry.usd for entry in entries) for name, entries in arms.items()}
     paid = [c for c in costs.values() if c > 0]
 
     def bound(name: str) -> float:
-        trials = arms[name]
-        mean = statistics.mean(reward(population, t) for t in trials)
+        entries = arms[name]
+        mean = statistics.mean(reward(population, entry) for entry in entries)
         cost_factor = math.sqrt(min(paid) / costs[name]) if costs[name] > 0 else 1.0
-        return mean * cost_factor + EXPLORE * math.sqrt(2 * math.log(total) / len(trials))
+        return mean * cost_factor + EXPLORE * math.sqrt(2 * math.log(total) / len(entries))
 
     return max(arms, key=bound)
 
 
-def reward(population: Population, trial: Trial) -> float:
+def reward(population: Population, entry: Entry) -> float:
     """Return a kernel's reward: 0 for a failure, 0.25 if correct, up to 1 for twice its base's speed."""
-    gain = population.uplift(trial)
-    if not score(trial) or gain is None:
+    base = population.entry(entry.base).score if entry.base and entry.base in population else 0.0
+    if not entry.score or not base:
         return 0.0
-    return 0.25 + 0.75 * min(max(gain, 0.0), 100.0) / 100
-
-
-def _author(trial: Trial, role: str) -> str:
-    author = trial.kernel.authors.get(role)
-    return author.model if author else ""
-
-
-def _usd(trial: Trial) -> float:
-    return sum(call.usd for call in trial.kernel.llm_calls)
+    return 0.25 + 0.75 * min(max(entry.score / base - 1, 0.0), 1.0)

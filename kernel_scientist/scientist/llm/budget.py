@@ -29,8 +29,8 @@ class LlmBudget:
     @staticmethod
     def of(cache: ResponseCache, limits: Budget, campaign: str) -> "LlmBudget":
         """Return the budget of a campaign, with its spending before it was resumed."""
-        paid = cache.paid_by(campaign)
-        return LlmBudget(limits, sum(r.usd for r in paid), sum(r.input_tokens + r.output_tokens for r in paid))
+        paid = cache.spending(campaign)
+        return LlmBudget(limits, sum(row.usd for row in paid), sum(row.tokens for row in paid))
 
     @contextmanager
     def call(self, most_usd: float, most_tokens: int) -> Generator[Cost]:

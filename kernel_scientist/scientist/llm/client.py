@@ -20,7 +20,7 @@ from kernel_scientist.scientist.llm import endpoint, prices
 from kernel_scientist.scientist.llm.budget import LlmBudget
 from kernel_scientist.scientist.llm.endpoint import CallError, CircuitBreaker
 from kernel_scientist.scientist.llm.parsing import ParsedReply, ReplyError, split
-from kernel_scientist.scientist.llm.response_cache import LlmRequest, Message, Reply, ResponseCache, stable_key
+from kernel_scientist.scientist.llm.response_cache import LlmRequest, Message, Reply, ResponseCache
 from kernel_scientist.scientist.prompts import Prompt
 
 T = TypeVar("T")
@@ -44,6 +44,8 @@ class CallSpec:
     """Number of the sample, if the same prompt is sent several times."""
     prefer: str = ""
     """The model of the role's mix to call first; otherwise the weights decide."""
+    about: tuple[str, ...] = ()
+    """Kernels that the call is about: base and reference of a design."""
 
 
 class LlmClient:
@@ -53,9 +55,9 @@ class LlmClient:
         self, llm: Llm, cache: ResponseCache, budget: LlmBudget, campaign: str, stopped: threading.Event
     ) -> None:
         self.llm, self.cache, self.budget, self.campaign, self.stopped = llm, cache, budget, campaign, stopped
-        self._earlier = {stable_key(r.call_key): r for r in cache.paid_by(campaign) if not r.failure}
-        """Replies from before the campaign was resumed. A prompt may differ now, as other kernels have been recorded
-        since; the reply is reused by its call key."""
+        self._resumed_at = time.time()
+        """Replies from before are reused by their call keys: a prompt may differ now, as other kernels have been
+        recorded since."""
         self._breakers: dict[tuple[str, str], CircuitBreaker] = {}
         self._lock = threading.Lock()
 
@@ -86,7 +88,7 @@ class LlmClient:
         """Return a reply, and whether it was cached."""
         requests = list(self._requests(spec, key, messages))
         # The call key comes first: a generation that is designed again may send the prompt of a later generation.
-        if reply := self._earlier.get(stable_key(key)):
+        if reply := self.cache.at(self.campaign, key, self._resumed_at):
             return reply, True
         for _, request in requests:
             if reply := self.cache.get(request.key):
@@ -96,7 +98,7 @@ class LlmClient:
         errors: list[str] = []
         for model, request in requests:
             try:
-                return self._with_retries(spec.role, key, model, request), False
+                return self._with_retries(spec, key, model, request), False
             except CallError as error:
                 errors.append(f"{model.model}: {error}")
         raise ModelError(f"llm.{spec.role}: no model replies; {'; '.join(errors) or 'no model is named'}")
@@ -117,14 +119,14 @@ class LlmClient:
             )
             yield model, request
 
-    def _with_retries(self, role: str, key: str, model: Model, request: LlmRequest) -> Reply:
+    def _with_retries(self, spec: CallSpec, key: str, model: Model, request: LlmRequest) -> Reply:
         """Call until there is a reply. Raises CallError after `llm.attempts` failures or a permanent one."""
         breaker, rng = self._breaker(model), random.Random()
         for attempt in range(self.llm.attempts):
             if not breaker.allows_call():
                 raise CallError(f"{breaker.limit} failures in a row; not called for {breaker.rest_s:g} s", True)
             try:
-                reply = self._call(role, key, model, request)
+                reply = self._call(spec, key, model, request)
             except CallError as error:
                 breaker.report(success=not error.retryable)  # an endpoint that rejects a bad request works
                 if not error.retryable or attempt + 1 == self.llm.attempts:
@@ -135,9 +137,9 @@ class LlmClient:
                 return reply
         raise AssertionError("llm.attempts is at least 1")
 
-    def _call(self, role: str, key: str, model: Model, request: LlmRequest) -> Reply:
+    def _call(self, spec: CallSpec, key: str, model: Model, request: LlmRequest) -> Reply:
         """Make one call, pay for it and cache the reply, even if it arrives after the campaign was stopped."""
-        rate, max_tokens = prices.price(model), self.llm.role(role).max_tokens
+        rate, max_tokens = prices.price(model), self.llm.role(spec.role).max_tokens
         input_tokens, start = endpoint.input_tokens(request), time.monotonic()
 
         def paid(text: str, finish: str, tokens: tuple[int, int], failure: str = "") -> Reply:
@@ -150,9 +152,10 @@ class LlmClient:
                 output_tokens=tokens[1],
                 usd=rate.of(*tokens),
                 seconds=seconds,
-                role=role,
+                role=spec.role,
                 call_key=key,
                 campaign=self.campaign,
+                about=spec.about,
                 failure=failure,
             )
             self.cache.add(reply)

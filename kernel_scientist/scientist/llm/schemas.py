@@ -1,6 +1,7 @@
 """The reply of each role as a record: lenient in form (a number in quotes, a string for a list), not in content."""
 
 import re
+from collections.abc import Container
 from typing import Annotated, Any
 
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, field_validator
@@ -129,10 +130,10 @@ def selection(reply: ParsedReply, correct: frozenset[str]) -> SelectionReply:
     return choice
 
 
-def findings(reply: ParsedReply, kernels: frozenset[str]) -> FindingsReply:
+def findings(reply: ParsedReply, kernels: Container[str]) -> FindingsReply:
     """Return the distiller's findings, which may cite only these kernels. Raises ReplyError."""
     result = record(reply, FindingsReply)
-    if unknown := sorted({k for f in result.findings for k in f.kernels} - kernels):
+    if unknown := sorted({k for f in result.findings for k in f.kernels if k not in kernels}):
         raise ReplyError(f"there are no kernels {', '.join(unknown)[:200]}")
     return result
 

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from kernel_scientist.compile.source import KernelSource, SourceError
-from kernel_scientist.population.lineage import Population, score
+from kernel_scientist.population.entry import score
+from kernel_scientist.population.lineage import Population
 from kernel_scientist.records.evaluation import CodeObject, Evaluation, Trial
 from kernel_scientist.records.kernel import Experiment, Kernel, Language, digest
 from kernel_scientist.scientist.lessons import Lessons
@@ -23,6 +24,8 @@ from kernel_scientist.scientist.roles import Assignment, Step
 
 EXPLORE = 0.2
 """Probability of changing one of the three best kernels instead of the best."""
+CONTRASTED, RECENT_TRIALS = 100, 50
+"""Fastest kernels among which a reference is chosen; latest trials of a transformation that count."""
 LOW_OCCUPANCY = 2
 """Waves per SIMD that hide little latency: what limits occupancy then is worth relieving."""
 CATALOGUES: dict[Language, tuple[Transformation, ...]] = {
@@ -47,7 +50,7 @@ class RuleBasedAgent:
 
     def select(self, population: Population, lessons: Lessons, step: Step) -> Selection:
         """Choose the incumbent (sometimes one of the three fastest) and a reference kernel that beats it on a case."""
-        ranked, best = population.ranked(), population.best()
+        ranked, best = population.ranked(CONTRASTED), population.best()
         if best is None:
             raise ValueError("no kernel in the population is correct: there is nothing to start from")
         base = step.rng.choice(ranked[:3]) if step.rng.random() < EXPLORE else best
@@ -104,11 +107,12 @@ class RuleBasedAgent:
 
     def _untried(self, population: Population, base: Kernel, reference: Kernel) -> list[Option]:
         """Return the variants of the base whose source is new, each source once."""
-        digests = set(population.digests())
+        seen = set[str]()
         options: list[Option] = []
         for transformation, variant in self.variants(base.source, reference.source):
-            if (key := digest(variant.source.text)) not in digests:
-                digests.add(key)
+            key = digest(variant.source.text)
+            if key not in seen and not population.has_source(key):
+                seen.add(key)
                 options.append((transformation, variant))
         return options
 
@@ -176,12 +180,12 @@ def _title(transformation: Transformation, variant: Variant) -> str:
 
 
 def _gains(population: Population, name: str) -> list[float]:
-    """Return the measured uplifts in percent of all trials of a transformation."""
+    """Return the measured uplifts in percent of the latest trials of a transformation."""
     return [gain for t in _trials(population, name) if (gain := population.uplift(t)) is not None]
 
 
 def _trials(population: Population, name: str) -> list[Trial]:
-    return [t for t in population if t.kernel.experiment and t.kernel.experiment.title.split(":")[0] == name]
+    return [population.get(kernel) for kernel in population.titled(name, RECENT_TRIALS)]
 
 
 def _words(text: str) -> set[str]:

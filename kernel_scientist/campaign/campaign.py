@@ -1,0 +1,218 @@
+"""A campaign: one problem, one target, one budget. The recorded kernels are its only persistent state."""
+
+import threading
+import time
+from pathlib import Path
+
+from kernel_scientist.campaign.evaluation_context import EvaluationContext
+from kernel_scientist.campaign.job import Job
+from kernel_scientist.campaign.ledger import Ledger
+from kernel_scientist.campaign.plan import Plan
+from kernel_scientist.campaign.recorder import Recorder
+from kernel_scientist.campaign.tuner import Hold, Tuner
+from kernel_scientist.compile.fingerprint import fingerprint
+from kernel_scientist.compile.source import read_kernel
+from kernel_scientist.evaluate.evaluator import TimedSource
+from kernel_scientist.population.entry import beats
+from kernel_scientist.population.final import Final
+from kernel_scientist.population.lineage import Population
+from kernel_scientist.records import environment
+from kernel_scientist.records.errors import BudgetError, ModelError, SetupError
+from kernel_scientist.records.evaluation import Evaluation, Trial
+from kernel_scientist.records.kernel import REFERENCE, Attempt, Author, Kernel, Verdict
+from kernel_scientist.records.params import PLAYBOOK
+from kernel_scientist.scientist import ensemble
+from kernel_scientist.scientist.context import bug_taxonomy
+from kernel_scientist.scientist.lessons import Lessons
+from kernel_scientist.scientist.llm.budget import LlmBudget
+from kernel_scientist.scientist.llm.client import LlmClient
+from kernel_scientist.scientist.llm.parsing import ReplyError
+from kernel_scientist.scientist.llm.response_cache import ResponseCache
+from kernel_scientist.scientist.proposals import Design, Draft, Selection
+from kernel_scientist.scientist.roles import Agent, Step
+from kernel_scientist.search import strategies
+from kernel_scientist.search.prescreen import Prescreen
+from kernel_scientist.tracking.access import open_store
+
+REPAIRABLE = (Verdict.COMPILE_ERROR, Verdict.INCORRECT, Verdict.CRASHED, Verdict.TIMEOUT)
+"""Verdicts that the Repairer handles: bugs, but neither tampering nor infrastructure errors."""
+
+
+class Campaign:
+    """The parts of a campaign, and the steps of an experiment that models or the device carry out.
+
+    `population` holds the recorded kernels, `ledger` those in progress; `plan` says what comes next, `recorder` writes
+    to MLflow. Several threads may call the steps at the same time, but `time` only one.
+    """
+
+    def __init__(self, context: EvaluationContext, resume: bool | str = False) -> None:
+        """Start a campaign, or resume the latest (True) or a named one. Raises SetupError when there is none."""
+        self.context, self.params = context, context.params
+        problem, params = context.problem, context.params
+        seeds = problem.seeds(params.language)
+        if not seeds:
+            raise SetupError(f"problem {problem.name} has no seeds for {params.language} in {problem.folder}")
+        for seed in seeds:
+            read_kernel(seed)
+        self.store = open_store(problem.name, context.target.name, params.tracking.uri, params.tracking.experiment)
+        self.population, self.lessons, loose = Population(), Lessons(), list[str]()
+        if resume:
+            self.run = self.store.recorded(None if resume is True else resume, params.language, problem)
+            self.store.reopen(self.run)
+            self.population, loose = self.store.read_population(self.run)
+            self.lessons = self.store.lessons(self.run)
+        else:
+            name = f"{problem.name}-{context.target.name}-{time.strftime('%Y%m%d-%H%M%S')}"
+            self.run = self.store.start(name, params.model_dump(by_alias=True), problem)
+        self._summarising = threading.Lock()
+        self.final: Final | None = None
+        """Times of the finalists, once the final was run."""
+        self.replies = ResponseCache(environment.root() / params.llm.replies)
+        self.llm_budget = LlmBudget.of(self.replies, params.budget, self.name)
+        client = LlmClient(params.llm, self.replies, self.llm_budget, self.name, context.evaluator.pool.stopped)
+        self.agent: Agent = ensemble.create(params.llm, context.assignment(), client)
+        self.prescreen = Prescreen(params.search.prescreen, self.population)
+        self.ledger = Ledger(self.population)
+        self.plan = Plan(params, seeds, self.population, self.ledger, self.llm_budget, self.run.elapsed_s)
+        self.recorder = Recorder(self.store, self.run, problem, self.replies, self.population, loose)
+        best = self.population.best()
+        self.incumbent: Kernel | None = best.kernel if best else None
+        """The fastest kernel so far by the test; written only while holding the device's lock."""
+
+    @property
+    def name(self) -> str:
+        """The campaign's id."""
+        return self.run.campaign
+
+    def design(self, generation: int) -> tuple[Selection, Design] | None:
+        """Summarise findings if it is time, select base and reference kernel, list avenues and plans for the base.
+
+        None when the budget is used up or a model's replies cannot be parsed; then no further experiment is designed.
+        """
+        try:
+            self.summarise(generation)
+            selection, step = self._select(generation), self._step("design", generation)
+            return selection, self.agent.design(self.population, selection, self.lessons, step)
+        except ReplyError as error:
+            self.plan.stuck = f"a model's replies cannot be parsed: {error}"
+        except BudgetError as error:
+            self.plan.stuck = str(error)
+        return None
+
+    def _select(self, generation: int) -> Selection:
+        """Choose base and reference kernel; a generation that a kill interrupted keeps those it began with.
+
+        Raises ValueError when no kernel has a score.
+        """
+        strategy, selector = self.params.search.strategy, self.params.llm.selector.model
+        by_rule = strategy != "scientist" or selector == PLAYBOOK  # a model's selection is in the response cache
+        if by_rule and (begun := self._begun(generation)):
+            return begun
+        step = self._step("select", generation)
+        return strategies.select(strategy, self.agent, self.population, self.lessons, step)
+
+    def _begun(self, generation: int) -> Selection | None:
+        rationale = "the selection that this generation began with"
+        if (reply := self.replies.at(self.name, f"design/{generation}/0")) and reply.about:
+            return Selection(base=reply.about[0], reference=reply.about[1], rationale=rationale)
+        for entry in self.population.experiments(generation):
+            kernel = self.population.get(entry.name).kernel
+            if kernel.base and kernel.reference:
+                return Selection(base=kernel.base, reference=kernel.reference, rationale=rationale)
+        return None
+
+    def summarise(self, generation: int, last: bool = False) -> None:
+        """Summarise findings every `knowledge.distil_every` generations and at the end."""
+        every, done = self.params.knowledge.distil_every, generation - 1
+        if not every or done <= 0 or (done % every and not last):
+            return
+        with self._summarising:  # another generation's summary may be in progress
+            if done <= self.lessons.generation:
+                return
+            try:
+                lessons = self.agent.summarise(self.population, self.lessons, self._step("distil", done))
+            except (ReplyError, BudgetError, ModelError):
+                lessons = self.lessons  # the campaign continues without new findings
+            self.lessons = self.recorder.lessons(lessons.model_copy(update={"generation": done}))
+
+    def write(self, job: Job) -> Kernel | None:
+        """Return the kernel of a job; None when the budget of money or tokens is used up."""
+        try:
+            if job.seed_file is not None:
+                draft = Draft(source=read_kernel(Path(job.seed_file)), report=f"seed {Path(job.seed_file).name}")
+            else:
+                draft = self.agent.write(self.population, job.experiment_task(), self.lessons)
+        except BudgetError as error:
+            self.plan.stuck = str(error)
+            return None
+        return job.kernel(draft, self.params.language)
+
+    def repairable(self, job: Job, trial: Trial) -> bool:
+        """Whether a kernel failed in a way that the Repairer works on, with repair rounds and time left."""
+        left = self.params.repair.rounds - len(trial.kernel.attempts)
+        late = self.plan.late()
+        return job.experiment is not None and trial.evaluation.verdict in REPAIRABLE and left > 0 and not late
+
+    def repair(self, job: Job, failed: Trial) -> Kernel:
+        """Return a repaired version of a kernel that failed.
+
+        Its source is unchanged when there is no new version: the agent does not repair, the budget is used up, or its
+        replies cannot be parsed. The model calls are recorded in any case.
+        """
+        kernel, evaluation = failed.kernel, failed.evaluation
+        try:
+            draft = self.agent.repair(self.population, job.experiment_task(), failed, self.lessons)
+        except BudgetError as error:
+            self.plan.stuck, draft = str(error), None
+        if draft is None:
+            return kernel
+        authors = {**kernel.authors, "repairer": Author.of(draft.llm_calls)}
+        unchanged = kernel.model_copy(update={"llm_calls": (*kernel.llm_calls, *draft.llm_calls), "authors": authors})
+        if draft.unreadable or draft.source == kernel.source:
+            return unchanged
+        attempt = Attempt(
+            source=kernel.source,
+            verdict=evaluation.verdict,
+            reason=evaluation.reason,
+            bug=bug_taxonomy.classify(evaluation).id,
+            critique=draft.critique,
+        )
+        changes = {"source": draft.source, "report": draft.report, "attempts": (*kernel.attempts, attempt)}
+        return unchanged.model_copy(update=changes)
+
+    def tune(self, job: Job, hold: Hold) -> Kernel | None:
+        """Search the tunables of a job's kernel; None when there was nothing to try or no time left."""
+        assert job.tuned_from is not None
+        started = time.monotonic()
+
+        def stop() -> bool:
+            return self.plan.late() or self.plan.tuned_enough(time.monotonic() - started)
+
+        tuner = Tuner(self.context, self.population.get(job.tuned_from).kernel, hold)
+        return tuner.tune(job.name, lambda source: self.population.has_source(fingerprint(source)), stop)
+
+    def time(self, kernel: Kernel, so_far: Evaluation) -> Evaluation:
+        """Time a kernel against the reference and the incumbent; if the test finds it faster it becomes the incumbent.
+
+        The caller holds the device's lock, so incumbents change in the order of the timings.
+        """
+        against, incumbent = [self.context.evaluator.reference()], self.incumbent
+        if incumbent is not None:
+            against.append(TimedSource.of(incumbent))
+        evaluation = self.context.evaluator.time(kernel, so_far, against)
+        timed = evaluation.speedup_over(REFERENCE) is not None
+        if timed and (incumbent is None or beats(Trial(kernel=kernel, evaluation=evaluation), incumbent.name)):
+            self.incumbent = kernel
+        return evaluation
+
+    def champion(self) -> Trial | None:
+        """Return the winner of the final; without a final, the incumbent."""
+        return self.population.get(self.final.champion) if self.final else self.population.best()
+
+    def finish(self, status: str = "FINISHED") -> None:
+        """Close the campaign's run."""
+        champion = self.champion()
+        self.recorder.finish(champion.kernel.name if champion else "", status)
+
+    def _step(self, purpose: str, generation: int) -> Step:
+        return Step.of(self.params.search.seed, purpose, generation)

@@ -1,0 +1,110 @@
+"""What a campaign does next: seeds, generations, tuning, until its budget is used up. Only the engine's thread asks."""
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from kernel_scientist.campaign.job import Job
+from kernel_scientist.campaign.ledger import Ledger
+from kernel_scientist.population.lineage import Population
+from kernel_scientist.records.kernel import digest
+from kernel_scientist.records.params import Params
+from kernel_scientist.scientist.llm.budget import LlmBudget
+from kernel_scientist.scientist.proposals import Design, Selection, pick
+from kernel_scientist.search import tunables
+
+
+class Plan:
+    """The work that is left, by the parameters, the kernels recorded and those in progress."""
+
+    def __init__(
+        self,
+        params: Params,
+        seeds: Sequence[Path],
+        population: Population,
+        ledger: Ledger,
+        llm_budget: LlmBudget,
+        elapsed_before_s: float = 0.0,
+    ) -> None:
+        """`elapsed_before_s`: the campaign's wall time before it was resumed."""
+        self.params, self.seeds, self.population, self.ledger = params, seeds, population, ledger
+        self.llm_budget = llm_budget
+        self.stuck = ""
+        """Why no further experiment can be designed; empty while one can."""
+        self._began = time.monotonic() - elapsed_before_s
+        self._designed = 0
+        """The last generation that this process has begun to design."""
+        self._untunable: frozenset[str] = frozenset()
+        """Kernels that this process has tuned or tried to tune."""
+
+    @property
+    def planned(self) -> int:
+        """Return how many kernels the parameters ask for: seeds, experiments and tuned kernels."""
+        search, tuned = self.params.search, len(self.population.tuned()) + len(self.ledger.tuning())
+        return min(len(self.seeds) + search.generations * search.experiments + tuned, self.params.budget.kernels)
+
+    def elapsed_s(self) -> float:
+        """Return the campaign's wall time in seconds, including that before a resume."""
+        return time.monotonic() - self._began
+
+    def late(self) -> bool:
+        """Whether the time budget is used up."""
+        return self.elapsed_s() / 60 >= self.params.budget.minutes
+
+    def over(self, designing: int = 0) -> str | None:
+        """Return the reason why no further generation may start, or None. `designing`: generations being designed."""
+        tried = len(self.population) + len(self.ledger) + designing * self.params.search.experiments
+        if tried >= self.params.budget.kernels:
+            return "the budget of kernels is spent (budget.kernels)"
+        if self.late():
+            return "the budget of minutes is spent (budget.minutes)"
+        if tried >= self.planned:
+            return "all generations are done"
+        return self.stuck or self.llm_budget.exhausted()
+
+    def seed_jobs(self) -> list[Job]:
+        """Return jobs for the seeds that were not tried yet, within the budget of kernels."""
+        left = max(0, self.params.budget.kernels - len(self.population))
+        untried = [file for file in self.seeds if not self.population.has_source(digest(file.read_text()))]
+        return [self.ledger.open(Job(name=self.ledger.name(), generation=0, seed_file=str(f))) for f in untried[:left]]
+
+    def next_generation(self) -> int:
+        """Return the oldest generation that is incomplete and that this process has not begun to design."""
+        self._designed += 1
+        while len(self.population.experiments(self._designed)) >= self.params.search.experiments:
+            self._designed += 1
+        return self._designed
+
+    def jobs(self, selection: Selection, design: Design, generation: int) -> list[Job]:
+        """Pick experiments by rule, within the budget, and name their kernels.
+
+        Left out are experiments that are in progress, that gave a duplicate source, or that are recorded already.
+        """
+        done = {entry.title for entry in self.population.experiments(generation)}
+        in_progress = {(j.base, j.experiment.title) for j in self.ledger.jobs.values() if j.experiment}
+        excluded, most = self.ledger.duplicates | in_progress, self.params.search.experiments
+        left = min(self.planned - len(self.population) - len(self.ledger), most - len(done))
+        plans = [p for p in design.plans if (selection.base, p.title) not in excluded]
+        picked = [p for p in pick(plans, most) if p.title not in done]
+        return [
+            self.ledger.open(Job.of(self.ledger.name(), generation, selection, design, experiment))
+            for experiment in picked[: max(0, left)]
+        ]
+
+    def tuning_jobs(self) -> list[Job]:
+        """Return a job for the fastest kernel to tune: one per generation, within tuning's share of the time budget."""
+        population, full = self.population, len(self.population) + len(self.ledger) >= self.params.budget.kernels
+        enough = len(population.tuned()) >= population.generations() or self.tuned_enough()
+        if not self.params.tuning.tries or full or enough or self.ledger.tuning() or self.late():
+            return []
+        chosen = tunables.candidate(population, self.params.tuning.promising, self._untunable)
+        if chosen is None:
+            return []
+        self._untunable |= {chosen.kernel.name}  # even if tuning fails: this process does not try again
+        job = Job(name=self.ledger.name(), generation=chosen.kernel.generation, tuned_from=chosen.kernel.name)
+        return [self.ledger.open(job)]
+
+    def tuned_enough(self, more_s: float = 0.0) -> bool:
+        """Whether tuning has used its share of the time budget, with `more_s` seconds of the tuning in progress."""
+        spent_s = sum(self.population.tuned().values()) + more_s
+        return spent_s >= self.params.tuning.share * self.params.budget.minutes * 60

@@ -1,0 +1,88 @@
+"""Writes a campaign to MLflow: kernels, curve, costs, findings. What is recorded survives a kill."""
+
+import time
+from collections.abc import Callable, Sequence
+
+from kernel_scientist.population.final import Final
+from kernel_scientist.population.lineage import Population
+from kernel_scientist.problems.taskfolder import Problem
+from kernel_scientist.records.evaluation import Trial
+from kernel_scientist.records.kernel import Kernel
+from kernel_scientist.scientist.lessons import Lessons
+from kernel_scientist.scientist.llm.response_cache import Reply, ResponseCache
+from kernel_scientist.tracking import run_content, snapshots
+from kernel_scientist.tracking.mlflow_store import CampaignRun, MlflowStore
+
+FLUSH_S = 2.0
+"""Least time between two writes of curve and costs, in seconds."""
+TRACES = 100
+"""Replies that are written as traces at a time."""
+
+
+class Recorder:
+    """The campaign's run in the MLflow store. One thread at a time records kernels."""
+
+    def __init__(
+        self,
+        store: MlflowStore,
+        run: CampaignRun,
+        problem: Problem,
+        replies: ResponseCache,
+        population: Population,
+        loose: Sequence[str] = (),
+    ) -> None:
+        """`loose`: kernels of `population` that no snapshot contains."""
+        self.store, self.run, self.problem, self.replies, self.population = store, run, problem, replies, population
+        self._points: list[tuple[int, dict[str, float]]] = []
+        """Points of the curve that are not written yet: number of kernels, metrics."""
+        self._written = time.monotonic()
+        self._loose = list(loose)
+
+    def record(self, trials: Sequence[Trial], elapsed_s: Callable[[], float]) -> None:
+        """Write kernels as MLflow runs, then add each to the population. Recording a kernel twice changes nothing."""
+        for trial in trials:
+            if trial.kernel.name in self.population:
+                continue
+            self.store.log(self.run, trial, self.population, self.problem, self._exchanges(trial.kernel))
+            self.population.add(trial)
+            self._loose.append(trial.kernel.name)
+            self._points.append((len(self.population), self._point(elapsed_s())))
+        while len(self._loose) >= snapshots.KERNELS:
+            self.store.log_snapshot(self.run, self.population, self._loose[: snapshots.KERNELS])
+            del self._loose[: snapshots.KERNELS]
+        if time.monotonic() - self._written >= FLUSH_S:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write the curve's new points, the costs so far and the new replies as traces."""
+        points, self._points = self._points, []
+        self.store.log_curve(self.run, points)
+        if spending := self.replies.spending(self.run.campaign):
+            self.store.log_spending(self.run, spending)
+        while replies := self.replies.untraced(self.run.campaign, TRACES):
+            self.store.log_traces(self.run, [reply for _, reply in replies])
+            self.replies.mark_traced(number for number, _ in replies)
+        self._written = time.monotonic()
+
+    def lessons(self, lessons: Lessons) -> Lessons:
+        """Write the findings; return them with the run ids of the kernels that they name."""
+        named = {name for finding in lessons.findings if not finding.runs for name in finding.kernels}
+        lessons = lessons.with_run_ids(self.store.run_ids(self.run, named))
+        self.store.log_lessons(self.run, lessons)
+        return lessons
+
+    def final(self, final: Final) -> None:
+        """Write the times of the finalists."""
+        self.store.log_final(self.run, final)
+
+    def finish(self, champion: str, status: str = "FINISHED") -> None:
+        """Close the campaign's run."""
+        self.flush()
+        self.store.finish(self.run, {"champion": champion}, status)
+
+    def _point(self, elapsed_s: float) -> dict[str, float]:
+        """Return a point of the campaign's curve: the incumbent's score by number of kernels."""
+        return run_content.progress(self.population.best()) | {"kernels": len(self.population), "elapsed_s": elapsed_s}
+
+    def _exchanges(self, kernel: Kernel) -> list[Reply]:
+        return [reply for call in kernel.llm_calls if (reply := self.replies.get(call.key))]
