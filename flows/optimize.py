@@ -20,7 +20,7 @@ from prefect.logging import get_run_logger
 from prefect.runtime import flow_run
 
 from flows.progress import Progress
-from flows.validate import confirm
+from kernel_scientist.campaign import single
 from kernel_scientist.campaign.campaign import Campaign
 from kernel_scientist.campaign.engine import Engine, Steps
 from kernel_scientist.campaign.evaluation_context import evaluation_context
@@ -34,7 +34,7 @@ from kernel_scientist.records.kernel import Kernel, Verdict
 from kernel_scientist.records.params import Params, load
 from kernel_scientist.report import summaries
 from kernel_scientist.workers.pool import WorkerPool
-from tasks.evaluation import check_kernel, compile_kernel, counted, time_kernel
+from tasks.evaluation import TASKS
 from tasks.experiment import record_kernels, tune_kernel
 
 
@@ -70,9 +70,9 @@ def steps(campaign: Campaign) -> Steps:
     context = campaign.context
 
     def time(kernel: Kernel, checked: Evaluation) -> Evaluation:
-        timed = time_kernel(context, kernel, partial(campaign.time, kernel, checked))
+        timed = TASKS.time(context, kernel, partial(campaign.time, kernel, checked))
         # profiling takes a minute or more, so only the incumbent, the base of the next kernels, is profiled
-        return counted(context, kernel, timed) if campaign.incumbent == kernel else timed
+        return TASKS.counted(context, kernel, timed) if campaign.incumbent == kernel else timed
 
     def tune(job: Job) -> Kernel | None:
         try:
@@ -81,8 +81,8 @@ def steps(campaign: Campaign) -> Steps:
             return None  # tuning is optional: the campaign continues without it
 
     return Steps(
-        compile=partial(compile_kernel, context),
-        check=partial(check_kernel, context),
+        compile=partial(TASKS.compile, context),
+        check=partial(TASKS.check, context),
         time=time,
         tune=tune,
         record=partial(record_kernels, campaign),
@@ -102,7 +102,7 @@ def _conclude(campaign: Campaign, progress: Progress, params: Params) -> dict[st
     is_seed = seed is not None and seed.kernel.name == best.kernel.name
     if seed is not None and not is_seed:
         others.append(TimedSource.of(seed.kernel))
-    confirmation = confirm(campaign.context, best.kernel, others, None if is_seed else others[-1].name)
+    confirmation = single.confirm(campaign.context, best.kernel, others, None if is_seed else others[-1].name, TASKS)
     summary = summaries.campaign_summary(campaign, confirmation)
     summaries.export_champion(campaign, confirmation, summary)
     if confirmation.confirmed and params.tracking.register_champion:
@@ -122,7 +122,7 @@ def _final(campaign: Campaign) -> None:
     against = [evaluator.reference(), *reversed(others)]  # last: the strongest, which decides when to stop
     measure = partial(evaluator.time, incumbent.kernel, incumbent.evaluation, against)
     try:
-        evaluation = time_kernel(campaign.context, incumbent.kernel, measure)
+        evaluation = TASKS.time(campaign.context, incumbent.kernel, measure)
     except InfrastructureError as error:
         evaluation = Evaluation(verdict=Verdict.INFRASTRUCTURE, reason=str(error))
     campaign.final = final.Final.of(incumbent.kernel.name, evaluation)

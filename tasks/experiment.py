@@ -7,9 +7,10 @@ from prefect.cache_policies import NO_CACHE
 
 from kernel_scientist.campaign.campaign import Campaign
 from kernel_scientist.campaign.job import Job
+from kernel_scientist.campaign.steps import device
 from kernel_scientist.records.evaluation import Trial
 from kernel_scientist.records.kernel import Kernel
-from tasks.evaluation import device, infrastructure_only
+from tasks.evaluation import infrastructure_only
 
 
 @task(

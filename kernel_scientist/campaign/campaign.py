@@ -161,7 +161,8 @@ class Campaign:
         """
         kernel, evaluation = failed.kernel, failed.evaluation
         try:
-            draft = self.agent.repair(self.population, job.experiment_task(), failed, self.lessons)
+            task = job.experiment_task().model_copy(update={"experiment": kernel.experiment})
+            draft = self.agent.repair(self.population, task, failed, self.lessons)
         except BudgetError as error:
             self.plan.stuck, draft = str(error), None
         if draft is None:

@@ -5,17 +5,15 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from importlib import metadata
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kernel_scientist.campaign import preflight
 from kernel_scientist.compile import extension_builder, gxx
-from kernel_scientist.evaluate.evaluator import Evaluator
 from kernel_scientist.gpu.model import constants
 from kernel_scientist.hardware import gpu, gpus
 from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.hardware.peaks import Machine
 from kernel_scientist.hardware.targets import Target
-from kernel_scientist.problems import admission
 from kernel_scientist.problems.taskfolder import Problem
 from kernel_scientist.records import environment
 from kernel_scientist.records.kernel import Kernel, Language, digest
@@ -23,6 +21,9 @@ from kernel_scientist.records.params import Params
 from kernel_scientist.scientist.context import knowledge
 from kernel_scientist.scientist.roles import Assignment, CpuInfo
 from kernel_scientist.workers.pool import WorkerPool
+
+if TYPE_CHECKING:
+    from kernel_scientist.evaluate.evaluator import Evaluator
 
 UNKNOWN = Machine("a GPU in no table", math.inf, {"fp32": math.inf})
 """Infinite peaks for a GPU without an entry in the table: every roofline floor is zero."""
@@ -35,7 +36,7 @@ class EvaluationContext:
     params: Params
     problem: Problem
     target: Target
-    evaluator: Evaluator
+    evaluator: "Evaluator"
 
     def assignment(self) -> Assignment:
         """Return the agents' assignment."""
@@ -65,6 +66,8 @@ def evaluation_context(params: Params) -> Generator[EvaluationContext]:
     preload = ("kernel_scientist.gpu.interpreter.worker_setup",) if interpreted else ()
     interpreter = _interpreter(problem, target) if interpreted else None
     with WorkerPool(params.harness, target.device, preload, interpreter, problem.policy.threads) as pool:
+        from kernel_scientist.problems import admission  # imports torch, while the pool's fork server does so as well
+
         admission.require(problem, params.profile)
         evaluator = _evaluator(params, problem, target, pool)
         yield EvaluationContext(params, problem, target, evaluator)
@@ -78,7 +81,9 @@ def _interpreter(problem: Problem, target: Target) -> dict[str, Any]:
     return {"facts": facts, "writes": problem.writes}
 
 
-def _evaluator(params: Params, problem: Problem, target: Target, pool: WorkerPool) -> Evaluator:
+def _evaluator(params: Params, problem: Problem, target: Target, pool: WorkerPool) -> "Evaluator":
+    from kernel_scientist.evaluate.evaluator import Evaluator
+
     gpu = target.model or gpus.of_device(target.device)
     if gpu is None or params.language == "cpp":
         return Evaluator(problem, params.profile, params.harness, pool)

@@ -52,7 +52,7 @@ class Job(Record):
             source=draft.source,
             base=self.base,
             reference=self.reference,
-            experiment=self.experiment,
+            experiment=draft.experiment or self.experiment,
             generation=self.generation,
             report=draft.report,
             llm_calls=draft.llm_calls,

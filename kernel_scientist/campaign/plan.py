@@ -80,10 +80,11 @@ class Plan:
 
         Left out are experiments that are in progress, that gave a duplicate source, or that are recorded already.
         """
-        done = {entry.title for entry in self.population.experiments(generation)}
+        recorded = [entry.title for entry in self.population.experiments(generation)]
+        done = {name for title in recorded for name in (title, title.partition(": ")[0])}
         in_progress = {(j.base, j.experiment.title) for j in self.ledger.jobs.values() if j.experiment}
         excluded, most = self.ledger.duplicates | in_progress, self.params.search.experiments
-        left = min(self.planned - len(self.population) - len(self.ledger), most - len(done))
+        left = min(self.planned - len(self.population) - len(self.ledger), most - len(recorded))
         plans = [p for p in design.plans if (selection.base, p.title) not in excluded]
         picked = [p for p in pick(plans, most) if p.title not in done]
         return [

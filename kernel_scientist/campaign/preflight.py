@@ -15,9 +15,6 @@ from kernel_scientist.problems.taskfolder import Problem
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.params import ROLES, Params
-from kernel_scientist.scientist import ensemble
-from kernel_scientist.scientist.llm import prices
-from kernel_scientist.tracking.access import no_answer, require_reachable
 
 
 def resolve(params: Params) -> tuple[Problem, Target]:
@@ -50,6 +47,9 @@ def campaign(params: Params) -> None:
     problem, _ = resolve(params)
     for seed in problem.seeds(params.language):
         read_kernel(seed)
+    from kernel_scientist.scientist import ensemble
+    from kernel_scientist.tracking.access import require_reachable
+
     ensemble.require(params.llm, params.language)
     require_reachable(environment.tracking_uri(params.tracking.uri))
 
@@ -69,6 +69,8 @@ def _require_cache() -> None:
 
 def prefect() -> None:
     """Check that the configured Prefect server, if any, answers."""
+    from kernel_scientist.tracking.access import no_answer
+
     api = os.environ.get("PREFECT_API_URL")
     if api and (reason := no_answer(f"{api.rstrip('/')}/health")):
         raise SetupError(
@@ -79,6 +81,9 @@ def prefect() -> None:
 
 def plan(params: Params) -> dict[str, Any]:
     """Return the plan of a campaign, for `--dry-run`."""
+    from kernel_scientist.scientist import ensemble
+    from kernel_scientist.scientist.llm import prices
+
     problem, target = resolve(params)
     ensemble.require(params.llm, params.language)
     seeds = problem.seeds(params.language)

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import click
 
+from kernel_scientist.cli import progress
 from kernel_scientist.cli.common import INFRASTRUCTURE, JSON, METRICS, Call, not_empty, show, with_params, write_json
 
 
@@ -33,7 +35,8 @@ def optimize(call: Call, resume: bool, campaign: str | None, dry_run: bool, metr
         show(preflight.plan(params), as_json)
         return
     preflight.campaign(params)
-    summary = _flow("flows.optimize:optimize", call, resume=campaign or resume)
+    with progress.shown():
+        summary = _flow("flows.optimize:optimize", call, resume=campaign or resume)
     curve = summary.pop("curve")
     write_json(metrics, summary)
     if metrics:
@@ -68,9 +71,9 @@ def evaluate(verbose: bool, as_json: bool, **arguments: Any) -> None:
 
     Example: kernel-scientist evaluate problems/rmsnorm/seeds/cpp_blocked.py --problem rmsnorm
     """
+    summary = _judge("evaluate", "evaluation_summary", **arguments)
     from kernel_scientist.report import tables
 
-    summary = _kernel_flow("flows.evaluate:evaluate", **arguments)
     show(summary, as_json, tables.evaluation(summary, verbose))
     sys.exit({"ok": 0, "infrastructure": INFRASTRUCTURE}.get(summary["verdict"], 1))
 
@@ -82,24 +85,32 @@ def validate(metrics: str | None, verbose: bool, as_json: bool, **arguments: Any
 
     Example: kernel-scientist validate champions/rmsnorm/kernel.py --problem rmsnorm
     """
+    summary = _judge("validate", "validation_summary", **arguments)
     from kernel_scientist.report import tables
 
-    summary = _kernel_flow("flows.validate:validate", **arguments)
     write_json(metrics, summary)
     show(summary, as_json, tables.validation(summary, verbose))
     sys.exit(0 if summary["confirmed"] else 1)
 
 
-def _kernel_flow(
-    entry_point: str, call: Call, file: str, problem: str | None, target: str | None, against: str | None
+def _judge(
+    what: str, summary: str, call: Call, file: str, problem: str | None, target: str | None, against: str | None
 ) -> Any:
-    """Check a call about a kernel file, then run its flow."""
-    from kernel_scientist.campaign import preflight
+    """Evaluate or validate a kernel file: in this process, or as a flow on the Prefect server that is configured."""
+    with progress.shown():
+        from kernel_scientist.campaign import preflight
 
-    named = {"problem": problem, "target": target}
-    preflight.kernels(call.params(**named), [Path(name) for name in (file, against) if name])
-    extra = [f"{key}={json.dumps(value)}" for key, value in named.items() if value is not None]
-    return _flow(entry_point, Call((*call.overrides, *extra), call.params_file), file=file, against=against)
+        named = {"problem": problem, "target": target}
+        preflight.kernels(call.params(**named), [Path(name) for name in (file, against) if name])
+        extra = [f"{key}={json.dumps(value)}" for key, value in named.items() if value is not None]
+        call = Call((*call.overrides, *extra), call.params_file)
+        if os.environ.get("PREFECT_API_URL"):
+            return _flow(f"flows.{what}:{what}", call, file=file, against=against)
+        from kernel_scientist.campaign import single
+        from kernel_scientist.report import summaries
+
+        judged = getattr(single, what)(file, call.overrides, against, call.params_file)
+        return getattr(summaries, summary)(*judged)
 
 
 def _flow(entry_point: str, call: Call, **arguments: Any) -> Any:

@@ -6,6 +6,7 @@ fault becomes a verdict; an exception means that the system is broken (Infrastru
 
 import contextlib
 import functools
+import logging
 import time
 from collections.abc import Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -31,6 +32,7 @@ from kernel_scientist.sandbox.failure import KernelFailure, failed
 from kernel_scientist.workers.client import WorkerClient
 from kernel_scientist.workers.pool import WorkerPool
 
+progress = logging.getLogger("kernel_scientist.progress")
 SECRET_CASES = 3
 """Number of secret random cases on which a kernel is checked if the problem has ranges of sizes."""
 
@@ -50,8 +52,21 @@ class Evaluator:
     @functools.cached_property
     def margins(self) -> tuple[float, ...]:
         """Margin per stage: `harness.margin` or this machine's A/A noise, whichever is larger."""
-        plan = self.plan(self.profile.benchmarks, aa_noise.FIRST, None, margins=False)
-        return aa_noise.margins(self.driver, self.profile_name, plan, self._quick_source)
+        noise = aa_noise.kept(self.driver, self.profile_name)
+        if noise is None:
+            progress.info("measuring this machine's noise for a day: %s runs against itself", self.harness.noise_runs)
+            plan = self.plan(self.profile.benchmarks, aa_noise.FIRST, None, margins=False)
+            noise = aa_noise.measured(self.driver, self.profile_name, plan, self._quick_source())
+        return tuple(max(self.harness.margin, one) for one in noise)
+
+    def noise_is_due(self) -> bool:
+        """Whether the next timing measures this machine's noise first, which takes a minute or more."""
+        return "margins" not in vars(self) and aa_noise.kept(self.driver, self.profile_name) is None
+
+    def forgo_noise(self) -> None:
+        """Measure no noise: unless it is known already, `harness.margin` is the margin."""
+        if self.noise_is_due():
+            self.margins = (self.harness.margin,) * self.harness.stages
 
     def with_harness(self, harness: Harness) -> "Evaluator":
         """Return a copy of this evaluator with other settings."""

@@ -8,8 +8,6 @@ import statistics
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from scipy.stats import spearmanr
-
 from kernel_scientist.population.entry import score
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.records.base import Record
@@ -87,5 +85,7 @@ def rank_correlation(first: Sequence[float], second: Sequence[float]) -> float |
     """Return Spearman's correlation; None for fewer than four pairs, or when all values of either are equal."""
     if len(first) < 4 or len(set(first)) == 1 or len(set(second)) == 1:
         return None
+    from scipy.stats import spearmanr  # it takes half a second, and only reports need it
+
     rank: Any = spearmanr(first, second)
     return round(float(rank.statistic), 3)

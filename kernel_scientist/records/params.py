@@ -16,6 +16,8 @@ from kernel_scientist.records.kernel import Language
 Strategy = Literal["scientist", "tree", "islands", "fsr", "best_of_n", "greedy"]
 PLAYBOOK = "playbook"
 """The model name that selects the rule-based agent instead of a model."""
+WRITER = "writer"
+"""The designer's model name that leaves the hypothesis to the writer: one model call a kernel."""
 
 
 class Section(BaseModel):

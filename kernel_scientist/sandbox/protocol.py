@@ -5,6 +5,8 @@ Nothing is ever unpickled: what comes from a worker is data of declared length, 
 A message is `<u32 header length><header JSON><buffer 0><buffer 1>...`; the header's `buffers` lists their lengths.
 """
 
+from __future__ import annotations
+
 import ctypes
 import json
 import math
@@ -13,9 +15,10 @@ import struct
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import torch
+if TYPE_CHECKING:
+    import torch  # it takes seconds, and a pool starts its fork server before
 
 MAX_HEADER = 9 << 20
 """Most bytes of a header. It holds a source (`request.MOST_SOURCE`), and JSON may escape a character as two."""
@@ -125,8 +128,10 @@ class Form:
         return {"kind": "tensor", "dtype": name, "shape": list(self.shape), "order": list(self.order)}
 
     @staticmethod
-    def read(spec: Header) -> "Form":
+    def read(spec: Header) -> Form:
         """Return the form that a message describes. Raises WireError if it is invalid."""
+        import torch
+
         dtype = getattr(torch, spec["dtype"])
         shape, order = tuple(int(n) for n in spec["shape"]), tuple(int(n) for n in spec["order"])
         if not isinstance(dtype, torch.dtype) or min(shape, default=0) < 0 or sorted(order) != list(range(len(shape))):
@@ -143,7 +148,7 @@ class Spot(NamedTuple):
     length: int
 
 
-Place = Callable[[Form, bytearray | Spot], torch.Tensor]
+Place = Callable[[Form, "bytearray | Spot"], "torch.Tensor"]
 """Function that makes a tensor of a form from bytes or at a place in shared memory."""
 
 
@@ -152,6 +157,8 @@ def encode(value: object, buffers: list[Buffer]) -> Header:
 
     A dense tensor keeps its strides (column-major stays column-major); any other is made contiguous.
     """
+    import torch
+
     if isinstance(value, torch.Tensor):
         shape = form(value)
         flat = value.detach().to("cpu").permute(shape.order).contiguous().reshape(-1)
@@ -198,6 +205,8 @@ def tensor(form: Form, data: bytearray | Spot) -> torch.Tensor:
         raise WireError("a place in shared memory, where there is none")
     if len(data) != form.bytes:
         raise WireError(f"{len(data)} bytes for {form.dtype} {form.shape}")
+    import torch
+
     flat = torch.empty(math.prod(form.shape), dtype=form.dtype)
     if flat.nbytes:
         # torch's copy would start a thread pool that keeps spinning next to the kernel

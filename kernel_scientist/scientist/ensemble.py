@@ -7,13 +7,13 @@ from kernel_scientist.population.lineage import Population
 from kernel_scientist.records.errors import ModelError, SetupError
 from kernel_scientist.records.evaluation import Trial
 from kernel_scientist.records.kernel import Language
-from kernel_scientist.records.params import PLAYBOOK, ROLES, Llm, Model
+from kernel_scientist.records.params import PLAYBOOK, ROLES, WRITER, Llm, Model
 from kernel_scientist.scientist.lessons import Lessons
 from kernel_scientist.scientist.llm.agent import LlmAgent
 from kernel_scientist.scientist.llm.client import LlmClient
 from kernel_scientist.scientist.llm.parsing import ReplyError
 from kernel_scientist.scientist.playbook.agent import CATALOGUES, RuleBasedAgent
-from kernel_scientist.scientist.proposals import Design, Draft, ExperimentTask, Selection
+from kernel_scientist.scientist.proposals import Design, Draft, ExperimentTask, Selection, own_ideas
 from kernel_scientist.scientist.roles import Agent, Assignment, Step
 
 T = TypeVar("T")
@@ -36,6 +36,10 @@ def require(llm: Llm, language: Language) -> None:
                 f"llm.{name}: the playbook has no catalogue for {language}, only for {' and '.join(CATALOGUES)}; "
                 f"name a model ({language} kernels can be evaluated without one)"
             )
+    if llm.designer.model == WRITER and any(m.model == PLAYBOOK for m in llm.writer.models):
+        raise SetupError("llm.designer: `writer` leaves the hypothesis to the writer, so llm.writer must name a model")
+    if misplaced := [name for name in ROLES if name != "designer" and llm.role(name).model == WRITER]:
+        raise SetupError(f"llm.{misplaced[0]}: only the designer can be `writer`")
     for model in _models(llm):
         prices.price(model)
 
@@ -43,7 +47,7 @@ def require(llm: Llm, language: Language) -> None:
 def _models(llm: Llm) -> list[Model]:
     """Return every model that may be called, fallbacks included."""
     roles = [llm.role(name) for name in ROLES]
-    return [m for role in roles for m in (*role.models, *role.fallbacks) if m.model != PLAYBOOK]
+    return [m for role in roles for m in (*role.models, *role.fallbacks) if m.model not in (PLAYBOOK, WRITER)]
 
 
 class Ensemble:
@@ -60,6 +64,8 @@ class Ensemble:
 
     def design(self, population: Population, selection: Selection, lessons: Lessons, step: Step) -> Design:
         """List avenues and experiment plans for the base."""
+        if self.llm.designer.model == WRITER:
+            return own_ideas(step.generation)
         return self._call("designer", lambda agent: agent.design(population, selection, lessons, step))
 
     def write(self, population: Population, task: ExperimentTask, lessons: Lessons) -> Draft:

@@ -5,6 +5,9 @@ from collections.abc import Callable, Sequence
 from kernel_scientist.records.base import Record
 from kernel_scientist.records.kernel import Experiment, LlmCall, digest
 
+OWN_IDEA = "own idea"
+"""Beginning of the title of an experiment whose hypothesis the writer states."""
+
 
 class Selection(Record):
     """The selector's choice: names of the base and of the reference kernel."""
@@ -43,9 +46,17 @@ class ExperimentTask(Record):
         """The kernel's name and a hash of the experiment: after a killed run another experiment may get the name."""
         return f"{self.name}-{digest(f'{self.base} {self.reference} {self.experiment.title}')[:8]}"
 
+    @property
+    def own_idea(self) -> bool:
+        """Whether the hypothesis is left to the writer."""
+        return self.experiment.title.startswith(OWN_IDEA) and not self.experiment.rubric
+
 
 class Draft(Record):
     """The result of the writer or the repairer: a kernel's source."""
+
+    experiment: Experiment | None = None
+    """The writer's own experiment, if the task left it to the writer."""
 
     source: str
     report: str
@@ -54,6 +65,13 @@ class Draft(Record):
     llm_calls: tuple[LlmCall, ...] = ()
     unreadable: bool = False
     """No reply contained a kernel; `source` is a placeholder that does not compile."""
+
+
+def own_ideas(generation: int, count: int = 5) -> Design:
+    """Return plans that leave the hypothesis to the writer: one model call a kernel."""
+    plans = (f"{OWN_IDEA} {generation}.{number}" for number in range(1, count + 1))
+    empty = {"description": "", "rubric": (), "uplift": (0.0, 0.0), "innovation": 0}
+    return Design(avenues=(), plans=tuple(Experiment.model_validate({"title": title, **empty}) for title in plans))
 
 
 def pick(plans: Sequence[Experiment], count: int = 3) -> list[Experiment]:

@@ -8,7 +8,8 @@ Only `MlflowClient` with explicit run ids is used: the fluent API keeps its stat
 import math
 import tempfile
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,7 @@ class MlflowStore:
             self.client: Any = MlflowClient(tracking_uri=uri)
             existing = self.client.get_experiment_by_name(experiment)
             self.experiment_id: str = existing.experiment_id if existing else self._create(experiment)
+            self._local = str(self.client.get_experiment(self.experiment_id).artifact_location).startswith("file:")
             self._traces = Traces(uri, self.experiment_id)
         except MlflowException as error:
             raise SetupError(f"the MLflow store at {uri} returned an error: {error.message}") from error
@@ -248,12 +250,21 @@ class MlflowStore:
         folder = name.rpartition("/")[0] or None
         if all(f.path != name for f in self.client.list_artifacts(parent.run_id, folder)):
             return None
-        with tempfile.TemporaryDirectory() as folder:
-            return Path(self.client.download_artifacts(parent.run_id, name, folder)).read_text()
+        with self._downloaded(parent.run_id, name) as file:
+            return file.read_text()
 
     def _read(self, run: Any) -> Trial:
+        with self._downloaded(run.info.run_id, "") as folder:
+            return artifacts.read(folder, run.data.tags)
+
+    @contextmanager
+    def _downloaded(self, run_id: str, name: str) -> Generator[Path]:
+        """Yield an artifact, without a copy if it is a local file."""
+        if self._local:
+            yield Path(self.client.download_artifacts(run_id, name))
+            return
         with tempfile.TemporaryDirectory() as folder:
-            return artifacts.read(Path(self.client.download_artifacts(run.info.run_id, "", folder)), run.data.tags)
+            yield Path(self.client.download_artifacts(run_id, name, folder))
 
     def _batch(
         self, run_id: str, metrics: dict[str, float], params: dict[str, str], tags: dict[str, str], step: int = 0

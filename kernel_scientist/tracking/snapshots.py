@@ -1,4 +1,4 @@
-"""Snapshots of a population: files with a thousand kernels each, so that a long campaign is read back in seconds.
+"""Snapshots of a population: files with some hundred kernels each, so that a long campaign is read back in seconds.
 
 Everything in a snapshot is also in the kernels' own runs; without snapshots they are read run by run.
 """
@@ -13,7 +13,7 @@ from kernel_scientist.population.entry import Entry
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.records.kernel import Verdict
 
-KERNELS = 1000
+KERNELS = 250
 """Kernels in a snapshot."""
 FOLDER = "population"
 """Folder of the campaign's artifacts."""

@@ -75,6 +75,7 @@ class WorkerPool:
         """Shared memories of earlier workers, with their processes, for reuse."""
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
+        self._ready = False
 
     @functools.cached_property
     def native(self) -> NativeHarness:
@@ -82,6 +83,9 @@ class WorkerPool:
         return NativeHarness(str(native_build.build()))
 
     def __enter__(self) -> Self:
+        """Start the fork server. It takes seconds to import torch; the first worker waits for it."""
+        with self._lock:
+            self._spawn()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -95,7 +99,7 @@ class WorkerPool:
                 self._control.close()
             if self._process is not None:
                 with suppress(subprocess.TimeoutExpired):
-                    self._process.wait(10)
+                    self._process.wait(10 if self._ready else 0)
                 self._process.kill()
                 self._process.wait()
             self._process = self._control = None
@@ -213,8 +217,16 @@ class WorkerPool:
             return reply
 
     def _start(self) -> socket.socket:
-        if self._control is not None:
-            return self._control
+        control = self._control or self._spawn()
+        if not self._ready:
+            control.settimeout(START_TIMEOUT_S)
+            if control.recv(1024) != b'{"ready": true}':
+                self._process = self._control = None
+                raise InfrastructureError("the workers' fork server did not start; its output is above")
+            self._ready = True
+        return control
+
+    def _spawn(self) -> socket.socket:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self._process = subprocess.Popen(
@@ -224,10 +236,7 @@ class WorkerPool:
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,
             )
-        ours.settimeout(START_TIMEOUT_S)
-        if ours.recv(1024) != b'{"ready": true}':
-            raise InfrastructureError("the workers' fork server did not start; its output is above")
-        self._control = ours
+        self._control, self._ready = ours, False
         return ours
 
     def _command(self, control: str) -> list[str]:

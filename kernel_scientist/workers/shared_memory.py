@@ -6,17 +6,21 @@ bands of random bytes surround the tensors. Values and addresses change independ
 in its pages.
 """
 
+from __future__ import annotations
+
 import ctypes
 import fcntl
 import mmap
 import os
 import random
 from dataclasses import dataclass
-
-import torch
+from typing import TYPE_CHECKING
 
 from kernel_scientist.sandbox import protocol
 from kernel_scientist.workers.native import BARRIER_BYTES, SLOTS, NativeHarness
+
+if TYPE_CHECKING:
+    import torch
 
 LINE = 64
 GUARD_BYTES = 256

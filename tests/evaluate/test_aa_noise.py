@@ -38,6 +38,20 @@ def test_noise_is_measured_once_a_day(shop: WorkerPool) -> None:
     assert evaluator(shop).margins[0] != 0.025
 
 
+def test_noise_that_is_not_needed_is_not_measured_but_heeded_if_known(shop: WorkerPool) -> None:
+    first = evaluator(shop)
+    assert first.noise_is_due()
+    first.forgo_noise()
+    assert first.margins == (0.001, 0.001) and not first.noise_is_due()
+    assert not (environment.cache_folder() / "noise").exists()
+    assert evaluator(shop).margins[0] > 0
+    (file,) = (environment.cache_folder() / "noise").glob("*.json")
+    file.write_text(json.dumps({"margins": [0.025, 0.0001]}))
+    second = evaluator(shop)
+    second.forgo_noise()
+    assert second.margins == (0.025, 0.001)
+
+
 def test_without_runs_the_margin_is_the_parameters(shop: WorkerPool) -> None:
     shop.harness = shop.harness.model_copy(update={"noise_runs": 0})
     assert evaluator(shop).margins == (0.001, 0.001)

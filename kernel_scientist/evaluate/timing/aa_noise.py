@@ -6,7 +6,7 @@ margin covers differences between processes (memory layout, placement) as well a
 
 import json
 import time
-from collections.abc import Callable
+from pathlib import Path
 
 from kernel_scientist.evaluate.driver import Driver
 from kernel_scientist.evaluate.timing import schedule, statistics
@@ -21,30 +21,33 @@ LARGE = 0.03
 FIRST, SECOND = "first", "second"
 
 
-def margins(driver: Driver, profile: str, plan: Plan, source: Callable[[], TimedSource]) -> tuple[float, ...]:
-    """Return per stage the larger of `harness.margin` and this machine's A/A noise.
-
-    The noise is the largest distance from 1 of an interval of a source against itself, over all runs. (One interval
-    reflects the spread of its blocks, not differences between processes or minutes.) `plan` has no baseline and the
-    candidate FIRST. `source` is called when a measurement is due; none ever is if `harness.noise_runs` is 0.
-    """
-    harness = driver.harness
-    floor = (harness.margin,) * harness.stages
-    if harness.noise_runs == 0:
-        return floor
-    file = environment.cache_folder() / "noise" / f"{_key(driver, profile)}.json"
+def kept(driver: Driver, profile: str) -> list[float] | None:
+    """Return this machine's noise per stage; zeros if `harness.noise_runs` is 0, None if a measurement is due."""
+    if driver.harness.noise_runs == 0:
+        return [0.0] * driver.harness.stages
+    file = _file(driver, profile)
     noise: list[float] = json.loads(file.read_text())["margins"] if file.exists() else []
-    if not noise or time.time() - file.stat().st_mtime > (VALID_S if max(noise) < LARGE else VALID_LARGE_S):
-        noise = measure(driver, plan, source(), harness.noise_runs)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        part = file.with_suffix(f".{time.monotonic_ns()}")
-        part.write_text(json.dumps({"margins": noise, "machine": cpu.model(), "problem": driver.problem.name}))
-        part.replace(file)
-    return tuple(max(a, b) for a, b in zip(floor, noise, strict=True))
+    due = not noise or time.time() - file.stat().st_mtime > (VALID_S if max(noise) < LARGE else VALID_LARGE_S)
+    return None if due else noise
+
+
+def measured(driver: Driver, profile: str, plan: Plan, source: TimedSource) -> list[float]:
+    """Measure the noise per stage with a source, and keep it. `plan` has no baseline and the candidate FIRST."""
+    noise = measure(driver, plan, source, driver.harness.noise_runs)
+    file = _file(driver, profile)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    part = file.with_suffix(f".{time.monotonic_ns()}")
+    part.write_text(json.dumps({"margins": noise, "machine": cpu.model(), "problem": driver.problem.name}))
+    part.replace(file)
+    return noise
 
 
 def measure(driver: Driver, plan: Plan, source: TimedSource, runs: int) -> list[float]:
-    """Time a source against itself `runs` times, with all stages; return the noise after each stage."""
+    """Time a source against itself `runs` times, with all stages; return the noise after each stage.
+
+    The noise is the largest distance from 1 of an interval of a source against itself, over all runs. (One interval
+    reflects the spread of its blocks, not differences between processes or minutes.)
+    """
     deviations: list[list[float]] = [[] for _ in range(plan.stages)]
     for _ in range(runs):
         samples = schedule.run(driver, plan, [source.named(FIRST), source.named(SECOND)])
@@ -55,8 +58,9 @@ def measure(driver: Driver, plan: Plan, source: TimedSource, runs: int) -> list[
     return [max(0.0, *values) for values in deviations]
 
 
-def _key(driver: Driver, profile: str) -> str:
+def _file(driver: Driver, profile: str) -> Path:
     keys = {"blocks", "pairs", "stages", "row_us", "threads", "warmup_calls", "sandbox"}
     settings, pool = driver.harness.model_dump_json(include=keys), driver.pool
     machine = (cpu.model(), str(cpu.cores()), pool.device, pool.enclosure)
-    return digest("\0".join((driver.problem.digest, profile, *machine, settings, environment.evaluator_digest())))[:32]
+    key = digest("\0".join((driver.problem.digest, profile, *machine, settings, environment.evaluator_digest())))[:32]
+    return environment.cache_folder() / "noise" / f"{key}.json"

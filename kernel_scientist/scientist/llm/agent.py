@@ -74,6 +74,7 @@ class LlmAgent:
             "designer",
             f"design/{step.generation}",
             schemas.DesignReply,
+            sample=step.generation,  # generations that are designed at the same time may have the same prompt
             about=(selection.base, selection.reference),
         )
         design, calls = self.client.ask(spec, prompt, lambda reply: record(reply, schemas.DesignReply).design())
@@ -89,6 +90,10 @@ class LlmAgent:
             base=facts.kernel(population, base),
             reference=facts.kernel(population, reference),
             experiment=task.experiment,
+            own_idea=task.own_idea,
+            roofline=facts.roofline(self.assignment, base) if task.own_idea else (),
+            tried=facts.tried(population, task.base, related) if task.own_idea else (),
+            prediction_record=facts.prediction_record(population) if task.own_idea else "",
             relatives=facts.relatives(population, [t for t in related if t.kernel.name != task.reference]),
             sites=facts.sites(base.kernel.source),
             counters=gpu_facts.counters(self.assignment, base),
@@ -101,7 +106,7 @@ class LlmAgent:
             key = f"write/{task.call_key}" + (f".{number + 1}" if number else "")
             spec = CallSpec("writer", key, sample=number, prefer=prefer)
             try:
-                drafts.append(self._draft(spec, prompt, base.kernel.source))
+                drafts.append(self._draft(spec, prompt, base.kernel.source, task))
             except BudgetError:
                 if not drafts:
                     raise
@@ -153,7 +158,7 @@ class LlmAgent:
             relatives=facts.relatives(population, windows.for_repair(population, task.base, rng)),
         )
         spec = CallSpec("repairer", f"repair/{task.call_key}/{len(attempts)}")
-        return self._draft(spec, prompt, failed.kernel.source)
+        return self._draft(spec, prompt, failed.kernel.source, task)
 
     def summarise(self, population: Population, lessons: Lessons, step: Step) -> Lessons:
         """Add findings from a random sample of the best kernels and of the failures; retract contradicted ones."""
@@ -167,7 +172,7 @@ class LlmAgent:
         reply, calls = self.client.ask(spec, prompt, lambda reply: schemas.findings(reply, population))
         return lessons.updated([(f.text, f.kernels) for f in reply.findings[:NEW_FINDINGS]], reply.retracted, calls)
 
-    def _draft(self, spec: CallSpec, prompt: Prompt, base: str) -> Draft:
+    def _draft(self, spec: CallSpec, prompt: Prompt, base: str, task: ExperimentTask) -> Draft:
         """Return the reply's kernel; if there is none, a kernel that does not compile."""
 
         def parse(reply: ParsedReply) -> Draft:
@@ -176,7 +181,9 @@ class LlmAgent:
             except PatchError as error:
                 raise ReplyError(f"{error}. Send the complete file in one ```python block instead") from error
             critique = schemas.section(reply, "CRITIQUE") if spec.role == "repairer" else ""
-            return Draft(source=source, report=schemas.section(reply, "REPORT"), critique=critique)
+            experiment = schemas.own_experiment(reply, task.experiment.title) if task.own_idea else None
+            report = schemas.section(reply, "REPORT")
+            return Draft(source=source, report=report, critique=critique, experiment=experiment)
 
         try:
             draft, calls = self.client.ask(spec, prompt, parse)

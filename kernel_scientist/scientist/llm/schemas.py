@@ -111,6 +111,12 @@ class JudgeReply(_Reply):
     why: str = ""
 
 
+def own_experiment(reply: ParsedReply, title: str) -> Experiment:
+    """Return the writer's own plan; its title begins with `title`. Raises ReplyError."""
+    plan = record(reply, PlanReply).experiment()
+    return plan.model_copy(update={"title": _line(f"{title}: {plan.title}")})
+
+
 def judgement(reply: ParsedReply, drafts: int) -> JudgeReply:
     """Return the judge's choice among `drafts` drafts. Raises ReplyError."""
     choice = record(reply, JudgeReply)

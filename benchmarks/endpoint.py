@@ -1,0 +1,76 @@
+"""A scripted model: a server with OpenAI's chat protocol that replies to each request after a fixed delay.
+
+    python -m benchmarks.endpoint --delay 2
+
+prints its address and serves until it is ended. The replies are made by rule from the prompts (`scripts`).
+"""
+
+import argparse
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from benchmarks import scripts
+
+HEAD = "HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n\r\n"
+
+
+@contextmanager
+def serving(delay_s: float) -> Iterator[str]:
+    """Run the server in a process of its own; yield its address."""
+    command = [sys.executable, "-m", "benchmarks.endpoint", "--delay", str(delay_s)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield process.stdout.readline().strip()
+        finally:
+            process.terminate()
+
+
+async def serve(delay_s: float) -> None:
+    """Serve until the process ends."""
+
+    async def connection(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while head := await reader.readuntil(b"\r\n\r\n"):
+                fields = dict(line.lower().split(b": ", 1) for line in head.split(b"\r\n")[1:] if b": " in line)
+                body = await reader.readexactly(int(fields.get(b"content-length", b"0")))
+                request: dict[str, Any] = json.loads(body) if body else {}
+                reply = scripts.reply(request)
+                await asyncio.sleep(delay_s)
+                writer.write(_response(request, reply).encode())
+                await writer.drain()
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(connection, "127.0.0.1", 0, limit=1 << 22)
+    print(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1", flush=True)
+    await server.serve_forever()
+
+
+def _response(request: dict[str, Any], reply: str) -> str:
+    frame = {"id": "x", "created": 1, "model": request.get("model", "")}
+    usage = {"prompt_tokens": 1000, "completion_tokens": 200, "total_tokens": 1200}
+    if not request.get("stream"):
+        message = {"role": "assistant", "content": reply}
+        choices = [{"index": 0, "message": message, "finish_reason": "stop"}]
+        text = json.dumps({**frame, "object": "chat.completion", "choices": choices, "usage": usage})
+        return HEAD.format(kind="application/json", length=len(text.encode())) + text
+    frame["object"] = "chat.completion.chunk"
+    chunk = {"index": 0, "delta": {"role": "assistant", "content": reply}, "finish_reason": None}
+    end = {"index": 0, "delta": {}, "finish_reason": "stop"}
+    frames = [{"choices": [chunk]}, {"choices": [end]}, {"choices": [], "usage": usage}]
+    text = "".join(f"data: {json.dumps({**frame, **part})}\n\n" for part in frames) + "data: [DONE]\n\n"
+    return HEAD.format(kind="text/event-stream", length=len(text.encode())) + text
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--delay", type=float, default=2.0)
+    asyncio.run(serve(parser.parse_args().delay))

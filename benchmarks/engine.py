@@ -1,0 +1,233 @@
+"""How many kernels an hour the engine makes, and what Prefect and MLflow cost: `make bench`, results/engine.json.
+
+Real campaigns (flow, Prefect server, MLflow store, device lock, litellm over HTTP) on a scripted endpoint that replies
+after a fixed delay, with an evaluator that takes a fixed time on the device and does nothing.
+"""
+
+import dataclasses
+import json
+import os
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import psutil
+
+from kernel_scientist.campaign.evaluation_context import evaluation_context
+from kernel_scientist.records import environment
+
+environment.prepare()
+
+from benchmarks import endpoint  # noqa: E402
+from benchmarks.overhead import RESULTS, machine  # noqa: E402
+from kernel_scientist.evaluate.evaluator import Evaluator, TimedSource  # noqa: E402
+from kernel_scientist.evaluate.timing.conditions import Load  # noqa: E402
+from kernel_scientist.records.evaluation import CompileReport, Evaluation, Speedup, Timing  # noqa: E402
+from kernel_scientist.records.kernel import Case, Kernel, Verdict  # noqa: E402
+from kernel_scientist.records.params import Params  # noqa: E402
+
+ROLES = ("selector", "designer", "writer")
+WARM_UP_S = 15.0
+"""Beginning of a run that rates leave out: server, seeds, first generations, in seconds."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Sample:
+    """State of a run at one moment. Times are in seconds, CPU times those of all its processes."""
+
+    at_s: float
+    kernels: int
+    cpu_s: float
+    device_s: float
+
+
+class Judge(Evaluator):
+    """An evaluator that keeps the device for a fixed time and finds every kernel a little faster than the last."""
+
+    def __init__(self, real: Evaluator, device_s: float) -> None:
+        super().__init__(real.problem, real.profile_name, real.harness, real.pool)
+        self.device_s, self.count = device_s, 0
+
+    def compile(self, kernel: Kernel) -> Evaluation:
+        """Return an evaluation without a compiler."""
+        return Evaluation(verdict=Verdict.OK, compile=CompileReport(ok=True, compiler="none"))
+
+    def check(self, kernel: Kernel, so_far: Evaluation, cases: Sequence[Case] | None = None) -> Evaluation:
+        """Return what was handed in."""
+        return so_far
+
+    def time(
+        self,
+        kernel: Kernel,
+        so_far: Evaluation,
+        against: Sequence[TimedSource],
+        baseline: str | None = None,
+        cases: Sequence[Case] | None = None,
+    ) -> Evaluation:
+        """Wait, and return made-up timings; they stay in a store that is thrown away."""
+        time.sleep(self.device_s)
+        self.count += 1
+        ratio = 1 + 0.001 * self.count
+        timings = tuple(
+            Timing(case=c.name, time_us=100.0, interval_us=(99.0, 101.0), floor_us=1.0, samples_us=(100.0,) * 16)
+            for c in self.profile.benchmarks
+        )
+        speedups = tuple(Speedup(against=c.name, ratio=ratio, interval=(ratio, ratio)) for c in against)
+        return so_far.model_copy(update={"timings": timings, "speedups": speedups})
+
+
+def main() -> None:
+    """Measure, print, write."""
+    from benchmarks import peers, scale, start
+
+    found: dict[str, Any] = {"machine": machine(), "date": time.strftime("%Y-%m-%d")}
+    before = Load.now()
+    found |= throughput(80.0)
+    found["kernels_per_hour"] |= {name: row.get("kernels_per_hour") for name, row in peers.measure(80.0).items()}
+    found["pipeline"] = pipeline()
+    found["scale"] = scale.measure()
+    found["start_s"] = start.measure()
+    found["machine"]["meanwhile"] = before.until_now()
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / "engine.json").write_text(json.dumps(found, indent=1) + "\n")
+    print(json.dumps(found, indent=1))
+
+
+def throughput(seconds: float) -> dict[str, Any]:
+    """Return kernels an hour with a reply after 2 s, 0.2 s on the device, eight calls in flight; CPU time a kernel."""
+    with endpoint.serving(2.0) as address:
+        scientist = run(settings(address, calls=8), 0.2, seconds)
+        greedy = run(settings(address, calls=8, strategy="greedy", designer="writer"), 0.2, seconds)
+        bare = run(settings(address, calls=8, strategy="greedy", designer="writer"), 0.2, seconds, services=False)
+    together_s = greedy["cpu_s_per_kernel"] - bare["cpu_s_per_kernel"]
+    bounds = {"scientist_bound": 8 * 3600 / 2 * 3 / 5, "greedy_bound": 8 * 3600 / 2}
+    rates = {"scientist": scientist["kernels_per_hour"], "greedy": greedy["kernels_per_hour"]}
+    runs = {"scientist": scientist, "greedy": greedy, "greedy_without_prefect_and_mlflow": bare}
+    return {"kernels_per_hour": {**rates, **bounds}, "per_kernel_together_s": round(together_s, 4), "runs": runs}
+
+
+def pipeline() -> dict[str, Any]:
+    """Return rates with a reply after 20 s, 2 s on the device: sixteen calls in flight against one after another."""
+    with endpoint.serving(20.0) as address:
+        side_by_side = run(settings(address, calls=16), 2.0, 300.0, warm_up_s=100.0)
+        one = run(settings(address, calls=1), 2.0, 330.0, warm_up_s=10.0)
+    ratio = side_by_side["kernels_per_hour"] / one["kernels_per_hour"]
+    return {"sixteen_calls": side_by_side, "one_call": one, "ratio": round(ratio, 2)}
+
+
+def settings(address: str, calls: int, strategy: str = "scientist", designer: str = "") -> dict[str, Any]:
+    """Return the parameters of a campaign on the scripted endpoint."""
+    model = {"model": "openai/scripted", "api_base": address, "price": {"input_usd": 0, "output_usd": 0}}
+    roles = {role: {**model, "max_tokens": 2000} for role in ROLES}
+    if designer:
+        roles["designer"] = {"model": designer}
+    return {
+        "problem": "identity",
+        "search": {"generations": 100_000, "strategy": strategy},
+        "llm": {**roles, "concurrency": calls},
+        "knowledge": {"distil_every": 0},
+        "tuning": {"tries": 0},
+        "budget": {"kernels": 100_000},
+    }
+
+
+def run(
+    values: dict[str, Any], device_s: float, seconds: float, services: bool = True, warm_up_s: float = WARM_UP_S
+) -> dict[str, Any]:
+    """Run a campaign for some seconds; return its rates after the warm-up.
+
+    `services`: False runs the engine's steps without Prefect, and keeps kernels in memory instead of in MLflow.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ |= {"PREFECT_HOME": f"{folder}/prefect", "KERNEL_SCIENTIST_CACHE": f"{folder}/cache"}
+        values = {**values, "tracking": {"uri": f"sqlite:///{folder}/mlruns/mlflow.db"}}
+        values["llm"] |= {"replies": f"{folder}/replies"}
+        values["budget"] |= {"minutes": seconds / 60}
+        samples: list[Sample] = []
+        _campaign(Params.model_validate(values), device_s, services, samples)
+    steady = [s for s in samples if s.at_s >= samples[0].at_s + warm_up_s and s.at_s <= samples[0].at_s + seconds]
+    first, last = steady[0], steady[-1]
+    kernels, took_s = last.kernels - first.kernels, last.at_s - first.at_s
+    halves = [(first, steady[len(steady) // 2]), (steady[len(steady) // 2], last)]
+    return {
+        "kernels": kernels,
+        "seconds": round(took_s, 1),
+        "kernels_per_hour": round(3600 * kernels / took_s),
+        "halves_per_hour": [round(3600 * (b.kernels - a.kernels) / (b.at_s - a.at_s)) for a, b in halves],
+        "cpu_s_per_kernel": round((last.cpu_s - first.cpu_s) / kernels, 4),
+        "device_busy": round((last.device_s - first.device_s) / took_s, 3),
+    }
+
+
+def _campaign(params: Params, device_s: float, services: bool, samples: list[Sample]) -> None:
+    from prefect import flow
+
+    from flows.optimize import steps
+    from flows.progress import Progress
+    from flows.server import serving
+    from kernel_scientist.campaign.campaign import Campaign
+    from kernel_scientist.campaign.engine import Engine, Steps
+
+    def work() -> None:
+        with evaluation_context(params) as context:
+            judge = Judge(context.evaluator, device_s)
+            campaign = Campaign(dataclasses.replace(context, evaluator=judge))
+            with _sampled(lambda: len(campaign.population), lambda: judge.count * device_s, samples):
+                if services:
+                    Engine(campaign, steps(campaign), Progress(campaign), lambda: None).run()
+                    return
+
+                def keep(trials: Sequence[Any]) -> None:
+                    for trial in trials:
+                        campaign.population.add(trial)
+
+                plain = Steps(judge.compile, judge.check, campaign.time, lambda job: None, keep)
+                Engine(campaign, plain, Silent(), lambda: None).run()
+
+    if not services:
+        work()
+        return
+    with serving():
+        flow(work, name="bench")()
+
+
+class Silent:
+    """A watcher that shows nothing."""
+
+    def step(self, kernel: str, activity: str | None) -> None:
+        """Do nothing."""
+
+    def done(self, trial: Any) -> None:
+        """Do nothing."""
+
+
+@contextmanager
+def _sampled(kernels: Callable[[], int], device_s: Callable[[], float], samples: list[Sample]) -> Iterator[None]:
+    """Take a sample every second in a thread; the endpoint's CPU time is left out."""
+    me, ended = psutil.Process(), threading.Event()
+
+    def sample() -> None:
+        while not ended.wait(1.0):
+            cpu_s = sum(me.cpu_times()[:2])
+            for child in me.children(recursive=True):
+                try:
+                    if "benchmarks.endpoint" not in child.cmdline():
+                        cpu_s += sum(child.cpu_times()[:2])
+                except psutil.Error:
+                    pass
+            samples.append(Sample(time.monotonic(), kernels(), cpu_s, device_s()))
+
+    thread = threading.Thread(target=sample, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,255 @@
+"""A campaign of many kernels: resume, selection, one more kernel, memory. Part of `python -m benchmarks.engine`.
+
+    python -m benchmarks.scale --kernels 10000
+
+The kernels are made by a generator, every third one faster than the incumbent. Their runs are written into MLflow's
+database in bulk, their snapshots and replies by the code that campaigns use; the kernels that are added then are
+recorded in the usual way.
+"""
+
+import argparse
+import json
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from kernel_scientist import problems
+from kernel_scientist.campaign.recorder import Recorder
+from kernel_scientist.population.lineage import Population
+from kernel_scientist.problems.taskfolder import Problem
+from kernel_scientist.records import environment
+from kernel_scientist.records.evaluation import CompileReport, Evaluation, PairedTime, Speedup, Timing, Trial
+from kernel_scientist.records.kernel import REFERENCE, Author, Experiment, Kernel, LlmCall, Verdict
+from kernel_scientist.records.params import Budget
+from kernel_scientist.scientist.lessons import Lessons
+from kernel_scientist.scientist.llm.budget import LlmBudget
+from kernel_scientist.scientist.llm.response_cache import LlmRequest, Message, Reply, ResponseCache
+from kernel_scientist.scientist.playbook.agent import RuleBasedAgent
+from kernel_scientist.scientist.roles import Assignment, CpuInfo, Step
+from kernel_scientist.search import strategies
+from kernel_scientist.tracking import run_content, snapshots
+from kernel_scientist.tracking.mlflow_store import CampaignRun, MlflowStore
+
+SIZES = (1_000, 10_000, 100_000)
+MORE = 100
+"""Kernels that are recorded after the resume."""
+
+
+def measure() -> dict[str, Any]:
+    """Return the figures of each size; each is measured in a process of its own."""
+    rows: dict[str, Any] = {}
+    for size in SIZES:
+        command = [sys.executable, "-m", "benchmarks.scale", "--kernels", str(size)]
+        rows[str(size)] = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
+    first = rows[str(SIZES[0])]["record_cpu_s"]
+    return {**rows, "record_cpu_over_first": {n: round(row["record_cpu_s"] / first, 3) for n, row in rows.items()}}
+
+
+def one_size(kernels: int, folder: Path) -> dict[str, Any]:
+    """Return the figures of a campaign with this many kernels."""
+    problem = problems.find("identity")
+    store = MlflowStore(f"sqlite:///{folder}/mlflow.db", "scale")
+    run = store.start("scale", {}, problem)
+    source = generated(problem)
+    began = time.perf_counter()
+    _fill(store, run, problem, source, kernels, ResponseCache(folder / "replies"))
+    filled_s = time.perf_counter() - began
+    before_mb = _memory_mb()
+
+    began = time.perf_counter()
+    store = MlflowStore(f"sqlite:///{folder}/mlflow.db", "scale")
+    store.reopen(run)
+    population, loose = store.read_population(run)
+    replies = ResponseCache(folder / "replies")
+    LlmBudget.of(replies, Budget(), run.campaign)
+    resume_s = time.perf_counter() - began
+    assert len(population) == kernels
+
+    selections = {name: _milliseconds(select) for name, select in _selections(problem, population)}
+    recorder = Recorder(store, run, problem, replies, population, loose)
+    walls, cpus = list[float](), list[float]()
+    for _ in range(MORE):
+        trial = next(source)
+        wall, cpu = time.perf_counter(), time.process_time()
+        recorder.record([trial], lambda: 0.0)
+        walls.append(time.perf_counter() - wall)
+        cpus.append(time.process_time() - cpu)
+    return {
+        "resume_s": round(resume_s, 2),
+        "selection_ms": selections,
+        "record_s": round(statistics.median(walls), 5),
+        "record_cpu_s": round(statistics.median(cpus), 5),
+        "memory_mb": round(_memory_mb()),
+        "memory_before_mb": round(before_mb),
+        "filled_s": round(filled_s, 1),
+    }
+
+
+def generated(problem: Problem) -> Iterator[Trial]:
+    """Yield kernels without end: seeds first, then experiments on the incumbent or on one of the latest kernels."""
+    rng, text = random.Random(0), problem.seeds("cpp")[-1].read_text()
+    incumbent, ratio, number = "", 1.0, 0
+    while True:
+        number += 1
+        name, base = f"k{number:05d}", incumbent
+        if number > 3 and rng.random() < 0.5:
+            base = f"k{rng.randint(max(1, number - 50), number - 1):05d}"
+        wins, fails = number == 1 or rng.random() < 1 / 3, number > 3 and rng.random() < 0.2
+        ratio *= 1.00001 if wins else 1.0
+        yield _trial(problem, name, base, f"{text}\nVARIANT = {number}\n", ratio, incumbent, wins, fails and not wins)
+        incumbent = name if wins and not (fails and not wins) else incumbent
+
+
+def _trial(
+    problem: Problem, name: str, base: str, source: str, ratio: float, incumbent: str, wins: bool, fails: bool
+) -> Trial:
+    number = int(name[1:])
+    experiment = Experiment(
+        title=f"idea {number}", description="why " * 50, rubric=("do",), uplift=(0, 9), innovation=5
+    )
+    call = LlmCall(
+        role="writer",
+        call_key=f"write/{name}-0/0",
+        model="scripted",
+        key=f"{number:064d}",
+        prompt="p",
+        input_tokens=9000,
+        output_tokens=900,
+        usd=0.01,
+        seconds=2.0,
+    )
+    kernel = Kernel(
+        name=name,
+        language="cpp",
+        source=source,
+        base=base or None,
+        reference=base or None,
+        experiment=experiment if base else None,
+        generation=(number - 1) // 3,
+        llm_calls=(call,) if base else (),
+        authors={"writer": Author(model="scripted")} if base else {},
+        report="what was done " * 10,
+    )
+    report = CompileReport(ok=True, compiler="g++", instructions={"zmm": 40, "fma": 9}, code_bytes=2000)
+    if fails:
+        return Trial(kernel=kernel, evaluation=Evaluation(verdict=Verdict.INCORRECT, reason="wrong", compile=report))
+    us = 100.0 / ratio
+
+    def over(name: str, low: float) -> Speedup:
+        cases = {c.name: PairedTime(time_us=us, against_us=us * ratio) for c in problem.profile("cpu").benchmarks}
+        return Speedup(against=name, ratio=ratio, interval=(low, ratio * 1.1), cases=cases)
+
+    timings = tuple(
+        Timing(case=c.name, time_us=us, interval_us=(us, us), floor_us=1.0, samples_us=(us,) * 24)
+        for c in problem.profile("cpu").benchmarks
+    )
+    speedups = (over(REFERENCE, 0.9), *((over(incumbent, 1.01 if wins else 0.9),) if incumbent else ()))
+    evaluation = Evaluation(verdict=Verdict.OK, compile=report, timings=timings, speedups=speedups)
+    return Trial(kernel=kernel, evaluation=evaluation)
+
+
+def _fill(
+    store: MlflowStore,
+    run: CampaignRun,
+    problem: Problem,
+    source: Iterator[Trial],
+    kernels: int,
+    replies: ResponseCache,
+) -> None:
+    """Write kernels as a campaign would have: snapshots of all but the last few hundred, runs, replies."""
+    population, names = Population(), list[str]()
+    loose = snapshots.KERNELS - 1
+    for number in range(1, kernels + 1):
+        trial = next(source)
+        if number > kernels - loose:
+            store.log(run, trial, population, problem)
+            population.add(trial)
+            continue
+        population.add(trial)
+        names.append(trial.kernel.name)
+        if len(names) == snapshots.KERNELS or number == kernels - loose:
+            store.log_snapshot(run, population, names)
+            _runs(store, run, [population.get(name) for name in names])
+            names = []
+    for number in range(kernels):
+        request = LlmRequest(
+            model="scripted", parameters={}, messages=(Message(role="user", content=f"{number}" * 300),)
+        )
+        reply = {"role": "writer", "call_key": f"write/k{number:05d}-{number}/0", "campaign": run.campaign}
+        replies.add(Reply(request=request, text="x" * 2000, usd=0.01, input_tokens=9000, **reply))  # type: ignore[arg-type]
+    replies.mark_traced(range(1, kernels + 1))
+
+
+def _runs(store: MlflowStore, run: CampaignRun, trials: list[Trial]) -> None:
+    """Write runs and their tags into MLflow's database at once; through its client it takes 20 ms each."""
+    from mlflow.store.tracking.dbmodels.models import SqlRun, SqlTag
+
+    ids, now = [uuid.uuid4().hex for _ in trials], int(time.time() * 1000) - 3_600_000
+    common = {"experiment_id": int(store.experiment_id), "status": "FINISHED", "lifecycle_stage": "active"}
+    common |= {
+        "start_time": now,
+        "end_time": now,
+        "source_type": "LOCAL",
+        "artifact_uri": "",
+        "name": "",
+        "user_id": "",
+    }
+    backend: Any = store.client._tracking_client.store
+    with backend.ManagedSessionMaker() as session:
+        session.bulk_insert_mappings(SqlRun, [{"run_uuid": i, **common} for i in ids])
+        tags = [run_content.tags(run.run_id, run.campaign, trial) for trial in trials]
+        rows = [{"run_uuid": i, "key": k, "value": v} for i, t in zip(ids, tags, strict=True) for k, v in t.items()]
+        session.bulk_insert_mappings(SqlTag, rows)
+
+
+def _selections(problem: Problem, population: Population) -> Iterator[tuple[str, Callable[[], object]]]:
+    """Yield each way to select a base; for the model's selection, all that happens before the call."""
+    from kernel_scientist.scientist.context import facts, gpu_facts
+    from kernel_scientist.scientist.prompts import render
+
+    profile = problem.profile("cpu")
+    assignment = Assignment(problem, profile, "cpp", "cpu", CpuInfo.of_this_machine())
+    agent, cases = RuleBasedAgent(assignment), [case.name for case in profile.benchmarks]
+
+    def prompt() -> object:
+        kernels, left_out = facts.kernel_table(population, cases)
+        counters = gpu_facts.counter_rows(population.ranked(facts.MOST_KERNELS))
+        common = {"problem": facts.problem(problem, profile), "language": "cpp", "target": "cpu", "by_model": False}
+        return render(
+            "selector", cases=cases, kernels=kernels, left_out=left_out, counters=counters, findings=(), **common
+        )
+
+    yield "model's prompt", prompt
+    yield "playbook", lambda: agent.select(population, Lessons(), Step.of(0, "select", 1))
+    for name in ("tree", "islands", "fsr", "best_of_n", "greedy"):
+        yield name, lambda name=name: strategies.select(name, agent, population, Lessons(), Step.of(0, "select", 1))
+
+
+def _milliseconds(work: Callable[[], object]) -> float:
+    samples: list[float] = []
+    for _ in range(5):
+        start = time.perf_counter()
+        work()
+        samples.append(time.perf_counter() - start)
+    return round(1000 * statistics.median(samples), 2)
+
+
+def _memory_mb() -> float:
+    return psutil.Process().memory_info().rss / 1e6
+
+
+if __name__ == "__main__":
+    environment.prepare()
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--kernels", type=int, default=1000)
+    with tempfile.TemporaryDirectory() as where:
+        print(json.dumps(one_size(parser.parse_args().kernels, Path(where)), indent=1))

@@ -1,0 +1,108 @@
+"""Evaluate or confirm one kernel file."""
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kernel_scientist.campaign.evaluation_context import EvaluationContext, evaluation_context
+from kernel_scientist.campaign.steps import FUNCTIONS, KernelSteps
+from kernel_scientist.compile.source import language_of, read_kernel
+from kernel_scientist.evaluate.timing.plan import TimedSource
+from kernel_scientist.population.lineage import distinct_name
+from kernel_scientist.records import environment
+from kernel_scientist.records.errors import InfrastructureError
+from kernel_scientist.records.evaluation import Evaluation
+from kernel_scientist.records.kernel import REFERENCE, Kernel, Verdict
+from kernel_scientist.records.params import Params, load
+
+if TYPE_CHECKING:  # it imports torch, which takes seconds: the pool starts its fork server first
+    from kernel_scientist.evaluate.confirmation import Confirmation
+
+
+def evaluate(
+    file: str,
+    overrides: Sequence[str] | None = None,
+    against: str | None = None,
+    params_file: str | None = None,
+    steps: KernelSteps = FUNCTIONS,
+) -> tuple[EvaluationContext, Evaluation, str]:
+    """Compile, check and time one kernel file, against the reference and `against` (another file).
+
+    Returns the context (closed), the evaluation and the name of the source that the reported speedup is over. Without
+    `against` the noise of the machine is not measured, as there is no incumbent that the kernel could replace.
+    """
+    kernel = _kernel(file)
+    with evaluation_context(_params(overrides, params_file, kernel)) as context:
+        others = [context.evaluator.reference()]
+        if against is None:
+            context.evaluator.forgo_noise()
+        else:
+            name = distinct_name(f"{Path(against).stem} (against)", [REFERENCE, kernel.name], "against")
+            others.append(TimedSource(name=name, source=read_kernel(Path(against))))
+        try:
+            evaluation = steps.check(context, kernel, steps.compile(context, kernel))
+            if evaluation.verdict is Verdict.OK:
+                measure = partial(context.evaluator.time, kernel, evaluation, others)
+                evaluation = steps.counted(context, kernel, steps.time(context, kernel, measure))
+        except InfrastructureError as error:
+            evaluation = Evaluation(verdict=Verdict.INFRASTRUCTURE, reason=str(error))
+        return context, evaluation, others[-1].name
+
+
+def validate(
+    file: str,
+    overrides: Sequence[str] | None = None,
+    against: str | None = None,
+    params_file: str | None = None,
+    steps: KernelSteps = FUNCTIONS,
+) -> tuple[EvaluationContext, Kernel, "Confirmation"]:
+    """Confirm one kernel file against the reference and the seeds; return context (closed), kernel and confirmation.
+
+    The kernel must be faster than `against` (a file; default: the last of the problem's other seeds).
+    """
+    kernel = _kernel(file)
+    with evaluation_context(_params(overrides, params_file, kernel)) as context:
+        files = [Path(against)] if against else context.problem.seeds(kernel.language)
+        sources = {distinct_name(f.stem, (REFERENCE, kernel.name), "against"): read_kernel(f) for f in files}
+        seeds = [TimedSource(name=n, source=source) for n, source in sources.items() if source != kernel.source]
+        others, baseline = [context.evaluator.reference(), *seeds], seeds[-1].name if seeds else None
+        return context, kernel, confirm(context, kernel, others, baseline, steps)
+
+
+def confirm(
+    context: EvaluationContext,
+    kernel: Kernel,
+    others: Sequence[TimedSource],
+    baseline: str | None,
+    steps: KernelSteps,
+) -> "Confirmation":
+    """Check a kernel on every case, time it in several sets of fresh processes, compare it with `baseline`."""
+    from kernel_scientist.evaluate import confirmation
+
+    try:
+        evaluation = steps.compile(context, kernel)
+        evaluation = steps.check(context, kernel, evaluation, confirmation.held_out_check(context.evaluator))
+        if evaluation.verdict is not Verdict.OK:
+            return confirmation.of_failure(evaluation)
+        if context.target.model is not None:
+            return confirmation.unmeasured(context.evaluator.time(kernel, evaluation, ()), context.target.model.name)
+        sources, settings = [TimedSource.of(kernel), *others], context.params.validate_
+        measure = partial(confirmation.measure, context.evaluator, sources, settings.blocks)
+        runs = [steps.time(context, kernel, measure) for _ in range(settings.processes)]
+    except InfrastructureError as error:
+        return confirmation.of_failure(Evaluation(verdict=Verdict.INFRASTRUCTURE, reason=str(error)))
+    return confirmation.conclude(context.evaluator, evaluation, runs, sources, baseline)
+
+
+def _kernel(file: str) -> Kernel:
+    """Return the kernel in a file, named after the file. Raises SetupError when it is not a kernel."""
+    source = read_kernel(Path(file))
+    name = distinct_name(Path(file).stem, [REFERENCE], "kernel")
+    return Kernel(name=name, language=language_of(source), source=source)
+
+
+def _params(overrides: Sequence[str] | None, params_file: str | None, kernel: Kernel) -> Params:
+    """Return the parameters for one kernel: its language is the language."""
+    params = load(Path(params_file) if params_file else environment.root() / "params.yaml", overrides or ())
+    return params.model_copy(update={"language": kernel.language})

@@ -1,0 +1,103 @@
+"""The steps of evaluating a kernel: compile, check, time, count. Flows run them as Prefect tasks.
+
+Timings and profiles run one at a time per device: all processes of a host share a lock on the device. A Prefect
+concurrency limit is not used in addition: see docs/decisions/0003-one-lock-per-device.md.
+"""
+
+import functools
+import logging
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from kernel_scientist.campaign.evaluation_context import EvaluationContext
+from kernel_scientist.records.errors import InfrastructureError
+from kernel_scientist.records.evaluation import Evaluation
+from kernel_scientist.records.kernel import Case, Kernel
+from kernel_scientist.sandbox import device_lock
+
+Measured = TypeVar("Measured")
+Function = TypeVar("Function", bound=Callable[..., Any])
+DELAYS_S = (1, 5)
+"""Delays before a step that failed for reasons other than the kernel is tried again, in seconds."""
+progress = logging.getLogger("kernel_scientist.progress")
+"""What is being done, for someone who waits."""
+
+
+def compile_kernel(context: EvaluationContext, kernel: Kernel) -> Evaluation:
+    """Import the kernel's file in a worker and build its extensions."""
+    progress.info("compiling %s", kernel.name)
+    return context.evaluator.compile(kernel)
+
+
+def check_kernel(
+    context: EvaluationContext, kernel: Kernel, so_far: Evaluation, cases: tuple[Case, ...] | None = None
+) -> Evaluation:
+    """Run every checking case in a sandboxed worker and compare the outputs with the reference's."""
+    progress.info("checking %s", kernel.name)
+    return context.evaluator.check(kernel, so_far, cases)
+
+
+def time_kernel(context: EvaluationContext, kernel: Kernel, measure: Callable[[], Measured]) -> Measured:
+    """Return what `measure` returns, which times a kernel and others while the device is locked."""
+    progress.info("waiting for the device")
+    with device(context):
+        progress.info("timing %s", kernel.name)
+        return measure()
+
+
+def count_kernel(context: EvaluationContext, kernel: Kernel, timed: Evaluation) -> Evaluation:
+    """Add the GPU's hardware counters to an evaluation, or the reason why there are none."""
+    from kernel_scientist.profile import counting
+
+    progress.info("reading hardware counters of %s", kernel.name)
+    try:
+        with device(context):
+            return counting.count(context.evaluator, kernel, timed)
+    except InfrastructureError as error:  # counters are optional: no retry
+        return counting.without(timed, str(error))
+
+
+def device(context: EvaluationContext) -> AbstractContextManager[None]:
+    """Lock the target's device; a model target has none. Raises DeviceBusyError after `harness.device_wait_s`."""
+    if context.target.model is not None:
+        return nullcontext()
+    return device_lock.device(context.target.lock, context.params.harness.device_wait_s)
+
+
+def retried(step: Function) -> Function:
+    """Return a step that is tried again after an InfrastructureError, as Prefect does with a task."""
+
+    @functools.wraps(step)
+    def call(*arguments: Any, **named: Any) -> Any:
+        for delay_s in DELAYS_S:
+            try:
+                return step(*arguments, **named)
+            except InfrastructureError as error:
+                progress.info("trying again in %s s: %s", delay_s, error)
+                time.sleep(delay_s)
+        return step(*arguments, **named)
+
+    return call  # type: ignore[return-value]
+
+
+@dataclass(frozen=True)
+class KernelSteps:
+    """The steps, as functions or as Prefect tasks."""
+
+    compile: Callable[..., Evaluation]
+    check: Callable[..., Evaluation]
+    time: Callable[..., Any]
+    count: Callable[..., Evaluation]
+
+    def counted(self, context: EvaluationContext, kernel: Kernel, timed: Evaluation) -> Evaluation:
+        """Add hardware counters to the evaluation of a kernel that was timed on a GPU; return others unchanged."""
+        from kernel_scientist.profile import counting
+
+        return self.count(context, kernel, timed) if counting.wanted(context.evaluator, timed) else timed
+
+
+FUNCTIONS = KernelSteps(retried(compile_kernel), retried(check_kernel), retried(time_kernel), count_kernel)
+"""The steps without Prefect."""

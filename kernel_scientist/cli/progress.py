@@ -1,0 +1,59 @@
+"""A progress line on standard error: what is being done, from a second after the start."""
+
+import logging
+import sys
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+
+AFTER_S = 1.0
+"""Nothing is shown of what ends sooner, in seconds."""
+
+
+class _Line(logging.Handler):
+    """Shows messages: on a terminal each replaces the one before, elsewhere each is a line."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.INFO)
+        self._latest, self._due = "starting", False
+        self._overwrite = sys.stderr.isatty()
+        self._timer = threading.Timer(AFTER_S, self._begin)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Show a message, once the first second is over."""
+        self._latest = record.getMessage()
+        if self._due:
+            self._show()
+
+    def _begin(self) -> None:
+        self._due = True
+        self._show()
+
+    def _show(self) -> None:
+        text = f"\r\033[K{self._latest} ..." if self._overwrite else f"{self._latest} ...\n"
+        sys.stderr.write(text)
+        sys.stderr.flush()
+
+    def close(self) -> None:
+        """End the line."""
+        self._timer.cancel()
+        if self._due and self._overwrite:
+            sys.stderr.write("\r\033[K")
+        self._due = False
+        super().close()
+
+
+@contextmanager
+def shown() -> Generator[None]:
+    """Show what `kernel_scientist.progress` logs while the context is open."""
+    logger, line = logging.getLogger("kernel_scientist.progress"), _Line()
+    logger.addHandler(line)
+    logger.setLevel(logging.INFO)
+    logger.propagate = False
+    try:
+        yield
+    finally:
+        logger.removeHandler(line)
+        line.close()

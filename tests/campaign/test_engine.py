@@ -1,0 +1,163 @@
+"""The engine: real campaigns on a scripted endpoint; the evaluator does nothing."""
+
+import dataclasses
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks import endpoint
+from benchmarks.engine import Judge, settings
+from kernel_scientist.campaign.campaign import Campaign
+from kernel_scientist.campaign.engine import Engine, Steps
+from kernel_scientist.campaign.evaluation_context import evaluation_context
+from kernel_scientist.campaign.pipeline import Pipeline
+from kernel_scientist.records.errors import InfrastructureError, StoppedError
+from kernel_scientist.records.evaluation import Evaluation, Trial
+from kernel_scientist.records.kernel import Kernel
+from kernel_scientist.records.params import Params
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    with endpoint.serving(0.02) as address:
+        yield address
+
+
+class Watcher:
+    """Notes what is in progress."""
+
+    def __init__(self) -> None:
+        self.active: set[str] = set()
+        self.most = 0
+        self.recorded: list[Trial] = []
+
+    def step(self, kernel: str, activity: str | None) -> None:
+        if activity is None:
+            self.active.discard(kernel)
+        else:
+            self.active.add(kernel)
+        self.most = max(self.most, len(self.active))
+
+    def done(self, trial: Trial) -> None:
+        self.recorded.append(trial)
+
+
+class Run:
+    """A campaign whose steps are counted."""
+
+    def __init__(self, folder: Path, address: str, calls: int, **search: Any) -> None:
+        designer = search.pop("designer", "")
+        values = settings(address, calls, search.pop("strategy", "scientist"), designer)
+        values["search"] |= search
+        values["llm"] |= {"replies": str(folder / "replies"), "corrections": 0}
+        values["tracking"] = {"uri": f"sqlite:///{folder}/mlruns/mlflow.db"}
+        self.params, self.watcher, self.timing = Params.model_validate(values), Watcher(), 0
+        self.broken: set[int] = set()
+        """Numbers of the timings that fail."""
+        self._lock = threading.Lock()
+
+    def __call__(self, resume: bool = False, stop_after: int = 10**6) -> Campaign:
+        with evaluation_context(self.params) as context:
+            judge = Judge(context.evaluator, 0.0)
+            campaign = Campaign(dataclasses.replace(context, evaluator=judge), resume)
+
+            def time(kernel: Kernel, checked: Evaluation) -> Evaluation:
+                assert self._lock.acquire(blocking=False), "two timings at once"
+                self.timing += 1
+                try:
+                    if self.timing in self.broken:
+                        raise InfrastructureError("the device is gone")
+                    return campaign.time(kernel, checked)
+                finally:
+                    self._lock.release()
+
+            def record(trials: Sequence[Trial]) -> None:
+                campaign.recorder.record(trials, campaign.plan.elapsed_s)
+
+            def check_stop() -> None:
+                if len(self.watcher.recorded) >= stop_after:
+                    raise StoppedError("enough")
+
+            steps = Steps(judge.compile, judge.check, time, lambda job: None, record)
+            Engine(campaign, steps, self.watcher, check_stop).run()
+            campaign.finish()
+            return campaign
+
+
+def names(campaign: Campaign) -> list[str]:
+    return [entry.name for entry in campaign.population.entries()]
+
+
+def test_one_call_in_flight_means_one_kernel_at_a_time(tmp_path: Path, address: str) -> None:
+    run = Run(tmp_path, address, 1, generations=2)
+    campaign = run()
+    assert run.watcher.most == 1 and names(campaign) == [f"k{n:05d}" for n in range(1, 9)]
+    assert [t.kernel.name for t in run.watcher.recorded] == names(campaign)
+    generations = [campaign.population.entry(name).generation for name in names(campaign)]
+    assert generations == [0, 0, 1, 1, 1, 2, 2, 2]
+
+
+@pytest.mark.parametrize("designer", ["", "writer"])
+def test_eight_calls_in_flight_make_each_kernel_once(tmp_path: Path, address: str, designer: str) -> None:
+    run = Run(tmp_path, address, 8, generations=10, designer=designer, strategy="scientist" if not designer else "tree")
+    campaign = run()
+    assert names(campaign) == [f"k{n:05d}" for n in range(1, 33)]
+    assert 3 < run.watcher.most < 16 and not run.watcher.active
+    titles = [t.kernel.experiment.title for t in campaign.population if t.kernel.experiment]
+    assert len(set(titles)) == 30
+    paid = {row.role: row.calls for row in campaign.replies.spending(campaign.name)}
+    assert paid["writer"] == 30 and paid.get("designer", 0) == (0 if designer else 10)
+    assert paid.get("selector", 0) <= 10  # the same table gives the same selection, which is paid for once
+    recorded = campaign.store.population(campaign.run)
+    assert recorded.trials == campaign.population.trials
+    history = campaign.store.client.get_metric_history(campaign.run.run_id, "kernels")
+    assert sorted(m.step for m in history) == list(range(1, 33))
+
+
+def test_a_stopped_campaign_is_completed_and_nothing_is_paid_twice(tmp_path: Path, address: str) -> None:
+    for designer in ("", "writer"):
+        folder = tmp_path / (designer or "model")
+        with pytest.raises(StoppedError):
+            Run(folder, address, 8, generations=8, designer=designer)(stop_after=7)
+        campaign = Run(folder, address, 8, generations=8, designer=designer)(resume=True)
+        assert names(campaign) == [f"k{n:05d}" for n in range(1, 27)]
+        replies = campaign.replies.paid_by(campaign.name)
+        assert len({r.call_key.partition("-")[2] or r.call_key for r in replies}) == len(replies)
+        for number in range(1, 9):
+            assert len(campaign.population.experiments(number)) == 3
+
+
+def test_a_broken_device_is_a_verdict_and_the_campaign_continues(tmp_path: Path, address: str) -> None:
+    run = Run(tmp_path, address, 4, generations=2)
+    run.broken = {4, 5}
+    verdicts = run().population.verdicts()
+    assert verdicts["infrastructure"] == 2 and verdicts["ok"] == 6
+
+
+def test_budgets_bound_what_is_begun(tmp_path: Path, address: str) -> None:
+    run = Run(tmp_path, address, 8, generations=10)
+    run.params = run.params.model_copy(update={"budget": run.params.budget.model_copy(update={"kernels": 9})})
+    campaign = run()
+    assert len(campaign.population) == 9 and "budget.kernels" in str(campaign.plan.over())
+
+
+def test_a_pipeline_hands_results_and_errors_to_the_thread_that_asks() -> None:
+    seen: list[int] = []
+
+    def fail() -> int:
+        raise ValueError("wrong")
+
+    with Pipeline({"a": 2, "b": 1}) as pipeline:
+        for number in range(5):
+            pipeline.submit("a", lambda number=number: number, seen.append)
+        while pipeline.busy:
+            pipeline.handle(1.0)
+        pipeline.submit("b", fail, seen.append)
+        with pytest.raises(ValueError, match="wrong"):
+            while pipeline.busy:
+                pipeline.handle(1.0)
+        pipeline.handle(0.01)
+    assert sorted(seen) == list(range(5))
