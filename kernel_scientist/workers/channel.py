@@ -6,7 +6,6 @@ import select
 import signal
 import socket
 import threading
-import time
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 
@@ -16,6 +15,7 @@ from kernel_scientist.records.params import Harness
 from kernel_scientist.sandbox import protocol
 from kernel_scientist.sandbox.failure import KernelFailure
 from kernel_scientist.sandbox.process import Process, signal_name
+from kernel_scientist.workers.limits import Limit
 from kernel_scientist.workers.validation import protocol_violation, unexpected
 
 TRANSFER_TIMEOUT_S = 60
@@ -37,6 +37,7 @@ class Channel:
     status_fd: int
     limits: Harness
     stopped: threading.Event
+    on_gpu: bool = field(default=False, kw_only=True)
     process: Process = field(default=Process(0), init=False)
     """The worker's process, numbered outside all namespaces; 0 until the worker has sent its first message."""
     _overdue_s: float = field(default=0.0, init=False)
@@ -56,15 +57,15 @@ class Channel:
         self, request: protocol.Header, answer: str, doing: str, buffers: Sequence[protocol.Buffer] = ()
     ) -> Answer:
         """Send a request; return the answer. Raises KernelFailure if it is late or invalid."""
-        with self._timed(sum(map(len, buffers))) as limit_s:
+        with self._timed(sum(map(len, buffers))) as limit:
             self._send(request, buffers)
-            return self._receive(answer, min(TRANSFER_TIMEOUT_S, limit_s), doing)
+            return self._receive(answer, limit, doing)
 
     def _require_waiting(self) -> None:
         """Wait until the worker is at the start barrier."""
         doing = "the preparation of its call"
-        with self._timed() as limit_s, self._failures(doing, limit_s):
-            self.sock.settimeout(limit_s)
+        with self._timed() as limit, self._failures(doing, limit):
+            self._await(limit)
             byte = self.sock.recv(1)
         if not byte:
             raise self._death(doing)
@@ -72,26 +73,36 @@ class Channel:
             raise protocol_violation("it does not wait at the start barrier")
 
     @contextlib.contextmanager
-    def _timed(self, moved: int = 0) -> Generator[float]:
-        """Yield the time that the worker has left for its answer, and charge the time spent in the context."""
-        start = time.monotonic()
-        yield max(self.limits.call_timeout_s - self._overdue_s, 0.01)
-        self._overdue_s += time.monotonic() - start - PATIENCE_S - moved / BYTES_PER_S
+    def _timed(self, moved: int = 0) -> Generator[Limit]:
+        """Yield the limit that the worker has left for its answer, and charge what it uses of it in the context."""
+        limit = self._limit(max(self.limits.call_timeout_s - self._overdue_s, 0.01))
+        yield limit
+        self._overdue_s += limit.used_s() - PATIENCE_S - moved / BYTES_PER_S
+
+    def _limit(self, seconds: float) -> Limit:
+        return Limit(self.process, seconds, self.on_gpu)
+
+    def _await(self, limit: Limit) -> None:
+        """Wait for something to receive. Raises TimeoutError."""
+        while not select.select([self.sock], [], [], left_s := limit.left_s())[0]:
+            if not left_s:
+                raise TimeoutError
 
     def _send(self, header: protocol.Header, buffers: Sequence[protocol.Buffer] = ()) -> None:
         with self._failures("reading a request", TRANSFER_TIMEOUT_S):
             self.sock.settimeout(TRANSFER_TIMEOUT_S)
             protocol.send(self.sock, header, list(buffers))
 
-    def _receive(self, op: str, timeout_s: float, doing: str, limit: int = 0) -> Answer:
-        """Receive a message with operation `op` and at most `limit` bytes of buffers."""
-        reply, buffers = self._message(timeout_s, doing, limit)
+    def _receive(self, op: str, limit: Limit, doing: str, most_bytes: int = 0) -> Answer:
+        """Receive a message with operation `op` and at most `most_bytes` of buffers."""
+        reply, buffers = self._message(limit, doing, most_bytes)
         self._expect(reply, op, doing)
         return reply, buffers
 
-    def _message(self, timeout_s: float, doing: str, limit: int = 0) -> Answer:
-        with self._failures(doing, timeout_s):
-            return protocol.receive(self.sock, timeout_s, limit)
+    def _message(self, limit: Limit, doing: str, most_bytes: int = 0) -> Answer:
+        with self._failures(doing, limit):
+            self._await(limit)
+            return protocol.receive(self.sock, min(TRANSFER_TIMEOUT_S, limit.longest_wait_s), most_bytes)
 
     def _expect(self, reply: protocol.Header, op: str, doing: str) -> None:
         if flood := self._flood():
@@ -100,12 +111,13 @@ class Channel:
             raise unexpected(reply, op, doing)
 
     @contextlib.contextmanager
-    def _failures(self, doing: str, limit_s: float) -> Generator[None]:
+    def _failures(self, doing: str, limit: Limit | float) -> Generator[None]:
         """Turn communication errors into KernelFailure."""
         try:
             yield
         except TimeoutError as error:
-            late = KernelFailure(Verdict.TIMEOUT, f"{doing} took longer than {limit_s:g} s; it was killed")
+            words = limit.words() if isinstance(limit, Limit) else f"took longer than {limit:g} s"
+            late = KernelFailure(Verdict.TIMEOUT, f"{doing} {words}; it was killed")
             raise self._flood() or late from error
         except ConnectionError as error:
             raise self._death(doing) from error

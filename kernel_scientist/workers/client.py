@@ -55,7 +55,6 @@ class WorkerClient(Channel):
     """The worker's process number in the fork server's namespace."""
     inputs: SharedMemory
     native: NativeHarness
-    on_gpu: bool = False
     untouched: dict[int, int] = field(default_factory=dict[int, int], init=False)
     """Digests, per slot, of the memory that a kernel may not write, on a GPU."""
     can_stop: bool = field(default=False, init=False)
@@ -81,20 +80,21 @@ class WorkerClient(Channel):
     def load(self, source: str, build: Build) -> None:
         """Import the kernel's file in the worker, and build the extensions that it requests."""
         self._send({"op": "load", "source": source})
-        deadline = time.monotonic() + self.limits.import_timeout_s
-        builds, latest = 0, deadline + 2 * self.limits.build_timeout_s
+        limit = self._limit(self.limits.import_timeout_s)
+        builds, building_s = 0, 0.0
         while True:
-            left_s = max(0.01, deadline - time.monotonic())
-            reply, _ = self._message(left_s, "its import")
+            reply, _ = self._message(limit, "its import")
             if reply.get("op") != "build":
                 break
             start = time.monotonic()
             path, log = build(build_request(reply))
-            deadline += time.monotonic() - start  # each build has its own limit ...
+            duration_s = time.monotonic() - start
+            limit.exempt(duration_s)  # each build has its own limit ...
+            building_s += duration_s
             builds += 1
             if builds > MOST_BUILDS:
                 raise KernelFailure(Verdict.REJECTED, f"its import requested more than {MOST_BUILDS} builds")
-            if deadline > latest:  # ... and so has their sum
+            if building_s > 2 * self.limits.build_timeout_s:  # ... and so has their sum
                 raise KernelFailure(Verdict.TIMEOUT, f"the {builds} builds of its import took too long together")
             self._send({"op": "built", "log": log}, [path.read_bytes()] if path else [])
         self._expect(reply, "loaded", "its import")
@@ -124,16 +124,18 @@ class WorkerClient(Channel):
         channel, checksum = self.sock.fileno(), 0
         self._send({"op": "go", "slots": list(slots), "warm": warm})
         self._require_waiting()
-        with self._failures("its call", limit_s):
-            with self.paused(with_main=False):
-                keys = write()
-            if self.on_gpu:
+        with self.paused(with_main=False):
+            keys = write()
+        if self.on_gpu:
+            with self._failures("its call", limit_s):
                 checksum = self.native.unlock(channel, keys, limit_s)
-            completion = self.native.run(channel, self.inputs.address, limit_s)
+        limit = self._limit(limit_s)
+        with self._failures("its call", limit):
+            completion = self.native.run(channel, self.inputs.address, limit_s, limit.left_s)
             with self.paused(with_main=False):
                 buffers = self._copied(slots, completion.places, most_bytes)
         self._continue()
-        reply, sent = self._receive("done", self.limits.call_timeout_s, "its call", most_bytes)
+        reply, sent = self._receive("done", self._limit(self.limits.call_timeout_s), "its call", most_bytes)
         if self.on_gpu and reply.get("inputs") != [self.untouched.get(slot) for slot in slots]:
             raise KernelFailure(Verdict.INCORRECT, "it wrote to inputs that it may only read, or outside its buffers")
         row = Row(len(slots), completion.wall_ns, reading(reply), checksum)
@@ -141,8 +143,9 @@ class WorkerClient(Channel):
 
     def observe(self, mute: bool, keys: Sequence[int], most_bytes: int, slot: int = 0) -> tuple[dict[str, Any], Output]:
         """Make one observed call (`untrusted.op_profile`). `keys`: see `run_row`."""
+        limit = self._limit(self.limits.call_timeout_s)
         self._send({"op": "observe", "slot": slot, "mute": mute, "keys": list(keys)})
-        reply, sent = self._receive("observed", self.limits.call_timeout_s, "its observed call", most_bytes)
+        reply, sent = self._receive("observed", limit, "its observed call", most_bytes)
         return reply, _outputs(output_trees(reply, 1), sent)[0]
 
     def paused(self, with_main: bool = True) -> contextlib.AbstractContextManager[bool]:

@@ -62,6 +62,7 @@ class Completion(NamedTuple):
 
 _INTEGER, _LONG, _WORD = ctypes.c_int, ctypes.c_int64, ctypes.c_uint64
 _POINTER, _SIZE = ctypes.c_void_p, ctypes.c_size_t
+_MORE = ctypes.CFUNCTYPE(_LONG)
 _LONGS, _WORDS, _INTEGERS = ctypes.POINTER(_LONG), ctypes.POINTER(_WORD), ctypes.POINTER(_INTEGER)
 
 
@@ -80,7 +81,7 @@ class NativeHarness:
         self.commit = _bind(without.lab_commit, None, _WORD)
         self._mask = _bind(without.lab_mask, None, _POINTER, _SIZE, _WORD, _WORD)
         self._unlock = _bind(without.lab_unlock, _INTEGER, _INTEGER, _LONG, _WORDS, _LONG, _WORDS)
-        self._run = _bind(without.lab_run, _INTEGER, _INTEGER, _POINTER, _LONG, _LONGS, _LONGS, _LONGS)
+        self._run = _bind(without.lab_run, _INTEGER, _INTEGER, _POINTER, _LONG, _MORE, _LONGS, _LONGS, _LONGS)
         self._copy_outputs = _bind(without.lab_copy_outputs, _INTEGER, _INTEGER, _LONG, _LONG)
         self._stop = _bind(without.lab_stop, _INTEGER, _INTEGER, _INTEGER, _INTEGERS, _INTEGER, _LONG)
         self._resume = _bind(without.lab_resume, None, _INTEGERS, _INTEGER)
@@ -126,13 +127,15 @@ class NativeHarness:
             raise RuntimeError(f"the GPU's runtime reports error {error} when the call has ended")
         return outputs, Reading(*reading), bool(placed)
 
-    def run(self, socket: int, shared: int, limit_s: float) -> Completion:
+    def run(self, socket: int, shared: int, limit_s: float, more_s: Callable[[], float] = lambda: 0.0) -> Completion:
         """Evaluator: open the start barrier of a waiting worker and wait for its completion signal.
 
-        Raises TimeoutError, ConnectionError if the worker has ended, ValueError for an invalid message.
+        `more_s` is asked after `limit_s`, and again after each answer, how many seconds more to wait; 0 ends it. Raises
+        TimeoutError, ConnectionError if the worker has ended, ValueError for an invalid message.
         """
         wall_ns, found, places = ctypes.c_int64(), ctypes.c_int64(), (ctypes.c_int64 * (2 * MOST_PLACES))()
-        _require(self._run(socket, shared, int(limit_s * 1000), wall_ns, places, found))
+        more = _MORE(lambda: int(more_s() * 1000))
+        _require(self._run(socket, shared, int(limit_s * 1000), more, wall_ns, places, found))
         known = tuple(zip(places[: 2 * found.value : 2], places[1 : 2 * found.value : 2], strict=True))
         return Completion(wall_ns.value, known if found.value >= 0 else None)
 

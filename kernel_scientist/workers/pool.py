@@ -145,7 +145,7 @@ class WorkerPool:
                 theirs.close()
                 os.close(status_write)
             channel = ours, log, status_read, self.harness, self.stopped
-            worker = WorkerClient(*channel, pid, memory, self.native, self.on_gpu)
+            worker = WorkerClient(*channel, pid, memory, self.native, on_gpu=self.on_gpu)
             yield worker
         finally:
             for descriptor in (ours.detach(), status_read, log):

@@ -36,9 +36,10 @@ def cpp(body: str, includes: str = "") -> str:
 
 
 MISBEHAVIOUR = {
-    "hangs in python": (in_call("while True: pass"), Verdict.TIMEOUT, "its call took longer than 3 s"),
-    "hangs in C++": (cpp("volatile int x = 0; for (;;) x = x + 1;"), Verdict.TIMEOUT, "its call took longer"),
-    "hangs while imported": ("while True: pass\n" + in_call("pass"), Verdict.TIMEOUT, "its import took longer"),
+    "hangs in python": (in_call("while True: pass"), Verdict.TIMEOUT, "its call used more than 3 s of CPU time"),
+    "hangs in C++": (cpp("volatile int x = 0; for (;;) x = x + 1;"), Verdict.TIMEOUT, "its call used more than 3 s"),
+    "hangs while imported": ("while True: pass\n" + in_call("pass"), Verdict.TIMEOUT, "its import used more than 5 s"),
+    "waits for ever": (in_call("import threading; threading.Event().wait()"), Verdict.TIMEOUT, "it waited, using"),
     "stops itself": (in_call("os.kill(os.getpid(), 19)"), Verdict.CRASHED, "PermissionError"),
     "segfaults": (cpp("*(volatile int*)8 = 1;"), Verdict.CRASHED, "SIGSEGV"),
     "aborts": (cpp("abort();", "cstdlib"), Verdict.CRASHED, "SIGABRT"),
