@@ -184,7 +184,7 @@ def _campaign(params: Params, device_s: float, services: bool, samples: list[Sam
                     for trial in trials:
                         campaign.population.add(trial)
 
-                plain = Steps(judge.compile, judge.check, campaign.time, lambda job: None, keep)
+                plain = Steps(judge.compile, campaign.time, lambda job: None, keep)
                 Engine(campaign, plain, Silent(), lambda: None).run()
 
     if not services:

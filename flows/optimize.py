@@ -35,7 +35,7 @@ from kernel_scientist.records.params import Params, load
 from kernel_scientist.report import summaries
 from kernel_scientist.workers.pool import WorkerPool
 from tasks.evaluation import TASKS
-from tasks.experiment import record_kernels, tune_kernel
+from tasks.experiment import tune_kernel
 
 
 def _run_name() -> str:
@@ -69,6 +69,11 @@ def steps(campaign: Campaign) -> Steps:
     """Return the steps of an experiment as Prefect tasks."""
     context = campaign.context
 
+    def build(kernel: Kernel) -> Evaluation:
+        if campaign.prescreen.most:
+            return TASKS.build(context, kernel, skip=partial(campaign.prescreen.skipped, kernel))
+        return TASKS.build(context, kernel)
+
     def time(kernel: Kernel, checked: Evaluation) -> Evaluation:
         timed = TASKS.time(context, kernel, partial(campaign.time, kernel, checked))
         # profiling takes a minute or more, so only the incumbent, the base of the next kernels, is profiled
@@ -81,11 +86,10 @@ def steps(campaign: Campaign) -> Steps:
             return None  # tuning is optional: the campaign continues without it
 
     return Steps(
-        compile=partial(TASKS.compile, context),
-        check=partial(TASKS.check, context),
+        build=build,
         time=time,
         tune=tune,
-        record=partial(record_kernels, campaign),
+        record=campaign.record,
     )
 
 

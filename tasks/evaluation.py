@@ -22,36 +22,25 @@ def infrastructure_only(_task: Any, _run: Any, state: Any) -> bool:
     return False
 
 
-def _cached(step: str) -> CacheKeyFnPolicy:
-    """Return the cache policy of a step whose result depends on kernel, problem and toolchain only."""
+def _build_key(_run: Any, arguments: dict[str, Any]) -> str | None:
+    """Return the cache key of a build, which depends on kernel, problem and toolchain only; None: it is not cached.
 
-    def key(_run: Any, arguments: dict[str, Any]) -> str | None:
-        if arguments.get("cases") is not None:
-            return None  # confirmation never uses cached results
-        return cache_key(arguments["context"], arguments["kernel"], step)
+    Confirmation never uses cached results, and a kernel may be skipped because of others.
+    """
+    if arguments.get("cases") is not None or arguments.get("skip") is not None:
+        return None
+    return cache_key(arguments["context"], arguments["kernel"], "build")
 
-    return CacheKeyFnPolicy(cache_key_fn=key)
 
-
-compile_kernel = task(
-    task_run_name="compile {kernel.name}",
+build_kernel = task(
+    task_run_name="build {kernel.name}",
     retries=2,
     retry_delay_seconds=[1, 5],
     retry_condition_fn=infrastructure_only,
-    timeout_seconds=600,
-    cache_policy=_cached("compile"),
+    timeout_seconds=2400,
+    cache_policy=CacheKeyFnPolicy(cache_key_fn=_build_key),
     result_serializer="json",
-)(steps.compile_kernel)
-
-check_kernel = task(
-    task_run_name="check {kernel.name}",
-    retries=2,
-    retry_delay_seconds=[1, 5],
-    retry_condition_fn=infrastructure_only,
-    timeout_seconds=1800,
-    cache_policy=_cached("check"),
-    result_serializer="json",
-)(steps.check_kernel)
+)(steps.build_kernel)
 
 time_kernel = task(
     task_run_name="time {kernel.name}",
@@ -68,4 +57,4 @@ count_kernel = task(
     cache_policy=NO_CACHE,  # counters belong to the times of the same run
 )(steps.count_kernel)
 
-TASKS = steps.KernelSteps(compile_kernel, check_kernel, time_kernel, count_kernel)
+TASKS = steps.KernelSteps(build_kernel, time_kernel, count_kernel)

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from kernel_scientist.campaign.evaluation_context import EvaluationContext
@@ -9,6 +10,7 @@ from kernel_scientist.campaign.job import Job
 from kernel_scientist.campaign.ledger import Ledger
 from kernel_scientist.campaign.plan import Plan
 from kernel_scientist.campaign.recorder import Recorder
+from kernel_scientist.campaign.steps import progress
 from kernel_scientist.campaign.tuner import Hold, Tuner
 from kernel_scientist.compile.fingerprint import fingerprint
 from kernel_scientist.compile.source import read_kernel
@@ -36,6 +38,8 @@ from kernel_scientist.tracking.access import open_store
 
 REPAIRABLE = (Verdict.COMPILE_ERROR, Verdict.INCORRECT, Verdict.CRASHED, Verdict.TIMEOUT)
 """Verdicts that the Repairer handles: bugs, but neither tampering nor infrastructure errors."""
+RECORD_DELAYS_S = (1, 2, 5, 15, 30)
+"""Delays before kernels are written to MLflow again, in seconds."""
 
 
 class Campaign:
@@ -205,6 +209,17 @@ class Campaign:
         if timed and (incumbent is None or beats(Trial(kernel=kernel, evaluation=evaluation), incumbent.name)):
             self.incumbent = kernel
         return evaluation
+
+    def record(self, trials: Sequence[Trial]) -> None:
+        """Write kernels as MLflow runs and add them to the population; try again while the server restarts."""
+        for delay_s in RECORD_DELAYS_S:
+            try:
+                return self.recorder.record(trials, self.plan.elapsed_s)
+            except Exception as error:  # the client does not wrap transport and database errors
+                progress.info("recording again in %s s: %s", delay_s, error)
+                if self.context.evaluator.pool.stopped.wait(delay_s):
+                    raise
+        return self.recorder.record(trials, self.plan.elapsed_s)
 
     def champion(self) -> Trial | None:
         """Return the winner of the final; without a final, the incumbent."""

@@ -33,8 +33,8 @@ MOST_FRUITLESS = 3
 class Steps:
     """The steps that may be retried or cached; a flow passes Prefect tasks."""
 
-    compile: Callable[[Kernel], Evaluation]
-    check: Callable[[Kernel, Evaluation], Evaluation]
+    build: Callable[[Kernel], Evaluation]
+    """Compile and check a kernel."""
     time: Callable[[Kernel, Evaluation], Evaluation]
     tune: Callable[[Job], Kernel | None]
     record: Callable[[Sequence[Trial]], None]
@@ -153,34 +153,16 @@ class Engine:
 
     def _build(self, job: Job, kernel: Kernel) -> None:
         self._show(job, "building")
-        self.pipeline.submit("build", partial(self._built, kernel), partial(self._check, job, kernel))
+        self.pipeline.submit("build", partial(_decided, self.steps.build, kernel), partial(self._built, job, kernel))
 
-    def _built(self, kernel: Kernel) -> tuple[Evaluation, bool]:
-        """Compile and check a kernel; return its evaluation, and whether it is to be timed."""
-        try:
-            compiled = self.steps.compile(kernel)
-            if (skipped := self.campaign.prescreen.skipped(kernel, compiled)) is not None:
-                return skipped, False
-            evaluation = self.steps.check(kernel, compiled)
-        except InfrastructureError as error:
-            return _undecided(error), False
-        if evaluation.verdict is not Verdict.OK:
+    def _built(self, job: Job, kernel: Kernel, evaluation: Evaluation) -> None:
+        if evaluation.verdict is not Verdict.OK or evaluation.skipped:
             self.campaign.prescreen.forget(kernel)
-        return evaluation, evaluation.verdict is Verdict.OK
-
-    def _check(self, job: Job, kernel: Kernel, result: tuple[Evaluation, bool]) -> None:
-        evaluation, to_time = result
-        if not to_time:
             self._evaluated(job, kernel, evaluation)
             return
         self._show(job, "timing")
-        self.pipeline.submit("device", partial(self._timed, kernel, evaluation), partial(self._evaluated, job, kernel))
-
-    def _timed(self, kernel: Kernel, checked: Evaluation) -> Evaluation:
-        try:
-            return self.steps.time(kernel, checked)
-        except InfrastructureError as error:  # it persisted after retries
-            return _undecided(error)
+        work = partial(_decided, self.steps.time, kernel, evaluation)
+        self.pipeline.submit("device", work, partial(self._evaluated, job, kernel))
 
     def _evaluated(self, job: Job, kernel: Kernel, evaluation: Evaluation) -> None:
         trial = Trial(kernel=kernel, evaluation=evaluation)
@@ -218,5 +200,9 @@ class Engine:
         self.watcher.step(job.name, f"{activity} {job.title}")
 
 
-def _undecided(error: InfrastructureError) -> Evaluation:
-    return Evaluation(verdict=Verdict.INFRASTRUCTURE, reason=str(error))
+def _decided(step: Callable[..., Evaluation], *arguments: Kernel | Evaluation) -> Evaluation:
+    """Return a step's evaluation; an infrastructure error that persists after retries becomes the verdict."""
+    try:
+        return step(*arguments)
+    except InfrastructureError as error:
+        return Evaluation(verdict=Verdict.INFRASTRUCTURE, reason=str(error))

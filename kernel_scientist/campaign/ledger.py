@@ -22,7 +22,8 @@ class Ledger:
         self._returned: list[str] = []
 
     def __len__(self) -> int:
-        return len(self.jobs)
+        """Return the number of kernels in progress, without those that were recorded a moment ago."""
+        return sum(name not in self.population for name in self.jobs)
 
     def name(self) -> str:
         """Return an unused kernel name, the lowest one; `open` a job of this name or `give_back` it."""

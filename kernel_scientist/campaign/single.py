@@ -41,7 +41,7 @@ def evaluate(
             name = distinct_name(f"{Path(against).stem} (against)", [REFERENCE, kernel.name], "against")
             others.append(TimedSource(name=name, source=read_kernel(Path(against))))
         try:
-            evaluation = steps.check(context, kernel, steps.compile(context, kernel))
+            evaluation = steps.build(context, kernel)
             if evaluation.verdict is Verdict.OK:
                 measure = partial(context.evaluator.time, kernel, evaluation, others)
                 evaluation = steps.counted(context, kernel, steps.time(context, kernel, measure))
@@ -81,8 +81,7 @@ def confirm(
     from kernel_scientist.evaluate import confirmation
 
     try:
-        evaluation = steps.compile(context, kernel)
-        evaluation = steps.check(context, kernel, evaluation, confirmation.held_out_check(context.evaluator))
+        evaluation = steps.build(context, kernel, confirmation.held_out_check(context.evaluator))
         if evaluation.verdict is not Verdict.OK:
             return confirmation.of_failure(evaluation)
         if context.target.model is not None:

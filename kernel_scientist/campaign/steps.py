@@ -1,4 +1,4 @@
-"""The steps of evaluating a kernel: compile, check, time, count. Flows run them as Prefect tasks.
+"""The steps of evaluating a kernel: build, time, count. Flows run them as Prefect tasks.
 
 Timings and profiles run one at a time per device: all processes of a host share a lock on the device. A Prefect
 concurrency limit is not used in addition: see docs/decisions/0003-one-lock-per-device.md.
@@ -15,29 +15,33 @@ from typing import Any, TypeVar
 from kernel_scientist.campaign.evaluation_context import EvaluationContext
 from kernel_scientist.records.errors import InfrastructureError
 from kernel_scientist.records.evaluation import Evaluation
-from kernel_scientist.records.kernel import Case, Kernel
+from kernel_scientist.records.kernel import Case, Kernel, Verdict
 from kernel_scientist.sandbox import device_lock
 
 Measured = TypeVar("Measured")
 Function = TypeVar("Function", bound=Callable[..., Any])
+Skip = Callable[[Evaluation], Evaluation | None]
 DELAYS_S = (1, 5)
 """Delays before a step that failed for reasons other than the kernel is tried again, in seconds."""
 progress = logging.getLogger("kernel_scientist.progress")
 """What is being done, for someone who waits."""
 
 
-def compile_kernel(context: EvaluationContext, kernel: Kernel) -> Evaluation:
-    """Import the kernel's file in a worker and build its extensions."""
-    progress.info("compiling %s", kernel.name)
-    return context.evaluator.compile(kernel)
-
-
-def check_kernel(
-    context: EvaluationContext, kernel: Kernel, so_far: Evaluation, cases: tuple[Case, ...] | None = None
+def build_kernel(
+    context: EvaluationContext, kernel: Kernel, cases: tuple[Case, ...] | None = None, skip: Skip | None = None
 ) -> Evaluation:
-    """Run every checking case in a sandboxed worker and compare the outputs with the reference's."""
+    """Compile a kernel, then compare its outputs with the reference's on every checking case.
+
+    `cases`: other cases. `skip` gets the compiled kernel's evaluation; if it returns one, the kernel is not executed.
+    """
+    progress.info("compiling %s", kernel.name)
+    evaluation = context.evaluator.compile(kernel)
+    if evaluation.verdict is not Verdict.OK:
+        return evaluation
+    if skip is not None and (skipped := skip(evaluation)) is not None:
+        return skipped
     progress.info("checking %s", kernel.name)
-    return context.evaluator.check(kernel, so_far, cases)
+    return context.evaluator.check(kernel, evaluation, cases)
 
 
 def time_kernel(context: EvaluationContext, kernel: Kernel, measure: Callable[[], Measured]) -> Measured:
@@ -87,8 +91,7 @@ def retried(step: Function) -> Function:
 class KernelSteps:
     """The steps, as functions or as Prefect tasks."""
 
-    compile: Callable[..., Evaluation]
-    check: Callable[..., Evaluation]
+    build: Callable[..., Evaluation]
     time: Callable[..., Any]
     count: Callable[..., Evaluation]
 
@@ -99,5 +102,5 @@ class KernelSteps:
         return self.count(context, kernel, timed) if counting.wanted(context.evaluator, timed) else timed
 
 
-FUNCTIONS = KernelSteps(retried(compile_kernel), retried(check_kernel), retried(time_kernel), count_kernel)
+FUNCTIONS = KernelSteps(retried(build_kernel), retried(time_kernel), count_kernel)
 """The steps without Prefect."""

@@ -107,9 +107,10 @@ def _judge(
         if os.environ.get("PREFECT_API_URL"):
             return _flow(f"flows.{what}:{what}", call, file=file, against=against)
         from kernel_scientist.campaign import single
-        from kernel_scientist.report import summaries
 
         judged = getattr(single, what)(file, call.overrides, against, call.params_file)
+        from kernel_scientist.report import summaries
+
         return getattr(summaries, summary)(*judged)
 
 

@@ -2,7 +2,10 @@
 
 import shutil
 import subprocess
+from pathlib import Path
 
+NODES = ("kfd", "nvidia*", "nvhost*", "nvmap", "dxg")
+"""Names in /dev of the drivers of AMD's and NVIDIA's GPUs; `dxg` is that of Windows' Linux."""
 NVIDIA_STATE = ("gpu", "driver", "clock_sm", "clock_memory", "temperature", "power")
 NVIDIA_FIELDS = "name,driver_version,clocks.sm,clocks.mem,temperature.gpu,power.draw"
 """nvidia-smi's names for `NVIDIA_STATE`."""
@@ -12,6 +15,11 @@ AMD_STATE = {
 }
 SINGLE_PROCESS_MODES = {"exclusive_process", "exclusive_thread", "prohibited"}
 """Compute modes in which a GPU does not accept the several processes of a comparison."""
+
+
+def driver_present() -> bool:
+    """Whether a GPU's driver is loaded. If not, torch finds no GPU, and need not be imported to ask it."""
+    return any(any(Path("/dev").glob(name)) for name in NODES)
 
 
 def lock(platform: str) -> str:

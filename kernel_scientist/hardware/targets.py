@@ -55,6 +55,8 @@ def resolve(name: str, language: str) -> Target:
 
 
 def _present() -> str:
+    if not gpu.driver_present():
+        return "cpu"
     import torch
 
     if not torch.cuda.is_available():

@@ -5,15 +5,17 @@ A ratio is the quotient of the times in its row.
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kernel_scientist.population.entry import score
 from kernel_scientist.records import environment
 from kernel_scientist.records.evaluation import Counters, Trial, geomean
 from kernel_scientist.records.kernel import REFERENCE, Verdict
-from kernel_scientist.report import compilation, ranking, summaries
+from kernel_scientist.report import ranking, summaries
 from kernel_scientist.report.output import Table, interval, number, parts, ratio, text
-from kernel_scientist.tracking.access import RecordedCampaign
+
+if TYPE_CHECKING:
+    from kernel_scientist.tracking.access import RecordedCampaign
 
 DETAILS = ("labels", "evidence", "sandbox", "clocks", "environment", "seconds", "coverage")
 """Printed only on request, in this order; evidence also when the kernel failed."""
@@ -97,7 +99,7 @@ def _mean(cases: Sequence[dict[str, Any]], key: str) -> float:
     return geomean([row[key] for row in cases])
 
 
-def report(recorded: RecordedCampaign, validation: dict[str, Any] | None, page: Path) -> Iterator[str | Table]:
+def report(recorded: "RecordedCampaign", validation: dict[str, Any] | None, page: Path) -> Iterator[str | Table]:
     """Yield confirmation, final and files of a campaign."""
     best, root = recorded.champion(), environment.root()
     if validation and best:
@@ -185,8 +187,12 @@ def _details(summary: dict[str, Any], verbose: bool) -> Iterator[str | Table]:
     elif summary["verdict"] != "ok":
         yield from (f"  {text(row)}" for row in summary["evidence"])
     if summary["compile"] and summary["compile"]["objects"]:
+        from kernel_scientist.report import compilation  # it imports torch
+
         yield from compilation.evaluated(summary)
     elif verbose and summary["compile"]:
         yield from parts({"compile": summary["compile"]})
-    counters = summary["counters"]["kernels"] if summary["counters"] else []
-    yield from compilation.counter_lines([Counters.model_validate(row) for row in counters])
+    if counters := (summary["counters"] or {}).get("kernels"):
+        from kernel_scientist.report import compilation
+
+        yield from compilation.counter_lines([Counters.model_validate(row) for row in counters])

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlparse
 
 from kernel_scientist.population.entry import order
 from kernel_scientist.population.final import Final
@@ -156,12 +157,12 @@ class MlflowStore:
                 return earlier
             self.client.delete_run(earlier)  # an earlier attempt that was interrupted
         tags = run_content.tags(parent.run_id, parent.campaign, trial)
-        run_id = self._run_ids[key] = str(self.client.create_run(self.experiment_id, tags=tags).info.run_id)
+        run = self.client.create_run(self.experiment_id, tags=tags)
+        run_id = self._run_ids[key] = str(run.info.run_id)
         self._batch(run_id, run_content.metrics(trial, population), run_content.params(trial, problem), {})
         self._log_problem(run_id, problem)
-        with tempfile.TemporaryDirectory() as folder:
-            artifacts.write(Path(folder), trial, population, replies)
-            self.client.log_artifacts(run_id, folder)
+        with self._uploaded(run) as folder:
+            artifacts.write(folder, trial, population, replies)
         self.client.set_terminated(run_id, status="FINISHED")
         self._complete.add(run_id)
         return run_id
@@ -191,8 +192,7 @@ class MlflowStore:
 
     def log_traces(self, parent: CampaignRun, replies: Sequence[Reply]) -> None:
         """Write replies as traces of a campaign's run. Writing a reply again changes nothing."""
-        for reply in replies:
-            self._traces.write(parent.run_id, reply)
+        self._traces.write(parent.run_id, replies)
 
     def log_curve(self, parent: CampaignRun, points: Sequence[tuple[int, dict[str, float]]]) -> None:
         """Add points (number of kernels, metrics) to a campaign's curve."""
@@ -256,6 +256,18 @@ class MlflowStore:
     def _read(self, run: Any) -> Trial:
         with self._downloaded(run.info.run_id, "") as folder:
             return artifacts.read(folder, run.data.tags)
+
+    @contextmanager
+    def _uploaded(self, run: Any) -> Generator[Path]:
+        """Yield a folder whose files become artifacts of a run."""
+        if self._local:
+            folder = Path(unquote(urlparse(run.info.artifact_uri).path))
+            folder.mkdir(parents=True, exist_ok=True)
+            yield folder
+            return
+        with tempfile.TemporaryDirectory() as folder:
+            yield Path(folder)
+            self.client.log_artifacts(run.info.run_id, folder)
 
     @contextmanager
     def _downloaded(self, run_id: str, name: str) -> Generator[Path]:

@@ -7,7 +7,7 @@ with explicit ids: the fluent API would write to the store that the process used
 import base64
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from kernel_scientist.records.kernel import digest
@@ -28,63 +28,75 @@ class Traces:
         self._client: Any = TracingClient(uri)
         self.experiment_id = experiment_id
 
-    def write(self, run_id: str, reply: Reply) -> None:
-        """Write one reply as a trace of a run."""
-        from mlflow.entities import Span, TraceInfo, TraceLocation, TraceState
+    def write(self, run_id: str, replies: Sequence[Reply]) -> None:
+        """Write replies as traces of a run."""
+        for reply in replies:
+            self._client.start_trace(_info(self.experiment_id, run_id, reply))
+        self._client.log_spans(self.experiment_id, [_span(reply) for reply in replies])
 
-        messages = [m.model_dump() for m in reply.request.messages]
-        name = identity(reply)
-        number = bytes.fromhex(name.removeprefix("tr-"))
-        tags = {"mlflow.traceName": reply.role, "role": reply.role}
-        tags |= {"call_key": reply.call_key, "model": reply.request.model}
-        if kernel := re.search(r"/(k\d+)\b", reply.call_key):
-            tags["kernel"] = kernel[1]
-        broken = reply.failure or reply.fault
-        tokens = {"input_tokens": reply.input_tokens, "output_tokens": reply.output_tokens}
-        usage = json.dumps({**tokens, "total_tokens": reply.input_tokens + reply.output_tokens})
-        cost = json.dumps({"total_cost": reply.usd})
-        start_ns = int((reply.time - reply.seconds) * 1e9)
-        self._client.start_trace(
-            TraceInfo(
-                trace_id=name,
-                trace_location=TraceLocation.from_experiment_id(self.experiment_id),
-                request_time=start_ns // 1_000_000,
-                execution_duration=int(reply.seconds * 1000),
-                state=TraceState.ERROR if broken else TraceState.OK,
-                request_preview=messages[-1]["content"][:PREVIEW],
-                response_preview=reply.text[:PREVIEW],
-                trace_metadata={
-                    "mlflow.sourceRun": run_id,
-                    "mlflow.trace.tokenUsage": usage,
-                    "mlflow.trace.cost": cost,
-                    "usd": repr(reply.usd),
-                    "reply": reply.request.key,
-                },
-                tags=tags,
-            )
-        )
-        attributes = {
-            "mlflow.traceRequestId": name,
-            "mlflow.spanType": "CHAT_MODEL",
-            "mlflow.spanInputs": {"messages": messages, **reply.request.parameters},
-            "mlflow.spanOutputs": {"content": reply.text, "finish_reason": reply.finish},
-            "mlflow.llm.model": reply.request.model,
-            "mlflow.chat.tokenUsage": json.loads(usage),
-            "mlflow.llm.cost": json.loads(cost),
+
+def _info(experiment_id: str, run_id: str, reply: Reply) -> Any:
+    from mlflow.entities import TraceInfo, TraceLocation, TraceState
+
+    tags = {"mlflow.traceName": reply.role, "role": reply.role}
+    tags |= {"call_key": reply.call_key, "model": reply.request.model}
+    if kernel := re.search(r"/(k\d+)\b", reply.call_key):
+        tags["kernel"] = kernel[1]
+    return TraceInfo(
+        trace_id=identity(reply),
+        trace_location=TraceLocation.from_experiment_id(experiment_id),
+        request_time=_start_ns(reply) // 1_000_000,
+        execution_duration=int(reply.seconds * 1000),
+        state=TraceState.ERROR if reply.failure or reply.fault else TraceState.OK,
+        request_preview=reply.request.messages[-1].content[:PREVIEW],
+        response_preview=reply.text[:PREVIEW],
+        trace_metadata={
+            "mlflow.sourceRun": run_id,
+            "mlflow.trace.tokenUsage": json.dumps(_usage(reply)),
+            "mlflow.trace.cost": json.dumps({"total_cost": reply.usd}),
+            "usd": repr(reply.usd),
+            "reply": reply.request.key,
+        },
+        tags=tags,
+    )
+
+
+def _span(reply: Reply) -> Any:
+    from mlflow.entities import Span
+
+    name, broken = identity(reply), reply.failure or reply.fault
+    number = bytes.fromhex(name.removeprefix("tr-"))
+    messages = [message.model_dump() for message in reply.request.messages]
+    attributes = {
+        "mlflow.traceRequestId": name,
+        "mlflow.spanType": "CHAT_MODEL",
+        "mlflow.spanInputs": {"messages": messages, **reply.request.parameters},
+        "mlflow.spanOutputs": {"content": reply.text, "finish_reason": reply.finish},
+        "mlflow.llm.model": reply.request.model,
+        "mlflow.chat.tokenUsage": _usage(reply),
+        "mlflow.llm.cost": {"total_cost": reply.usd},
+    }
+    return Span.from_dict(
+        {
+            "trace_id": base64.b64encode(number).decode(),
+            "span_id": base64.b64encode(number[:8]).decode(),
+            "parent_span_id": None,
+            "name": reply.role,
+            "start_time_unix_nano": _start_ns(reply),
+            "end_time_unix_nano": int(reply.time * 1e9),
+            "status": {"code": "STATUS_CODE_ERROR" if broken else "STATUS_CODE_OK", "message": broken},
+            "attributes": {k: json.dumps(v, ensure_ascii=False) for k, v in attributes.items()},
         }
-        span = Span.from_dict(
-            {
-                "trace_id": base64.b64encode(number).decode(),
-                "span_id": base64.b64encode(number[:8]).decode(),
-                "parent_span_id": None,
-                "name": reply.role,
-                "start_time_unix_nano": start_ns,
-                "end_time_unix_nano": int(reply.time * 1e9),
-                "status": {"code": "STATUS_CODE_ERROR" if broken else "STATUS_CODE_OK", "message": broken},
-                "attributes": {k: json.dumps(v, ensure_ascii=False) for k, v in attributes.items()},
-            }
-        )
-        self._client.log_spans(self.experiment_id, [span])
+    )
+
+
+def _start_ns(reply: Reply) -> int:
+    return int((reply.time - reply.seconds) * 1e9)
+
+
+def _usage(reply: Reply) -> dict[str, int]:
+    tokens = {"input_tokens": reply.input_tokens, "output_tokens": reply.output_tokens}
+    return {**tokens, "total_tokens": reply.input_tokens + reply.output_tokens}
 
 
 def all_pages(search: Callable[..., Any], *arguments: Any, **named: Any) -> list[Any]:

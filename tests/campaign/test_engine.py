@@ -2,7 +2,7 @@
 
 import dataclasses
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -74,14 +74,11 @@ class Run:
                 finally:
                     self._lock.release()
 
-            def record(trials: Sequence[Trial]) -> None:
-                campaign.recorder.record(trials, campaign.plan.elapsed_s)
-
             def check_stop() -> None:
                 if len(self.watcher.recorded) >= stop_after:
                     raise StoppedError("enough")
 
-            steps = Steps(judge.compile, judge.check, time, lambda job: None, record)
+            steps = Steps(judge.compile, time, lambda job: None, campaign.record)
             Engine(campaign, steps, self.watcher, check_stop).run()
             campaign.finish()
             return campaign

@@ -56,19 +56,19 @@ def test_infrastructure_errors_are_retried_twice(failures: int, calls: int, monk
         return DONE
 
     monkeypatch.setattr("time.sleep", slept.append)
-    context: Any = SimpleNamespace(evaluator=SimpleNamespace(compile=compile))
+    context: Any = SimpleNamespace(evaluator=SimpleNamespace(compile=compile, check=lambda *_: DONE))
     if failures < 3:
-        assert FUNCTIONS.compile(context, KERNEL) is DONE
+        assert FUNCTIONS.build(context, KERNEL) is DONE
     else:
         with pytest.raises(InfrastructureError, match="busy"):
-            FUNCTIONS.compile(context, KERNEL)
+            FUNCTIONS.build(context, KERNEL)
     assert len(made) == calls and slept == list(DELAYS_S[:failures])
 
 
 def test_other_errors_are_not_retried() -> None:
-    def check(*_: object) -> Evaluation:
+    def compile(*_: object) -> Evaluation:
         raise ValueError("wrong")
 
-    context: Any = SimpleNamespace(evaluator=SimpleNamespace(check=check))
+    context: Any = SimpleNamespace(evaluator=SimpleNamespace(compile=compile))
     with pytest.raises(ValueError, match="wrong"):
-        FUNCTIONS.check(context, KERNEL, DONE)
+        FUNCTIONS.build(context, KERNEL)

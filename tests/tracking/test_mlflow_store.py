@@ -95,11 +95,11 @@ def test_writing_a_kernel_twice_makes_one_run(store: MlflowStore, campaign: Camp
 def test_a_run_that_was_being_written_is_removed_on_resume(store: MlflowStore, campaign: CampaignRun) -> None:
     log(store, campaign, [trial("k00001", 1.0)])
     torn = trial("k00002", 2.0)
-    real = store.client.log_artifacts
-    store.client.log_artifacts = _fail
+    real = store.client.set_terminated
+    store.client.set_terminated = _fail
     with pytest.raises(RuntimeError, match="killed here"):
         store.log(campaign, torn, Population(), PROBLEM)
-    store.client.log_artifacts = real
+    store.client.set_terminated = real
     assert len(store._children(campaign.run_id)) == 2
     assert [t.kernel.name for t in store.population(campaign)] == ["k00001"]
     assert store.reopen(campaign) == 1
@@ -168,5 +168,5 @@ def test_a_store_that_cannot_be_used_is_named(tmp_path: Path) -> None:
         MlflowStore(f"sqlite:///{tmp_path}/mlflow.db", "x")
 
 
-def _fail(*_: object) -> None:
+def _fail(*_: object, **__: object) -> None:
     raise RuntimeError("killed here")
