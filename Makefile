@@ -43,6 +43,7 @@ lint: install
 
 bench: install
 	@python -m benchmarks.overhead
+	@python -m benchmarks.engine
 	@python -m benchmarks.judge
 
 gpu-check: install

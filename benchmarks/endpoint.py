@@ -10,7 +10,7 @@ import asyncio
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
@@ -20,7 +20,7 @@ HEAD = "HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n\
 
 
 @contextmanager
-def serving(delay_s: float) -> Iterator[str]:
+def serving(delay_s: float) -> Generator[str]:
     """Run the server in a process of its own; yield its address."""
     command = [sys.executable, "-m", "benchmarks.endpoint", "--delay", str(delay_s)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:

@@ -1,5 +1,7 @@
 """How many kernels an hour the engine makes, and what Prefect and MLflow cost: `make bench`, results/engine.json.
 
+    python -m benchmarks.engine [throughput] [peers] [pipeline] [scale] [start]
+
 Real campaigns (flow, Prefect server, MLflow store, device lock, litellm over HTTP) on a scripted endpoint that replies
 after a fixed delay, with an evaluator that takes a fixed time on the device and does nothing.
 """
@@ -7,10 +9,11 @@ after a fixed delay, with an evaluator that takes a fixed time on the device and
 import dataclasses
 import json
 import os
+import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -30,6 +33,9 @@ from kernel_scientist.records.kernel import Case, Kernel, Verdict  # noqa: E402
 from kernel_scientist.records.params import Params  # noqa: E402
 
 ROLES = ("selector", "designer", "writer")
+BOUNDS = {"scientist_bound": 8 * 3600 / 2 * 3 / 5, "greedy_bound": 8 * 3600 / 2}
+"""What the arithmetic of calls allows with eight in flight and 2 s a reply: five calls for three kernels, and one for
+one."""
 WARM_UP_S = 15.0
 """Beginning of a run that rates leave out: server, seeds, first generations, in seconds."""
 
@@ -79,41 +85,50 @@ class Judge(Evaluator):
         return so_far.model_copy(update={"timings": timings, "speedups": speedups})
 
 
-def main() -> None:
-    """Measure, print, write."""
+def main(parts: Sequence[str]) -> None:
+    """Measure the named parts (default: all), print, write. Parts that are not measured keep their earlier figures."""
     from benchmarks import peers, scale, start
 
-    found: dict[str, Any] = {"machine": machine(), "date": time.strftime("%Y-%m-%d")}
-    before = Load.now()
-    found |= throughput(80.0)
-    found["kernels_per_hour"] |= {name: row.get("kernels_per_hour") for name, row in peers.measure(80.0).items()}
-    found["pipeline"] = pipeline()
-    found["scale"] = scale.measure()
-    found["start_s"] = start.measure()
-    found["machine"]["meanwhile"] = before.until_now()
-    RESULTS.mkdir(exist_ok=True)
-    (RESULTS / "engine.json").write_text(json.dumps(found, indent=1) + "\n")
+    work: dict[str, Callable[[], dict[str, Any]]] = {
+        "throughput": throughput,
+        "peers": peers.measure,
+        "pipeline": pipeline,
+        "scale": scale.measure,
+        "start": start.measure,
+    }
+    file = RESULTS / "engine.json"
+    found: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
+    for part in parts or work:
+        here, before = machine(), Load.now()
+        rows = work[part]()
+        found[part] = {"machine": {**here, "meanwhile": before.until_now()}, "date": time.strftime("%Y-%m-%d"), **rows}
+        made = found.get("throughput", {})
+        rates = {name: made[name]["kernels_per_hour"] for name in ("scientist", "greedy") if name in made}
+        rates |= {
+            name: row.get("kernels_per_hour") for name, row in found.get("peers", {}).items() if name in peers.PACKAGES
+        }
+        found["kernels_per_hour"] = {**rates, **BOUNDS}
+        found["per_kernel_together_s"] = made.get("per_kernel_together_s")
+        file.write_text(json.dumps(found, indent=1) + "\n")
     print(json.dumps(found, indent=1))
 
 
-def throughput(seconds: float) -> dict[str, Any]:
+def throughput(seconds: float = 60.0) -> dict[str, Any]:
     """Return kernels an hour with a reply after 2 s, 0.2 s on the device, eight calls in flight; CPU time a kernel."""
     with endpoint.serving(2.0) as address:
         scientist = run(settings(address, calls=8), 0.2, seconds)
         greedy = run(settings(address, calls=8, strategy="greedy", designer="writer"), 0.2, seconds)
         bare = run(settings(address, calls=8, strategy="greedy", designer="writer"), 0.2, seconds, services=False)
     together_s = greedy["cpu_s_per_kernel"] - bare["cpu_s_per_kernel"]
-    bounds = {"scientist_bound": 8 * 3600 / 2 * 3 / 5, "greedy_bound": 8 * 3600 / 2}
-    rates = {"scientist": scientist["kernels_per_hour"], "greedy": greedy["kernels_per_hour"]}
     runs = {"scientist": scientist, "greedy": greedy, "greedy_without_prefect_and_mlflow": bare}
-    return {"kernels_per_hour": {**rates, **bounds}, "per_kernel_together_s": round(together_s, 4), "runs": runs}
+    return {**runs, "per_kernel_together_s": round(together_s, 4)}
 
 
 def pipeline() -> dict[str, Any]:
     """Return rates with a reply after 20 s, 2 s on the device: sixteen calls in flight against one after another."""
     with endpoint.serving(20.0) as address:
-        side_by_side = run(settings(address, calls=16), 2.0, 300.0, warm_up_s=100.0)
-        one = run(settings(address, calls=1), 2.0, 330.0, warm_up_s=10.0)
+        side_by_side = run(settings(address, calls=16), 2.0, 240.0, warm_up_s=90.0)
+        one = run(settings(address, calls=1), 2.0, 240.0, warm_up_s=10.0)
     ratio = side_by_side["kernels_per_hour"] / one["kernels_per_hour"]
     return {"sixteen_calls": side_by_side, "one_call": one, "ratio": round(ratio, 2)}
 
@@ -205,7 +220,7 @@ class Silent:
 
 
 @contextmanager
-def _sampled(kernels: Callable[[], int], device_s: Callable[[], float], samples: list[Sample]) -> Iterator[None]:
+def _sampled(kernels: Callable[[], int], device_s: Callable[[], float], samples: list[Sample]) -> Generator[None]:
     """Take a sample every second in a thread; the endpoint's CPU time is left out."""
     me, ended = psutil.Process(), threading.Event()
 
@@ -230,4 +245,4 @@ def _sampled(kernels: Callable[[], int], device_s: Callable[[], float], samples:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -32,6 +32,7 @@ from openevolve import run_evolution
 from openevolve.config import Config, LLMModelConfig
 
 config = Config(max_iterations=100_000, checkpoint_interval=10_000, log_level="ERROR", diff_based_evolution=False)
+config.language = "python"
 config.llm.models = [LLMModelConfig(name="scripted", api_base={address!r}, api_key="none", timeout=60, retries=0,
                                     retry_delay=1, max_tokens=2000, temperature=0.7, weight=1.0)]
 config.evaluator.parallel_evaluations = 8
@@ -81,7 +82,7 @@ json.dump({{"combined_score": float(scope["VALUE"])}}, open(options.results_dir 
 SCRIPTS = {"openevolve": (OPENEVOLVE, OPENEVOLVE_EVALUATOR), "shinkaevolve": (SHINKA, SHINKA_EVALUATOR)}
 
 
-def measure(seconds: float) -> dict[str, dict[str, Any]]:
+def measure(seconds: float = 60.0) -> dict[str, dict[str, Any]]:
     """Return programs an hour per system, after a warm-up; or why it could not be installed."""
     found: dict[str, dict[str, Any]] = {}
     for name, package in PACKAGES.items():
@@ -148,4 +149,4 @@ def _times(log: str) -> list[float]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(measure(80.0), indent=1))
+    print(json.dumps(measure(), indent=1))

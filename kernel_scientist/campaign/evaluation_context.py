@@ -3,11 +3,12 @@
 import math
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 from kernel_scientist.campaign import preflight
+from kernel_scientist.campaign.quiet import Quiet
 from kernel_scientist.compile import extension_builder, gxx
 from kernel_scientist.gpu.model import constants
 from kernel_scientist.hardware import gpu, gpus
@@ -37,6 +38,7 @@ class EvaluationContext:
     problem: Problem
     target: Target
     evaluator: "Evaluator"
+    quiet: Quiet = field(default_factory=Quiet)
 
     def assignment(self) -> Assignment:
         """Return the agents' assignment."""
@@ -70,7 +72,7 @@ def evaluation_context(params: Params) -> Generator[EvaluationContext]:
 
         admission.require(problem, params.profile)
         evaluator = _evaluator(params, problem, target, pool)
-        yield EvaluationContext(params, problem, target, evaluator)
+        yield EvaluationContext(params, problem, target, evaluator, Quiet(active=target.device == "cpu"))
 
 
 def _interpreter(problem: Problem, target: Target) -> dict[str, Any]:

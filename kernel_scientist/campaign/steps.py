@@ -7,8 +7,8 @@ concurrency limit is not used in addition: see docs/decisions/0003-one-lock-per-
 import functools
 import logging
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -34,14 +34,15 @@ def build_kernel(
 
     `cases`: other cases. `skip` gets the compiled kernel's evaluation; if it returns one, the kernel is not executed.
     """
-    progress.info("compiling %s", kernel.name)
-    evaluation = context.evaluator.compile(kernel)
-    if evaluation.verdict is not Verdict.OK:
-        return evaluation
-    if skip is not None and (skipped := skip(evaluation)) is not None:
-        return skipped
-    progress.info("checking %s", kernel.name)
-    return context.evaluator.check(kernel, evaluation, cases)
+    with context.quiet.building():
+        progress.info("compiling %s", kernel.name)
+        evaluation = context.evaluator.compile(kernel)
+        if evaluation.verdict is not Verdict.OK:
+            return evaluation
+        if skip is not None and (skipped := skip(evaluation)) is not None:
+            return skipped
+        progress.info("checking %s", kernel.name)
+        return context.evaluator.check(kernel, evaluation, cases)
 
 
 def time_kernel(context: EvaluationContext, kernel: Kernel, measure: Callable[[], Measured]) -> Measured:
@@ -64,11 +65,14 @@ def count_kernel(context: EvaluationContext, kernel: Kernel, timed: Evaluation) 
         return counting.without(timed, str(error))
 
 
-def device(context: EvaluationContext) -> AbstractContextManager[None]:
+@contextmanager
+def device(context: EvaluationContext) -> Generator[None]:
     """Lock the target's device; a model target has none. Raises DeviceBusyError after `harness.device_wait_s`."""
     if context.target.model is not None:
-        return nullcontext()
-    return device_lock.device(context.target.lock, context.params.harness.device_wait_s)
+        yield
+        return
+    with device_lock.device(context.target.lock, context.params.harness.device_wait_s), context.quiet.timing():
+        yield
 
 
 def retried(step: Function) -> Function:

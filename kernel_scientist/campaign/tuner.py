@@ -68,7 +68,8 @@ class Tuner:
     def _measure(self, values: Mapping[str, Value], source: str) -> Try:
         start = time.monotonic()
         kernel = Kernel(name=f"{self.base.name}-try", language=self.base.language, source=source)
-        evaluation = self.evaluator.check(kernel, self.evaluator.compile(kernel))
+        with self.context.quiet.building():
+            evaluation = self.evaluator.check(kernel, self.evaluator.compile(kernel))
         if evaluation.verdict is Verdict.OK:
             with self.hold():
                 evaluation = self.evaluator.time(kernel, evaluation, [TimedSource.of(self.base)])

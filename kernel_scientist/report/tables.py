@@ -60,7 +60,7 @@ def kernel_row(trial: Trial, best: Trial | None = None) -> dict[str, str]:
         "us": number(evaluation.predicted_us if evaluation.by_model else times["geomean_us"]),
         "reference_us": number(times["reference_us"]),
         "speedup": score_text(score(trial), evaluation.by_model),
-        "style": "champion" if trial is best else style,
+        "style": "champion" if best and best.kernel.name == kernel.name else style,
     }
 
 

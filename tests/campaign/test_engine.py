@@ -14,6 +14,7 @@ from kernel_scientist.campaign.campaign import Campaign
 from kernel_scientist.campaign.engine import Engine, Steps
 from kernel_scientist.campaign.evaluation_context import evaluation_context
 from kernel_scientist.campaign.pipeline import Pipeline
+from kernel_scientist.campaign.quiet import Quiet
 from kernel_scientist.records.errors import InfrastructureError, StoppedError
 from kernel_scientist.records.evaluation import Evaluation, Trial
 from kernel_scientist.records.kernel import Kernel
@@ -158,3 +159,33 @@ def test_a_pipeline_hands_results_and_errors_to_the_thread_that_asks() -> None:
                 pipeline.handle(1.0)
         pipeline.handle(0.01)
     assert sorted(seen) == list(range(5))
+
+
+def test_a_cpu_timing_waits_for_builds_and_holds_off_new_ones() -> None:
+    quiet, events = Quiet(), list[str]()
+    first_build, second_build = threading.Event(), threading.Event()
+
+    def build(name: str, go_on: threading.Event) -> None:
+        with quiet.building():
+            events.append(f"{name} begins")
+            go_on.wait(10)
+            events.append(f"{name} ends")
+
+    def time() -> None:
+        with quiet.timing():
+            events.append("timing")
+
+    threads = [threading.Thread(target=build, args=("first", first_build)), threading.Thread(target=time)]
+    threads.append(threading.Thread(target=build, args=("second", second_build)))
+    for number, thread in enumerate(threads):
+        thread.start()
+        while (number == 0 and not events) or (number == 1 and not quiet._waiting):
+            pass
+    first_build.set()
+    second_build.set()
+    for thread in threads:
+        thread.join(10)
+    assert events == ["first begins", "first ends", "timing", "second begins", "second ends"]
+    free = Quiet(active=False)
+    with free.building(), free.timing(), free.timing():
+        pass

@@ -38,7 +38,8 @@ def test_a_whole_campaign_on_a_model(lab: Path, cli_here: Cli, tmp_path: Path, p
     store = MlflowStore(f"sqlite:///{lab}/mlruns/mlflow.db", "identity-model-mi300x")
     parent = store.latest()
     assert parent is not None
-    children: list[Any] = [store.client.get_run(run_id) for run_id in store.run_ids(parent).values()]
+    names = [trial.kernel.name for trial in store.population(parent)]
+    children: list[Any] = [store.client.get_run(run_id) for run_id in store.run_ids(parent, names).values()]
     for run in children:
         assert run.data.tags["score"] == "predicted"
         assert run.data.metrics["predicted_geomean_us"] > 0 and run.data.metrics["gpu.vgpr"] > 0
@@ -113,7 +114,7 @@ def test_a_submission_of_no_problem_is_compiled_kernel_by_kernel(cli_here: Cli) 
 
 @given(st.lists(st.floats(1, 1e6), min_size=1, max_size=8, unique=True), st.integers(1, 4))
 def test_the_best_by_prediction_always_go_on(times: list[float], most: int) -> None:
-    screen = Prescreen(most)
+    screen = Prescreen(most, Population())
     plan = Experiment(title="t", description="d", rubric=(), uplift=(0, 1), innovation=1)
     through: list[float] = []
     for number, us in enumerate(times):
@@ -129,12 +130,12 @@ def test_a_kernel_that_proves_wrong_keeps_nobody_back() -> None:
     plan = Experiment(title="t", description="d", rubric=(), uplift=(0, 1), innovation=1)
     quick, right = (Kernel(name=n, language="triton", source=n, experiment=plan, generation=1) for n in "ab")
     fast, slow = (Evaluation(verdict=Verdict.OK, predictions=(predicted(us),), by_model=True) for us in (1.0, 2.0))
-    screen = Prescreen(1)
+    screen = Prescreen(1, Population())
     assert screen.skipped(quick, fast) is None
     assert screen.skipped(right, slow) is not None
     screen.forget(quick)
     assert screen.skipped(right, slow) is None
-    resumed = Prescreen(1, (Trial(kernel=quick, evaluation=fast),))
+    resumed = Prescreen(1, Population((Trial(kernel=quick, evaluation=fast),)))
     assert resumed.skipped(right, slow) is not None
 
 

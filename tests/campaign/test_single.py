@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kernel_scientist.campaign.quiet import Quiet
 from kernel_scientist.campaign.steps import DELAYS_S, FUNCTIONS
 from kernel_scientist.records.errors import DeviceBusyError, InfrastructureError
 from kernel_scientist.records.evaluation import Evaluation
@@ -56,7 +57,7 @@ def test_infrastructure_errors_are_retried_twice(failures: int, calls: int, monk
         return DONE
 
     monkeypatch.setattr("time.sleep", slept.append)
-    context: Any = SimpleNamespace(evaluator=SimpleNamespace(compile=compile, check=lambda *_: DONE))
+    context: Any = SimpleNamespace(quiet=Quiet(), evaluator=SimpleNamespace(compile=compile, check=lambda *_: DONE))
     if failures < 3:
         assert FUNCTIONS.build(context, KERNEL) is DONE
     else:
@@ -69,6 +70,6 @@ def test_other_errors_are_not_retried() -> None:
     def compile(*_: object) -> Evaluation:
         raise ValueError("wrong")
 
-    context: Any = SimpleNamespace(evaluator=SimpleNamespace(compile=compile))
+    context: Any = SimpleNamespace(quiet=Quiet(), evaluator=SimpleNamespace(compile=compile))
     with pytest.raises(ValueError, match="wrong"):
         FUNCTIONS.build(context, KERNEL)

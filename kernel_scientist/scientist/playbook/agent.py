@@ -166,12 +166,12 @@ def _reference(base: Trial, ranked: Sequence[Trial]) -> tuple[Trial, str]:
     base_us = {t.case: t.time_us for t in base.evaluation.timings}
     for other in ranked:
         wins = [t.case for t in other.evaluation.timings if t.case in base_us and t.time_us < base_us[t.case]]
-        if other is not base and wins:
+        if other.kernel.name != base.kernel.name and wins:
             return other, f"{other.kernel.name} is faster on {wins[0]}"
     parent = next((t for t in ranked if t.kernel.name == base.kernel.base), None)
     if parent is not None:
         return parent, f"{parent.kernel.name} is its base"
-    other = next((t for t in ranked if t is not base), base)
+    other = next((t for t in ranked if t.kernel.name != base.kernel.name), base)
     return other, f"{other.kernel.name} is the next best"
 
 
