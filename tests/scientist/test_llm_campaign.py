@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 
-from kernel_scientist.compile.fingerprint import fingerprint
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.problems.taskfolder import load
 from kernel_scientist.records.errors import ModelError
@@ -26,7 +25,7 @@ from kernel_scientist.scientist import ensemble
 from kernel_scientist.scientist.lessons import Lessons
 from kernel_scientist.scientist.llm.budget import LlmBudget
 from kernel_scientist.scientist.llm.client import LlmClient
-from kernel_scientist.scientist.llm.response_cache import ResponseCache
+from kernel_scientist.scientist.llm.response_cache import ResponseCache, stable_key
 from kernel_scientist.scientist.roles import Assignment, CpuInfo, Step
 from kernel_scientist.tracking.mlflow_store import MlflowStore
 from tests.conftest import ROOT, Cli, lab_environment, new_lab
@@ -148,69 +147,76 @@ def test_a_killed_and_resumed_campaign_pays_nothing_twice(lab: Path, cli: Cli, p
     assert len(server.requests) - len(keys) in (0, 1), (before, len(server.requests), len(keys))
 
 
-class AlwaysFirstSeed(ScriptedModel):
-    """Always changes the first seed, so two campaigns make the same kernels."""
+class NewPlans(ScriptedModel):
+    """Plans other experiments in each reply, and takes its time, so that several calls are in flight."""
 
-    def select(self, prompt: str) -> str:
-        """Take the first kernel."""
-        return json.dumps({"base": "k00001", "reference": "k00001", "rationale": "always"})
+    def design(self, prompt: str) -> str:
+        """Plan five experiments that no other reply has."""
+        with self._lock:
+            self._count += 1
+            count = self._count
+        return super().design(f"{count}: {prompt}")
+
+    def __init__(self, kinds: tuple[str, ...]) -> None:
+        super().__init__(kinds)
+        self._lock, self._count = threading.Lock(), 0
+
+    def __call__(self, request: dict[str, Any], number: int) -> Response:
+        time.sleep(0.3)
+        return super().__call__(request, number)
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(2400)
-def test_twenty_kills_do_not_change_a_campaign(tmp_path: Path, prefect_api: str) -> None:
-    """A campaign killed at twenty random moments has the same kernels and costs; nothing is paid for twice."""
+def test_twenty_kills_lose_and_double_nothing(tmp_path: Path, prefect_api: str) -> None:
+    """A campaign with eight calls in flight, killed at twenty random moments: nothing doubled, nothing paid twice."""
+    kills, rng, recorded = 20, Random(7), dict[str, str]()
     kinds = ("good", "compile error", "wrong", "unreadable", "good", "crash", "good", "cheat", "good")
-    more, outcomes, rng = (
-        ("search.generations=5", "llm.concurrency=8"),
-        list[dict[str, tuple[str, str]]](),
-        Random(7),
-    )
-    for kills in (0, 20):
-        lab = new_lab(tmp_path / f"{kills}")
-        with serving(AlwaysFirstSeed(kinds)) as server:
-            command = [sys.executable, "-m", "kernel_scientist", "optimize", "--json", *settings(server, *more)]
-            environment = lab_environment(lab, PREFECT_API_URL=prefect_api)
-            for _ in range(kills):
-                exists = (lab / "mlruns/mlflow.db").exists()
-                process = subprocess.Popen(
-                    [*command, *(["--resume"] if exists and started(lab) else [])],
-                    env=environment,
-                    cwd=lab,
-                    start_new_session=True,
-                    stdout=subprocess.DEVNULL,
-                    stderr=subprocess.DEVNULL,
-                )
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    process.wait(rng.uniform(3, 20))
-                os.killpg(process.pid, signal.SIGKILL) if process.poll() is None else None
-                process.wait()
-            resume = ["--resume"] if started(lab) else []
-            done = subprocess.run([*command, *resume], env=environment, cwd=lab, capture_output=True, text=True)
-            assert done.returncode == 0, done.stderr
-            result, requests = json.loads(done.stdout), len(server.requests)
-        parent, children, store = stored(lab)
-        names = [r.data.tags["kernel"] for r in children]
-        assert names == [f"k{n:05d}" for n in range(1, 18)] and result["kernels"] == 17
-        replies = ResponseCache(lab / "data/replies").paid_by(parent.campaign)
-        assert len({r.call_key for r in replies}) == len({r.request.key for r in replies}) == len(replies)
-        assert 0 <= requests - len(replies) <= 2 * kills  # two requests may be in flight at a kill
-        assert result["usd"] == pytest.approx(sum(r.usd for r in replies), abs=1e-4)
-        assert len(store.client.search_traces(locations=[store.experiment_id], max_results=500)) == len(replies)
-        outcomes.append(
-            {
-                t.kernel.experiment.title if t.kernel.experiment else t.kernel.report: (
-                    fingerprint(t.kernel.source),
-                    t.evaluation.verdict.value,
-                )
-                for t in store.population(parent)
-            }
-        )
-    assert len(outcomes[0]) == 17 and outcomes[0] == outcomes[1]
+    lab = new_lab(tmp_path)
+    with serving(NewPlans(kinds)) as server:
+        arguments = settings(server, "search.generations=12", "llm.concurrency=8")
+        command = [sys.executable, "-m", "kernel_scientist", "optimize", "--json", *arguments]
+        environment = lab_environment(lab, PREFECT_API_URL=prefect_api)
+        for _ in range(kills):
+            process = subprocess.Popen(
+                [*command, *(["--resume"] if started(lab) else [])],
+                env=environment,
+                cwd=lab,
+                start_new_session=True,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(rng.uniform(6, 14))
+            assert process.poll() is None, "the campaign ended before it was killed"
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            if started(lab):
+                finished = [run.data.tags for run in stored(lab)[1] if run.info.status == "FINISHED"]
+                now = {tags["kernel"]: tags["digest"] for tags in finished}
+                assert len(now) == len(finished) and recorded.items() <= now.items()
+                recorded = now
+        done = subprocess.run([*command, "--resume"], env=environment, cwd=lab, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        result, requests = json.loads(done.stdout), len(server.requests)
+    parent, children, store = stored(lab)
+    digests = {r.data.tags["kernel"]: r.data.tags["digest"] for r in children}
+    assert list(digests) == [f"k{n:05d}" for n in range(1, 39)] and len(children) == result["kernels"] == 38
+    assert recorded.items() <= digests.items() and len(set(digests.values())) == 38
+    population = store.population(parent)
+    experiments = [(t.kernel.base, t.kernel.experiment.title) for t in population if t.kernel.experiment]
+    assert len(set(experiments)) == len(experiments) == 36
+    replies = ResponseCache(lab / "data/replies").paid_by(parent.campaign)
+    assert len({stable_key(r.call_key) for r in replies}) == len({r.request.key for r in replies}) == len(replies)
+    assert 0 <= requests - len(replies) <= 8 * kills  # eight requests may be in flight at a kill
+    assert result["usd"] == pytest.approx(sum(r.usd for r in replies), abs=1e-4)
+    assert len(store.client.search_traces(locations=[store.experiment_id], max_results=500)) == len(replies)
 
 
 def started(lab: Path) -> bool:
     """Whether the store has a campaign."""
+    if not (lab / "mlruns/mlflow.db").exists():
+        return False
     return MlflowStore(f"sqlite:///{lab}/mlruns/mlflow.db", "identity-cpu").latest() is not None
 
 
