@@ -109,8 +109,9 @@ class Campaign:
         Raises ValueError when no kernel has a score.
         """
         strategy, selector = self.params.search.strategy, self.params.llm.selector.model
-        by_rule = strategy != "scientist" or selector == PLAYBOOK  # a model's selection is in the response cache
-        if by_rule and (begun := self._begun(generation)):
+        by_model = strategy == "scientist" and selector != PLAYBOOK
+        cached = by_model and self.replies.at(self.name, f"select/{generation}/0") is not None
+        if not cached and (begun := self._begun(generation)):
             return begun
         step = self._step("select", generation)
         return strategies.select(strategy, self.agent, self.population, self.lessons, step)

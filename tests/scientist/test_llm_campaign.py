@@ -172,7 +172,7 @@ def test_twenty_kills_lose_and_double_nothing(tmp_path: Path, prefect_api: str) 
     """A campaign with eight calls in flight, killed at twenty random moments: nothing doubled, nothing paid twice."""
     kills, rng, recorded = 20, Random(7), dict[str, str]()
     kinds = ("good", "compile error", "wrong", "unreadable", "good", "crash", "good", "cheat", "good")
-    lab = new_lab(tmp_path)
+    lab = new_lab(tmp_path / "lab")
     with serving(NewPlans(kinds)) as server:
         arguments = settings(server, "search.generations=12", "llm.concurrency=8")
         command = [sys.executable, "-m", "kernel_scientist", "optimize", "--json", *arguments]
@@ -251,6 +251,13 @@ def test_the_dry_run_predicts_the_cost_of_models(cli_here: Cli) -> None:
     model = "{model: openai/gpt-4o}"
     done = cli_here("optimize", "--dry-run", "--json", "--set", f"llm.writer={model}")
     assert json.loads(done.stdout)["usd"] > 0
+    own = cli_here(
+        "optimize", "--dry-run", "--json", "--set", f"llm.writer={model}", "--set", "llm.designer={model: writer}"
+    )
+    assert json.loads(own.stdout)["usd"] == json.loads(done.stdout)["usd"], "the writer's own ideas cost no design"
+    for role, why in (("designer", "must name a model"), ("selector", "only the designer")):
+        refused = cli_here("optimize", "--dry-run", "--set", f"llm.{role}={{model: writer}}")
+        assert refused.returncode == 2 and why in refused.stderr
     done = cli_here("optimize", "--dry-run", "--set", "llm.writer={model: openai/nobody-knows}")
     assert done.returncode == 2 and "price" in done.stderr and "Traceback" not in done.stderr
 

@@ -3,6 +3,7 @@
 import json
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -228,6 +229,21 @@ def test_a_resumed_campaign_looks_up_the_call_key_before_the_prompt(tmp_path: Pa
         assert ask(resumed, "design/2", OTHER_PROMPT)[0] == "second generation"
         assert ask(resumed, "design/3", OTHER_PROMPT)[0] == "third generation"
         assert len(server.requests) == 2
+
+
+def test_equal_requests_in_flight_share_one_call(tmp_path: Path) -> None:
+    with serving(always(Response("x" * 200, drip_s=0.02))) as server:
+        client = make_client(server, tmp_path)
+        with ThreadPoolExecutor(4) as pool:
+            results = list(pool.map(lambda n: ask(client, f"select/{n}"), range(4)))
+        assert len(server.requests) == 1 and len(client.cache.paid_by("c1")) == 1
+        assert sum(not calls[0].recalled for _, calls in results) == 1
+        assert client.budget.usd == pytest.approx(COST)
+    with serving(always(Response(status=400))) as server:
+        client = make_client(server, tmp_path, campaign="c2")
+        with ThreadPoolExecutor(4) as pool:
+            failed = [pool.submit(ask, client, f"design/{n}", OTHER_PROMPT) for n in range(4)]
+        assert all(isinstance(f.exception(), ModelError) for f in failed) and not client._in_flight
 
 
 def test_stopping_does_not_wait_for_a_model(tmp_path: Path) -> None:

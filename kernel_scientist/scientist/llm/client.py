@@ -59,6 +59,8 @@ class LlmClient:
         """Replies from before are reused by their call keys: a prompt may differ now, as other kernels have been
         recorded since."""
         self._breakers: dict[tuple[str, str], CircuitBreaker] = {}
+        self._in_flight: dict[str, Future[Reply]] = {}
+        """Calls in progress by the request's key."""
         self._lock = threading.Lock()
 
     def ask(self, spec: CallSpec, prompt: Prompt, parse: Parser[T]) -> tuple[T, tuple[LlmCall, ...]]:
@@ -98,10 +100,31 @@ class LlmClient:
         errors: list[str] = []
         for model, request in requests:
             try:
-                return self._with_retries(spec, key, model, request), False
+                return self._once(request, lambda m=model, r=request: self._with_retries(spec, key, m, r))
             except CallError as error:
                 errors.append(f"{model.model}: {error}")
         raise ModelError(f"llm.{spec.role}: no model replies; {'; '.join(errors) or 'no model is named'}")
+
+    def _once(self, request: LlmRequest, call: Callable[[], Reply]) -> tuple[Reply, bool]:
+        """Return the reply to a request, and whether another thread paid for it: equal requests share one call."""
+        with self._lock:
+            calling = self._in_flight.get(request.key)
+            mine: Future[Reply] = Future()
+            if calling is None:
+                self._in_flight[request.key] = mine
+        if calling is not None:
+            return _result(calling, self.stopped), True
+        try:
+            cached = self.cache.get(request.key)  # it may have arrived since this thread looked
+            reply = cached or call()
+            mine.set_result(reply)
+            return reply, cached is not None
+        except BaseException as error:
+            mine.set_exception(error)
+            raise
+        finally:
+            with self._lock:
+                del self._in_flight[request.key]
 
     def _requests(self, spec: CallSpec, key: str, messages: Sequence[Message]) -> Iterator[tuple[Model, LlmRequest]]:
         """Yield the models to call, in order, each with its request: one that shares the role, then the fallbacks."""
@@ -202,6 +225,10 @@ def _in_background(call: Callable[[], Reply], stopped: threading.Event) -> Reply
             future.set_exception(error)
 
     threading.Thread(target=run, daemon=True, name="model").start()
+    return _result(future, stopped)
+
+
+def _result(future: Future[Reply], stopped: threading.Event) -> Reply:
     while not wait([future], POLL_S).done:
         if stopped.is_set():
             raise StoppedError("the campaign was stopped during a model call")

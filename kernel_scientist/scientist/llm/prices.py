@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from kernel_scientist.problems.taskfolder import Problem
 from kernel_scientist.records.errors import SetupError
-from kernel_scientist.records.params import PLAYBOOK, Model, Params
+from kernel_scientist.records.params import PLAYBOOK, WRITER, Model, Params
 from kernel_scientist.scientist.llm.endpoint import estimated_tokens
 
 LOCAL_PROVIDERS = ("ollama/", "ollama_chat/", "llamafile/", "lm_studio/", "hosted_vllm/", "vllm/")
@@ -73,7 +73,9 @@ def campaign_usd(params: Params, problem: Problem, seeds: int) -> float:
         "distiller": (generations // interval if interval else 0, TEMPLATE_TOKENS + 1800, REPLY_TOKENS["distiller"]),
     }
     models = {role: params.llm.role(role) for role in calls}
-    costs = [n * price(models[r]).of(i, o) for r, (n, i, o) in calls.items() if models[r].model != PLAYBOOK]
+    costs = [
+        n * price(models[r]).of(i, o) for r, (n, i, o) in calls.items() if models[r].model not in (PLAYBOOK, WRITER)
+    ]
     return round(sum(costs), 4)
 
 
