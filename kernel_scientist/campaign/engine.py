@@ -58,7 +58,7 @@ class Engine:
     def __init__(self, campaign: Campaign, steps: Steps, watcher: Watcher, check_stop: Callable[[], None]) -> None:
         """`check_stop` raises an exception to stop; it is called at least every POLL_S seconds."""
         self.campaign, self.steps, self.watcher, self.check_stop = campaign, steps, watcher, check_stop
-        self.minds = campaign.params.llm.concurrency
+        self.minds = campaign.params.llm.calls_in_flight
         widths = {"mind": self.minds, "build": cpu.cores(), "device": 1, "tune": 1, "record": 1}
         self.pipeline = Pipeline(widths)
         self._ready: deque[Job] = deque()

@@ -89,7 +89,7 @@ class Llm(Section):
     repairer: Role = _role(0.1)
     distiller: Role = _role(0.3)
     judge: Role = _role(0.1)
-    concurrency: int = Field(default=4, ge=1, le=64)
+    concurrency: int = Field(default=0, ge=0, le=64)
     drafts: int = Field(default=1, ge=1, le=8)
     attempts: int = Field(default=5, ge=1)
     timeout_s: float = Field(default=600, gt=0)
@@ -101,6 +101,13 @@ class Llm(Section):
     choice: Literal["weights", "bandit"] = "weights"
     replies: str = "data/replies"
     replay: str = ""
+
+    @property
+    def calls_in_flight(self) -> int:
+        """Return `concurrency`; if it is 0, 8 with a model and 2 without: the playbook plans in no time, so that more
+        would only be planned before the results of what came before are known."""
+        models = any(model.model != PLAYBOOK for name in ROLES for model in self.role(name).models)
+        return self.concurrency or (8 if models else 2)
 
     def role(self, name: str) -> Role:
         """Return a role by its name."""

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from kernel_scientist.records.errors import SetupError
-from kernel_scientist.records.params import Params, load, parse
+from kernel_scientist.records.params import Llm, Params, load, parse
 from tests.conftest import ROOT
 
 FILE = ROOT / "params.yaml"
@@ -107,3 +107,8 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 def test_params_survive_their_own_dump() -> None:
     values: dict[str, Any] = Params().model_dump(by_alias=True)
     assert parse(values) == Params()
+
+
+def test_more_calls_are_in_flight_with_models_than_with_the_playbook() -> None:
+    assert Llm().calls_in_flight == 2 and Llm(concurrency=5).calls_in_flight == 5
+    assert Llm.model_validate({"writer": {"model": "openai/x"}}).calls_in_flight == 8
