@@ -1,8 +1,10 @@
 """Model calls over real HTTP through litellm: replies, costs, failures."""
 
 import json
+import os
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,7 @@ from kernel_scientist.scientist.llm import prices
 from kernel_scientist.scientist.llm.budget import LlmBudget
 from kernel_scientist.scientist.llm.client import CallSpec, LlmClient
 from kernel_scientist.scientist.llm.parsing import ParsedReply, ReplyError
-from kernel_scientist.scientist.llm.response_cache import LlmRequest, Message, ResponseCache
+from kernel_scientist.scientist.llm.response_cache import LlmRequest, Message, Reply, ResponseCache
 from kernel_scientist.scientist.prompts import Prompt
 from kernel_scientist.tracking import run_content
 from tests.scientist.model_server import ModelServer, Response, Script, serving
@@ -269,6 +271,23 @@ def test_a_cache_written_by_an_older_version_is_read(tmp_path: Path) -> None:
         reply = cache.get(request.key)
         assert reply is not None and reply.request == request and reply.call_key == "write/k00001/0"
         assert len(cache.paid_by("c1")) == 1 and damaged.exists()
+
+
+@pytest.mark.parametrize("link", [os.link, os.symlink])
+def test_a_file_that_is_linked_to_dvcs_cache_is_not_changed(tmp_path: Path, link: Callable[..., None]) -> None:
+    request = LlmRequest(model="m", parameters={}, messages=PROMPT.messages)
+    reply = Reply(request=request, text="x", role="writer", call_key="write/k00001/0", campaign="c1")
+    first = ResponseCache(tmp_path / "first")
+    first.add(reply)
+    first._database.close()
+    cached = tmp_path / "first" / "replies.sqlite"
+    before = cached.read_bytes()
+    cached.chmod(0o444)
+    (tmp_path / "second").mkdir()
+    link(cached, tmp_path / "second" / "replies.sqlite")
+    second = ResponseCache(tmp_path / "second")
+    second.add(reply.model_copy(update={"campaign": "c2"}))
+    assert len(second.paid_by("c1")) == len(second.paid_by("c2")) == 1 and cached.read_bytes() == before
 
 
 def test_a_price_is_known_or_an_error() -> None:

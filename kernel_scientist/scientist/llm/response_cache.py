@@ -106,6 +106,7 @@ class ResponseCache:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
         self._lock = threading.Lock()
+        _unlink(folder / FILE)
         self._database = sqlite3.connect(folder / FILE, timeout=60, isolation_level=None, check_same_thread=False)
         self._database.execute("PRAGMA journal_mode = WAL")
         self._database.execute("PRAGMA synchronous = NORMAL")
@@ -184,6 +185,14 @@ class ResponseCache:
                 continue
             self._insert(reply)
             file.unlink(missing_ok=True)
+
+
+def _unlink(file: Path) -> None:
+    """Replace a file that is linked to DVC's cache by a copy: the cache must not change."""
+    if file.exists() and (file.is_symlink() or file.stat().st_nlink > 1):
+        copy = file.with_suffix(".copy")
+        copy.write_bytes(file.read_bytes())
+        copy.replace(file)
 
 
 def _reply(row: Any) -> Reply:
