@@ -30,7 +30,7 @@ from kernel_scientist.evaluate.evaluator import Evaluator, TimedSource  # noqa: 
 from kernel_scientist.evaluate.timing.conditions import Load  # noqa: E402
 from kernel_scientist.records.evaluation import CompileReport, Evaluation, Speedup, Timing  # noqa: E402
 from kernel_scientist.records.kernel import Case, Kernel, Verdict  # noqa: E402
-from kernel_scientist.records.params import Params  # noqa: E402
+from kernel_scientist.records.params import Harness, Params  # noqa: E402
 
 ROLES = ("selector", "designer", "writer")
 BOUNDS = {"scientist_bound": 8 * 3600 / 2 * 3 / 5, "greedy_bound": 8 * 3600 / 2}
@@ -56,6 +56,10 @@ class Judge(Evaluator):
     def __init__(self, real: Evaluator, device_s: float) -> None:
         super().__init__(real.problem, real.profile_name, real.harness, real.pool)
         self.device_s, self.count = device_s, 0
+
+    def with_harness(self, harness: Harness) -> "Judge":
+        """Return this evaluator: no setting changes it."""
+        return self
 
     def compile(self, kernel: Kernel) -> Evaluation:
         """Return an evaluation without a compiler."""

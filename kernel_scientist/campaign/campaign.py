@@ -205,7 +205,10 @@ class Campaign:
         against, incumbent = [self.context.evaluator.reference()], self.incumbent
         if incumbent is not None:
             against.append(TimedSource.of(incumbent))
-        evaluation = self.context.evaluator.time(kernel, so_far, against)
+        evaluator = self.context.evaluator
+        if incumbent is None:  # the machine's noise decides whether an incumbent is replaced: there is none yet
+            evaluator = evaluator.with_harness(self.params.harness.model_copy(update={"noise_runs": 0}))
+        evaluation = evaluator.time(kernel, so_far, against)
         timed = evaluation.speedup_over(REFERENCE) is not None
         if timed and (incumbent is None or beats(Trial(kernel=kernel, evaluation=evaluation), incumbent.name)):
             self.incumbent = kernel
@@ -217,7 +220,7 @@ class Campaign:
             try:
                 return self.recorder.record(trials, self.plan.elapsed_s)
             except Exception as error:  # the client does not wrap transport and database errors
-                progress.info("recording again in %s s: %s", delay_s, error)
+                progress.warning("recording again in %s s: %s", delay_s, error)
                 if self.context.evaluator.pool.stopped.wait(delay_s):
                     raise
         return self.recorder.record(trials, self.plan.elapsed_s)

@@ -84,7 +84,7 @@ def retried(step: Function) -> Function:
             try:
                 return step(*arguments, **named)
             except InfrastructureError as error:
-                progress.info("trying again in %s s: %s", delay_s, error)
+                progress.warning("trying again in %s s: %s", delay_s, error)
                 time.sleep(delay_s)
         return step(*arguments, **named)
 

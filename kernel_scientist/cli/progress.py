@@ -13,10 +13,10 @@ AFTER_S = 1.0
 class _Line(logging.Handler):
     """Shows messages: on a terminal each replaces the one before, elsewhere each is a line."""
 
-    def __init__(self) -> None:
-        super().__init__(logging.INFO)
+    def __init__(self, level: int) -> None:
+        super().__init__(level)
         self._latest, self._due = "starting", False
-        self._overwrite = sys.stderr.isatty()
+        self._overwrite = level == logging.INFO and sys.stderr.isatty()
         self._timer = threading.Timer(AFTER_S, self._begin)
         self._timer.daemon = True
         self._timer.start()
@@ -46,9 +46,12 @@ class _Line(logging.Handler):
 
 
 @contextmanager
-def shown() -> Generator[None]:
-    """Show what `kernel_scientist.progress` logs while the context is open."""
-    logger, line = logging.getLogger("kernel_scientist.progress"), _Line()
+def shown(steps: bool = True) -> Generator[None]:
+    """Show what `kernel_scientist.progress` logs while the context is open.
+
+    `steps`: False leaves out the steps of single kernels, which a campaign shows in its own way.
+    """
+    logger, line = logging.getLogger("kernel_scientist.progress"), _Line(logging.INFO if steps else logging.WARNING)
     logger.addHandler(line)
     logger.setLevel(logging.INFO)
     logger.propagate = False

@@ -35,7 +35,7 @@ def optimize(call: Call, resume: bool, campaign: str | None, dry_run: bool, metr
         show(preflight.plan(params), as_json)
         return
     preflight.campaign(params)
-    with progress.shown():
+    with progress.shown(steps=False):
         summary = _flow("flows.optimize:optimize", call, resume=campaign or resume)
     curve = summary.pop("curve")
     write_json(metrics, summary)

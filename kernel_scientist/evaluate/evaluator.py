@@ -54,7 +54,7 @@ class Evaluator:
         """Margin per stage: `harness.margin` or this machine's A/A noise, whichever is larger."""
         noise = aa_noise.kept(self.driver, self.profile_name)
         if noise is None:
-            progress.info("measuring this machine's noise for a day: %s runs against itself", self.harness.noise_runs)
+            progress.warning("measuring this machine's noise, once a day: %s A/A runs", self.harness.noise_runs)
             plan = self.plan(self.profile.benchmarks, aa_noise.FIRST, None, margins=False)
             noise = aa_noise.measured(self.driver, self.profile_name, plan, self._quick_source())
         return tuple(max(self.harness.margin, one) for one in noise)
