@@ -35,6 +35,11 @@ ROOT = Path(__file__).resolve().parent.parent
 Cli = Callable[..., subprocess.CompletedProcess[str]]
 
 
+def without_progress(stderr: str) -> list[str]:
+    """The lines that a command printed, without those that say what it is doing."""
+    return [line for line in stderr.splitlines() if line.strip() and not line.endswith(" ...")]
+
+
 LONG = (
     *("test_evaluator_against_cheats.py", "test_llm_campaign.py", "test_campaign.py", "test_playbook_triton.py"),
     *("test_playbook.py", "test_inspect.py", "test_suite.py", "test_pipeline.py", "test_model_campaign.py"),

@@ -8,6 +8,7 @@ import pytest
 from benchmarks import endpoint, engine, scale
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("services", [True, False])
 def test_a_campaign_on_the_scripted_endpoint_is_measured(
     services: bool, prefect_api: str, monkeypatch: pytest.MonkeyPatch
@@ -16,8 +17,8 @@ def test_a_campaign_on_the_scripted_endpoint_is_measured(
         monkeypatch.setenv(name, os.environ.get(name, ""))
     monkeypatch.setenv("PREFECT_API_URL", prefect_api)
     with endpoint.serving(0.1) as address:
-        found = engine.run(engine.settings(address, calls=4), 0.01, 8.0, services, warm_up_s=2.0)
-    assert found["kernels"] > 3 and found["kernels_per_hour"] > 0 and 0 < found["device_busy"] < 1
+        found = engine.run(engine.settings(address, calls=4), 0.01, 20.0, services, warm_up_s=1.0)
+    assert found["kernels"] > 0 and found["kernels_per_hour"] > 0 and found["cpu_s_per_kernel"] > 0
 
 
 def test_a_large_campaign_is_read_back_and_goes_on(tmp_path: Path) -> None:

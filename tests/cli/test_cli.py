@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT, Cli
+from tests.conftest import ROOT, Cli, without_progress
 
 MISTAKES = {
     "unknown problem": (["optimize", "--set", "problem=nope"], "unknown problem 'nope'; known: fp8-blockwise-gemm"),
@@ -112,7 +112,7 @@ def test_only_a_campaign_can_be_resumed_after_ctrl_c(
 
     monkeypatch.setattr("kernel_scientist.cli.common.Call.params", stopped)
     done = cli_here(*((command, "kernel.py") if command == "evaluate" else (command,)))
-    assert done.returncode == 130 and done.stderr.startswith("stopped")
+    assert done.returncode == 130 and without_progress(done.stderr)[0].startswith("stopped")
     assert ("optimize --resume" in done.stderr) == (command == "optimize")
 
 
@@ -177,7 +177,7 @@ def _free_port() -> int:
 
 
 def _one_sentence(code: int, stderr: str, message: str) -> None:
-    lines = [line for line in stderr.splitlines() if line.strip()]
+    lines = without_progress(stderr)
     assert code == 2, stderr
     assert len(lines) == 1 and lines[0].startswith("error: ") and message in lines[0], stderr
     assert os.linesep not in lines[0]

@@ -8,7 +8,7 @@ import pytest
 from kernel_scientist import problems
 from kernel_scientist.problems import admission
 from kernel_scientist.records.errors import SetupError
-from tests.conftest import ROOT, Cli
+from tests.conftest import ROOT, Cli, without_progress
 
 
 @pytest.fixture
@@ -95,5 +95,5 @@ def test_a_wrong_key_in_lab_yml_is_one_sentence(
     change(lab / "problems/rmsnorm", "lab.yml", old, new)
     seed = str(lab / "problems/rmsnorm/seeds/cpp_naive.py")
     done = cli("evaluate", seed, "--problem", "rmsnorm", PREFECT_API_URL=prefect_api)
-    lines = [line for line in done.stderr.splitlines() if line.strip()]
+    lines = without_progress(done.stderr)
     assert done.returncode == 2 and len(lines) == 1 and words in lines[0], done.stderr
