@@ -4,12 +4,12 @@ Correctness is checked as on any target, by the same evaluator and its workers. 
 executed in the interpreter, and its time is predicted by the performance model.
 """
 
-import functools
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from kernel_scientist.evaluate.correctness.memory_report import MemoryReports
+from kernel_scientist.evaluate.correctness.inputs import InputSet
+from kernel_scientist.evaluate.correctness.tiles import TileCheck
 from kernel_scientist.evaluate.evaluator import Evaluator
 from kernel_scientist.evaluate.screen.screening import screen
 from kernel_scientist.evaluate.timing.estimate import FLOOR_SLACK
@@ -26,7 +26,6 @@ from kernel_scientist.workers.pool import WorkerPool
 INTERPRETED = "cpu"
 """Name of the profile whose cases the interpreter executes."""
 UNPREDICTED = "correct where it was executed; some cases could not be predicted (see `missed` of the compile report)"
-MOST_OUTPUT_BYTES = 1 << 30
 UNMEASURED = "predicted by a model of {}, not measured"
 
 
@@ -75,6 +74,14 @@ class PredictedEvaluator(PreviewedEvaluator):
     def __init__(self, problem: Problem, profile: str, harness: Harness, pool: WorkerPool, gpu: Gpu) -> None:
         super().__init__(problem, profile, harness, pool, gpu)
         self.profile = merged(problem, profile)
+        self.timed_inputs: dict[str, InputSet] = {}
+        """Inputs of the timed cases, of which kernels compute tiles."""
+
+    def with_harness(self, harness: Harness) -> "PredictedEvaluator":
+        """Return a copy of this evaluator with other settings and the same inputs of timed cases."""
+        copy = PredictedEvaluator(self.problem, self.profile_name, harness, self.pool, self.gpu)
+        copy.timed_inputs = self.timed_inputs
+        return copy
 
     def compile(self, kernel: Kernel) -> Evaluation:
         """Screen the kernel's file, compile what it launches on every timed case, and predict its time."""
@@ -108,37 +115,27 @@ class PredictedEvaluator(PreviewedEvaluator):
         return found
 
     def check(self, kernel: Kernel, so_far: Evaluation, cases: Sequence[Case] | None = None) -> Evaluation:
-        """Execute a Triton kernel in the interpreter with the memory checker. A HIP kernel is not executed."""
+        """Execute a Triton kernel in the interpreter with the memory checker: small cases, and tiles of the timed ones.
+
+        A HIP kernel is not executed.
+        """
         if so_far.verdict is Verdict.OK and kernel.language == "hip":
             words = "compiled and inspected, not executed: a HIP kernel needs a GPU"
             return so_far.model_copy(update={"reason": words, "coverage": "none"})
         checked = super().check(kernel, so_far, cases)
-        if checked.verdict is not Verdict.OK or not self.harness.sampled_programs:
+        if checked.verdict is not Verdict.OK or not self.harness.tiles:
             return checked
-        return self._sampled(kernel, checked)
-
-    def _sampled(self, kernel: Kernel, so_far: Evaluation) -> Evaluation:
-        """Check the memory accesses of some programs on a random timed case. Outputs are not compared.
-
-        A timeout, or a failure that arises because only some programs run, does not fail the kernel.
-        """
-        start, reports = time.monotonic(), MemoryReports()
-        case = self.profile.benchmarks[self.inputs.chosen(len(self.profile.benchmarks), 1)[0]]
+        start = time.monotonic()
         try:
             with self.pool.worker() as worker:
                 self.driver.open(worker, kernel.source, ())
-                worker.sample(self.harness.sampled_programs)
-                inputs = {0: self.inputs.draw(case)}
-                self.driver.deliver(worker, inputs)
-                worker.run_row([0], functools.partial(self.driver.write, worker, inputs), MOST_OUTPUT_BYTES)
-                reports.require(worker.memory_report())
-            words = reports.words(f"at {case.name}")
+                tiles = TileCheck(self.driver, self.timed_inputs)
+                launches = checked.compile.launches if checked.compile else ()
+                words = tiles.run(worker, self.profile.benchmarks, launches)
         except KernelFailure as failure:
-            if failure.verdict is Verdict.INCORRECT:
-                return failed(failure, so_far)
-            words = f"memory accesses not checked on {case.name}: {failure.reason}"
-        seconds = {**so_far.seconds, "check": round(so_far.seconds.get("check", 0) + time.monotonic() - start, 3)}
-        return so_far.model_copy(update={"coverage": f"{so_far.coverage}; {words}", "seconds": seconds})
+            return failed(failure, checked)
+        seconds = {**checked.seconds, "check": round(checked.seconds.get("check", 0) + time.monotonic() - start, 3)}
+        return checked.model_copy(update={"coverage": f"{checked.coverage}; {words}", "seconds": seconds})
 
     def time(
         self,

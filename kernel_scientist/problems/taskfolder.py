@@ -9,12 +9,13 @@ import inspect
 import random
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal, TypeVar, cast
 
+import torch
 from pydantic import ValidationError
 
 from kernel_scientist.problems.expression import evaluate
@@ -99,6 +100,9 @@ class Problem:
     leaderboard: Leaderboard
     stress: tuple[dict[int, float], ...] = ()
     """Scale factors by input position, for checks on inputs outside the generator's usual range."""
+    parts: tuple[dict[int, tuple[int, int]], ...] = ()
+    """By dimension of the output: the dimension of each input (by position) that its indices select from, and the
+    number of indices per element of that dimension. Empty: an element may depend on all inputs."""
     device: str = "cpu"
 
     def __hash__(self) -> int:
@@ -134,6 +138,23 @@ class Problem:
             good, message = cast(tuple[Any, Any], answer)
             return bool(good), str(message)
         return not answer, str(answer or "")
+
+    def part(self, data: Any, box: Sequence[slice], shape: Sequence[int]) -> tuple[Any, tuple[slice, ...]]:
+        """Return the inputs that a box of the output depends on, and the box widened to whole blocks of inputs.
+
+        shape: of the output. Buffers to be written are replaced, so that the reference does not change `data`.
+        """
+        widened = [slice(0, size) for size in shape]
+        if not isinstance(data, tuple):
+            return data, tuple(widened)
+        items = [torch.empty_like(x) if i in self.writes else x for i, x in enumerate(cast(tuple[Any, ...], data))]
+        for dim, sources in enumerate(self.parts):
+            block = max(each for _, each in sources.values())
+            first, end = box[dim].start // block * block, min(-(-box[dim].stop // block) * block, shape[dim])
+            widened[dim] = slice(first, end)
+            for position, (source, each) in sources.items():
+                items[position] = items[position].narrow(source, first // each, -(-end // each) - first // each)
+        return tuple(items), tuple(widened)
 
     def work(self, case: Case) -> Work:
         """Return a case's minimum work, for the roofline. Raises SetupError for an invalid expression in lab.yml."""
@@ -193,6 +214,7 @@ def load(folder: Path, device: str = "cpu") -> Problem:
         controls=_section(Controls, lab.get("controls"), folder),
         leaderboard=_section(Leaderboard, lab.get("leaderboard"), folder),
         stress=tuple({int(k): float(v) for k, v in one.items()} for one in lab.get("stress", [])),
+        parts=tuple({int(i): (int(d), int(n)) for i, (d, n) in one.items()} for one in lab.get("parts", [])),
         device=device,
     )
 

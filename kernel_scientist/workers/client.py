@@ -180,9 +180,16 @@ class WorkerClient(Channel):
         if self.process.has_children():
             raise KernelFailure(Verdict.REJECTED, "a program that it started during the build is still running")
 
-    def sample(self, programs: int) -> None:
-        """Interpret at most `programs` programs per launch from now on. The outputs are then incomplete."""
-        self._ask({"op": "sample", "programs": programs}, "sampled", "limiting how much it runs")
+    def tiles(
+        self, draws: Sequence[float], seconds: float, tuned: Sequence[tuple[str, Mapping[str, str]]] = ()
+    ) -> None:
+        """Interpret only programs that together compute tiles of the output (`gpu.interpreter.tiles`).
+
+        draws: places in the grid, 0 to 1. seconds: limit of CPU time for the choice. tuned: kernel and constants of the
+        launches that an autotuner makes. The outputs are incomplete.
+        """
+        request = {"op": "tiles", "draws": list(draws), "seconds": seconds, "tuned": [(n, dict(c)) for n, c in tuned]}
+        self._ask(request, "chosen", "choosing tiles")
 
     def memory_report(self) -> protocol.Header:
         """Return the report on an interpreted kernel's memory accesses (`gpu.interpreter`)."""

@@ -27,6 +27,8 @@ from kernel_scientist.workers.shared_memory import SharedMemory
 
 MOST_FILES = 64 << 20
 """Most bytes of files in a worker's folder."""
+SHADOWS = 4
+"""Memory of a worker that interprets, over that of others: the memory checker has several arrays per allocation."""
 MALLOC = {"mmap_threshold": 32 << 20, "trim_threshold": 4 << 30, "tcache_count": 0}
 """Settings of glibc that make it keep freed memory. By default the history of a process decides whether a buffer
 gets new pages in each call: the same kernel took 0.3 ms in one worker and 1.5 ms in the next. The per-thread cache
@@ -192,7 +194,7 @@ class WorkerPool:
         limits = {
             "level": self.harness.sandbox,
             "device": self.device,
-            "memory_bytes": self.harness.memory_mib << 20,
+            "memory_bytes": (self.harness.memory_mib << 20) * (SHADOWS if self.interpreter is not None else 1),
             "inputs_bytes": self.harness.memory_mib << 20,
             "output_bytes": int(self.harness.output_mib * (1 << 20)),
             "programs": self.programs,

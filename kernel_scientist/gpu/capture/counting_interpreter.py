@@ -1,22 +1,40 @@
-"""A version of Triton's interpreter that counts work: addresses and masks are computed, values are not.
+"""A version of Triton's interpreter that counts work: addresses and masks are computed, most values are not.
 
-Loads and floating-point operations return zeros of the right shape, so a program runs quickly. Runs in untrusted
-processes: imports the standard library, numpy and triton only.
+Loads and floating-point operations return zeros of the right shape, so a program runs quickly. Integers that the
+submission itself put into memory (locks, counters, lists of tiles) are read as they are. A branch or a trip count that
+depends on a value that is not computed is recorded as a guess. Runs in untrusted processes: imports the standard
+library, numpy and triton only.
 """
 
+import contextlib
+import ctypes
+import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import numpy as np
+import triton
+import triton.language as tl
 from triton.runtime import interpreter as _interpreter_module
+from triton.runtime.jit import JITFunction
 
 SHORT, ROUNDS = 4, 2
 """A loop of at most SHORT iterations is run completely. Of a longer one ROUNDS iterations run and are scaled."""
 
 interpreter: Any = _interpreter_module
-Lines = np.ndarray[Any, Any]
+MOST_KNOWN = 16 << 20
+"""Largest storage whose integers are read, in bytes."""
+Array = np.ndarray[Any, Any]
+Ranges = Iterable[tuple[int, int]]
+"""First and last + 1 address of each part of memory."""
+GUESS = "guess"
+"""Attribute of a handle whose value is not computed."""
+FOREIGN = tuple(str(Path(file).parent) for file in (triton.__file__, np.__file__, __file__))
+"""Folders of library code: lines in them are not the kernel's."""
 
 
 @dataclass
@@ -29,18 +47,36 @@ class Counter:
     flops: dict[str, float] = field(default_factory=lambda: defaultdict[str, float](float))
     rounds: dict[int, list[int]] = field(default_factory=lambda: defaultdict[int, list[int]](list))
     """Iteration counts of the loops that were entered, by nesting depth."""
-    touched: list[tuple[Lines, float]] = field(default_factory=list[tuple[Lines, float]])
+    touched: list[tuple[Array, float]] = field(default_factory=list[tuple[Array, float]])
     """Cache line numbers of every access, and how many accesses of a loop it represents."""
     line_bytes: int = 128
+    known: Ranges = ()
+    """Memory whose integers are real."""
+    atomics: bool = False
+    """Whether atomic operations on integers of known memory are done; else their results are guesses."""
+    guesses: set[int] = field(default_factory=set[int])
+    """Lines of the kernel with a branch or a trip count that depends on a value that is not computed."""
+    stored: set[int] = field(default_factory=set[int])
+    """An address of each store."""
+    accesses: int = 0
     weight: float = 1.0
     depth: int = 0
 
+    @property
+    def work(self) -> float:
+        """Return the flops of matrix products; bytes if there are none."""
+        return sum(self.flops.values()) or self.asked
+
+    def taken(self) -> "Counter":
+        """Return the counts so far, and begin anew."""
+        counts = replace(self)
+        fresh = Counter(line_bytes=self.line_bytes, known=self.known, atomics=self.atomics)
+        vars(self).update(vars(fresh))
+        return counts
+
     def range(self, *bounds: Any, step: Any = None, **_: Any) -> Iterator[int]:
         """Iterate over a loop."""
-        numbers = [int(b) for b in bounds]
-        first, last = numbers[:2] if len(numbers) > 1 else (0, numbers[0])
-        third = numbers[2] if len(numbers) > 2 else 1
-        rounds = range(first, last, third if step is None else int(step))
+        rounds = rounds_of(bounds, step)
         self.rounds[self.depth].append(len(rounds))
         shown = rounds if len(rounds) <= SHORT else rounds[:ROUNDS]
         weight, factor = self.weight, len(rounds) / max(1, len(shown))
@@ -53,35 +89,63 @@ class Counter:
             self.depth -= 1
             self.weight = weight
 
-    def touch(self, pointers: Any, mask: Any) -> None:
-        """Count an access."""
+    def touch(self, pointers: Any, mask: Any, access: str) -> None:
+        """Count an access: a `load`, a `store` or an `atomic`."""
         active = pointers.data
         size = max(1, pointers.get_element_ty().primitive_bitwidth // 8)
+        self.accesses += 1
         self.asked += self.weight * active.size * size
         if mask is not None:
             active = active[np.broadcast_to(mask.data, active.shape)]
         lines = np.unique(active // np.uint64(self.line_bytes))
         self.lines += self.weight * len(lines)
         self.touched.append((lines, self.weight))
+        if access == "store" and active.size:
+            self.stored.add(int(active.flat[0]))
 
-    def load(self, pointers: Any, mask: Any, other: Any, *_: Any, **__: Any) -> Any:
-        """Count a load; return zeros."""
-        self.touch(pointers, mask)
-        return _zeros(pointers.data.shape, pointers.get_element_ty())
+    def load(self, pointers: Any, mask: Any, other: Any, *rest: Any, **named: Any) -> Any:
+        """Count a load; return real integers or zeros."""
+        self.touch(pointers, mask, "load")
+        if self._is_known(pointers, mask):
+            return _executed("create_masked_load", pointers, mask, other, *rest, **named)
+        return _guessed(pointers.data.shape, pointers.get_element_ty())
 
     def store(self, pointers: Any, value: Any, mask: Any, *_: Any, **__: Any) -> None:
         """Count a store."""
-        self.touch(pointers, mask)
+        self.touch(pointers, mask, "store")
 
-    def rmw(self, operation: Any, pointers: Any, value: Any, mask: Any, *_: Any, **__: Any) -> Any:
-        """Count an atomic operation; return zeros."""
-        self.touch(pointers, mask)
-        return _zeros(value.data.shape, value.dtype.scalar)
+    def rmw(self, operation: Any, pointers: Any, value: Any, mask: Any, *rest: Any, **named: Any) -> Any:
+        """Count an atomic operation; do it if its memory is known, else return zeros."""
+        self.touch(pointers, mask, "atomic")
+        if self.atomics and self._is_known(pointers, mask):
+            return _executed("create_atomic_rmw", operation, pointers, value, mask, *rest, **named)
+        return _guessed(value.data.shape, value.dtype.scalar)
 
-    def cas(self, pointers: Any, compared: Any, value: Any, *_: Any, **__: Any) -> Any:
-        """Count a compare-and-swap. It always succeeds; otherwise a lock would never be acquired."""
-        self.touch(pointers, None)
+    def cas(self, pointers: Any, compared: Any, value: Any, *rest: Any, **named: Any) -> Any:
+        """Count a compare-and-swap; do it if its memory is known. Else it succeeds, so that every lock is acquired."""
+        self.touch(pointers, None, "atomic")
+        if self.atomics and self._is_known(pointers, None):
+            return _executed("create_atomic_cas", pointers, compared, value, *rest, **named)
         return interpreter.TensorHandle(compared.data, compared.dtype.scalar)
+
+    def _is_known(self, pointers: Any, mask: Any) -> bool:
+        """Whether an access reads integers and lies in known memory."""
+        kind = pointers.get_element_ty()
+        if not kind.is_int():
+            return False
+        active = pointers.data if mask is None else pointers.data[np.broadcast_to(mask.data, pointers.data.shape)]
+        if active.size == 0:
+            return True
+        low, high = int(active.min()), int(active.max()) + max(1, kind.primitive_bitwidth // 8)
+        return any(start <= low and high <= end for start, end in self.known)
+
+    def decide(self, handle: Any) -> None:
+        """Record a branch, a trip count or a loop condition that depends on a value that is not computed."""
+        if handle.attr.get(GUESS):
+            frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+            while frame is not None and frame.f_code.co_filename.startswith(FOREIGN):
+                frame = frame.f_back
+            self.guesses.add(frame.f_lineno if frame is not None else 0)
 
     def dot(self, a: Any, b: Any, accumulator: Any, *_: Any, **__: Any) -> Any:
         """Count the flops of a matrix product; return the accumulator."""
@@ -97,7 +161,7 @@ class Counter:
         counted |= dict.fromkeys(("print", "assert", "assume"), _nothing)
         counted |= dict.fromkeys(("fp_ext", "fp_trunc", "fp_to_fp", "si_to_fp", "ui_to_fp"), _cast)
         counted |= dict.fromkeys(_FLOATING, _first)
-        return {f"create_{name}": function for name, function in counted.items()}
+        return {**_all_following(), **{f"create_{name}": function for name, function in counted.items()}}
 
 
 _FLOATING = (
@@ -107,8 +171,26 @@ _FLOATING = (
 )
 
 
-def _zeros(shape: tuple[int, ...], kind: Any) -> Any:
-    return interpreter.TensorHandle(np.zeros(shape, dtype=interpreter._get_np_dtype(kind)), kind)
+def rounds_of(bounds: Sequence[Any], step: Any) -> range:
+    """Return the iterations of a loop over `tl.range` or `range`."""
+    numbers = [int(b) for b in bounds]
+    first, last = numbers[:2] if len(numbers) > 1 else (0, numbers[0])
+    third = numbers[2] if len(numbers) > 2 else 1
+    return range(first, last, third if step is None else int(step))
+
+
+_UNFOLLOWED = ("load", "store", "masked_load", "masked_store", "atomic_rmw", "atomic_cas")
+
+
+def _executed(name: str, *args: Any, **named: Any) -> Any:
+    """Do an operation of the builder in earnest."""
+    return getattr(interpreter.InterpreterBuilder, name)(interpreter.interpreter_builder, *args, **named)
+
+
+def _guessed(shape: tuple[int, ...], kind: Any) -> Any:
+    """Return zeros that stand for values that are not computed."""
+    zeros = np.zeros(shape, dtype=interpreter._get_np_dtype(kind))
+    return interpreter.TensorHandle(zeros, kind, {GUESS: True})
 
 
 def _nothing(*_: Any, **__: Any) -> None: ...
@@ -119,7 +201,102 @@ def _first(value: Any, *_: Any, **__: Any) -> Any:
 
 
 def _cast(value: Any, kind: Any, *_: Any, **__: Any) -> Any:
-    return _zeros(value.data.shape, kind.scalar)
+    return _guessed(value.data.shape, kind.scalar)
+
+
+def _following(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Return an operation of the builder whose result is a guess if an operand is one."""
+
+    def operation(*args: Any, **named: Any) -> Any:
+        result = original(interpreter.interpreter_builder, *args, **named)
+        if any(isinstance(arg, interpreter.TensorHandle) and GUESS in arg.attr for arg in args):
+            for handle in result if isinstance(result, tuple) else (result,):
+                if isinstance(handle, interpreter.TensorHandle):
+                    handle.attr[GUESS] = True
+        return result
+
+    return operation
+
+
+def _all_following() -> dict[str, Callable[..., Any]]:
+    builder = interpreter.InterpreterBuilder  # not at import: `numerics.install` replaces some of its operations
+    names = [name for name in dir(builder) if name.startswith("create_")]
+    return {
+        name: _following(getattr(builder, name)) for name in names if name.removeprefix("create_") not in _UNFOLLOWED
+    }
+
+
+@contextlib.contextmanager
+def counting(function: Callable[..., Any], counter: Counter) -> Generator[None]:
+    """Let an interpreted kernel's function be counted, instead of executed, within the context."""
+    # both of the language's modules at once: Triton does not restore what a helper patches by itself
+    language = FunctionType(function.__code__, {"tl": tl, "core": tl.core})
+    scope = interpreter._patch_lang(language)
+    space: dict[str, Any] = function.__globals__
+    missing = object()
+    places: list[tuple[Any, str, Any]] = [
+        *((interpreter.interpreter_builder, name, value) for name, value in counter.builder().items()),
+        *((owner, "reduce", reduce) for owner in (tl, tl.core)),
+        *((owner, "associative_scan", scan) for owner in (tl, tl.core)),
+        (tl, "range", counter.range),
+        *((tl.tensor, name, _decided(counter, getattr(tl.tensor, name))) for name in ("__bool__", "__index__")),
+        (JITFunction, "__call__", _called),
+        (interpreter.InterpretedFunction, "__call__", _called),
+    ]
+    before = [(owner, name, vars(owner).get(name, missing)) for owner, name, _ in places]
+    ranged = space.get("range", missing)
+    for owner, name, value in places:
+        setattr(owner, name, value)
+    space["range"] = counter.range
+    try:
+        yield
+    finally:
+        if ranged is missing:
+            del space["range"]
+        else:
+            space["range"] = ranged
+        for owner, name, value in before:
+            delattr(owner, name) if value is missing else setattr(owner, name, value)
+        scope.restore()
+
+
+@contextlib.contextmanager
+def restored(places: Ranges) -> Generator[None]:
+    """Put back what the context changes in memory."""
+    before = [(start, ctypes.string_at(start, end - start)) for start, end in places]
+    try:
+        yield
+    finally:
+        for start, content in before:
+            ctypes.memmove(start, content, len(content))
+
+
+def integers(found: Iterable[Any], unreal: Collection[int]) -> list[tuple[int, int]]:
+    """Return the memory of integer tensors, without storages that begin at addresses of `unreal`."""
+    storages = [t.untyped_storage() for t in found if not (t.is_floating_point() or t.element_size() == 1)]
+    places = {(s.data_ptr(), s.data_ptr() + s.nbytes()) for s in storages if 0 < s.nbytes() <= MOST_KNOWN}
+    return sorted(place for place in places if place[0] not in unreal)
+
+
+def _called(helper: Any, *args: Any, **named: Any) -> Any:
+    """Call a device function: Triton would patch its language again."""
+    function = helper.fn if isinstance(helper, JITFunction) else helper
+    return interpreted(function)(*args, **named)
+
+
+def interpreted(function: Any) -> Callable[..., Any]:
+    """Return what the interpreter executes of a kernel."""
+    if isinstance(function, interpreter.InterpretedFunction):
+        return function.rewrite()
+    return interpreter.InterpretedFunction(function).rewrite()
+
+
+def _decided(counter: Counter, original: Callable[..., Any]) -> Callable[..., Any]:
+    def decided(value: Any) -> Any:
+        counter.decide(value.handle)
+        return original(value)
+
+    return decided
 
 
 def reduce(values: Any, axis: Any, combine: Any, keep_dims: bool = False, **_: Any) -> Any:
@@ -130,7 +307,9 @@ def reduce(values: Any, axis: Any, combine: Any, keep_dims: bool = False, **_: A
     taken = data.reshape(-1)[0] if axis is None else np.take(data, 0, axis=int(axis))
     if keep_dims:
         taken = np.reshape(taken, (1,) * data.ndim) if axis is None else np.expand_dims(taken, int(axis))
-    return interpreter.ReduceScanOpInterface(axis, combine).to_tensor(taken, values.dtype)
+    result = interpreter.ReduceScanOpInterface(axis, combine).to_tensor(taken, values.dtype)
+    result.handle.attr |= {key: value for key, value in values.handle.attr.items() if key == GUESS}
+    return result
 
 
 def scan(values: Any, *_: Any, **__: Any) -> Any:

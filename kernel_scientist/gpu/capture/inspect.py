@@ -60,6 +60,8 @@ class Count(Record):
     flops: dict[str, Amount]
     trips: tuple[Amount, ...]
     storages: dict[str, Amount] = Field(max_length=256)
+    heaviest: Amount
+    guesses: tuple[int, ...]
 
 
 class TracedLaunch(Launch):

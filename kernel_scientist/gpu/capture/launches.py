@@ -13,8 +13,10 @@ from triton.runtime.autotuner import Autotuner, OutOfResources
 from triton.runtime.jit import JITFunction
 
 from kernel_scientist.gpu.capture import driver
+from kernel_scientist.gpu.capture.counting_interpreter import integers
 from kernel_scientist.gpu.capture.fake_device import Facts
 from kernel_scientist.gpu.capture.trace import Trace, trace
+from kernel_scientist.gpu.interpreter.torch_ops import tensors
 from kernel_scientist.gpu.isa import assembly
 from kernel_scientist.gpu.model import predict
 from kernel_scientist.gpu.model.constants import Constants
@@ -23,8 +25,6 @@ from kernel_scientist.hardware import occupancy
 from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.records.evaluation import CodeObject
 
-TRIAL, FULL = 8, 32
-"""Programs traced per configuration that the autotuner tries, and per launch."""
 TUNING_SHARE = 0.4
 """Share of the time limit that one search of an autotuner may take."""
 OPTIONS = ("num_warps", "num_stages", "waves_per_eu", "matrix_instr_nonkdim", "kpack", "maxnreg", "num_ctas")
@@ -51,6 +51,8 @@ class Recorder:
     deadline: float
     """On the clock of `time.monotonic()`."""
     case: str = ""
+    unknown: set[int] = field(default_factory=set[int])
+    """Addresses of storages whose contents are not real: the case's inputs, and what launches store to."""
     launches: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     codes: dict[int, Code] = field(default_factory=dict[int, Code])
     missed: list[str] = field(default_factory=list[str])
@@ -60,6 +62,11 @@ class Recorder:
     _trying: bool = False
     _tried_us: float = 0.0
     _tuned_until: float = 0.0
+
+    def begin(self, case: str, data: Any) -> None:
+        """Begin a case with these inputs."""
+        self.case = case
+        self.unknown = {tensor.untyped_storage().data_ptr() for tensor in tensors(data)}
 
     def install(self) -> None:
         """Replace Triton's launch function, its driver and its autotuner's clock."""
@@ -140,11 +147,15 @@ class Recorder:
         slots = self.gpu.units * max(
             1, occupancy.resident(code.arch, code.num_warps, code.vgpr, code.agpr, code.lds_bytes)
         )
+        arguments = [tensor for value in bound.values() if hasattr(tensor := getattr(value, "base", value), "stride")]
+        known = integers(arguments, self.unknown)
         try:
-            return trace(kernel, bound, grid, slots, self.gpu, TRIAL if self._trying else FULL)
+            found = trace(kernel, bound, grid, slots, self.gpu, known, self._trying)
         except Exception as error:
             self._miss(f"{self.case}: {code.kernel} could not be traced: {type(error).__name__}: {error}"[:400])
             return Trace(programs=max(1, grid[0] * grid[1] * grid[2]))
+        self.unknown |= {start for start, end in known if any(start <= place < end for place in found.stored)}
+        return found
 
     def _predicted(self, code: CodeObject, seen: Trace, stages: int) -> float:
         load = predict.Load(code, predict.Traffic.of(seen.message()), stages)

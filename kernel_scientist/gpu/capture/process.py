@@ -51,13 +51,14 @@ def main() -> None:
             if compiled is not None:
                 recorder.keep(compiled)
         for case in request["cases"] if kernel else []:
-            recorder.case = case["name"]
+            data = shapes.made(case["data"])
+            recorder.begin(case["name"], data)
             if time.monotonic() > recorder.deadline:
                 recorder.missed.append(f"{recorder.case}: the time allowed for inspection was over")
                 recorder.timed_out = True
                 continue
             try:
-                kernel(shapes.made(case["data"]))
+                kernel(data)
             except Exception as error:
                 if _is_compilation(error):
                     failure, refused = _words(error), True

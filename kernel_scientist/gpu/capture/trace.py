@@ -1,27 +1,34 @@
 """Counts a Triton launch's memory traffic and flops by interpreting some of its programs.
 
-Values are not computed: loads return zeros and `tl.dot` returns its accumulator, so a launch of any size is traced
-quickly. Of a long loop two iterations are run and scaled; its trip count is recorded. The traced programs are one die's
-share of the first wave, in dispatch order: the lines that they share are served by that die's L2.
+Most values are not computed (see `counting_interpreter`), so a launch of any size is traced quickly. Of a long loop two
+iterations are run and scaled; its trip count is recorded. Two samples of programs are traced: programs from the first
+to the last of the grid, for the work of an average program, and one die's share of the first wave in dispatch order,
+for the lines that its L2 serves to several of them.
 
 Runs in untrusted processes: imports the standard library, numpy, torch and triton only.
 """
 
-import contextlib
+import itertools
+import random
 from collections import defaultdict
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
-from types import FunctionType
 from typing import Any
 
 import numpy as np
-import triton.language as tl
-from triton.runtime import interpreter
+from triton.runtime import interpreter as _interpreter_module
 from triton.runtime.jit import JITFunction
 
-from kernel_scientist.gpu.capture import counting_interpreter
-from kernel_scientist.gpu.capture.counting_interpreter import Counter
+from kernel_scientist.gpu.capture.counting_interpreter import Array, Counter, Ranges, counting, interpreted, restored
 from kernel_scientist.hardware.gpus import Gpu
+
+interpreter: Any = _interpreter_module
+SPREAD, SHARING = 12, 32
+"""Programs of the two samples."""
+ACCESSES, LEAST = 3_000, 6
+"""Memory accesses after which a sample ends, and its least number of programs."""
+WHOLE = 640
+"""Programs that are traced if programs differ in their work, or if their work depends on atomic operations."""
 
 
 @dataclass
@@ -44,60 +51,117 @@ class Trace:
     """Mean iterations per entry of each loop, outermost first."""
     storages: dict[str, float] = field(default_factory=dict[str, float])
     """Bytes of the arguments by storage: a later launch may find them in a cache."""
+    heaviest: float = 1.0
+    """Work of the program that does most, over that of an average one."""
+    guesses: list[int] = field(default_factory=list[int])
+    """Lines with a branch or a trip count that depends on a value that a trace does not know."""
+    stored: set[int] = field(default_factory=set[int])
+    """Addresses that stores begin at: what lies there is not known any more."""
 
     def message(self) -> dict[str, Any]:
         """Return the trace as values that JSON can hold."""
-        return asdict(self)
+        return {key: value for key, value in asdict(self).items() if key != "stored"}
+
+
+class Tracer:
+    """Traces programs of one launch."""
+
+    def __init__(
+        self, kernel: JITFunction[Any], arguments: dict[str, Any], grid: tuple[int, ...], gpu: Gpu, known: Ranges
+    ) -> None:
+        self.function, self.gpu, self.known = interpreted(kernel.fn), gpu, known
+        self.grid = (*grid, 1, 1)[:3]
+        self.programs = int(np.prod(self.grid))
+        constants = {p.name for p in kernel.params if p.is_constexpr}
+        self.arguments, self.constants = arguments, constants
+
+    def run(self, numbers: Iterable[int], most: int = ACCESSES, atomics: bool = False) -> list[Counter]:
+        """Return the counts of each of some programs; the sample ends after `most` accesses. Raises as the kernel."""
+        total = Counter(line_bytes=self.gpu.line_bytes, known=self.known, atomics=atomics)
+        found: list[Counter] = []
+        builder = interpreter.interpreter_builder
+        with counting(self.function, total):
+            named = {n: a if n in self.constants else interpreter._implicit_cvt(a) for n, a in self.arguments.items()}
+            builder.set_grid_dim(*self.grid)
+            for number in numbers:  # x runs fastest in dispatch order
+                x, rest = number % self.grid[0], number // self.grid[0]
+                builder.set_grid_idx(x, rest % self.grid[1], rest // self.grid[1])
+                self.function(**named)
+                found.append(total.taken())
+                if len(found) >= LEAST and sum(one.accesses for one in found) >= most:
+                    break
+        return found
+
+    def spread(self, most: int) -> list[int]:
+        """Return the first program, the last one, and one of each part of the grid between them."""
+        if self.programs <= most:
+            return list(range(self.programs))
+        rng, edges = random.Random(self.programs), np.linspace(1, self.programs - 1, most - 1).astype(int)
+        between = [rng.randrange(a, b) for a, b in itertools.pairwise(edges)]
+        return [0, self.programs - 1, *rng.sample(between, len(between))]
+
+    def sharing(self, slots: int) -> list[int]:
+        """Return one die's share of the first wave."""
+        return list(range(min(self.programs - 1, self.gpu.dies // 2), min(self.programs, slots), self.gpu.dies))
 
 
 def trace(
-    kernel: JITFunction[Any], arguments: dict[str, Any], grid: tuple[int, ...], slots: int, gpu: Gpu, most: int
+    kernel: JITFunction[Any],
+    arguments: dict[str, Any],
+    grid: tuple[int, ...],
+    slots: int,
+    gpu: Gpu,
+    known: Ranges = (),
+    trial: bool = False,
 ) -> Trace:
-    """Trace at most `most` programs of a launch on a GPU that runs `slots` of them at a time.
+    """Trace a launch on a GPU that runs `slots` programs at a time. Raises any exception of the kernel.
 
-    Raises any exception of the kernel.
+    `known`: memory whose integers are real. `trial`: trace fewer programs, for one of many configurations.
     """
-    dies = gpu.dies
-    whole = (*grid, 1, 1)[:3]
-    programs = int(np.prod(whole))
-    chosen = range(0, min(programs, slots), dies)[:most]
-    counter = Counter(line_bytes=gpu.line_bytes)
-    with _interpreting(kernel, counter) as function:
-        named = {n: a if n in _constants(kernel) else interpreter._implicit_cvt(a) for n, a in arguments.items()}  # pyright: ignore
-        builder: Any = interpreter.interpreter_builder
-        builder.set_grid_dim(*whole)
-        for number in chosen:  # x runs fastest in dispatch order
-            x, rest = number % whole[0], number // whole[0]
-            builder.set_grid_idx(x, rest % whole[1], rest // whole[1])
-            function(**named)
-    return _summed(counter, programs, len(chosen), slots, dies, _storages(arguments))
+    tracer = Tracer(kernel, arguments, grid, gpu, known)
+    spread = tracer.run(tracer.spread(SPREAD // 4 if trial else SPREAD))
+    if any(one.guesses for one in spread) and tracer.programs <= WHOLE:
+        with restored(known):
+            spread = tracer.run(range(tracer.programs), WHOLE * ACCESSES, atomics=True)
+    elif len({one.work for one in spread}) > 1:
+        spread = tracer.run(tracer.spread(WHOLE), WHOLE * ACCESSES)
+    sharing = tracer.run(tracer.sharing(slots)[: SHARING // 4 if trial else SHARING])
+    return _summed(tracer, spread, sharing)
 
 
-def _summed(counter: Counter, programs: int, traced: int, slots: int, dies: int, storages: dict[str, float]) -> Trace:
-    sizes = sum(storages.values())
-    scale = programs / traced
-    lines = counter.lines * counter.line_bytes
-    shared = _union(counter.touched) * counter.line_bytes
-    waves = max(1.0, programs / max(1, slots))
-    dies_used = min(dies, programs)
-    per_die = min(slots, programs) / dies_used
-    l2 = shared * dies_used * waves * per_die / traced if traced < per_die else shared * dies_used * waves
+def _summed(tracer: Tracer, spread: Sequence[Counter], sharing: Sequence[Counter]) -> Trace:
+    programs, line_bytes, storages = tracer.programs, tracer.gpu.line_bytes, _storages(tracer.arguments)
+    scale, sizes = programs / len(spread), sum(storages.values())
+    lines_bytes = sum(one.lines for one in spread) * line_bytes * scale
+    shared, alone = _union(one for each in sharing for one in each.touched), sum(one.lines for one in sharing)
+    l2 = lines_bytes * shared / alone if alone else 0.0  # programs outside of the sample share no less
+    flops: dict[str, float] = defaultdict(float)
+    rounds: dict[int, list[int]] = defaultdict(list)
+    for one in spread:
+        for name, value in one.flops.items():
+            flops[name] += value * scale
+        for depth, trips in one.rounds.items():
+            rounds[depth] += trips
+    works = [one.work for one in spread]
     return Trace(
         programs=programs,
-        traced=traced,
-        asked_bytes=counter.asked * scale,
-        lines_bytes=lines * scale,
-        l2_bytes=min(l2, lines * scale),
-        unique_bytes=min(sizes, l2, lines * scale) if sizes else min(l2, lines * scale),
-        flops={name: value * scale for name, value in counter.flops.items()},
-        trips=[float(np.mean(counter.rounds[depth])) for depth in sorted(counter.rounds)],
+        traced=len(spread),
+        asked_bytes=sum(one.asked for one in spread) * scale,
+        lines_bytes=lines_bytes,
+        l2_bytes=l2,
+        unique_bytes=min(sizes, l2) if sizes else l2,
+        flops=dict(flops),
+        trips=[float(np.mean(rounds[depth])) for depth in sorted(rounds)],
         storages=storages,
+        heaviest=max(works) * len(works) / sum(works) if any(works) else 1.0,
+        guesses=sorted({line for one in spread for line in one.guesses}),
+        stored={start for one in (*spread, *sharing) for start in one.stored},
     )
 
 
-def _union(touched: Iterable[tuple[np.ndarray[Any, Any], float]]) -> float:
+def _union(touched: Iterable[tuple[Array, float]]) -> float:
     """Return the number of distinct lines, each weighted by the loop iterations that it represents."""
-    by_weight: dict[float, list[np.ndarray[Any, Any]]] = defaultdict(list)
+    by_weight: dict[float, list[Array]] = defaultdict(list)
     for lines, weight in touched:
         by_weight[weight].append(lines)
     return sum(weight * len(np.unique(np.concatenate(parts))) for weight, parts in by_weight.items())
@@ -111,45 +175,3 @@ def _storages(arguments: dict[str, Any]) -> dict[str, float]:
         if hasattr(tensor, "untyped_storage"):
             storages[str(tensor.untyped_storage().data_ptr())] = float(tensor.numel() * tensor.element_size())
     return storages
-
-
-def _constants(kernel: JITFunction[Any]) -> set[str]:
-    return {p.name for p in kernel.params if p.is_constexpr}
-
-
-@contextlib.contextmanager
-def _interpreting(kernel: JITFunction[Any], counter: Counter) -> Generator[Callable[..., Any]]:
-    """Return a kernel's function for the counting interpreter."""
-
-    def call(self: JITFunction[Any], *args: Any, **kwargs: Any) -> Any:
-        return interpreter.InterpretedFunction(self.fn).rewrite()(*args, **kwargs)
-
-    before = JITFunction.__dict__.get("__call__")
-    function = interpreter.InterpretedFunction(kernel.fn).rewrite()
-    # both of the language's modules at once: Triton does not restore what a helper patches by itself
-    language = FunctionType(function.__code__, {"tl": tl, "core": tl.core})
-    scope = interpreter._patch_lang(language)  # pyright: ignore[reportPrivateUsage]
-    space: dict[str, Any] = function.__globals__
-    kept = space.get("range")
-    builder: Any = interpreter.interpreter_builder
-    replaced = counter.builder()
-    JITFunction.__call__ = call  # pyright: ignore
-    try:
-        for name, value in replaced.items():
-            setattr(builder, name, value)
-        for owner in (tl, tl.core):
-            owner.reduce, owner.associative_scan = counting_interpreter.reduce, counting_interpreter.scan  # pyright: ignore
-        tl.range = space["range"] = counter.range  # pyright: ignore
-        yield function
-    finally:
-        for name in replaced:
-            delattr(builder, name)
-        if kept is None:
-            del space["range"]
-        else:
-            space["range"] = kept
-        scope.restore()
-        if before is None:
-            del JITFunction.__call__  # pyright: ignore
-        else:
-            JITFunction.__call__ = before

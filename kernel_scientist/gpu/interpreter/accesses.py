@@ -7,7 +7,7 @@ Triton's documentation says. Imports only numpy and triton.
 """
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -75,28 +75,33 @@ class Accesses:
 
     def _rmw(self, original: Operation, kind: Any, pointers: Handle, value: Handle, mask: Handle, *rest: Any) -> Handle:
         exchange = kind == interpreter._ir.ATOMIC_OP.XCHG
-        active, old = self._update(pointers, value, mask, exchange)
+        active, old = self._update(pointers, value, mask, exchange, rest)
         result = original(kind, _plain(pointers), value, _flags(active), *rest)
         mark(result, old)
         return result
 
     def _cas(self, original: Operation, pointers: Handle, expected: Handle, value: Handle, *rest: Any) -> Handle:
         every = _flags(np.ones(pointers.data.shape, np.bool_))
-        active, old = self._update(pointers, value, every, exchange=False)
+        active, old = self._update(pointers, value, every, False, rest)
         if not active.all():  # the operation has no mask: if a lane is out of bounds, it is skipped
             return interpreter.TensorHandle(expected.data.copy(), expected.dtype)
         result = original(_plain(pointers), expected, value, *rest)
         mark(result, old)
         return result
 
-    def _update(self, pointers: Handle, value: Handle, mask: Handle, exchange: bool) -> tuple[Array, Array]:
+    def _update(
+        self, pointers: Handle, value: Handle, mask: Handle, exchange: bool, order: Sequence[Any]
+    ) -> tuple[Array, Array]:
+        """Record an atomic update. `order`: its memory semantics and scope."""
         active, codes = self._active(pointers, mask), self._value_codes(value, mask, pointers)
         old, width = np.zeros(active.size, np.int16), value.data.dtype.itemsize
         for lanes in self.addresses.sort(self.launch, pointers.data, active, width, writes=True):
             own = None if codes is None else codes[lanes.where]
             if (found := self.history.update(lanes, own, exchange)) is not None:
                 old[lanes.where] = found
-        self.history.synchronise()
+        semantics, scope = (str(one.name) for one in order)
+        if scope != "CTA":
+            self.history.synchronise("RELEASE" in semantics, "ACQUIRE" in semantics)
         return active, old.reshape(active.shape)
 
     def _active(self, pointers: Handle, mask: Handle) -> Array:

@@ -38,6 +38,8 @@ class Launch:
     suspects: int = 0
     """Lanes that wrote memory that another program had read: harmless if that program did not use the value."""
     atomics: bool = False
+    partial: bool = False
+    """Whether only some programs run."""
 
     @property
     def total(self) -> int:

@@ -35,6 +35,8 @@ class Allocation:
         self.reader: Array | None = None
         self.updater: Array | None = None
         """Number of the program that loaded, or updated atomically; `everyone` if more than one did."""
+        self.kept: Array | None = None
+        """bool: whether an executed program wrote here, when only some programs run."""
 
     @classmethod
     def nothing(cls, address: int) -> "Allocation":
@@ -55,7 +57,8 @@ class Allocation:
     def shadow(self, name: str) -> Array:
         """Return a shadow; create it if there is none."""
         if (found := getattr(self, name)) is None:
-            found = np.zeros(self.granules, np.int16 if name == "codes" else np.int32)
+            kind = {"codes": np.int16, "kept": np.bool_}.get(name, np.int32)
+            found = np.zeros(self.granules, kind)
             setattr(self, name, found)
         return found
 
@@ -73,7 +76,7 @@ class Allocation:
     def _refine(self, grain: int) -> None:
         times = self.grain // grain
         self.grain = grain
-        for name in ("codes", "writer", "reader", "updater"):
+        for name in ("codes", "writer", "reader", "updater", "kept"):
             if (shadow := getattr(self, name)) is not None:
                 setattr(self, name, np.repeat(shadow, times)[: self.granules])
 

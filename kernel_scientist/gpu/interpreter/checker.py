@@ -28,10 +28,12 @@ from kernel_scientist.gpu.interpreter.allocations import TAG_SHIFT, Allocation, 
 from kernel_scientist.gpu.interpreter.arguments import named, tensor_of
 from kernel_scientist.gpu.interpreter.defect import UNKNOWN, Array, Defect, Ledger
 from kernel_scientist.gpu.interpreter.races import History
+from kernel_scientist.gpu.interpreter.tiles import Plan
 from kernel_scientist.gpu.interpreter.torch_ops import TorchSide, tensors
 from kernel_scientist.gpu.interpreter.undefined import following, following_reductions
 
 interpreter: Any = _interpreter_module
+MOST_RUNS, CHUNK = 100_000, 1 << 20
 
 
 class Report:
@@ -50,6 +52,11 @@ class Report:
                 self._ledger.reach(codes.numpy())
         return self._ledger.defects()
 
+    def known(self, output: Any) -> list[list[tuple[int, int]]]:
+        """Return the elements of each output tensor that the executed programs computed, as (first, count) in its
+        flattened order."""
+        return [_runs(self._allocations, tensor) for tensor in tensors(output)]
+
     def message(self, output: Any = None) -> dict[str, Any]:
         """Return defects and coverage as values that JSON can hold.
 
@@ -62,16 +69,15 @@ class Report:
 
 @contextlib.contextmanager
 def watched(
-    data: Any, writable: Collection[int] = (), defined: Collection[int] = (), most_programs: int | None = None
+    data: Any, writable: Collection[int] = (), defined: Collection[int] = (), plan: Plan | None = None
 ) -> Generator[Report]:
     """Check every launch of interpreted kernels within the context.
 
     `data` is the problem's input, a tensor or a sequence; `writable` are the positions that a kernel may write,
-    `defined` those of them whose contents the problem defines (the others must be written before they are read). A
-    launch of more than `most_programs` programs runs only a sample of them; memory that it leaves unwritten is no
-    defect.
+    `defined` those of them whose contents the problem defines (the others must be written before they are read). With
+    a `plan` only its programs run, and memory that others may have written is unknown.
     """
-    watcher = Watcher(data, writable, defined, most_programs)
+    watcher = Watcher(data, writable, defined, plan)
     with watcher.torch_side, watcher.installed():
         yield watcher.report
 
@@ -79,11 +85,9 @@ def watched(
 class Watcher:
     """Installs hooks in the interpreter while one call is watched."""
 
-    def __init__(
-        self, data: Any, writable: Collection[int], defined: Collection[int], most_programs: int | None
-    ) -> None:
-        self.allocations, self.ledger, self.most_programs = Allocations(), Ledger(), most_programs
-        self.torch_side = TorchSide(self.allocations)
+    def __init__(self, data: Any, writable: Collection[int], defined: Collection[int], plan: Plan | None) -> None:
+        self.allocations, self.ledger, self.plan = Allocations(), Ledger(), plan
+        self.torch_side = TorchSide(self.allocations, partial=plan is not None)
         self.history = History(self.ledger)
         self.accesses = Accesses(Addresses(self.allocations, self.ledger), self.history, self.ledger)
         self.report = Report(self.ledger, self._inputs(data, writable, defined), self.allocations)
@@ -127,16 +131,15 @@ class Watcher:
         def launch(executor: Any, *args: Any, **kwargs: Any) -> Any:
             found = dict(named(executor.arg_names, args, kwargs))
             with self.torch_side.suspended():
-                before = [State(allocation) for allocation in self._touched(found.values())]
+                before = [State(allocation) for allocation in self._touched(found.values())] if not self.plan else []
                 run = self._begin(executor, found)
                 try:
                     result = original(executor, *args, **kwargs)
                 finally:
                     self._count(run)
-                if run.run < run.total:
-                    self._forget([state.allocation for state in before], run)
+                if self.plan is not None:
+                    self._forget(list(found.values()), run)
                 elif run.suspects and not run.atomics:
-                    executor.fn = getattr(executor.fn, "function", executor.fn)  # the whole grid, not a sample
                     self._confirm(lambda: original(executor, *args, **kwargs), run, before)
             return result
 
@@ -150,8 +153,9 @@ class Watcher:
         names = {self.allocations.tag(tensor): name for name, tensor in reversed(found.items())}
         names.pop(0, None)
         run = Launch(executor.fn.__name__, names, self._next_base)
-        if self.most_programs is not None:
-            executor.fn = Sample(executor.fn, run, self.most_programs)
+        if self.plan is not None:
+            run.partial = True
+            executor.fn = Chosen(executor.fn, run, self.plan.programs_of(self.report.launches))
         self.history.launch = run
         return run
 
@@ -161,13 +165,13 @@ class Watcher:
         self.report.programs += run.total
         self.report.programs_run += run.run
 
-    def _forget(self, touched: list[Allocation], run: Launch) -> None:
-        """Mark memory that the programs outside of the sample may have written as unknown."""
-        for allocation in touched:
-            written = np.abs(allocation.shadow("writer")) > run.base
-            if allocation.updater is not None:
-                written &= allocation.updater <= run.base
-            allocation.shadow("codes")[~written] = UNKNOWN
+    def _forget(self, arguments: list[torch.Tensor], run: Launch) -> None:
+        """Mark memory that programs outside of the plan may have written as unknown."""
+        assert self.plan is not None
+        for position in self.plan.writes_of(self.report.launches - 1, len(arguments)):
+            allocation = self.allocations.of(arguments[position])
+            if allocation is not None:
+                _forget_others(allocation, run)
 
     def _confirm(self, again: Callable[[], Any], run: Launch, before: list["State"]) -> None:
         """Some programs wrote memory that others had read before. Run them in reverse order, so that the others read
@@ -236,16 +240,34 @@ class Watcher:
         return convert
 
 
+def _forget_others(allocation: Allocation, run: Launch) -> None:
+    """Mark as unknown what no executed program has written."""
+    shadows = [s for s in (allocation.writer, allocation.updater) if s is not None]
+    kept, codes = allocation.shadow("kept"), allocation.shadow("codes")
+    for start in range(0, len(codes), CHUNK):  # an allocation may have 10^8 elements
+        part = slice(start, start + CHUNK)
+        for shadow in shadows:
+            kept[part] |= np.abs(shadow[part]) > run.base
+        codes[part][~kept[part]] = UNKNOWN
+
+
+def _runs(allocations: Allocations, tensor: torch.Tensor) -> list[tuple[int, int]]:
+    allocation = allocations.known(tensor)
+    codes = None if allocation is None else allocation.codes_of(tensor)
+    known = np.ones(tensor.numel(), np.int8) if codes is None else (codes.amax(-1).numpy() == 0).ravel().astype(np.int8)
+    edges = np.flatnonzero(np.diff(known, prepend=np.int8(0), append=np.int8(0)))
+    return [(int(first), int(end - first)) for first, end in zip(edges[::2], edges[1::2], strict=True)][:MOST_RUNS]
+
+
 def _only(codes: Array | None, kept: set[int]) -> Array | None:
     return None if codes is None else np.where(np.isin(codes, list(kept)), codes, np.int16(0))
 
 
-class Sample:
-    """Replaces a kernel's function in a launch: runs evenly spaced programs, including the first and the last."""
+class Chosen:
+    """Replaces a kernel's function in a launch: runs some of its programs."""
 
-    def __init__(self, function: Callable[..., Any], launch: Launch, most: int) -> None:
-        self.function, self._launch, self._most = function, launch, most
-        self._chosen: set[int] | None = None
+    def __init__(self, function: Callable[..., Any], launch: Launch, programs: Collection[int]) -> None:
+        self.function, self._launch, self._programs = function, launch, programs
         self.__name__ = function.__name__
         self.__signature__ = inspect.signature(function)
         self.__globals__ = function.__globals__
@@ -253,12 +275,9 @@ class Sample:
         self.__code__ = function.__code__
 
     def __call__(self, **kwargs: Any) -> None:
-        """Run the current program if it belongs to the sample."""
-        run = self._launch
-        if self._chosen is None:
-            spaced = np.linspace(0, run.total - 1, min(self._most, run.total))
-            self._chosen = {run.base + 1 + round(float(i)) for i in spaced}
-        if run.me in self._chosen:
+        """Run the current program if it is one of them."""
+        (x, y, z), grid = self._launch.program, self._launch.grid
+        if x + grid[0] * (y + grid[1] * z) in self._programs:
             self.function(**kwargs)
         else:
-            run.run -= 1
+            self._launch.run -= 1

@@ -1,7 +1,8 @@
 """Detects undefined reads and races: for each access, what was written before, and by which program of the launch.
 
-Only atomics order programs. The accesses of two programs count as ordered if the first has done an atomic operation,
-and the second did one before this access, has read memory that the first updates atomically, or loads it as volatile. A
+Only atomics order programs. The accesses of two programs count as ordered if the first has done an atomic operation
+that releases, and the second did one that acquires before this access, has read memory that the first updates
+atomically, or loads it as volatile. Relaxed atomics and those of scope `cta` order nothing: each die has its own L2. A
 store that does not change memory conflicts with nothing, so several programs may write the same value. Values that
 depend on the order of programs get a code (see `undefined`), like memory that was never written. Imports only numpy.
 """
@@ -57,7 +58,7 @@ class History:
     def write(self, lanes: Lanes, codes: Array | None, changed: Array) -> None:
         """Record a store of values with these codes; `changed`: lanes that changed memory."""
         allocation, granules = lanes.allocation, lanes.granules()
-        if self.launch.total > 1:
+        if self.launch.total > 1 or self.launch.partial:
             codes = self._conflicts(lanes, granules, codes, changed)
             writer = allocation.shadow("writer")
             loud = changed[:, None] | (writer[granules] == self.launch.me)
@@ -69,7 +70,7 @@ class History:
         allocation, granules = lanes.allocation, lanes.granules()
         old = self._undefined(lanes, granules)
         after = codes if exchange else _worse(old, codes)
-        if self.launch.total > 1:
+        if self.launch.total > 1 or self.launch.partial:
             if allocation.writer is not None:
                 others = self._others(writer := allocation.writer[granules])
                 after = self._race(lanes, np.asarray(self._unordered(others, writer).any(axis=1)), after)
@@ -77,10 +78,11 @@ class History:
         self._leave(lanes, granules, after)
         return old
 
-    def synchronise(self) -> None:
-        """Record that the current program has done an atomic operation."""
-        self.launch.atomics = self._acquired = True
-        self._released[self.launch.me - self.launch.base - 1] = True
+    def synchronise(self, releases: bool, acquires: bool) -> None:
+        """Record that the current program has done an atomic operation that other compute units take part in."""
+        self.launch.atomics = True
+        self._acquired |= acquires
+        self._released[self.launch.me - self.launch.base - 1] |= releases
 
     def _watches(self, lanes: Lanes) -> bool:
         allocation = lanes.allocation

@@ -13,6 +13,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from kernel_scientist.gpu.interpreter.allocations import Allocations
+from kernel_scientist.gpu.interpreter.defect import UNKNOWN
 
 EMPTY = frozenset(("empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided"))
 LOOKING = frozenset((
@@ -29,6 +30,10 @@ COPYING = frozenset((
 ))  # fmt: skip
 """Operations whose results are undefined where their operands are."""
 SUMMING = frozenset(("sum", "mean", "amax", "amin"))
+OVERWRITING = frozenset(
+    ("zero_", "fill_", "copy_", "normal_", "uniform_", "random_", "zeros_like", "ones_like", "full_like")
+)
+"""Operations that do not read their first argument."""
 EXPOSING = frozenset(("data_ptr", "numpy", "__array__", "__dlpack__", "untyped_storage", "storage", "set_", "resize_"))
 
 
@@ -47,9 +52,10 @@ def tensors(value: Any) -> Iterator[torch.Tensor]:
 class TorchSide(TorchFunctionMode):
     """Follows torch's operations within the context."""
 
-    def __init__(self, allocations: Allocations) -> None:
+    def __init__(self, allocations: Allocations, partial: bool = False) -> None:
+        """`partial`: parts of memory are unknown, so what an operation makes of them is unknown too."""
         super().__init__()
-        self._allocations, self._suspended = allocations, False
+        self._allocations, self._suspended, self._partial = allocations, False, partial
 
     @contextlib.contextmanager
     def suspended(self) -> Generator[None]:
@@ -63,13 +69,34 @@ class TorchSide(TorchFunctionMode):
     def __torch_function__(self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         name = getattr(func, "__name__", "")
-        if self._suspended or name in LOOKING:
+        if self._suspended:
             return func(*args, **kwargs)
+        if name in LOOKING:
+            result = func(*args, **kwargs)
+            if self._partial and isinstance(result, torch.Tensor):
+                self._rearranged(func, args, kwargs, result)
+            return result
         if name in COPYING or name in SUMMING:
             return self._computed(func, name, args, kwargs)
+        read = tensors((args[1:] if name in OVERWRITING else args, kwargs))
+        unknown = self._partial and name != "copy_" and any(map(self._has_codes, read))
         result = func(*args, **kwargs)
         self._written(name, args, kwargs, result)
+        if unknown:
+            self._forget(args, kwargs, result, name)
         return result
+
+    def _rearranged(self, func: Callable[..., Any], args: Any, kwargs: Any, result: torch.Tensor) -> None:
+        """Pass codes on to a result that is a rearranged copy."""
+        codes = self._codes(args[0] if args else None)
+        if codes is not None and result.untyped_storage().data_ptr() != args[0].untyped_storage().data_ptr():
+            self._put(result, func(codes, *args[1:], **kwargs))
+
+    def _forget(self, args: Any, kwargs: Any, result: Any, name: str) -> None:
+        """Mark what an operation wrote as unknown."""
+        written = [*tensors(result), *tensors(kwargs.get("out")), *(tensors(args[:1]) if name.endswith("_") else ())]
+        for tensor in written:
+            self._put(tensor, torch.full(tensor.shape, UNKNOWN, dtype=torch.int16))
 
     def _written(self, name: str, args: Any, kwargs: Any, result: Any) -> None:
         for tensor in tensors(result):
@@ -97,8 +124,8 @@ class TorchSide(TorchFunctionMode):
         operands = list(tensors(args))
         if name in SUMMING:
             self._summed(func, args, kwargs, result)
-        else:
-            self._passed_on(operands, result)
+        elif not self._passed_on(operands, result) and self._partial and any(map(self._has_codes, operands)):
+            self._put(result, torch.full(result.shape, UNKNOWN, dtype=torch.int16))
         for tensor in tensors(kwargs):
             if tensor is not result and (allocation := self._allocations.known(tensor)) is not None:
                 allocation.define(tensor)
@@ -112,9 +139,13 @@ class TorchSide(TorchFunctionMode):
             return None
         return codes.amax(-1)
 
+    def _has_codes(self, tensor: Any) -> bool:
+        return self._codes(tensor) is not None
+
     def _passed_on(self, operands: list[Any], result: torch.Tensor) -> bool:
-        """Copy the codes of operands of the same shape to the result; return whether there were any."""
-        found = [c for operand in operands if (c := self._codes(operand)) is not None and c.shape == result.shape]
+        """Copy the codes of operands to the result; return whether there were any."""
+        every = [c for operand in operands if (c := self._codes(operand)) is not None]
+        found = [c.broadcast_to(result.shape) for c in every if fits(c, result)]
         return bool(found) and self._put(result, torch.stack(found).amax(0))
 
     def _summed(self, func: Callable[..., Any], args: Any, kwargs: Any, result: torch.Tensor) -> None:
@@ -135,3 +166,9 @@ class TorchSide(TorchFunctionMode):
         if (own := allocation.codes_of(result)) is not None:
             own.copy_(codes.unsqueeze(-1).expand(own.shape))
         return True
+
+
+def fits(codes: torch.Tensor, result: torch.Tensor) -> bool:
+    """Whether codes can be broadcast to a result."""
+    pairs = zip(reversed(codes.shape), reversed(result.shape), strict=False)
+    return codes.dim() <= result.dim() and all(one in (1, other) for one, other in pairs)

@@ -4,12 +4,15 @@ Runs in the untrusted worker: imports the standard library, numpy, torch and tri
 """
 
 import contextlib
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
+from triton.runtime.autotuner import Autotuner
+
 from kernel_scientist.gpu.capture.fake_device import Facts, pretended
-from kernel_scientist.gpu.interpreter import checker, numerics
+from kernel_scientist.gpu.interpreter import checker, numerics, tiles
 
 
 class Interpreter:
@@ -21,24 +24,55 @@ class Interpreter:
         self.facts = Facts(**settings["facts"]) if settings.get("facts") else None
         self.writes: tuple[int, ...] = tuple(settings["writes"])
         self.reports: list[dict[str, Any]] = []
-        self.most_programs: int | None = None
-        """Maximum programs executed per launch; None: all."""
+        self.draws: tuple[float, ...] = ()
+        """Places in the grid of the programs whose tiles are executed; empty: all programs are."""
+        self.survey_s = 0.0
+        """Limit of the CPU time for choosing programs."""
+        self.tuned: list[tuple[str, dict[str, str]]] = []
+        """Kernel and constants of the launches that an autotuner makes."""
+        Autotuner.run = self._tune  # pyright: ignore[reportAttributeAccessIssue]
+        self.configurations: list[dict[str, str]] = []
 
     def pretending(self) -> AbstractContextManager[None]:
         """Make torch report the fake GPU within the context, if there is one."""
         return pretended(self.facts) if self.facts else contextlib.nullcontext()
 
+    def choose(self, draws: Sequence[float], seconds: float, tuned: Sequence[tuple[str, dict[str, str]]]) -> None:
+        """Execute only programs that compute tiles of the output from now on (see `tiles.choose`)."""
+        self.draws, self.survey_s, self.tuned = tuple(draws), seconds, [(name, constants) for name, constants in tuned]
+
+    def _tune(self, tuner: Any, *args: Any, **options: Any) -> Any:
+        """Launch with the configuration that a launch of this kernel is known to have, else with the first one."""
+        tuner.nargs = dict(zip(tuner.arg_names, args, strict=False))
+        found = (dict(constants) for name, constants in self.tuned if name == tuner.base_fn.__name__)
+        constants = next(found, {})
+
+        def differences(config: Any) -> int:
+            return sum(constants.get(name, str(value)) != str(value) for name, value in config.all_kwargs().items())
+
+        config = tuner.best_config = min(tuner.prune_configs(options), key=differences)
+        return tuner.fn.run(*args, **options, **config.all_kwargs())
+
     def wrapped(self, kernel: Callable[[Any], Any]) -> Callable[[Any], Any]:
         """Return the kernel, wrapped by the memory checker."""
 
         def custom_kernel(data: Any) -> Any:
-            report, output = None, None
+            report, output, plan, start = None, None, None, time.process_time()
             try:
-                with checker.watched(data, self.writes, (), self.most_programs) as report, self.pretending():
+                if self.draws:
+                    with self.pretending():
+                        plan = tiles.choose(kernel, data, self.draws, self.survey_s)
+                with checker.watched(data, self.writes, (), plan) as report, self.pretending():
                     output = kernel(data)
             finally:  # the report holds the reason of a failure; making it must not be watched
                 if report is not None:
-                    self.reports.append(report.message(output))
+                    told = report.message(output)
+                    if plan is not None:
+                        told |= {
+                            "known": report.known(output),
+                            "plan": {**plan.message(), "seconds": time.process_time() - start},
+                        }
+                    self.reports.append(told)
             return output
 
         return custom_kernel

@@ -12,7 +12,7 @@ Messages (`sandbox.protocol`):
                                                     its inputs and flushes the caches before the barrier
     observe  {slot, mute, keys}  -> observed {...}  one observed call: counts of library operations and native calls
     seal                         -> sealed          compilation has ended: no program can be started from now on
-    sample   {programs}          -> sampled         limit the programs that run per interpreted launch
+    tiles    {draws, ...}        -> chosen          execute only programs that compute some tiles of the next calls
     memory                       -> report {...}    memory accesses of an interpreted kernel since the last report
 """
 
@@ -195,9 +195,9 @@ class Worker:
         seccomp.seal()
         return {"op": "sealed"}, []
 
-    def _sample(self, request: protocol.Header, _: list[bytearray]) -> Answer:
-        self.interpreter.most_programs = int(request["programs"])
-        return {"op": "sampled"}, []
+    def _tiles(self, request: protocol.Header, _: list[bytearray]) -> Answer:
+        self.interpreter.choose(request["draws"], request["seconds"], request["tuned"])
+        return {"op": "chosen"}, []
 
     def _memory(self, *_: object) -> Answer:
         return {"op": "report", **self.interpreter.report()}, []

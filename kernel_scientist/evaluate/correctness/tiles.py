@@ -1,0 +1,206 @@
+"""Checks tiles of timed cases by value: a Triton kernel that is not executed there in full is executed in part.
+
+Kernels choose their path by the shape of the inputs. A small case therefore proves nothing for a timed one. On every
+timed case the worker executes the programs that together compute some tiles of the output (`gpu.interpreter.tiles`),
+and those elements are compared here with the reference.
+"""
+
+import random
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+from pydantic import BaseModel, Field, ValidationError
+
+from kernel_scientist.evaluate.correctness.inputs import InputSet
+from kernel_scientist.evaluate.correctness.memory_report import MemoryReports
+from kernel_scientist.evaluate.driver import Driver
+from kernel_scientist.records.evaluation import Launch
+from kernel_scientist.records.kernel import Case, Verdict
+from kernel_scientist.sandbox import protocol
+from kernel_scientist.sandbox.failure import KernelFailure, printable
+from kernel_scientist.workers.client import Output, WorkerClient
+
+MOST_OUTPUT_BYTES = 1 << 30
+MOST_BOXES = 64
+LAST = 1 - 1e-9
+"""Place of a grid's last program."""
+Box = tuple[slice, ...]
+
+
+class TilePlan(BaseModel):
+    """The programs that a worker executed."""
+
+    launches: list[tuple[str, int, int]]
+    """Kernel, executed programs, all programs."""
+    skipped: list[str]
+    unwritten: int = Field(ge=0)
+    """Elements of the output that no program writes."""
+    seconds: float = Field(ge=0, allow_inf_nan=False)
+    """CPU time of the call."""
+
+
+class TileCall(BaseModel):
+    """A worker's report on a call of which it executed a part."""
+
+    known: list[list[tuple[int, int]]]
+    """(first, count) of the computed elements of each output tensor, in its flattened order."""
+    plan: TilePlan
+
+
+class TileCheck:
+    """Checks tiles of one kernel's timed cases."""
+
+    def __init__(self, driver: Driver, inputs: dict[str, InputSet]) -> None:
+        """`inputs`: by case, kept from kernel to kernel because generating large ones takes long."""
+        self.driver, self.problem, self.harness, self._inputs = driver, driver.problem, driver.harness, inputs
+        self._rng = random.SystemRandom()
+
+    def run(self, worker: WorkerClient, cases: Sequence[Case], launches: Sequence[Launch]) -> str:
+        """Check tiles of every case; return a sentence on what was covered. Raises KernelFailure.
+
+        Cases with launches that no earlier case had come first; the others are left out when the time is over.
+        """
+        spent, checked, reports = 0.0, 0, MemoryReports()
+        for case, is_required in self._in_order(cases, launches):
+            if is_required or spent < self.harness.tiles_s:
+                found = self._check(worker, case, [one for one in launches if one.case == case.name], reports)
+                spent, checked = spent + found.plan.seconds, checked + 1
+        return f"tiles compared on {checked} of {len(cases)} timed cases, {reports.words('there')}"
+
+    def _in_order(self, cases: Sequence[Case], launches: Sequence[Launch]) -> Iterator[tuple[Case, bool]]:
+        seen: set[tuple[Any, ...]] = set()
+        later: list[Case] = []
+        for case in self._rng.sample(cases, len(cases)):
+            mine = {_configuration(one) for one in launches if one.case == case.name}
+            if mine <= seen and mine:
+                later.append(case)
+            else:
+                seen |= mine
+                yield case, True
+        yield from ((case, False) for case in later)
+
+    def _check(self, worker: WorkerClient, case: Case, launches: Sequence[Launch], reports: MemoryReports) -> TileCall:
+        inputs = self._inputs.setdefault(case.name, self.driver.inputs.draw(case))
+        draws = [self._rng.choice((0.0, LAST)), *(self._rng.random() for _ in range(self.harness.tiles - 1))]
+        tuned = [(one.kernel, one.constants) for one in launches if one.autotuned]
+        worker.tiles(draws, self.harness.tile_timeout_s, tuned)
+        self.driver.deliver(worker, {0: inputs})
+        try:
+            _, outputs = worker.run_row(
+                [0], lambda: self.driver.write(worker, {0: inputs}), MOST_OUTPUT_BYTES, self.harness.tile_timeout_s
+            )
+        except KernelFailure as failure:
+            if failure.verdict is Verdict.CRASHED and worker.alive():
+                reports.require(worker.memory_report())
+            raise KernelFailure(
+                failure.verdict, f"{case.name}, a tile: {failure.reason}", failure.evidence
+            ) from failure
+        report = worker.memory_report()
+        reports.require(report)
+        call = _parsed(report)
+        self._require_executed(case, call.plan, launches)
+        self._require_right(inputs, outputs[0], call)
+        return call
+
+    def _require_executed(self, case: Case, plan: TilePlan, launches: Sequence[Launch]) -> None:
+        """Raise KernelFailure that names what was launched and not executed."""
+        missing = [f"{name} ({total} programs)" for name, executed, total in plan.launches if total and not executed]
+        names = [name for name, _, _ in plan.launches]
+        missing += [one.kernel for one in launches if one.kernel not in names]
+        if missing:
+            reason = f"{case.name}: launched and never executed: {', '.join(dict.fromkeys(missing))}"
+            raise KernelFailure(Verdict.REJECTED, printable(reason), tuple(plan.skipped))
+        if plan.unwritten:
+            raise KernelFailure(
+                Verdict.INCORRECT, f"{case.name}: no program writes {plan.unwritten} elements of its output"
+            )
+
+    def _require_right(self, inputs: InputSet, output: Output, call: TileCall) -> None:
+        name = inputs.case.name
+        try:
+            found = list(_tensors(protocol.decode(output.tree, list(output.buffers), None)))
+        except protocol.WireError as error:
+            raise KernelFailure(Verdict.REJECTED, f"{name}: its output is not data: {error}") from error
+        compared = 0
+        for tensor, runs in zip(found, call.known, strict=True):
+            known = _mask(tensor, runs)
+            compared += int(known.sum())
+            for box in _boxes(known) if len(found) == 1 else [(slice(None),) * tensor.dim()]:
+                self._compare(inputs, found, tensor, known, box)
+        if not compared:
+            reason = f"{name}: no element of the output follows from what its programs write"
+            verdict = Verdict.REJECTED if call.plan.skipped else Verdict.INCORRECT
+            raise KernelFailure(verdict, reason, tuple(call.plan.skipped))
+
+    def _compare(
+        self, inputs: InputSet, found: Sequence[torch.Tensor], tensor: torch.Tensor, known: torch.Tensor, box: Box
+    ) -> None:
+        """Raise KernelFailure unless the known elements of a box are right."""
+        data, widened = self.problem.part(inputs.data, box, tensor.shape)
+        expected: Any = self.problem.reference(data)
+        outputs = list(_tensors(expected))
+        position = next(i for i, one in enumerate(found) if one is tensor)
+        if outputs[position].shape != tensor[widened].shape:
+            shapes = f"{tuple(tensor.shape)}; the reference's part has {tuple(outputs[position].shape)}"
+            raise KernelFailure(Verdict.INCORRECT, f"{inputs.case.name}: its output has shape {shapes}")
+        part = torch.where(known[widened], tensor[widened], outputs[position])
+        answer = (
+            part
+            if len(outputs) == 1
+            else type(expected)(part if i == position else one for i, one in enumerate(outputs))
+        )
+        good, message = self.problem.check(data, answer)
+        if not good:
+            place = ", ".join(f"{s.start}:{s.stop}" for s in box if s.start is not None)
+            raise KernelFailure(Verdict.INCORRECT, f"{inputs.case.name}, elements [{place}] of the output: {message}")
+
+
+def _configuration(launch: Launch) -> tuple[Any, ...]:
+    return launch.kernel, launch.code, tuple(sorted(launch.constants.items()))
+
+
+def _parsed(report: protocol.Header) -> TileCall:
+    try:
+        calls: Any = report["calls"]
+        return TileCall.model_validate(calls[-1])
+    except (ValidationError, LookupError, TypeError) as error:
+        raise KernelFailure(Verdict.REJECTED, "its worker broke the protocol: no report on tiles") from error
+
+
+def _tensors(value: Any) -> Iterator[torch.Tensor]:
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, dict):
+        yield from _tensors(list(value.values()))  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    elif isinstance(value, (list, tuple)):
+        for one in value:  # pyright: ignore[reportUnknownVariableType]
+            yield from _tensors(one)
+
+
+def _mask(tensor: torch.Tensor, runs: Sequence[tuple[int, int]]) -> torch.Tensor:
+    """Return which elements a worker computed. Raises KernelFailure for runs outside of the tensor."""
+    flat = torch.zeros(tensor.numel(), dtype=torch.bool)
+    for first, count in runs:
+        if not 0 <= first <= first + count <= tensor.numel():
+            raise KernelFailure(Verdict.REJECTED, "its worker broke the protocol: elements outside of its output")
+        flat[first : first + count] = True
+    return flat.reshape(tensor.shape)
+
+
+def _boxes(known: torch.Tensor) -> list[Box]:
+    """Return boxes that together contain all known elements: products of runs of indices per dimension."""
+    boxes: list[Box] = [()]
+    for dim in range(known.dim()):
+        boxes = [(*box, run) for box in boxes for run in _runs_of(known, box, dim)]
+        if len(boxes) > MOST_BOXES:
+            return [tuple(slice(0, size) for size in known.shape)]
+    return boxes
+
+
+def _runs_of(known: torch.Tensor, box: Box, dim: int) -> list[slice]:
+    inside = known[box]
+    others = [d for d in range(known.dim()) if d != dim]
+    line = inside.any(dim=others).int() if others else inside.int()
+    edges = torch.diff(line, prepend=line.new_zeros(1), append=line.new_zeros(1)).nonzero().flatten().tolist()
+    return [slice(first, end) for first, end in zip(edges[::2], edges[1::2], strict=True)]

@@ -1,0 +1,236 @@
+"""Chooses programs that together compute one tile of the output, so that launches of any size can be checked by value.
+
+    plan = choose(kernel, data, draws, seconds)        # calls the kernel, without executing its programs
+    with checker.watched(data, writable, plan=plan): output = kernel(data)
+
+A program of the last launch is drawn. Added are the programs that write where it writes (splits of k that add to one
+tile), those that it exchanges data with in its launch (a lock), and those of earlier launches that wrote what it reads;
+torch's operations between launches are followed. Runs in the worker: imports the standard library, numpy, torch and
+triton only.
+"""
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+from triton.runtime import interpreter as _interpreter_module
+
+from kernel_scientist.gpu.capture.counting_interpreter import integers
+from kernel_scientist.gpu.interpreter import ranges, torch_ops
+from kernel_scientist.gpu.interpreter.arguments import named
+from kernel_scientist.gpu.interpreter.footprints import Budget, Launch, TooLargeError
+from kernel_scientist.gpu.interpreter.ranges import Array
+
+interpreter: Any = _interpreter_module
+MANY = 16
+"""Programs from which on no second tile is executed."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The programs to execute, by launch."""
+
+    launches: list[tuple[str, int]]
+    """Kernel and number of programs."""
+    programs: list[set[int]]
+    writes: list[set[int]]
+    """Positions of the tensors that a launch writes."""
+    skipped: list[str]
+    """Why programs of a launch were not chosen."""
+    unwritten: int
+    """Elements of the output that no program writes."""
+
+    def message(self) -> dict[str, Any]:
+        """Return what is executed as values that JSON can hold."""
+        rows = zip(self.launches, self.programs, strict=True)
+        launches = [[name, len(chosen), total] for (name, total), chosen in rows]
+        return {"launches": launches, "skipped": self.skipped, "unwritten": self.unwritten}
+
+    def programs_of(self, launch: int) -> set[int]:
+        """Return the programs of a launch; none if the call that was surveyed had no such launch."""
+        return self.programs[launch] if launch < len(self.programs) else set()
+
+    def writes_of(self, launch: int, tensors: int) -> set[int]:
+        """Return the positions of the tensors that a launch with this many may write."""
+        return self.writes[launch] if launch < len(self.writes) else set(range(tensors))
+
+
+@dataclass(frozen=True)
+class _Operation:
+    """One of torch's operations between launches."""
+
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+    options: dict[str, Any]
+    result: torch.Tensor
+    operands: list[torch.Tensor]
+
+    def places(self) -> Array:
+        """Return the addresses that it writes."""
+        return ranges.of_mask(torch.ones(self.result.shape, dtype=torch.bool), self.result)
+
+    def reached(self, places: Array) -> Array:
+        """Return which elements of the result depend on a set of addresses."""
+        masks = [ranges.to_mask(places, one) for one in self.operands]
+        return ranges.of_mask(self._mapped([mask.to(torch.int16) for mask in masks]) > 0, self.result)
+
+    def needed(self, places: Array) -> Array:
+        """Return the addresses of operands that a set of the result's addresses depends on."""
+        if not len(places):
+            return ranges.NONE
+        wanted = ranges.to_mask(places, self.result)
+        if not bool(wanted.any()):
+            return ranges.NONE
+        return ranges.merged([self._needed_of(i, wanted) for i in range(len(self.operands))])
+
+    def _needed_of(self, position: int, wanted: torch.Tensor) -> Array:
+        """Find the elements by the order of their numbers, from the last to the first of those that share a result."""
+        operand = self.operands[position]
+        numbers = torch.arange(1, operand.numel() + 1, dtype=torch.int32).reshape(operand.shape)
+        chosen = torch.zeros(operand.numel() + 1, dtype=torch.bool)
+        while True:
+            blank = [torch.zeros(one.shape, dtype=torch.int32) for one in self.operands]
+            blank[position] = numbers
+            found = torch.unique(self._mapped(blank)[wanted])
+            if not bool(found.any()):
+                return ranges.of_mask(chosen[1:].reshape(operand.shape), operand)
+            chosen[found.long()] = True
+            numbers = torch.where(chosen[numbers.long()], 0, numbers)
+
+    def _mapped(self, values: Sequence[torch.Tensor]) -> torch.Tensor:
+        """Return, for each element of the result, the largest value of the elements that it depends on."""
+        name, shape = self.function.__name__, self.result.shape
+        if name in torch_ops.SUMMING:
+            dim = self.options.get("dim", self.arguments[1] if len(self.arguments) > 1 else None)
+            largest = values[0].amax() if dim is None else values[0].amax(dim)
+            return largest.reshape(shape)
+        if name in torch_ops.LOOKING:
+            return self.function(values[0], *self.arguments[1:], **self.options)
+        if all(torch_ops.fits(one, self.result) for one in values):
+            return torch.stack([one.broadcast_to(shape) for one in values]).amax(0)
+        return torch.stack([one.amax() for one in values]).amax().expand(shape)
+
+
+class _Survey(TorchFunctionMode):
+    """Records launches instead of executing them, and the operations of torch between them."""
+
+    def __init__(self, data: Any, budget: Budget) -> None:
+        super().__init__()
+        self.steps: list[Launch | _Operation] = []
+        self._budget = budget
+        self._inputs = {tensor.untyped_storage().data_ptr() for tensor in torch_ops.tensors(data)}
+
+    def __torch_function__(self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        result, name = func(*args, **kwargs), getattr(func, "__name__", "")
+        written = args[0] if name == "copy_" else kwargs.get("out", result)
+        if isinstance(written, torch.Tensor) and written.numel() and name not in torch_ops.EMPTY:
+            place = written.untyped_storage().data_ptr()
+            every = list(torch_ops.tensors((args[1:] if name == "copy_" else args, kwargs)))
+            operands = [one for one in every if one is not written and one.numel()]
+            is_view = name in torch_ops.LOOKING and any(one.untyped_storage().data_ptr() == place for one in operands)
+            if operands and not is_view:
+                self.steps.append(_Operation(func, args, kwargs, written, operands))
+        return result
+
+    def launched(self, executor: Any, args: Any, kwargs: dict[str, Any]) -> None:
+        """Record a launch, in place of `GridExecutor.__call__`."""
+        signature = inspect.signature(executor.fn)
+        given = {k: v for k, v in kwargs.items() if k in signature.parameters}
+        bound = signature.bind(*args, **given)
+        bound.apply_defaults()
+        constants: list[str] = executor.constexprs
+        arguments = {n: a if n in constants else interpreter._implicit_cvt(a) for n, a in bound.arguments.items()}
+        sizes: Any = executor.grid(arguments) if callable(executor.grid) else executor.grid
+        x, y, z = (*(int(n) for n in sizes), 1, 1)[:3]
+        found = [tensor for _, tensor in named(executor.arg_names, args, given)]
+        known = integers(found, self._inputs)
+        self.steps.append(Launch(executor.fn, arguments, found, (x, y, z), known, self._budget))
+
+
+def choose(kernel: Callable[[Any], Any], data: Any, draws: Sequence[float], seconds: float) -> Plan:
+    """Return the programs that compute one tile per draw.
+
+    draws: numbers from 0 to 1, the place of the drawn program in its grid. seconds: limit of CPU time. Raises any
+    exception of the kernel.
+    """
+    survey = _Survey(data, Budget(seconds))
+
+    def launched(executor: Any, *args: Any, **kwargs: Any) -> None:
+        survey.launched(executor, args, kwargs)
+
+    before = interpreter.GridExecutor.__call__
+    interpreter.GridExecutor.__call__ = launched
+    try:
+        with survey:
+            output = kernel(data)
+    finally:
+        interpreter.GridExecutor.__call__ = before
+    launches = [step for step in survey.steps if isinstance(step, Launch)]
+    chosen: dict[int, set[int]] = {id(launch): set() for launch in launches}
+    skipped: list[str] = []
+    for launch in reversed(launches):
+        for draw in draws if not chosen[id(launch)] and launch.programs else ():
+            try:
+                found = _tile(survey.steps, launch, min(int(draw * launch.programs), launch.programs - 1))
+            except TooLargeError as error:
+                skipped.append(str(error))
+                break
+            for key, programs in found.items():
+                chosen[key] |= programs
+            if sum(len(programs) for programs in found.values()) > MANY:
+                break
+    names = [(launch.name, launch.programs) for launch in launches]
+    try:
+        unwritten = _unwritten(survey.steps, output)
+    except TooLargeError as error:
+        unwritten, skipped = 0, [*skipped, f"whether every element of the output is written: {error}"]
+    return Plan(names, list(chosen.values()), [launch.positions() for launch in launches], skipped, unwritten)
+
+
+def _unwritten(steps: Sequence[Launch | _Operation], output: Any) -> int:
+    """Return the number of elements of the output that nothing writes."""
+    found = 0
+    for tensor in torch_ops.tensors(output):
+        whole, left = ranges.storage(tensor), torch.ones(tensor.shape, dtype=torch.bool)
+        for step in steps:
+            written = step.places() if isinstance(step, _Operation) else step.places(whole)
+            if ranges.overlapping(written, whole).any():
+                left &= ~ranges.to_mask(written, tensor)
+        found += int(left.sum())
+    return found
+
+
+def _tile(steps: Sequence[Launch | _Operation], last: Launch, number: int) -> dict[int, set[int]]:
+    """Return the programs, by the identity of their launch, that compute what a program writes."""
+    chosen = {id(last): {number}}
+    if len(steps) == 1 and not last.is_atomic:
+        return chosen
+    at = next(i for i, step in enumerate(steps) if step is last)
+    needed = ranges.merged([one.writes for one in last.footprints([number], reads=False)])
+    for step in steps[at + 1 :]:  # what torch makes of it
+        if isinstance(step, _Operation):
+            needed = ranges.merged([needed, step.reached(needed)])
+    for step in reversed(steps):
+        if isinstance(step, _Operation):
+            needed = ranges.merged([needed, step.needed(needed)])
+        elif writers := step.writers(needed):
+            programs, reads = _exchanging(step, writers)
+            chosen[id(step)] = programs | chosen.get(id(step), set())
+            needed = ranges.merged([needed, *reads])
+    return chosen
+
+
+def _exchanging(launch: Launch, programs: set[int]) -> tuple[set[int], list[Array]]:
+    """Return the programs of a launch that exchange data with some of its programs, these included; and their reads."""
+    while True:
+        found = launch.footprints(sorted(programs))
+        if not launch.is_atomic:
+            return programs, [one.reads for one in found]
+        more = programs | launch.writers(ranges.merged([place for one in found for place in (one.reads, one.writes)]))
+        if more == programs:
+            return programs, [one.reads for one in found]
+        programs = more

@@ -1,0 +1,80 @@
+"""Kernels that dispatch by shape: what runs only on timed cases is executed there in part, and compared."""
+
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+
+import pytest
+
+from kernel_scientist import problems
+from kernel_scientist.evaluate.predicted import PredictedEvaluator
+from kernel_scientist.gpu.capture import inspect
+from kernel_scientist.hardware import gpus
+from kernel_scientist.problems.taskfolder import Profile
+from kernel_scientist.records.evaluation import Evaluation
+from kernel_scientist.records.kernel import Case, Kernel, Verdict
+from kernel_scientist.records.params import Harness
+from kernel_scientist.workers.pool import WorkerPool
+from tests.conftest import ROOT
+
+SOURCE = (ROOT / "tests/gpu/tiles/dispatching.py").read_text()
+WAYS = ("whole", "halves", "persistent", "split", "torch", "atomic", "locked", "turned", "contiguous")
+TIMED = ({"m": 192, "n": 320, "k": 1024}, {"m": 256, "n": 576, "k": 1152})
+LOCK = 'tl.atomic_add(locks_ptr + tile_m * tl.num_programs(1) + tile_n, 1, sem="acq_rel")'
+WRONG = {
+    "half of k": (
+        "whole",
+        'c, m, n, k, 0, BLOCK=BLOCK)\n    elif WAY == "halves"',
+        'c, m, n, k // 2 if k > 640 else k, 0, BLOCK=BLOCK)\n    elif WAY == "halves"',
+    ),
+    "a limit inside of the kernel": ("whole", "range(first, last)", "range(first, tl.minimum(last, 7))"),
+    "a scale of another block": ("whole", "sa_ptr + block * m", "sa_ptr + block % 8 * m"),
+    "the second half starts one tile late": ("halves", "n, k, half, BLOCK", "n, k, half + 1, BLOCK"),
+    "the first half is computed twice": ("halves", "n, k, half, BLOCK", "n, k, 0, BLOCK"),
+    "the last tile is left out": ("persistent", "tl.cdiv(m, BLOCK) * tiles_n,", "tl.cdiv(m, BLOCK) * tiles_n - 1,"),
+    "too few programs": ("whole", "tiles = (triton.cdiv(m, BLOCK),", "tiles = (triton.cdiv(m, BLOCK) - (k > 640),"),
+    "the reducer forgets the last part": ("split", "static_range(SPLIT)", "static_range(SPLIT - 1)"),
+    "a remainder of k is dropped": ("split", "blocks * (part + 1) // SPLIT", "blocks // SPLIT * (part + 1)"),
+    "one part is not summed": ("torch", "scratch.sum(0)", "scratch[1:].sum(0)"),
+    "a sum that begins anywhere": ("atomic", "torch.zeros((m, n)", "torch.empty((m, n)"),
+    "half of the parts are added": (
+        "atomic",
+        "(*tiles, SPLIT)](a, b, sa, sb, scratch, m, n, k, BLOCK=BLOCK, SPLIT=SPLIT)\n        c.copy_",
+        "(*tiles, SPLIT // 2)](a, b, sa, sb, scratch, m, n, k, BLOCK=BLOCK, SPLIT=SPLIT)\n        c.copy_",
+    ),
+    "a lock that orders nothing": ("locked", LOCK, LOCK.replace("acq_rel", "relaxed")),
+    "the last one to arrive adds too few": ("locked", "for other in range(SPLIT)", "for other in range(SPLIT - 1)"),
+    "nobody is the last to arrive": ("locked", "if arrived == SPLIT - 1", "if arrived == SPLIT"),
+    "rows and columns are confused": ("turned", "k, m, BLOCK=128)", "m, k, BLOCK=128)"),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def evaluator() -> Iterator[PredictedEvaluator]:
+    problem = problems.find("fp8-blockwise-gemm")
+    timed = tuple(Case(sizes=sizes, seed=1) for sizes in TIMED)
+    small = Profile(tests=(Case(sizes={"m": 64, "n": 64, "k": 128}, seed=1),), benchmarks=timed, held_out=())
+    problem = replace(problem, profiles={"full": small})
+    interpreter = {"facts": asdict(inspect.facts(gpus.MI300X)), "writes": problem.writes}
+    with WorkerPool(Harness(), "cpu", ("kernel_scientist.gpu.interpreter.worker_setup",), interpreter) as pool:
+        yield PredictedEvaluator(problem, "full", pool.harness, pool, gpus.MI300X)
+
+
+def checked(evaluator: PredictedEvaluator, way: str, before: str = "", after: str = "") -> Evaluation:
+    assert before in SOURCE
+    source = SOURCE.replace(before, after) if before else SOURCE
+    source = source.replace('WAY = "split"', f'WAY = "{way}"')
+    kernel = Kernel(name="k", language="triton", source=source)
+    return evaluator.check(kernel, Evaluation(verdict=Verdict.OK, by_model=True))
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_sound_way_is_executed_on_every_timed_case(evaluator: PredictedEvaluator, way: str) -> None:
+    found = checked(evaluator, way)
+    assert found.verdict is Verdict.OK and "tiles compared on 2 of 2 timed cases" in found.coverage, found
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_an_error_on_timed_cases_only_is_found(evaluator: PredictedEvaluator, name: str) -> None:
+    found = checked(evaluator, *WRONG[name])
+    assert found.verdict is Verdict.INCORRECT, found
+    assert "64-n64" not in found.reason, "the small case is right"
