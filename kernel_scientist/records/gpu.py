@@ -1,5 +1,7 @@
 """Records of a kernel on a GPU: its code objects, its launches, the performance model's predictions."""
 
+from typing import Annotated
+
 from pydantic import Field
 
 from kernel_scientist.records.base import Finite, Record
@@ -53,6 +55,19 @@ class Launch(Record):
     """Index of the launch's code object in the report's list."""
     autotuned: int = 0
     """Number of autotuner configurations to which this one belongs; 0 without autotuning."""
+
+
+class TorchOperation(Record):
+    """An operation of torch that a submission calls on one case: on a GPU a kernel of its own."""
+
+    case: str
+    name: str
+    after: int = Field(ge=0)
+    """Number of launches of the submission, on all cases, before it."""
+    storages: dict[str, Annotated[Finite, Field(ge=0)]] = Field(max_length=64)
+    """Bytes that it reads and writes, by storage."""
+    fetches: bool = False
+    """Whether it brings values of the inputs, or of what launches write, to the host."""
 
 
 class Prediction(Record):

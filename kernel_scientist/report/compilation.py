@@ -84,12 +84,14 @@ def _fitting(source: str, gpu: Gpu, params: Params) -> tuple[str | None, list[st
 def _report(inspection: Inspection, problem: Problem | None, cases: Sequence[Case], params: Params) -> dict[str, Any]:
     report = load_inline.compiled(inspection, params.harness.build_timeout_s)
     predictions = inspection.predictions(problem, cases) if problem else ()
+    unpredicted = inspection.unpredicted(problem, cases) if problem and not inspection.answer.inline else ()
     return {
         "problem": problem.name if problem else None,
         "arch": inspection.gpu.arch,
         "machine": inspection.gpu.name,
         "reason": "" if report.ok else report.log,
-        **report.model_dump(mode="json", include={"ok", "compiler", "findings", "missed", "seconds"}),
+        **report.model_dump(mode="json", include={"ok", "compiler", "findings", "seconds"}),
+        "missed": [*report.missed, *unpredicted],
         "launches": listed(report),
         "predicted": summaries.prediction_rows(predictions),
         "predicted_by": summaries.provenance(predictions),

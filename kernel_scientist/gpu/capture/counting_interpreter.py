@@ -28,13 +28,19 @@ SHORT, ROUNDS = 4, 2
 interpreter: Any = _interpreter_module
 MOST_KNOWN = 16 << 20
 """Largest storage whose integers are read, in bytes."""
+MOST_ACCESSES = 20_000
+"""Memory accesses of one program after which it is taken for one that waits for another."""
 Array = np.ndarray[Any, Any]
 Ranges = Iterable[tuple[int, int]]
 """First and last + 1 address of each part of memory."""
 GUESS = "guess"
 """Attribute of a handle whose value is not computed."""
-FOREIGN = tuple(str(Path(file).parent) for file in (triton.__file__, np.__file__, __file__))
-"""Folders of library code: lines in them are not the kernel's."""
+LIBRARIES = tuple(str(Path(file).parent) for file in (triton.__file__, np.__file__))
+OURS = str(Path(__file__).parents[1])
+
+
+class EndlessError(Exception):
+    """A program does not end while no other program runs."""
 
 
 @dataclass
@@ -93,7 +99,7 @@ class Counter:
         """Count an access: a `load`, a `store` or an `atomic`."""
         active = pointers.data
         size = max(1, pointers.get_element_ty().primitive_bitwidth // 8)
-        self.accesses += 1
+        self.count()
         self.asked += self.weight * active.size * size
         if mask is not None:
             active = active[np.broadcast_to(mask.data, active.shape)]
@@ -102,6 +108,14 @@ class Counter:
         self.touched.append((lines, self.weight))
         if access == "store" and active.size:
             self.stored.add(int(active.flat[0]))
+
+    def count(self) -> None:
+        """Count an access of the current program. Raises EndlessError after too many."""
+        self.accesses += 1
+        if self.accesses > MOST_ACCESSES:
+            raise EndlessError(
+                f"a program makes more than {MOST_ACCESSES} memory accesses; a loop that waits for others?"
+            )
 
     def load(self, pointers: Any, mask: Any, other: Any, *rest: Any, **named: Any) -> Any:
         """Count a load; return real integers or zeros."""
@@ -140,12 +154,13 @@ class Counter:
         return any(start <= low and high <= end for start, end in self.known)
 
     def decide(self, handle: Any) -> None:
-        """Record a branch, a trip count or a loop condition that depends on a value that is not computed."""
-        if handle.attr.get(GUESS):
-            frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
-            while frame is not None and frame.f_code.co_filename.startswith(FOREIGN):
-                frame = frame.f_back
-            self.guesses.add(frame.f_lineno if frame is not None else 0)
+        """Note a branch, a trip count or a loop condition that depends on a value that is not computed."""
+        if handle.attr.get(GUESS) and (line := _line()):
+            self.guess(line)
+
+    def guess(self, line: int) -> None:
+        """Record a line of the kernel with such a decision."""
+        self.guesses.add(line)
 
     def dot(self, a: Any, b: Any, accumulator: Any, *_: Any, **__: Any) -> Any:
         """Count the flops of a matrix product; return the accumulator."""
@@ -169,6 +184,14 @@ _FLOATING = (
     *("minimumf", "maximumf", "minnumf", "maxnumf"),
     *("exp", "exp2", "log", "log2", "sin", "cos", "sqrt", "precise_sqrt", "rsqrt", "erf", "floor", "ceil"),
 )
+
+
+def _line() -> int:
+    """Return the line of the kernel that asks for a value; 0 if a library does, to see whether there is an argument."""
+    frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+    while frame is not None and frame.f_code.co_filename.startswith(OURS):
+        frame = frame.f_back
+    return 0 if frame is None or frame.f_code.co_filename.startswith(LIBRARIES) else frame.f_lineno
 
 
 def rounds_of(bounds: Sequence[Any], step: Any) -> range:

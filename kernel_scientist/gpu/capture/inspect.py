@@ -22,13 +22,14 @@ from kernel_scientist.gpu.capture import shapes
 from kernel_scientist.gpu.capture.fake_device import Facts
 from kernel_scientist.gpu.isa import assembly
 from kernel_scientist.gpu.isa.findings import findings
-from kernel_scientist.gpu.model import constants, predict
+from kernel_scientist.gpu.model import constants, predict, torch_kernels
 from kernel_scientist.hardware import occupancy
 from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.problems.taskfolder import Problem
 from kernel_scientist.records import environment
 from kernel_scientist.records.base import Record
 from kernel_scientist.records.evaluation import CodeObject, CompileReport, Launch, Prediction
+from kernel_scientist.records.gpu import TorchOperation
 from kernel_scientist.records.kernel import Case, Verdict, Work, digest
 from kernel_scientist.sandbox import bubblewrap, compiler_process, confine, protocol
 from kernel_scientist.sandbox.failure import KernelFailure
@@ -37,8 +38,8 @@ from kernel_scientist.sandbox.process import signal_name
 MEMORY_BYTES = 24 << 30
 """Address space of the process: inputs of full size are mapped, but few pages are touched."""
 
-ENOUGH = 0.5
-"""Share of a case's compulsory work that a trace must contain."""
+BYTES, FLOPS = 0.5, 0.98
+"""Shares of a case's compulsory bytes, and of its flops if there is a `tl.dot`, that its launches must contain."""
 MOST_BYTES = 64 << 20
 """Maximum size of a file that the process leaves."""
 SHARE = 0.8
@@ -88,6 +89,7 @@ class Answer(Record):
     timed_out: bool
     """Whether the time limit was reached before all cases were inspected."""
     launches: tuple[TracedLaunch, ...]
+    operations: tuple[TorchOperation, ...]
     codes: tuple[CodeObject, ...]
     missed: tuple[str, ...]
     inline: tuple[Build, ...]
@@ -112,41 +114,50 @@ class Inspection:
     def predictions(self, problem: Problem, cases: Sequence[Case]) -> tuple[Prediction, ...]:
         """Return the predicted time of every case. Empty unless all can be predicted: a kernel must not be ranked by
         some of its cases."""
-        known = constants.of(self.gpu.name)
-        loads = {case.name: self.loads(case.name) for case in cases}
-        works = {case.name: problem.work(case) for case in cases}
-        if not all(loads[name] and _suffices(loads[name], works[name]) for name in works):
+        if self.unpredicted(problem, cases):
             return ()
-        return tuple(predict.predict(self.gpu, name, works[name], loads[name], known) for name in works)
+        known = constants.of(self.gpu.name)
+        return tuple(predict.predict(self.gpu, c.name, problem.work(c), self.loads(c.name), known) for c in cases)
 
     def unpredicted(self, problem: Problem, cases: Sequence[Case]) -> tuple[str, ...]:
         """Return one sentence for each case that cannot be predicted."""
-        out: list[str] = []
-        for case in cases:
-            loads, work = self.loads(case.name), problem.work(case)
-            if not loads:
-                out.append(f"{case.name}: no launch of it was seen and traced whole")
-            elif not _suffices(loads, work):
-                moved = sum(load.traffic.unique_bytes for load in loads)
-                words = f"its launches move {moved:.3g} bytes of {work.bytes:.3g} that the case needs"
-                out.append(f"{case.name}: {words}: something else does the work")
-        return tuple(out)
+        reasons = ((case.name, self._obstacle(case.name, problem.work(case))) for case in cases)
+        return tuple(f"{name}: no prediction: {reason}" for name, reason in reasons if reason)
+
+    def _obstacle(self, case: str, work: Work) -> str:
+        """Return why a case cannot be predicted; empty if it can be."""
+        launches = [launch for launch in self.answer.launches if launch.case == case]
+        operations = [operation for operation in self.answer.operations if operation.case == case]
+        if not launches:
+            return "no launch of a Triton kernel was seen"
+        for launch in launches:
+            if not launch.trace.traced:
+                return f"{launch.kernel} was not traced"
+            if lines := ", ".join(str(line) for line in launch.trace.guesses):
+                return f"{launch.kernel}, line {lines}: a branch or a loop depends on values that only running it shows"
+        for operation in operations:
+            if operation.fetches:
+                return f"torch's `{operation.name}` brings values to the host, which decide what is launched"
+            if operation.name not in torch_kernels.STREAMING:
+                return f"the model knows no time of torch's `{operation.name}`"
+        moved = sum(launch.trace.unique_bytes for launch in launches)
+        flops = sum(sum(launch.trace.flops.values()) for launch in launches)
+        if moved < BYTES * work.bytes:
+            return f"its launches move {moved:.3g} bytes of {work.bytes:.3g} that the case needs"
+        if 0 < flops < FLOPS * work.flops:
+            return f"its `tl.dot` compute {flops:.4g} flops of {work.flops:.4g} that the case needs"
+        return ""
 
     def loads(self, case: str) -> list[predict.Load]:
-        """Return the loads of a case's launches; empty unless all of them were traced."""
-        launches = [launch for launch in self.answer.launches if launch.case == case]
-        return [self._load(launch) for launch in launches] if all(x.trace.traced for x in launches) else []
+        """Return the loads of a case's launches and of torch's operations among them, in order."""
+        found = [(i, 1, self._load(one)) for i, one in enumerate(self.answer.launches) if one.case == case]
+        told = [one for one in self.answer.operations if one.case == case]
+        found += [(one.after, 0, torch_kernels.load(one, self.gpu)) for one in told]
+        return [load for *_, load in sorted(found, key=lambda each: each[:2])]
 
     def _load(self, launch: TracedLaunch) -> predict.Load:
         traffic = predict.Traffic.of(launch.trace.model_dump())
         return predict.Load(self.answer.codes[launch.code], traffic, max(1, launch.num_stages))
-
-
-def _suffices(loads: Sequence[predict.Load], work: Work) -> bool:
-    """Whether the traced work covers a case's compulsory bytes, and its flops if it multiplies matrices."""
-    moved = sum(load.traffic.unique_bytes for load in loads)
-    flops = sum(sum(load.traffic.flops.values()) for load in loads)
-    return moved >= ENOUGH * work.bytes and (not flops or flops >= ENOUGH * work.flops)
 
 
 def facts(gpu: Gpu) -> Facts:
@@ -223,13 +234,20 @@ def _ask(
     program = [sys.executable, "-P", "-m", "kernel_scientist.gpu.capture.process"]
     command = confine.command(program, folder, (*bubblewrap.readable(), *bubblewrap.MACHINE, *bubblewrap.DEVICES))
     status, log = compiler_process.run(command, folder, timeout_s, MEMORY_BYTES)
+    begun = (folder / "begun").exists()
     if status is None:
-        raise KernelFailure(Verdict.TIMEOUT, f"its inspection took longer than {timeout_s:g} s", (log,))
+        late = "" if begun else " and did not reach the submission; is this machine busy?"
+        verdict = Verdict.TIMEOUT if begun else Verdict.INFRASTRUCTURE
+        raise KernelFailure(verdict, f"its inspection took longer than {timeout_s:g} s{late}", (log,))
     try:
         answer = Answer.model_validate_json(_read(folder / "answer.json"))
         texts = [_read(folder / f"{i}.s") for i in range(len(answer.codes))]
     except (OSError, ValidationError) as error:
-        raise KernelFailure(Verdict.CRASHED, f"its inspection ended: {_end(status, log, error)}", (log,)) from error
+        end = _end(status, log, error)
+        if begun:
+            raise KernelFailure(Verdict.CRASHED, f"its inspection ended: {end}", (log,)) from error
+        reason = f"the inspection ended before it reached the submission: {end}; see `kernel-scientist doctor`"
+        raise KernelFailure(Verdict.INFRASTRUCTURE, reason, (log,)) from error
     for text, code in zip(texts, answer.codes, strict=True):
         _require_true(text, code)
     return answer
@@ -281,7 +299,13 @@ def _inspection(gpu: Gpu, source: str, answer: Answer, seconds: float, cached: b
         code_bytes=sum(code.code_bytes for code in answer.codes) or None,
         objects=answer.codes,
         launches=tuple(Launch(**launch.model_dump(exclude={"trace"})) for launch in answer.launches),
-        findings=findings(answer.codes, gpu.arch, source),
+        findings=(*findings(answer.codes, gpu.arch, source), *_torch(answer.operations)),
         missed=answer.missed,
     )
     return Inspection(gpu, report, answer)
+
+
+def _torch(operations: Sequence[TorchOperation]) -> list[str]:
+    """Return a sentence on torch's operations between launches."""
+    names = dict.fromkeys(f"torch's `{one.name}`" for one in operations if not one.fetches)
+    return [f"{', '.join(names)}: kernels of their own, each with a launch and its bytes"] if names else []

@@ -54,6 +54,7 @@ class Recorder:
     unknown: set[int] = field(default_factory=set[int])
     """Addresses of storages whose contents are not real: the case's inputs, and what launches store to."""
     launches: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    operations: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     codes: dict[int, Code] = field(default_factory=dict[int, Code])
     missed: list[str] = field(default_factory=list[str])
     timed_out: bool = False
@@ -66,7 +67,8 @@ class Recorder:
     def begin(self, case: str, data: Any) -> None:
         """Begin a case with these inputs."""
         self.case = case
-        self.unknown = {tensor.untyped_storage().data_ptr() for tensor in tensors(data)}
+        self.unknown.clear()
+        self.unknown |= {tensor.untyped_storage().data_ptr() for tensor in tensors(data)}
 
     def install(self) -> None:
         """Replace Triton's launch function, its driver and its autotuner's clock."""
@@ -90,6 +92,14 @@ class Recorder:
 
         JITFunction.run = run  # pyright: ignore
         Autotuner.run = tune  # pyright: ignore
+
+    def called(self, name: str, storages: dict[str, float], fetches: bool) -> None:
+        """Record an operation of torch (see `TorchOperation`)."""
+        if self._trying:
+            return
+        self.operations.append(
+            {"case": self.case, "name": name, "after": len(self.launches), "storages": storages, "fetches": fetches}
+        )
 
     def _benchmark(self, call: Callable[[], Any], quantiles: Any = None) -> list[float]:
         """Return the predicted time of a configuration in ms; the autotuner chooses by it."""

@@ -1,6 +1,7 @@
 """The process that imports a submission and records what it compiles: `python -m kernel_scientist.gpu.capture.process`.
 
-Its folder contains `kernel.py` and `request.json`. It writes `answer.json` and the assembly of the compiled code there.
+Its folder contains `kernel.py` and `request.json`. It writes `answer.json` and the assembly of the compiled code there,
+and `begun` before it imports the submission: what fails earlier is a fault of the set-up.
 It is untrusted from the moment it imports the submission, so its reply is treated as data.
 """
 
@@ -17,6 +18,7 @@ from kernel_scientist.compile import gpumode_compat
 from kernel_scientist.gpu.capture import recorded_builds, shapes, standalone
 from kernel_scientist.gpu.capture.fake_device import Facts, pretended
 from kernel_scientist.gpu.capture.launches import Recorder
+from kernel_scientist.gpu.capture.torch_recorder import TorchRecorder
 from kernel_scientist.gpu.interpreter import numerics
 from kernel_scientist.gpu.model.constants import Constants
 from kernel_scientist.hardware import gpus
@@ -42,6 +44,7 @@ def main() -> None:
     seccomp.confine_builder(programs=not recorder.facts.amd)  # Triton starts NVIDIA's assembler as a program
     with pretended(recorder.facts), recorded_builds.captured() as builds:
         kernel: Any = None
+        Path("begun").touch()
         try:
             kernel = _imported()
         except Exception as error:
@@ -58,7 +61,8 @@ def main() -> None:
                 recorder.timed_out = True
                 continue
             try:
-                kernel(data)
+                with TorchRecorder(recorder.called, recorder.unknown):
+                    kernel(data)
             except Exception as error:
                 if _is_compilation(error):
                     failure, refused = _words(error), True
@@ -71,6 +75,7 @@ def main() -> None:
         "refused": refused,
         "timed_out": recorder.timed_out,
         "launches": recorder.launches,
+        "operations": recorder.operations,
         "codes": [code.object.model_dump() for code in recorder.codes.values()],
         "missed": recorder.missed,
         "inline": [build.message() for build in builds],

@@ -35,8 +35,6 @@ class Allocation:
         self.reader: Array | None = None
         self.updater: Array | None = None
         """Number of the program that loaded, or updated atomically; `everyone` if more than one did."""
-        self.kept: Array | None = None
-        """bool: whether an executed program wrote here, when only some programs run."""
 
     @classmethod
     def nothing(cls, address: int) -> "Allocation":
@@ -57,8 +55,7 @@ class Allocation:
     def shadow(self, name: str) -> Array:
         """Return a shadow; create it if there is none."""
         if (found := getattr(self, name)) is None:
-            kind = {"codes": np.int16, "kept": np.bool_}.get(name, np.int32)
-            found = np.zeros(self.granules, kind)
+            found = np.zeros(self.granules, np.int16 if name == "codes" else np.int32)
             setattr(self, name, found)
         return found
 
@@ -76,7 +73,7 @@ class Allocation:
     def _refine(self, grain: int) -> None:
         times = self.grain // grain
         self.grain = grain
-        for name in ("codes", "writer", "reader", "updater", "kept"):
+        for name in ("codes", "writer", "reader", "updater"):
             if (shadow := getattr(self, name)) is not None:
                 setattr(self, name, np.repeat(shadow, times)[: self.granules])
 

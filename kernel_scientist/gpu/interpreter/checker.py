@@ -137,9 +137,9 @@ class Watcher:
                     result = original(executor, *args, **kwargs)
                 finally:
                     self._count(run)
-                if self.plan is not None:
+                if self.plan is not None and run.run < run.total:
                     self._forget(list(found.values()), run)
-                elif run.suspects and not run.atomics:
+                elif self.plan is None and run.suspects and not run.atomics:
                     self._confirm(lambda: original(executor, *args, **kwargs), run, before)
             return result
 
@@ -168,10 +168,9 @@ class Watcher:
     def _forget(self, arguments: list[torch.Tensor], run: Launch) -> None:
         """Mark memory that programs outside of the plan may have written as unknown."""
         assert self.plan is not None
-        for position in self.plan.writes_of(self.report.launches - 1, len(arguments)):
-            allocation = self.allocations.of(arguments[position])
-            if allocation is not None:
-                _forget_others(allocation, run)
+        for position, places in self.plan.overwritten_by(self.report.launches - 1, len(arguments)).items():
+            if (allocation := self.allocations.of(arguments[position])) is not None:
+                _forget_others(allocation, run, places)
 
     def _confirm(self, again: Callable[[], Any], run: Launch, before: list["State"]) -> None:
         """Some programs wrote memory that others had read before. Run them in reverse order, so that the others read
@@ -240,15 +239,18 @@ class Watcher:
         return convert
 
 
-def _forget_others(allocation: Allocation, run: Launch) -> None:
-    """Mark as unknown what no executed program has written."""
+def _forget_others(allocation: Allocation, run: Launch, places: Array | None) -> None:
+    """Mark as unknown what a launch may have written, except by its executed programs. `places`: ranges of bytes."""
     shadows = [s for s in (allocation.writer, allocation.updater) if s is not None]
-    kept, codes = allocation.shadow("kept"), allocation.shadow("codes")
-    for start in range(0, len(codes), CHUNK):  # an allocation may have 10^8 elements
-        part = slice(start, start + CHUNK)
-        for shadow in shadows:
-            kept[part] |= np.abs(shadow[part]) > run.base
-        codes[part][~kept[part]] = UNKNOWN
+    codes = allocation.shadow("codes")
+    ends = [(0, len(codes))] if places is None else (places // allocation.grain).tolist()
+    for first, last in ends:
+        for start in range(first, last, CHUNK):  # an allocation may have 10^8 elements
+            part = slice(start, min(last, start + CHUNK))
+            others = np.ones(part.stop - part.start, np.bool_)
+            for shadow in shadows:
+                others &= np.abs(shadow[part]) <= run.base
+            codes[part][others] = UNKNOWN
 
 
 def _runs(allocations: Allocations, tensor: torch.Tensor) -> list[tuple[int, int]]:

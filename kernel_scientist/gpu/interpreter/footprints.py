@@ -16,7 +16,15 @@ import numpy as np
 import torch
 from triton.runtime import interpreter as _interpreter_module
 
-from kernel_scientist.gpu.capture.counting_interpreter import ROUNDS, Counter, counting, restored, rounds_of
+from kernel_scientist.gpu.capture.counting_interpreter import (
+    GUESS,
+    ROUNDS,
+    Counter,
+    EndlessError,
+    counting,
+    restored,
+    rounds_of,
+)
 from kernel_scientist.gpu.interpreter import ranges
 from kernel_scientist.gpu.interpreter.ranges import Array
 
@@ -31,6 +39,10 @@ VERIFIED = 12
 
 class TooLargeError(Exception):
     """The programs of a tile could not be found within the limit."""
+
+
+class UnknownError(Exception):
+    """What a program accesses depends on values that only its execution shows."""
 
 
 @dataclass
@@ -75,12 +87,19 @@ class _Recorder(Counter):
     def _writes(self) -> int:
         return len(self.found["store"]) + len(self.found["atomic"])
 
+    def guess(self, line: int) -> None:
+        """Raise UnknownError for a branch that depends on a value that is not computed."""
+        raise UnknownError(f"line {line} branches on values that other programs or the inputs hold")
+
     def touch(self, pointers: Any, mask: Any, access: str) -> None:
-        """Record an access."""
-        active = pointers.data
+        """Record an access. Raises UnknownError if its addresses or its mask are not computed."""
+        self.count()
         if access == "load" and not self.with_reads:
-            active = active[:0]
-        elif mask is not None:
+            return
+        if pointers.attr.get(GUESS) or getattr(mask, "attr", {}).get(GUESS):
+            raise UnknownError("addresses or masks depend on values that other programs or the inputs hold")
+        active = pointers.data
+        if mask is not None:
             active = active[np.broadcast_to(mask.data, active.shape)]
         if active.size:
             size = max(1, pointers.get_element_ty().primitive_bitwidth // 8)
@@ -89,6 +108,7 @@ class _Recorder(Counter):
     def footprint(self) -> Footprint:
         """Return the accesses so far, and begin anew."""
         loads, stores, atomics = (ranges.merged(self.found[name]) for name in ("load", "store", "atomic"))
+        self.accesses = 0
         for each in self.found.values():
             each.clear()
         return Footprint(ranges.merged([loads, atomics]), ranges.merged([stores, atomics]), len(atomics) > 0)
@@ -106,6 +126,8 @@ class Launch:
     known: list[tuple[int, int]]
     """Memory whose integers are real."""
     budget: Budget
+    is_executed: bool = False
+    """Whether the survey has executed it, because it writes integers that others may read addresses from."""
     _whole: list[Array] = field(default_factory=list[Array])
     """Writes of the programs whose accesses were all recorded."""
 
@@ -129,17 +151,27 @@ class Launch:
                 self.budget.spend(self)
                 x, rest = number % self.grid[0], number // self.grid[0]  # x runs fastest, as in dispatch order
                 builder.set_grid_idx(x, rest % self.grid[1], rest // self.grid[1])
-                self.function(**self.arguments)
+                try:
+                    self.function(**self.arguments)
+                except EndlessError as error:
+                    raise UnknownError(str(error)) from error
                 found.append(recorder.footprint())
         self._whole += [one.writes for one in found if reads]
         return found
 
     @functools.cached_property
     def sample(self) -> list[Footprint]:
-        """The writes of some programs."""
-        return self.footprints(
-            sorted({self.programs * i // SAMPLE for i in range(SAMPLE if self.programs else 0)}), False
-        )
+        """The writes of some programs. If they are unknown: all of its memory, as if updated atomically."""
+        numbers = sorted({self.programs * i // SAMPLE for i in range(SAMPLE if self.programs else 0)})
+        try:
+            return self.footprints(numbers, reads=False)
+        except UnknownError:
+            return [Footprint(self.memory, self.memory, True)]
+
+    @property
+    def memory(self) -> Array:
+        """The storages of its tensors."""
+        return ranges.merged([ranges.storage(tensor) for tensor in self.tensors])
 
     @property
     def is_atomic(self) -> bool:
@@ -153,10 +185,24 @@ class Launch:
         storages = [ranges.storage(tensor) for tensor in self.tensors]
         return ranges.merged([one for one in storages if ranges.overlapping(one, places).any()])
 
-    def positions(self) -> set[int]:
-        """Return the positions of the tensors that it writes, as far as its programs were recorded."""
+    def every_program(self) -> set[int]:
+        """Return all programs. Raises TooLargeError for too many."""
+        if self.programs > MOST_IN_ORDER:
+            raise TooLargeError(f"{self.name} with {self.programs} programs: only executing all shows what they access")
+        return set(range(self.programs))
+
+    def overwritten(self) -> dict[int, Array | None]:
+        """Return what its programs may write: by position of the tensor, ranges of bytes of its storage. None: anywhere
+        in it, as far as known."""
+        found: dict[int, Array | None] = {}
         written = ranges.merged([self.written, *self._whole])
-        return {i for i, t in enumerate(self.tensors) if ranges.overlapping(ranges.storage(t), written).any()}
+        for position, tensor in enumerate(self.tensors):
+            if ranges.overlapping(whole := ranges.storage(tensor), written).any():
+                try:
+                    found[position] = np.clip(self.places(whole), *whole[0]) - whole[0, 0]
+                except (TooLargeError, UnknownError):
+                    found[position] = None
+        return found
 
     def places(self, within: Array) -> Array:
         """Return the addresses of storages that its programs write together. May raise TooLargeError."""
@@ -173,7 +219,10 @@ class Launch:
         """Return the programs that write to a set of addresses."""
         if not ranges.overlapping(self.written, places).any():
             return set()
-        numbers, written = self._every_write
+        try:
+            numbers, written = self._every_write
+        except UnknownError:
+            return self.every_program()
         return set(numbers[ranges.overlapping(written, places)].tolist())
 
     @functools.cached_property

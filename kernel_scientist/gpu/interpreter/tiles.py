@@ -21,7 +21,7 @@ from triton.runtime import interpreter as _interpreter_module
 from kernel_scientist.gpu.capture.counting_interpreter import integers
 from kernel_scientist.gpu.interpreter import ranges, torch_ops
 from kernel_scientist.gpu.interpreter.arguments import named
-from kernel_scientist.gpu.interpreter.footprints import Budget, Launch, TooLargeError
+from kernel_scientist.gpu.interpreter.footprints import MOST_IN_ORDER, Budget, Launch, TooLargeError, UnknownError
 from kernel_scientist.gpu.interpreter.ranges import Array
 
 interpreter: Any = _interpreter_module
@@ -36,8 +36,8 @@ class Plan:
     launches: list[tuple[str, int]]
     """Kernel and number of programs."""
     programs: list[set[int]]
-    writes: list[set[int]]
-    """Positions of the tensors that a launch writes."""
+    overwritten: list[dict[int, Array | None]]
+    """What the programs of a launch may write (see `Launch.overwritten`)."""
     skipped: list[str]
     """Why programs of a launch were not chosen."""
     unwritten: int
@@ -53,9 +53,9 @@ class Plan:
         """Return the programs of a launch; none if the call that was surveyed had no such launch."""
         return self.programs[launch] if launch < len(self.programs) else set()
 
-    def writes_of(self, launch: int, tensors: int) -> set[int]:
-        """Return the positions of the tensors that a launch with this many may write."""
-        return self.writes[launch] if launch < len(self.writes) else set(range(tensors))
+    def overwritten_by(self, launch: int, tensors: int) -> dict[int, Array | None]:
+        """Return what a launch with so many tensors may write; all of them if it was not surveyed."""
+        return self.overwritten[launch] if launch < len(self.overwritten) else dict.fromkeys(range(tensors))
 
 
 @dataclass(frozen=True)
@@ -69,11 +69,13 @@ class _Operation:
     operands: list[torch.Tensor]
 
     def places(self) -> Array:
-        """Return the addresses that it writes."""
+        """Return the addresses that it may write."""
         return ranges.of_mask(torch.ones(self.result.shape, dtype=torch.bool), self.result)
 
     def reached(self, places: Array) -> Array:
         """Return which elements of the result depend on a set of addresses."""
+        if not self.operands:
+            return ranges.NONE
         masks = [ranges.to_mask(places, one) for one in self.operands]
         return ranges.of_mask(self._mapped([mask.to(torch.int16) for mask in masks]) > 0, self.result)
 
@@ -103,6 +105,10 @@ class _Operation:
     def _mapped(self, values: Sequence[torch.Tensor]) -> torch.Tensor:
         """Return, for each element of the result, the largest value of the elements that it depends on."""
         name, shape = self.function.__name__, self.result.shape
+        if name == "__setitem__":
+            blank = torch.zeros(shape, dtype=values[0].dtype)
+            blank[self.arguments[1]] = values[0]
+            return blank
         if name in torch_ops.SUMMING:
             dim = self.options.get("dim", self.arguments[1] if len(self.arguments) > 1 else None)
             largest = values[0].amax() if dim is None else values[0].amax(dim)
@@ -117,27 +123,32 @@ class _Operation:
 class _Survey(TorchFunctionMode):
     """Records launches instead of executing them, and the operations of torch between them."""
 
-    def __init__(self, data: Any, budget: Budget) -> None:
+    def __init__(self, budget: Budget) -> None:
         super().__init__()
         self.steps: list[Launch | _Operation] = []
         self._budget = budget
-        self._inputs = {tensor.untyped_storage().data_ptr() for tensor in torch_ops.tensors(data)}
+        self._unreal: set[int] = set()
+        """Addresses of storages that launches would have written."""
+        self._executing = False
 
     def __torch_function__(self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        result, name = func(*args, **kwargs), getattr(func, "__name__", "")
-        written = args[0] if name == "copy_" else kwargs.get("out", result)
-        if isinstance(written, torch.Tensor) and written.numel() and name not in torch_ops.EMPTY:
-            place = written.untyped_storage().data_ptr()
-            every = list(torch_ops.tensors((args[1:] if name == "copy_" else args, kwargs)))
-            operands = [one for one in every if one is not written and one.numel()]
-            is_view = name in torch_ops.LOOKING and any(one.untyped_storage().data_ptr() == place for one in operands)
-            if operands and not is_view:
+        result = func(*args, **kwargs)
+        name = getattr(func, "__name__", "")
+        for written in [] if self._executing else torch_ops.written(name, args, kwargs, result):
+            reading = (args[1:] if name in torch_ops.OVERWRITING else args, kwargs)
+            operands = [one for one in torch_ops.tensors(reading) if one is not written and one.numel()]
+            if written.numel():
                 self.steps.append(_Operation(func, args, kwargs, written, operands))
+            if any(one.untyped_storage().data_ptr() in self._unreal for one in operands):
+                self._unreal.add(written.untyped_storage().data_ptr())
         return result
 
-    def launched(self, executor: Any, args: Any, kwargs: dict[str, Any]) -> None:
-        """Record a launch, in place of `GridExecutor.__call__`."""
+    def launched(self, execute: Callable[[], Any], executor: Any, args: Any, kwargs: dict[str, Any]) -> None:
+        """Record a launch, in place of `GridExecutor.__call__`. `execute` runs it.
+
+        It is executed if it writes integers only, as later launches may read addresses from there.
+        """
         signature = inspect.signature(executor.fn)
         given = {k: v for k, v in kwargs.items() if k in signature.parameters}
         bound = signature.bind(*args, **given)
@@ -147,8 +158,22 @@ class _Survey(TorchFunctionMode):
         sizes: Any = executor.grid(arguments) if callable(executor.grid) else executor.grid
         x, y, z = (*(int(n) for n in sizes), 1, 1)[:3]
         found = [tensor for _, tensor in named(executor.arg_names, args, given)]
-        known = integers(found, self._inputs)
-        self.steps.append(Launch(executor.fn, arguments, found, (x, y, z), known, self._budget))
+        launch = Launch(executor.fn, arguments, found, (x, y, z), integers(found, self._unreal), self._budget)
+        self.steps.append(launch)
+        storages = {tensor.untyped_storage().data_ptr(): tensor for tensor in found}
+        written = [
+            place for place, one in storages.items() if ranges.overlapping(launch.written, ranges.storage(one)).any()
+        ]
+        if all(integers([storages[place]], ()) for place in written) and not self._unreal & set(storages):
+            launch.is_executed = launch.programs <= MOST_IN_ORDER
+        if launch.is_executed:
+            self._executing = True
+            try:
+                execute()
+            finally:
+                self._executing = False
+        else:
+            self._unreal.update(written)
 
 
 def choose(kernel: Callable[[Any], Any], data: Any, draws: Sequence[float], seconds: float) -> Plan:
@@ -157,12 +182,12 @@ def choose(kernel: Callable[[Any], Any], data: Any, draws: Sequence[float], seco
     draws: numbers from 0 to 1, the place of the drawn program in its grid. seconds: limit of CPU time. Raises any
     exception of the kernel.
     """
-    survey = _Survey(data, Budget(seconds))
+    survey = _Survey(Budget(seconds))
+    before = interpreter.GridExecutor.__call__
 
     def launched(executor: Any, *args: Any, **kwargs: Any) -> None:
-        survey.launched(executor, args, kwargs)
+        survey.launched(lambda: before(executor, *args, **kwargs), executor, args, kwargs)
 
-    before = interpreter.GridExecutor.__call__
     interpreter.GridExecutor.__call__ = launched
     try:
         with survey:
@@ -183,12 +208,15 @@ def choose(kernel: Callable[[Any], Any], data: Any, draws: Sequence[float], seco
                 chosen[key] |= programs
             if sum(len(programs) for programs in found.values()) > MANY:
                 break
+    for launch in launches:
+        if launch.is_executed:  # the survey's choice rests on its results
+            chosen[id(launch)] = launch.every_program()
     names = [(launch.name, launch.programs) for launch in launches]
     try:
         unwritten = _unwritten(survey.steps, output)
-    except TooLargeError as error:
-        unwritten, skipped = 0, [*skipped, f"whether every element of the output is written: {error}"]
-    return Plan(names, list(chosen.values()), [launch.positions() for launch in launches], skipped, unwritten)
+    except (TooLargeError, UnknownError) as error:
+        unwritten, skipped = 0, [*skipped, f"whether every element of the output is written is unknown: {error}"]
+    return Plan(names, list(chosen.values()), [launch.overwritten() for launch in launches], skipped, unwritten)
 
 
 def _unwritten(steps: Sequence[Launch | _Operation], output: Any) -> int:
@@ -210,7 +238,10 @@ def _tile(steps: Sequence[Launch | _Operation], last: Launch, number: int) -> di
     if len(steps) == 1 and not last.is_atomic:
         return chosen
     at = next(i for i, step in enumerate(steps) if step is last)
-    needed = ranges.merged([one.writes for one in last.footprints([number], reads=False)])
+    try:
+        needed = ranges.merged([one.writes for one in last.footprints([number], reads=False)])
+    except UnknownError:
+        needed = last.memory
     for step in steps[at + 1 :]:  # what torch makes of it
         if isinstance(step, _Operation):
             needed = ranges.merged([needed, step.reached(needed)])
@@ -227,7 +258,10 @@ def _tile(steps: Sequence[Launch | _Operation], last: Launch, number: int) -> di
 def _exchanging(launch: Launch, programs: set[int]) -> tuple[set[int], list[Array]]:
     """Return the programs of a launch that exchange data with some of its programs, these included; and their reads."""
     while True:
-        found = launch.footprints(sorted(programs))
+        try:
+            found = launch.footprints(sorted(programs))
+        except UnknownError:
+            return launch.every_program(), [launch.memory]
         if not launch.is_atomic:
             return programs, [one.reads for one in found]
         more = programs | launch.writers(ranges.merged([place for one in found for place in (one.reads, one.writes)]))

@@ -49,6 +49,20 @@ def tensors(value: Any) -> Iterator[torch.Tensor]:
             yield from tensors(each)
 
 
+def written(name: str, args: Any, kwargs: Any, result: Any) -> list[torch.Tensor]:
+    """Return the tensors that an operation of torch wrote: not views, and not memory that it left undefined."""
+    if name in EMPTY or name in EXPOSING:
+        return []
+    if name in ("copy_", "__setitem__"):
+        return [args[0]]
+    in_place = name not in LOOKING and (name.startswith("__i") or (name.endswith("_") and not name.endswith("__")))
+    found = list(tensors(kwargs.get("out", result)))
+    if in_place or kwargs.get("out") is not None:
+        return found
+    given = {tensor.untyped_storage().data_ptr() for tensor in tensors((args, kwargs))}
+    return [tensor for tensor in found if tensor.untyped_storage().data_ptr() not in given]
+
+
 class TorchSide(TorchFunctionMode):
     """Follows torch's operations within the context."""
 
@@ -78,6 +92,9 @@ class TorchSide(TorchFunctionMode):
             return result
         if name in COPYING or name in SUMMING:
             return self._computed(func, name, args, kwargs)
+        if name == "__setitem__" and _is_view(part := args[0][args[1]], args[0]):
+            func(*args, **kwargs)
+            return self._written("copy_", (part, args[2]), {}, None)
         read = tensors((args[1:] if name in OVERWRITING else args, kwargs))
         unknown = self._partial and name != "copy_" and any(map(self._has_codes, read))
         result = func(*args, **kwargs)
@@ -89,7 +106,7 @@ class TorchSide(TorchFunctionMode):
     def _rearranged(self, func: Callable[..., Any], args: Any, kwargs: Any, result: torch.Tensor) -> None:
         """Pass codes on to a result that is a rearranged copy."""
         codes = self._codes(args[0] if args else None)
-        if codes is not None and result.untyped_storage().data_ptr() != args[0].untyped_storage().data_ptr():
+        if codes is not None and not _is_view(result, args[0]):
             self._put(result, func(codes, *args[1:], **kwargs))
 
     def _forget(self, args: Any, kwargs: Any, result: Any, name: str) -> None:
@@ -166,6 +183,10 @@ class TorchSide(TorchFunctionMode):
         if (own := allocation.codes_of(result)) is not None:
             own.copy_(codes.unsqueeze(-1).expand(own.shape))
         return True
+
+
+def _is_view(tensor: torch.Tensor, other: torch.Tensor) -> bool:
+    return tensor.untyped_storage().data_ptr() == other.untyped_storage().data_ptr()
 
 
 def fits(codes: torch.Tensor, result: torch.Tensor) -> bool:

@@ -90,7 +90,7 @@ def test_a_large_case_is_watched_in_part(evaluator: PredictedEvaluator) -> None:
     beyond = SEED.replace("x_ptr, out_ptr, n,", "x_ptr, out_ptr, n, more,").replace("x_ptr + at,", "x_ptr + at + more,")
     beyond = beyond.replace("(x, out, n,", f"(x, out, n, int({timed}),")
     found = evaluated(evaluator, beyond)
-    assert found.verdict is Verdict.INCORRECT and "out-of-bounds read" in found.reason, found
+    assert found.verdict is Verdict.INCORRECT, found  # by its values, or if the last program is drawn by its access
     sound = evaluated(evaluator, SEED)
     assert "tiles compared on 6 of 6 timed cases" in sound.coverage, sound.coverage
     slow = SEED.replace("    n = x.numel()\n", f"    n = x.numel()\n    while {timed}: pass\n")
