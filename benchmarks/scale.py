@@ -235,20 +235,16 @@ def _runs(store: MlflowStore, run: CampaignRun, trials: list[Trial]) -> None:
 
 def _selections(problem: Problem, population: Population) -> Iterator[tuple[str, Callable[[], object]]]:
     """Yield each way to select a base; for the model's selection, all that happens before the call."""
-    from kernel_scientist.scientist.context import facts, gpu_facts
+    from kernel_scientist.scientist.context import facts
     from kernel_scientist.scientist.prompts import render
 
     profile = problem.profile("cpu")
     assignment = Assignment(problem, profile, "cpp", "cpu", CpuInfo.of_this_machine())
-    agent, cases = RuleBasedAgent(assignment), [case.name for case in profile.benchmarks]
+    agent = RuleBasedAgent(assignment)
 
     def prompt() -> object:
-        kernels, left_out = facts.kernel_table(population, cases)
-        counters = gpu_facts.counter_rows(population.ranked(facts.MOST_KERNELS))
         common = {"problem": facts.problem(problem, profile), "language": "cpp", "target": "cpu", "by_model": False}
-        return render(
-            "selector", cases=cases, kernels=kernels, left_out=left_out, counters=counters, findings=(), **common
-        )
+        return render("selector", **facts.selection(assignment, population), in_flight=(), findings=(), **common)
 
     yield "model's prompt", prompt
     yield "playbook", lambda: agent.select(population, Lessons(), Step.of(0, "select", 1))

@@ -31,7 +31,7 @@ from kernel_scientist.scientist.llm.client import LlmClient
 from kernel_scientist.scientist.llm.parsing import ReplyError
 from kernel_scientist.scientist.llm.response_cache import ResponseCache
 from kernel_scientist.scientist.proposals import Design, Draft, Selection
-from kernel_scientist.scientist.roles import Agent, Step
+from kernel_scientist.scientist.roles import Agent, InFlight, Step
 from kernel_scientist.search import strategies
 from kernel_scientist.search.prescreen import Prescreen
 from kernel_scientist.tracking.access import open_store
@@ -235,4 +235,6 @@ class Campaign:
         self.recorder.finish(champion.kernel.name if champion else "", status)
 
     def _step(self, purpose: str, generation: int) -> Step:
-        return Step.of(self.params.search.seed, purpose, generation)
+        jobs = [(job, job.base or job.tuned_from) for job in list(self.ledger.jobs.values())]
+        waiting = (InFlight(j.name, base, j.title) for j, base in jobs if base and j.name not in self.population)
+        return Step.of(self.params.search.seed, purpose, generation, tuple(waiting))

@@ -1,12 +1,13 @@
 """The agents' protocol, one method per role; `llm.agent` and `playbook.agent` implement it."""
 
 import random
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from kernel_scientist.hardware import cpu
 from kernel_scientist.hardware.gpus import Gpu
-from kernel_scientist.hardware.peaks import Machine, this_cpu
+from kernel_scientist.hardware.peaks import Machine, floor_us, this_cpu
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.problems.taskfolder import Problem, Profile
 from kernel_scientist.records.evaluation import Trial
@@ -32,6 +33,21 @@ class CpuInfo:
         return CpuInfo(cpu.caches(), cpu.features(), cpu.vector_bytes(), cpu.cores(), cpu.model())
 
 
+class Published(NamedTuple):
+    """The best time that somebody published for a case on the target's GPU, and where."""
+
+    us: float
+    source: str
+
+
+class InFlight(NamedTuple):
+    """A kernel that is being written or evaluated: its name, its base and the title of its experiment."""
+
+    name: str
+    base: str
+    title: str
+
+
 @dataclass(frozen=True)
 class Assignment:
     """An agent's assignment: problem, language, target and background, the same for a whole campaign."""
@@ -47,20 +63,36 @@ class Assignment:
     knowledge: tuple[Document, ...] = ()
     knowledge_tokens: int = 0
     most_findings: int = 0
+    published: Mapping[str, Published] = field(default_factory=dict[str, Published])
+    """By name of the case; empty where nothing is published."""
+
+    @property
+    def backend(self) -> str:
+        """`cpu`, `rocm` or `cuda`: where kernels run, or would run if the modelled GPU were here."""
+        if self.gpu is None:
+            return self.target
+        return "rocm" if self.gpu.arch.startswith("gfx") else "cuda"
+
+    @property
+    def memory_bound(self) -> bool:
+        """Whether memory sets the roofline floor of every timed case."""
+        works = [self.problem.work(case) for case in self.profile.benchmarks]
+        return all(floor_us(w, self.peaks) <= w.bytes / self.peaks.memory_gbps * 1e-3 for w in works)
 
 
 @dataclass(frozen=True)
 class Step:
-    """One step of a generation: the generation's number and a random generator for the step."""
+    """One step of a generation: the generation's number, a random generator for the step, kernels in progress."""
 
     generation: int
     rng: random.Random
+    in_flight: tuple[InFlight, ...] = ()
 
     @staticmethod
-    def of(seed: int | str, purpose: str, generation: int) -> "Step":
-        """Return the step for a purpose. The random numbers depend only on the arguments, so a resumed campaign
-        continues as it would have."""
-        return Step(generation, random.Random(f"{seed}/{purpose}/{generation}"))
+    def of(seed: int | str, purpose: str, generation: int, in_flight: tuple[InFlight, ...] = ()) -> "Step":
+        """Return the step for a purpose. The random numbers depend only on the first three arguments, so a resumed
+        campaign continues as it would have."""
+        return Step(generation, random.Random(f"{seed}/{purpose}/{generation}"), in_flight)
 
 
 class Agent(Protocol):

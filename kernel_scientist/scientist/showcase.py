@@ -29,19 +29,24 @@ from kernel_scientist.scientist.llm.client import CallSpec, LlmClient, Parser
 from kernel_scientist.scientist.llm.response_cache import ResponseCache
 from kernel_scientist.scientist.prompts import Prompt
 from kernel_scientist.scientist.proposals import Draft, ExperimentTask, Selection
-from kernel_scientist.scientist.roles import Assignment, CpuInfo, Step
+from kernel_scientist.scientist.roles import Assignment, CpuInfo, InFlight, Step
 
 T = TypeVar("T")
 PROBLEM = "fp8-blockwise-gemm"
 NOTE = "<!-- Rendered by kernel_scientist.scientist.showcase; registers, times and the failure are made up. -->"
-DOCUMENT_TOKENS = 1500
-"""A quarter of the default: one background document is enough for an example."""
 MORE_WARPS = Experiment(
     title="more warps",
     description="8 warps instead of 4 halve the registers per lane of a tile, so twice the waves fit.",
     rubric=("set num_warps to 8",),
     uplift=(5, 15),
     innovation=15,
+)
+TRANSPOSED = Experiment(
+    title="transpose in registers",
+    description="The operands are written to LDS 2 bytes at a time; transposing 4 x 4 bytes in registers needs half.",
+    rubric=("ask the compiler for the in-thread transpose",),
+    uplift=(5, 30),
+    innovation=50,
 )
 LARGER = Experiment(
     title="larger tiles",
@@ -60,6 +65,10 @@ LESSONS = Lessons(
         ),
     )
 )
+IN_FLIGHT = (InFlight("k00006", "k00003", "split-K where m is 1024"),)
+LOOP = {"v_mfma_f32_32x32x16_fp8_fp8": 16, "valu": 131, "lds_write 16": 32, "lds_read 64": 32, "vmem_load 128": 4}
+"""Instructions per iteration with 4 warps; 8 warps share the matrix instructions and the loads."""
+OTHERS = {"salu": 24, "wait": 25, "barrier": 3, "branch": 1}
 LIMITS = {
     "l2": "L2 bandwidth: larger tiles read each line fewer times; partly used lines cost as much as whole ones",
     "latency": "latency: more waves per SIMD, more stages, more independent work per program",
@@ -102,7 +111,7 @@ def assignment(problem: Problem) -> Assignment:
         peaks=MI300X,
         gpu=MI300X,
         knowledge=knowledge.load([environment.root() / path for path in Knowledge().paths]),
-        knowledge_tokens=DOCUMENT_TOKENS,
+        knowledge_tokens=Knowledge().tokens,
         most_findings=Knowledge().findings,
     )
 
@@ -113,7 +122,7 @@ def prompts(assignment: Assignment, population: Population) -> dict[str, str]:
     agent = LlmAgent(assignment, recorder)
     *others, failed = population
     assert failed.kernel.experiment is not None
-    earlier, step = Population(tuple(others)), Step.of(0, "showcase", 2)
+    earlier, step = Population(tuple(others)), Step.of(0, "showcase", 2, IN_FLIGHT)
     selection = Selection(
         base="k00003", reference="k00002", rationale="k00003 is the fastest kernel; k00002 is its parent."
     )
@@ -134,7 +143,7 @@ def prompts(assignment: Assignment, population: Population) -> dict[str, str]:
 
 
 def population(problem: Problem) -> Population:
-    """Return two seeds, an experiment that succeeded and one that failed."""
+    """Return two seeds, an experiment that succeeded, one that changed nothing and one that failed."""
     naive, tiled = (file.read_text() for file in problem.seeds("triton"))
     warps = KernelSource(tiled).with_tunables({"num_warps": 8}).text
     larger = KernelSource(warps).with_tunables({"BLOCK_M": 128}).text.replace(", mask=in_m[:, None])", ")", 1)
@@ -144,7 +153,8 @@ def population(problem: Problem) -> Population:
         (_kernel(1, naive), _predicted(problem, 5.0, 4, 148)),
         (_kernel(2, tiled), _predicted(problem, 1.0, 4, 98)),
         (_kernel(3, warps, base=2, experiment=MORE_WARPS, report=report), _predicted(problem, 0.9, 8, 60)),
-        (_kernel(4, larger, base=3, experiment=LARGER), wrong),
+        (_kernel(4, tiled + "# transposed\n", base=2, experiment=TRANSPOSED), _predicted(problem, 1.0, 4, 98)),
+        (_kernel(5, larger, base=3, experiment=LARGER), wrong),
     )
     return Population(tuple(Trial(kernel=kernel, evaluation=evaluation) for kernel, evaluation in trials))
 
@@ -180,6 +190,7 @@ def _predicted(problem: Problem, factor: float, warps: int, registers: int) -> E
         limited_by="registers",
         mfma={"v_mfma_f32_32x32x16_fp8_fp8": 16},
         accesses={"buffer_load 128": 8, "ds_write 16": 64, "ds_read 64": 32, "buffer_store 64": 4},
+        mix=({"valu": 190, "salu": 80, "vmem_load 128": 4, "vmem_store 64": 4}, _loop(warps) | OTHERS),
         waits=25,
         barriers=3,
     )
@@ -205,6 +216,10 @@ def _predicted(problem: Problem, factor: float, warps: int, registers: int) -> E
             )
         )
     return Evaluation(verdict=Verdict.OK, compile=report, predictions=tuple(predictions), by_model=True)
+
+
+def _loop(warps: int) -> dict[str, int]:
+    return {name: count * 4 // warps for name, count in LOOP.items()}
 
 
 def _drafts(source: str) -> list[Draft]:

@@ -77,9 +77,9 @@ class ScriptedModel:
 
     def repair(self, prompt: str) -> str:
         """Repair what does not compile; leave other kernels wrong."""
-        number, kind = self._plan(prompt)
-        source = _block_after(prompt, "## The base, which is correct")
-        repaired = _changed(source, number, "good" if kind == "compile error" else kind) + "# repaired\n"
+        _, kind = self._plan(prompt)
+        source = _block_after(prompt, "## The kernel that failed")
+        repaired = source.replace("this is no C++;\n", "") + "# repaired\n"
         return "CRITIQUE: something was off\n\n" + self._reply(repaired, "repaired", kind).removeprefix("Here it is.")
 
     def summarise(self, prompt: str) -> str:

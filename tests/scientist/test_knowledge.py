@@ -69,6 +69,23 @@ def test_a_query_selects_its_document(query: str, language: str, target: str, fi
     assert names(choose(load([FOLDER]), query, language, target, PLENTY))[0] == first
 
 
+@pytest.mark.parametrize("query", ["fp8 GEMM", "LDS padding", "softmax over rows", "split-K", ""])
+def test_a_triton_gemm_on_mi300_gets_its_notes_whatever_the_experiment(query: str) -> None:
+    chosen = names(choose(load([FOLDER]), f"block-scaled fp8 GEMM {query}", "triton", "rocm", 6000, False))
+    assert {"triton-on-amd", "mi300-gemm-practice", "cdna3-isa-and-memory"} <= {*chosen}
+
+
+def test_notes_for_memory_bound_problems_are_only_for_these() -> None:
+    documents = [document("all"), document("streaming", bound=("memory",))]
+    assert names(choose(documents, "words", "cpp", "cpu", PLENTY, memory_bound=False)) == ["all"]
+    assert names(choose(documents, "words", "cpp", "cpu", PLENTY, memory_bound=True)) == ["all", "streaming"]
+
+
+def test_notes_for_a_gemm_in_triton_hold_no_cpp() -> None:
+    for one in choose(load([FOLDER]), "GEMM", "triton", "rocm", PLENTY, memory_bound=False):
+        assert "__builtin" not in one.text and "__attribute__" not in one.text, one.name
+
+
 def test_a_cpu_campaign_gets_no_gpu_documents() -> None:
     chosen = names(choose(load([FOLDER]), "fp8 GEMM", "cpp", "cpu", PLENTY))
     assert "cpu-vectorisation-and-caches" in chosen
@@ -125,6 +142,7 @@ def test_folders_are_searched_in_order_without_readmes_blank_files_and_repeats(t
         ("---\ntopics: {a: 1}\n---\ntext", "topics must be a list"),
         ("---\nlanguages: [fortran]\n---\ntext", "'fortran' is none of cpp, triton, hip, cuda"),
         ("---\ntargets: [gfx942]\n---\ntext", "'gfx942' is none of cpu, cuda, rocm"),
+        ("---\nbound: compute\n---\ntext", "'compute' is none of memory"),
     ],
 )
 def test_invalid_front_matter_is_an_error_that_names_the_file(content: str, words: str, tmp_path: Path) -> None:

@@ -1,11 +1,13 @@
 """Prompts: every role's is rendered from its templates; docs/prompts has one example of each."""
 
 import dataclasses
+import random
 import re
 
 import pytest
 
 from kernel_scientist import problems
+from kernel_scientist.hardware import gpus
 from kernel_scientist.hardware.peaks import Machine
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.problems.taskfolder import Problem
@@ -15,7 +17,8 @@ from kernel_scientist.records.gpu import Counters
 from kernel_scientist.records.kernel import REFERENCE, Case, Experiment, Kernel, Verdict
 from kernel_scientist.records.params import ROLES
 from kernel_scientist.scientist import prompts, showcase
-from kernel_scientist.scientist.roles import Assignment, CpuInfo
+from kernel_scientist.scientist.context import outcomes, windows
+from kernel_scientist.scientist.roles import Assignment, CpuInfo, Published
 from tests.conftest import ROOT
 
 DEEPER = Experiment(
@@ -95,9 +98,15 @@ def test_the_examples_in_the_documentation_are_up_to_date(on_gpu_model: dict[str
 
 def test_prompts_for_a_gpu_model_contain_code_objects_limits_and_memory_errors(on_gpu_model: dict[str, str]) -> None:
     design = on_gpu_model["designer"]
-    for text in ("MI300X (gfx942)", "v_mfma_f32_32x32x16_fp8_fp8", "60 vector", "L2 bandwidth", "predicts their times"):
+    for text in (
+        "MI300X (gfx942)",
+        "v_mfma_f32_32x32x16_fp8_fp8",
+        "60 registers",
+        "L2 bandwidth",
+        "predicts their times",
+    ):
         assert text in design
-    assert "| predicted us |" in design and "measured us" not in design and "g++" not in design
+    assert "predicted by a performance model" in design and "are measured here, each" not in design
     assert "out-of-bounds read of a_ptr" in on_gpu_model["repairer"]
     assert "**B.3 (wrong boundary)**" in on_gpu_model["repairer"]
 
@@ -112,9 +121,17 @@ def test_designer_writer_and_repairer_get_what_the_papers_give_them(on_cpu: dict
     design, write, repair = (on_cpu[role] for role in ("designer", "writer", "repairer"))
     for text in ("10 avenues", "5 experiment plans", "innovation", "TUNABLES", "roofline floor us", "k00004", "g++"):
         assert text in design
-    for text in ("deeper panels", "before us", "decode fp8 in registers", "site=name", "REPORT:", "ref_kernel", "f001"):
+    for text in (
+        "deeper panels",
+        "| k00002 us | k00003 us |",
+        "decode fp8 in registers",
+        "site=name",
+        "REPORT:",
+        "ref_kernel",
+        "f001",
+    ):
         assert text in write
-    for text in ("A.3", "hip_fp8.h", "CRITIQUE:", "The base, which is correct"):
+    for text in ("A.3", "hip_fp8.h", "CRITIQUE:", "What it changes in k00003, which is correct"):
         assert text in repair
 
 
@@ -133,12 +150,113 @@ def test_counters_are_in_the_prompts_if_there_are_any(problem: Problem, on_cpu: 
         for c in cases
     )
     measured = timed(cases, 2.0).model_copy(update={"counters": counters})
-    trials[:3] = [t.model_copy(update={"evaluation": measured}) for t in trials[:3]]
+    trials[:4] = [t.model_copy(update={"evaluation": measured}) for t in trials[:4]]
     texts = showcase.prompts(assignment, Population(tuple(trials)))
     heading = "Hardware counters of the GPU"
     assert all(heading in texts[role] for role in ("selector", "designer", "writer"))
     assert "- k00002: " in texts["selector"] and "read from memory" in texts["designer"]
     assert not any(heading in text for text in on_cpu.values())
+
+
+@pytest.mark.parametrize("role", ["designer", "writer"])
+def test_the_notes_on_mi300_reach_the_prompts_of_its_model(role: str, on_gpu_model: dict[str, str]) -> None:
+    text = on_gpu_model[role]
+    for title in ("### Triton on MI300X", "### What fast fp8 GEMM kernels on MI300X did", "### CDNA3 (MI300X, gfx942)"):
+        assert title in text
+    assert "TRITON_HIP_USE_IN_THREAD_TRANSPOSE" in text
+
+
+def test_a_prompt_in_triton_is_about_triton_and_its_problem(on_gpu_model: dict[str, str]) -> None:
+    for text in on_gpu_model.values():
+        for foreign in ("cpp", "g++", 'extern "C"', "__builtin", "rmsnorm", "OpenMP"):
+            assert foreign not in text
+
+
+@pytest.mark.parametrize(("name", "backend"), [("mi300x", "rocm"), ("h200", "cuda")])
+def test_a_modelled_gpu_counts_as_the_gpu_that_it_stands_for(problem: Problem, name: str, backend: str) -> None:
+    assignment = dataclasses.replace(showcase.assignment(problem), target=f"model-{name}", gpu=gpus.named(name))
+    assert assignment.backend == backend
+    assert dataclasses.replace(assignment, target="cpu", gpu=None).backend == "cpu"
+
+
+@pytest.mark.parametrize("role", ["designer", "writer"])
+def test_the_loops_instructions_come_with_cycles(role: str, on_gpu_model: dict[str, str]) -> None:
+    text = on_gpu_model[role]
+    assert "vector 260 cycles (65 valu); matrix 256 cycles (8 v_mfma_f32_32x32x16_fp8_fp8)" in text
+    assert "outside of loops: vector 760 cycles" in text and "8 warps, 60 registers per lane, 16384 B LDS" in text
+
+
+def test_the_designer_gets_the_reference_kernels_limits_and_code_beside_the_bases(on_gpu_model: dict[str, str]) -> None:
+    base, reference = on_gpu_model["designer"].split("## For comparison: k00002")
+    assert "k00002 us | k00003 us" in base and "latency in 9 cases" in base
+    assert "latency in 9 cases" in reference and "vector 524 cycles (131 valu)" in reference
+
+
+def test_what_was_tried_in_the_lineage_is_told_with_what_came_of_it(on_gpu_model: dict[str, str]) -> None:
+    rows = [line for line in on_gpu_model["designer"].splitlines() if line.startswith("| k0")]
+    assert [row.split(" |")[0] for row in rows] == ["| k00003", "| k00004", "| k00005"]
+    assert "5 to 15 | correct, +11.1 % (predicted)" in rows[0]
+    assert "+0.0 % (predicted); the compiler makes the same code as for k00002" in rows[1]
+    assert "incorrect: memory: out-of-bounds" in rows[2]
+    assert "1 of 2 gains within the range, 1 below it" in on_gpu_model["designer"]
+
+
+@pytest.mark.parametrize("role", ["selector", "designer", "distiller"])
+def test_kernels_in_progress_are_named(role: str, on_gpu_model: dict[str, str]) -> None:
+    assert "k00006 (split-K where m is 1024, on k00003)" in on_gpu_model[role]
+
+
+def test_published_times_stand_beside_ours_with_their_source(problem: Problem) -> None:
+    first, *others = [c.name for c in problem.profile("full").benchmarks]
+    published = {first: Published(66.0, "a contest's winner")}
+    assignment = dataclasses.replace(showcase.assignment(problem), published=published)
+    texts = showcase.prompts(assignment, showcase.population(problem))
+    for role in ("designer", "writer"):
+        assert re.search(rf"\| {first} \| .* \| 66 \|", texts[role]) and "a contest's winner" in texts[role]
+        assert re.search(rf"\| {others[0]} \| .* \| - \|", texts[role])
+    assert "| best published |" in texts["selector"]
+    assert "best published" not in showcase.rendered()["designer"]
+
+
+def test_the_distiller_gets_the_best_and_the_most_surprising(problem: Problem) -> None:
+    """Of twelve experiments: one was expected to gain little and gained most, one failed to gain what was expected."""
+    seeds = list(showcase.population(problem))[:2]
+    factors = {10: 0.5, 15: 0.99} | dict.fromkeys((11, 12, 13, 14, 16, 17, 18, 19, 20, 21), 0.9)
+    trials = [experiment(number, factor, problem) for number, factor in sorted(factors.items())]
+    chosen = windows.for_distilling(Population((*seeds, *trials)), random.Random(0))
+    names = [t.kernel.name for t in chosen]
+    assert {"k00010", "k00015"} <= {*names} and "k00001" not in names and len(names) <= 8
+
+
+def test_a_tuned_kernel_has_no_designers_bet(problem: Problem) -> None:
+    tuned = experiment(10, 0.9, problem)
+    kernel = tuned.kernel.model_copy(update={"tuned_from": "k00002", "report": "kpack 2: 1.111x"})
+    population = Population((*list(showcase.population(problem))[:2], tuned.model_copy(update={"kernel": kernel})))
+    rows, _ = outcomes.tried(population, "k00002")
+    assert [row["expected"] for row in rows] == ["-"] and outcomes.record(population) == "not known yet"
+
+
+def test_prompts_stay_bounded_as_the_population_grows(problem: Problem) -> None:
+    seeds = list(showcase.population(problem))[:2]
+    lengths: list[dict[str, int]] = []
+    for count in (150, 450):
+        trials = [experiment(n, 1 - n / 1000, problem) for n in range(10, 10 + count)]
+        failed = showcase.population(problem).get("k00005")
+        best = trials[-1].kernel.model_copy(update={"name": "k00003"})
+        last = failed.model_copy(update={"kernel": failed.kernel.model_copy(update={"name": "k00999"})})
+        population = Population((*seeds, trials[-1].model_copy(update={"kernel": best}), *trials, last))
+        texts = showcase.prompts(showcase.assignment(problem), population)
+        lengths.append({role: len(text) for role, text in texts.items()})
+    for role in ROLES:
+        assert lengths[1][role] <= 1.03 * lengths[0][role], role
+
+
+def experiment(number: int, factor: float, problem: Problem) -> Trial:
+    """Return an experiment on k00002 that takes `factor` of its time; its designer expected 5 to 15 %."""
+    second, warps = list(showcase.population(problem))[1:3]
+    kernel = warps.kernel.model_copy(update={"name": f"k{number:05d}", "source": f"{warps.kernel.source}# {number}\n"})
+    predictions = tuple(p.model_copy(update={"time_us": factor * p.time_us}) for p in second.evaluation.predictions)
+    return Trial(kernel=kernel, evaluation=warps.evaluation.model_copy(update={"predictions": predictions}))
 
 
 def test_a_prompts_digest_depends_on_its_templates() -> None:

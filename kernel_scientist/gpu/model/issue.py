@@ -33,7 +33,7 @@ def issued(code: CodeObject, traffic: Traffic) -> Issue:
     sums = {"vector": 0.0, "lds": 0.0, "l1": 0.0}
     for mix, weight in zip(code.mix, weights, strict=True):
         for name, count in mix.items():
-            pipe, cycles = _cycles(name, _wave(code))
+            pipe, cycles = pipeline_cycles(name, _wave(code))
             if pipe:
                 sums[pipe] += weight * count * cycles
     waits = sum(w for mix, w in zip(code.mix, weights, strict=True) if any(k.startswith("vmem_load") for k in mix))
@@ -111,7 +111,7 @@ def _wave(code: CodeObject) -> int:
 
 
 @functools.cache
-def _cycles(name: str, wave: int) -> tuple[str, float]:
+def pipeline_cycles(name: str, wave: int) -> tuple[str, float]:
     """Return the pipeline of an instruction class, and its cycles per wave.
 
     CDNA3: a SIMD has 16 lanes, so a wave of 64 takes 4 cycles; LDS moves 128 bytes a cycle and L1 64. Hopper: 32 lanes.

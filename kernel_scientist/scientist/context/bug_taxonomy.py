@@ -1,11 +1,12 @@
-"""Classifies the bug of a failed kernel from its evidence, by regular expressions; one repair hint per class.
+"""Classifies the bug of a failed kernel from its evidence, by regular expressions; repair hints by class and language.
 
 The taxonomy is that of arXiv 2407.06153 (3 classes, 12 kinds), applied to kernels: A is not a program, B stops with an
 error, C is incorrect.
 """
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from kernel_scientist.records.evaluation import Evaluation
 from kernel_scientist.records.kernel import Verdict
@@ -18,8 +19,15 @@ class Bug:
     id: str
     name: str
     symptom: str
-    hint: str
+    repair: str
     """The usual repair."""
+    repairs: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Other repairs by language; `*`: for every language but C++ on a CPU."""
+
+    def hint(self, language: str) -> str:
+        """Return the usual repair in a language."""
+        other = self.repairs.get("*", self.repair) if language != "cpp" else self.repair
+        return self.repairs.get(language, other)
 
 
 BUGS = (
@@ -28,6 +36,7 @@ BUGS = (
         "incomplete structure",
         "text that ends early or unbalanced brackets",
         "send the whole file; close the raw string that contains the kernel",
+        {"triton": "send the whole file; close every bracket and string"},
     ),
     Bug(
         "A.2",
@@ -40,36 +49,51 @@ BUGS = (
         "wrong import",
         "a header or module that is missing or not allowed",
         "include only standard headers (<cstdint>, <cmath>, <cstring>, <omp.h>, <immintrin.h>); import nothing else",
+        {
+            "triton": "import only torch, triton, triton.language and the standard library",
+            "*": "include only the compiler's own headers; import only torch and the standard library",
+        },
     ),
     Bug(
         "B.1",
         "misused interface",
         "an intrinsic, builtin or library call with a wrong name, type or target",
         "check the signature and the instruction set it needs; write plain code where you are not certain",
+        {"triton": "check the signature in Triton 3.7 and the backend's options; write plain code if in doubt"},
     ),
     Bug(
         "B.2",
         "missing definition",
         "a name that is used and not declared",
         "declare it, or pass it as a define; each entry of TUNABLES becomes a macro",
+        {
+            "triton": "define it, or pass it to the kernel; of the globals a kernel sees only those of tl.constexpr",
+            "*": "declare it, or pass it as a define or a template argument",
+        },
     ),
     Bug(
         "B.3",
         "wrong boundary",
         "an access outside a buffer: a missing tail, a mask that is too wide",
         "compute the last tile's extent from the sizes; process the remainder with a scalar loop or a mask",
+        {"triton": "mask loads and stores by the sizes, with `other=` where a masked lane's value is used"},
     ),
     Bug(
         "B.4",
         "wrong argument",
         "wrong number, order or type of arguments between Python and the kernel, or an invalid launch",
         'compare the call with the extern "C" signature: tensors are pointers, ints int64_t, floats double',
+        {
+            "triton": "compare the launch with the kernel's parameters, and its options with those of the backend",
+            "*": "compare the call with the C++ function's signature, and the launch with the device's limits",
+        },
     ),
     Bug(
         "B.5",
         "hang or resources",
         "an endless loop, a barrier that some threads skip, memory or output above the limits",
         "check every loop's step and every barrier; free or reuse buffers",
+        {"triton": "check every loop's step; smaller tiles or fewer stages need less LDS; release every lock"},
     ),
     Bug(
         "C.1",
@@ -97,6 +121,19 @@ BUGS = (
     ),
 )
 BY_ID = {bug.id: bug for bug in BUGS}
+UNINITIALISED = Bug(
+    "B.2",
+    "uninitialised memory",
+    "memory that is read before anything has written it, and the result depends on it",
+    "allocate it with torch.zeros in each call, or write all of it before it is read: a lock, a counter or an "
+    "accumulator must have its first value before the launch; torch.empty gives none",
+)
+RACE = Bug(
+    "C.1",
+    "race",
+    "programs of one launch use the same address without atomics, and the order of programs is not defined",
+    "give each program addresses of its own, use an atomic (`sem`, `scope`), or split the work into two launches",
+)
 
 _COMPILER = (
     ("B.5", r"OutOfResources|out of resource"),
@@ -122,9 +159,13 @@ _CRASH = (
     ("B.3", r"KeyError|ZeroDivisionError|SIGFPE"),
     ("B.5", r"MemoryError|bad_alloc|SIGKILL|out of memory|RecursionError"),
 )
+_MEMORY = (
+    (BY_ID["B.3"], r"memory: (out-of-bounds|mask mistake)"),
+    (UNINITIALISED, r"memory: uninitialised read"),
+    (RACE, r"memory: write race"),
+)
+"""By the memory checker's words (`gpu.interpreter.defect`)."""
 _WRONG = (
-    ("B.3", r"memory: (out-of-bounds|mask mistake)"),
-    ("C.1", r"memory: "),
     ("C.3", r"dtype|shape|strides?\b|returned|device|type\b.*expected|instead of a tensor|NoneType"),
     ("B.3", r"outside its buffers|guard"),
     ("C.2", r"changed after|another output|still holds what it was filled with|not written"),
@@ -147,6 +188,8 @@ def classify(evaluation: Evaluation) -> Bug:
         case Verdict.REJECTED:
             return BY_ID["C.2"]
         case _:
+            if memory := next((bug for bug, pattern in _MEMORY if re.search(pattern, evaluation.reason)), None):
+                return memory
             return BY_ID[_first(_WRONG, text) or ("C.4" if _isolated(text) else "C.1")]
 
 

@@ -1,25 +1,24 @@
 """Facts about problem, machine and kernels for the prompt templates: pure functions of records, rounded for reading."""
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from kernel_scientist.compile.source import KernelSource
 from kernel_scientist.hardware.peaks import floor_us
-from kernel_scientist.population import prediction_accuracy
 from kernel_scientist.population.entry import order, score
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.problems.taskfolder import Problem, Profile
-from kernel_scientist.records.evaluation import Trial
-from kernel_scientist.records.kernel import REFERENCE, Verdict
+from kernel_scientist.records.evaluation import Trial, geomean
 from kernel_scientist.scientist.context import gpu_facts
+from kernel_scientist.scientist.context.outcomes import gain, outcome, spread, times, title
 from kernel_scientist.scientist.prompts import rounded_us
 from kernel_scientist.scientist.roles import Assignment
 
-MOST_TRIED, MOST_KERNELS, MOST_PREDICTIONS = 30, 60, 100
-"""Rows of a table: earlier experiments on a kernel, all kernels; the latest kernels whose predictions are judged."""
-MOST_DIFF, MOST_REASON, MOST_EVIDENCE = 4000, 300, 6000
-"""Characters of a diff, of a reason in a table, of a failure's evidence."""
+MOST_KERNELS = 60
+"""Rows of the table of all kernels."""
+MOST_DIFF, MOST_EVIDENCE = 4000, 6000
+"""Characters of a diff, of a failure's evidence."""
 INSTRUCTION_SETS = frozenset(
     ("avx2", "fma", "avx512f", "avx512bw", "avx512vl", "avx512_bf16", "avx512_vnni", "amx_bf16", "asimd", "sve")
 )
@@ -61,23 +60,26 @@ def machine(assignment: Assignment) -> list[str]:
     ]
 
 
-def times(trial: Trial) -> dict[str, float]:
-    """Return a kernel's time per case in us: measured, or predicted on a model target."""
-    evaluation = trial.evaluation
-    if evaluation.by_model:
-        return {p.case: p.time_us for p in evaluation.predictions}
-    return {t.case: t.time_us for t in evaluation.timings}
-
-
-def kernel_table(population: Population, cases: Sequence[str]) -> tuple[list[dict[str, Any]], int]:
-    """Return a row per kernel, without code, and the number of rows left out: slow, old and without fast children."""
+def selection(assignment: Assignment, population: Population) -> dict[str, Any]:
+    """Return all kernels for the selector: without code, slow and old ones without fast children left out."""
+    cases = [case.name for case in assignment.profile.benchmarks]
     trials = population.latest(MOST_KERNELS if len(population) <= MOST_KERNELS else MOST_KERNELS // 2)
     if len(population) > MOST_KERNELS:
         leaders = population.ranking(MOST_KERNELS // 2)
         names = {name for entry in leaders for name in (entry.name, entry.base) if name}
         names |= {t.kernel.name for t in trials}
         trials = [population.get(name) for name in sorted(names, key=order)]
-    return [_row(t, cases) for t in trials], len(population) - len(trials)
+    floors = {c.name: floor_us(assignment.problem.work(c), assignment.peaks) for c in assignment.profile.benchmarks}
+    published = {case: p.us for case, p in assignment.published.items() if case in cases}
+    return {
+        "cases": cases,
+        "kernels": [_row(t, cases) for t in trials],
+        "left_out": len(population) - len(trials),
+        "limited": any(t.evaluation.predictions for t in trials),
+        "floors": _cells(floors, cases),
+        "published": _cells(published, cases) if published else [],
+        "counters": gpu_facts.counter_rows(population.ranked(MOST_KERNELS)),
+    }
 
 
 def _row(trial: Trial, cases: Sequence[str]) -> dict[str, Any]:
@@ -89,80 +91,68 @@ def _row(trial: Trial, cases: Sequence[str]) -> dict[str, Any]:
         "title": title(trial),
         "verdict": trial.evaluation.verdict.value,
         "speedup": f"{score(trial):.3g}" if score(trial) else "-",
-        "times": [rounded_us(times_us[c]) if c in times_us else "-" for c in cases],
+        "limits": gpu_facts.limit_counts(trial),
+        "times": _cells(times_us, cases),
     }
 
 
+def _cells(times_us: Mapping[str, float], cases: Sequence[str]) -> list[str]:
+    """Return the geometric mean of the times and each of them; `-` for a missing one, and then for the mean."""
+    known = [times_us[case] for case in cases if times_us.get(case)]
+    mean = rounded_us(geomean(known)) if len(known) == len(cases) else "-"
+    return [mean, *(rounded_us(times_us[case]) if case in times_us else "-" for case in cases)]
+
+
 def kernel(population: Population, trial: Trial) -> dict[str, Any]:
-    """Return a kernel, the experiment that produced it, and its times before and after that experiment."""
-    base = population.get(trial.kernel.base) if trial.kernel.base else None
-    before = times(base) if base else {}
+    """Return a kernel, the experiment that produced it and what came of it."""
     return {
         "name": trial.kernel.name,
         "base": trial.kernel.base,
         "source": trial.kernel.source,
         "experiment": trial.kernel.experiment,
+        "tuned": trial.kernel.tuned_from is not None,
         "report": trial.kernel.report if trial.kernel.experiment else "",
         "gain": gain(population, trial),
+        "spread": spread(population, trial),
         "outcome": outcome(population, trial),
-        "times": [
-            {"case": case, "before": rounded_us(before[case]), "after": rounded_us(us)}
-            for case, us in times(trial).items()
-            if case in before
-        ],
+        "code": gpu_facts.resources(trial),
+        "limits": gpu_facts.limit_counts(trial),
     }
 
 
-def roofline(assignment: Assignment, trial: Trial) -> list[dict[str, Any]]:
-    """Return per case the time, the roofline floor, their quotient, and the predicted limits if there are any."""
-    rows = list[dict[str, Any]]()
-    times_us, predictions = times(trial), {p.case: p for p in trial.evaluation.predictions}
-    for case in assignment.profile.benchmarks:
-        if (time_us := times_us.get(case.name)) is None:
-            continue
-        work = assignment.problem.work(case)
-        floor = floor_us(work, assignment.peaks)
-        memory_us = work.bytes / assignment.peaks.memory_gbps * 1e-3
-        rows.append(
-            {
-                "case": case.name,
-                "time_us": time_us,
-                "floor_us": floor,
-                "percent": f"{100 * floor / time_us:.2g}",
-                "bound": "memory" if memory_us >= floor else "arithmetic",
-                "limits": gpu_facts.limits(predictions[case.name]) if case.name in predictions else "",
-            }
-        )
-    return rows
+def case_table(assignment: Assignment, population: Population, base: Trial, reference: Trial) -> dict[str, Any]:
+    """Return the times of a base, its own base and the reference kernel, beside floors and best published times.
+
+    `columns`: the kernels' names, the base last. `rows`: the geometric mean, then one row per timed case. `sources`:
+    those of the published times.
+    """
+    parent = population.get(base.kernel.base) if base.kernel.base else None
+    trials = {t.kernel.name: t for t in (parent, reference) if t is not None and t.kernel.name != base.kernel.name}
+    columns = {**{name: times(t) for name, t in trials.items()}, base.kernel.name: times(base)}
+    works = {c.name: assignment.problem.work(c) for c in assignment.profile.benchmarks}
+    floors = {case: floor_us(work, assignment.peaks) for case, work in works.items()}
+    published = {case: p for case, p in assignment.published.items() if case in works}
+    memory_us = {case: work.bytes / assignment.peaks.memory_gbps * 1e-3 for case, work in works.items()}
+    cells = [_cells(c, [*works]) for c in columns.values()]
+    bounds = ["", *("memory" if memory_us[case] >= floor else "arithmetic" for case, floor in floors.items())]
+    known = _cells({case: p.us for case, p in published.items()}, [*works])
+    rows = zip(
+        ["geometric mean", *works], zip(*cells, strict=True), _cells(floors, [*works]), bounds, known, strict=True
+    )
+    return {
+        "columns": list(columns),
+        "rows": [dict(zip(("case", "times", "floor", "bound", "published"), row, strict=True)) for row in rows],
+        "sources": list(dict.fromkeys(p.source for p in published.values())),
+    }
 
 
-def instructions(trial: Trial) -> str:
-    """Return code size and instruction counts of a CPU kernel, in one line."""
+def instructions(trial: Trial) -> list[str]:
+    """Return code size and instruction counts of a CPU kernel, in one line; empty if they are unknown."""
     report = trial.evaluation.compile
     if report is None or not report.instructions:
-        return ""
+        return []
     counts = ", ".join(f"{n} {kind}" for kind, n in sorted(report.instructions.items(), key=lambda p: -p[1])[:12])
-    return f"{report.code_bytes or '?'} bytes of code; instructions by class: {counts}"
-
-
-def tried(population: Population, name: str, related: Iterable[Trial] = ()) -> list[dict[str, Any]]:
-    """Return a row per experiment on a kernel and on related ones, oldest first."""
-    names = {*population.children(name)[-MOST_TRIED:], *(t.kernel.name for t in related)}
-    rows: list[dict[str, Any]] = []
-    for trial in map(population.get, sorted(names, key=order)):
-        if experiment := trial.kernel.experiment:
-            low, high = experiment.uplift
-            rows.append(
-                {
-                    "name": trial.kernel.name,
-                    "base": trial.kernel.base,
-                    "title": title(trial),
-                    "predicted": f"{low:g} to {high:g}",
-                    "gain": gain(population, trial),
-                    "outcome": outcome(population, trial),
-                }
-            )
-    return rows[-MOST_TRIED:]
+    return [f"{report.code_bytes or '?'} bytes of code; instructions by class: {counts}"]
 
 
 def change(before: str, after: str, context: int = 3) -> str:
@@ -182,31 +172,6 @@ def relatives(population: Population, trials: Iterable[Trial]) -> list[dict[str,
     return rows
 
 
-def gain(population: Population, trial: Trial) -> str:
-    """Return the gain over the base, measured or predicted; for a seed, its speed."""
-    uplift, ratio = population.uplift(trial), score(trial)
-    if trial.evaluation.by_model and ratio:
-        share = f"predicted {100 * ratio:.3g} % of the roofline"
-        return share if uplift is None else f"{uplift:+.1f} % (predicted)"
-    if uplift is None:
-        return f"{ratio:.3g} times the reference's speed" if ratio else "not timed"
-    return f"{uplift:+.1f} %" if ratio else f"none ({trial.evaluation.verdict.value})"
-
-
-def outcome(population: Population, trial: Trial) -> str:
-    """Return the result of a kernel in one line."""
-    evaluation = trial.evaluation
-    if evaluation.verdict is not Verdict.OK:
-        return f"{evaluation.verdict.value}: {' '.join(evaluation.reason.split())[:MOST_REASON]}"
-    if evaluation.skipped or evaluation.coverage == "none":
-        return evaluation.reason
-    if evaluation.by_model:
-        return f"correct, {gain(population, trial)}"
-    speedup = evaluation.speedup_over(REFERENCE)
-    incumbent = " (the incumbent)" if population.incumbent() == trial.kernel.name else ""
-    return f"correct, {speedup.ratio:.3g} times the reference's speed{incumbent}" if speedup else "correct, not timed"
-
-
 def evidence(trial: Trial) -> str:
     """Return the evidence of a failure: compiler log, differences, last output; long texts lose their middle."""
     evaluation = trial.evaluation
@@ -218,23 +183,6 @@ def evidence(trial: Trial) -> str:
     return f"{text[:half]}\n... ({len(text) - MOST_EVIDENCE} characters) ...\n{text[-half:]}"
 
 
-def prediction_record(population: Population) -> str:
-    """Return how many of the latest measured gains lay within the predicted range, and the mean of both."""
-    predictions = prediction_accuracy.predictions(population, population.latest(MOST_PREDICTIONS))
-    measured = [(p, p.measured) for p in predictions if p.measured is not None]
-    if not measured:
-        return "not known yet"
-    within = sum(p.within for p, _ in measured)
-    predicted = sum(p.middle for p, _ in measured) / len(measured)
-    mean = sum(gain for _, gain in measured) / len(measured)
-    return f"{within} of {len(measured)} within the range; mean predicted {predicted:+.0f} %, measured {mean:+.0f} %"
-
-
 def sites(source: str) -> list[str]:
     """Return the names of the sites marked in a source."""
     return KernelSource(source).site_names()
-
-
-def title(trial: Trial) -> str:
-    """Return the title of a kernel's experiment, safe for a Markdown table."""
-    return trial.kernel.experiment.title.replace("|", "/") if trial.kernel.experiment else "seed"

@@ -2,18 +2,20 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
-from kernel_scientist.gpu.isa import assembly
 from kernel_scientist.hardware import occupancy
 from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.profile import metrics
-from kernel_scientist.records.evaluation import Prediction, Trial
+from kernel_scientist.records.evaluation import CodeObject, Prediction, Trial
 from kernel_scientist.records.gpu import Counters, Figures
-from kernel_scientist.scientist.prompts import rounded_us
+from kernel_scientist.scientist.context import loops
 from kernel_scientist.scientist.roles import Assignment
 
-MOST_ADVICE, MOST_OBJECTS, MOST_GRIDS = 6, 4, 4
-"""Sentences of the performance model's advice, code objects, grids per code object."""
+MOST_ADVICE, MOST_OBJECTS, MOST_GRIDS, MOST_NAMES = 6, 4, 4, 20
+"""Sentences of the performance model's advice, code objects, grids per code object, names of cases."""
+LEAST_SHARE = 10
+"""Percent of the predicted time below which a resource is not named."""
 MOST_CASES, MOST_PARTS, MOST_KERNELS = 6, 4, 12
 """Cases and GPU kernels with counters in the designer's prompt; kernels with counters in the selector's."""
 
@@ -28,7 +30,7 @@ def machine(gpu: Gpu, target: str) -> list[str]:
         f"waves of {gpu.wave} lanes",
         f"memory {gpu.memory_gbps / 1000:.2f} TB/s; L2 {gpu.l2_bytes >> 20} MiB per die, {gpu.l2_gbps / 1000:.0f} TB/s "
         f"in total{last}",
-        f"dense peaks in TFLOP/s: {peaks}",
+        f"dense peaks in TFLOP/s: {peaks}; these and the rates above are data-sheet values",
         f"per compute unit: {limits.lds >> 10} KiB of LDS (at most {limits.lds_workgroup >> 10} KiB per workgroup), "
         f"{limits.simds} SIMDs with at most {limits.waves} waves and {limits.registers} registers per lane each",
     ]
@@ -37,29 +39,79 @@ def machine(gpu: Gpu, target: str) -> list[str]:
     return lines
 
 
-def limits(prediction: Prediction) -> str:
-    """Return a prediction's breakdown in one line, the largest part first."""
-    parts = sorted(prediction.breakdown_us.items(), key=lambda item: -item[1])
-    return ", ".join(f"{name} {rounded_us(us)}" for name, us in parts if us > 0.1 * parts[0][1])
+def limit_counts(trial: Trial) -> str:
+    """Return how often each resource is the largest limit, as in `latency in 9 cases, l2 in 3`; empty if unknown."""
+    counts = Counter(p.limited_by for p in trial.evaluation.predictions)
+    return ", ".join(f"{name} in {n} case{'s' if n > 1 else ''}" for name, n in counts.most_common())
 
 
-def advice(trial: Trial) -> list[str]:
-    """Return the performance model's sentences on a kernel's limits, each once, the most frequent first."""
-    predictions = trial.evaluation.predictions
-    counts = Counter(sentence.split(" (")[0] for p in predictions for sentence in p.words)
-    return [f"{sentence} [{n} of {len(predictions)} cases]" for sentence, n in counts.most_common(MOST_ADVICE)]
+def limits(trial: Trial) -> list[dict[str, Any]]:
+    """Return the predicted limits: one row per group of cases that the same resource limits, the largest group first.
+
+    `parts`: per resource the time that it alone would take, as a range of percent of the predicted time. `advice`: the
+    performance model's sentences on the group's slowest case, without those of earlier rows.
+    """
+    groups: dict[str, list[Prediction]] = {}
+    for prediction in trial.evaluation.predictions:
+        groups.setdefault(prediction.limited_by, []).append(prediction)
+    rows, told = list[dict[str, Any]](), set[str]()
+    for limit, group in sorted(groups.items(), key=lambda item: -len(item[1])):
+        slowest = max(group, key=lambda p: p.time_us)
+        advice = [sentence for sentence in slowest.words[:MOST_ADVICE] if sentence not in told]
+        told.update(advice)
+        cases = [p.case for p in group]
+        row = {"limit": limit, "count": len(group), "cases": cases[:MOST_NAMES], "parts": _shares(group)}
+        rows.append({**row, "example": slowest.case, "advice": advice})
+    return rows
 
 
-def code(trial: Trial) -> list[str]:
-    """Return the resources and instructions of a kernel's code objects, and the compiler findings."""
+def _shares(group: Sequence[Prediction]) -> str:
+    """Return each resource's share of the predicted time, the largest first, without those below a tenth."""
+    shares = {n: [100 * p.breakdown_us.get(n, 0.0) / p.time_us for p in group] for n in group[0].breakdown_us}
+    ranges = sorted(((max(s), min(s), n) for n, s in shares.items() if max(s) >= LEAST_SHARE), reverse=True)
+    return ", ".join(
+        f"{n} {low:.0f}-{high:.0f} %" if high - low > 1 else f"{n} {high:.0f} %" for high, low, n in ranges
+    )
+
+
+def provenance(trial: Trial) -> str:
+    """Return what the performance model was calibrated by; empty without predictions."""
+    first = next(iter(trial.evaluation.predictions), None)
+    if first is None:
+        return ""
+    return f"calibrated: {first.calibrated}" if first.calibrated else "not calibrated by measurements on this GPU"
+
+
+def resources(trial: Trial) -> str:
+    """Return registers, LDS and occupancy of a kernel's code objects, in one line."""
+    report = trial.evaluation.compile
+    return "; ".join(_resources(o) for o in report.objects[:MOST_OBJECTS]) if report else ""
+
+
+def _resources(code: CodeObject) -> str:
+    workgroups = occupancy.resident(code.arch, code.num_warps, code.vgpr, code.agpr, code.lds_bytes)
+    registers = f"{code.vgpr} + {code.agpr} accumulation" if code.agpr else f"{code.vgpr}"
+    spilled = f" ({code.spills} spilled)" if code.spills else ""
+    return (
+        f"{code.kernel}: {code.num_warps} warps, {registers} registers per lane{spilled}, {code.lds_bytes} B LDS; "
+        f"{workgroups} workgroups per compute unit, {code.occupancy} waves per SIMD, limited by {code.limited_by}"
+    )
+
+
+def code(gpu: Gpu, trial: Trial) -> list[str]:
+    """Return resources and instructions of a kernel's code objects, and the compiler findings."""
     report = trial.evaluation.compile
     if report is None or not report.objects:
         return []
     lines: list[str] = []
     for number, code_object in enumerate(report.objects[:MOST_OBJECTS]):
-        grids = sorted({"x".join(map(str, x.grid)) for x in report.launches if x.code == number})[:MOST_GRIDS]
-        lines.append(f"{code_object.kernel}, {code_object.num_warps} warps, grids {', '.join(grids) or 'not known'}:")
-        lines += assembly.described(code_object)
+        launches = [x for x in report.launches if x.code == number]
+        grids = ["x".join(map(str, grid)) for grid in sorted({x.grid for x in launches})]
+        named = f"{', '.join(grids[:MOST_GRIDS])}{', ...' if len(grids) > MOST_GRIDS else ''}"
+        where = f"launched in {len({x.case for x in launches})} cases, grids {named}" if grids else "grid not known"
+        lines += [f"{_resources(code_object)}; {where}", *loops.described(gpu, code_object)]
+    left_out = len(report.objects) - MOST_OBJECTS
+    lines += [f"({left_out} more code objects)"] if left_out > 0 else []
     return [*lines, *report.findings, *(f"not captured: {m}" for m in report.missed[:2])]
 
 

@@ -1,8 +1,8 @@
 """Background documents: Markdown files, and the choice of those that go into a prompt.
 
-A document may begin with YAML front matter (title, topics, languages, targets, sources) between two lines of `---`.
-Without it, a document applies to every language and target. Documents are read when a campaign starts and never
-written.
+A document may begin with YAML front matter (title, topics, languages, targets, bound, sources) between two lines of
+`---`. Without it, a document applies to every language, target and problem. Documents are read when a campaign starts
+and never written.
 """
 
 import math
@@ -19,6 +19,7 @@ from kernel_scientist.records.kernel import Language
 
 LANGUAGES: tuple[str, ...] = get_args(Language)
 TARGETS = ("cpu", "cuda", "rocm")
+BOUNDS = ("memory",)
 CHARACTERS_PER_TOKEN = 4
 HEAD_WEIGHT = 2.0
 """Weight of a match in title or topics; a match in the text has weight 1."""
@@ -30,7 +31,7 @@ _WORD = r"[^\W_]{2,}"
 
 @dataclass(frozen=True)
 class Document:
-    """One document and its subject. Empty `languages` or `targets` mean all of them."""
+    """One document and its subject. Empty `languages`, `targets` or `bound` mean all."""
 
     name: str
     """The file's name without its suffix."""
@@ -41,6 +42,8 @@ class Document:
     sources: tuple[str, ...]
     text: str
     """Without the front matter."""
+    bound: tuple[str, ...] = ()
+    """`memory`: the document is only for problems whose roofline floor memory sets in every timed case."""
 
 
 def load(paths: Sequence[Path]) -> tuple[Document, ...]:
@@ -54,13 +57,17 @@ def load(paths: Sequence[Path]) -> tuple[Document, ...]:
     return tuple(document for document in documents if document.text)
 
 
-def choose(documents: Sequence[Document], query: str, language: str, target: str, tokens: int) -> tuple[Document, ...]:
+def choose(
+    documents: Sequence[Document], query: str, language: str, target: str, tokens: int, memory_bound: bool = True
+) -> tuple[Document, ...]:
     """Return the documents for `language` and `target`, most relevant to `query` first, within a budget of `tokens`.
 
-    Only whole documents are returned; one that exceeds the remaining budget is skipped. Relevance is the cosine
-    similarity of TF-IDF vectors, with title and topics separate from the text. Ties are ordered by name.
+    target: `cpu`, `rocm` or `cuda`. memory_bound: whether documents for memory-bound problems apply, too. Only whole
+    documents are returned; one that exceeds the remaining budget is skipped. Relevance is the cosine similarity of
+    TF-IDF vectors, with title and topics separate from the text. Ties are ordered by name.
     """
     applicable = [d for d in documents if _applies(language, d.languages) and _applies(target, d.targets)]
+    applicable = [d for d in applicable if memory_bound or not d.bound]
     scores = _relevance(applicable, query)
     ranking = sorted(
         zip(scores, applicable, strict=True), key=lambda pair: (-pair[0], pair[1].name, pair[1].title, pair[1].text)
@@ -128,6 +135,7 @@ def _read(file: Path) -> Document:
         targets=_checked(_strings(front, "targets", file), "targets", TARGETS, file),
         sources=_strings(front, "sources", file),
         text=text.strip(),
+        bound=_checked(_strings(front, "bound", file), "bound", BOUNDS, file),
     )
 
 

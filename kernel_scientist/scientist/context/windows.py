@@ -1,7 +1,8 @@
 """Related kernels that a prompt includes: STARK's context windows (arXiv 2510.16996, section 3.4).
 
-For kernel i: the designer gets its children and the best kernels of other lines; the writer its children and its
-siblings' children; the repairer its siblings. At most five, chosen at random.
+For kernel i: the designer gets the best kernels of other lines; the writer its children and its siblings' children;
+the repairer its siblings. At most five, chosen at random. The distiller gets the best, the most surprising and failed
+kernels.
 """
 
 import itertools
@@ -11,17 +12,20 @@ from collections.abc import Iterable
 from kernel_scientist.population.entry import order
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.records.evaluation import Trial
+from kernel_scientist.scientist.context import outcomes
 
 MOST = 5
 LEADERS = 2
 MOST_RANKED = 100
-"""Ranked kernels, siblings and generations that are looked at, however many there are."""
+"""Ranked kernels, siblings, generations and latest kernels that are looked at, however many there are."""
+BEST, SURPRISES, FAILURES = 3, 3, 2
+"""Kernels of each kind for the distiller."""
 
 
-def for_design(population: Population, name: str, rng: random.Random) -> list[Trial]:
-    """Return the related kernels for designing experiments on a kernel."""
+def for_design(population: Population, name: str) -> list[Trial]:
+    """Return the fastest kernels of other lines than a kernel's; its own line is part of `outcomes.tried`."""
     others = (e.name for e in population.ranking(MOST_RANKED) if not descends(population, e.name, name))
-    return _sampled(population, [*population.children(name), *itertools.islice(others, LEADERS)], name, rng)
+    return [population.get(other) for other in itertools.islice(others, LEADERS)]
 
 
 def for_writing(population: Population, name: str, rng: random.Random) -> list[Trial]:
@@ -33,6 +37,17 @@ def for_writing(population: Population, name: str, rng: random.Random) -> list[T
 def for_repair(population: Population, base: str, rng: random.Random) -> list[Trial]:
     """Return the related kernels for repairing a child of `base`: its siblings."""
     return _sampled(population, population.children(base), base, rng)
+
+
+def for_distilling(population: Population, rng: random.Random) -> list[Trial]:
+    """Return the fastest kernels that an experiment made, those that surprised most, and a sample of failures."""
+    best = [e.name for e in population.ranking(MOST_RANKED) if e.title][:BEST]
+    latest = [(outcomes.surprise(population, t), t.kernel.name) for t in population.latest(MOST_RANKED)]
+    surprises = [name for miss, name in sorted(latest, reverse=True) if miss and name not in best][:SURPRISES]
+    failures = population.failures(MOST_RANKED)
+    failed = rng.sample(failures, min(FAILURES, len(failures)))
+    names = {*best, *surprises, *failed} or {e.name for e in population.ranking(BEST)}
+    return [population.get(name) for name in sorted(names, key=order)]
 
 
 def siblings(population: Population, name: str) -> list[str]:

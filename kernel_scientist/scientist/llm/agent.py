@@ -12,7 +12,7 @@ from kernel_scientist.population.lineage import Population
 from kernel_scientist.records.errors import BudgetError
 from kernel_scientist.records.evaluation import Trial
 from kernel_scientist.records.params import PLAYBOOK, Llm
-from kernel_scientist.scientist.context import bug_taxonomy, facts, gpu_facts, knowledge, windows
+from kernel_scientist.scientist.context import bug_taxonomy, facts, gpu_facts, knowledge, outcomes, windows
 from kernel_scientist.scientist.lessons import Lessons
 from kernel_scientist.scientist.llm import bandit, schemas
 from kernel_scientist.scientist.llm.client import CallSpec, LlmClient
@@ -22,8 +22,8 @@ from kernel_scientist.scientist.prompts import Prompt, render
 from kernel_scientist.scientist.proposals import Design, Draft, ExperimentTask, Selection
 from kernel_scientist.scientist.roles import Assignment, Step
 
-LEADERS, SAMPLED_LEADERS, FAILURES, SAMPLED_FAILURES, NEW_FINDINGS = 6, 3, 200, 3, 4
-"""The distiller gets a random sample of the best kernels and one of the latest failures (SEKI)."""
+NEW_FINDINGS = 4
+"""Findings of one summary at most."""
 MAX_RATIONALE, MAX_ERROR = 2000, 20_000
 """Characters."""
 
@@ -41,11 +41,9 @@ class LlmAgent:
         """Choose base and reference kernel from lineage and times. Raises ValueError if no kernel is correct."""
         if population.incumbent() is None:
             raise ValueError("no kernel in the population is correct: there is nothing to start from")
-        cases = [c.name for c in self.assignment.profile.benchmarks]
-        kernels, left_out = facts.kernel_table(population, cases)
-        correct = frozenset(row["name"] for row in kernels if population.entry(row["name"]).score)
-        counters = gpu_facts.counter_rows(population.ranked(facts.MOST_KERNELS))
-        prompt = self._prompt("selector", lessons, cases=cases, kernels=kernels, left_out=left_out, counters=counters)
+        table = facts.selection(self.assignment, population)
+        correct = frozenset(row["name"] for row in table["kernels"] if population.entry(row["name"]).score)
+        prompt = self._prompt("selector", lessons, in_flight=step.in_flight, **table)
         spec = CallSpec("selector", f"select/{step.generation}", schemas.SelectionReply)
         choice, calls = self.client.ask(spec, prompt, lambda reply: schemas.selection(reply, correct))
         rationale = choice.rationale[:MAX_RATIONALE]
@@ -54,20 +52,18 @@ class LlmAgent:
     def design(self, population: Population, selection: Selection, lessons: Lessons, step: Step) -> Design:
         """List avenues and experiment plans for the base."""
         base, reference = population.get(selection.base), population.get(selection.reference)
-        related = windows.for_design(population, selection.base, step.rng)
+        tried, left_out = outcomes.tried(population, selection.base, windows.for_design(population, selection.base))
         prompt = self._prompt(
             "designer",
             lessons,
-            base=facts.kernel(population, base),
-            reference=facts.kernel(population, reference),
+            **self._compared(population, base, reference),
             selection_rationale=selection.rationale,
-            roofline=facts.roofline(self.assignment, base),
-            instructions=facts.instructions(base),
-            code=gpu_facts.code(base),
-            advice=gpu_facts.advice(base),
-            counters=gpu_facts.counters(self.assignment, base),
-            tried=facts.tried(population, selection.base, related),
-            prediction_record=facts.prediction_record(population),
+            reference_code=self._code(reference),
+            reference_limits=gpu_facts.limits(reference),
+            tried=tried,
+            left_out=left_out,
+            in_flight=step.in_flight,
+            record=outcomes.record(population),
             documents=self._documents(base.kernel.source),
         )
         spec = CallSpec(
@@ -84,19 +80,19 @@ class LlmAgent:
         """Implement an experiment as a change of the base; of several drafts the judge's choice."""
         base, reference = population.get(task.base), population.get(task.reference)
         related = windows.for_writing(population, task.base, random.Random(task.name))
+        tried, left_out = outcomes.tried(population, task.base, related) if task.own_idea else ([], 0)
         prompt = self._prompt(
             "writer",
             lessons,
-            base=facts.kernel(population, base),
-            reference=facts.kernel(population, reference),
+            **self._compared(population, base, reference),
+            reference_change=facts.change(base.kernel.source, reference.kernel.source),
             experiment=task.experiment,
             own_idea=task.own_idea,
-            roofline=facts.roofline(self.assignment, base) if task.own_idea else (),
-            tried=facts.tried(population, task.base, related) if task.own_idea else (),
-            prediction_record=facts.prediction_record(population) if task.own_idea else "",
+            tried=tried,
+            left_out=left_out,
+            record=outcomes.record(population) if task.own_idea else "",
             relatives=facts.relatives(population, [t for t in related if t.kernel.name != task.reference]),
             sites=facts.sites(base.kernel.source),
-            counters=gpu_facts.counters(self.assignment, base),
             documents=self._documents(f"{task.experiment.title} {task.experiment.description}"),
         )
         writers = [m for m in self.settings.writer.models if m.model != PLAYBOOK]
@@ -141,18 +137,20 @@ class LlmAgent:
 
     def repair(self, population: Population, task: ExperimentTask, failed: Trial, lessons: Lessons) -> Draft | None:
         """Diagnose a kernel that failed and repair it."""
-        attempts = failed.kernel.attempts
+        attempts, base = failed.kernel.attempts, population.get(task.base)
         rng = random.Random(f"{task.name}/{len(attempts)}")
+        bug = bug_taxonomy.classify(failed.evaluation)
         prompt = self._prompt(
             "repairer",
             lessons,
             kernel=failed.kernel,
-            base=facts.kernel(population, population.get(task.base)),
+            change=facts.change(base.kernel.source, failed.kernel.source),
             experiment=task.experiment,
             verdict=failed.evaluation.verdict.value,
             reason=failed.evaluation.reason,
             evidence=facts.evidence(failed),
-            bug=bug_taxonomy.classify(failed.evaluation),
+            bug=bug,
+            hint=bug.hint(self.assignment.language),
             classes=bug_taxonomy.BUGS,
             attempts=attempts,
             relatives=facts.relatives(population, windows.for_repair(population, task.base, rng)),
@@ -161,13 +159,15 @@ class LlmAgent:
         return self._draft(spec, prompt, failed.kernel.source, task)
 
     def summarise(self, population: Population, lessons: Lessons, step: Step) -> Lessons:
-        """Add findings from a random sample of the best kernels and of the failures; retract contradicted ones."""
-        leaders = [entry.name for entry in population.ranking(LEADERS)]
-        failures = population.failures(FAILURES)
-        sample = step.rng.sample(leaders, min(SAMPLED_LEADERS, len(leaders)))
-        sample += step.rng.sample(failures, min(SAMPLED_FAILURES, len(failures)))
-        kernels = [facts.kernel(population, population.get(name)) for name in sample]
-        prompt = self._prompt("distiller", lessons, sample=kernels, most=NEW_FINDINGS)
+        """Add findings from the best, the most surprising and some failed kernels; retract contradicted ones."""
+        sample = windows.for_distilling(population, step.rng)
+        kernels = [facts.kernel(population, trial) for trial in sample]
+        bases = {
+            t.kernel.base: facts.kernel(population, population.get(t.kernel.base)) for t in sample if t.kernel.base
+        }
+        prompt = self._prompt(
+            "distiller", lessons, sample=kernels, bases=bases, in_flight=step.in_flight, most=NEW_FINDINGS
+        )
         spec = CallSpec("distiller", f"distil/{step.generation}", schemas.FindingsReply)
         reply, calls = self.client.ask(spec, prompt, lambda reply: schemas.findings(reply, population))
         return lessons.updated([(f.text, f.kernels) for f in reply.findings[:NEW_FINDINGS]], reply.retracted, calls)
@@ -195,6 +195,22 @@ class LlmAgent:
             return Draft(source=source, report=report, llm_calls=error.llm_calls, unreadable=True)
         return draft.model_copy(update={"llm_calls": calls})
 
+    def _compared(self, population: Population, base: Trial, reference: Trial) -> dict[str, Any]:
+        """Return what designer and writer get of the base, and the times of base and reference kernel side by side."""
+        return {
+            "base": facts.kernel(population, base),
+            "reference": facts.kernel(population, reference),
+            "table": facts.case_table(self.assignment, population, base, reference),
+            "limits": gpu_facts.limits(base),
+            "provenance": gpu_facts.provenance(base),
+            "code": self._code(base),
+            "counters": gpu_facts.counters(self.assignment, base),
+        }
+
+    def _code(self, trial: Trial) -> list[str]:
+        gpu = self.assignment.gpu
+        return gpu_facts.code(gpu, trial) if gpu else facts.instructions(trial)
+
     def _prompt(self, role: str, lessons: Lessons, **context: Any) -> Prompt:
         assignment = self.assignment
         return render(
@@ -202,7 +218,7 @@ class LlmAgent:
             problem=facts.problem(assignment.problem, assignment.profile),
             machine=facts.machine(assignment),
             language=assignment.language,
-            target=assignment.target,
+            target=assignment.gpu.name if assignment.gpu else assignment.target,
             by_model=assignment.target.startswith("model"),
             findings=lessons.latest(assignment.most_findings),
             **context,
@@ -212,4 +228,5 @@ class LlmAgent:
         assignment = self.assignment
         query = f"{assignment.problem.name} {assignment.problem.description} {query}"
         tokens = assignment.knowledge_tokens
-        return knowledge.choose(assignment.knowledge, query, assignment.language, assignment.target, tokens)
+        applicable = assignment.language, assignment.backend
+        return knowledge.choose(assignment.knowledge, query, *applicable, tokens, assignment.memory_bound)

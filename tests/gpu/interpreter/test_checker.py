@@ -63,7 +63,7 @@ def test_it_runs_on_the_gpu_that_is_pretended(evaluator: PredictedEvaluator) -> 
         (", mask=at < n), mask", "), mask", "out-of-bounds read", 9, "B.3"),
         ("mask=at < n), mask=at < n)", "mask=at < n))", "out-of-bounds write", 9, "B.3"),
         ("out_ptr + at,", "out_ptr + at % 256,", "write race", 9, "C.1"),
-        ("tl.load(x_ptr", "tl.load(out_ptr", "uninitialised read", 9, "C.1"),
+        ("tl.load(x_ptr", "tl.load(out_ptr", "uninitialised read", 9, "B.2"),
     ],
 )
 def test_a_defect_is_incorrect_with_its_line(
