@@ -13,6 +13,7 @@ from kernel_scientist import problems
 from kernel_scientist.compile.source import KernelSource
 from kernel_scientist.evaluate.predicted import merged
 from kernel_scientist.hardware.gpus import MI300X
+from kernel_scientist.hardware.occupancy import occupancy
 from kernel_scientist.hardware.peaks import floor_us
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.problems.taskfolder import Problem
@@ -33,6 +34,7 @@ from kernel_scientist.scientist.roles import Assignment, CpuInfo, InFlight, Step
 
 T = TypeVar("T")
 PROBLEM = "fp8-blockwise-gemm"
+LDS_BYTES = 16384
 NOTE = "<!-- Rendered by kernel_scientist.scientist.showcase; registers, times and the failure are made up. -->"
 MORE_WARPS = Experiment(
     title="more warps",
@@ -59,16 +61,18 @@ LESSONS = Lessons(
     findings=(
         Lesson(
             name="f001",
-            text="Registers, not LDS, limit occupancy: 98 per lane allow 5 waves per SIMD.",
+            text="Registers, not LDS, limit occupancy: 98 per lane allow 4 waves per SIMD.",
             kernels=("k00002",),
             date="2026-01-01",
         ),
     )
 )
 IN_FLIGHT = (InFlight("k00006", "k00003", "split-K where m is 1024"),)
-LOOP = {"v_mfma_f32_32x32x16_fp8_fp8": 16, "valu": 131, "lds_write 16": 32, "lds_read 64": 32, "vmem_load 128": 4}
-"""Instructions per iteration with 4 warps; 8 warps share the matrix instructions and the loads."""
-OTHERS = {"salu": 24, "wait": 25, "barrier": 3, "branch": 1}
+LOOP = {"valu": 128, "valu_packed": 8, "lds_write 16": 32, "vmem_load 128": 4, "vmem_load 32": 2}
+"""Instructions per iteration that 8 warps share: with 4 warps as Triton compiles the seed, with 8 half as many."""
+OWN = {"v_mfma_f32_32x32x16_fp8_fp8": 8, "lds_read 64": 16, "salu": 12, "wait": 12, "barrier": 2, "branch": 1}
+"""Those of every wave: each has one 32 x 32 part of the tile, with 8 warps two waves the same one."""
+OUTSIDE = {"valu": 448, "salu": 137, "vmem_load 128": 4, "lds_write 16": 32, "lds_read 64": 16, "vmem_store 64": 4}
 LIMITS = {
     "l2": "L2 bandwidth: larger tiles read each line fewer times; partly used lines cost as much as whole ones",
     "latency": "latency: more waves per SIMD, more stages, more independent work per program",
@@ -177,6 +181,7 @@ def _kernel(
 def _predicted(problem: Problem, factor: float, warps: int, registers: int) -> Evaluation:
     """Return an evaluation with predictions of `factor` times the tiled seed's time."""
     cases = problem.profile("full").benchmarks
+    fits = occupancy("gfx942", warps, registers, 0, LDS_BYTES)
     code = CodeObject(
         kernel="gemm_kernel",
         arch="gfx942",
@@ -184,19 +189,16 @@ def _predicted(problem: Problem, factor: float, warps: int, registers: int) -> E
         num_warps=warps,
         vgpr=registers,
         sgpr=52,
-        lds_bytes=16384,
+        lds_bytes=LDS_BYTES,
         code_bytes=5640,
-        occupancy=min(512 // registers, 8),
-        limited_by="registers",
-        mfma={"v_mfma_f32_32x32x16_fp8_fp8": 16},
-        accesses={"buffer_load 128": 8, "ds_write 16": 64, "ds_read 64": 32, "buffer_store 64": 4},
-        mix=({"valu": 190, "salu": 80, "vmem_load 128": 4, "vmem_store 64": 4}, _loop(warps) | OTHERS),
-        waits=25,
-        barriers=3,
+        occupancy=fits.waves,
+        limited_by=fits.limited_by,
+        mix=(OUTSIDE, {name: count * 4 // warps for name, count in LOOP.items()} | OWN),
     )
     grids = [(c.name, c.sizes["m"] * c.sizes["n"] // 4096) for c in cases]
     launches = tuple(Launch(case=c, kernel=code.kernel, grid=(n, 1, 1), num_warps=warps, code=0) for c, n in grids)
-    finding = "gemm_kernel: 32 lds_write instructions of 16 bits per lane in its loops; 128 are possible"
+    writes = LOOP["lds_write 16"] * 4 // warps
+    finding = f"gemm_kernel: {writes} lds_write instructions of 16 bits per lane in its loops; 128 are possible"
     report = CompileReport(ok=True, compiler="triton", objects=(code,), launches=launches, findings=(finding,))
     predictions: list[Prediction] = []
     for case in cases:
@@ -216,10 +218,6 @@ def _predicted(problem: Problem, factor: float, warps: int, registers: int) -> E
             )
         )
     return Evaluation(verdict=Verdict.OK, compile=report, predictions=tuple(predictions), by_model=True)
-
-
-def _loop(warps: int) -> dict[str, int]:
-    return {name: count * 4 // warps for name, count in LOOP.items()}
 
 
 def _drafts(source: str) -> list[Draft]:

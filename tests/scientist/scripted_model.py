@@ -68,7 +68,7 @@ class ScriptedModel:
         source = _changed(_block_after(prompt, "## The base: "), number, kind)
         self.drafts[prompt] += 1
         if (draft := self.drafts[prompt]) > 1:  # the same prompt again: another draft
-            source = source.replace('r"""\n', f'r"""\nstatic const int draft_{draft} = {number};\n', 1)
+            source = source.replace('r"""\n', f'r"""\nstatic const int plan_{number}_draft_{draft} = 0;\n', 1)
         return self._reply(source, f"carried out plan {number}, draft {draft}", kind)
 
     def judge(self, prompt: str) -> str:

@@ -11,7 +11,7 @@ from kernel_scientist.population.lineage import Population
 from kernel_scientist.problems.taskfolder import Problem, Profile
 from kernel_scientist.records.evaluation import Trial, geomean
 from kernel_scientist.scientist.context import gpu_facts
-from kernel_scientist.scientist.context.outcomes import gain, outcome, spread, times, title
+from kernel_scientist.scientist.context.outcomes import outcome, spread, times, title
 from kernel_scientist.scientist.prompts import rounded_us
 from kernel_scientist.scientist.roles import Assignment
 
@@ -112,7 +112,7 @@ def kernel(population: Population, trial: Trial) -> dict[str, Any]:
         "experiment": trial.kernel.experiment,
         "tuned": trial.kernel.tuned_from is not None,
         "report": trial.kernel.report if trial.kernel.experiment else "",
-        "gain": gain(population, trial),
+        "title": title(trial),
         "spread": spread(population, trial),
         "outcome": outcome(population, trial),
         "code": gpu_facts.resources(trial),

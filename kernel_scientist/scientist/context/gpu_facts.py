@@ -14,8 +14,10 @@ from kernel_scientist.scientist.roles import Assignment
 
 MOST_ADVICE, MOST_OBJECTS, MOST_GRIDS, MOST_NAMES = 6, 4, 4, 20
 """Sentences of the performance model's advice, code objects, grids per code object, names of cases."""
-LEAST_SHARE = 10
-"""Percent of the predicted time below which a resource is not named."""
+LEAST_SHARE = 25
+"""Percent of the predicted time below which a resource is not named: it hardly adds to the model's smooth maximum."""
+LIMITING = {"waves": "the waves that a SIMD holds", "lds": "LDS", "workgroup": "the size of a workgroup"}
+"""What limits the occupancy, where the name alone does not say it."""
 MOST_CASES, MOST_PARTS, MOST_KERNELS = 6, 4, 12
 """Cases and GPU kernels with counters in the designer's prompt; kernels with counters in the selector's."""
 
@@ -92,9 +94,10 @@ def _resources(code: CodeObject) -> str:
     workgroups = occupancy.resident(code.arch, code.num_warps, code.vgpr, code.agpr, code.lds_bytes)
     registers = f"{code.vgpr} + {code.agpr} accumulation" if code.agpr else f"{code.vgpr}"
     spilled = f" ({code.spills} spilled)" if code.spills else ""
+    limit = LIMITING.get(code.limited_by, code.limited_by)
     return (
         f"{code.kernel}: {code.num_warps} warps, {registers} registers per lane{spilled}, {code.lds_bytes} B LDS; "
-        f"{workgroups} workgroups per compute unit, {code.occupancy} waves per SIMD, limited by {code.limited_by}"
+        f"workgroups per compute unit: {workgroups} ({code.occupancy} waves per SIMD), limited by {limit}"
     )
 
 

@@ -67,23 +67,24 @@ def outcome(population: Population, trial: Trial) -> str:
         return evaluation.reason
     if not score(trial):
         return "correct, not timed"
-    same = f"; the compiler makes the same code as for {trial.kernel.base}" if same_code(population, trial) else ""
+    equal = "registers, instruction counts and launches are those of"
+    same = f"; {equal} {trial.kernel.base}" if same_code(population, trial) else ""
     incumbent = " (the fastest so far)" if population.incumbent() == trial.kernel.name else ""
     return f"correct, {gain(population, trial)}{same}{incumbent}"
 
 
 def same_code(population: Population, trial: Trial) -> bool:
-    """Whether a GPU kernel's code objects equal its base's in all that is recorded but the digest.
+    """Whether a GPU kernel's code objects and launches equal its base's in all that is recorded but the digest.
 
-    The digest of equal instructions may differ: the assembly contains line numbers.
+    Equal instructions may have different digests: the assembly contains line numbers.
     """
     base = population.get(trial.kernel.base) if trial.kernel.base else None
     reports = [t.evaluation.compile for t in (trial, base) if t is not None]
     if base is None or not all(report and report.objects for report in reports):
         return False
     codes = [[o.model_copy(update={"digest": ""}) for o in report.objects] for report in reports if report]
-    grids = [[(x.case, x.grid, x.num_warps) for x in report.launches] for report in reports if report]
-    return codes[0] == codes[1] and grids[0] == grids[1]
+    launches = [[(x.case, x.grid, x.num_warps, x.constants) for x in report.launches] for report in reports if report]
+    return codes[0] == codes[1] and launches[0] == launches[1]
 
 
 def tried(population: Population, name: str, related: Iterable[Trial] = ()) -> tuple[list[dict[str, Any]], int]:
