@@ -1,28 +1,37 @@
-"""Features of the suite's kernels for the model: their launches, compiled and traced without a GPU."""
+"""Features of kernels for the model: their launches, compiled and traced without a GPU, and kept on disk."""
 
 import itertools
+import json
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
+from importlib import metadata
+from pathlib import Path
+from typing import Any
 
 from kernel_scientist.calibrate.suite import Entry
 from kernel_scientist.gpu.capture import inspect
-from kernel_scientist.gpu.model.predict import Load
+from kernel_scientist.gpu.model.predict import Load, Traffic
 from kernel_scientist.hardware.gpus import Gpu
+from kernel_scientist.records import environment
+from kernel_scientist.records.evaluation import CodeObject
+from kernel_scientist.records.kernel import digest
 from kernel_scientist.sandbox.failure import KernelFailure
 
-TIMEOUT_S = 120.0
+TIMEOUT_S = 400.0
 """Time limit in seconds per source, for all its sizes."""
 MOST_PROCESSES = 8
+TRACED_BY = ("gpu/capture", "gpu/isa", "gpu/interpreter", "gpu/toolchains", "hardware")
+"""Packages on whose code the features depend; the model itself is not among them."""
 
 
 @dataclass(frozen=True)
 class Features:
     """Launches by entry, and the reasons why other entries have none."""
 
-    loads: dict[str, list[Load]]
-    missed: dict[str, str]
+    loads: dict[str, list[Load]] = field(default_factory=dict[str, list[Load]])
+    missed: dict[str, str] = field(default_factory=dict[str, str])
 
 
 def features(entries: Sequence[Entry], gpu: Gpu) -> Features:
@@ -31,11 +40,47 @@ def features(entries: Sequence[Entry], gpu: Gpu) -> Features:
     for entry in entries:
         by_source.setdefault((entry.family, entry.source), []).append(entry)
     with ThreadPoolExecutor(min(MOST_PROCESSES, len(os.sched_getaffinity(0)))) as pool:
-        parts = list(pool.map(_inspected, by_source.values(), itertools.repeat(gpu)))
+        parts = list(pool.map(_kept, by_source.values(), itertools.repeat(gpu)))
     return Features(
         {name: loads for part in parts for name, loads in part.loads.items()},
         {name: reason for part in parts for name, reason in part.missed.items()},
     )
+
+
+def _kept(entries: Sequence[Entry], gpu: Gpu) -> Features:
+    """Return the features of entries of one family and source, from the disk if nothing they depend on has changed."""
+    key = json.dumps(
+        [
+            gpu.name,
+            entries[0].source,
+            [(e.name, e.inputs) for e in entries],
+            *map(metadata.version, ("triton", "torch")),
+        ]
+    )
+    folder = environment.cache_folder() / "features"
+    file = folder / f"{digest(key + environment.sources_digest(*TRACED_BY))}.json"
+    if file.exists():
+        return _read(file)
+    found = _inspected(entries, gpu)
+    if found.loads:
+        folder.mkdir(parents=True, exist_ok=True)
+        temporary = file.with_suffix(f".{os.getpid()}-{id(entries)}")
+        temporary.write_text(json.dumps(_written(found)))
+        temporary.replace(file)
+    return found
+
+
+def _written(found: Features) -> dict[str, Any]:
+    codes = {load.code.digest: load.code.model_dump() for loads in found.loads.values() for load in loads}
+    loads = {n: [[load.code.digest, asdict(load.traffic)] for load in loads] for n, loads in found.loads.items()}
+    return {"codes": codes, "loads": loads, "missed": found.missed}
+
+
+def _read(file: Path) -> Features:
+    content = json.loads(file.read_text())
+    codes = {name: CodeObject.model_validate(code) for name, code in content["codes"].items()}
+    loads = {n: [Load(codes[c], Traffic.of(t)) for c, t in loads] for n, loads in content["loads"].items()}
+    return Features(loads, content["missed"])
 
 
 def _inspected(entries: Sequence[Entry], gpu: Gpu) -> Features:

@@ -21,12 +21,16 @@ from kernel_scientist.hardware.gpus import Gpu
 
 BOUNDS: dict[str, tuple[float, float]] = {
     **dict.fromkeys(("hbm", "cache", "l2", "l1", "lds", "matrix", "vector"), (0.1, 1.2)),
-    "latency_ns": (100.0, 4000.0),
+    "latency_ns": (30.0, 4000.0),
+    "memory_ns": (10.0, 4000.0),
+    "start_us": (0.2, 20.0),
     "launch_us": (0.5, 50.0),
     "next_us": (0.2, 50.0),
     "norm": (1.0, 12.0),
 }
 """Bounds of the constants. Some exceed 1, because a device may exceed the clock of the table's peaks."""
+MEASURED = tuple(name for name in BOUNDS if name != "start_us")
+"""Constants that are fitted to times measured here: events around a launch do not separate its start from the rest."""
 LOOSE = 0.4
 """Standard error of a constant's logarithm from which it counts as undetermined (a factor of 1.5)."""
 NOISE = 0.02
@@ -44,7 +48,7 @@ def fit(gpu: Gpu, points: Sequence[Point], seed: int = 0) -> Fit:
     predicted = {p.name: predict.time_us(gpu, p.loads, constants) for p in points}
     families = {name: [p for p in held_out if p.family == name] for name in sorted({p.family for p in held_out})}
     return Fit(
-        constants={name: float(f"{asdict(constants)[name]:.4g}") for name in BOUNDS},
+        constants={name: float(f"{asdict(constants)[name]:.4g}") for name in MEASURED},
         kept=kept,
         rho=accuracy.rho(held_out, predicted),
         error=accuracy.error(held_out, predicted),
@@ -70,37 +74,42 @@ def halves(points: Sequence[Point], seed: int) -> tuple[list[Point], list[Point]
     return first, second
 
 
-def solve(gpu: Gpu, points: Sequence[Point]) -> tuple[Constants, dict[str, str]]:
-    """Return the constants that fit best, and the reasons why some of them keep their default."""
+def solve(
+    gpu: Gpu, points: Sequence[Point], names: Sequence[str] = MEASURED, start: Constants | None = None
+) -> tuple[Constants, dict[str, str]]:
+    """Return `start` with the named constants that fit best, and the reasons why some of them keep their value."""
     kept: dict[str, str] = {}
+    start = start or Constants()
     if not points:
-        return Constants(), dict.fromkeys(BOUNDS, "there are no times")
-    while free := [name for name in BOUNDS if name not in kept]:
-        constants, errors = _solved(gpu, points, free)
+        return start, dict.fromkeys(names, "there are no times")
+    while free := [name for name in names if name not in kept]:
+        constants, errors = _solved(gpu, points, free, start)
         loosest = max(free, key=lambda name: errors[name])
         if errors[loosest] <= LOOSE:
             return constants, kept
         kept[loosest] = _reason(errors[loosest])
-    return Constants(), kept
+    return start, kept
 
 
-def _solved(gpu: Gpu, points: Sequence[Point], free: Sequence[str]) -> tuple[Constants, dict[str, float]]:
+def _solved(
+    gpu: Gpu, points: Sequence[Point], free: Sequence[str], base: Constants
+) -> tuple[Constants, dict[str, float]]:
     """Return the best values of the free constants and the standard errors of their logarithms."""
     measured = np.log([point.time_us for point in points])
 
     def residuals(logs: Array) -> Array:
-        constants = _constants(free, logs)
+        constants = _constants(free, logs, base)
         return np.log([predict.time_us(gpu, point.loads, constants) for point in points]) - measured
 
-    start = np.log([float(getattr(Constants(), name)) for name in free])
+    start = np.log([float(getattr(base, name)) for name in free])
     low, high = np.log([BOUNDS[name] for name in free]).T
     found = least_squares(residuals, start, bounds=(low, high), loss="soft_l1", f_scale=OUTLIER, diff_step=1e-4)
-    return _constants(free, found.x), dict(zip(free, _errors(found.jac, residuals(found.x)), strict=True))
+    return _constants(free, found.x, base), dict(zip(free, _errors(found.jac, residuals(found.x)), strict=True))
 
 
-def _constants(free: Sequence[str], logs: Array) -> Constants:
+def _constants(free: Sequence[str], logs: Array, base: Constants) -> Constants:
     values: dict[str, float] = dict(zip(free, np.exp(logs).tolist(), strict=True))
-    return replace(Constants(), **values)
+    return replace(base, **values)
 
 
 def _errors(jacobian: Array, residuals: Array) -> list[float]:

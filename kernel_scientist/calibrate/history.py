@@ -33,7 +33,8 @@ class Calibration(Record):
 def keep(calibration: Calibration) -> None:
     """Write a calibration to the file in which the model finds its constants."""
     values: dict[str, Any] = dict(calibration.fit.constants)
-    fitted = replace(Constants(), **values, calibrated=f"{calibration.device.name}, {calibration.date}")
+    named = f"{calibration.device.name}, {calibration.date}"
+    fitted = replace(Constants(), **values, kind="measured here", calibrated=named)
     constants.keep(calibration.machine, fitted, calibration.model_dump(mode="json"))
 
 
@@ -59,9 +60,11 @@ def table(machines: Sequence[str]) -> list[dict[str, Any]]:
 def _row(machine: str, found: Calibration | None) -> dict[str, Any]:
     if found is None:
         unknown = dict.fromkeys(("device", "rho", "least_rho", "error", "most_regret", "entries", "met"))
-        return {"machine": machine, "calibrated": "uncalibrated", **unknown}
+        known = constants.of(machine)
+        return {"machine": machine, "kind": known.kind, "calibrated": known.calibrated, **unknown}
     return {
         "machine": machine,
+        "kind": "measured here",
         "calibrated": found.date,
         "device": f"{found.device.name}, driver {found.device.state.get('driver', 'unknown')}",
         **{name: getattr(found.fit, name) for name in ("rho", "least_rho", "error", "most_regret")},

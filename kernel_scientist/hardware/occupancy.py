@@ -68,6 +68,20 @@ def resident(arch: str, num_warps: int, vgpr: int, agpr: int, lds_bytes: int) ->
     return min(_fits(arch, num_warps, vgpr, agpr, lds_bytes).values())
 
 
+def for_one_more(arch: str, num_warps: int, vgpr: int, agpr: int, lds_bytes: int) -> tuple[int, int] | None:
+    """Return the most registers per lane and bytes of LDS with which one more workgroup would fit.
+
+    None if the waves or workgroups of a compute unit allow no more.
+    """
+    limit, count = limits(arch), resident(arch, num_warps, vgpr, agpr, lds_bytes) + 1
+    waves = -(-count * num_warps // limit.simds)
+    if waves > limit.waves or count > (limit.lone_workgroups if num_warps == 1 else limit.workgroups):
+        return None
+    registers = limit.registers // waves // limit.register_granule * limit.register_granule
+    lds = limit.lds // count // limit.lds_granule * limit.lds_granule - limit.lds_reserved
+    return min(registers, limit.wave_registers), min(lds, limit.lds_workgroup)
+
+
 def occupancy(arch: str, num_warps: int, vgpr: int, agpr: int, lds_bytes: int) -> Occupancy:
     """Return the waves per SIMD of the whole workgroups that fit (at least 1 if one fits), and what limits them.
 

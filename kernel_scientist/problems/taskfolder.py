@@ -18,7 +18,9 @@ from typing import Any, Literal, TypeVar, cast
 import torch
 from pydantic import ValidationError
 
+from kernel_scientist.problems import published
 from kernel_scientist.problems.expression import evaluate
+from kernel_scientist.problems.published import PublishedTime
 from kernel_scientist.records.base import Record, read_mapping
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.kernel import Case, Work, digest
@@ -103,6 +105,8 @@ class Problem:
     parts: tuple[dict[int, tuple[int, int]], ...] = ()
     """By dimension of the output: the dimension of each input (by position) that its indices select from, and the
     number of indices per element of that dimension. Empty: an element may depend on all inputs."""
+    published: tuple[PublishedTime, ...] = ()
+    """Times that others measured."""
     device: str = "cpu"
 
     def __hash__(self) -> int:
@@ -215,6 +219,7 @@ def load(folder: Path, device: str = "cpu") -> Problem:
         leaderboard=_section(Leaderboard, lab.get("leaderboard"), folder),
         stress=tuple({int(k): float(v) for k, v in one.items()} for one in lab.get("stress", [])),
         parts=tuple({int(i): (int(d), int(n)) for i, (d, n) in one.items()} for one in lab.get("parts", [])),
+        published=published.read(lab.get("published"), folder / "lab.yml"),
         device=device,
     )
 

@@ -1,6 +1,6 @@
 """Records of a kernel on a GPU: its code objects, its launches, the performance model's predictions."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -76,6 +76,9 @@ class Prediction(Record):
     case: str
     machine: str
     time_us: Finite
+    """With the launches."""
+    launch_us: Finite = 0.0
+    """The part of `time_us` that a profiler's kernel time does not contain; published times often leave it out."""
     floor_us: Finite
     """Roofline floor of the case on that machine."""
     limited_by: str
@@ -84,8 +87,10 @@ class Prediction(Record):
     """Time that each resource alone would take, in us."""
     words: tuple[str, ...] = ()
     """Advice to the Designer."""
+    calibration: Literal["measured here", "published", "datasheet"] = "datasheet"
+    """By what the model's constants were calibrated."""
     calibrated: str = ""
-    """Machine and date of the model's calibration; empty if it is uncalibrated."""
+    """Device and date, or data set and date, of that calibration; empty for the datasheet's."""
 
 
 class Figures(Record):

@@ -16,7 +16,17 @@ from kernel_scientist.records.evaluation import CodeObject
 
 MI300X = Device(name="AMD Instinct MI300X", platform="rocm", platform_version="6.4", torch="2", triton="3", state={})
 TRUTH = replace(
-    Constants(), hbm=0.7, l2=0.45, l1=0.6, lds=0.5, matrix=0.5, vector=0.6, latency_ns=900, launch_us=3.2, next_us=1.4
+    Constants(),
+    hbm=0.7,
+    l2=0.45,
+    l1=0.6,
+    lds=0.5,
+    matrix=0.5,
+    vector=0.6,
+    latency_ns=900,
+    memory_ns=500,
+    launch_us=3.2,
+    next_us=1.4,
 )
 
 
@@ -39,7 +49,7 @@ def points(noise: float, seed: int = 0, families: int = 6) -> list[Point]:
         flops = programs * trips * 2.0**21 * (24 if family == 5 else 1) * rng.uniform(0.5, 2)
         l2 = moved * rng.uniform(1, 2)
         traffic = Traffic(programs, 0.0, l2 * (12 if family == 4 else 1), l2, moved, {"bf16": flops}, (float(trips),))
-        load = Load(code(rng.choice([4, 8]), **amounts), traffic, rng.choice([1, 2, 3]))
+        load = Load(code(rng.choice([4, 8]), **amounts), traffic)
         loads = (load, load) if number % 5 == 0 else (load,)
         time_us = predict.time_us(gpu, loads, TRUTH) * math.exp(rng.gauss(0, noise))
         found.append(Point(f"f{family} {number}", f"f{family}", f"c{number % 3}", loads, time_us))

@@ -15,7 +15,7 @@ from kernel_scientist.problems.taskfolder import load
 from kernel_scientist.records.errors import SetupError
 from tests.conftest import ROOT, dedent
 
-NAMES = ["fp8-blockwise-gemm", "identity", "rmsnorm"]
+NAMES = ["fp8-blockwise-gemm", "fp8-blockwise-gemm-rowmajor", "identity", "rmsnorm"]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -124,7 +124,7 @@ def test_a_broken_folder_says_what_is_broken(file: str, text: str, words: str, t
 
 
 def test_an_unknown_problem_is_answered_with_the_known_ones() -> None:
-    with pytest.raises(SetupError, match="fp8-blockwise-gemm, identity, rmsnorm"):
+    with pytest.raises(SetupError, match="fp8-blockwise-gemm, fp8-blockwise-gemm-rowmajor, identity"):
         problems.find("no-such-problem")
     with pytest.raises(SetupError, match="it has: full, cpu"):
         problems.find("identity").profile("gpu")

@@ -157,7 +157,7 @@ class Inspection:
 
     def _load(self, launch: TracedLaunch) -> predict.Load:
         traffic = predict.Traffic.of(launch.trace.model_dump())
-        return predict.Load(self.answer.codes[launch.code], traffic, max(1, launch.num_stages))
+        return predict.Load(self.answer.codes[launch.code], traffic)
 
 
 def facts(gpu: Gpu) -> Facts:

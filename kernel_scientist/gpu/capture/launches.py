@@ -122,7 +122,7 @@ class Recorder:
         seen = self._traced(kernel, bound, whole, code.object)
         stages = int(getattr(compiled.metadata, "num_stages", 1) or 1)
         if self._trying:
-            self._tried_us = self._predicted(code.object, seen, stages)
+            self._tried_us = self._predicted(code.object, seen)
             return
         self.launches.append(
             {
@@ -167,9 +167,9 @@ class Recorder:
         self.unknown |= {start for start, end in known if any(start <= place < end for place in found.stored)}
         return found
 
-    def _predicted(self, code: CodeObject, seen: Trace, stages: int) -> float:
-        load = predict.Load(code, predict.Traffic.of(seen.message()), stages)
-        return predict.costs(self.gpu, load, self.constants)[0].total(self.constants.norm)
+    def _predicted(self, code: CodeObject, seen: Trace) -> float:
+        load = predict.Load(code, predict.Traffic.of(seen.message()))
+        return predict.estimate(self.gpu, load, self.constants).time_us
 
     def _miss(self, words: str) -> None:
         if words not in self.missed:

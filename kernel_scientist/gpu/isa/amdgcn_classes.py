@@ -52,7 +52,8 @@ def _memory(name: str, operands: str) -> Instruction:
     if (found := _VECTOR_MEMORY.match(name)) is not None:
         space, way, to_lds, rest = found.groups()
         kind = f"{space}_{way}" + ("_lds" if to_lds or re.search(r"\blds\b", operands) else "")
-        return Instruction(f"vmem_{way} {_bits(rest)}", access=f"{kind} {_bits(rest)}")
+        memory = "scratch" if space == "scratch" else "vmem"
+        return Instruction(f"{memory}_{way} {_bits(rest)}", access=f"{kind} {_bits(rest)}")
     if (found := _LDS.match(name)) is not None:
         way, pair, rest = found.groups()
         way = {"load": "read", "store": "write"}.get(way, way)

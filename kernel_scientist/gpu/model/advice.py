@@ -1,6 +1,7 @@
 """Turns a prediction into advice for the Designer."""
 
 from kernel_scientist.gpu.model.launch import Placement
+from kernel_scientist.hardware import occupancy
 from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.records.evaluation import CodeObject
 
@@ -12,22 +13,26 @@ MEANING = {
     "lds": "local memory's bandwidth: wider accesses, another layout, fewer trips through it",
     "matrix": "the matrix units: a wider type, less padding, a fuller last wave",
     "vector": "vector instructions around the matrix units: conversions, addresses, masks, scaling",
-    "latency": "latency: more waves per SIMD, more stages, more independent work per program",
+    "latency": "what a program does one after the other: more programs per CU, loads ahead of use, fewer rounds",
     "launch": "the launches themselves: fewer, fused",
 }
 CLOSE = 0.6
 """Share of the largest limit from which another limit is named as well."""
+WORTH = 0.02
+"""Share of the time that one more workgroup must save to be named."""
 TAIL = 0.1
 """Idle share of the units from which it is reported."""
 
 
-def words(gpu: Gpu, code: CodeObject, shape: Placement, limit: str, breakdown: dict[str, float]) -> tuple[str, ...]:
-    """Return the limits, largest first, each with a remedy."""
+def words(
+    gpu: Gpu, code: CodeObject, shape: Placement, limit: str, breakdown: dict[str, float], gain: float
+) -> tuple[str, ...]:
+    """Return the limits, largest first, each with a remedy. `gain`: share of the time that `roomier` code saves."""
     said = [f"limited by {MEANING[limit]} ({breakdown[limit]:.3g} us)"]
     others = sorted((k for k in breakdown if k in MEANING and k != limit), key=lambda k: -breakdown[k])
     close = [k for k in others if breakdown[k] > CLOSE * breakdown[limit]]
     said += [f"close behind: {MEANING[k]} ({breakdown[k]:.3g} us)" for k in close[:2]]
-    return (*said, *_placed(gpu, shape), *_resources(code))
+    return (*said, *_placed(gpu, shape), *_resources(code, gain))
 
 
 def _placed(gpu: Gpu, shape: Placement) -> list[str]:
@@ -44,11 +49,24 @@ def _placed(gpu: Gpu, shape: Placement) -> list[str]:
     ]
 
 
-def _resources(code: CodeObject) -> list[str]:
+def roomier(code: CodeObject) -> CodeObject | None:
+    """Return the code with as many registers and as much LDS as let one more workgroup in; None if nothing does."""
+    most = occupancy.for_one_more(code.arch, code.num_warps, code.vgpr, code.agpr, code.lds_bytes)
+    if most is None:
+        return None
+    fits = code.vgpr + code.agpr <= most[0]
+    registers = {} if fits else {"vgpr": most[0], "agpr": 0}
+    return code.model_copy(update={**registers, "lds_bytes": min(code.lds_bytes, most[1])})
+
+
+def _resources(code: CodeObject, gain: float) -> list[str]:
     said: list[str] = []
-    if code.limited_by in ("registers", "lds") and code.occupancy <= 2:
-        held = {"registers": f"{code.vgpr + code.agpr} registers", "lds": f"{code.lds_bytes} bytes of LDS"}
-        said.append(f"occupancy {code.occupancy} waves per SIMD, held down by {held[code.limited_by]}")
+    more = roomier(code)
+    if gain > WORTH and more is not None:
+        held = {"registers": (more.vgpr + more.agpr, code.vgpr + code.agpr)}
+        held["bytes of LDS"] = (more.lds_bytes, code.lds_bytes)
+        needs = " and ".join(f"{new} {what} instead of {old}" for what, (new, old) in held.items() if new < old)
+        said.append(f"{needs} would let one more workgroup into a CU: {100 * gain:.0f} % less time at best")
     if code.spills:
         said.append(f"{code.spills} registers spilled: fewer live values, or smaller tiles")
     return said

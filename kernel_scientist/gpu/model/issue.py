@@ -14,30 +14,47 @@ BITS = re.compile(r" (\d+)$")
 SHAPE = re.compile(r"(?:mfma\D*\d*_|MMA\.)(\d+)x(\d+)x(\d+)")
 MOST, TOLERANCE = 16, 0.2
 """Maximum unroll factor that is considered, and the allowed relative distance from a power of two."""
+PREFETCHED = 0.75
+"""Share of an iteration's bytes that the code before the loop must load if the loop is to be a pipelined one."""
 
 
 @dataclass(frozen=True)
 class Issue:
-    """Cycles that one wave needs of each pipeline, and the number of iterations in which it waits for memory."""
+    """What one wave needs of each pipeline, and how often it waits for memory."""
 
     vector: float
+    """Cycles, here and in the next two."""
     lds: float
     l1: float
+    flops: float
+    """Flops of its matrix instructions: more than the source's if several waves compute the same elements."""
     rounds: float
     """Loop iterations that wait for memory."""
+    barriers: float
+    spilled_bytes: float
+    """Bytes of registers that it stores to scratch memory and loads again."""
+    prefetched: bool
+    """Whether the loop loads for a later iteration: the code before the loop loads for its first one."""
 
 
 def issued(code: CodeObject, traffic: Traffic) -> Issue:
     """Return what one wave of a launch issues: the instructions of each loop depth times their executions."""
     weights = _weights(code, traffic)
+    levels = list(zip(code.mix, weights, strict=True))
     sums = {"vector": 0.0, "lds": 0.0, "l1": 0.0}
-    for mix, weight in zip(code.mix, weights, strict=True):
+    for mix, weight in levels:
         for name, count in mix.items():
             pipe, cycles = pipeline_cycles(name, _wave(code))
             if pipe:
                 sums[pipe] += weight * count * cycles
-    waits = sum(w for mix, w in zip(code.mix, weights, strict=True) if any(k.startswith("vmem_load") for k in mix))
-    return Issue(**sums, rounds=max(1.0, waits))
+    return Issue(
+        **sums,
+        flops=sum(weight * _flops(code, mix) for mix, weight in levels),
+        rounds=max(1.0, sum(weight for mix, weight in levels if _loads(mix))),
+        barriers=sum(weight * mix.get("barrier", 0) for mix, weight in levels),
+        spilled_bytes=sum(weight * _bytes(code, mix, "scratch") for mix, weight in levels),
+        prefetched=len(code.mix) > 1 and _loads(code.mix[-2]) >= PREFETCHED * _loads(code.mix[-1]) > 0,
+    )
 
 
 def _weights(code: CodeObject, traffic: Traffic) -> list[float]:
@@ -78,21 +95,41 @@ def _counted(traffic: Traffic) -> tuple[Callable[[CodeObject, dict[str, int]], f
 
 
 def _unrolled(code: CodeObject, traffic: Traffic, weights: list[float]) -> float:
-    """Return the unroll factor of the innermost loop: a power of two, or 1 if none fits."""
-    work, counted = _counted(traffic)
-    inside = work(code, code.mix[-1]) * weights[-1]
-    outside = sum(work(code, mix) * weight for mix, weight in zip(code.mix[:-1], weights[:-1], strict=True))
-    expected = counted / traffic.programs / code.num_warps - outside
-    if inside <= 0 or expected <= 0:
-        return 1.0
-    times = 2.0 ** round(math.log2(inside / expected))
-    fits = abs(inside / expected / times - 1) < TOLERANCE
+    """Return the unroll factor of the innermost loop: a power of two, or 1 if none fits.
+
+    Matrix instructions alone prove nothing: waves of a small tile compute the same elements several times.
+    """
+    times = 2.0 ** round(math.log2(max(1.0, _excess(code, traffic, weights, *_counted(traffic)))))
+    proofs = [_excess(code, traffic, weights, *_counted(traffic))]
+    if traffic.flops:
+        proofs.append(_excess(code, traffic, weights, _bytes, traffic.asked_bytes))
+    fits = all(abs(found / times - 1) < TOLERANCE for found in proofs)
     return times if 1 < times <= MOST and fits else 1.0
 
 
-def _bytes(code: CodeObject, mix: dict[str, int]) -> float:
+def _excess(
+    code: CodeObject,
+    traffic: Traffic,
+    weights: list[float],
+    work: Callable[[CodeObject, dict[str, int]], float],
+    counted: float,
+) -> float:
+    """Return the work of the innermost loop over the traced one; 0 if it is unknown."""
+    inside = work(code, code.mix[-1]) * weights[-1]
+    outside = sum(work(code, mix) * weight for mix, weight in zip(code.mix[:-1], weights[:-1], strict=True))
+    expected = counted / traffic.programs / code.num_warps - outside
+    return inside / expected if expected > 0 else 0.0
+
+
+def _loads(mix: dict[str, int]) -> float:
+    """Return the bits per lane that a wave loads from memory; at least one for an instruction that moves a tile."""
+    found = [(n, match) for k, n in mix.items() if k.startswith("vmem_load") and (match := BITS.search(k))]
+    return sum(n * max(1, int(match[1])) for n, match in found)
+
+
+def _bytes(code: CodeObject, mix: dict[str, int], kind: str = "vmem") -> float:
     """Return the bytes that a wave's memory instructions move."""
-    bits = sum(n * int(match[1]) for k, n in mix.items() if k.startswith("vmem") and (match := BITS.search(k)))
+    bits = sum(n * int(match[1]) for k, n in mix.items() if k.startswith(kind) and (match := BITS.search(k)))
     return bits / 8 * _wave(code)
 
 
@@ -125,7 +162,7 @@ def pipeline_cycles(name: str, wave: int) -> tuple[str, float]:
         return "vector", 4 * wave / lanes
     if kind.startswith("lds"):
         return "lds", max(wave / 32, wave * bits / 8 / 128)
-    if kind.startswith("vmem"):
+    if kind.startswith(("vmem", "scratch")):
         return "l1", max(wave / 16, wave * bits / 8 / 64)
     if kind == "atomic":
         return "l1", float(wave)

@@ -1,16 +1,18 @@
 """A performance model of GPU kernels: predicts a time from launches, their code objects and their traffic.
 
-For each resource the model computes the time that the kernel would take if this were the only limit. The prediction is
-a smooth maximum of these times, because resources overlap imperfectly. It is a roofline (Williams, Waterman and
-Patterson, 2009) with one roof per memory level and pipeline, plus the tail of the last wave and the latency that too
-few waves leave exposed. The constants can be calibrated on a GPU (`model.constants`). The result is a prediction, never
-a measurement.
+A unit (CU or SM) runs a few programs at a time. One program by itself executes its instructions one after the other and
+waits for its loads; a pipelined loop overlaps the two. Each further program that is resident adds only its use of the
+busiest pipeline, as in a closed queueing network (asymptotic bounds: Lazowska, Zahorjan, Graham and Sevcik,
+Quantitative System Performance, 1984, chapter 5). The device's memory levels are roofs over all units (Williams,
+Waterman and Patterson, 2009), and the prediction is a smooth maximum of the units' time and of the roofs. The constants
+say by what they were calibrated (`model.constants`). The result is a prediction, never a measurement.
 """
 
+import functools
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kernel_scientist.gpu.model import advice
 from kernel_scientist.gpu.model.constants import Constants
@@ -33,7 +35,11 @@ class Load:
 
     code: CodeObject
     traffic: Traffic
-    stages: int = 1
+
+    @functools.cached_property
+    def issue(self) -> Issue:
+        """What its waves issue."""
+        return issued(self.code, self.traffic)
 
 
 @dataclass(frozen=True)
@@ -48,45 +54,84 @@ class Costs:
     matrix: float
     vector: float
     latency: float
+    """One program of each round by itself: its instructions one after the other, and its waits."""
 
-    def total(self, norm: float) -> float:
-        """Return the smooth maximum."""
-        return sum(t**norm for t in vars(self).values()) ** (1 / norm)
+    def total(self, units: float, norm: float) -> float:
+        """Return the smooth maximum of the units' time and of the memory levels shared by all units."""
+        return sum(t**norm for t in (units, self.hbm, self.cache, self.l2)) ** (1 / norm)
 
 
-def costs(gpu: Gpu, load: Load, constants: Constants, found: float = 0.0) -> tuple[Costs, Placement]:
-    """Return the costs of one launch. `found`: share of its arguments that earlier launches left in a cache."""
-    code, traffic = load.code, load.traffic
+@dataclass(frozen=True)
+class Estimate:
+    """One launch: the costs of its resources, its placement, and its time."""
+
+    costs: Costs
+    placement: Placement
+    time_us: float
+
+
+def estimate(gpu: Gpu, load: Load, constants: Constants, found: float = 0.0) -> Estimate:
+    """Return the time of one launch. `found`: share of its arguments that earlier launches left in a cache."""
+    code, traffic, issue = load.code, load.traffic, load.issue
     shape = Placement.of(gpu, code, traffic.programs)
-    cycle_us = 1e-3 / gpu.clock_ghz
-    issue = issued(code, traffic)
-    waves = shape.busiest * code.num_warps
-    simds = min(SIMDS, code.num_warps * min(shape.resident, math.ceil(shape.busiest)))
-    per_simd = waves / simds
+    cycle_us, waves = 1e-3 / gpu.clock_ghz, code.num_warps
+    each_simd = waves / SIMDS  # waves of a program per SIMD
+    vector = issue.vector * cycle_us / constants.vector
+    matrix = _matrix_us(gpu, load) / each_simd / constants.matrix
+    shared = {
+        "l1": waves * issue.l1 * cycle_us / constants.l1,
+        "lds": waves * issue.lds * cycle_us / constants.lds,
+    }
+    use = {"matrix": each_simd * matrix, "vector": each_simd * vector, **shared}
+    own = math.ceil(each_simd) * (matrix + vector) + sum(shared.values())
     hbm, cache = _memory(gpu, traffic, found)
-    busy = shape.busiest * gpu.units / traffic.programs  # the tail lengthens the time of per-unit resources
-    matrix_us = sum(f / _peak(gpu, name, code) for name, f in traffic.flops.items()) * 1e-3
-    serial = shape.rounds * _serial(gpu, issue, load.stages, constants) * cycle_us
-    return Costs(
+    wait = _latency_us(traffic, hbm, constants)
+    alone = max(own, wait * issue.rounds) + wait if issue.prefetched else own + wait * issue.rounds
+    lines = traffic.lines_bytes + traffic.programs * waves * issue.spilled_bytes
+    costs = Costs(
         hbm=hbm / (gpu.memory_gbps * constants.hbm) * 1e-3,
         cache=cache / (gpu.last_gbps * constants.cache) * 1e-3 if gpu.last_gbps else 0.0,
-        l2=traffic.lines_bytes / (gpu.l2_gbps * constants.l2) * 1e-3,
-        l1=waves * issue.l1 * cycle_us / constants.l1,
-        lds=waves * issue.lds * cycle_us / constants.lds,
-        matrix=matrix_us * busy * SIMDS / simds / constants.matrix,
-        vector=per_simd * issue.vector * cycle_us / constants.vector,
-        latency=serial,
-    ), shape
+        l2=lines / (gpu.l2_gbps * constants.l2) * 1e-3,
+        **{name: shape.busiest * time for name, time in use.items()},
+        latency=shape.rounds * alone,
+    )
+    units = _units_us(shape, alone, max(use.values()))
+    return Estimate(costs, shape, constants.start_us + costs.total(units, constants.norm))
+
+
+def _units_us(shape: Placement, alone: float, busiest_pipe: float) -> float:
+    """Return the time of the busiest unit: full rounds of resident programs, and a last one with the rest."""
+
+    def together(programs: float) -> float:
+        return max(alone + (programs - 1) * busiest_pipe, programs * busiest_pipe)
+
+    resident = min(shape.resident, math.ceil(shape.busiest))
+    full, rest = divmod(shape.busiest, resident)
+    return full * together(resident) + (min(1.0, rest) * together(max(1.0, rest)) if rest else 0.0)
+
+
+def _matrix_us(gpu: Gpu, load: Load) -> float:
+    """Return the time of a program's matrix instructions on a unit whose SIMDs share them."""
+    traced = sum(load.traffic.flops.values())
+    us = sum(flops / _peak(gpu, name, load.code) for name, flops in load.traffic.flops.items()) * 1e-3
+    executed = load.issue.flops * load.code.num_warps * load.traffic.programs
+    return us * gpu.units / load.traffic.programs * (max(1.0, executed / traced) if traced else 1.0)
+
+
+def _latency_us(traffic: Traffic, hbm: float, constants: Constants) -> float:
+    """Return the mean latency of a load: L2's, and more for the share that comes from main memory."""
+    far = min(1.0, hbm / traffic.lines_bytes) if traffic.lines_bytes else 0.0
+    return (constants.latency_ns + far * constants.memory_ns) * 1e-3
 
 
 def time_us(gpu: Gpu, loads: Sequence[Load], constants: Constants) -> float:
     """Return only the predicted time of consecutive launches; used to fit the constants."""
-    return _launch_us(loads, constants) + sum(cost.total(constants.norm) for cost, _ in _each(gpu, loads, constants))
+    return _launch_us(loads, constants) + sum(one.time_us for one in _each(gpu, loads, constants))
 
 
-def _each(gpu: Gpu, loads: Sequence[Load], constants: Constants) -> list[tuple[Costs, Placement]]:
+def _each(gpu: Gpu, loads: Sequence[Load], constants: Constants) -> list[Estimate]:
     traffics = [load.traffic for load in loads]
-    return [costs(gpu, load, constants, _found(gpu, traffics, i)) for i, load in enumerate(loads)]
+    return [estimate(gpu, load, constants, _found(gpu, traffics, i)) for i, load in enumerate(loads)]
 
 
 def _launch_us(loads: Sequence[Load], constants: Constants) -> float:
@@ -96,35 +141,27 @@ def _launch_us(loads: Sequence[Load], constants: Constants) -> float:
 def predict(gpu: Gpu, case: str, work: Work, loads: Sequence[Load], constants: Constants) -> Prediction:
     """Return the prediction of a case with one or more consecutive launches."""
     each = _each(gpu, loads, constants)
-    times = [cost.total(constants.norm) for cost, _ in each]
+    times = [one.time_us for one in each]
     launch = _launch_us(loads, constants)
-    breakdown: dict[str, float] = {n: sum(getattr(c, n) for c, _ in each) for n in Costs.__dataclass_fields__}
-    breakdown["launch"] = launch
+    breakdown: dict[str, float] = {n: sum(getattr(one.costs, n) for one in each) for n in Costs.__dataclass_fields__}
+    breakdown["launch"] = launch + len(loads) * constants.start_us
     limit = max(breakdown, key=lambda name: breakdown[name])
     longest = times.index(max(times))
+    worst = loads[longest]
+    roomier = advice.roomier(worst.code)
+    gain = 1 - estimate(gpu, replace(worst, code=roomier), constants).time_us / max(times) if roomier else 0.0
     return Prediction(
         case=case,
         machine=gpu.name,
         time_us=round(launch + sum(times), 3),
+        launch_us=round(launch, 3),
         floor_us=round(floor_us(work, gpu), 3),
         limited_by=limit,
         breakdown_us={name: round(us, 3) for name, us in breakdown.items()},
-        words=advice.words(gpu, loads[longest].code, each[longest][1], limit, breakdown),
+        words=advice.words(gpu, worst.code, each[longest].placement, limit, breakdown, gain),
+        calibration=constants.kind,
         calibrated=constants.calibrated,
     )
-
-
-def _serial(gpu: Gpu, issue: Issue, stages: int, constants: Constants) -> float:
-    """Return the cycles of a program by itself: issue cycles and exposed memory latency.
-
-    A pipelined loop requests data `stages` - 1 iterations ahead, so an iteration takes at least the latency divided by
-    that; without a pipeline it waits for the whole latency.
-    """
-    own = issue.vector + issue.lds + issue.l1
-    latency = constants.latency_ns * gpu.clock_ghz
-    if stages < 2:
-        return latency + latency * issue.rounds + own
-    return latency + max(own, latency * issue.rounds / (stages - 1))
 
 
 def _shared(gpu: Gpu) -> int:

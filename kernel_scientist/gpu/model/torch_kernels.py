@@ -26,4 +26,4 @@ def load(operation: TorchOperation, gpu: Gpu) -> Load:
     name = f"torch.{operation.name}"
     code = CodeObject(kernel=name, arch=gpu.arch, digest="", num_warps=WARPS, vgpr=32, mix=(mix,))
     programs = max(1, round(moved / (LANES * WIDTH)))
-    return Load(code, Traffic(programs, moved, moved, moved, moved, storages=operation.storages), 1)
+    return Load(code, Traffic(programs, moved, moved, moved, moved, storages=operation.storages))

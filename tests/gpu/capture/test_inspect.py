@@ -262,5 +262,5 @@ def test_a_larger_tile_reads_less_and_fewer_units_take_longer() -> None:
     assert lines[0] > 2 * lines[1]
     load = large.loads(name)[0]
     slower = gpus.GPUS["mi355x"]
-    full, _ = predict.costs(gpus.MI300X, load, Constants())
-    assert full.hbm > predict.costs(slower, load, Constants())[0].hbm, "MI355X has more bandwidth"
+    full = predict.estimate(gpus.MI300X, load, Constants()).costs
+    assert full.hbm > predict.estimate(slower, load, Constants()).costs.hbm, "MI355X has more bandwidth"

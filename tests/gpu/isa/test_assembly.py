@@ -175,7 +175,7 @@ def test_any_flow_has_depths(steps: list[tuple[int | None, bool]]) -> None:
         ("global_load_short_d16_hi v0, v[1:2], off", "vmem_load 16", "global_load 16"),
         ("global_store_dwordx2 v[1:2], v[3:4], off", "vmem_store 64", "global_store 64"),
         ("global_store_byte v0, v1, s[0:1]", "vmem_store 8", "global_store 8"),
-        ("scratch_store_dword off, v40, s32", "vmem_store 32", "scratch_store 32"),
+        ("scratch_store_dword off, v40, s32", "scratch_store 32", "scratch_store 32"),
         ("ds_write_b16 v0, v1", "lds_write 16", "ds_write 16"),
         ("ds_write_b16_d16_hi v0, v1", "lds_write 16", "ds_write 16"),
         ("ds_read2_b64 v[0:3], v4", "lds_read 128", "ds_read 128"),

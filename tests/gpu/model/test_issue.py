@@ -52,5 +52,21 @@ def test_loads_that_all_lanes_repeat_are_no_unrolled_loop() -> None:
     assert seen.vector == pytest.approx(50 * 4)
 
 
+def test_waves_that_compute_the_same_elements_are_no_unrolled_loop() -> None:
+    """A tile of 16 x 32 with four waves: its two 16 x 16 products are computed twice."""
+    trips, moved = 56, {"vmem_load 128": 1}
+    seen = issued(
+        code({}, {MFMA: 2, "valu": 10, **moved}), traffic(trips, asked=trips * 16.0 * 64 * 4, flops=trips * 4 * FLOPS)
+    )
+    assert seen.vector == pytest.approx(trips * 10 * 4) and seen.rounds == trips
+    assert seen.flops == pytest.approx(trips * 2 * FLOPS)
+
+
+@pytest.mark.parametrize(("before", "prefetched"), [(4, True), (1, False), (0, False)])
+def test_a_loop_is_pipelined_if_its_first_loads_precede_it(before: int, prefetched: bool) -> None:
+    seen = issued(code({"vmem_load 128": before}, {"vmem_load 128": 4}), traffic(50))
+    assert seen.prefetched == prefetched
+
+
 def test_code_without_loops_runs_once() -> None:
     assert issued(code({"valu": 7, "trans": 1}), traffic(9)).vector == pytest.approx(7 * 4 + 16)

@@ -23,7 +23,7 @@ def load(**storages: float) -> predict.Load:
 
 
 def hbm_us(*loads: predict.Load) -> float:
-    return sum(costs.hbm for costs, _ in predict._each(gpus.MI300X, loads, Constants()))
+    return sum(one.costs.hbm for one in predict._each(gpus.MI300X, loads, Constants()))
 
 
 def test_partial_sums_are_read_from_the_cache_that_they_were_written_to() -> None:

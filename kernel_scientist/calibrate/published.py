@@ -1,0 +1,150 @@
+"""Calibration on published times: fits the model's constants to half of the (n, k) and reports on both halves.
+
+Fitted are the constants that kernels of one kind determine: L2's share, two latencies, a kernel's start and end.
+Launches are not part of the times. The labels (best configurations) are never fitted and belong to held-out (n, k).
+"""
+
+import json
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
+
+from kernel_scientist.calibrate import accuracy, fit, tables
+from kernel_scientist.calibrate.accuracy import Point
+from kernel_scientist.calibrate.features import Features, features
+from kernel_scientist.calibrate.tables import Label, Time
+from kernel_scientist.gpu.model import constants, predict
+from kernel_scientist.gpu.model.constants import Constants
+from kernel_scientist.hardware import gpus
+from kernel_scientist.records.base import Record
+
+MACHINES = ("mi300x", "mi325x")
+"""Machines of the rows: gfx942 with 304 CUs. They differ in memory bandwidth only."""
+FITTED = ("l2", "latency_ns", "memory_ns", "start_us")
+DATA = "ROCm/aiter CK GEMM times (MIT, e4048607a5 and history), 304 CUs"
+FEW = 512
+"""Rows of A up to which ranks are reported by themselves."""
+
+
+class TileFit(Record):
+    """Predictions for one tile of C."""
+
+    tile: str
+    rows: int
+    ratio: float
+    """Median of predicted / published."""
+    error: float | None
+
+
+class Half(Record):
+    """Predicted against published times of some rows, and ranks of published configurations."""
+
+    rows: int
+    error: float | None
+    """Median of |predicted / published - 1|."""
+    worst: float
+    rho: float | None
+    """Spearman's rho over the rows."""
+    tiles: tuple[TileFit, ...]
+    labels: int
+    rank: float | None
+    """Mean share of the other configurations that are predicted to be faster than the published best one; ties count
+    half."""
+    rank_few: float | None
+    """The same for m <= 512."""
+    rank_many: float | None
+
+
+class PublishedFit(Record):
+    """Constants fitted to published times, and their provenance."""
+
+    machines: tuple[str, ...] = MACHINES
+    data: str = DATA
+    date: str
+    constants: dict[str, float | str]
+    fitted: Half
+    held_out: Half
+    missed: dict[str, str]
+    """Kernels that could not be compiled and traced, with the reason."""
+
+
+def calibrate(report: Callable[[str], object]) -> PublishedFit:
+    """Fit the constants to the tables and return them with the figures. Needs no GPU and no network."""
+    gpu, rows, marked = gpus.named(MACHINES[0]), tables.times(), tables.labels()
+    entries = {entry.name: entry for entry in (row.entry for row in rows)}
+    entries |= {entry.name: entry for label in marked for entry in (label.best, *label.others)}
+    report(f"{len(rows)} times, {len(marked)} labels: compiling and tracing {len(entries)} kernels")
+    found = features(list(entries.values()), gpu)
+    rows = [row for row in rows if row.entry.name in found.loads]
+    fitted = [row for row in rows if not row.shape.held_out]
+    report(f"fitting {', '.join(FITTED)} to {len(fitted)} times")
+    start = replace(Constants(), launch_us=0.0)
+    solved, kept = fit.solve(gpu, _points(fitted, found), FITTED, start)
+    values = {name: float(f"{getattr(solved, name):.4g}") for name in FITTED if name not in kept}
+    date = time.strftime("%Y-%m-%d")
+    known = replace(Constants(), **values, kind="published", calibrated=f"{DATA}, {date}")
+    return PublishedFit(
+        date=date,
+        constants=asdict(known),
+        fitted=half(fitted, (), found, known),
+        held_out=half([row for row in rows if row.shape.held_out], marked, found, known),
+        missed=found.missed,
+    )
+
+
+def keep(found: PublishedFit) -> None:
+    """Write the constants to the file in which the model finds them."""
+    constants.PUBLISHED.write_text(json.dumps(found.model_dump(mode="json"), indent=1) + "\n")
+
+
+def half(rows: Sequence[Time], labels: Sequence[Label], found: Features, known: Constants) -> Half:
+    """Return the figures of rows and labels with given constants."""
+    gpu = gpus.named(MACHINES[0])
+    own = replace(known, launch_us=0.0)
+    points = _points(rows, found)
+    predicted = {point.name: predict.time_us(gpu, point.loads, own) for point in points}
+    ratios = {point.name: predicted[point.name] / point.time_us for point in points}
+    by_tile: dict[str, list[Point]] = {}
+    for point in points:
+        by_tile.setdefault(point.family, []).append(point)
+    ranks = [(label.shape.m, rank(label, found, known)) for label in labels if label.best.name in found.loads]
+    return Half(
+        rows=len(points),
+        error=accuracy.error(points, predicted),
+        worst=round(max(abs(ratio - 1) for ratio in ratios.values()), 4),
+        rho=accuracy.rho(points, predicted),
+        tiles=tuple(
+            TileFit(
+                tile=tile,
+                rows=len(members),
+                ratio=round(statistics.median(ratios[p.name] for p in members), 3),
+                error=accuracy.error(members, predicted),
+            )
+            for tile, members in sorted(by_tile.items(), key=lambda item: -len(item[1]))
+        ),
+        labels=len(ranks),
+        rank=_mean([share for _, share in ranks]),
+        rank_few=_mean([share for m, share in ranks if m <= FEW]),
+        rank_many=_mean([share for m, share in ranks if m > FEW]),
+    )
+
+
+def rank(label: Label, found: Features, known: Constants) -> float:
+    """Return the share of the other configurations that are predicted to be faster than the published best one."""
+    gpu = gpus.named(MACHINES[0])
+    best = predict.time_us(gpu, found.loads[label.best.name], known)
+    others = [predict.time_us(gpu, found.loads[e.name], known) for e in label.others if e.name in found.loads]
+    return statistics.mean([0.5 if abs(t / best - 1) < 1e-6 else float(t < best) for t in others])
+
+
+def _points(rows: Sequence[Time], found: Features) -> list[Point]:
+    """Return rows as points; their family is the tile."""
+    return [
+        Point(f"{number} {row.entry.name}", row.tile, row.entry.case, tuple(found.loads[row.entry.name]), row.us)
+        for number, row in enumerate(rows)
+    ]
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return round(statistics.mean(values), 4) if values else None

@@ -1,0 +1,81 @@
+"""What the launch claims and the code does not do gains nothing; what would help is said in numbers."""
+
+import re
+
+import pytest
+
+from kernel_scientist.calibrate import tables
+from kernel_scientist.calibrate.suite import Entry
+from kernel_scientist.gpu.capture import inspect
+from kernel_scientist.gpu.model import advice, predict
+from kernel_scientist.gpu.model.constants import Constants
+from kernel_scientist.gpu.model.launch import Traffic
+from kernel_scientist.gpu.model.predict import Load
+from kernel_scientist.hardware import gpus, occupancy
+from kernel_scientist.records.evaluation import CodeObject
+from kernel_scientist.records.kernel import Work
+
+SHAPE = tables.Shape(128, 512, 7168)
+
+
+def entry() -> Entry:
+    return tables.labels([SHAPE], pool=0)[0].best
+
+
+def time_us(source: str) -> float:
+    found = inspect.seen(source, {"c": entry().inputs}, gpus.MI300X, 120)
+    assert found.report.ok, found.report.log
+    return predict.time_us(gpus.MI300X, found.loads("c"), Constants())
+
+
+@pytest.mark.parametrize("stages", [2, 8])
+def test_stages_at_the_launch_that_the_loop_refuses_gain_nothing(stages: int) -> None:
+    source = entry().source
+    plain = source.replace("in range(k // BLOCK_K)", "in tl.range(k // BLOCK_K, num_stages=1)")
+    assert plain != source
+    claimed = re.sub(r'"num_stages": \d+', f'"num_stages": {stages}', plain)
+    honest = re.sub(r'"num_stages": \d+', '"num_stages": 1', source)
+    assert time_us(claimed) == pytest.approx(time_us(honest), rel=0.02)
+    assert time_us(source) < 0.9 * time_us(claimed), "a real pipeline is faster"
+
+
+def code(**changes: object) -> CodeObject:
+    loop = {"vmem_load 128": 4, "v_mfma_f32_16x16x32_fp8_fp8": 16, "valu": 40}
+    given = {"num_warps": 8, "vgpr": 162, "lds_bytes": 16384, "mix": ({"vmem_load 128": 4}, loop)}
+    return CodeObject.model_validate({"kernel": "k", "arch": "gfx942", "digest": "", **given, **changes})
+
+
+def predicted(some: CodeObject) -> tuple[str, ...]:
+    traffic = Traffic(2432, 1e9, 1e9, 3e8, 1e8, {"fp8e4b8": 2432 * 56 * 8 * 16 * 2.0 * 16 * 16 * 32}, (56.0,))
+    work = Work(flops=1e9, bytes=1e6, dtype="fp8")
+    return predict.predict(gpus.MI300X, "c", work, [Load(some, traffic)], Constants()).words
+
+
+def test_what_would_let_another_workgroup_in_is_said_in_numbers() -> None:
+    assert any("128 registers instead of 162 would let one more workgroup" in line for line in predicted(code()))
+    lds = predicted(code(vgpr=64, lds_bytes=40000))
+    assert any("32768 bytes of LDS instead of 40000 would let one more workgroup" in line for line in lds)
+
+
+@pytest.mark.parametrize("some", [code(), code(vgpr=64, lds_bytes=40000), code(num_warps=4, vgpr=200, agpr=100)])
+def test_with_what_is_said_one_more_workgroup_fits_and_with_more_it_does_not(some: CodeObject) -> None:
+    more = advice.roomier(some)
+    assert more is not None
+
+    def fits(c: CodeObject) -> int:
+        return occupancy.resident(c.arch, c.num_warps, c.vgpr, c.agpr, c.lds_bytes)
+
+    assert fits(more) == fits(some) + 1
+    grown = [
+        more.model_copy(update={"vgpr": more.vgpr + 8}),
+        more.model_copy(update={"lds_bytes": more.lds_bytes + 512}),
+    ]
+    assert min(fits(c) for c in grown) <= fits(some)
+
+
+def test_a_spill_in_a_loop_costs_time() -> None:
+    traffic = Traffic(304, 1e8, 1e8, 3e7, 1e7, {}, (500.0,))
+    spilled = code(mix=({}, {"vmem_load 128": 4, "valu": 40, "scratch_load 32": 20, "scratch_store 32": 20}))
+    clean = code(mix=({}, {"vmem_load 128": 4, "valu": 40}))
+    times = [predict.time_us(gpus.MI300X, [Load(one, traffic)], Constants()) for one in (clean, spilled)]
+    assert times[1] > 1.2 * times[0]
