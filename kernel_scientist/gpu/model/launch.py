@@ -24,6 +24,8 @@ class Traffic:
     trips: tuple[float, ...] = ()
     storages: Mapping[str, float] = field(default_factory=dict[str, float])
     """Bytes of the arguments by storage."""
+    heaviest: float = 1.0
+    """Work of the program that does most, over that of an average one."""
 
     @staticmethod
     def of(counts: Mapping[str, Any]) -> "Traffic":
@@ -37,6 +39,7 @@ class Traffic:
             flops=dict(counts["flops"]),
             trips=tuple(counts["trips"]),
             storages=dict(counts["storages"]),
+            heaviest=counts.get("heaviest", 1.0),
         )
 
 

@@ -95,7 +95,8 @@ def estimate(gpu: Gpu, load: Load, constants: Constants, found: float = 0.0) -> 
         **{name: shape.busiest * time for name, time in use.items()},
         latency=shape.rounds * alone,
     )
-    units = _units_us(shape, alone, max(use.values()))
+    late = (traffic.heaviest - 1) * alone  # the program with most work ends later than an average one
+    units = _units_us(shape, alone, max(use.values())) + late
     return Estimate(costs, shape, constants.start_us + costs.total(units, constants.norm))
 
 

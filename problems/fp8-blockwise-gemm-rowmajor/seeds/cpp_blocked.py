@@ -1,4 +1,4 @@
-"""Block-scaled fp8 GEMM on row-major operands, blocked: operands decoded and scaled once into fp32 panels, register tiles, all cores.
+"""Block-scaled fp8 GEMM on row-major operands, blocked: operands decoded once into fp32 panels, register tiles.
 
 Loops from outside: MC x NC blocks of C (shared among threads), KC steps of k, register tiles of MR rows and
 NV vectors of VEC floats. Scales are folded into the panels while packing.
