@@ -70,9 +70,10 @@ def steps(campaign: Campaign) -> Steps:
     context = campaign.context
 
     def build(kernel: Kernel) -> Evaluation:
+        base = campaign.population.get(kernel.base).evaluation if kernel.base else None
         if campaign.prescreen.most:
-            return TASKS.build(context, kernel, skip=partial(campaign.prescreen.skipped, kernel))
-        return TASKS.build(context, kernel)
+            return TASKS.build(context, kernel, skip=partial(campaign.prescreen.skipped, kernel), base=base)
+        return TASKS.build(context, kernel, base=base)
 
     def time(kernel: Kernel, checked: Evaluation) -> Evaluation:
         timed = TASKS.time(context, kernel, partial(campaign.time, kernel, checked))

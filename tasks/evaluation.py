@@ -4,10 +4,16 @@ from typing import Any
 
 from prefect import task
 from prefect.cache_policies import NO_CACHE, CacheKeyFnPolicy
+from prefect.transactions import get_transaction
 
 from kernel_scientist.campaign import steps
-from kernel_scientist.campaign.evaluation_context import cache_key
+from kernel_scientist.campaign.evaluation_context import EvaluationContext, cache_key
 from kernel_scientist.records.errors import InfrastructureError
+from kernel_scientist.records.evaluation import Evaluation
+from kernel_scientist.records.kernel import Case, Kernel, Verdict, digest
+
+PASSING = (Verdict.TIMEOUT, Verdict.CRASHED, Verdict.INFRASTRUCTURE)
+"""Verdicts that may have their cause in the state of the machine: they are never served from a cache."""
 
 
 def infrastructure_only(_task: Any, _run: Any, state: Any) -> bool:
@@ -23,13 +29,29 @@ def infrastructure_only(_task: Any, _run: Any, state: Any) -> bool:
 
 
 def _build_key(_run: Any, arguments: dict[str, Any]) -> str | None:
-    """Return the cache key of a build, which depends on kernel, problem and toolchain only; None: it is not cached.
+    """Return the cache key of a build, which depends on kernel, base, problem and toolchain; None: it is not cached.
 
     Confirmation never uses cached results, and a kernel may be skipped because of others.
     """
     if arguments.get("cases") is not None or arguments.get("skip") is not None:
         return None
-    return cache_key(arguments["context"], arguments["kernel"], "build")
+    base: Evaluation | None = arguments.get("base")
+    codes = [code.digest for code in base.compile.objects] if base is not None and base.compile is not None else []
+    return cache_key(arguments["context"], arguments["kernel"], "build") + (digest(repr(codes)) if codes else "")
+
+
+def _build(
+    context: EvaluationContext,
+    kernel: Kernel,
+    cases: tuple[Case, ...] | None = None,
+    skip: steps.Skip | None = None,
+    base: Evaluation | None = None,
+) -> Evaluation:
+    """Build a kernel (see `steps.build_kernel`); do not cache a result that may come from the state of the machine."""
+    evaluation = steps.build_kernel(context, kernel, cases, skip, base)
+    if evaluation.verdict in PASSING and (transaction := get_transaction()) is not None:
+        transaction.write_on_commit = False
+    return evaluation
 
 
 build_kernel = task(
@@ -40,7 +62,7 @@ build_kernel = task(
     timeout_seconds=2400,
     cache_policy=CacheKeyFnPolicy(cache_key_fn=_build_key),
     result_serializer="json",
-)(steps.build_kernel)
+)(_build)
 
 time_kernel = task(
     task_run_name="time {kernel.name}",

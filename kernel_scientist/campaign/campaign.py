@@ -187,15 +187,25 @@ class Campaign:
         return unchanged.model_copy(update=changes)
 
     def tune(self, job: Job, hold: Hold) -> Kernel | None:
-        """Search the tunables of a job's kernel; None when there was nothing to try or no time left."""
+        """Search the tunables of a job's kernel; None when there was nothing to try or no time left, or no gain on a
+        model target."""
+        from kernel_scientist.campaign.model_tuner import ModelTuner  # these import the compilers for GPUs
+        from kernel_scientist.evaluate.predicted import PredictedEvaluator
+
         assert job.tuned_from is not None
         started = time.monotonic()
 
         def stop() -> bool:
             return self.plan.late() or self.plan.tuned_enough(time.monotonic() - started)
 
-        tuner = Tuner(self.context, self.population.get(job.tuned_from).kernel, hold)
-        return tuner.tune(job.name, lambda source: self.population.has_source(fingerprint(source)), stop)
+        def is_tried(source: str) -> bool:
+            return self.population.has_source(fingerprint(source))
+
+        base, evaluator = self.population.get(job.tuned_from).kernel, self.context.evaluator
+        if isinstance(evaluator, PredictedEvaluator):
+            cases, tries = evaluator.profile.benchmarks, self.params.tuning.predictions
+            return ModelTuner(evaluator.previewer, cases, base, tries).tune(job.name, is_tried, stop)
+        return Tuner(self.context, base, hold).tune(job.name, is_tried, stop)
 
     def time(self, kernel: Kernel, so_far: Evaluation) -> Evaluation:
         """Time a kernel against the reference and the incumbent; if the test finds it faster it becomes the incumbent.

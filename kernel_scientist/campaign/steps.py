@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from kernel_scientist.campaign.evaluation_context import EvaluationContext
+from kernel_scientist.evaluate.unchanged import unchanged
 from kernel_scientist.records.errors import InfrastructureError
 from kernel_scientist.records.evaluation import Evaluation
 from kernel_scientist.records.kernel import Case, Kernel, Verdict
@@ -28,17 +29,24 @@ progress = logging.getLogger("kernel_scientist.progress")
 
 
 def build_kernel(
-    context: EvaluationContext, kernel: Kernel, cases: tuple[Case, ...] | None = None, skip: Skip | None = None
+    context: EvaluationContext,
+    kernel: Kernel,
+    cases: tuple[Case, ...] | None = None,
+    skip: Skip | None = None,
+    base: Evaluation | None = None,
 ) -> Evaluation:
     """Compile a kernel, then compare its outputs with the reference's on every checking case.
 
     `cases`: other cases. `skip` gets the compiled kernel's evaluation; if it returns one, the kernel is not executed.
+    `base`: the evaluation of the kernel's base, whose machine code needs no other check.
     """
     with context.quiet.building():
         progress.info("compiling %s", kernel.name)
         evaluation = context.evaluator.compile(kernel)
         if evaluation.verdict is not Verdict.OK:
             return evaluation
+        if base is not None and (same := unchanged(base, evaluation)) is not None:
+            return same
         if skip is not None and (skipped := skip(evaluation)) is not None:
             return skipped
         progress.info("checking %s", kernel.name)

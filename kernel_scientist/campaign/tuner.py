@@ -1,6 +1,5 @@
 """Tuning by measured time: configurations proposed by `search.tunables` are timed against the untuned kernel."""
 
-import functools
 import math
 import time
 from collections.abc import Callable, Mapping
@@ -9,8 +8,6 @@ from contextlib import AbstractContextManager
 from kernel_scientist.campaign.evaluation_context import EvaluationContext
 from kernel_scientist.compile.source import Value
 from kernel_scientist.evaluate.evaluator import TimedSource
-from kernel_scientist.population.entry import roofline_fraction
-from kernel_scientist.records.evaluation import Evaluation
 from kernel_scientist.records.kernel import Experiment, Kernel, Try, Verdict, digest
 from kernel_scientist.search import tunables
 
@@ -26,11 +23,6 @@ class Tuner:
         # one stage is enough: the best configuration is evaluated in full as a kernel of the campaign
         self.evaluator = context.evaluator.with_harness(context.params.harness.model_copy(update={"stages": 1}))
 
-    @functools.cached_property
-    def _untuned(self) -> Evaluation:
-        """Compile report and predictions of the untuned kernel."""
-        return self.evaluator.compile(self.base)
-
     def tune(self, name: str, is_tried: Callable[[str], bool], stop: Callable[[], bool]) -> Kernel | None:
         """Return the best other configuration as a kernel of that name; None when there was nothing to try.
 
@@ -43,27 +35,7 @@ class Tuner:
         best = tunables.winner(tries)
         if best is None:
             return None
-        values = ", ".join(f"{k} {v}" for k, v in best.values.items())
-        result = f"{2**best.log2_ratio:.3f}x" if best.log2_ratio is not None else best.verdict.value
-        experiment = Experiment(
-            title=f"tuned: {values}"[:120],
-            description=f"The best of {len(tries)} configurations of {base.name} that were timed against it.",
-            rubric=(f"set {values}",),
-            uplift=(0.0, 0.0),
-            innovation=0,
-        )
-        return Kernel(
-            name=name,
-            language=base.language,
-            source=best.source,
-            base=base.name,
-            reference=base.name,
-            experiment=experiment,
-            generation=base.generation,
-            report=f"{values}: {result} against {base.name} during tuning",
-            tuned_from=base.name,
-            tries=tries,
-        )
+        return tuned(base, name, best, tries, "timed against it")
 
     def _measure(self, values: Mapping[str, Value], source: str) -> Try:
         start = time.monotonic()
@@ -73,20 +45,44 @@ class Tuner:
         if evaluation.verdict is Verdict.OK:
             with self.hold():
                 evaluation = self.evaluator.time(kernel, evaluation, [TimedSource.of(self.base)])
-        before = tunables.values(self.base.source)
-        changed = {k: v for k, v in values.items() if v != before[k]}
+        speedup = evaluation.speedup_over(self.base.name)
+        gained = speedup is not None and evaluation.verdict is Verdict.OK
         return Try(
-            values=changed,
+            values=changes(self.base, values),
             source=source,
             verdict=evaluation.verdict,
             reason=evaluation.reason,
-            log2_ratio=self._gain(evaluation),
+            log2_ratio=round(math.log2(speedup.ratio), 5) if speedup and gained else None,
             seconds=round(time.monotonic() - start, 3),
         )
 
-    def _gain(self, evaluation: Evaluation) -> float | None:
-        if evaluation.by_model:
-            after, before = roofline_fraction(evaluation), roofline_fraction(self._untuned)
-            return round(math.log2(after / before), 5) if after and before else None
-        speedup = evaluation.speedup_over(self.base.name)
-        return round(math.log2(speedup.ratio), 5) if speedup and evaluation.verdict is Verdict.OK else None
+
+def changes(base: Kernel, values: Mapping[str, Value]) -> dict[str, Value]:
+    """Return the values that are not the kernel's own."""
+    own = tunables.values(base.source)
+    return {name: value for name, value in values.items() if value != own[name]}
+
+
+def tuned(base: Kernel, name: str, best: Try, tries: tuple[Try, ...], compared: str) -> Kernel:
+    """Return the best configuration of a kernel as a kernel. `compared`: what was done with the configurations."""
+    values = ", ".join(f"{k} {v}" for k, v in best.values.items())
+    result = f"{2**best.log2_ratio:.3f}x" if best.log2_ratio is not None else best.verdict.value
+    experiment = Experiment(
+        title=f"tuned: {values}"[:120],
+        description=f"The best of {len(tries)} configurations of {base.name} that were {compared}.",
+        rubric=(f"set {values}",),
+        uplift=(0.0, 0.0),
+        innovation=0,
+    )
+    return Kernel(
+        name=name,
+        language=base.language,
+        source=best.source,
+        base=base.name,
+        reference=base.name,
+        experiment=experiment,
+        generation=base.generation,
+        report=f"{values}: {result} against {base.name} during tuning",
+        tuned_from=base.name,
+        tries=tries,
+    )

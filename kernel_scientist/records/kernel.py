@@ -14,7 +14,8 @@ Language = Literal["cpp", "triton", "hip", "cuda"]
 
 
 class Verdict(StrEnum):
-    """Result of a kernel. `infrastructure` means a failure outside the kernel: it is retried and never scored."""
+    """Result of a kernel. `no_change`: it was compiled to its base's machine code, so it is neither checked nor timed.
+    `infrastructure` means a failure outside the kernel: it is retried and never scored."""
 
     OK = "ok"
     COMPILE_ERROR = "compile_error"
@@ -22,6 +23,7 @@ class Verdict(StrEnum):
     REJECTED = "rejected"
     TIMEOUT = "timeout"
     CRASHED = "crashed"
+    NO_CHANGE = "no_change"
     INFRASTRUCTURE = "infrastructure"
 
 

@@ -138,6 +138,7 @@ class Tuning(Section):
     """The search over a kernel's tunable values."""
 
     tries: int = Field(default=6, ge=0)
+    predictions: int = Field(default=100, ge=1)
     promising: float = Field(default=1.0, gt=0, le=1)
     share: float = Field(default=0.25, ge=0, le=1)
 

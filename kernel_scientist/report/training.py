@@ -25,6 +25,7 @@ GRADES = {
     Verdict.CRASHED: 1,
     Verdict.TIMEOUT: 1,
     Verdict.INCORRECT: 2,
+    Verdict.NO_CHANGE: 2,
     Verdict.OK: 3,
 }
 """Lowest for tampering; then by progress: compiles, completes, is correct. `FASTER` is for a kernel that the

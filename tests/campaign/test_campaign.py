@@ -212,3 +212,37 @@ def test_only_infrastructure_errors_are_retried(prefect_api: str, lab: Path) -> 
     env = lab_environment(lab, PREFECT_API_URL=prefect_api)
     done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, timeout=120)
     assert done.stdout.strip() == "{'busy': 3, 'wrong': 1}", done.stderr
+
+
+def test_a_verdict_that_the_machine_may_have_caused_is_not_cached(prefect_api: str, lab: Path) -> None:
+    program = dedent(
+        """
+        from prefect import flow
+        from kernel_scientist.records.evaluation import Evaluation
+        from kernel_scientist.records.kernel import Kernel, Verdict
+        from tasks import evaluation as tasks
+        calls = []
+        def build(context, kernel, *_):
+            calls.append(kernel.name)
+            verdict = Verdict.OK if calls.count(kernel.name) > 1 else Verdict(kernel.name)
+            return Evaluation(verdict=verdict, reason="it fails the first time")
+        tasks.steps.build_kernel = build
+        tasks.cache_key = lambda context, kernel, step: kernel.name
+        @flow
+        def run():
+            for name in ("crashed", "timeout", "infrastructure", "incorrect", "ok"):
+                kernel = Kernel(name=name, language="triton", source="")
+                found = [tasks.build_kernel(None, kernel).verdict.value for _ in range(3)]
+                print(name, calls.count(name), *found)
+        run()
+        """
+    )
+    env = lab_environment(lab, PREFECT_API_URL=prefect_api)
+    done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, timeout=120)
+    assert done.stdout.splitlines() == [
+        "crashed 2 crashed ok ok",
+        "timeout 2 timeout ok ok",
+        "infrastructure 2 infrastructure ok ok",
+        "incorrect 1 incorrect incorrect incorrect",
+        "ok 1 ok ok ok",
+    ], done.stderr

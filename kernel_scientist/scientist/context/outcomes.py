@@ -139,6 +139,8 @@ def record(population: Population) -> str:
 
 def judged(population: Population, trial: Trial) -> float | None:
     """Return the gain over the base in percent; None if the kernel has no time."""
+    if trial.evaluation.verdict is Verdict.NO_CHANGE:
+        return 0.0
     return population.uplift(trial) if score(trial) else None
 
 
