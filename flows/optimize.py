@@ -20,7 +20,7 @@ from prefect.logging import get_run_logger
 from prefect.runtime import flow_run
 
 from flows.progress import Progress
-from kernel_scientist.campaign import single
+from kernel_scientist.campaign import champions, single
 from kernel_scientist.campaign.campaign import Campaign
 from kernel_scientist.campaign.engine import Engine, Steps
 from kernel_scientist.campaign.evaluation_context import evaluation_context
@@ -30,7 +30,7 @@ from kernel_scientist.population import final
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import InfrastructureError, StoppedError
 from kernel_scientist.records.evaluation import Evaluation
-from kernel_scientist.records.kernel import Kernel, Verdict
+from kernel_scientist.records.kernel import REFERENCE, Kernel, Verdict
 from kernel_scientist.records.params import Params, load
 from kernel_scientist.report import summaries
 from kernel_scientist.workers.pool import WorkerPool
@@ -103,16 +103,19 @@ def _conclude(campaign: Campaign, progress: Progress, params: Params) -> dict[st
     if best is None:
         campaign.finish()
         return summaries.campaign_summary(campaign, None)
-    others = [campaign.context.evaluator.reference()]
-    is_seed = seed is not None and seed.kernel.name == best.kernel.name
-    if seed is not None and not is_seed:
-        others.append(TimedSource.of(seed.kernel))
-    confirmation = single.confirm(campaign.context, best.kernel, others, None if is_seed else others[-1].name, TASKS)
+    others, baseline = [campaign.context.evaluator.reference()], None
+    standing = champions.Standing.of(campaign.context, TASKS.build)
+    if standing is not None and standing.kernel.source != best.kernel.source:
+        others.append(TimedSource.of(standing.kernel))
+    if seed is None or seed.kernel.name != best.kernel.name:
+        others += [TimedSource.of(seed.kernel)] if seed else []
+        baseline = seed.kernel.name if seed else REFERENCE
+    confirmation = single.confirm(campaign.context, best.kernel, others, baseline, TASKS)
     summary = summaries.campaign_summary(campaign, confirmation)
-    summaries.export_champion(campaign, confirmation, summary)
+    is_standing = summaries.export_champion(campaign, confirmation, standing, summary)
     if confirmation.confirmed and params.tracking.register_champion:
-        model = f"{campaign.context.problem.name}-{campaign.context.target.name}"
-        campaign.store.register(campaign.run, best.kernel, model)
+        model = f"{campaign.context.problem.name}-{best.kernel.language}-{campaign.context.target.name}"
+        campaign.store.register(campaign.run, best.kernel, model, is_standing)
     campaign.finish()
     return summary
 

@@ -45,7 +45,7 @@ def optimize(call: Call, resume: bool, campaign: str | None, dry_run: bool, metr
     sys.exit(0 if summary["champion"] else 1)
 
 
-def _kernel_command(against: str) -> Callable[[Callable[..., None]], click.Command]:
+def _kernel_command(against: str, needs_file: bool = True) -> Callable[[Callable[..., None]], click.Command]:
     """Return a decorator for a command about one kernel file, with the options that such commands share."""
     named = {"problem": "The problem; default: that of params.yaml.", "target": "auto, cpu, cuda, rocm, model:mi300x."}
     options = [click.option(f"--{n}", callback=not_empty, metavar="NAME", help=text) for n, text in named.items()]
@@ -55,7 +55,12 @@ def _kernel_command(against: str) -> Callable[[Callable[..., None]], click.Comma
     ]
 
     def decorate(function: Callable[..., None]) -> click.Command:
-        for option in (JSON, with_params, *reversed(options), click.argument("file", callback=not_empty)):
+        for option in (
+            JSON,
+            with_params,
+            *reversed(options),
+            click.argument("file", callback=not_empty, required=needs_file),
+        ):
             function = option(function)
         return click.command()(function)
 
@@ -78,12 +83,12 @@ def evaluate(verbose: bool, as_json: bool, **arguments: Any) -> None:
     sys.exit({"ok": 0, "infrastructure": INFRASTRUCTURE}.get(summary["verdict"], 1))
 
 
-@_kernel_command(against="The kernel it must beat; default: the best seed.")
+@_kernel_command(against="The kernel it must beat; default: the best seed.", needs_file=False)
 @METRICS
 def validate(metrics: str | None, verbose: bool, as_json: bool, **arguments: Any) -> None:
-    """Confirm a kernel in fresh processes, on new seeds and held-out cases.
+    """Confirm a kernel in fresh processes, on new seeds and held-out cases; by default the standing champion.
 
-    Example: kernel-scientist validate champions/rmsnorm/kernel.py --problem rmsnorm
+    Example: kernel-scientist validate champions/rmsnorm/cpp-cpu/kernel.py --problem rmsnorm
     """
     summary = _judge("validate", "validation_summary", **arguments)
     from kernel_scientist.report import tables
@@ -94,13 +99,14 @@ def validate(metrics: str | None, verbose: bool, as_json: bool, **arguments: Any
 
 
 def _judge(
-    what: str, summary: str, call: Call, file: str, problem: str | None, target: str | None, against: str | None
+    what: str, summary: str, call: Call, file: str | None, problem: str | None, target: str | None, against: str | None
 ) -> Any:
     """Evaluate or validate a kernel file: in this process, or as a flow on the Prefect server that is configured."""
     with progress.shown():
-        from kernel_scientist.campaign import preflight
+        from kernel_scientist.campaign import champions, preflight
 
         named = {"problem": problem, "target": target}
+        file = file or str(champions.file(call.params(**named)))
         preflight.kernels(call.params(**named), [Path(name) for name in (file, against) if name])
         extra = [f"{key}={json.dumps(value)}" for key, value in named.items() if value is not None]
         call = Call((*call.overrides, *extra), call.params_file)

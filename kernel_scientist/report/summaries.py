@@ -6,15 +6,14 @@ six significant digits and the ratio is computed from the rounded times.
 
 import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from kernel_scientist.campaign import champions
 from kernel_scientist.compile.source import leaderboard
 from kernel_scientist.evaluate.confirmation import Confirmation
 from kernel_scientist.population.entry import roofline_fraction, score
 from kernel_scientist.problems.taskfolder import Problem
 from kernel_scientist.profile import metrics as figures
-from kernel_scientist.records import environment
 from kernel_scientist.records.evaluation import Evaluation, PairedTime, Prediction, Speedup, Timing, geomean
 from kernel_scientist.records.kernel import REFERENCE, Kernel
 from kernel_scientist.report import ranking
@@ -22,17 +21,13 @@ from kernel_scientist.report.output import write
 
 if TYPE_CHECKING:
     from kernel_scientist.campaign.campaign import Campaign
+    from kernel_scientist.campaign.champions import Standing
     from kernel_scientist.campaign.evaluation_context import EvaluationContext
 
 DIGITS = 6
 """Significant digits of measured values."""
-CARD = ("problem", "campaign", "champion_reason", "confirmed", "why", "predicted")
+CARD = ("problem", "campaign", "champion_reason", "confirmed", "why", "standing", "predicted")
 """Fields of a champion's card that the JSON of `optimize` has as well."""
-
-
-def champion_folder(problem: str) -> Path:
-    """Return the folder of a problem's champion."""
-    return environment.root() / "champions" / problem
 
 
 def evaluation_summary(context: "EvaluationContext", evaluation: Evaluation, against: str) -> dict[str, Any]:
@@ -93,25 +88,39 @@ def campaign_summary(campaign: "Campaign", confirmation: Confirmation | None) ->
         "usd": rounded(campaign.llm_budget.usd),
         "stopped": campaign.plan.over() or "nothing more to try",
         "mlflow": {"uri": campaign.store.uri, "run": campaign.run.run_id},
-        "source": str(champion_folder(problem) / "kernel.py") if best else None,
+        "source": str(champions.of_campaign(problem, campaign.name) / champions.SOURCE) if best else None,
         "curve": curve(campaign),
     }
 
 
-def export_champion(campaign: "Campaign", confirmation: Confirmation, summary: dict[str, Any]) -> None:
-    """Write the champion's source and card, which DVC tracks, and log the confirmation to MLflow."""
-    best, problem = campaign.champion(), campaign.context.problem
+def export_champion(
+    campaign: "Campaign", confirmation: Confirmation, standing: "Standing | None", summary: dict[str, Any]
+) -> bool:
+    """Write the champion's source and card, which DVC tracks, and log the confirmation to MLflow.
+
+    Return whether it is the standing champion of its problem, language and target now; the summary's `standing` says
+    why.
+    """
+    best, context = campaign.champion(), campaign.context
     assert best is not None
+    replaces, reason = champions.verdict(standing, best, confirmation)
+    summary["standing"] = {"replaced": replaces, "reason": reason}
     card = {
         "kernel": best.kernel.name,
         "digest": best.kernel.digest,
+        "language": best.kernel.language,
+        "target": context.target.name,
         **{key: summary[key] for key in CARD},
         "lineage": ranking.lineage(campaign.population, best.kernel),
         "experiment": best.kernel.experiment.title if best.kernel.experiment else "seed",
     }
-    write(champion_folder(problem.name) / "kernel.py", submission(best.kernel, problem))
-    write(champion_folder(problem.name) / "card.json", json.dumps(card, indent=1) + "\n")
+    folders = [champions.of_campaign(context.problem.name, campaign.name)]
+    folders += [champions.folder(context.problem.name, best.kernel.language, context.target.name)] if replaces else []
+    for folder in folders:
+        write(folder / champions.SOURCE, submission(best.kernel, context.problem))
+        write(folder / champions.CARD, json.dumps(card, indent=1) + "\n")
     campaign.store.log_confirmation(campaign.run, confirmation.evaluation, confirmation.held_out_speedups)
+    return replaces
 
 
 def submission(kernel: Kernel, problem: Problem) -> str:

@@ -7,11 +7,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kernel_scientist.campaign import champions
 from kernel_scientist.population.entry import score
 from kernel_scientist.records import environment
 from kernel_scientist.records.evaluation import Counters, Trial, geomean
 from kernel_scientist.records.kernel import REFERENCE, Verdict
-from kernel_scientist.report import ranking, summaries
+from kernel_scientist.report import ranking
 from kernel_scientist.report.output import Table, interval, number, parts, ratio, text
 
 if TYPE_CHECKING:
@@ -109,7 +110,10 @@ def report(recorded: "RecordedCampaign", validation: dict[str, Any] | None, page
     if ranked := ranking.final_rows(recorded.population, recorded.final):
         yield final_table(ranked)
     yield f"\nchampion   {ranking.reason(recorded.population, recorded.final)}"
-    for name, path in (("source", summaries.champion_folder(recorded.problem) / "kernel.py"), ("report", page)):
+    for name, path in (
+        ("source", champions.of_campaign(recorded.problem, recorded.run.campaign) / champions.SOURCE),
+        ("report", page),
+    ):
         if path.exists():
             yield f"{name:10} {path.relative_to(root) if path.is_relative_to(root) else path}"
     yield "UIs        make ui   (Prefect at http://127.0.0.1:4200, MLflow at http://127.0.0.1:5000)"
@@ -144,6 +148,9 @@ def campaign(summary: dict[str, Any]) -> Iterator[str | Table]:
         yield final_table(summary["final"])
     yield f"\nchampion: {summary['champion_reason']}"
     yield _confirmed(summary)
+    if standing := summary.get("standing"):
+        what = "it is the standing champion now" if standing["replaced"] else "the standing champion stays"
+        yield f"{what}: {standing['reason']}"
     if summary["speedup"]:
         speedup = f"{ratio(summary['speedup'])} {interval(summary['interval'])}"
         yield f"speedup over the reference, confirmed: {speedup}"

@@ -214,8 +214,11 @@ class MlflowStore:
         self._batch(parent.run_id, metrics | run_content.comparison_metrics(held_out, "held_out_"), {}, {})
         self.client.log_text(parent.run_id, evaluation.model_dump_json(indent=1), "confirmation.json")
 
-    def register(self, parent: CampaignRun, kernel: Kernel, model: str) -> str:
-        """Register a confirmed champion in the Model Registry under the alias `champion`; return its version."""
+    def register(self, parent: CampaignRun, kernel: Kernel, model: str, is_standing: bool) -> str:
+        """Register a confirmed champion in the Model Registry; return its version.
+
+        `is_standing`: give it the alias `champion`, which an earlier version may have.
+        """
         from mlflow.exceptions import MlflowException
 
         run = self._children(parent.run_id, _named(kernel.name))[0]
@@ -227,7 +230,8 @@ class MlflowStore:
         source = f"{run.info.artifact_uri}/source"
         tags = {"kernel": kernel.name, "digest": kernel.digest, CAMPAIGN: parent.campaign}
         version = self.client.create_model_version(model, source, run.info.run_id, tags=tags)
-        self.client.set_registered_model_alias(model, ALIAS, version.version)
+        if is_standing:
+            self.client.set_registered_model_alias(model, ALIAS, version.version)
         return str(version.version)
 
     def _create(self, experiment: str) -> str:

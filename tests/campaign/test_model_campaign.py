@@ -58,7 +58,7 @@ def test_a_whole_campaign_on_a_model(lab: Path, cli_here: Cli, tmp_path: Path, p
     text = page.read_text()
     assert "of the roofline, predicted" in text and "nothing was measured" in text and "measured speed" not in text
 
-    champion = (lab / "champions/identity/kernel.py").read_text()
+    champion = (lab / "champions/identity/triton-model-mi300x/kernel.py").read_text()
     assert champion.startswith("#!POPCORN leaderboard amd-identity\n#!POPCORN gpu MI300\n")
     compile(champion, "kernel.py", "exec")
     assert "kernel_scientist" not in champion, "a leaderboard has nothing of ours"

@@ -54,7 +54,7 @@ def test_the_pipeline_reproduces_and_the_second_time_does_nothing(tmp_path: Path
     assert [s["kernel"] for s in baseline["seeds"]] == ["cpp_naive", "cpp_blocked"] and baseline["frozen_cases"] == 4
     optimized = json.loads((lab / "reports/optimize.json").read_text())
     assert optimized["kernels"] == 3
-    card = json.loads((lab / "champions/identity/card.json").read_text())
+    card = json.loads((lab / "champions/identity/cpp-cpu/card.json").read_text())
     assert card["kernel"] == optimized["champion"] and card["campaign"] == optimized["campaign"]
     page = (lab / "reports/report.html").read_text()
     assert optimized["campaign"] in page and "custom_kernel" in page and "<svg" in page

@@ -121,13 +121,14 @@ def test_threads_write_at_the_same_time(store: MlflowStore, campaign: CampaignRu
 def test_a_champion_is_registered_with_its_source(store: MlflowStore, campaign: CampaignRun, tmp_path: Path) -> None:
     import mlflow
 
-    one, two = trial("k00001", 1.0), trial("k00002", 2.0)
-    log(store, campaign, [one, two])
-    store.register(campaign, one.kernel, "identity-cpu")
-    store.register(campaign, two.kernel, "identity-cpu")
+    trials = [trial("k00001", 1.0), trial("k00002", 2.0), trial("k00003", 1.5)]
+    log(store, campaign, trials)
+    for one, is_standing in zip(trials, (True, True, False), strict=True):
+        store.register(campaign, one.kernel, "identity-cpp-cpu", is_standing)
     mlflow.set_tracking_uri(store.uri)
-    folder = mlflow.artifacts.download_artifacts("models:/identity-cpu@champion", dst_path=str(tmp_path))
-    assert (Path(folder) / "kernel.py").read_text() == two.kernel.source
+    for version, one in (("@champion", trials[1]), ("/1", trials[0]), ("/3", trials[2])):
+        folder = mlflow.artifacts.download_artifacts(f"models:/identity-cpp-cpu{version}", dst_path=str(tmp_path))
+        assert (Path(folder) / "kernel.py").read_text() == one.kernel.source
 
 
 def test_a_trace_that_a_kill_left_without_its_span_is_written_again(

@@ -1,0 +1,86 @@
+"""The champions: per problem, language and target the best kernel so far, as files that DVC tracks.
+
+    champions/PROBLEM/LANGUAGE-TARGET/       the standing champion: kernel.py and card.json
+    champions/PROBLEM/campaigns/CAMPAIGN/    the champion of each campaign
+
+A campaign's champion replaces the standing one only if it is better: confirmed and found faster in a run that timed
+both, or, on a model target, predicted to be faster with the same constants.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from kernel_scientist.campaign import preflight
+from kernel_scientist.campaign.evaluation_context import EvaluationContext
+from kernel_scientist.evaluate.confirmation import Confirmation
+from kernel_scientist.records import environment
+from kernel_scientist.records.errors import SetupError
+from kernel_scientist.records.evaluation import Evaluation, Trial
+from kernel_scientist.records.kernel import Kernel, Language, Verdict
+from kernel_scientist.records.params import Params
+
+STANDING = "standing"
+"""Name of the standing champion in a run that times it."""
+SOURCE, CARD = "kernel.py", "card.json"
+
+
+def folder(problem: str, language: Language, target: str) -> Path:
+    """Return the folder of a standing champion. `target`: the resolved target's name."""
+    return environment.root() / "champions" / problem / f"{language}-{target}"
+
+
+def of_campaign(problem: str, campaign: str) -> Path:
+    """Return the folder of a campaign's champion."""
+    return environment.root() / "champions" / problem / "campaigns" / campaign
+
+
+def file(params: Params) -> Path:
+    """Return the source of the standing champion of the parameters. Raises SetupError if there is none."""
+    problem, target = preflight.resolve(params)
+    found = folder(problem.name, params.language, target.name) / SOURCE
+    if not found.exists():
+        what = f"{problem.name} in {params.language} on {target.name}"
+        raise SetupError(f"there is no champion of {what} yet: run `kernel-scientist optimize`, or name a file")
+    return found
+
+
+@dataclass(frozen=True)
+class Standing:
+    """The champion that stands when a campaign ends."""
+
+    kernel: Kernel
+    evaluation: Evaluation
+    """Of now, with this evaluator: it must still be correct."""
+
+    @staticmethod
+    def of(context: EvaluationContext, build: Callable[[EvaluationContext, Kernel], Evaluation]) -> "Standing | None":
+        """Return the standing champion; None if there is none, or it is not correct."""
+        language = context.params.language
+        path = folder(context.problem.name, language, context.target.name) / SOURCE
+        if not path.exists():
+            return None
+        kernel = Kernel(name=STANDING, language=language, source=path.read_text())
+        evaluation = build(context, kernel)
+        return Standing(kernel, evaluation) if evaluation.verdict is Verdict.OK else None
+
+
+def verdict(standing: Standing | None, best: Trial, confirmation: Confirmation) -> tuple[bool, str]:
+    """Return whether a campaign's champion replaces the standing one, and a sentence that says why."""
+    if standing is None:
+        return True, "there was no other correct champion of this problem, language and target"
+    if standing.kernel.source == best.kernel.source:
+        return False, "it is this campaign's champion"
+    if best.evaluation.by_model:
+        before_us, now_us = standing.evaluation.predicted_us, best.evaluation.predicted_us
+        if now_us is None:
+            return False, "the campaign's champion has no predicted time"
+        if before_us is None:
+            return True, "the standing one had no predicted time"
+        return now_us < before_us, f"{now_us:.4g} us predicted, {before_us:.4g} us for the standing one"
+    if not confirmation.confirmed:
+        return False, f"it is not confirmed: {confirmation.reason}"
+    speedup = confirmation.evaluation.speedup_over(STANDING)
+    if speedup is None:
+        return False, "it was not timed against the standing one"
+    return speedup.faster, f"{speedup.ratio:.3f}x the standing one's speed, timed in one run"

@@ -1,0 +1,61 @@
+"""A champion is replaced only by a better one of the same problem, language and target."""
+
+import pytest
+
+from kernel_scientist.campaign import champions
+from kernel_scientist.campaign.champions import STANDING, Standing
+from kernel_scientist.evaluate.confirmation import Confirmation
+from kernel_scientist.records import environment
+from kernel_scientist.records.evaluation import Evaluation, Prediction, Trial
+from kernel_scientist.records.kernel import Kernel, Verdict
+from tests.conftest import Cli
+from tests.trials import trial
+
+
+def standing(source: str = "# before", predicted_us: float | None = None) -> Standing:
+    kernel = Kernel(name=STANDING, language="cpp", source=source)
+    return Standing(kernel, evaluation(predicted_us))
+
+
+def evaluation(predicted_us: float | None) -> Evaluation:
+    found = Prediction(case="c", machine="MI300X", time_us=predicted_us or 0.0, floor_us=0.1, limited_by="hbm")
+    return Evaluation(verdict=Verdict.OK, by_model=True, predictions=(found,) if predicted_us else ())
+
+
+def confirmed(best: Trial, is_confirmed: bool = True) -> Confirmation:
+    return Confirmation(confirmed=is_confirmed, reason="seen", evaluation=best.evaluation)
+
+
+def test_a_measured_champion_must_be_faster_in_one_run() -> None:
+    better, worse = trial("k2", 3.0, {STANDING: (1.1, 1.3)}), trial("k2", 3.0, {STANDING: (0.9, 1.3)})
+    assert champions.verdict(standing(), better, confirmed(better)) == (
+        True,
+        "1.200x the standing one's speed, timed in one run",
+    )
+    assert not champions.verdict(standing(), worse, confirmed(worse))[0]
+    assert not champions.verdict(standing(), better, confirmed(better, is_confirmed=False))[0]
+    assert not champions.verdict(standing(), trial("k2", 9.0), confirmed(trial("k2", 9.0)))[0], "not timed beside it"
+    assert not champions.verdict(standing("# k2"), trial("k2", 9.0), confirmed(trial("k2", 9.0)))[0], "the same"
+    assert champions.verdict(None, worse, confirmed(worse, is_confirmed=False))[0]
+
+
+@pytest.mark.parametrize(
+    ("before_us", "now_us", "replaces"),
+    [(79.7, 41.0, True), (41.0, 79.7, False), (41.0, 41.0, False), (None, 41.0, True), (41.0, None, False)],
+)
+def test_a_predicted_champion_must_be_predicted_faster(
+    before_us: float | None, now_us: float | None, replaces: bool
+) -> None:
+    best = Trial(kernel=Kernel(name="k2", language="triton", source="# now"), evaluation=evaluation(now_us))
+    found = confirmed(best, is_confirmed=False)  # nothing is measured on a model
+    assert champions.verdict(standing(predicted_us=before_us), best, found)[0] == replaces
+
+
+def test_champions_of_other_languages_and_targets_lie_elsewhere() -> None:
+    places = {champions.folder("p", language, t) for language in ("cpp", "triton") for t in ("cpu", "model-mi300x")}
+    assert len(places) == 4 and all(environment.root() in place.parents for place in places)
+
+
+def test_validate_without_a_file_needs_a_champion(cli_here: Cli) -> None:
+    done = cli_here("validate", "--set", "problem=identity")
+    assert done.returncode == 2 and "there is no champion of identity in cpp on cpu yet" in done.stderr
