@@ -54,6 +54,7 @@ def _kept(entries: Sequence[Entry], gpu: Gpu) -> Features:
             gpu.name,
             entries[0].source,
             [(e.name, e.inputs) for e in entries],
+            [*Traffic.__dataclass_fields__],
             *map(metadata.version, ("triton", "torch")),
         ]
     )

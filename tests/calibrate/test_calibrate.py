@@ -29,11 +29,13 @@ def root(lab: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_calibration_is_kept_and_used(root: Path) -> None:
-    assert history.last("mi300x") is None and constants.of("MI300X") == Constants()
+    assert history.last("mi300x") is None and constants.of("MI300X").kind == "published"
+    assert constants.of("h100") == Constants()
     history.keep(calibration())
     assert history.last("mi300x") == calibration()
     used = constants.of("MI300X")
-    assert used.calibrated == "AMD Instinct MI300X, 2026-11-21" and used.hbm == calibration().fit.constants["hbm"]
+    assert (used.kind, used.calibrated) == ("measured here", "AMD Instinct MI300X, 2026-11-21")
+    assert used.hbm == calibration().fit.constants["hbm"]
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[1]", '{"constants": {"hbm": 1, "of": 2}}', '{"constants": {"hbm": 0.5}}'])
@@ -59,7 +61,7 @@ def test_without_a_gpu_the_command_tells_of_the_last_calibrations(root: Path) ->
     lines = {name: line for line in said.stdout.splitlines() for name in line.split() if name in gpus.GPUS}
     assert set(lines) == set(gpus.GPUS)
     assert "2026-11-21" in lines["mi300x"] and "AMD Instinct MI300X" in lines["mi300x"]
-    assert all("datasheet" in line or "published" in line for name, line in lines.items() if name != "mi300x")
+    assert "measured here" in lines["mi300x"] and "published" in lines["mi325x"] and "datasheet" in lines["h100"]
     told = json.loads(cli(root, "--json", "--machine", "MI300X").stdout)
     (row,) = told["machines"]
     assert row["device"] == "AMD Instinct MI300X, driver 6.12"
