@@ -22,7 +22,11 @@ from kernel_scientist.records.base import Record
 MACHINES = ("mi300x", "mi325x")
 """Machines of the rows: gfx942 with 304 CUs. They differ in memory bandwidth only."""
 FITTED = ("l2", "latency_ns", "memory_ns", "start_us")
-DATA = "ROCm/aiter CK GEMM times (MIT, e4048607a5 and history), 304 CUs"
+DATA = "ROCm/aiter, times of CK's fp8 block-scaled GEMM"
+REVISIONS = ("e4048607a5", "1a4121e559", "1e8ac92007")
+LICENCE = "MIT"
+HARDWARE = "gfx942 with 304 CUs: MI300X or MI325X"
+TIMED = "the kernel on the device in torch's profiler, inputs not in a cache, without the launch"
 FEW = 512
 """Rows of A up to which ranks are reported by themselves."""
 
@@ -61,6 +65,10 @@ class PublishedFit(Record):
 
     machines: tuple[str, ...] = MACHINES
     data: str = DATA
+    revisions: tuple[str, ...] = REVISIONS
+    licence: str = LICENCE
+    hardware: str = HARDWARE
+    timed: str = TIMED
     date: str
     constants: dict[str, float | str]
     fitted: Half
@@ -83,7 +91,7 @@ def calibrate(report: Callable[[str], object]) -> PublishedFit:
     solved, kept = fit.solve(gpu, _points(fitted, found), FITTED, start)
     values = {name: float(f"{getattr(solved, name):.4g}") for name in FITTED if name not in kept}
     date = time.strftime("%Y-%m-%d")
-    known = replace(Constants(), **values, kind="published", calibrated=f"{DATA}, {date}")
+    known = replace(Constants(), **values, kind="published", calibrated=f"{DATA} ({REVISIONS[0]}; {HARDWARE}), {date}")
     return PublishedFit(
         date=date,
         constants=asdict(known),

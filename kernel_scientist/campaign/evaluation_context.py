@@ -15,12 +15,13 @@ from kernel_scientist.hardware import gpu, gpus
 from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.hardware.peaks import Machine
 from kernel_scientist.hardware.targets import Target
+from kernel_scientist.problems import published
 from kernel_scientist.problems.taskfolder import Problem
 from kernel_scientist.records import environment
 from kernel_scientist.records.kernel import Kernel, Language, digest
 from kernel_scientist.records.params import Params
 from kernel_scientist.scientist.context import knowledge
-from kernel_scientist.scientist.roles import Assignment, CpuInfo
+from kernel_scientist.scientist.roles import Assignment, CpuInfo, Published
 from kernel_scientist.workers.pool import WorkerPool
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ class EvaluationContext:
             knowledge=knowledge.load([environment.root() / path for path in settings.paths]),
             knowledge_tokens=settings.tokens,
             most_findings=settings.findings,
+            published={n: Published(t.us, t.origin) for n, t in published.best(self.problem.published).items()},
         )
 
 

@@ -1,6 +1,6 @@
 """Times that others published for a problem's cases (`published` in lab.yml), never mixed with ours."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,16 @@ class PublishedTime(Record):
     includes: str
     """What the time contains: the launch or not, cold or warm caches."""
 
+    @property
+    def case(self) -> str:
+        """Name of the case."""
+        return Case(sizes=self.sizes, seed=0).name
+
+    @property
+    def origin(self) -> str:
+        """What was timed, where, and by whom."""
+        return f"{self.source} (revision {self.revision}); {self.device}; {self.includes}"
+
 
 def read(section: Mapping[str, Any] | None, path: Path) -> tuple[PublishedTime, ...]:
     """Return the published times of a lab.yml. Raises SetupError that names what is wrong."""
@@ -46,6 +56,11 @@ def read(section: Mapping[str, Any] | None, path: Path) -> tuple[PublishedTime, 
         ) from error
 
 
-def of_case(times: tuple[PublishedTime, ...], case: Case) -> PublishedTime | None:
-    """Return the fastest published time of a case; None if there is none."""
-    return min((time for time in times if time.sizes == case.sizes), key=lambda time: time.us, default=None)
+def best(times: Sequence[PublishedTime]) -> dict[str, PublishedTime]:
+    """Return the fastest published time of each case that has one, by the case's name."""
+    return {time.case: time for time in sorted(times, key=lambda time: -time.us)}
+
+
+def words(time: PublishedTime) -> str:
+    """Return the time as a prompt or a report shows it beside ours: `best published kernel: 66 us (...)`."""
+    return f"best published kernel: {time.us:g} us ({time.origin})"

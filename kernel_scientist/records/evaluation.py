@@ -168,6 +168,11 @@ class Evaluation(Record):
         return geomean([t.time_us for t in self.timings]) if self.timings else None
 
     @property
+    def times_us(self) -> dict[str, float]:
+        """Time of each case: measured, or predicted if the evaluation is by a model."""
+        return {one.case: one.time_us for one in (self.predictions if self.by_model else self.timings)}
+
+    @property
     def predicted_us(self) -> float | None:
         """Geometric mean of the predicted times; None if nothing was predicted."""
         return geomean([p.time_us for p in self.predictions]) if self.predictions else None

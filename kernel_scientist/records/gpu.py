@@ -92,6 +92,14 @@ class Prediction(Record):
     calibrated: str = ""
     """Device and date, or data set and date, of that calibration; empty for the datasheet's."""
 
+    @property
+    def basis(self) -> str:
+        """What the model's constants rest on, in words."""
+        if self.calibration == "datasheet":
+            return "uncalibrated: constants of the datasheet"
+        by = "times measured here" if self.calibration == "measured here" else "published times"
+        return f"calibrated on {by}: {self.calibrated}"
+
 
 class Figures(Record):
     """Figures derived from counts; None where a count is missing."""

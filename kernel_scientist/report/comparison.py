@@ -15,6 +15,7 @@ import numpy as np
 from pydantic import Field
 from scipy import stats
 
+from kernel_scientist.problems import published
 from kernel_scientist.records.base import Record
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.params import Params
@@ -41,6 +42,10 @@ class CampaignCurve(Record):
     usd: float = 0.0
     by_model: bool = False
     """Speeds are predicted shares of the roofline's speed."""
+    times_us: dict[str, float] = Field(default_factory=dict[str, float])
+    """The champion's, by case."""
+    published_us: dict[str, float] = Field(default_factory=dict[str, float])
+    """Best published times of the problem's cases."""
     settings: dict[str, str] = Field(default_factory=dict[str, str])
 
 
@@ -67,6 +72,7 @@ def compare_campaigns(params: Params, first: Sequence[str], second: Sequence[str
 
 def _read(params: Params, name: str) -> CampaignCurve:
     recorded = read_campaign(params, name)
+    champion = recorded.champion()
     return CampaignCurve(
         name=name,
         seed=recorded.run.params.get("search.seed", ""),
@@ -74,6 +80,8 @@ def _read(params: Params, name: str) -> CampaignCurve:
         usd=recorded.run.metrics.get("llm.usd", 0.0),
         by_model=any(entry.by_model for entry in recorded.population.entries()),
         settings=recorded.run.params,
+        times_us=champion.evaluation.times_us if champion else {},
+        published_us={case: time.us for case, time in published.best(recorded.published).items()},
     )
 
 
@@ -99,6 +107,7 @@ def compare(first: Sequence[CampaignCurve], second: Sequence[CampaignCurve]) -> 
         "p_second_better": p_second,
         "conclusion": _conclusion(len(gains), p_first, p_second),
         "differ_in": _differences(first, second),
+        "published": _beside_published([*first, *second]),
     }
 
 
@@ -143,6 +152,13 @@ def _conclusion(pairs: int, p_first: float | None, p_second: float | None) -> st
     return f"the {'first' if p_first < p_second else 'second'} is better ({pairs} pairs, p = {p:.3f})"
 
 
+def _beside_published(campaigns: Sequence[CampaignCurve]) -> list[dict[str, Any]]:
+    """Return the champions' times of the cases for which somebody published one, in us."""
+    known = {case: us for campaign in campaigns for case, us in campaign.published_us.items()}
+    ours = {case: {c.name: c.times_us[case] for c in campaigns if case in c.times_us} for case in known}
+    return [{"case": case, **ours[case], "best published": us} for case, us in known.items() if ours[case]]
+
+
 def _differences(first: Sequence[CampaignCurve], second: Sequence[CampaignCurve]) -> dict[str, list[str]]:
     """Return the parameters other than the seed in which the sides differ."""
     keys = sorted({k for c in (*first, *second) for k in c.settings} - {"search.seed"})
@@ -154,6 +170,7 @@ def shown(comparison: dict[str, Any]) -> Iterator[str | Table]:
     """Yield a comparison for terminal or page."""
     figures = ("campaigns", "best", "worst_to_best", "usd")
     sides = [{"side": n, **{k: side[k] for k in figures}} for n, side in zip(SIDES, comparison["sides"], strict=True)]
+    kind = "predicted" if comparison.get("by_model") else "measured"
     settings = [{"parameter": k, **dict(zip(SIDES, v, strict=True))} for k, v in comparison["differ_in"].items()]
     yield from parts(
         {
@@ -161,6 +178,7 @@ def shown(comparison: dict[str, Any]) -> Iterator[str | Table]:
             "first / second": ratio(comparison["ratio"]),
             "conclusion": comparison["conclusion"],
             "the sides differ in": settings,
+            f"champions, {kind} us, beside the best published kernel": comparison.get("published", []),
         }
     )
 

@@ -93,7 +93,7 @@ def _report(inspection: Inspection, problem: Problem | None, cases: Sequence[Cas
         **report.model_dump(mode="json", include={"ok", "compiler", "findings", "seconds"}),
         "missed": [*report.missed, *unpredicted],
         "launches": listed(report),
-        "predicted": summaries.prediction_rows(predictions),
+        "predicted": summaries.prediction_rows(predictions, problem.published if problem else ()),
         "predicted_by": summaries.provenance(predictions),
     }
 
@@ -192,10 +192,13 @@ def _launched(launches: list[dict[str, Any]]) -> Iterator[str]:
 def _predictions(predictions: list[dict[str, Any]]) -> Iterator[str | Table]:
     shares = [p["floor_us"] / p["time_us"] for p in predictions]
     columns = {"case": "case", "time_us": "us", "floor_us": "floor us", "share": "roofline", "limit": "limited by"}
+    if sources := list(dict.fromkeys(p["published"] for p in predictions if p.get("published"))):
+        columns |= {"published_us": "best published kernel, us"}
     yield Table(
         columns,
         [{**p, "share": f"{100 * s:.1f}%", "limit": _limit(p)} for p, s in zip(predictions, shares, strict=True)],
     )
+    yield from (f"published: {source}" for source in sources)
     worst = predictions[shares.index(min(shares))]
     yield from (f"furthest from its floor, {worst['case']}:", *(f"  {word}" for word in worst["words"]))
 

@@ -70,6 +70,8 @@ def render(recorded: RecordedCampaign, validation: dict[str, Any] | None) -> str
         confirmed=tables.confirmed_table(validation, best.kernel.name) if validation and best else None,
         verdict=validation["why"] if validation else "",
         final=tables.final_table(final) if final else None,
+        published=tables.published_table(recorded),
+        basis=next((p.basis for p in best.evaluation.predictions), "") if best else "",
         reason=ranking.reason(population, recorded.final),
         curves=speeds(
             {recorded.run.campaign: (curve, curve, curve)},

@@ -12,6 +12,7 @@ from kernel_scientist.campaign import champions
 from kernel_scientist.compile.source import leaderboard
 from kernel_scientist.evaluate.confirmation import Confirmation
 from kernel_scientist.population.entry import roofline_fraction, score
+from kernel_scientist.problems import published
 from kernel_scientist.problems.taskfolder import Problem
 from kernel_scientist.profile import metrics as figures
 from kernel_scientist.records.evaluation import Evaluation, PairedTime, Prediction, Speedup, Timing, geomean
@@ -42,7 +43,7 @@ def evaluation_summary(context: "EvaluationContext", evaluation: Evaluation, aga
         "geomean_us": rounded(geomean([row["time_us"] for row in cases])) if cases else None,
         "cases": cases,
         "speedup": speedup_summary(speedup) if speedup else None,
-        "predicted": predicted(evaluation),
+        "predicted": predicted(evaluation, context.problem),
         "counters": counters(evaluation),
         "compile": evaluation.compile.model_dump(mode="json", exclude={"log"}) if evaluation.compile else None,
     }
@@ -82,7 +83,7 @@ def campaign_summary(campaign: "Campaign", confirmation: Confirmation | None) ->
         "speedup": measured["ratio"],
         "interval": measured["interval"],
         "cases": measured["cases"],
-        "predicted": predicted(best.evaluation) if best else None,
+        "predicted": predicted(best.evaluation, campaign.context.problem) if best else None,
         "kernels": len(campaign.population),
         "verdicts": campaign.population.verdicts(),
         "usd": rounded(campaign.llm_budget.usd),
@@ -155,34 +156,43 @@ def speedup_summary(speedup: Speedup) -> dict[str, Any]:
     }
 
 
-def predicted(evaluation: Evaluation) -> dict[str, Any] | None:
+def predicted(evaluation: Evaluation, problem: Problem) -> dict[str, Any] | None:
     """Return the performance model's predictions; None when there are none."""
     if not evaluation.predictions:
         return None
     first = evaluation.predictions[0]
     return {
         "machine": first.machine,
+        "calibration": first.calibration,
         "calibrated": first.calibrated or None,
         "by": provenance(evaluation.predictions),
         "geomean_us": rounded(evaluation.predicted_us),
         "roofline_fraction": rounded(roofline_fraction(evaluation)),
-        "cases": prediction_rows(evaluation.predictions),
+        "cases": prediction_rows(evaluation.predictions, problem.published),
         "coverage": evaluation.coverage,
     }
 
 
-def prediction_rows(predictions: Sequence[Prediction]) -> list[dict[str, Any]]:
-    """Return one row per case."""
-    return [p.model_dump(mode="json", exclude={"machine", "calibrated"}) for p in predictions]
+def prediction_rows(
+    predictions: Sequence[Prediction], times: Sequence[published.PublishedTime]
+) -> list[dict[str, Any]]:
+    """Return one row per case, with the best published time beside the predicted one, None where there is none."""
+    known = published.best(times)
+    return [
+        {
+            **p.model_dump(mode="json", exclude={"machine", "calibration", "calibrated"}),
+            "published_us": known[p.case].us if p.case in known else None,
+            "published": known[p.case].origin if p.case in known else "",
+        }
+        for p in predictions
+    ]
 
 
 def provenance(predictions: Sequence[Prediction]) -> str:
     """Return a text that names the model behind predictions and its calibration."""
     if not predictions:
         return ""
-    first = predictions[0]
-    basis = f"calibrated on {first.calibrated}" if first.calibrated else "uncalibrated: no such GPU was available"
-    return f"model of {first.machine}, {basis}; predicted, not measured"
+    return f"model of {predictions[0].machine}, {predictions[0].basis}; predicted, not measured"
 
 
 def counters(evaluation: Evaluation) -> dict[str, Any] | None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from kernel_scientist.campaign import champions
 from kernel_scientist.population.entry import score
+from kernel_scientist.problems import published
 from kernel_scientist.records import environment
 from kernel_scientist.records.evaluation import Counters, Trial, geomean
 from kernel_scientist.records.kernel import REFERENCE, Verdict
@@ -96,6 +97,19 @@ def confirmed_table(validation: dict[str, Any], champion: str, title: str = "") 
     return Table(CONFIRMED, [*rows, won], title)
 
 
+def published_table(recorded: "RecordedCampaign") -> Table | None:
+    """Return the champion's time of each case beside the best published one; None if none is published for them."""
+    champion, known = recorded.champion(), published.best(recorded.published)
+    if champion is None:
+        return None
+    ours = champion.evaluation.times_us
+    rows = [{"case": case, "us": us, "published_us": known[case].us} for case, us in ours.items() if case in known]
+    sources = dict.fromkeys(known[case].origin for case in ours if case in known)
+    kind = "predicted" if champion.evaluation.by_model else "measured"
+    columns = {"case": "case", "us": f"{champion.kernel.name}, {kind}, us", "published_us": "best published kernel, us"}
+    return Table(columns, rows, f"published: {'; '.join(sources)}") if rows else None
+
+
 def _mean(cases: Sequence[dict[str, Any]], key: str) -> float:
     return geomean([row[key] for row in cases])
 
@@ -109,6 +123,8 @@ def report(recorded: "RecordedCampaign", validation: dict[str, Any] | None, page
         yield _confirmed(validation)
     if ranked := ranking.final_rows(recorded.population, recorded.final):
         yield final_table(ranked)
+    if beside := published_table(recorded):
+        yield beside
     yield f"\nchampion   {ranking.reason(recorded.population, recorded.final)}"
     for name, path in (
         ("source", champions.of_campaign(recorded.problem, recorded.run.campaign) / champions.SOURCE),

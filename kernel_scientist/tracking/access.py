@@ -9,6 +9,7 @@ from kernel_scientist import problems
 from kernel_scientist.hardware import targets
 from kernel_scientist.population.final import Final
 from kernel_scientist.population.lineage import Population
+from kernel_scientist.problems.published import PublishedTime
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.evaluation import Trial
@@ -27,6 +28,8 @@ class RecordedCampaign:
     """None: the campaign had no final, because no kernel had a better ratio or time than the incumbent."""
     problem: str
     target: str
+    published: tuple[PublishedTime, ...] = ()
+    """Times that others published for the problem's cases."""
 
     def champion(self) -> Trial | None:
         """Return the winner of the final; without a final, the incumbent."""
@@ -44,7 +47,8 @@ def read_campaign(params: Params, campaign: str | None) -> RecordedCampaign:
             f"no campaign {campaign or 'of ' + problem.name} on {target.name} in {store.uri}: run "
             "`kernel-scientist optimize`, or name its problem with --set problem=NAME"
         )
-    return RecordedCampaign(store, run, store.population(run), store.final(run), problem.name, target.name)
+    population, final = store.population(run), store.final(run)
+    return RecordedCampaign(store, run, population, final, problem.name, target.name, problem.published)
 
 
 def open_store(problem: str, target: str, uri: str, experiment: str) -> MlflowStore:

@@ -62,6 +62,7 @@ def tags(parent_id: str, campaign: str, trial: Trial) -> dict[str, str]:
     }
     optional = {
         "coverage": evaluation.coverage,
+        "calibration": next((f"{p.calibration}: {p.calibrated}" for p in evaluation.predictions), ""),
         "base": kernel.base,
         "reference": kernel.reference,
         "tuned_from": kernel.tuned_from,

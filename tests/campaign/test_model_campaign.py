@@ -32,7 +32,7 @@ def test_a_whole_campaign_on_a_model(lab: Path, cli_here: Cli, tmp_path: Path, p
     found = json.loads(done.stdout)
     assert found["kernels"] == 4 and found["verdicts"]["ok"] == 4 and found["champion"]
     assert not found["confirmed"] and found["speedup"] is None and "nothing was measured" in found["why"]
-    assert found["predicted"]["machine"] == "MI300X" and found["predicted"]["calibrated"] is None
+    assert found["predicted"]["machine"] == "MI300X" and found["predicted"]["calibration"] == "published"
     assert 0 < found["predicted"]["roofline_fraction"] <= 1 and "predicted, not measured" in found["predicted"]["by"]
 
     store = MlflowStore(f"sqlite:///{lab}/mlruns/mlflow.db", "identity-model-mi300x")
@@ -41,7 +41,7 @@ def test_a_whole_campaign_on_a_model(lab: Path, cli_here: Cli, tmp_path: Path, p
     names = [trial.kernel.name for trial in store.population(parent)]
     children: list[Any] = [store.client.get_run(run_id) for run_id in store.run_ids(parent, names).values()]
     for run in children:
-        assert run.data.tags["score"] == "predicted"
+        assert run.data.tags["score"] == "predicted" and run.data.tags["calibration"].startswith("published: ")
         assert run.data.metrics["predicted_geomean_us"] > 0 and run.data.metrics["gpu.vgpr"] > 0
         assert not [m for m in run.data.metrics if m.split(".")[0] in MEASURED]
         assert store.client.list_artifacts(run.info.run_id, "assembly")

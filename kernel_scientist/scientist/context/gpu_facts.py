@@ -79,9 +79,7 @@ def _shares(group: Sequence[Prediction]) -> str:
 def provenance(trial: Trial) -> str:
     """Return what the performance model was calibrated by; empty without predictions."""
     first = next(iter(trial.evaluation.predictions), None)
-    if first is None:
-        return ""
-    return f"calibrated: {first.calibrated}" if first.calibrated else "not calibrated by measurements on this GPU"
+    return first.basis if first else ""
 
 
 def resources(trial: Trial) -> str:
