@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from importlib import metadata
-from pathlib import Path
-from typing import Any
 
 from kernel_scientist.calibrate.suite import Entry
 from kernel_scientist.gpu.capture import inspect
@@ -61,24 +59,26 @@ def _kept(entries: Sequence[Entry], gpu: Gpu) -> Features:
     folder = environment.cache_folder() / "features"
     file = folder / f"{digest(key + environment.sources_digest(*TRACED_BY))}.json"
     if file.exists():
-        return _read(file)
+        return read(file.read_text())
     found = _inspected(entries, gpu)
     if found.loads:
         folder.mkdir(parents=True, exist_ok=True)
         temporary = file.with_suffix(f".{os.getpid()}-{id(entries)}")
-        temporary.write_text(json.dumps(_written(found)))
+        temporary.write_text(written(found))
         temporary.replace(file)
     return found
 
 
-def _written(found: Features) -> dict[str, Any]:
+def written(found: Features) -> str:
+    """Return features as JSON: each code object once, and the traffic of each entry's launches."""
     codes = {load.code.digest: load.code.model_dump() for loads in found.loads.values() for load in loads}
     loads = {n: [[load.code.digest, asdict(load.traffic)] for load in loads] for n, loads in found.loads.items()}
-    return {"codes": codes, "loads": loads, "missed": found.missed}
+    return json.dumps({"codes": codes, "loads": loads, "missed": found.missed})
 
 
-def _read(file: Path) -> Features:
-    content = json.loads(file.read_text())
+def read(text: str) -> Features:
+    """Return the features that `written` wrote."""
+    content = json.loads(text)
     codes = {name: CodeObject.model_validate(code) for name, code in content["codes"].items()}
     loads = {n: [Load(codes[c], Traffic.of(t)) for c, t in loads] for n, loads in content["loads"].items()}
     return Features(loads, content["missed"])
