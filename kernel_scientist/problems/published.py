@@ -33,7 +33,7 @@ class PublishedTime(Record):
     @property
     def origin(self) -> str:
         """What was timed, where, and by whom."""
-        return f"{self.source} (revision {self.revision}); {self.device}; {self.includes}"
+        return f"{self.source}; {self.device}; {self.includes}"
 
 
 def read(section: Mapping[str, Any] | None, path: Path) -> tuple[PublishedTime, ...]:
