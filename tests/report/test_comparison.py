@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.report import comparison
 from kernel_scientist.report.comparison import CampaignCurve
+from kernel_scientist.report.output import Table
 from tests.trials import trial
 
 
@@ -60,3 +61,15 @@ def test_the_page_of_a_comparison_shows_both_sides(tmp_path: Path) -> None:
     comparison.write_page(result, tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()
     assert page.count("<svg") == 1 and page.count("tree0, tree1") >= 2 and "<td>tree</td><td>greedy</td>" in page
+
+
+def test_champions_stand_beside_the_best_published_time() -> None:
+    known = {"published_us": {"m64": 66.0, "m128": 90.0}}
+    first, second = (
+        [e.model_copy(update={"times_us": times, **known, "by_model": True}) for e in entries([1.5], side)]
+        for side, times in (("a", {"m64": 71.0, "m256": 3.0}), ("b", {"m64": 80.0}))
+    )
+    result = comparison.compare(first, second)
+    assert result["published"] == [{"case": "m64", "a0": 71.0, "b0": 80.0, "best published": 66.0}]
+    titles = [part.title for part in comparison.shown({**result, "by_model": True}) if isinstance(part, Table)]
+    assert "champions, predicted us, beside the best published kernel" in titles

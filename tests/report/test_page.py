@@ -3,14 +3,19 @@
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from kernel_scientist.population.final import Final
 from kernel_scientist.population.lineage import Population
+from kernel_scientist.problems import published
 from kernel_scientist.problems.taskfolder import load
+from kernel_scientist.records.evaluation import Prediction
 from kernel_scientist.records.kernel import REFERENCE
-from kernel_scientist.report import ranking
+from kernel_scientist.report import ranking, summaries, tables
+from kernel_scientist.tracking.access import RecordedCampaign
 from kernel_scientist.tracking.mlflow_store import CampaignRun, MlflowStore
 from tests.conftest import ROOT, Cli
 from tests.trials import trial
@@ -80,3 +85,27 @@ def test_a_validation_of_the_champion_is_shown(
     assert "confirmed: faster" in printed and "PyTorch" in printed
     (lab / "reports/validate.json").write_text(json.dumps({**validation, "digest": "of another kernel"}))
     assert "confirmed" not in cli_here("report", "--set", "problem=identity").stdout
+
+
+def test_the_best_published_time_stands_beside_the_champion_s() -> None:
+    times = published.read(
+        {
+            "source": "a library",
+            "device": "MI300X",
+            "includes": "no launch",
+            "times": [{"m": 64, "us": us, "revision": "1"} for us in (70.0, 66.0)],
+        },
+        Path("lab.yml"),
+    )
+    known = (Prediction(case="m64", machine="MI300X", time_us=71.0, floor_us=1.0, limited_by="hbm"),)
+    champion = trial("k00001", 1.0)
+    champion = champion.model_copy(
+        update={"evaluation": champion.evaluation.model_copy(update={"by_model": True, "predictions": known})}
+    )
+    recorded = SimpleNamespace(champion=lambda: champion, published=times)
+    table = tables.published_table(cast(RecordedCampaign, recorded))
+    assert table is not None and table.rows == [{"case": "m64", "us": 71.0, "published_us": 66.0}]
+    assert "predicted" in table.columns["us"] and table.title == "published: a library; MI300X; no launch"
+    (row,) = summaries.prediction_rows(known, times)
+    assert row["published_us"] == 66.0 and summaries.prediction_rows(known, ())[0]["published_us"] is None
+    assert published.words(times[1]) == "best published kernel: 66 us (a library; MI300X; no launch)"
