@@ -120,7 +120,7 @@ class PredictedEvaluator(PreviewedEvaluator):
         A HIP kernel is not executed.
         """
         if so_far.verdict is Verdict.OK and kernel.language == "hip":
-            words = "compiled and inspected, not executed: a HIP kernel needs a GPU"
+            words = "compiled and inspected; on a model target a HIP kernel is not executed and has no predicted time"
             return so_far.model_copy(update={"reason": words, "coverage": "none"})
         checked = super().check(kernel, so_far, cases)
         if checked.verdict is not Verdict.OK or not self.harness.tiles:
