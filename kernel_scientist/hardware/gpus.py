@@ -38,9 +38,10 @@ def _peaks(fp64: float, fp32: float, half: float, fp8: float, **tf32: float) -> 
 
 
 def _hopper(name: str, memory_gbps: float) -> Gpu:
-    """L2 has 80 slices of 64 B per clock; it is the last level, and its lines are sectors of 32 B."""
+    """An SM takes 64 B per clock from L2; on an H200 9.7 to 10.3 TB/s were measured, 0.6 of that. L2 is the last level,
+    and its lines are sectors of 32 B."""
     peaks = _peaks(66_900, 66_900, 989_400, 1_978_900, tf32=494_700)
-    gpu = Gpu(name, memory_gbps, peaks, "sm_90", units=132, clock_ghz=1.83, l2_gbps=9_400, l2_bytes=50 << 20)
+    gpu = Gpu(name, memory_gbps, peaks, "sm_90", units=132, clock_ghz=1.83, l2_gbps=15_500, l2_bytes=50 << 20)
     return replace(gpu, dies=1, last_bytes=0, last_gbps=0, wave=32, line_bytes=32)
 
 
