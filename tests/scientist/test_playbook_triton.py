@@ -43,11 +43,13 @@ CASES = {  # ragged and dividing
     "identity": [{"size": 9001}, {"size": 8192}],
     "rmsnorm": [{"rows": 9, "cols": 577}, {"rows": 12, "cols": 1024}],
 }
+CASES["fp8-blockwise-gemm-rowmajor"] = CASES["fp8-blockwise-gemm"]
 LARGE = {  # sizes of a GPU campaign, for compilation
     "fp8-blockwise-gemm": {"m": 1024, "n": 1536, "k": 512},
     "identity": {"size": 65536},
     "rmsnorm": {"rows": 16, "cols": 4096},
 }
+LARGE["fp8-blockwise-gemm-rowmajor"] = LARGE["fp8-blockwise-gemm"]
 RESOURCES = ("hbm", "cache", "l2", "l1", "lds", "matrix", "vector", "latency", "launch")
 LDS_BYTES = 64 << 10
 CPU = CpuInfo(caches={}, features=frozenset(), vector_bytes=64, cores=1)

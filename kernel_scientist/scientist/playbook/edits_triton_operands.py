@@ -159,6 +159,7 @@ def k_major_inputs(file: TritonFile) -> list[Variant]:
     """Transpose column-major inputs in a separate kernel, so that the product reads along k."""
     depth = next((p for p in file.parameters if p in ("k", "K")), "")
     inputs = [(o, h, s) for o in operands(file) if (h := _tensor(file, o)) and (s := _stride(o))]
+    inputs = [i for i in inputs if i[2] != depth]  # a row-major operand has its tile multiplied by k
     if len(inputs) != 2 or not depth or file.names & {"k_major", "transpose_kernel"}:
         return []
     edits = [file.before(file.host, *K_MAJOR.splitlines())]
