@@ -11,19 +11,22 @@ from typing import Any
 
 from kernel_scientist.compile import gxx
 from kernel_scientist.evaluate.timing.conditions import Load
+from kernel_scientist.gpu.capture import inspect
 from kernel_scientist.gpu.toolchains import cuda, rocm
-from kernel_scientist.hardware import cpu
+from kernel_scientist.hardware import cpu, gpus
 from kernel_scientist.profile import profiler
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.report.output import Table
 from kernel_scientist.sandbox import bubblewrap, landlock, seccomp
+from kernel_scientist.sandbox.failure import KernelFailure
 from kernel_scientist.tracking.access import require_reachable
 from kernel_scientist.workers import native_build
 from kernel_scientist.workers.native import NativeHarness, WakePriority
 
 PACKAGES = ("torch", "triton", "prefect", "mlflow", "dvc", "litellm")
 GOVERNOR = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
+INSPECTION_S = 60.0
 WAKE = {
     WakePriority.REAL_TIME: "the evaluator waits with real-time priority",
     WakePriority.SHORT_SLICE: "the evaluator waits with the shortest time slice; real-time priority is not allowed",
@@ -43,6 +46,7 @@ def examine() -> list[dict[str, Any]]:
         _row("objdump", shutil.which("objdump") is not None, shutil.which("objdump") or "no instruction counts"),
         *(_required(name, partial(metadata.version, name)) for name in PACKAGES),
         *_gpu(),
+        _inspection(),
         _required("mlflow store", _store),
     ]
 
@@ -137,3 +141,13 @@ def _gpu() -> list[dict[str, Any]]:
         _row("hip compiler", not isinstance(hip, str), hip if isinstance(hip, str) else hip.version),
         _row("cuda compiler", nvidia is not None, nvidia.version if nvidia else "neither nvcc nor NVRTC"),
     ]
+
+
+def _inspection() -> dict[str, Any]:
+    """Return whether a Triton kernel can be compiled and traced for an absent GPU, as on `model:` targets."""
+    gpu = gpus.named("mi300x")
+    try:
+        found = inspect.require_working(gpu, INSPECTION_S)
+    except KernelFailure as failure:
+        return _row("model targets", False, "; ".join((failure.reason, *failure.evidence[-1:])))
+    return _row("model targets", True, f"inspected a kernel for {gpu.arch} in {found.report.seconds:.1f} s")

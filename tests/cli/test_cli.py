@@ -168,6 +168,7 @@ def test_doctor_lists_the_capabilities_of_this_machine(cli: Cli) -> None:
     done = cli("doctor", "--json")
     rows = {row["what"]: row for row in json.loads(done.stdout)}
     assert done.returncode == 0 and rows["g++"]["ok"] and rows["torch"]["ok"] and rows["files hidden"]["ok"]
+    assert rows["model targets"]["ok"] and "gfx942" in rows["model targets"]["detail"]
 
 
 def _free_port() -> int:

@@ -35,6 +35,21 @@ from kernel_scientist.sandbox import bubblewrap, compiler_process, confine, prot
 from kernel_scientist.sandbox.failure import KernelFailure
 from kernel_scientist.sandbox.process import signal_name
 
+COPY = """
+import torch, triton
+import triton.language as tl
+
+@triton.jit
+def copy(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + offs, tl.load(x_ptr + offs))
+
+def custom_kernel(x):
+    out = torch.empty_like(x)
+    copy[(x.numel() // 1024,)](x, out, BLOCK=1024)
+    return out
+"""
+"""What `require_working` inspects."""
 MEMORY_BYTES = 24 << 30
 """Address space of the process: inputs of full size are mapped, but few pages are touched."""
 
@@ -194,6 +209,15 @@ def seen(
     with tempfile.TemporaryDirectory(dir=_folder(), prefix="inspect-") as scratch:
         answer = _ask(Path(scratch), source, inputs, gpu, timeout_s, alone)
     return _inspection(gpu, source, answer, time.monotonic() - start, False)
+
+
+def require_working(gpu: Gpu, timeout_s: float) -> Inspection:
+    """Inspect a kernel that copies 65,536 numbers. Raises KernelFailure if this machine cannot."""
+    found = seen(COPY, {"copy": {"kind": "tensor", "dtype": "float32", "shape": [65536], "stride": [1]}}, gpu, timeout_s)
+    if not found.answer.launches:
+        reason = found.answer.failure or "; ".join(found.answer.missed) or "no launch was seen"
+        raise KernelFailure(Verdict.INFRASTRUCTURE, f"the inspection of a copy kernel failed: {reason}")
+    return found
 
 
 def _folder() -> Path:
