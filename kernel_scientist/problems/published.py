@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from kernel_scientist.records.base import Finite, Record
 from kernel_scientist.records.errors import SetupError
@@ -36,11 +36,15 @@ class PublishedTime(Record):
         return f"{self.source}; {self.device}; {self.includes}"
 
 
-def read(section: Mapping[str, Any] | None, path: Path) -> tuple[PublishedTime, ...]:
-    """Return the published times of a lab.yml. Raises SetupError that names what is wrong."""
-    given = dict(section or {})
-    times: list[dict[str, Any]] = given.pop("times", [])
+def read(sections: Sequence[Mapping[str, Any]] | None, path: Path) -> tuple[PublishedTime, ...]:
+    """Return the published times of a lab.yml: one section a source. Raises SetupError that names what is wrong."""
+    return tuple(time for section in sections or () for time in _section(section, path))
+
+
+def _section(section: Mapping[str, Any], path: Path) -> tuple[PublishedTime, ...]:
     try:
+        given = dict(section)
+        times: list[dict[str, Any]] = given.pop("times", [])
         return tuple(
             PublishedTime(
                 us=time["us"],
@@ -50,9 +54,10 @@ def read(section: Mapping[str, Any] | None, path: Path) -> tuple[PublishedTime, 
             )
             for time in times
         )
-    except (KeyError, TypeError, ValidationError) as error:
+    except (KeyError, TypeError, ValueError) as error:
         raise SetupError(
-            f"{path}: published: {error}; it has source, device, includes and times: the sizes of a case, us, revision"
+            f"{path}: published: {error}; it is a list of sources, each with source, device, includes and times: the sizes "
+            "of a case, us, revision"
         ) from error
 
 

@@ -4,7 +4,7 @@ import json
 import re
 from pathlib import Path
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
@@ -12,6 +12,7 @@ from kernel_scientist.population.final import Final
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.problems import published
 from kernel_scientist.problems.taskfolder import load
+from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.evaluation import Prediction
 from kernel_scientist.records.kernel import REFERENCE
 from kernel_scientist.report import ranking, summaries, tables
@@ -88,15 +89,11 @@ def test_a_validation_of_the_champion_is_shown(
 
 
 def test_the_best_published_time_stands_beside_the_champion_s() -> None:
-    times = published.read(
-        {
-            "source": "a library",
-            "device": "MI300X",
-            "includes": "no launch",
-            "times": [{"m": 64, "us": us, "revision": "1"} for us in (70.0, 66.0)],
-        },
-        Path("lab.yml"),
-    )
+    source = {"source": "a library", "device": "MI300X", "includes": "no launch"}
+    sections = [{**source, "times": [{"m": 64, "us": us, "revision": "1"}]} for us in (70.0, 66.0)]
+    times = published.read(sections, Path("lab.yml"))
+    with pytest.raises(SetupError, match="lab.yml: published: .* list of sources"):
+        published.read(cast(Any, sections[0]), Path("lab.yml"))
     known = (Prediction(case="m64", machine="MI300X", time_us=71.0, floor_us=1.0, limited_by="hbm"),)
     champion = trial("k00001", 1.0)
     champion = champion.model_copy(

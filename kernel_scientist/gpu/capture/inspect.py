@@ -213,7 +213,9 @@ def seen(
 
 def require_working(gpu: Gpu, timeout_s: float) -> Inspection:
     """Inspect a kernel that copies 65,536 numbers. Raises KernelFailure if this machine cannot."""
-    found = seen(COPY, {"copy": {"kind": "tensor", "dtype": "float32", "shape": [65536], "stride": [1]}}, gpu, timeout_s)
+    found = seen(
+        COPY, {"copy": {"kind": "tensor", "dtype": "float32", "shape": [65536], "stride": [1]}}, gpu, timeout_s
+    )
     if not found.answer.launches:
         reason = found.answer.failure or "; ".join(found.answer.missed) or "no launch was seen"
         raise KernelFailure(Verdict.INFRASTRUCTURE, f"the inspection of a copy kernel failed: {reason}")
