@@ -30,8 +30,8 @@ from kernel_scientist.hardware import gpus  # noqa: E402
 GOALS = {"rank": 0.06, "rank_few": 0.08, "error": 0.08, "worst": 0.6, "rho": 0.97}
 """Limits of the held-out figures; rho is a least value."""
 LEAST_RHO, MOST_FACTOR = 0.97, 1.3
-"""Goals of the order of the shapes, and of predicted / published times (or the inverse) of the competition's winner shape
-by shape, and of the geometric means of four entries."""
+"""Goals of the order of the shapes, and of predicted / published times (or the inverse): of the competition's winner
+shape by shape, and of the geometric means of four entries."""
 PLACES = (103.392, 114.878, 115.734)
 """Geometric means in us of the competition's first three entries (award slide of 12 June 2025); no times per shape."""
 WINNER, FIFTH = "RadeonFlow", "luongthecong123"

@@ -56,8 +56,8 @@ def _section(section: Mapping[str, Any], path: Path) -> tuple[PublishedTime, ...
         )
     except (KeyError, TypeError, ValueError) as error:
         raise SetupError(
-            f"{path}: published: {error}; it is a list of sources, each with source, device, includes and times: the sizes "
-            "of a case, us, revision"
+            f"{path}: published: {error}; it is a list of sources, each with source, device, includes and times: the "
+            "sizes of a case, us, revision"
         ) from error
 
 

@@ -92,7 +92,7 @@ def test_the_best_published_time_stands_beside_the_champion_s() -> None:
     source = {"source": "a library", "device": "MI300X", "includes": "no launch"}
     sections = [{**source, "times": [{"m": 64, "us": us, "revision": "1"}]} for us in (70.0, 66.0)]
     times = published.read(sections, Path("lab.yml"))
-    with pytest.raises(SetupError, match="lab.yml: published: .* list of sources"):
+    with pytest.raises(SetupError, match=r"lab\.yml: published: .* list of sources"):
         published.read(cast(Any, sections[0]), Path("lab.yml"))
     known = (Prediction(case="m64", machine="MI300X", time_us=71.0, floor_us=1.0, limited_by="hbm"),)
     champion = trial("k00001", 1.0)
