@@ -26,6 +26,21 @@ from kernel_scientist.workers.native import NativeHarness, WakePriority
 
 PACKAGES = ("torch", "triton", "prefect", "mlflow", "dvc", "litellm")
 GOVERNOR = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
+COPY = """
+import torch, triton
+import triton.language as tl
+
+@triton.jit
+def copy(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + offs, tl.load(x_ptr + offs))
+
+def custom_kernel(x):
+    out = torch.empty_like(x)
+    copy[(x.numel() // 1024,)](x, out, BLOCK=1024)
+    return out
+"""
+"""The kernel that is inspected."""
 INSPECTION_S = 60.0
 WAKE = {
     WakePriority.REAL_TIME: "the evaluator waits with real-time priority",
@@ -146,8 +161,11 @@ def _gpu() -> list[dict[str, Any]]:
 def _inspection() -> dict[str, Any]:
     """Return whether a Triton kernel can be compiled and traced for an absent GPU, as on `model:` targets."""
     gpu = gpus.named("mi300x")
+    numbers = {"kind": "tensor", "dtype": "float32", "shape": [65536], "stride": [1]}
     try:
-        found = inspect.require_working(gpu, INSPECTION_S)
+        found = inspect.seen(COPY, {"copy": numbers}, gpu, INSPECTION_S)
     except KernelFailure as failure:
         return _row("model targets", False, "; ".join((failure.reason, *failure.evidence[-1:])))
+    if not found.answer.launches:
+        return _row("model targets", False, found.answer.failure or "; ".join(found.answer.missed))
     return _row("model targets", True, f"inspected a kernel for {gpu.arch} in {found.report.seconds:.1f} s")

@@ -97,17 +97,19 @@ class Counter:
 
     def touch(self, pointers: Any, mask: Any, access: str) -> None:
         """Count an access: a `load`, a `store` or an `atomic`."""
-        active = pointers.data
         size = max(1, pointers.get_element_ty().primitive_bitwidth // 8)
         self.count()
-        self.asked += self.weight * active.size * size
-        if mask is not None:
-            active = active[np.broadcast_to(mask.data, active.shape)]
-        lines = np.unique(active // np.uint64(self.line_bytes))
+        self.asked += self.weight * pointers.data.size * size
+        inside = np.broadcast_to(True if mask is None else mask.data, pointers.data.shape)
+        if access == "store" and inside.any():
+            self.stored.add(int(pointers.data.flat[inside.argmax()]))
+        lines = pointers.data // np.uint64(self.line_bytes)
+        if lines.ndim == 2 and len(lines) > 1 and lines[0, 0] == lines[1, 0]:  # contiguous by columns
+            lines, inside = lines.T, inside.T
+        lines = lines[inside]
+        lines = np.unique(lines[np.diff(lines, prepend=~lines[:1]) != 0])  # neighbours first: np.unique takes longest
         self.lines += self.weight * len(lines)
         self.touched.append((lines, self.weight))
-        if access == "store" and active.size:
-            self.stored.add(int(active.flat[0]))
 
     def count(self) -> None:
         """Count an access of the current program. Raises EndlessError after too many."""

@@ -10,7 +10,8 @@ import stat
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
@@ -35,21 +36,6 @@ from kernel_scientist.sandbox import bubblewrap, compiler_process, confine, prot
 from kernel_scientist.sandbox.failure import KernelFailure
 from kernel_scientist.sandbox.process import signal_name
 
-COPY = """
-import torch, triton
-import triton.language as tl
-
-@triton.jit
-def copy(x_ptr, out_ptr, BLOCK: tl.constexpr):
-    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    tl.store(out_ptr + offs, tl.load(x_ptr + offs))
-
-def custom_kernel(x):
-    out = torch.empty_like(x)
-    copy[(x.numel() // 1024,)](x, out, BLOCK=1024)
-    return out
-"""
-"""What `require_working` inspects."""
 MEMORY_BYTES = 24 << 30
 """Address space of the process: inputs of full size are mapped, but few pages are touched."""
 
@@ -189,7 +175,7 @@ def inspect(source: str, problem: Problem, cases: Sequence[Case], gpu: Gpu, time
     kept = _kept(source, problem, cases, gpu)
     if kept.exists():
         return _inspection(gpu, source, Answer.model_validate_json(kept.read_text()), 0.0, True)
-    found = seen(source, {case.name: shapes.described(problem, case) for case in cases}, gpu, timeout_s)
+    found = seen(source, lambda: {case.name: shapes.described(problem, case) for case in cases}, gpu, timeout_s)
     if found.answer.timed_out:
         return found  # with more time the result may be more complete
     temporary = kept.with_suffix(f".{time.monotonic_ns()}")
@@ -199,27 +185,21 @@ def inspect(source: str, problem: Problem, cases: Sequence[Case], gpu: Gpu, time
 
 
 def seen(
-    source: str, inputs: Mapping[str, protocol.Header], gpu: Gpu, timeout_s: float, alone: bool = False
+    source: str,
+    inputs: Mapping[str, protocol.Header] | Callable[[], Mapping[str, protocol.Header]],
+    gpu: Gpu,
+    timeout_s: float,
+    alone: bool = False,
 ) -> Inspection:
     """Import a submission and call it on inputs described by `shapes`, by case name. Raises like `inspect`.
 
-    `alone`: also compile each of its Triton kernels with invented arguments.
+    `inputs`: or a function that describes them while the process starts. `alone`: also compile each of its Triton
+    kernels with invented arguments.
     """
     start = time.monotonic()
     with tempfile.TemporaryDirectory(dir=_folder(), prefix="inspect-") as scratch:
         answer = _ask(Path(scratch), source, inputs, gpu, timeout_s, alone)
     return _inspection(gpu, source, answer, time.monotonic() - start, False)
-
-
-def require_working(gpu: Gpu, timeout_s: float) -> Inspection:
-    """Inspect a kernel that copies 65,536 numbers. Raises KernelFailure if this machine cannot."""
-    found = seen(
-        COPY, {"copy": {"kind": "tensor", "dtype": "float32", "shape": [65536], "stride": [1]}}, gpu, timeout_s
-    )
-    if not found.answer.launches:
-        reason = found.answer.failure or "; ".join(found.answer.missed) or "no launch was seen"
-        raise KernelFailure(Verdict.INFRASTRUCTURE, f"the inspection of a copy kernel failed: {reason}")
-    return found
 
 
 def _folder() -> Path:
@@ -244,22 +224,25 @@ def _kept(source: str, problem: Problem, cases: Sequence[Case], gpu: Gpu) -> Pat
 
 
 def _ask(
-    folder: Path, source: str, inputs: Mapping[str, protocol.Header], gpu: Gpu, timeout_s: float, alone: bool
+    folder: Path,
+    source: str,
+    inputs: Mapping[str, protocol.Header] | Callable[[], Mapping[str, protocol.Header]],
+    gpu: Gpu,
+    timeout_s: float,
+    alone: bool,
 ) -> Answer:
     """Run the process, store the assembly that it left, and return its reply. Raises KernelFailure."""
-    request: dict[str, Any] = {
-        "facts": asdict(facts(gpu)),
-        "gpu": gpu.name,
-        "constants": asdict(constants.of(gpu.name)),
-        "seconds": SHARE * timeout_s,
-        "alone": alone,
-        "cases": [{"name": name, "data": data} for name, data in inputs.items()],
-    }
     (folder / "kernel.py").write_text(source)
-    (folder / "request.json").write_text(json.dumps(request))
     program = [sys.executable, "-P", "-m", "kernel_scientist.gpu.capture.process"]
     command = confine.command(program, folder, (*bubblewrap.readable(), *bubblewrap.MACHINE, *bubblewrap.DEVICES))
-    status, log = compiler_process.run(command, folder, timeout_s, MEMORY_BYTES)
+    with ThreadPoolExecutor(1) as beside:
+        process, request = beside.submit(compiler_process.run, command, folder, timeout_s, MEMORY_BYTES), ""
+        try:
+            request = json.dumps(_request(inputs() if callable(inputs) else inputs, gpu, timeout_s, alone))
+        finally:  # without a request, the process ends
+            (folder / "request").write_text(request)
+            (folder / "request").rename(folder / "request.json")
+        status, log = process.result()
     begun = (folder / "begun").exists()
     if status is None:
         late = "" if begun else " and did not reach the submission; is this machine busy?"
@@ -277,6 +260,17 @@ def _ask(
     for text, code in zip(texts, answer.codes, strict=True):
         _require_true(text, code)
     return answer
+
+
+def _request(inputs: Mapping[str, protocol.Header], gpu: Gpu, timeout_s: float, alone: bool) -> dict[str, Any]:
+    return {
+        "facts": asdict(facts(gpu)),
+        "gpu": gpu.name,
+        "constants": asdict(constants.of(gpu.name)),
+        "seconds": SHARE * timeout_s,
+        "alone": alone,
+        "cases": [{"name": name, "data": data} for name, data in inputs.items()],
+    }
 
 
 def _read(path: Path) -> str:

@@ -41,9 +41,23 @@ def install() -> None:
     for name in ("cumsum", "cumprod"):
         setattr(interpreter.ScanOps, name, _widened(getattr(interpreter.ScanOps, name)))
     builder.create_atomic_rmw = _atomic(builder.create_atomic_rmw)
+    interpreter._get_np_dtype = _remembered(interpreter._get_np_dtype)
     interpreter._patch_lang_core = _knowing_fnuz(interpreter._patch_lang_core)
     interpreter.interpreter_semantic.dot_scaled = dot.taking_words(interpreter.interpreter_semantic.dot_scaled)
     libdevice.install(interpreter.interpreter_semantic)
+
+
+def _remembered(np_dtype: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return numpy's type for a type, by its element's name: Triton's function builds a table at each call."""
+    known: dict[str, Any] = {}
+
+    def quick(dtype: Any) -> Any:
+        name = dtype.scalar.name
+        if name not in known:
+            known[name] = np_dtype(dtype)
+        return known[name]
+
+    return quick
 
 
 def _handle(data: Array, dtype: Any) -> Handle:
