@@ -105,7 +105,7 @@ def _conclude(campaign: Campaign, progress: Progress, params: Params) -> dict[st
         return summaries.campaign_summary(campaign, None)
     others, baseline = [campaign.context.evaluator.reference()], None
     standing = champions.Standing.of(campaign.context, TASKS.build)
-    if standing is not None and standing.kernel.source != best.kernel.source:
+    if standing is not None and not standing.is_same(best.kernel):
         others.append(TimedSource.of(standing.kernel))
     if seed is None or seed.kernel.name != best.kernel.name:
         others += [TimedSource.of(seed.kernel)] if seed else []

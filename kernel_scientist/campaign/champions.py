@@ -13,6 +13,7 @@ from pathlib import Path
 
 from kernel_scientist.campaign import preflight
 from kernel_scientist.campaign.evaluation_context import EvaluationContext
+from kernel_scientist.compile.fingerprint import fingerprint
 from kernel_scientist.evaluate.confirmation import Confirmation
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import SetupError
@@ -53,6 +54,10 @@ class Standing:
     evaluation: Evaluation
     """Of now, with this evaluator: it must still be correct."""
 
+    def is_same(self, kernel: Kernel) -> bool:
+        """Return whether it is this kernel, except for comments, e.g. the leaderboard's header."""
+        return fingerprint(self.kernel.source) == fingerprint(kernel.source)
+
     @staticmethod
     def of(context: EvaluationContext, build: Callable[[EvaluationContext, Kernel], Evaluation]) -> "Standing | None":
         """Return the standing champion; None if there is none, or it is not correct."""
@@ -69,7 +74,7 @@ def verdict(standing: Standing | None, best: Trial, confirmation: Confirmation) 
     """Return whether a campaign's champion replaces the standing one, and a sentence that says why."""
     if standing is None:
         return True, "there was no other correct champion of this problem, language and target"
-    if standing.kernel.source == best.kernel.source:
+    if standing.is_same(best.kernel):
         return False, "it is this campaign's champion"
     if best.evaluation.by_model:
         before_us, now_us = standing.evaluation.predicted_us, best.evaluation.predicted_us

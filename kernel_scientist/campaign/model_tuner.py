@@ -46,14 +46,14 @@ class ModelTuner:
         `is_tried`: whether a source was evaluated before. `stop`: whether to try no further configuration.
         """
         few = [self.cases[len(self.cases) * i // CASES] for i in range(min(CASES, len(self.cases)))]
-        base_us = self._predicted_us(self.base.source, few)
+        base_us = self._predicted_or_none(self.base.source, few)
         if base_us is None:
             return None
         found = list(self._search(few, base_us, is_tried, stop))
-        whole_us = self._predicted_us(self.base.source, self.cases)
+        whole_us = self._predicted_or_none(self.base.source, self.cases)
         gaining = [one for one in found if one.log2_ratio is not None and one.log2_ratio > math.log2(1 + LEAST_GAIN)]
         for best in sorted(gaining, key=lambda one: -(one.log2_ratio or 0.0)):
-            us = self._predicted_us(best.source, self.cases)
+            us = self._predicted_or_none(best.source, self.cases)
             if us and whole_us and whole_us / us > 1 + LEAST_GAIN:
                 best = best.model_copy(update={"log2_ratio": round(math.log2(whole_us / us), 5)})
                 return tuned(self.base, name, best, tuple(found), "compiled and predicted")
@@ -110,6 +110,13 @@ class ModelTuner:
             seconds=round(time.monotonic() - start, 3),
         )
         return result, us or math.inf
+
+    def _predicted_or_none(self, source: str, cases: Sequence[Case]) -> float | None:
+        """Return like `_predicted_us`; None, too, if the inspection fails, e.g. by its time limit."""
+        try:
+            return self._predicted_us(source, cases)
+        except KernelFailure:
+            return None
 
     def _predicted_us(self, source: str, cases: Sequence[Case]) -> float | None:
         """Return the geometric mean of predicted times in us; None if there is no prediction. Raises KernelFailure."""

@@ -12,7 +12,7 @@ from tests.conftest import Cli
 from tests.trials import trial
 
 
-def standing(source: str = "# before", predicted_us: float | None = None) -> Standing:
+def standing(source: str = "before = 1", predicted_us: float | None = None) -> Standing:
     kernel = Kernel(name=STANDING, language="cpp", source=source)
     return Standing(kernel, evaluation(predicted_us))
 
@@ -35,8 +35,16 @@ def test_a_measured_champion_must_be_faster_in_one_run() -> None:
     assert not champions.verdict(standing(), worse, confirmed(worse))[0]
     assert not champions.verdict(standing(), better, confirmed(better, is_confirmed=False))[0]
     assert not champions.verdict(standing(), trial("k2", 9.0), confirmed(trial("k2", 9.0)))[0], "not timed beside it"
-    assert not champions.verdict(standing("# k2"), trial("k2", 9.0), confirmed(trial("k2", 9.0)))[0], "the same"
     assert champions.verdict(None, worse, confirmed(worse, is_confirmed=False))[0]
+
+
+def test_the_standing_champion_is_itself_with_the_leaderboards_header() -> None:
+    now = Kernel(name="k2", language="triton", source="def custom_kernel(data): ...\n")
+    best = Trial(kernel=now, evaluation=evaluation(41.0))
+    found = confirmed(best, is_confirmed=False)
+    same = standing("#!POPCORN leaderboard p\n\n" + now.source, predicted_us=79.7)
+    assert champions.verdict(same, best, found) == (False, "it is this campaign's champion")
+    assert champions.verdict(standing("def custom_kernel(data): return 1\n", 79.7), best, found)[0]
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,8 @@ CASES = PROBLEM.profile("full").benchmarks[:2]
 SEED = (ROOT / "problems/rmsnorm/seeds/triton_tiled.py").read_text()
 
 
-def tuner(source: str, tries: int = 12) -> ModelTuner:
-    previewer = Previewer(PROBLEM, gpus.MI300X, Harness())
+def tuner(source: str, tries: int = 12, inspect_timeout_s: float = 120.0) -> ModelTuner:
+    previewer = Previewer(PROBLEM, gpus.MI300X, Harness(inspect_timeout_s=inspect_timeout_s))
     return ModelTuner(previewer, CASES, Kernel(name="k00001", language="triton", source=source), tries)
 
 
@@ -43,3 +43,8 @@ def test_only_a_gain_is_entered_and_it_gains_on_every_case_together(slow: str) -
 def test_nothing_is_entered_if_nothing_gains_or_everything_was_tried(slow: str) -> None:
     assert tuner(slow).tune("k00002", lambda _: True, lambda: False) is None
     assert tuner(slow).tune("k00002", lambda _: False, lambda: True) is None
+
+
+def test_a_base_whose_inspection_takes_too_long_is_not_tuned(slow: str) -> None:
+    impatient = tuner(slow + "# not inspected before\n", inspect_timeout_s=0.01)
+    assert impatient.tune("k00002", lambda _: False, lambda: False) is None

@@ -1,4 +1,4 @@
-"""A kernel that the compiler turns into its base's machine code is told from one that differs."""
+"""A kernel whose machine code is its base's ends as `no_change`; one whose code differs does not."""
 
 import pytest
 

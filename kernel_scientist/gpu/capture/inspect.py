@@ -10,8 +10,7 @@ import stat
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
@@ -175,7 +174,7 @@ def inspect(source: str, problem: Problem, cases: Sequence[Case], gpu: Gpu, time
     kept = _kept(source, problem, cases, gpu)
     if kept.exists():
         return _inspection(gpu, source, Answer.model_validate_json(kept.read_text()), 0.0, True)
-    found = seen(source, lambda: {case.name: shapes.described(problem, case) for case in cases}, gpu, timeout_s)
+    found = seen(source, {case.name: shapes.described(problem, case) for case in cases}, gpu, timeout_s)
     if found.answer.timed_out:
         return found  # with more time the result may be more complete
     temporary = kept.with_suffix(f".{time.monotonic_ns()}")
@@ -185,16 +184,11 @@ def inspect(source: str, problem: Problem, cases: Sequence[Case], gpu: Gpu, time
 
 
 def seen(
-    source: str,
-    inputs: Mapping[str, protocol.Header] | Callable[[], Mapping[str, protocol.Header]],
-    gpu: Gpu,
-    timeout_s: float,
-    alone: bool = False,
+    source: str, inputs: Mapping[str, protocol.Header], gpu: Gpu, timeout_s: float, alone: bool = False
 ) -> Inspection:
     """Import a submission and call it on inputs described by `shapes`, by case name. Raises like `inspect`.
 
-    `inputs`: or a function that describes them while the process starts. `alone`: also compile each of its Triton
-    kernels with invented arguments.
+    `alone`: also compile each of its Triton kernels with invented arguments.
     """
     start = time.monotonic()
     with tempfile.TemporaryDirectory(dir=_folder(), prefix="inspect-") as scratch:
@@ -224,25 +218,22 @@ def _kept(source: str, problem: Problem, cases: Sequence[Case], gpu: Gpu) -> Pat
 
 
 def _ask(
-    folder: Path,
-    source: str,
-    inputs: Mapping[str, protocol.Header] | Callable[[], Mapping[str, protocol.Header]],
-    gpu: Gpu,
-    timeout_s: float,
-    alone: bool,
+    folder: Path, source: str, inputs: Mapping[str, protocol.Header], gpu: Gpu, timeout_s: float, alone: bool
 ) -> Answer:
     """Run the process, store the assembly that it left, and return its reply. Raises KernelFailure."""
+    request: dict[str, Any] = {
+        "facts": asdict(facts(gpu)),
+        "gpu": gpu.name,
+        "constants": asdict(constants.of(gpu.name)),
+        "seconds": SHARE * timeout_s,
+        "alone": alone,
+        "cases": [{"name": name, "data": data} for name, data in inputs.items()],
+    }
     (folder / "kernel.py").write_text(source)
+    (folder / "request.json").write_text(json.dumps(request))
     program = [sys.executable, "-P", "-m", "kernel_scientist.gpu.capture.process"]
     command = confine.command(program, folder, (*bubblewrap.readable(), *bubblewrap.MACHINE, *bubblewrap.DEVICES))
-    with ThreadPoolExecutor(1) as beside:
-        process, request = beside.submit(compiler_process.run, command, folder, timeout_s, MEMORY_BYTES), ""
-        try:
-            request = json.dumps(_request(inputs() if callable(inputs) else inputs, gpu, timeout_s, alone))
-        finally:  # without a request, the process ends
-            (folder / "request").write_text(request)
-            (folder / "request").rename(folder / "request.json")
-        status, log = process.result()
+    status, log = compiler_process.run(command, folder, timeout_s, MEMORY_BYTES)
     begun = (folder / "begun").exists()
     if status is None:
         late = "" if begun else " and did not reach the submission; is this machine busy?"
@@ -260,17 +251,6 @@ def _ask(
     for text, code in zip(texts, answer.codes, strict=True):
         _require_true(text, code)
     return answer
-
-
-def _request(inputs: Mapping[str, protocol.Header], gpu: Gpu, timeout_s: float, alone: bool) -> dict[str, Any]:
-    return {
-        "facts": asdict(facts(gpu)),
-        "gpu": gpu.name,
-        "constants": asdict(constants.of(gpu.name)),
-        "seconds": SHARE * timeout_s,
-        "alone": alone,
-        "cases": [{"name": name, "data": data} for name, data in inputs.items()],
-    }
 
 
 def _read(path: Path) -> str:

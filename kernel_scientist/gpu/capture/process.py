@@ -1,7 +1,7 @@
 """The process that imports a submission and records what it compiles: `python -m kernel_scientist.gpu.capture.process`.
 
-Its folder contains `kernel.py` and, soon after the start, `request.json`. It writes `answer.json`, the assembly of the
-compiled code, and `begun` before it imports the submission: what fails earlier is a fault of the set-up.
+Its folder contains `kernel.py` and `request.json`. It writes `answer.json` and the assembly of the compiled code there,
+and `begun` before it imports the submission: what fails earlier is a fault of the set-up.
 It is untrusted from the moment it imports the submission, so its reply is treated as data.
 """
 
@@ -26,13 +26,12 @@ from kernel_scientist.sandbox import seccomp
 
 WORDS = 4000
 """Maximum length of an error message in the reply."""
-REQUEST_S = 60.0
 
 
 def main() -> None:
     """Handle the request and write the reply."""
     os.environ |= {"TRITON_CACHE_DIR": str(Path("cache").resolve()), "HOME": str(Path.cwd())}
-    request = _requested()
+    request: dict[str, Any] = json.loads(Path("request.json").read_text())
     recorder = Recorder(
         facts=Facts(**request["facts"]),
         gpu=gpus.named(request["gpu"]),
@@ -82,15 +81,6 @@ def main() -> None:
         "inline": [build.message() for build in builds],
     }
     Path("answer.json").write_text(json.dumps(answer))
-
-
-def _requested() -> dict[str, Any]:
-    """Wait for the request, which is made while this process imports torch."""
-    file, until = Path("request.json"), time.monotonic() + REQUEST_S
-    while not file.exists() and time.monotonic() < until:
-        time.sleep(0.005)
-    request: dict[str, Any] = json.loads(file.read_text())
-    return request
 
 
 def _imported() -> Any:
