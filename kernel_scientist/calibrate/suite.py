@@ -28,7 +28,7 @@ class Family:
     settings: tuple[Setting, ...]
 
     def inputs(self, sizes: Sequence[int], gpu: Gpu) -> protocol.Header:
-        """Return the description of the kernel's inputs (`gpu.capture.shapes`); the output is the last one."""
+        """Return the description of the kernel's inputs (`gpu.capture.case_shapes`); the output is the last one."""
         x = ("bfloat16", *sizes)
         match kernel(self.name), tuple(sizes):
             case "gemm", (m, n, k):

@@ -16,7 +16,7 @@ from pathlib import Path
 from kernel_scientist import problems
 from kernel_scientist.calibrate.suite import Entry, Setting
 from kernel_scientist.compile.source import KernelSource
-from kernel_scientist.gpu.capture import shapes
+from kernel_scientist.gpu.capture import case_shapes
 from kernel_scientist.hardware import occupancy
 from kernel_scientist.records import environment
 from kernel_scientist.records.kernel import Case
@@ -170,7 +170,7 @@ class _Entries:
             self._sources[label] = self._kernel.with_tunables({"matrix_instr_nonkdim": 16, **setting}).text
         case, source = shape.case, self._sources[label]
         return Entry(
-            self._problem.name, case.name, f"{case.name} {label}", source, shapes.described(self._problem, case)
+            self._problem.name, case.name, f"{case.name} {label}", source, case_shapes.described(self._problem, case)
         )
 
 

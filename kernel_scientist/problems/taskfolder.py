@@ -15,7 +15,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal, TypeVar, cast
 
-import torch
 from pydantic import ValidationError
 
 from kernel_scientist.problems import published
@@ -151,6 +150,8 @@ class Problem:
         widened = [slice(0, size) for size in shape]
         if not isinstance(data, tuple):
             return data, tuple(widened)
+        import torch  # it takes seconds, and not every command needs it
+
         items = [torch.empty_like(x) if i in self.writes else x for i, x in enumerate(cast(tuple[Any, ...], data))]
         for dim, sources in enumerate(self.parts):
             block = max(each for _, each in sources.values())

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from kernel_scientist.compile.source import leaderboard, read_kernel
-from kernel_scientist.gpu.capture import inspect, shapes
+from kernel_scientist.gpu.capture import case_shapes, inspect
 from kernel_scientist.gpu.capture.inspect import Inspection
 from kernel_scientist.gpu.isa import assembly
 from kernel_scientist.gpu.toolchains import load_inline
@@ -18,8 +18,8 @@ from kernel_scientist.records.evaluation import CodeObject, CompileReport
 from kernel_scientist.records.gpu import Counters
 from kernel_scientist.records.kernel import Case
 from kernel_scientist.records.params import Params
-from kernel_scientist.report import summaries
 from kernel_scientist.report.output import Table, number, text, write
+from kernel_scientist.report.predictions import provenance, rows
 from kernel_scientist.sandbox.failure import KernelFailure
 
 SHOWN = 4
@@ -73,7 +73,7 @@ def _fitting(source: str, gpu: Gpu, params: Params) -> tuple[str | None, list[st
     """Return the first problem on whose inputs the submission launches a kernel, and why the others do not fit."""
     order = sorted(names(), key=lambda name: (name != params.problem, name))
     problems = {name: find(name) for name in order}
-    inputs = {name: shapes.described(p, p.profile("full").benchmarks[0]) for name, p in problems.items()}
+    inputs = {name: case_shapes.described(p, p.profile("full").benchmarks[0]) for name, p in problems.items()}
     answer = inspect.seen(source, inputs, gpu, params.harness.inspect_timeout_s).answer
     launched = [launch.case for launch in answer.launches]
     if answer.inline or answer.failure:  # launches of extensions are not captured; build errors do not depend on inputs
@@ -93,8 +93,8 @@ def _report(inspection: Inspection, problem: Problem | None, cases: Sequence[Cas
         **report.model_dump(mode="json", include={"ok", "compiler", "findings", "seconds"}),
         "missed": [*report.missed, *unpredicted],
         "launches": listed(report),
-        "predicted": summaries.prediction_rows(predictions, problem.published if problem else ()),
-        "predicted_by": summaries.provenance(predictions),
+        "predicted": rows(predictions, problem.published if problem else ()),
+        "predicted_by": provenance(predictions),
     }
 
 

@@ -12,12 +12,11 @@ from kernel_scientist.campaign import champions
 from kernel_scientist.compile.source import leaderboard
 from kernel_scientist.evaluate.confirmation import Confirmation
 from kernel_scientist.population.entry import roofline_fraction, score
-from kernel_scientist.problems import published
 from kernel_scientist.problems.taskfolder import Problem
 from kernel_scientist.profile import metrics as figures
-from kernel_scientist.records.evaluation import Evaluation, PairedTime, Prediction, Speedup, Timing, geomean
+from kernel_scientist.records.evaluation import Evaluation, PairedTime, Speedup, Timing, geomean
 from kernel_scientist.records.kernel import REFERENCE, Kernel
-from kernel_scientist.report import ranking
+from kernel_scientist.report import predictions, ranking
 from kernel_scientist.report.output import write
 
 if TYPE_CHECKING:
@@ -165,34 +164,12 @@ def predicted(evaluation: Evaluation, problem: Problem) -> dict[str, Any] | None
         "machine": first.machine,
         "calibration": first.calibration,
         "calibrated": first.calibrated or None,
-        "by": provenance(evaluation.predictions),
+        "by": predictions.provenance(evaluation.predictions),
         "geomean_us": rounded(evaluation.predicted_us),
         "roofline_fraction": rounded(roofline_fraction(evaluation)),
-        "cases": prediction_rows(evaluation.predictions, problem.published),
+        "cases": predictions.rows(evaluation.predictions, problem.published),
         "coverage": evaluation.coverage,
     }
-
-
-def prediction_rows(
-    predictions: Sequence[Prediction], times: Sequence[published.PublishedTime]
-) -> list[dict[str, Any]]:
-    """Return one row per case, with the best published time beside the predicted one, None where there is none."""
-    known = published.best(times)
-    return [
-        {
-            **p.model_dump(mode="json", exclude={"machine", "calibration", "calibrated"}),
-            "published_us": known[p.case].us if p.case in known else None,
-            "published": known[p.case].origin if p.case in known else "",
-        }
-        for p in predictions
-    ]
-
-
-def provenance(predictions: Sequence[Prediction]) -> str:
-    """Return a text that names the model behind predictions and its calibration."""
-    if not predictions:
-        return ""
-    return f"model of {predictions[0].machine}, {predictions[0].basis}; predicted, not measured"
 
 
 def counters(evaluation: Evaluation) -> dict[str, Any] | None:

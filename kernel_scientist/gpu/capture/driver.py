@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from triton.backends.compiler import GPUTarget
 
-from kernel_scientist.gpu.capture.fake_device import Facts
+from kernel_scientist.gpu.capture.facts import Facts
 
 
 def target(facts: Facts) -> GPUTarget:

@@ -18,8 +18,8 @@ from typing import Annotated, Any
 
 from pydantic import Field, ValidationError, model_validator
 
-from kernel_scientist.gpu.capture import shapes
-from kernel_scientist.gpu.capture.fake_device import Facts
+from kernel_scientist.gpu.capture import case_shapes
+from kernel_scientist.gpu.capture.facts import Facts
 from kernel_scientist.gpu.isa import assembly
 from kernel_scientist.gpu.isa.findings import findings
 from kernel_scientist.gpu.model import constants, predict, torch_kernels
@@ -161,9 +161,8 @@ class Inspection:
 
 
 def facts(gpu: Gpu) -> Facts:
-    """Return the GPU's properties for the process."""
-    limits = occupancy.limits(gpu.arch)
-    return Facts(gpu.name, gpu.arch, gpu.units, gpu.wave, limits.lds_workgroup, gpu.l2_bytes)
+    """Return the GPU's properties for untrusted processes."""
+    return Facts(gpu.name, gpu.arch, gpu.units, gpu.wave, occupancy.limits(gpu.arch).lds_workgroup, gpu.l2_bytes)
 
 
 def inspect(source: str, problem: Problem, cases: Sequence[Case], gpu: Gpu, timeout_s: float) -> Inspection:
@@ -174,7 +173,7 @@ def inspect(source: str, problem: Problem, cases: Sequence[Case], gpu: Gpu, time
     kept = _kept(source, problem, cases, gpu)
     if kept.exists():
         return _inspection(gpu, source, Answer.model_validate_json(kept.read_text()), 0.0, True)
-    found = seen(source, {case.name: shapes.described(problem, case) for case in cases}, gpu, timeout_s)
+    found = seen(source, {case.name: case_shapes.described(problem, case) for case in cases}, gpu, timeout_s)
     if found.answer.timed_out:
         return found  # with more time the result may be more complete
     temporary = kept.with_suffix(f".{time.monotonic_ns()}")
@@ -186,7 +185,7 @@ def inspect(source: str, problem: Problem, cases: Sequence[Case], gpu: Gpu, time
 def seen(
     source: str, inputs: Mapping[str, protocol.Header], gpu: Gpu, timeout_s: float, alone: bool = False
 ) -> Inspection:
-    """Import a submission and call it on inputs described by `shapes`, by case name. Raises like `inspect`.
+    """Import a submission and call it on inputs described by `case_shapes`, by case name. Raises like `inspect`.
 
     `alone`: also compile each of its Triton kernels with invented arguments.
     """

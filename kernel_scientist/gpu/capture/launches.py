@@ -14,7 +14,7 @@ from triton.runtime.jit import JITFunction
 
 from kernel_scientist.gpu.capture import driver
 from kernel_scientist.gpu.capture.counting_interpreter import integers
-from kernel_scientist.gpu.capture.fake_device import Facts
+from kernel_scientist.gpu.capture.facts import Facts
 from kernel_scientist.gpu.capture.trace import Trace, trace
 from kernel_scientist.gpu.interpreter.torch_ops import tensors
 from kernel_scientist.gpu.isa import assembly

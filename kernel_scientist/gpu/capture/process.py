@@ -16,7 +16,8 @@ from typing import Any
 
 from kernel_scientist.compile import gpumode_compat
 from kernel_scientist.gpu.capture import recorded_builds, shapes, standalone
-from kernel_scientist.gpu.capture.fake_device import Facts, pretended
+from kernel_scientist.gpu.capture.facts import Facts
+from kernel_scientist.gpu.capture.fake_device import pretended
 from kernel_scientist.gpu.capture.launches import Recorder
 from kernel_scientist.gpu.capture.torch_recorder import TorchRecorder
 from kernel_scientist.gpu.interpreter import numerics

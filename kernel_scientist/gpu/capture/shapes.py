@@ -1,6 +1,6 @@
-"""Describes a case's inputs without their values: launches depend on shapes, strides and plain numbers.
+"""Makes inputs of the described shapes (`gpu.capture.case_shapes`); their values are zeros.
 
-`described` runs in the trusted process, `made` in the untrusted one.
+Runs in the untrusted process.
 """
 
 import mmap
@@ -8,38 +8,7 @@ from typing import Any
 
 import torch
 
-from kernel_scientist.problems.taskfolder import Problem
-from kernel_scientist.records.kernel import Case
 from kernel_scientist.sandbox import protocol
-
-
-def described(problem: Problem, case: Case) -> protocol.Header:
-    """Return the description of a case's inputs; a full-size case takes no memory.
-
-    If the generator needs values, it is run with real tensors.
-    """
-    from torch._subclasses.fake_tensor import FakeTensorMode
-
-    try:
-        with FakeTensorMode():
-            return _header(problem.generate(case))
-    except protocol.WireError:
-        raise
-    except Exception:
-        return _header(problem.generate(case))
-
-
-def _header(value: Any) -> protocol.Header:
-    if isinstance(value, torch.Tensor):
-        name = str(value.dtype).removeprefix("torch.")
-        return {"kind": "tensor", "dtype": name, "shape": list(value.shape), "stride": list(value.stride())}
-    if isinstance(value, (list, tuple)):
-        items: list[Any] = list(value)  # pyright: ignore[reportUnknownArgumentType]
-        return {"kind": "tuple" if isinstance(value, tuple) else "list", "items": [_header(v) for v in items]}
-    if isinstance(value, dict):
-        named: dict[Any, Any] = value
-        return {"kind": "dict", "items": {str(k): _header(v) for k, v in named.items()}}
-    return protocol.encode(value, [])
 
 
 def made(header: protocol.Header) -> Any:

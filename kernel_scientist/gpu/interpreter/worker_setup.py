@@ -11,7 +11,8 @@ from typing import Any
 
 from triton.runtime.autotuner import Autotuner
 
-from kernel_scientist.gpu.capture.fake_device import Facts, pretended
+from kernel_scientist.gpu.capture.facts import Facts
+from kernel_scientist.gpu.capture.fake_device import pretended
 from kernel_scientist.gpu.interpreter import checker, numerics, tiles
 
 

@@ -1,0 +1,59 @@
+"""Describes a case's inputs without their values: launches depend on shapes, strides and plain numbers.
+
+A description is kept in the cache folder: to make one, torch and its tensors without memory are imported, which takes
+4 s.
+"""
+
+import json
+import os
+from importlib import metadata
+from typing import Any
+
+from kernel_scientist.problems.taskfolder import Problem
+from kernel_scientist.records import environment
+from kernel_scientist.records.kernel import Case, digest
+from kernel_scientist.sandbox import protocol
+
+
+def described(problem: Problem, case: Case) -> protocol.Header:
+    """Return the description of a case's inputs; a full-size case takes no memory.
+
+    If the generator needs values, it is run with real tensors. Raises WireError if an input cannot be described.
+    """
+    key = (problem.digest, case.model_dump_json(), metadata.version("torch"), environment.sources_digest("problems"))
+    kept = environment.cache_folder() / "case-shapes" / f"{digest(chr(0).join(key))}.json"
+    if kept.exists():
+        return json.loads(kept.read_text())
+    header = _described(problem, case)
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    temporary = kept.with_suffix(f".{os.getpid()}")
+    temporary.write_text(json.dumps(header))
+    temporary.replace(kept)
+    return header
+
+
+def _described(problem: Problem, case: Case) -> protocol.Header:
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    try:
+        with FakeTensorMode():
+            return _header(problem.generate(case))
+    except protocol.WireError:
+        raise
+    except Exception:
+        return _header(problem.generate(case))
+
+
+def _header(value: Any) -> protocol.Header:
+    import torch
+
+    if isinstance(value, torch.Tensor):
+        name = str(value.dtype).removeprefix("torch.")
+        return {"kind": "tensor", "dtype": name, "shape": list(value.shape), "stride": list(value.stride())}
+    if isinstance(value, (list, tuple)):
+        items: list[Any] = list(value)  # pyright: ignore[reportUnknownArgumentType]
+        return {"kind": "tuple" if isinstance(value, tuple) else "list", "items": [_header(v) for v in items]}
+    if isinstance(value, dict):
+        named: dict[Any, Any] = value
+        return {"kind": "dict", "items": {str(k): _header(v) for k, v in named.items()}}
+    return protocol.encode(value, [])

@@ -1,0 +1,52 @@
+"""What a GPU that is not present tells about itself, for `fake_device` and the compiler.
+
+Runs in untrusted processes.
+"""
+
+from dataclasses import dataclass
+from types import SimpleNamespace
+
+
+@dataclass(frozen=True)
+class Facts:
+    """The properties of the fake GPU, from the table of GPUs."""
+
+    name: str
+    arch: str
+    units: int
+    wave: int
+    lds_bytes: int
+    l2_bytes: int
+    memory_bytes: int = 128 << 30
+
+    @property
+    def amd(self) -> bool:
+        """Whether the GPU is AMD's."""
+        return self.arch.startswith("gfx")
+
+    @property
+    def capability(self) -> tuple[int, int]:
+        """Return torch's compute capability: gfx942 is (9, 4)."""
+        digits = self.arch.removeprefix("gfx").removeprefix("sm_")
+        return int(digits[0]), int(digits[1])
+
+    def properties(self) -> SimpleNamespace:
+        """Return the result of `torch.cuda.get_device_properties`."""
+        major, minor = self.capability
+        return SimpleNamespace(
+            name=self.name,
+            gcnArchName=f"{self.arch}:sramecc+:xnack-" if self.amd else "",
+            multi_processor_count=self.units,
+            total_memory=self.memory_bytes,
+            warp_size=self.wave,
+            major=major,
+            minor=minor,
+            shared_memory_per_block=self.lds_bytes,
+            shared_memory_per_block_optin=self.lds_bytes,
+            shared_memory_per_multiprocessor=self.lds_bytes,
+            L2_cache_size=self.l2_bytes,
+            max_threads_per_multi_processor=2048,
+            regs_per_multiprocessor=65536,
+            is_integrated=0,
+            is_multi_gpu_board=0,
+        )
