@@ -4,6 +4,7 @@ from typing import Any
 
 from prefect import flow
 
+from flows import work_pool
 from kernel_scientist.campaign import single
 from kernel_scientist.report import summaries
 from tasks.evaluation import TASKS
@@ -20,4 +21,6 @@ def evaluate(
 
     Returns the JSON of `kernel-scientist evaluate`.
     """
-    return summaries.evaluation_summary(*single.evaluate(file, overrides, against, params_file, TASKS))
+    return summaries.evaluation_summary(
+        *single.evaluate(file, overrides, against, params_file, TASKS, work_pool.connect)
+    )

@@ -19,6 +19,7 @@ from prefect import flow
 from prefect.logging import get_run_logger
 from prefect.runtime import flow_run
 
+from flows import work_pool
 from flows.progress import Progress
 from kernel_scientist.campaign import champions, single
 from kernel_scientist.campaign.campaign import Campaign
@@ -33,8 +34,7 @@ from kernel_scientist.records.evaluation import Evaluation
 from kernel_scientist.records.kernel import REFERENCE, Kernel, Verdict
 from kernel_scientist.records.params import Params, load
 from kernel_scientist.report import summaries
-from kernel_scientist.workers.pool import WorkerPool
-from tasks.evaluation import TASKS
+from tasks.evaluation import steps_for
 from tasks.experiment import tune_kernel
 
 
@@ -51,12 +51,12 @@ def optimize(overrides: list[str] | None = None, resume: bool | str = False, par
     `overrides` are `key.sub=value`. `resume`: continue the latest campaign (True) or a named one.
     """
     params = load(Path(params_file) if params_file else environment.root() / "params.yaml", overrides or ())
-    with evaluation_context(params) as context:
+    with evaluation_context(params, work_pool.connect) as context:
         campaign = Campaign(context, resume)
         progress = Progress(campaign)
         get_run_logger().info("campaign %s, MLflow run %s", campaign.name, campaign.run.run_id)
         try:
-            with _stoppable(context.evaluator.pool) as check_stop:
+            with _stoppable(context.evaluator.close) as check_stop:
                 with progress.live_table():
                     Engine(campaign, steps(campaign), progress, check_stop).run()
                 return _conclude(campaign, progress, params)
@@ -68,17 +68,18 @@ def optimize(overrides: list[str] | None = None, resume: bool | str = False, par
 def steps(campaign: Campaign) -> Steps:
     """Return the steps of an experiment as Prefect tasks."""
     context = campaign.context
+    own = steps_for(context)
 
     def build(kernel: Kernel) -> Evaluation:
         base = campaign.population.get(kernel.base).evaluation if kernel.base else None
         if campaign.prescreen.most:
-            return TASKS.build(context, kernel, skip=partial(campaign.prescreen.skipped, kernel), base=base)
-        return TASKS.build(context, kernel, base=base)
+            return own.build(context, kernel, skip=partial(campaign.prescreen.skipped, kernel), base=base)
+        return own.build(context, kernel, base=base)
 
     def time(kernel: Kernel, checked: Evaluation) -> Evaluation:
-        timed = TASKS.time(context, kernel, partial(campaign.time, kernel, checked))
+        timed = own.time(context, kernel, partial(campaign.time, kernel, checked))
         # profiling takes a minute or more, so only the incumbent, the base of the next kernels, is profiled
-        return TASKS.counted(context, kernel, timed) if campaign.incumbent == kernel else timed
+        return own.counted(context, kernel, timed) if campaign.incumbent == kernel else timed
 
     def tune(job: Job) -> Kernel | None:
         try:
@@ -103,14 +104,14 @@ def _conclude(campaign: Campaign, progress: Progress, params: Params) -> dict[st
     if best is None:
         campaign.finish()
         return summaries.campaign_summary(campaign, None)
-    others, baseline = [campaign.context.evaluator.reference()], None
-    standing = champions.Standing.of(campaign.context, TASKS.build)
+    others, baseline, own = [campaign.context.evaluator.reference()], None, steps_for(campaign.context)
+    standing = champions.Standing.of(campaign.context, own.build)
     if standing is not None and not standing.is_same(best.kernel):
         others.append(TimedSource.of(standing.kernel))
     if seed is None or seed.kernel.name != best.kernel.name:
         others += [TimedSource.of(seed.kernel)] if seed else []
         baseline = seed.kernel.name if seed else REFERENCE
-    confirmation = single.confirm(campaign.context, best.kernel, others, baseline, TASKS)
+    confirmation = single.confirm(campaign.context, best.kernel, others, baseline, own)
     summary = summaries.campaign_summary(campaign, confirmation)
     is_standing = summaries.export_champion(campaign, confirmation, standing, summary)
     if confirmation.confirmed and params.tracking.register_champion:
@@ -130,7 +131,7 @@ def _final(campaign: Campaign) -> None:
     against = [evaluator.reference(), *reversed(others)]  # last: the strongest, which decides when to stop
     measure = partial(evaluator.time, incumbent.kernel, incumbent.evaluation, against)
     try:
-        evaluation = TASKS.time(campaign.context, incumbent.kernel, measure)
+        evaluation = steps_for(campaign.context).time(campaign.context, incumbent.kernel, measure)
     except InfrastructureError as error:
         evaluation = Evaluation(verdict=Verdict.INFRASTRUCTURE, reason=str(error))
     campaign.final = final.Final.of(incumbent.kernel.name, evaluation)
@@ -138,10 +139,10 @@ def _final(campaign: Campaign) -> None:
 
 
 @contextmanager
-def _stoppable(pool: WorkerPool) -> Generator[Callable[[], None]]:
+def _stoppable(close: Callable[[], None]) -> Generator[Callable[[], None]]:
     """Handle Ctrl-C and SIGTERM at a safe point: an exception raised inside Prefect's engine breaks it.
 
-    The first signal stops the workers, so running experiments end with StoppedError, and lets the check that is yielded
+    The first signal calls `close`, so running experiments end with StoppedError, and lets the check that is yielded
     raise it; a second signal acts immediately.
     """
     requested = threading.Event()
@@ -154,8 +155,8 @@ def _stoppable(pool: WorkerPool) -> Generator[Callable[[], None]]:
     def request(_signal: int, _frame: FrameType | None) -> None:
         requested.set()
         restore()
-        # in a thread: the interrupted code may hold the lock that close() needs
-        threading.Thread(target=pool.close).start()
+        # in a thread: the interrupted code may hold a lock that `close` needs
+        threading.Thread(target=close).start()
 
     def check() -> None:
         if requested.is_set():

@@ -4,6 +4,7 @@ from typing import Any
 
 from prefect import flow
 
+from flows import work_pool
 from kernel_scientist.campaign import single
 from kernel_scientist.report import summaries
 from tasks.evaluation import TASKS
@@ -20,4 +21,6 @@ def validate(
 
     The kernel must be faster than `against` (a file; default: the last of the problem's other seeds).
     """
-    return summaries.validation_summary(*single.validate(file, overrides, against, params_file, TASKS))
+    return summaries.validation_summary(
+        *single.validate(file, overrides, against, params_file, TASKS, work_pool.connect)
+    )

@@ -80,3 +80,8 @@ count_kernel = task(
 )(steps.count_kernel)
 
 TASKS = steps.KernelSteps(build_kernel, time_kernel, count_kernel)
+
+
+def steps_for(context: EvaluationContext) -> steps.KernelSteps:
+    """Return the steps of a campaign: tasks, except for a pool, where a kernel is a flow run of its own."""
+    return steps.PLAIN if context.target.pool else TASKS

@@ -9,6 +9,7 @@ from kernel_scientist.campaign.evaluation_context import EvaluationContext
 from kernel_scientist.campaign.job import Job
 from kernel_scientist.campaign.ledger import Ledger
 from kernel_scientist.campaign.plan import Plan
+from kernel_scientist.campaign.pool.evaluator import PoolEvaluator
 from kernel_scientist.campaign.recorder import Recorder
 from kernel_scientist.campaign.steps import progress
 from kernel_scientist.campaign.tuner import Hold, Tuner
@@ -46,7 +47,7 @@ class Campaign:
     """The parts of a campaign, and the steps of an experiment that models or the device carry out.
 
     `population` holds the recorded kernels, `ledger` those in progress; `plan` says what comes next, `recorder` writes
-    to MLflow. Several threads may call the steps at the same time, but `time` only one.
+    to MLflow. Several threads may call the steps at the same time.
     """
 
     def __init__(self, context: EvaluationContext, resume: bool | str = False) -> None:
@@ -73,7 +74,7 @@ class Campaign:
         """Times of the finalists, once the final was run."""
         self.replies = ResponseCache(environment.root() / params.llm.replies)
         self.llm_budget = LlmBudget.of(self.replies, params.budget, self.name)
-        client = LlmClient(params.llm, self.replies, self.llm_budget, self.name, context.evaluator.pool.stopped)
+        client = LlmClient(params.llm, self.replies, self.llm_budget, self.name, context.evaluator.stopped)
         self.agent: Agent = ensemble.create(params.llm, context.assignment(), client)
         self.prescreen = Prescreen(params.search.prescreen, self.population)
         self.ledger = Ledger(self.population)
@@ -81,7 +82,8 @@ class Campaign:
         self.recorder = Recorder(self.store, self.run, problem, self.replies, self.population, loose)
         best = self.population.best()
         self.incumbent: Kernel | None = best.kernel if best else None
-        """The fastest kernel so far by the test; written only while holding the device's lock."""
+        """The fastest kernel so far by the test."""
+        self._promoting = threading.Lock()
 
     @property
     def name(self) -> str:
@@ -205,24 +207,35 @@ class Campaign:
         if isinstance(evaluator, PredictedEvaluator):
             cases, tries = evaluator.profile.benchmarks, self.params.tuning.predictions
             return ModelTuner(evaluator.previewer, cases, base, tries).tune(job.name, is_tried, stop)
+        if isinstance(evaluator, PoolEvaluator):
+            return evaluator.tune(base, job.name, self.plan.tuning_s())
         return Tuner(self.context, base, hold).tune(job.name, is_tried, stop)
 
     def time(self, kernel: Kernel, so_far: Evaluation) -> Evaluation:
         """Time a kernel against the reference and the incumbent; if the test finds it faster it becomes the incumbent.
 
-        The caller holds the device's lock, so incumbents change in the order of the timings.
+        If another kernel has become the incumbent meanwhile, on another device, it is timed against that one, too.
         """
-        against, incumbent = [self.context.evaluator.reference()], self.incumbent
+        while True:
+            incumbent = self.incumbent
+            evaluation = self._timed(kernel, so_far, incumbent)
+            if evaluation.speedup_over(REFERENCE) is None:  # it failed
+                return evaluation
+            if incumbent is not None and not beats(Trial(kernel=kernel, evaluation=evaluation), incumbent.name):
+                return evaluation
+            with self._promoting:
+                if self.incumbent is incumbent:
+                    self.incumbent = kernel
+                    return evaluation
+
+    def _timed(self, kernel: Kernel, so_far: Evaluation, incumbent: Kernel | None) -> Evaluation:
+        against = [self.context.evaluator.reference()]
         if incumbent is not None:
             against.append(TimedSource.of(incumbent))
         evaluator = self.context.evaluator
         if incumbent is None:  # the machine's noise decides whether an incumbent is replaced: there is none yet
             evaluator = evaluator.with_harness(self.params.harness.model_copy(update={"noise_runs": 0}))
-        evaluation = evaluator.time(kernel, so_far, against)
-        timed = evaluation.speedup_over(REFERENCE) is not None
-        if timed and (incumbent is None or beats(Trial(kernel=kernel, evaluation=evaluation), incumbent.name)):
-            self.incumbent = kernel
-        return evaluation
+        return evaluator.time(kernel, so_far, against)
 
     def record(self, trials: Sequence[Trial]) -> None:
         """Write kernels as MLflow runs and add them to the population; try again while the server restarts."""
@@ -231,7 +244,7 @@ class Campaign:
                 return self.recorder.record(trials, self.plan.elapsed_s)
             except Exception as error:  # the client does not wrap transport and database errors
                 progress.warning("recording again in %s s: %s", delay_s, error)
-                if self.context.evaluator.pool.stopped.wait(delay_s):
+                if self.context.evaluator.stopped.wait(delay_s):
                     raise
         return self.recorder.record(trials, self.plan.elapsed_s)
 

@@ -14,10 +14,9 @@ from pathlib import Path
 from kernel_scientist.campaign import preflight
 from kernel_scientist.campaign.evaluation_context import EvaluationContext
 from kernel_scientist.compile.fingerprint import fingerprint
-from kernel_scientist.evaluate.confirmation import Confirmation
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import SetupError
-from kernel_scientist.records.evaluation import Evaluation, Trial
+from kernel_scientist.records.evaluation import Confirmation, Evaluation, Trial
 from kernel_scientist.records.kernel import Kernel, Language, Verdict
 from kernel_scientist.records.params import Params
 

@@ -1,6 +1,6 @@
 """The engine of a campaign: models, builds, timings and records go on side by side, each at its own pace.
 
-    mind (llm.concurrency calls) -> build (one per core) -> device (one timing) -> record (one writer)
+    mind (llm.concurrency calls) -> build (one per core) -> device (one timing each) -> record (one writer)
 
 One thread decides what is next; nothing waits for a generation to end. A model designs or writes the next kernels, on
 the population as it is, while others are built and timed. At most `llm.concurrency` - 1 kernels more than models are
@@ -59,7 +59,7 @@ class Engine:
         """`check_stop` raises an exception to stop; it is called at least every POLL_S seconds."""
         self.campaign, self.steps, self.watcher, self.check_stop = campaign, steps, watcher, check_stop
         self.minds = campaign.params.llm.calls_in_flight
-        widths = {"mind": self.minds, "build": cpu.cores(), "device": 1, "tune": 1, "record": 1}
+        widths = {"mind": self.minds, "build": cpu.cores(), "device": campaign.context.devices, "tune": 1, "record": 1}
         self.pipeline = Pipeline(widths)
         self._ready: deque[Job] = deque()
         self._repairs: deque[tuple[Job, Trial]] = deque()
@@ -83,7 +83,7 @@ class Engine:
                     self.check_stop()
                     self._start_work()
             except BaseException:
-                self.campaign.context.evaluator.pool.close()  # stops every worker, which ends the experiments
+                self.campaign.context.evaluator.close()  # this ends the experiments
                 raise
 
     def _start_work(self) -> None:

@@ -8,6 +8,7 @@ from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 from kernel_scientist.campaign import preflight
+from kernel_scientist.campaign.pool.evaluator import Connect, PoolEvaluator
 from kernel_scientist.campaign.quiet import Quiet
 from kernel_scientist.compile import extension_builder, gxx
 from kernel_scientist.gpu.model import constants
@@ -18,6 +19,7 @@ from kernel_scientist.hardware.targets import Target
 from kernel_scientist.problems import published
 from kernel_scientist.problems.taskfolder import Problem
 from kernel_scientist.records import environment
+from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.kernel import Kernel, Language, digest
 from kernel_scientist.records.params import Params
 from kernel_scientist.scientist.context import knowledge
@@ -27,6 +29,7 @@ from kernel_scientist.workers.pool import WorkerPool
 if TYPE_CHECKING:
     from kernel_scientist.evaluate.evaluator import Evaluator
 
+POOL_DEVICES = 64
 UNKNOWN = Machine("a GPU in no table", math.inf, {"fp32": math.inf})
 """Infinite peaks for a GPU without an entry in the table: every roofline floor is zero."""
 
@@ -38,8 +41,13 @@ class EvaluationContext:
     params: Params
     problem: Problem
     target: Target
-    evaluator: "Evaluator"
+    evaluator: "Evaluator | PoolEvaluator"
     quiet: Quiet = field(default_factory=Quiet)
+
+    @property
+    def devices(self) -> int:
+        """Most kernels that are timed at the same time. A pool itself limits them to what its workers can take."""
+        return POOL_DEVICES if self.target.pool else 1
 
     def assignment(self) -> Assignment:
         """Return the agents' assignment."""
@@ -49,7 +57,7 @@ class EvaluationContext:
             profile=self.evaluator.profile,
             language=self.params.language,
             target=self.target.name,
-            cpu=CpuInfo.of_this_machine(),
+            cpu=self.evaluator.host.cpu if isinstance(self.evaluator, PoolEvaluator) else CpuInfo.of_this_machine(),
             peaks=self.evaluator.machine or UNKNOWN,
             gpu=self.evaluator.machine if isinstance(self.evaluator.machine, Gpu) else None,
             knowledge=knowledge.load([environment.root() / path for path in settings.paths]),
@@ -60,12 +68,19 @@ class EvaluationContext:
 
 
 @contextmanager
-def evaluation_context(params: Params) -> Generator[EvaluationContext]:
+def evaluation_context(params: Params, connect: Connect | None = None) -> Generator[EvaluationContext]:
     """Open the evaluator of the parameters' problem and target; stop its workers on exit.
 
-    Raises SetupError for an unknown problem, profile or target, a missing compiler, or a problem that is not admitted.
+    `connect`: returns the transport to a pool; without it there are no pools. Raises SetupError for an unknown problem,
+    profile, target or pool, a missing compiler, or a problem that is not admitted.
     """
     problem, target = preflight.resolve(params)
+    if target.pool:
+        if connect is None:
+            raise SetupError(f"target {params.target!r}: only flows reach a pool (optimize, evaluate, validate)")
+        remote = PoolEvaluator(params, problem, connect(target.pool))
+        yield EvaluationContext(params, remote.problem, target, remote, Quiet(active=False))
+        return
     interpreted = params.language == "triton" and target.device == "cpu"
     preload = ("kernel_scientist.gpu.interpreter.worker_setup",) if interpreted else ()
     interpreter = _interpreter(problem, target) if interpreted else None

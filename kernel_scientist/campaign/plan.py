@@ -105,7 +105,11 @@ class Plan:
         job = Job(name=self.ledger.name(), generation=chosen.kernel.generation, tuned_from=chosen.kernel.name)
         return [self.ledger.open(job)]
 
+    def tuning_s(self) -> float:
+        """Return the seconds that are left for tuning."""
+        spent_s = sum(self.population.tuned().values())
+        return self.params.tuning.share * self.params.budget.minutes * 60 - spent_s
+
     def tuned_enough(self, more_s: float = 0.0) -> bool:
         """Whether tuning has used its share of the time budget, with `more_s` seconds of the tuning in progress."""
-        spent_s = sum(self.population.tuned().values()) + more_s
-        return spent_s >= self.params.tuning.share * self.params.budget.minutes * 60
+        return self.tuning_s() <= more_s

@@ -18,9 +18,19 @@ from kernel_scientist.records.params import ROLES, Params
 
 
 def resolve(params: Params) -> tuple[Problem, Target]:
-    """Return the parameters' problem and target. Raises SetupError when the language cannot be evaluated there."""
+    """Return the parameters' problem and target.
+
+    Raises SetupError when the language cannot be evaluated there, or a pool is named without a Prefect server.
+    """
     target = targets.resolve(params.target, params.language)
     problem = problems.find(params.problem, target.device)
+    if target.pool:  # a host of the pool checks the rest
+        if not os.environ.get("PREFECT_API_URL"):
+            raise SetupError(
+                f"target {params.target!r} needs the Prefect server of the pool's workers: set PREFECT_API_URL to its "
+                "address, such as http://server:4200/api"
+            )
+        return problem, target
     problem.profile(params.profile)
     if params.language == "cpp":
         gxx.find()

@@ -3,21 +3,18 @@
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from kernel_scientist.campaign.evaluation_context import EvaluationContext, evaluation_context
+from kernel_scientist.campaign.pool.evaluator import Connect, PoolEvaluator
 from kernel_scientist.campaign.steps import FUNCTIONS, KernelSteps
 from kernel_scientist.compile.source import language_of, read_kernel
 from kernel_scientist.evaluate.timing.plan import TimedSource
 from kernel_scientist.population.lineage import distinct_name
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import InfrastructureError
-from kernel_scientist.records.evaluation import Evaluation
+from kernel_scientist.records.evaluation import Confirmation, Evaluation
 from kernel_scientist.records.kernel import REFERENCE, Kernel, Verdict
 from kernel_scientist.records.params import Params, load
-
-if TYPE_CHECKING:  # it imports torch, which takes seconds: the pool starts its fork server first
-    from kernel_scientist.evaluate.confirmation import Confirmation
 
 
 def evaluate(
@@ -26,6 +23,7 @@ def evaluate(
     against: str | None = None,
     params_file: str | None = None,
     steps: KernelSteps = FUNCTIONS,
+    connect: Connect | None = None,
 ) -> tuple[EvaluationContext, Evaluation, str]:
     """Compile, check and time one kernel file, against the reference and `against` (another file).
 
@@ -33,7 +31,7 @@ def evaluate(
     `against` the noise of the machine is not measured, as there is no incumbent that the kernel could replace.
     """
     kernel = _kernel(file)
-    with evaluation_context(_params(overrides, params_file, kernel)) as context:
+    with evaluation_context(_params(overrides, params_file, kernel), connect) as context:
         others = [context.evaluator.reference()]
         if against is None:
             context.evaluator.forgo_noise()
@@ -56,13 +54,14 @@ def validate(
     against: str | None = None,
     params_file: str | None = None,
     steps: KernelSteps = FUNCTIONS,
-) -> tuple[EvaluationContext, Kernel, "Confirmation"]:
+    connect: Connect | None = None,
+) -> tuple[EvaluationContext, Kernel, Confirmation]:
     """Confirm one kernel file against the reference and the seeds; return context (closed), kernel and confirmation.
 
     The kernel must be faster than `against` (a file; default: the last of the problem's other seeds).
     """
     kernel = _kernel(file)
-    with evaluation_context(_params(overrides, params_file, kernel)) as context:
+    with evaluation_context(_params(overrides, params_file, kernel), connect) as context:
         files = [Path(against)] if against else context.problem.seeds(kernel.language)
         sources = {distinct_name(f.stem, (REFERENCE, kernel.name), "against"): read_kernel(f) for f in files}
         seeds = [TimedSource(name=n, source=source) for n, source in sources.items() if source != kernel.source]
@@ -76,11 +75,13 @@ def confirm(
     others: Sequence[TimedSource],
     baseline: str | None,
     steps: KernelSteps,
-) -> "Confirmation":
+) -> Confirmation:
     """Check a kernel on every case, time it in several sets of fresh processes, compare it with `baseline`."""
-    from kernel_scientist.evaluate import confirmation
+    from kernel_scientist.evaluate import confirmation  # it imports torch, which takes seconds
 
     try:
+        if isinstance(context.evaluator, PoolEvaluator):
+            return context.evaluator.confirm(kernel, others, baseline)
         evaluation = steps.build(context, kernel, confirmation.held_out_check(context.evaluator))
         if evaluation.verdict is not Verdict.OK:
             return confirmation.of_failure(evaluation)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from kernel_scientist.campaign.evaluation_context import EvaluationContext
+from kernel_scientist.campaign.pool.evaluator import PoolEvaluator
 from kernel_scientist.evaluate.unchanged import unchanged
 from kernel_scientist.records.errors import InfrastructureError
 from kernel_scientist.records.evaluation import Evaluation
@@ -65,6 +66,7 @@ def count_kernel(context: EvaluationContext, kernel: Kernel, timed: Evaluation) 
     """Add the GPU's hardware counters to an evaluation, or the reason why there are none."""
     from kernel_scientist.profile import counting
 
+    assert not isinstance(context.evaluator, PoolEvaluator)
     progress.info("reading hardware counters of %s", kernel.name)
     try:
         with device(context):
@@ -75,8 +77,8 @@ def count_kernel(context: EvaluationContext, kernel: Kernel, timed: Evaluation) 
 
 @contextmanager
 def device(context: EvaluationContext) -> Generator[None]:
-    """Lock the target's device; a model target has none. Raises DeviceBusyError after `harness.device_wait_s`."""
-    if context.target.model is not None:
+    """Lock the target's device, if it is on this host. Raises DeviceBusyError after `harness.device_wait_s`."""
+    if context.target.model is not None or context.target.pool:
         yield
         return
     with device_lock.device(context.target.lock, context.params.harness.device_wait_s), context.quiet.timing():
@@ -111,8 +113,12 @@ class KernelSteps:
         """Add hardware counters to the evaluation of a kernel that was timed on a GPU; return others unchanged."""
         from kernel_scientist.profile import counting
 
+        if isinstance(context.evaluator, PoolEvaluator):  # the host has done it
+            return timed
         return self.count(context, kernel, timed) if counting.wanted(context.evaluator, timed) else timed
 
 
+PLAIN = KernelSteps(build_kernel, time_kernel, count_kernel)
+"""The steps for a pool, whose hosts retry."""
 FUNCTIONS = KernelSteps(retried(build_kernel), retried(time_kernel), count_kernel)
 """The steps without Prefect."""

@@ -36,13 +36,12 @@ class _Line(logging.Handler):
         sys.stderr.write(text)
         sys.stderr.flush()
 
-    def close(self) -> None:
-        """End the line."""
+    def end(self) -> None:
+        """End the line. Not `close`: Prefect configures logging when a flow begins, which closes every handler."""
         self._timer.cancel()
         if self._due and self._overwrite:
             sys.stderr.write("\r\033[K")
         self._due = False
-        super().close()
 
 
 @contextmanager
@@ -59,4 +58,4 @@ def shown(steps: bool = True) -> Generator[None]:
         yield
     finally:
         logger.removeHandler(line)
-        line.close()
+        line.end()

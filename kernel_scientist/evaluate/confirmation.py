@@ -7,20 +7,9 @@ from kernel_scientist.evaluate.evaluator import Evaluator
 from kernel_scientist.evaluate.timing import schedule
 from kernel_scientist.evaluate.timing.plan import Plan, TimedSource
 from kernel_scientist.evaluate.timing.samples import Samples
-from kernel_scientist.records.base import Record
-from kernel_scientist.records.evaluation import Evaluation, Speedup, Timing
+from kernel_scientist.records.evaluation import Confirmation, Evaluation, Speedup
 from kernel_scientist.records.kernel import REFERENCE, Case, Verdict
 from kernel_scientist.sandbox.failure import KernelFailure, failed
-
-
-class Confirmation(Record):
-    """Result of a confirmation. `evaluation` holds the published figures, which are on the public cases."""
-
-    confirmed: bool
-    reason: str
-    evaluation: Evaluation
-    held_out: tuple[Timing, ...] = ()
-    held_out_speedups: tuple[Speedup, ...] = ()
 
 
 @dataclass(frozen=True)

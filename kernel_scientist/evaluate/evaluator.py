@@ -7,6 +7,7 @@ fault becomes a verdict; an exception means that the system is broken (Infrastru
 import contextlib
 import functools
 import logging
+import threading
 import time
 from collections.abc import Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -67,6 +68,15 @@ class Evaluator:
         """Measure no noise: unless it is known already, `harness.margin` is the margin."""
         if self.noise_is_due():
             self.margins = (self.harness.margin,) * self.harness.stages
+
+    @property
+    def stopped(self) -> threading.Event:
+        """Set once the work is to end."""
+        return self.pool.stopped
+
+    def close(self) -> None:
+        """End all work: it raises StoppedError."""
+        self.pool.close()
 
     def with_harness(self, harness: Harness) -> "Evaluator":
         """Return a copy of this evaluator with other settings."""

@@ -1,5 +1,6 @@
 """The GPU of this host: its lock, its compute mode, and the state that the vendor's tool reports."""
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -9,6 +10,8 @@ NODES = ("kfd", "nvidia*", "nvhost*", "nvmap", "dxg")
 NVIDIA_STATE = ("gpu", "driver", "clock_sm", "clock_memory", "temperature", "power")
 NVIDIA_FIELDS = "name,driver_version,clocks.sm,clocks.mem,temperature.gpu,power.draw"
 """nvidia-smi's names for `NVIDIA_STATE`."""
+KFD_NODES = Path("/sys/class/kfd/kfd/topology/nodes")
+"""Where AMD's driver lists CPUs and GPUs."""
 AMD_STATE = {
     "amd-smi": ("metric", "--clock", "--temperature", "--power", "--csv"),
     "rocm-smi": ("--showclocks", "--showtemp", "--showpower", "--csv"),
@@ -20,6 +23,16 @@ SINGLE_PROCESS_MODES = {"exclusive_process", "exclusive_thread", "prohibited"}
 def driver_present() -> bool:
     """Whether a GPU's driver is loaded. If not, torch finds no GPU, and need not be imported to ask it."""
     return any(any(Path("/dev").glob(name)) for name in NODES)
+
+
+def numbers() -> list[str]:
+    """Return the numbers of this host's GPUs that this process may use, without importing torch; empty: none."""
+    for variable in ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"):
+        if (visible := os.environ.get(variable)) is not None:
+            return [number.strip() for number in visible.split(",") if number.strip()]
+    nodes = KFD_NODES.glob("*/gpu_id")
+    amd = sum(node.read_text().strip() != "0" for node in nodes)  # 0: a CPU
+    return [str(number) for number in range(amd or len(_nvidia_smi("index")))]
 
 
 def lock(platform: str) -> str:

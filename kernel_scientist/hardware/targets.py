@@ -6,23 +6,25 @@ from kernel_scientist.hardware import gpu, gpus
 from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.records.errors import SetupError
 
-MODEL = "model:"
+MODEL, POOL = "model:", "pool:"
 NEEDED = {"cpp": "cpu", "hip": "rocm", "cuda": "cuda"}
 """The only target on which a language's kernels run."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """A device of this host, or the model of a GPU."""
+    """A device of this host, a pool of other hosts, or the model of a GPU."""
 
     name: str
-    """`cpu`, `cuda`, `rocm`, or `model-mi300x`."""
+    """`cpu`, `cuda`, `rocm`, `model-mi300x`, or `pool-NAME`."""
     device: str
     """torch's name for it."""
     lock: str
     """Name of the lock that every timing on it holds."""
     model: Gpu | None = None
     """The GPU whose times are predicted, not measured."""
+    pool: str = ""
+    """The work pool whose hosts evaluate kernels; empty: they are evaluated on this host."""
 
 
 CPU = Target("cpu", "cpu", "cpu")
@@ -35,6 +37,8 @@ def resolve(name: str, language: str) -> Target:
     """
     if name.startswith(MODEL):
         return _modelled(name, language)
+    if name.startswith(POOL):
+        return Target(name.replace(":", "-"), "cpu", "", pool=name.removeprefix(POOL))
     needed = NEEDED.get(language, "")
     present = "cpu" if name == "cpu" or (name == "auto" and needed == "cpu") else _present()
     if name == "auto":

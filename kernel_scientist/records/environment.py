@@ -56,6 +56,11 @@ def tracking_uri(configured: str = "") -> str:
     return f"sqlite:///{root() / 'mlruns' / 'mlflow.db'}"
 
 
+def host_target() -> str:
+    """Return what this host evaluates kernels on for a pool: `$KERNEL_SCIENTIST_TARGET`, else its GPU, else its CPU."""
+    return os.environ.get("KERNEL_SCIENTIST_TARGET") or "auto"
+
+
 def cache_folder() -> Path:
     """Return the folder of built kernels and locks; safe to delete at any time."""
     return Path(os.environ.get("KERNEL_SCIENTIST_CACHE") or root() / ".cache")

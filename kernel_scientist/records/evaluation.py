@@ -189,6 +189,16 @@ class Trial(Record):
     evaluation: Evaluation
 
 
+class Confirmation(Record):
+    """Result of a confirmation. `evaluation` holds the published figures, which are on the public cases."""
+
+    confirmed: bool
+    reason: str
+    evaluation: Evaluation
+    held_out: tuple[Timing, ...] = ()
+    held_out_speedups: tuple[Speedup, ...] = ()
+
+
 def geomean(values: list[float]) -> float:
     """Return the geometric mean. Raises ValueError if there are no values or one is not positive."""
     if not values or min(values) <= 0:

@@ -200,8 +200,10 @@ class Tracking(Section):
 
 
 def _target(name: str) -> str:
-    if not re.fullmatch(r"auto|cpu|cuda|rocm|model:[a-z0-9]+", name):
-        raise PydanticCustomError("target", "expected auto, cpu, cuda, rocm, or model: with a machine (model:mi300x)")
+    if not re.fullmatch(r"auto|cpu|cuda|rocm|model:[a-z0-9]+|pool:[^/%&<>\s]+", name):
+        raise PydanticCustomError(
+            "target", "expected auto, cpu, cuda, rocm, model: with a machine (model:mi300x), or pool: with a work pool"
+        )
     return name
 
 

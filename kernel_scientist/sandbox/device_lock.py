@@ -1,8 +1,9 @@
-"""One timing at a time per device: a lock that every process on this host shares."""
+"""Locks of devices that every process on this host shares: one timing at a time per device."""
 
 import contextlib
 import os
-from collections.abc import Generator
+import time
+from collections.abc import Generator, Sequence
 from pathlib import Path
 
 from kernel_scientist.records.errors import DeviceBusyError
@@ -11,6 +12,8 @@ FOLDER = Path("/tmp/kernel-scientist.locks")
 """Folder of the locks: the same for all users of this host, whatever their TMPDIR. It is world-writable but not sticky,
 because in sticky folders some systems forbid opening other users' files (fs.protected_regular)."""
 
+POLL_S = 0.02
+
 
 @contextlib.contextmanager
 def device(name: str, timeout_s: float) -> Generator[None]:
@@ -18,17 +21,32 @@ def device(name: str, timeout_s: float) -> Generator[None]:
 
     Raises DeviceBusyError after `timeout_s` seconds.
     """
+    with one_of([name], timeout_s):
+        yield
+
+
+@contextlib.contextmanager
+def one_of(names: Sequence[str], timeout_s: float) -> Generator[str]:
+    """Hold the lock of the first device that is free, and yield its name. Raises as `device`."""
     from filelock import FileLock, Timeout
 
     FOLDER.mkdir(exist_ok=True)
     with contextlib.suppress(PermissionError):  # another user created the folder; it is already world-writable
         FOLDER.chmod(0o777)
-    path = FOLDER / f"{name}.lock"
-    try:
-        held = FileLock(path, timeout=timeout_s, mode=0o666, thread_local=False).acquire(poll_interval=0.02)
-    except Timeout as error:
-        raise DeviceBusyError(
-            f"device {name} was busy for {timeout_s:g} s (another timing holds {path}, this is process {os.getpid()})"
-        ) from error
-    with held:
-        yield
+    paths = {name: FOLDER / f"{name}.lock" for name in names}
+    until = time.monotonic() + timeout_s
+    while True:
+        for name, path in paths.items():
+            try:
+                held = FileLock(path, mode=0o666, thread_local=False).acquire(blocking=False)
+            except Timeout:
+                continue
+            with held:
+                yield name
+            return
+        if time.monotonic() > until:
+            raise DeviceBusyError(
+                f"device {', '.join(names)} was busy for {timeout_s:g} s (another timing holds "
+                f"{', '.join(map(str, paths.values()))}, this is process {os.getpid()})"
+            )
+        time.sleep(POLL_S)

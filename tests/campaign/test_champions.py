@@ -4,9 +4,8 @@ import pytest
 
 from kernel_scientist.campaign import champions
 from kernel_scientist.campaign.champions import STANDING, Standing
-from kernel_scientist.evaluate.confirmation import Confirmation
 from kernel_scientist.records import environment
-from kernel_scientist.records.evaluation import Evaluation, Prediction, Trial
+from kernel_scientist.records.evaluation import Confirmation, Evaluation, Prediction, Trial
 from kernel_scientist.records.kernel import Kernel, Verdict
 from tests.conftest import Cli
 from tests.trials import trial

@@ -11,7 +11,6 @@ import threading
 import time
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import pytest
 
@@ -29,29 +28,12 @@ from kernel_scientist.scientist.llm.response_cache import ResponseCache, stable_
 from kernel_scientist.scientist.roles import Assignment, CpuInfo, Step
 from kernel_scientist.tracking.mlflow_store import MlflowStore
 from tests.conftest import ROOT, Cli, lab_environment, new_lab
-from tests.scientist.model_server import ModelServer, Response, serving
+from tests.scientist.model_server import Response, serving
+from tests.scientist.scripted_campaign import NewPlans, settings, stored
 from tests.scientist.scripted_model import ScriptedModel
 from tests.trials import trial
 
-QUICK = ["problem=identity", "search.experiments=3", "llm.concurrency=1", "harness.blocks=2", "harness.stages=1"]
-QUICK += ["validate.processes=1", "validate.blocks=2", "harness.warmup_calls=1", "harness.call_timeout_s=2"]
-QUICK += ["harness.import_timeout_s=5", "knowledge.distil_every=2", "llm.corrections=1", "llm.first_delay_s=0.01"]
 VERDICTS = {"ok", "compile_error", "incorrect", "crashed", "rejected", "timeout"}
-
-
-def settings(server: ModelServer, *more: str) -> list[str]:
-    price = "price: {input_usd: 1, output_usd: 10}"
-    model = f"{{model: openai/scripted, api_base: '{server.address}', {price}, max_tokens: 2000}}"
-    roles = [f"llm.{role}={model}" for role in ROLES]
-    return [x for s in (*QUICK, *roles, *more) for x in ("--set", s)]
-
-
-def stored(lab: Path, problem: str = "identity") -> tuple[Any, list[Any], MlflowStore]:
-    """Return the latest campaign, its kernels' runs by name, and the store."""
-    store = MlflowStore(f"sqlite:///{lab}/mlruns/mlflow.db", f"{problem}-cpu")
-    parent = store.latest()
-    assert parent is not None
-    return parent, sorted(store._children(parent.run_id), key=lambda r: r.data.tags["kernel"]), store
 
 
 @pytest.mark.timeout(900)
@@ -145,25 +127,6 @@ def test_a_killed_and_resumed_campaign_pays_nothing_twice(lab: Path, cli: Cli, p
     assert len(keys) == len(set(keys))
     # the request in flight at the kill may be sent again, as its reply had not arrived
     assert len(server.requests) - len(keys) in (0, 1), (before, len(server.requests), len(keys))
-
-
-class NewPlans(ScriptedModel):
-    """Plans other experiments in each reply, and takes its time, so that several calls are in flight."""
-
-    def design(self, prompt: str) -> str:
-        """Plan five experiments that no other reply has."""
-        with self._lock:
-            self._count += 1
-            count = self._count
-        return super().design(f"{count}: {prompt}")
-
-    def __init__(self, kinds: tuple[str, ...]) -> None:
-        super().__init__(kinds)
-        self._lock, self._count = threading.Lock(), 0
-
-    def __call__(self, request: dict[str, Any], number: int) -> Response:
-        time.sleep(0.3)
-        return super().__call__(request, number)
 
 
 @pytest.mark.soak

@@ -1,0 +1,1 @@
+"""`target: pool:NAME`: kernels are evaluated on other hosts. This package knows no transport; a flow provides it."""

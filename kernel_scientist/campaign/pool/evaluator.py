@@ -1,0 +1,146 @@
+"""The evaluator of a campaign whose device is elsewhere: a host of a pool compiles, checks and times in one request."""
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from kernel_scientist.campaign.pool.messages import Host, Reply, Request
+from kernel_scientist.evaluate.timing.plan import TimedSource
+from kernel_scientist.gpu.isa import assembly
+from kernel_scientist.hardware import gpus
+from kernel_scientist.hardware.peaks import Machine
+from kernel_scientist.problems import dvc_digest, load
+from kernel_scientist.problems.taskfolder import Problem
+from kernel_scientist.records import environment
+from kernel_scientist.records.errors import InfrastructureError, SetupError
+from kernel_scientist.records.evaluation import Confirmation, Evaluation
+from kernel_scientist.records.kernel import REFERENCE, Case, Kernel, Verdict
+from kernel_scientist.records.params import Harness, Params
+
+NOT_SENT: dict[str, Any] = {"llm_calls": (), "authors": {}, "attempts": (), "tries": ()}
+"""History of a kernel, which no host needs."""
+
+
+class Transport(Protocol):
+    """Brings requests to a host of the pool and replies back."""
+
+    stopped: threading.Event
+
+    def send(self, request: Request, title: str) -> Reply:
+        """Return a host's reply. Thread-safe.
+
+        A request whose host dies is sent to another one. Raises InfrastructureError when no host can carry it out,
+        SetupError when all refuse, StoppedError once `stopped` is set.
+        """
+        ...
+
+
+Connect = Callable[[str], Transport]
+"""Returns the transport to a pool of a name. Raises SetupError if there is none."""
+
+
+class PoolEvaluator:
+    """Evaluates kernels of one problem on the hosts of a pool, all of them on one model of device."""
+
+    def __init__(self, params: Params, problem: Problem, transport: Transport) -> None:
+        """Ask the pool for a host's description. Raises SetupError."""
+        self.params, self.harness, self.transport = params, params.harness, transport
+        self._folder, self._problem_digest = problem.folder, dvc_digest.of_folder(problem.folder)
+        self.host = self._described()
+        self.problem = load(problem.folder, "cpu" if self.host.target == "cpu" else "cuda")
+        self.profile_name, self.profile = params.profile, self.problem.profile(params.profile)
+
+    @property
+    def machine(self) -> Machine | None:
+        """Peaks of the pool's device; None for a GPU that is in no table."""
+        return self.host.peaks if self.host.target == "cpu" else gpus.detected(self.host.device)
+
+    @property
+    def stopped(self) -> threading.Event:
+        """Set once the work is to end."""
+        return self.transport.stopped
+
+    def close(self) -> None:
+        """End all requests: they raise StoppedError."""
+        self.transport.stopped.set()
+
+    def with_harness(self, harness: Harness) -> "PoolEvaluator":
+        """Return a copy of this evaluator with other settings."""
+        other = object.__new__(PoolEvaluator)
+        other.__dict__ |= self.__dict__ | {"harness": harness}
+        return other
+
+    def forgo_noise(self) -> None:
+        """Let hosts measure no noise: `harness.margin` is the margin."""
+        self.harness = self.harness.model_copy(update={"noise_runs": 0})
+
+    def reference(self) -> TimedSource:
+        """Return the problem's reference as a source to be timed."""
+        return TimedSource(name=REFERENCE, source=self.problem.reference_source)
+
+    def compile(self, kernel: Kernel) -> Evaluation:
+        """Return an empty evaluation: `time` sends the kernel to a host, which compiles it."""
+        return Evaluation(verdict=Verdict.OK)
+
+    def check(self, kernel: Kernel, so_far: Evaluation, cases: Sequence[Case] | None = None) -> Evaluation:
+        """Return the evaluation unchanged: `time` sends the kernel to a host, which checks it."""
+        return so_far
+
+    def time(
+        self, kernel: Kernel, so_far: Evaluation, against: Sequence[TimedSource] = (), baseline: str | None = None
+    ) -> Evaluation:
+        """Compile and check a kernel on a host and time it there beside others.
+
+        `baseline` names the source that it must beat; default: the last one of `against`.
+        """
+        if so_far.verdict is not Verdict.OK:
+            return so_far
+        reply = self._send("time", f"evaluate {kernel.name}", kernel, tuple(against), baseline)
+        if reply.evaluation is None:
+            raise InfrastructureError("a host of the pool replied without an evaluation")
+        return reply.evaluation
+
+    def confirm(self, kernel: Kernel, others: Sequence[TimedSource], baseline: str | None) -> Confirmation:
+        """Confirm a kernel on one host."""
+        reply = self._send("confirm", f"confirm {kernel.name}", kernel, tuple(others), baseline)
+        if reply.confirmation is None:
+            raise InfrastructureError("a host of the pool replied without a confirmation")
+        return reply.confirmation
+
+    def tune(self, base: Kernel, name: str, seconds: float) -> Kernel | None:
+        """Return the best other configuration of a kernel, found by one host in so many seconds; None if none gains."""
+        best = self._send("tune", f"tune {base.name}", base, seconds=seconds).kernel
+        return best.model_copy(update={"name": name}) if best else None
+
+    def _described(self) -> Host:
+        host = self._send("describe", "describe the device").host
+        if host is None:
+            raise SetupError("a host of the pool replied without a description")
+        return host
+
+    def _send(
+        self,
+        operation: str,
+        title: str,
+        kernel: Kernel | None = None,
+        against: tuple[TimedSource, ...] = (),
+        baseline: str | None = None,
+        seconds: float = 0.0,
+    ) -> Reply:
+        own = {"harness": self.harness, "problem": self._folder.name}
+        params = self.params.model_copy(update=own).model_dump(mode="json", by_alias=True)
+        request = Request(
+            operation=operation,  # type: ignore[arg-type]
+            params=params,
+            problem_digest=self._problem_digest,
+            evaluator_digest=environment.evaluator_digest(),
+            device=self.host.device if operation != "describe" else "",
+            kernel=kernel.model_copy(update=NOT_SENT) if kernel else None,
+            against=against,
+            baseline=baseline,
+            seconds=seconds,
+        )
+        reply = self.transport.send(request, title)
+        for text in reply.assembly.values():
+            assembly.put(text)
+        return reply

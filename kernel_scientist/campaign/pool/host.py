@@ -1,0 +1,130 @@
+"""The host's side of a pool: carries out one request on a device of this host."""
+
+import os
+import socket
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from functools import partial
+
+from kernel_scientist import problems
+from kernel_scientist.campaign import single
+from kernel_scientist.campaign.evaluation_context import EvaluationContext, evaluation_context
+from kernel_scientist.campaign.pool.messages import Host, Reply, Request
+from kernel_scientist.campaign.steps import KernelSteps, device
+from kernel_scientist.campaign.tuner import Tuner
+from kernel_scientist.gpu.isa import assembly
+from kernel_scientist.hardware import gpu
+from kernel_scientist.hardware.peaks import this_cpu
+from kernel_scientist.population.entry import beats
+from kernel_scientist.problems import dvc_digest
+from kernel_scientist.records import environment
+from kernel_scientist.records.errors import InfrastructureError, SetupError
+from kernel_scientist.records.evaluation import Evaluation, Trial
+from kernel_scientist.records.kernel import Kernel, Verdict
+from kernel_scientist.records.params import Params, parse
+from kernel_scientist.sandbox import device_lock
+from kernel_scientist.scientist.roles import CpuInfo
+
+WAIT_S = 24 * 3600.0
+"""Longest wait for a free device: the campaign decides when to give up."""
+
+
+def answer(request: Request, steps: KernelSteps) -> Reply:
+    """Carry out a request. A reply with a `refusal` says why this host cannot."""
+    name = socket.gethostname()
+    try:
+        params = parse({**request.params, "target": environment.host_target()}, "the campaign's parameters")
+        _require_same(request, params)
+        with _free_device(), evaluation_context(params) as context:
+            host = _host(context, name)
+            if request.device not in ("", host.device):
+                raise SetupError(f"its device is {host.device}, the campaign is on {request.device}")
+            return _carried_out(request, context, host, steps).model_copy(update={"host": host})
+    except SetupError as error:
+        return Reply(refusal=f"host {name} cannot evaluate this: {error}")
+
+
+def _require_same(request: Request, params: Params) -> None:
+    """Raise SetupError unless this host has the campaign's versions of problem and evaluator."""
+    own = dvc_digest.of_folder(problems.find(params.problem).folder)
+    if own != request.problem_digest:
+        raise SetupError(
+            f"it has version {own} of problem {params.problem}, the campaign has {request.problem_digest} (DVC digests "
+            "of the problem's folder); update one of the two checkouts"
+        )
+    if environment.evaluator_digest() != request.evaluator_digest:
+        raise SetupError("it has another version of the evaluator; install the campaign's version of this package")
+
+
+@contextmanager
+def _free_device() -> Generator[None]:
+    """Hold one of this host's devices; on a CPU, the whole host. CUDA and HIP see no other device then."""
+    numbers = gpu.numbers()
+    names = [f"whole-gpu-{number}" for number in numbers] or ["whole-cpu"]
+    with device_lock.one_of(names, WAIT_S) as held:
+        if numbers:
+            chosen = numbers[names.index(held)]
+            os.environ |= {"CUDA_VISIBLE_DEVICES": chosen, "HIP_VISIBLE_DEVICES": chosen}
+        yield
+
+
+def _host(context: EvaluationContext, name: str) -> Host:
+    target = context.target
+    if target.device == "cpu":
+        model = this_cpu().name
+    else:
+        import torch
+
+        model = torch.cuda.get_device_name(target.device)
+    return Host(
+        name=name,
+        target=target.name,  # type: ignore[arg-type]
+        device=model,
+        devices=max(1, len(gpu.numbers())) if target.device != "cpu" else 1,
+        cpu=CpuInfo.of_this_machine(),
+        peaks=this_cpu(),
+    )
+
+
+def _carried_out(request: Request, context: EvaluationContext, host: Host, steps: KernelSteps) -> Reply:
+    kernel = request.kernel
+    if kernel is None:
+        return Reply()
+    match request.operation:
+        case "time":
+            evaluation = _timed(request, context, kernel, steps)
+            at = {"environment": {**evaluation.environment, "host": host.name}}
+            return Reply(evaluation=evaluation.model_copy(update=at), assembly=_assembly(evaluation))
+        case "confirm":
+            found = single.confirm(context, kernel, request.against, request.baseline, steps)
+            at = {"environment": {**found.evaluation.environment, "host": host.name}}
+            found = found.model_copy(update={"evaluation": found.evaluation.model_copy(update=at)})
+            return Reply(confirmation=found, assembly=_assembly(found.evaluation))
+        case "tune":
+            until = time.monotonic() + request.seconds
+            tuner = Tuner(context, kernel, lambda: device(context))
+            return Reply(kernel=tuner.tune(kernel.name, lambda _: False, lambda: time.monotonic() > until))
+        case "describe":
+            return Reply()
+
+
+def _timed(request: Request, context: EvaluationContext, kernel: Kernel, steps: KernelSteps) -> Evaluation:
+    try:
+        evaluation = steps.build(context, kernel)
+        if evaluation.verdict is not Verdict.OK:
+            return evaluation
+        measure = partial(context.evaluator.time, kernel, evaluation, request.against, request.baseline)
+        evaluation = steps.time(context, kernel, measure)
+        rival = request.baseline or (request.against[-1].name if request.against else None)
+        # profiling takes a minute or more, so only a kernel that may become a base is profiled
+        gained = rival is not None and beats(Trial(kernel=kernel, evaluation=evaluation), rival)
+        return steps.counted(context, kernel, evaluation) if gained else evaluation
+    except InfrastructureError as error:
+        return Evaluation(verdict=Verdict.INFRASTRUCTURE, reason=str(error))
+
+
+def _assembly(evaluation: Evaluation) -> dict[str, str]:
+    codes = evaluation.compile.objects if evaluation.compile else ()
+    texts = {code.digest: assembly.get(code.digest) for code in codes}
+    return {digest: text for digest, text in texts.items() if text is not None}
