@@ -106,6 +106,10 @@ def _evaluator(params: Params, problem: Problem, target: Target, pool: WorkerPoo
     gpu = target.model or gpus.of_device(target.device)
     if gpu is None or params.language == "cpp":
         return Evaluator(problem, params.profile, params.harness, pool)
+    if target.board:
+        from kernel_scientist.campaign.kernelbot.evaluator import KernelbotEvaluator
+
+        return KernelbotEvaluator.connected(params, problem, pool, gpu)
     from kernel_scientist.evaluate.predicted import PredictedEvaluator, PreviewedEvaluator
 
     kind = PredictedEvaluator if target.model else PreviewedEvaluator

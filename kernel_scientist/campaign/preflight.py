@@ -22,7 +22,10 @@ def resolve(params: Params) -> tuple[Problem, Target]:
 
     Raises SetupError when the language cannot be evaluated there, or a pool is named without a Prefect server.
     """
-    target = targets.resolve(params.target, params.language)
+    if params.target == targets.BOARD:
+        target = targets.of_board(params.kernelbot.gpu, params.language)
+    else:
+        target = targets.resolve(params.target, params.language)
     problem = problems.find(params.problem, target.device)
     if target.pool:  # a host of the pool checks the rest
         if not os.environ.get("PREFECT_API_URL"):

@@ -77,6 +77,7 @@ def confirm(
     steps: KernelSteps,
 ) -> Confirmation:
     """Check a kernel on every case, time it in several sets of fresh processes, compare it with `baseline`."""
+    from kernel_scientist.campaign.kernelbot.evaluator import KernelbotEvaluator
     from kernel_scientist.evaluate import confirmation  # it imports torch, which takes seconds
 
     try:
@@ -85,6 +86,9 @@ def confirm(
         evaluation = steps.build(context, kernel, confirmation.held_out_check(context.evaluator))
         if evaluation.verdict is not Verdict.OK:
             return confirmation.of_failure(evaluation)
+        if isinstance(context.evaluator, KernelbotEvaluator):
+            submit = partial(context.evaluator.confirm, kernel, evaluation, others, baseline)
+            return steps.time(context, kernel, submit)
         if context.target.model is not None:
             return confirmation.unmeasured(context.evaluator.time(kernel, evaluation, ()), context.target.model.name)
         sources, settings = [TimedSource.of(kernel), *others], context.params.validate_

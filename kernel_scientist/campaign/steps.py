@@ -78,7 +78,7 @@ def count_kernel(context: EvaluationContext, kernel: Kernel, timed: Evaluation) 
 @contextmanager
 def device(context: EvaluationContext) -> Generator[None]:
     """Lock the target's device, if it is on this host. Raises DeviceBusyError after `harness.device_wait_s`."""
-    if context.target.model is not None or context.target.pool:
+    if (context.target.model is not None and not context.target.board) or context.target.pool:
         yield
         return
     with device_lock.device(context.target.lock, context.params.harness.device_wait_s), context.quiet.timing():

@@ -47,7 +47,10 @@ def optimize(call: Call, resume: bool, campaign: str | None, dry_run: bool, metr
 
 def _kernel_command(against: str, needs_file: bool = True) -> Callable[[Callable[..., None]], click.Command]:
     """Return a decorator for a command about one kernel file, with the options that such commands share."""
-    named = {"problem": "The problem; default: that of params.yaml.", "target": "auto, cpu, cuda, rocm, model:mi300x, pool:NAME."}
+    named = {
+        "problem": "The problem; default: that of params.yaml.",
+        "target": "auto, cpu, cuda, rocm, model:mi300x, pool:NAME.",
+    }
     options = [click.option(f"--{n}", callback=not_empty, metavar="NAME", help=text) for n, text in named.items()]
     options += [
         click.option("--against", callback=not_empty, metavar="FILE", help=against),

@@ -1,12 +1,12 @@
 """Targets: where a kernel is timed, or for which GPU its time is predicted."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kernel_scientist.hardware import gpu, gpus
 from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.records.errors import SetupError
 
-MODEL, POOL = "model:", "pool:"
+MODEL, POOL, BOARD = "model:", "pool:", "kernelbot"
 NEEDED = {"cpp": "cpu", "hip": "rocm", "cuda": "cuda"}
 """The only target on which a language's kernels run."""
 
@@ -16,13 +16,15 @@ class Target:
     """A device of this host, a pool of other hosts, or the model of a GPU."""
 
     name: str
-    """`cpu`, `cuda`, `rocm`, `model-mi300x`, or `pool-NAME`."""
+    """`cpu`, `cuda`, `rocm`, `model-mi300x`, `pool-NAME`, or `kernelbot`."""
     device: str
     """torch's name for it."""
     lock: str
     """Name of the lock that every timing on it holds."""
     model: Gpu | None = None
     """The GPU whose times are predicted, not measured."""
+    board: bool = False
+    """Whether GPU MODE's leaderboard times kernels; `model` is its GPU."""
     pool: str = ""
     """The work pool whose hosts evaluate kernels; empty: they are evaluated on this host."""
 
@@ -39,6 +41,8 @@ def resolve(name: str, language: str) -> Target:
         return _modelled(name, language)
     if name.startswith(POOL):
         return Target(name.replace(":", "-"), "cpu", "", pool=name.removeprefix(POOL))
+    if name == BOARD:
+        return of_board("MI300", language)
     needed = NEEDED.get(language, "")
     present = "cpu" if name == "cpu" or (name == "auto" and needed == "cpu") else _present()
     if name == "auto":
@@ -66,6 +70,14 @@ def _present() -> str:
     if not torch.cuda.is_available():
         return "cpu"
     return "rocm" if torch.version.hip else "cuda"
+
+
+def of_board(gpu: str, language: str) -> Target:
+    """Return the target of a leaderboard's GPU, such as MI300. Raises SetupError if the model does not know it."""
+    key = next((key for key in gpus.GPUS if key.startswith(gpu.lower().split("_")[0])), None)
+    if key is None or "x8" in gpu.lower():
+        raise SetupError(f"kernelbot.gpu {gpu!r}: known here are {', '.join(gpus.GPUS)} and MI300; one GPU per kernel")
+    return replace(_modelled(f"{MODEL}{key}", language), name="kernelbot", lock="kernelbot", board=True)
 
 
 def _modelled(name: str, language: str) -> Target:

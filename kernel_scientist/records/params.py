@@ -199,11 +199,23 @@ class Tracking(Section):
     register_champion: bool = Field(default=True, alias="register")
 
 
+class Kernelbot(Section):
+    """GPU MODE's leaderboard as the judge (`target: kernelbot`)."""
+
+    leaderboard: str = ""
+    gpu: str = "MI300"
+    rewrite: bool = False
+    margin: float = Field(default=0.03, ge=0)
+    events: bool = False
+    poll_s: float = Field(default=5.0, gt=0)
+    settle_s: float = Field(default=20.0, ge=0)
+    timeout_s: float = Field(default=3600.0, gt=0)
+
+
 def _target(name: str) -> str:
-    if not re.fullmatch(r"auto|cpu|cuda|rocm|model:[a-z0-9]+|pool:[^/%&<>\s]+", name):
-        raise PydanticCustomError(
-            "target", "expected auto, cpu, cuda, rocm, model: with a machine (model:mi300x), or pool: with a work pool"
-        )
+    if not re.fullmatch(r"auto|cpu|cuda|rocm|model:[a-z0-9]+|pool:[^/%&<>\s]+|kernelbot", name):
+        known = "auto, cpu, cuda, rocm, model: with a machine (model:mi300x), pool: with a work pool, or kernelbot"
+        raise PydanticCustomError("target", "expected {known}", {"known": known})
     return name
 
 
@@ -223,6 +235,7 @@ class Params(Section):
     harness: Harness = Harness()
     validate_: Validate = Field(default=Validate(), alias="validate")
     tracking: Tracking = Tracking()
+    kernelbot: Kernelbot = Kernelbot()
 
 
 def load(path: Path, overrides: Iterable[str] = (), options: Mapping[str, str] | None = None) -> Params:

@@ -1,0 +1,1 @@
+"""`target: kernelbot`: GPU MODE's leaderboard as the external judge that times kernels on a GPU."""

@@ -1,0 +1,127 @@
+"""KernelBot's HTTP API (github.com/gpu-mode/kernelbot): submit a file, follow it, list one's submissions."""
+
+import re
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import httpx
+from httpx_sse import connect_sse
+
+from kernel_scientist.campaign.kernelbot.credentials import Credentials
+from kernel_scientist.campaign.kernelbot.messages import Listed, Submission, loads
+
+TIMEOUT = httpx.Timeout(30.0, read=60.0)
+LISTED = 100
+"""Most submissions of one listing."""
+WAIT_S = 30.0
+"""Wait after a 429 that names no time."""
+Event = tuple[str, dict[str, Any]]
+
+
+class RefusedError(Exception):
+    """The leaderboard does not accept the request, and would not if it were repeated."""
+
+
+class BusyError(Exception):
+    """Too many requests: nothing was accepted; ask again after `wait_s` seconds."""
+
+    def __init__(self, reason: str, wait_s: float) -> None:
+        super().__init__(reason)
+        self.wait_s = wait_s
+
+
+class UnclearError(Exception):
+    """No answer, or a fault of the server: a submission may or may not have been accepted."""
+
+
+class Api:
+    """Requests to the leaderboard. Every method raises RefusedError, BusyError or UnclearError."""
+
+    def __init__(self, credentials: Credentials) -> None:
+        identity = {"X-Popcorn-Cli-Id": credentials.cli_id}
+        self._client = httpx.Client(base_url=credentials.url, headers=identity, timeout=TIMEOUT)
+
+    def gpus(self, board: str) -> list[str]:
+        """Return the GPUs of a leaderboard."""
+        return [str(name) for name in self._json("GET", f"/gpus/{board}")]
+
+    def submit(self, board: str, gpu: str, mode: str, file_name: str, source: str) -> int:
+        """Submit a file; return the submission's id."""
+        answer = self._json("POST", f"/submission/{board}/{gpu}/{mode}", files=_file(file_name, source))
+        with _translated():
+            return int(answer["details"]["id"])
+
+    @contextmanager
+    def events(self, board: str, gpu: str, mode: str, file_name: str, source: str) -> Generator[Iterator[Event]]:
+        """Submit a file by the streaming variant; yield the events (`status`, `result`, `error`) as they come."""
+        with (
+            _translated(),
+            connect_sse(
+                self._client, "POST", f"/{board}/{gpu}/{mode}", files=_file(file_name, source)
+            ) as source_of_events,
+        ):
+            if source_of_events.response.is_error:
+                source_of_events.response.read()
+                _require_good(source_of_events.response)
+            yield ((event.event, loads(event.data)) for event in source_of_events.iter_sse())
+
+    def submission(self, number: int) -> Submission:
+        """Return a submission."""
+        with _translated():
+            return Submission.model_validate(self._json("GET", f"/user/submissions/{number}"))
+
+    def recent(self, board: str) -> list[Listed]:
+        """Return the user's latest submissions to a leaderboard, latest first."""
+        found = self._json("GET", "/user/submissions", params={"leaderboard": board, "limit": LISTED, "offset": 0})
+        with _translated():
+            return [Listed.model_validate(one) for one in found]
+
+    def _json(self, method: str, path: str, **options: Any) -> Any:
+        with _translated():
+            response = self._client.request(method, path, **options)
+            _require_good(response)
+            return loads(response.text)
+
+
+def error_of(data: dict[str, Any]) -> Exception:
+    """Return the exception that an `error` event stands for."""
+    reason = str(data.get("detail") or data.get("raw_error") or "no reason given")
+    return _error(int(data.get("status_code") or 500), reason)
+
+
+def _file(name: str, source: str) -> dict[str, Any]:
+    return {"file": (name, source.encode(), "text/plain")}
+
+
+def _require_good(response: httpx.Response) -> None:
+    if response.is_error:
+        raise _error(response.status_code, _reason(response))
+
+
+def _error(status: int, reason: str) -> Exception:
+    if status == 429:
+        wait = re.search(r"again in (\d+(?:\.\d+)?)", reason)
+        return BusyError(reason, float(wait[1]) if wait else WAIT_S)
+    if status < 500 and status != 408:
+        return RefusedError(f"{reason} (HTTP {status})")
+    return UnclearError(f"{reason} (HTTP {status})")
+
+
+def _reason(response: httpx.Response) -> str:
+    try:
+        body = loads(response.text)
+    except ValueError:
+        body = {}
+    words = body.get("detail") or body.get("message") if isinstance(body, dict) else None
+    return str(words or response.reason_phrase or "no reason given")[:500]
+
+
+@contextmanager
+def _translated() -> Generator[None]:
+    try:
+        yield
+    except httpx.HTTPError as error:
+        raise UnclearError(f"{type(error).__name__}: {error}") from error
+    except (ValueError, KeyError, TypeError) as error:  # pydantic's ValidationError is a ValueError
+        raise UnclearError(f"an answer that cannot be read: {error}"[:500]) from error

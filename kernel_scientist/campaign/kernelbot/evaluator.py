@@ -1,0 +1,135 @@
+"""The evaluator whose times are the leaderboard's. What can be found out here is found out here, before a submission:
+the source is screened, compiled for the GPU, and, if it is Triton, executed in the interpreter.
+"""
+
+from collections.abc import Sequence
+
+from kernel_scientist.campaign.kernelbot import credentials, results, source
+from kernel_scientist.campaign.kernelbot.api import Api
+from kernel_scientist.campaign.kernelbot.judge import Judge
+from kernel_scientist.campaign.kernelbot.messages import Submission
+from kernel_scientist.campaign.kernelbot.register import Register
+from kernel_scientist.evaluate.predicted import PredictedEvaluator
+from kernel_scientist.evaluate.timing.plan import TimedSource
+from kernel_scientist.hardware.gpus import Gpu
+from kernel_scientist.hardware.peaks import floor_us
+from kernel_scientist.problems.taskfolder import Problem
+from kernel_scientist.records import environment
+from kernel_scientist.records.errors import SetupError
+from kernel_scientist.records.evaluation import Confirmation, Evaluation
+from kernel_scientist.records.kernel import REFERENCE, Case, Kernel, Verdict
+from kernel_scientist.records.params import Harness, Params
+from kernel_scientist.sandbox.failure import KernelFailure, failed
+from kernel_scientist.workers.pool import WorkerPool
+
+AS_SUBMISSION = "from reference import ref_kernel\n\n\ndef custom_kernel(data):\n    return ref_kernel(data)\n"
+"""The reference as a submission: the leaderboard puts `reference.py` beside it."""
+
+
+class KernelbotEvaluator(PredictedEvaluator):
+    """Evaluates kernels with the leaderboard: each source is one submission, one after the other."""
+
+    def __init__(
+        self, problem: Problem, profile: str, harness: Harness, pool: WorkerPool, gpu: Gpu, judge: Judge
+    ) -> None:
+        super().__init__(problem, profile, harness, pool, gpu)
+        self.judge, self.settings = judge, judge.settings
+        judge.stopped = pool.stopped
+
+    @staticmethod
+    def connected(params: Params, problem: Problem, pool: WorkerPool, gpu: Gpu) -> "KernelbotEvaluator":
+        """Return the evaluator for the leaderboard of the parameters or else of lab.yml. Raises SetupError."""
+        board = params.kernelbot.leaderboard or problem.leaderboard.name
+        if not board:
+            raise SetupError(f"problem {problem.name} has no leaderboard in lab.yml; set kernelbot.leaderboard")
+        register = Register(environment.root() / "data" / "kernelbot" / "submissions.db")
+        judge = Judge(Api(credentials.read()), register, board, params.kernelbot)
+        return KernelbotEvaluator(problem, params.profile, params.harness, pool, gpu, judge)
+
+    def with_harness(self, harness: Harness) -> "KernelbotEvaluator":
+        """Return a copy of this evaluator with other settings and the same inputs of timed cases."""
+        copy = KernelbotEvaluator(self.problem, self.profile_name, harness, self.pool, self.gpu, self.judge)
+        copy.timed_inputs = self.timed_inputs
+        return copy
+
+    def is_timed(self, kernel: Kernel) -> bool:
+        """Whether a kernel can be timed: any can."""
+        return True
+
+    def compile(self, kernel: Kernel) -> Evaluation:
+        """Return a failure if the leaderboard would refuse the source; else compile and inspect it for the GPU."""
+        if reason := source.refusal(self._submitted(kernel.source)):
+            return Evaluation(verdict=Verdict.COMPILE_ERROR, reason=reason)
+        found = super().compile(kernel)
+        return found.model_copy(update={"by_model": False})
+
+    def time(
+        self,
+        kernel: Kernel,
+        so_far: Evaluation,
+        against: Sequence[TimedSource],
+        baseline: str | None = None,
+        cases: Sequence[Case] | None = None,
+    ) -> Evaluation:
+        """Submit the kernel for a public benchmark, compare its times with those of the other sources' submissions."""
+        if so_far.verdict is not Verdict.OK:
+            return so_far
+        return self._evaluated(so_far, kernel, against, "benchmark")
+
+    def confirm(
+        self, kernel: Kernel, so_far: Evaluation, others: Sequence[TimedSource], baseline: str | None
+    ) -> Confirmation:
+        """Submit the kernel for ranking. The ranked scores stand in the reason; the times are the public run's."""
+        if so_far.verdict is not Verdict.OK:
+            return Confirmation(confirmed=False, reason=f"{so_far.verdict.value}: {so_far.reason}", evaluation=so_far)
+        evaluation = self._evaluated(so_far, kernel, others, "leaderboard")
+        if evaluation.verdict is not Verdict.OK:
+            return Confirmation(confirmed=False, reason=evaluation.reason, evaluation=evaluation)
+        scores = ", ".join(f"{v} us {k[7:]}" for k, v in evaluation.environment.items() if k.startswith("ranked_"))
+        ranked = f"ranked on {self.judge.board}: {scores or 'no score'}"
+        faster = baseline is None or ((found := evaluation.speedup_over(baseline)) is not None and found.faster)
+        reason = ranked if faster else f"{ranked}; not faster than {baseline}"
+        return Confirmation(confirmed=faster and bool(scores), reason=reason, evaluation=evaluation)
+
+    def _evaluated(self, so_far: Evaluation, kernel: Kernel, others: Sequence[TimedSource], mode: str) -> Evaluation:
+        try:
+            submission = self.judge.result(kernel.name, self._submitted(kernel.source), mode)
+        except KernelFailure as failure:
+            return failed(failure, so_far.model_copy(update={"by_model": False, "predictions": ()}))
+        runner = next((run.runner for run in submission.runs if run.runner), "")
+        known = {
+            **so_far.environment,
+            "leaderboard": f"{self.judge.board} on {self.settings.gpu}",
+            "submission": str(submission.id),
+            "runner": runner or "",
+            "compared": "times of separate submissions",
+            **{f"ranked_{kind}": f"{us:.6g}" for kind, us in results.ranked(submission).items()},
+        }
+        found = so_far.model_copy(update={"environment": known, "by_model": False})
+        verdict, reason = results.verdict(submission)
+        if verdict is not Verdict.OK:
+            return found.model_copy(update={"verdict": verdict, "reason": reason, "predictions": ()})
+        cases = self.profile.benchmarks
+        times = results.benchmarks(submission, cases)
+        if not times:
+            reason = f"submission {submission.id} has no benchmark times of this problem's {len(cases)} timed cases"
+            return found.model_copy(update={"verdict": Verdict.INFRASTRUCTURE, "reason": reason, "predictions": ()})
+        floors = {case.name: floor_us(self.problem.work(case), self.gpu) for case in cases}
+        rivals = {other.name: results.benchmarks(self._rival(other), cases) for other in others}
+        speedups = tuple(
+            results.speedup(name, times, theirs, self.harness.confidence, self.settings.margin)
+            for name, theirs in rivals.items()
+            if theirs
+        )
+        return found.model_copy(update={"timings": results.timings(times, floors), "speedups": speedups, "reason": ""})
+
+    def _rival(self, other: TimedSource) -> Submission:
+        text = AS_SUBMISSION if other.name == REFERENCE else other.source
+        return self.judge.result(other.name, self._submitted(text), "benchmark")
+
+    def _submitted(self, text: str) -> str:
+        """Return a kernel's source as it is submitted: with the leaderboard's header, rewritten if that is wanted."""
+        if self.settings.rewrite:
+            text = source.without_word(text) or text
+        header = f"#!POPCORN leaderboard {self.judge.board}\n#!POPCORN gpus {self.settings.gpu}\n"
+        return text if text.startswith("#!POPCORN") else header + text
