@@ -6,6 +6,7 @@ A description is kept in the cache folder: to make one, torch and its tensors wi
 
 import json
 import os
+import threading
 from importlib import metadata
 from typing import Any
 
@@ -26,7 +27,7 @@ def described(problem: Problem, case: Case) -> protocol.Header:
         return json.loads(kept.read_text())
     header = _described(problem, case)
     kept.parent.mkdir(parents=True, exist_ok=True)
-    temporary = kept.with_suffix(f".{os.getpid()}")
+    temporary = kept.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
     temporary.write_text(json.dumps(header))
     temporary.replace(kept)
     return header
