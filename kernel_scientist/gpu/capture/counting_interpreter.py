@@ -231,10 +231,11 @@ def _cast(value: Any, kind: Any, *_: Any, **__: Any) -> Any:
 
 def _following(original: Callable[..., Any]) -> Callable[..., Any]:
     """Return an operation of the builder whose result is a guess if an operand is one."""
+    known = interpreter.TensorHandle
 
     def operation(*args: Any, **named: Any) -> Any:
         result = original(interpreter.interpreter_builder, *args, **named)
-        if any(isinstance(arg, interpreter.TensorHandle) and GUESS in arg.attr for arg in args):
+        if any(GUESS in arg.attr for arg in args if type(arg) is known):
             for handle in result if isinstance(result, tuple) else (result,):
                 if isinstance(handle, interpreter.TensorHandle):
                     handle.attr[GUESS] = True

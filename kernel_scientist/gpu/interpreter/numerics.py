@@ -10,6 +10,7 @@ fma is computed in fp64, `input_precision` is ignored. Imports only numpy, torch
 interpreter is changed.
 """
 
+import dataclasses
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -45,6 +46,9 @@ def install() -> None:
     interpreter._patch_lang_core = _knowing_fnuz(interpreter._patch_lang_core)
     interpreter.interpreter_semantic.dot_scaled = dot.taking_words(interpreter.interpreter_semantic.dot_scaled)
     libdevice.install(interpreter.interpreter_semantic)
+    # without `debug` Triton computes this check and drops its result: 40 % of the interpreter's time
+    own = interpreter.interpreter_builder
+    own.options = dataclasses.replace(own.options, sanitize_overflow=False)
 
 
 def _remembered(np_dtype: Callable[[Any], Any]) -> Callable[[Any], Any]:
