@@ -93,26 +93,28 @@ class Engine:
         while self._repairs and self._thinking < self.minds:
             self._repair(*self._repairs.popleft())
         while self._thinking < self.minds and self._thinking + len(self._behind) < 2 * self.minds - 1:
-            if not self._ready:
-                self._plan_more()
-            if not self._ready:
+            if self._ready:
+                self._begin(self._ready.popleft())
+            elif not self._plan_more():
                 break
-            self._begin(self._ready.popleft())
         if self._to_record and not self._recording:
             trials, self._to_record, self._recording = self._to_record, [], True
             self.pipeline.submit("record", partial(self.steps.record, trials), lambda _: self._recorded(trials))
 
-    def _plan_more(self) -> None:
-        """Queue a tuning job, and begin to design as many generations as there are models to write their kernels."""
-        plan, ledger, experiments = self.campaign.plan, self.campaign.ledger, self.campaign.params.search.experiments
+    def _plan_more(self) -> bool:
+        """Queue a tuning job or begin to design a generation; return False if there is nothing to do."""
+        plan, ledger = self.campaign.plan, self.campaign.ledger
         if any(job.seed_file for job in ledger.jobs.values()):
-            return
-        self._ready.extend(plan.tuning_jobs())
-        wanted = self._designing * experiments < 2 * self.minds and self._fruitless < MOST_FRUITLESS
-        if wanted and self.campaign.population.incumbent() and plan.over(self._designing) is None:
-            generation = plan.next_generation()
-            self._think(partial(self.campaign.design, generation), partial(self._designed, generation))
-            self._designing += 1
+            return False
+        if tuning := plan.tuning_jobs():
+            self._ready.extend(tuning)
+            return True
+        if self._fruitless >= MOST_FRUITLESS or not self.campaign.population.incumbent() or plan.over(self._designing):
+            return False
+        generation = plan.next_generation()
+        self._think(partial(self.campaign.design, generation), partial(self._designed, generation))
+        self._designing += 1
+        return True
 
     def _designed(self, generation: int, result: tuple[Selection, Design] | None) -> None:
         self._thinking -= 1

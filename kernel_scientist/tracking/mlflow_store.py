@@ -160,7 +160,6 @@ class MlflowStore:
         run = self.client.create_run(self.experiment_id, tags=tags)
         run_id = self._run_ids[key] = str(run.info.run_id)
         self._batch(run_id, run_content.metrics(trial, population), run_content.params(trial, problem), {})
-        self._log_problem(run_id, problem)
         with self._uploaded(run) as folder:
             artifacts.write(folder, trial, population, replies)
         self.client.set_terminated(run_id, status="FINISHED")

@@ -75,7 +75,8 @@ def test_runs_hold_what_a_user_compares(store: MlflowStore, campaign: CampaignRu
     assert good.data.metrics["measured_uplift"] == pytest.approx(100) and good.data.metrics["time_us.c"] == 50.0
     assert good.data.params["experiment"] == "unroll" and good.data.params["predicted_uplift_max"] == "12.0"
     assert good.data.params["base"] == "k00001" and good.data.tags["verdict"] == "ok"
-    assert good.inputs.dataset_inputs[0].dataset.name == "identity"
+    whole = store.client.get_run(campaign.run_id)
+    assert whole.inputs.dataset_inputs[0].dataset.name == "identity"
     files = {f.path for f in store.client.list_artifacts(good.info.run_id)}
     assert files == {"source", "base.diff", "evaluation.json", "experiment.json"}
     assert bad.data.tags["verdict"] == "compile_error" and bad.data.tags["reason"] == "error: no"
