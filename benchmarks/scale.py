@@ -25,7 +25,7 @@ import psutil
 from kernel_scientist import problems
 from kernel_scientist.campaign.recorder import Recorder
 from kernel_scientist.population.lineage import Population
-from kernel_scientist.problems.taskfolder import Problem
+from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records import environment
 from kernel_scientist.records.evaluation import CompileReport, Evaluation, PairedTime, Speedup, Timing, Trial
 from kernel_scientist.records.kernel import REFERENCE, Author, Experiment, Kernel, LlmCall, Verdict

@@ -17,7 +17,7 @@ from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.hardware.peaks import Machine
 from kernel_scientist.hardware.targets import Target
 from kernel_scientist.problems import published
-from kernel_scientist.problems.taskfolder import Problem
+from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.kernel import Kernel, Language, digest

@@ -11,7 +11,7 @@ from kernel_scientist.compile import extension_builder, gxx
 from kernel_scientist.compile.source import language_of, read_kernel
 from kernel_scientist.hardware import gpu, targets
 from kernel_scientist.hardware.targets import Target
-from kernel_scientist.problems.taskfolder import Problem
+from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.params import ROLES, Params

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 from kernel_scientist.population.final import Final
 from kernel_scientist.population.lineage import Population
-from kernel_scientist.problems.taskfolder import Problem
+from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records.evaluation import Trial
 from kernel_scientist.records.kernel import Kernel
 from kernel_scientist.scientist.lessons import Lessons

@@ -11,7 +11,8 @@ from kernel_scientist.compile import build
 from kernel_scientist.compile.extension import Request
 from kernel_scientist.evaluate.correctness.comparison import Comparison
 from kernel_scientist.evaluate.correctness.inputs import InputGenerator, InputSet
-from kernel_scientist.problems.taskfolder import Problem
+from kernel_scientist.problems.device_names import on_device
+from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records.evaluation import CompileReport
 from kernel_scientist.records.kernel import Case, Verdict
 from kernel_scientist.records.params import Harness
@@ -49,13 +50,24 @@ class Driver:
     def open(self, worker: WorkerClient, source: str, cases: Sequence[Case]) -> None:
         """Import a file in its worker. On a GPU, one call per case lets it compile and autotune; later calls cannot."""
         if not self.pool.programs:
-            return worker.load(source, self.builder([]))
+            return self.imported(worker, source, [])
         self.pool.fill(worker, source)
-        worker.load(source, self.builder([]))
+        self.imported(worker, source, [])
         for case in cases:
             self.row(worker, {SPARE_SLOT: self.inputs.draw(case)}, self.harness.build_timeout_s)
         self.pool.keep(worker, source)
         return worker.seal()
+
+    def imported(self, worker: WorkerClient, source: str, reports: list[CompileReport]) -> None:
+        """Import a file in its worker; append a report of each build. May raise KernelFailure.
+
+        A file with `ModelNew` only gets the problem's adapter. Without a GPU it runs on the CPU.
+        """
+        if self.problem.adapter and "custom_kernel" not in source:
+            source += self.problem.adapter
+        if self.pool.device == "cpu" and self.pool.interpreter is None:
+            source = on_device(source, "cpu")
+        worker.load(source, self.builder(reports), self.problem.sources)
 
     def row(
         self,

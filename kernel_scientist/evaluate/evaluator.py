@@ -25,7 +25,7 @@ from kernel_scientist.evaluate.timing.estimate import Estimator
 from kernel_scientist.evaluate.timing.plan import Plan, TimedSource
 from kernel_scientist.hardware import gpus
 from kernel_scientist.hardware.peaks import Machine, this_cpu
-from kernel_scientist.problems.taskfolder import Problem
+from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records.evaluation import CompileReport, Evaluation
 from kernel_scientist.records.kernel import REFERENCE, Case, Kernel, Verdict
 from kernel_scientist.records.params import Harness
@@ -98,7 +98,7 @@ class Evaluator:
             screening = meanwhile.submit(screen, kernel.source)
             try:
                 with self.pool.worker() as worker:
-                    worker.load(kernel.source, self.driver.builder(reports))
+                    self.driver.imported(worker, kernel.source, reports)
                     self.pool.require_room(worker)
                 refused = next((r for r in reports if not r.ok), None)
                 if refused is not None:

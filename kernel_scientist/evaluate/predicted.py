@@ -16,7 +16,7 @@ from kernel_scientist.evaluate.timing.estimate import FLOOR_SLACK
 from kernel_scientist.evaluate.timing.plan import TimedSource
 from kernel_scientist.gpu.capture.preview import Previewer, refusal
 from kernel_scientist.hardware.gpus import Gpu
-from kernel_scientist.problems.taskfolder import Problem, Profile
+from kernel_scientist.problems.problem import Problem, Profile
 from kernel_scientist.records.evaluation import Evaluation
 from kernel_scientist.records.kernel import Case, Kernel, Verdict
 from kernel_scientist.records.params import Harness

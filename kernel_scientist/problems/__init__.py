@@ -1,8 +1,9 @@
-"""Problems by name."""
+"""Problems by name or by path."""
 
 from pathlib import Path
 
-from kernel_scientist.problems.taskfolder import Problem, load
+from kernel_scientist.problems import kernelbench, taskfolder
+from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import SetupError
 
@@ -13,13 +14,31 @@ def folder() -> Path:
 
 
 def names() -> list[str]:
-    """Return the problems' names."""
-    return sorted(p.parent.name for p in folder().glob("*/task.yml"))
+    """Return the problems' names: paths below `problems/`, such as `identity`, `amd/fp8-mm` or `level1/1_Square`."""
+    root = folder()
+    tasks = [file.parent for pattern in ("*/task.yml", "*/*/task.yml") for file in root.glob(pattern)]
+    files = [f for pattern in ("*/*.py", "*/*/*.py") for f in root.glob(pattern) if kernelbench.is_named_so(f)]
+    return sorted(str(place.relative_to(root).with_suffix("")) for place in (*tasks, *files))
 
 
-def find(name: str, device: str = "cpu") -> Problem:
-    """Return a problem by name or folder. Raises SetupError, which lists the known names, if there is none."""
-    for candidate in (folder() / name, Path(name)):
-        if (candidate / "task.yml").is_file():
-            return load(candidate.resolve(), device)
+def find(name: str, device: str = "cpu", compat: str = "intended") -> Problem:
+    """Return a problem by name or path. Raises SetupError, which lists the known names, if there is none."""
+    for given in (folder() / name, Path(name)):
+        place, own = given.resolve(), _name(given)
+        if (place / "task.yml").is_file():
+            return taskfolder.load(place, device, compat, own)
+        for file in (place, place.with_name(f"{place.name}.py")):
+            if file.suffix == ".py" and file.is_file():
+                return kernelbench.load(file, device, compat, own)
     raise SetupError(f"unknown problem {name!r}; known: {', '.join(names())}, or the path of a task folder")
+
+
+def load(place: Path, device: str = "cpu", compat: str = "intended") -> Problem:
+    """Return the problem of a task folder or a KernelBench file."""
+    return find(str(place.resolve()), device, compat)
+
+
+def _name(place: Path) -> str:
+    """Return a problem's name: its path below `problems/`, else the name of its folder or file."""
+    path, root = place.resolve().with_suffix("") if place.suffix == ".py" else place.resolve(), folder().resolve()
+    return str(path.relative_to(root)) if path.is_relative_to(root) else path.name

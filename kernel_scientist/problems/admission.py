@@ -10,7 +10,8 @@ from typing import Any
 
 import torch
 
-from kernel_scientist.problems.taskfolder import Problem, secret_seed
+from kernel_scientist.problems.assumptions import same
+from kernel_scientist.problems.problem import Problem, cloned, secret_seed
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.kernel import Case, digest
@@ -37,8 +38,12 @@ def require(problem: Problem, profile: str) -> None:
 def examine(problem: Problem, case: Case) -> str:
     """Return a sentence about the first failed control; empty if all pass."""
     data = problem.generate(case, secret_seed(random.SystemRandom()))
-    right = problem.reference(_copy(data))
-    good, message = problem.check(data, problem.golden(_copy(data)))
+    right = problem.reference(cloned(data))
+    if not same(right, problem.reference(cloned(data))):
+        return f"its reference is random: two calls on the same inputs of {case.name} return different outputs"
+    if same(right, problem.reference(problem.generate(case, secret_seed(random.SystemRandom())))):
+        return f"its output does not depend on its inputs: it is the same for two sets of inputs of {case.name}"
+    good, message = problem.check(data, problem.golden(cloned(data)))
     if not good:
         return f"its golden output in double precision fails its own check on {case.name}: {message}"
     for name, wrong in _controls(problem, data, right):
@@ -57,7 +62,7 @@ def _controls(problem: Problem, data: Any, right: Any) -> Outputs:
     yield "permuted rows", _each(right, lambda x: x.roll(1, next((d for d, n in enumerate(x.shape) if n > 1), 0)))
     if isinstance(right, torch.Tensor):
         for position, value in enumerate(data):
-            if position not in problem.writes and isinstance(value, torch.Tensor) and value.numel() == right.numel():
+            if position not in problem.writable and isinstance(value, torch.Tensor) and value.numel() == right.numel():
                 yield "copy", value.contiguous().reshape(right.shape).to(right.dtype)
     if problem.controls.reduction is not None:
         yield "half of the reduction", problem.reference(_halved(data, *problem.controls.reduction))
@@ -67,7 +72,7 @@ def _controls(problem: Problem, data: Any, right: Any) -> Outputs:
 
 def _halved(data: Any, position: int, dimension: int) -> Any:
     """Return the inputs with the second half of the reduction zeroed."""
-    items = list(_copy(data))
+    items = list(cloned(data))
     length = items[position].shape[dimension]
     items[position].narrow(dimension, length // 2, length - length // 2).zero_()
     return tuple(items)
@@ -82,12 +87,8 @@ def _rounded(problem: Problem, data: Any, precision: str) -> Any:
         x.to(torch.float32).to(narrow).to(torch.float32).to(x.dtype)
         if isinstance(x, torch.Tensor) and x.is_floating_point()
         else x
-        for x in _copy(data)
+        for x in cloned(data)
     )
-
-
-def _copy(data: Any) -> Any:
-    return tuple(x.clone() if isinstance(x, torch.Tensor) else x for x in data) if isinstance(data, tuple) else data
 
 
 def _each(value: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:

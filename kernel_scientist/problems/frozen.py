@@ -7,7 +7,7 @@ another torch) no longer reproduces them. Only the evaluator reads them.
 from pathlib import Path
 from typing import Any
 
-from kernel_scientist.problems.taskfolder import Problem
+from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records.errors import SetupError
 
 

@@ -28,7 +28,7 @@ class PublishedTime(Record):
     @property
     def case(self) -> str:
         """Name of the case."""
-        return Case(sizes=self.sizes, seed=0).name
+        return Case(sizes={**self.sizes}, seed=0).name
 
     @property
     def origin(self) -> str:

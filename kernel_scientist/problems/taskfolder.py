@@ -1,228 +1,126 @@
-"""GPU MODE task folders: `task.yml` and `reference.py`, with our `lab.yml` next to them.
+"""GPU MODE task folders: `task.yml`, `reference.py` and what it imports, with our `lab.yml` next to them if any.
 
 The reference is trusted code. Its `device="cuda"` is replaced by the target's device, so a folder serves CPU and GPU.
+Format: `task.yml` of github.com/gpu-mode/reference-kernels.
 """
 
-import ast
+import dataclasses
 import functools
-import inspect
-import random
-import sys
-import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from pydantic import ValidationError
 
-from kernel_scientist.problems import published
-from kernel_scientist.problems.expression import evaluate
-from kernel_scientist.problems.published import PublishedTime
-from kernel_scientist.records.base import Record, read_mapping
+from kernel_scientist.problems import assumptions, published, requirements
+from kernel_scientist.problems.device_names import on_device
+from kernel_scientist.problems.problem import Controls, Leaderboard, Policy, Problem, Profile
+from kernel_scientist.records.base import read_mapping
 from kernel_scientist.records.errors import SetupError
-from kernel_scientist.records.kernel import Case, Work, digest
+from kernel_scientist.records.kernel import Case, Size
 
 DEFAULT_SEED = 42
-_import_lock = threading.Lock()
+SUBMISSION = "@SUBMISSION@"
+"""Source of the file that a submission takes the place of."""
+RANKINGS = ("last", "mean", "geom")
+_FIELDS = ("tests", "benchmarks", "held_out")
 
 
-@dataclass(frozen=True)
-class Profile:
-    """Checking cases, timed cases, and held-out cases, which a search never sees."""
+def load(folder: Path, device: str = "cpu", compat: str = "intended", name: str = "") -> Problem:
+    """Return the problem in a task folder. Raises SetupError that names the file and what is wrong in it.
 
-    tests: tuple[Case, ...]
-    benchmarks: tuple[Case, ...]
-    held_out: tuple[Case, ...]
-    vary: dict[str, tuple[int, int, int]] = field(default_factory=dict[str, tuple[int, int, int]])
-    """(from, to, step) by size: ranges of random sizes on which a kernel is checked in addition to the listed cases."""
-
-    def secret(self, rng: random.Random) -> Case | None:
-        """Return a random case within `vary`; None if the problem has no ranges."""
-        if not self.vary:
-            return None
-        sizes = {k: rng.randrange(a, b + 1, step) for k, (a, b, step) in self.vary.items()}
-        return Case(sizes=sizes, seed=secret_seed(rng))
-
-
-class Policy(Record):
-    """Rules for kernels in addition to correctness (`policy` in lab.yml)."""
-
-    library: bool = True
-    """Whether a library (torch's operations, BLAS, ...) may do the work."""
-    tampering: Literal["reject", "allow"] = "reject"
-    """`reject` or `allow` (for research) kernels whose source tampers with their process."""
-    threads: bool = True
-    """Whether a kernel may use several threads."""
-    graphs: bool = True
-    """Whether CUDA or HIP graphs may be replayed."""
-    aliases: bool = False
-    """Whether the output may share memory with a read-only input."""
-    static: tuple[int, ...] = ()
-    """Positions of inputs that stay the same from call to call (weights); a kernel may prepare them once."""
-
-
-class Leaderboard(Record):
-    """Leaderboard for kernels of this problem (`leaderboard` in lab.yml)."""
-
-    name: str = ""
-    gpu: str = ""
-
-    def header(self) -> str:
-        """Return the header lines of a submission."""
-        return f"#!POPCORN leaderboard {self.name}\n#!POPCORN gpu {self.gpu}\n" if self.name else ""
-
-
-class Controls(Record):
-    """Known wrong outputs that the problem's check must reject at its admission (`controls` in lab.yml)."""
-
-    reduction: tuple[int, int] | None = None
-    """(position of an input, dimension) of the reduction: an output from half of it must fail."""
-    precision: str | None = None
-    """Type that is too narrow: an output from inputs rounded to it must fail."""
-    exempt: tuple[str, ...] = ()
-    """Names of controls whose output is correct for this problem by definition."""
-
-
-@dataclass(frozen=True)
-class Problem:
-    """A problem: inputs, reference, check, cases. Equality and hash are by folder."""
-
-    name: str
-    folder: Path
-    description: str
-    profiles: dict[str, Profile]
-    dtype: str
-    work_expressions: dict[str, str]
-    writes: tuple[int, ...]
-    policy: Policy
-    controls: Controls
-    leaderboard: Leaderboard
-    stress: tuple[dict[int, float], ...] = ()
-    """Scale factors by input position, for checks on inputs outside the generator's usual range."""
-    parts: tuple[dict[int, tuple[int, int]], ...] = ()
-    """By dimension of the output: the dimension of each input (by position) that its indices select from, and the
-    number of indices per element of that dimension. Empty: an element may depend on all inputs."""
-    published: tuple[PublishedTime, ...] = ()
-    """Times that others measured."""
-    device: str = "cpu"
-
-    def __hash__(self) -> int:
-        return hash((self.folder, self.device))
-
-    def profile(self, name: str) -> Profile:
-        """Return a profile by name. `auto` is `cpu` on a CPU if the problem has it, else `full`.
-
-        Raises SetupError if the name is unknown.
-        """
-        if name == "auto":
-            name = "cpu" if self.device == "cpu" and "cpu" in self.profiles else "full"
-        if name not in self.profiles:
-            raise SetupError(f"problem {self.name} has no profile {name!r}; it has: {', '.join(self.profiles)}")
-        return self.profiles[name]
-
-    def generate(self, case: Case, seed: int | None = None) -> tuple[Any, ...]:
-        """Return a case's inputs, generated with `seed` or else the case's own seed."""
-        return self._module.generate_input(**case.sizes, seed=case.seed if seed is None else seed)
-
-    def reference(self, data: Any) -> Any:
-        """Return the reference's output. The reference may write to the inputs."""
-        return self._module.ref_kernel(data)
-
-    def golden(self, data: Any) -> Any:
-        """Return the output of the double-precision reference (`golden_kernel`) if present, else of the reference."""
-        return getattr(self._module, "golden_kernel", self._module.ref_kernel)(data)
-
-    def check(self, data: Any, output: Any) -> tuple[bool, str]:
-        """Return (whether `output` is correct for `data`, the reason if not), by the problem's own check."""
-        answer = self._module.check_implementation(data, output)
-        if isinstance(answer, tuple):
-            good, message = cast(tuple[Any, Any], answer)
-            return bool(good), str(message)
-        return not answer, str(answer or "")
-
-    def part(self, data: Any, box: Sequence[slice], shape: Sequence[int]) -> tuple[Any, tuple[slice, ...]]:
-        """Return the inputs that a box of the output depends on, and the box widened to whole blocks of inputs.
-
-        shape: of the output. Buffers to be written are replaced, so that the reference does not change `data`.
-        """
-        widened = [slice(0, size) for size in shape]
-        if not isinstance(data, tuple):
-            return data, tuple(widened)
-        import torch  # it takes seconds, and not every command needs it
-
-        items = [torch.empty_like(x) if i in self.writes else x for i, x in enumerate(cast(tuple[Any, ...], data))]
-        for dim, sources in enumerate(self.parts):
-            block = max(each for _, each in sources.values())
-            first, end = box[dim].start // block * block, min(-(-box[dim].stop // block) * block, shape[dim])
-            widened[dim] = slice(first, end)
-            for position, (source, each) in sources.items():
-                items[position] = items[position].narrow(source, first // each, -(-end // each) - first // each)
-        return tuple(items), tuple(widened)
-
-    def work(self, case: Case) -> Work:
-        """Return a case's minimum work, for the roofline. Raises SetupError for an invalid expression in lab.yml."""
-        try:
-            counts = {k: float(evaluate(text, case.sizes)) for k, text in self.work_expressions.items()}
-            return Work(flops=counts["flops"], bytes=counts["bytes"], dtype=self.dtype)
-        except (ValueError, KeyError) as error:
-            raise SetupError(f"{self.folder / 'lab.yml'}: work: {error}") from error
-
-    @functools.cached_property
-    def reference_source(self) -> str:
-        """Source of the reference in the form of a kernel, so that it can be timed like one."""
-        return f"{_source_for(self.folder / 'reference.py', self.device)}\n\ncustom_kernel = ref_kernel\n"
-
-    def seeds(self, language: str) -> list[Path]:
-        """Return the seed kernels' files of a language: naive ones first, then the others by name."""
-        files = sorted((self.folder / "seeds").glob(f"{language}_*.py"))
-        return sorted(files, key=lambda f: (not f.stem.endswith("naive"), f.name))
-
-    @functools.cached_property
-    def digest(self) -> str:
-        """sha256 over the files that define the problem (seeds excluded)."""
-        files = [self.folder / f for f in ("task.yml", "reference.py", "lab.yml")]
-        return digest("\0".join(f.read_text() for f in files if f.exists()))
-
-    @functools.cached_property
-    def _module(self) -> Any:
-        return _import_reference(self.folder, self.device)
-
-
-def load(folder: Path, device: str = "cpu") -> Problem:
-    """Return the problem in a task folder. Raises SetupError that names the file and what is wrong in it."""
+    compat: see `Problem.compat`. Without a lab.yml the reference is run at small sizes to find out what lab.yml would
+    say (`assumptions`); that is kept.
+    """
     task = read_mapping(folder / "task.yml")
-    lab = read_mapping(folder / "lab.yml") if (folder / "lab.yml").exists() else {}
+    lab_file, with_lab = folder / "lab.yml", (folder / "lab.yml").exists()
+    lab = read_mapping(lab_file) if with_lab else {}
+    official = compat == "official"
     full = Profile(
-        tests=_cases(task.get("tests", []), folder / "task.yml"),
-        benchmarks=_cases(task.get("benchmarks", []), folder / "task.yml"),
-        held_out=_cases(lab.get("held_out", []), folder / "lab.yml"),
+        tests=_cases(task.get("tests") or [], folder / "task.yml", official),
+        benchmarks=_cases(task.get("benchmarks") or [], folder / "task.yml", official),
+        held_out=_cases(lab.get("held_out", []), lab_file, official),
     )
-    profiles: dict[str, Profile] = {}
-    for name, given in {"full": {}, **lab.get("profiles", {})}.items():
-        chosen: dict[str, Any] = given or {}
-        profiles[name] = Profile(
-            **{f: _cases(chosen[f], folder / "lab.yml") if f in chosen else getattr(full, f) for f in _FIELDS},
-            vary=_ranges(chosen.get("vary", {}), folder),
-        )
-    work = lab.get("work", {"flops": "0", "bytes": "0"})
-    return Problem(
-        name=folder.name,
+    ranking = str(task.get("ranking_by", "geom" if with_lab else "last"))
+    if ranking not in RANKINGS:
+        raise SetupError(f"{folder / 'task.yml'}: ranking_by: {ranking!r} is none of {', '.join(RANKINGS)}")
+    if official and ranking == "last":
+        full = dataclasses.replace(full, benchmarks=full.benchmarks[-1:])
+    files = python_files(task, folder)
+    require(name or folder.name, requirements.of_task(task, files, device))
+    problem = Problem(
+        name=name or folder.name,
         folder=folder,
         description=str(task.get("description", "")),
-        profiles=profiles,
+        profiles=_profiles(lab, full, folder, official),
         dtype=str(lab.get("dtype", "fp32")),
-        work_expressions={k: str(v) for k, v in work.items()},
+        work_expressions={k: str(v) for k, v in lab.get("work", {}).items()},
         writes=tuple(int(i) for i in lab.get("writes", [])),
+        updates=tuple(int(i) for i in lab.get("updates", [])),
         policy=_section(Policy, lab.get("policy"), folder),
         controls=_section(Controls, lab.get("controls"), folder),
         leaderboard=_section(Leaderboard, lab.get("leaderboard"), folder),
+        reference_file=folder / "reference.py",
+        files=(
+            folder / "task.yml",
+            folder / "reference.py",
+            lab_file,
+            *(f for m, f in files.items() if m != "reference"),
+        ),
+        read_sources=functools.partial(_sources, files),
+        count_work=assumptions.work,
         stress=tuple({int(k): float(v) for k, v in one.items()} for one in lab.get("stress", [])),
         parts=tuple({int(i): (int(d), int(n)) for i, (d, n) in one.items()} for one in lab.get("parts", [])),
-        published=published.read(lab.get("published"), folder / "lab.yml"),
+        published=published.read(lab.get("published"), lab_file),
         device=device,
+        compat=compat,
+        ranking=ranking,
     )
+    return problem if with_lab else assumptions.completed(problem)
+
+
+def require(name: str, lacking: Sequence[str]) -> None:
+    """Raise SetupError if a problem needs what this machine lacks."""
+    if lacking:
+        raise SetupError(
+            f"problem {name} cannot be evaluated here: it needs {', '.join(lacking)}; `kernel-scientist problems show` "
+            "describes it, and `kernel-scientist compile FILE --arch gfx942` compiles kernels for it"
+        )
+
+
+def python_files(task: Mapping[str, Any], folder: Path) -> dict[str, Path]:
+    """Return the Python files of a task by module name: those of `files` in task.yml, and those beside reference.py.
+
+    Raises SetupError for a file that is named and missing.
+    """
+    found = {"reference": folder / "reference.py"}
+    for place in (folder.parent, folder):
+        found |= {name: place / f"{name}.py" for name in ("task", "utils") if (place / f"{name}.py").is_file()}
+    for entry in cast(list[Mapping[str, Any]], task.get("files") or []):
+        name, source = Path(str(entry.get("name", ""))), str(entry.get("source", ""))
+        if source == SUBMISSION or name.suffix != ".py" or name.stem in ("eval", "submission"):
+            continue
+        path = (folder / source).resolve()
+        if not path.is_file():
+            raise SetupError(f"{folder / 'task.yml'}: files: {name} is {source}, and there is no file {path}")
+        found[name.stem] = path
+    return found
+
+
+def _sources(files: Mapping[str, Path], device: str) -> dict[str, str]:
+    try:
+        return {name: on_device(path.read_text(), device) for name, path in files.items()}
+    except OSError as error:
+        raise SetupError(f"cannot read {error.filename}: {error.strerror}") from error
+
+
+def _profiles(lab: Mapping[str, Any], full: Profile, folder: Path, official: bool) -> dict[str, Profile]:
+    profiles: dict[str, Profile] = {}
+    for name, given in {"full": {}, **lab.get("profiles", {})}.items():
+        chosen: dict[str, Any] = given or {}
+        read = {f: _cases(chosen[f], folder / "lab.yml", official) for f in _FIELDS if f in chosen}
+        profiles[name] = dataclasses.replace(full, **read, vary=_ranges(chosen.get("vary", {}), folder))
+    return profiles
 
 
 def _ranges(given: dict[str, Any], folder: Path) -> dict[str, tuple[int, int, int]]:
@@ -248,67 +146,16 @@ def _section(kind: type[_Section], given: Any, folder: Path) -> _Section:
         raise SetupError(f"{folder / 'lab.yml'}: {key}: {first['msg']}; known there: {known}") from error
 
 
-_FIELDS = ("tests", "benchmarks", "held_out")
-
-
-def _cases(items: list[Mapping[str, Any]], path: Path) -> tuple[Case, ...]:
+def _cases(items: list[Mapping[str, Any]], path: Path, official: bool) -> tuple[Case, ...]:
+    """Return cases. `official`: booleans become text, as on the leaderboard, where `False` is a text that is true."""
     cases: list[Case] = []
     for item in items:
-        sizes = {k: v for k, v in item.items() if k != "seed"}
-        if wrong := next((k for k, v in sizes.items() if not isinstance(v, int)), None):
-            raise SetupError(f"{path}: case {dict(item)}: {wrong!r} is not a whole number")
+        sizes: dict[str, Size] = {}
+        for key, value in item.items():
+            if key == "seed":
+                continue
+            if not isinstance(value, (bool, int, float, str, list)):
+                raise SetupError(f"{path}: case {dict(item)}: {key!r} is no number, text, boolean or list")
+            sizes[key] = str(value) if official and isinstance(value, bool) else value
         cases.append(Case(sizes=sizes, seed=int(item.get("seed", DEFAULT_SEED))))
     return tuple(cases)
-
-
-class _DeviceNames(ast.NodeTransformer):
-    """Transformer that replaces the constant "cuda" (or "cuda:0") by the target's device."""
-
-    def __init__(self, device: str) -> None:
-        self.device = device
-
-    def visit_Constant(self, node: ast.Constant) -> ast.Constant:
-        if isinstance(node.value, str) and (node.value == "cuda" or node.value.startswith("cuda:")):
-            return ast.copy_location(ast.Constant(self.device), node)
-        return node
-
-
-def _source_for(path: Path, device: str) -> str:
-    try:
-        tree = ast.parse(path.read_text(), str(path))
-    except OSError as error:
-        raise SetupError(f"cannot read {path}: {error.strerror}") from error
-    except SyntaxError as error:
-        raise SetupError(f"{path}:{error.lineno}: {error.msg}") from error
-    return ast.unparse(ast.fix_missing_locations(_DeviceNames(device).visit(tree)))
-
-
-def _import_reference(folder: Path, device: str) -> ModuleType:
-    """Import reference.py. During the import, `task` in its folder and `utils` one folder up are importable."""
-    path = folder / "reference.py"
-    module = ModuleType(f"reference_{folder.name.replace('-', '_')}")
-    module.__file__ = str(path)
-    paths = [str(folder), str(folder.parent)]
-    with _import_lock:
-        before = set(sys.modules)
-        sys.path[:0] = paths
-        try:
-            exec(compile(_source_for(path, device), str(path), "exec"), module.__dict__)
-        except ImportError as error:
-            raise SetupError(f"{path}: {error}") from error
-        finally:
-            del sys.path[: len(paths)]
-            for name in set(sys.modules) - before:
-                if Path(getattr(sys.modules[name], "__file__", None) or "/").parent in (folder, folder.parent):
-                    del sys.modules[name]
-    for name in ("generate_input", "ref_kernel", "check_implementation"):
-        if not callable(getattr(module, name, None)):
-            raise SetupError(f"{path} defines no {name}()")
-    if "seed" not in inspect.signature(module.generate_input).parameters:
-        raise SetupError(f"{path}: generate_input() takes no seed")
-    return module
-
-
-def secret_seed(rng: random.Random) -> int:
-    """Return a random seed that no published case uses."""
-    return rng.randrange(1 << 40, 1 << 62)

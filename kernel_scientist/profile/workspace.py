@@ -86,6 +86,6 @@ def _build(evaluator: Evaluator, kernel: Kernel, folder: Path) -> None:
 
     try:
         with evaluator.pool.worker() as worker:
-            worker.load(kernel.source, build)
+            worker.load(kernel.source, build, evaluator.problem.sources)
     except KernelFailure as failure:
         raise CountingError(f"the kernel's import failed this time: {failure}") from failure

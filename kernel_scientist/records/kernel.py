@@ -1,6 +1,7 @@
 """Records of cases, kernels and their origin: frozen, typed, converted to and from JSON."""
 
 import hashlib
+import re
 from enum import StrEnum
 from typing import Literal
 
@@ -27,16 +28,27 @@ class Verdict(StrEnum):
     INFRASTRUCTURE = "infrastructure"
 
 
+Size = bool | int | float | str | list[int]
+"""A case's value of one argument of `generate_input`; most are whole numbers."""
+
+
 class Case(Record):
     """One set of sizes. The seed of a published case is fixed; timed calls draw secret ones."""
 
-    sizes: dict[str, int]
+    sizes: dict[str, Size]
     seed: int
+
+    def whole(self, name: str) -> int:
+        """Return a size that is a whole number. Raises ValueError for another value."""
+        value = self.sizes[name]
+        if isinstance(value, int):
+            return value
+        raise ValueError(f"{name} is {value!r}, no whole number")
 
     @property
     def name(self) -> str:
         """Stable name for columns and metrics, such as `m64-n576-k512`."""
-        return "-".join(f"{key}{value}" for key, value in self.sizes.items())
+        return re.sub(r"[^\w.-]+", "_", "-".join(f"{key}{value}" for key, value in self.sizes.items())) or "only"
 
 
 class Work(Record):

@@ -11,7 +11,7 @@ from kernel_scientist.gpu.isa import assembly
 from kernel_scientist.gpu.toolchains import load_inline
 from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.problems import find, names
-from kernel_scientist.problems.taskfolder import Problem
+from kernel_scientist.problems.problem import Problem
 from kernel_scientist.profile import metrics
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.evaluation import CodeObject, CompileReport

@@ -8,7 +8,7 @@ from kernel_scientist.compile.source import read_kernel
 from kernel_scientist.hardware.gpus import MI300X
 from kernel_scientist.hardware.peaks import floor_us
 from kernel_scientist.problems import frozen
-from kernel_scientist.problems.taskfolder import Problem
+from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records.errors import InfrastructureError
 from kernel_scientist.records.kernel import REFERENCE, Kernel, Verdict
 from kernel_scientist.records.params import Params

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 from kernel_scientist.campaign import champions
 from kernel_scientist.compile.source import leaderboard
 from kernel_scientist.population.entry import roofline_fraction, score
-from kernel_scientist.problems.taskfolder import Problem
+from kernel_scientist.problems.problem import Problem
 from kernel_scientist.profile import metrics as figures
 from kernel_scientist.records.evaluation import Confirmation, Evaluation, PairedTime, Speedup, Timing, geomean
 from kernel_scientist.records.kernel import REFERENCE, Kernel

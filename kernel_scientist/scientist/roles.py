@@ -9,7 +9,7 @@ from kernel_scientist.hardware import cpu
 from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.hardware.peaks import Machine, floor_us, this_cpu
 from kernel_scientist.population.lineage import Population
-from kernel_scientist.problems.taskfolder import Problem, Profile
+from kernel_scientist.problems.problem import Problem, Profile
 from kernel_scientist.records.evaluation import Trial
 from kernel_scientist.records.kernel import Language
 from kernel_scientist.scientist.context.knowledge import Document

@@ -16,7 +16,7 @@ from kernel_scientist.hardware.gpus import MI300X
 from kernel_scientist.hardware.occupancy import occupancy
 from kernel_scientist.hardware.peaks import floor_us
 from kernel_scientist.population.lineage import Population
-from kernel_scientist.problems.taskfolder import Problem
+from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import ModelError
 from kernel_scientist.records.evaluation import CodeObject, CompileReport, Evaluation, Launch, Prediction, Trial
@@ -195,7 +195,7 @@ def _predicted(problem: Problem, factor: float, warps: int, registers: int) -> E
         limited_by=fits.limited_by,
         mix=(OUTSIDE, {name: count * 4 // warps for name, count in LOOP.items()} | OWN),
     )
-    grids = [(c.name, c.sizes["m"] * c.sizes["n"] // 4096) for c in cases]
+    grids = [(c.name, c.whole("m") * c.whole("n") // 4096) for c in cases]
     launches = tuple(Launch(case=c, kernel=code.kernel, grid=(n, 1, 1), num_warps=warps, code=0) for c, n in grids)
     writes = LOOP["lds_write 16"] * 4 // warps
     finding = f"gemm_kernel: {writes} lds_write instructions of 16 bits per lane in its loops; 128 are possible"
@@ -203,7 +203,7 @@ def _predicted(problem: Problem, factor: float, warps: int, registers: int) -> E
     predictions: list[Prediction] = []
     for case in cases:
         floor = floor_us(problem.work(case), MI300X)
-        limit = "l2" if case.sizes["m"] > 1024 else "latency"
+        limit = "l2" if case.whole("m") > 1024 else "latency"
         latency = 4.2 * floor + 6 if limit == "latency" else 2.0 * floor
         parts = {"l2": 4.0 * floor, "latency": latency, "vector": 2.8 * floor, "matrix": 1.5 * floor, "launch": 5.0}
         predictions.append(

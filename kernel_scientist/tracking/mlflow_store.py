@@ -18,7 +18,7 @@ from urllib.parse import unquote, urlparse
 from kernel_scientist.population.entry import order
 from kernel_scientist.population.final import Final
 from kernel_scientist.population.lineage import Population
-from kernel_scientist.problems.taskfolder import Problem
+from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.evaluation import Evaluation, Speedup, Trial
 from kernel_scientist.records.kernel import Kernel

@@ -9,7 +9,7 @@ from kernel_scientist.compile.source import KernelSource, SourceError
 from kernel_scientist.population.entry import roofline_fraction, score
 from kernel_scientist.population.final import Final
 from kernel_scientist.population.lineage import Population
-from kernel_scientist.problems.taskfolder import Problem
+from kernel_scientist.problems.problem import Problem
 from kernel_scientist.profile import metrics as figures
 from kernel_scientist.records.evaluation import CompileReport, Evaluation, Speedup, Trial, geomean
 from kernel_scientist.records.kernel import REFERENCE, Verdict

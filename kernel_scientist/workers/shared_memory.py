@@ -96,11 +96,16 @@ class SharedMemory:
             self._ends[group] = start + length
         return start
 
-    def write(self, native: NativeHarness, slot: int, index: int, tensor: torch.Tensor | int) -> None:
-        """Write a tensor's values (or fill it with one byte) at its place, and new guard bands around it."""
+    def write(
+        self, native: NativeHarness, slot: int, index: int, tensor: torch.Tensor | int, writable: bool = False
+    ) -> None:
+        """Write a tensor's values (or fill it with one byte) at its place, and new guard bands around it.
+
+        writable: whether a kernel may change and return it.
+        """
         pages = self._tensors[slot, index]
         at = self.address + pages.offset
-        pages.writable = isinstance(tensor, int)
+        pages.writable = writable
         if isinstance(tensor, int):
             native.stream_fill(at, tensor, pages.size)
         elif pages.size:
@@ -128,7 +133,7 @@ class SharedMemory:
         return bytearray(memoryview(self._pages)[offset : offset + size])
 
     def is_output_buffer(self, slot: int, start: int, size: int) -> bool:
-        """Whether these bytes belong to an output buffer of the slot."""
+        """Whether these bytes belong to a tensor of the slot that a kernel may return."""
         return any(s.writable and s.offset <= start and start + size <= s.offset + s.size for s in self._of(slot))
 
     def intact(self, slot: int) -> bool:

@@ -20,7 +20,7 @@ from kernel_scientist.campaign.kernelbot.credentials import Credentials
 from kernel_scientist.campaign.kernelbot.judge import Judge
 from kernel_scientist.campaign.kernelbot.messages import Submission, loads
 from kernel_scientist.campaign.kernelbot.register import Register
-from kernel_scientist.problems.taskfolder import load
+from kernel_scientist.problems import load
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.kernel import Verdict
 from kernel_scientist.records.params import Kernelbot

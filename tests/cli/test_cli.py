@@ -28,7 +28,7 @@ MISTAKES = {
     "an empty params": (["optimize", "--params", ""], "'--params' is empty"),
     "wrong target": (
         ["evaluate", "good.py", "--target", "gpu"],
-        "--target gpu: parameter 'target': expected auto, cpu, cuda, rocm, model: with a machine (model:mi300x), pool: with a work pool, or kernelbot",
+        "--target gpu: parameter 'target': expected auto, cpu, cuda, rocm, model: with a machine",
     ),
     "problem of another type": (["evaluate", "good.py", "--problem", "12"], "unknown problem '12'"),
     "another without": (

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 
 from kernel_scientist.evaluate.correctness import policy
 from kernel_scientist.evaluate.screen.finding import Finding, Severity
-from kernel_scientist.problems.taskfolder import Policy
+from kernel_scientist.problems.problem import Policy
 from kernel_scientist.records.kernel import Verdict
 from kernel_scientist.sandbox.failure import KernelFailure
 from kernel_scientist.workers.untrusted.op_profile import observe

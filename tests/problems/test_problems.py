@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from kernel_scientist import problems
 from kernel_scientist.hardware.gpus import MI300X
 from kernel_scientist.hardware.peaks import floor_us
+from kernel_scientist.problems import load
 from kernel_scientist.problems.expression import evaluate
-from kernel_scientist.problems.taskfolder import load
 from kernel_scientist.records.errors import SetupError
 from tests.conftest import ROOT, dedent
 
@@ -102,7 +102,7 @@ def test_a_folder_in_gpu_modes_own_style_loads(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "text", "words"),
     [
-        ("task.yml", "tests: [{size: 1.5}]", "not a whole number"),
+        ("task.yml", "tests: [{size: {a: 1}}]", "no number, text, boolean or list"),
         ("task.yml", "[", "not YAML"),
         ("reference.py", "def generate_input(", "reference.py:1"),
         ("reference.py", "import nowhere_to_be_found", "nowhere_to_be_found"),

@@ -61,7 +61,11 @@ def test_a_wrong_override_is_named(override: str, message: str) -> None:
     ("overrides", "options", "message"),
     [
         (["search.seed=1", "search.seed=x"], {}, "--set search.seed=x: parameter 'search.seed'"),
-        (["target=gpu"], {}, "--set target=gpu: parameter 'target': expected auto, cpu, cuda, rocm, model: with a machine"),
+        (
+            ["target=gpu"],
+            {},
+            "--set target=gpu: parameter 'target': expected auto, cpu, cuda, rocm, model: with a machine",
+        ),
         (["target=cpu"], {"target": "gpu"}, "--target gpu: parameter 'target'"),
         (["llm.writer={colour: red}"], {}, "--set llm.writer={colour: red}: unknown parameter 'llm.writer.colour'"),
         (["nonsense.x=1"], {}, "--set nonsense.x=1: unknown parameter 'nonsense'"),

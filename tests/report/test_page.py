@@ -10,8 +10,7 @@ import pytest
 
 from kernel_scientist.population.final import Final
 from kernel_scientist.population.lineage import Population
-from kernel_scientist.problems import published
-from kernel_scientist.problems.taskfolder import load
+from kernel_scientist.problems import load, published
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.evaluation import Prediction
 from kernel_scientist.records.kernel import REFERENCE

@@ -8,7 +8,7 @@ import sys
 import urllib.request
 from pathlib import Path
 
-from kernel_scientist.problems.taskfolder import load
+from kernel_scientist.problems import load
 from kernel_scientist.tracking.mlflow_store import MlflowStore
 from tests.conftest import ROOT, lab_environment
 from tests.processes import processes_of

@@ -15,7 +15,7 @@ from random import Random
 import pytest
 
 from kernel_scientist.population.lineage import Population
-from kernel_scientist.problems.taskfolder import load
+from kernel_scientist.problems import load
 from kernel_scientist.records.errors import ModelError
 from kernel_scientist.records.evaluation import Trial
 from kernel_scientist.records.kernel import Kernel

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from kernel_scientist.compile.source import KernelSource
 from kernel_scientist.evaluate.evaluator import Evaluator
 from kernel_scientist.population.lineage import Population
-from kernel_scientist.problems.taskfolder import load
+from kernel_scientist.problems import load
 from kernel_scientist.records.evaluation import Trial
 from kernel_scientist.records.kernel import Experiment, Kernel, Verdict, digest
 from kernel_scientist.scientist.lessons import Lessons

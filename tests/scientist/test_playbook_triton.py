@@ -24,7 +24,8 @@ from hypothesis import strategies as st
 from kernel_scientist.compile.source import KernelSource
 from kernel_scientist.gpu.interpreter import numerics
 from kernel_scientist.population.lineage import Population
-from kernel_scientist.problems.taskfolder import Problem, load
+from kernel_scientist.problems import load
+from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records.evaluation import CodeObject, CompileReport, Evaluation, Prediction, Trial
 from kernel_scientist.records.kernel import Case, Kernel, Verdict
 from kernel_scientist.scientist.lessons import Lessons

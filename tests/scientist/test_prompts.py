@@ -10,7 +10,7 @@ from kernel_scientist import problems
 from kernel_scientist.hardware import gpus
 from kernel_scientist.hardware.peaks import Machine
 from kernel_scientist.population.lineage import Population
-from kernel_scientist.problems.taskfolder import Problem
+from kernel_scientist.problems.problem import Problem
 from kernel_scientist.profile import metrics
 from kernel_scientist.records.evaluation import CompileReport, Evaluation, PairedTime, Speedup, Timing, Trial
 from kernel_scientist.records.gpu import Counters

@@ -9,7 +9,7 @@ import pytest
 
 from kernel_scientist.campaign.recorder import Recorder
 from kernel_scientist.population.lineage import Population
-from kernel_scientist.problems.taskfolder import load
+from kernel_scientist.problems import load
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.evaluation import CompileReport, Evaluation, Trial
 from kernel_scientist.records.kernel import Experiment, Kernel, Verdict

@@ -13,7 +13,7 @@ from kernel_scientist.evaluate.predicted import PredictedEvaluator
 from kernel_scientist.evaluate.timing.plan import TimedSource
 from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.hardware.peaks import floor_us
-from kernel_scientist.problems.taskfolder import Problem
+from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.evaluation import Confirmation, Evaluation

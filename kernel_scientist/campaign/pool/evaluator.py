@@ -10,7 +10,7 @@ from kernel_scientist.gpu.isa import assembly
 from kernel_scientist.hardware import gpus
 from kernel_scientist.hardware.peaks import Machine
 from kernel_scientist.problems import dvc_digest, load
-from kernel_scientist.problems.taskfolder import Problem
+from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import InfrastructureError, SetupError
 from kernel_scientist.records.evaluation import Confirmation, Evaluation

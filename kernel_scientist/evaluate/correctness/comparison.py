@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from kernel_scientist.evaluate.correctness.inputs import InputSet
-from kernel_scientist.problems.taskfolder import Problem
+from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records.kernel import Verdict
 from kernel_scientist.sandbox import protocol
 from kernel_scientist.sandbox.failure import KernelFailure
 from kernel_scientist.workers.untrusted.buffers import on_device
+from kernel_scientist.workers.untrusted.outputs import tensors
 from kernel_scientist.workers.validation import leaves
 
 SPARE, SPARE_BYTES = 16, 64 << 20
@@ -79,11 +80,12 @@ class Comparison:
         """Return how an output shares memory with an input or a larger storage; empty if it does not."""
         if self.problem.policy.aliases or not isinstance(inputs.data, tuple):
             return ""
+        positions = [place for place, item in enumerate(inputs.data) for _ in tensors(item)]
         for leaf, right in zip(leaves(got), leaves(self._form(inputs)), strict=True):
-            position, size = leaf.get("input"), protocol.Form.read(right).bytes
-            if position is not None and position not in self.problem.writes:
-                return f"the memory of its output is that of input {position}"
-            if position is None and leaf.get("storage_bytes") != size:
+            number, size = leaf.get("input"), protocol.Form.read(right).bytes
+            if number is not None and positions[number] not in self.problem.writable:
+                return f"the memory of its output is that of input {positions[number]}"
+            if number is None and leaf.get("storage_bytes") != size:
                 return f"its output of {size} bytes is part of a storage of {leaf.get('storage_bytes')}"
         return ""
 

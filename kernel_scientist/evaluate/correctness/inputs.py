@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from kernel_scientist.problems.taskfolder import Problem, Profile, secret_seed
+from kernel_scientist.problems.problem import Problem, Profile, secret_seed
 from kernel_scientist.records.kernel import Case
 from kernel_scientist.sandbox import protocol
 from kernel_scientist.workers.native import Keys, NativeHarness
@@ -81,7 +81,7 @@ class InputGenerator:
         if not isinstance(inputs.data, tuple):
             return self._input_set(inputs.case, inputs.data)
         items = list(inputs.data)  # pyright: ignore[reportUnknownArgumentType]
-        fixed = (*self.problem.writes, *self.problem.policy.static)
+        fixed = (*self.problem.writable, *self.problem.policy.static)
         choices = [i for i, x in enumerate(items) if i not in fixed and _can_vary(x)]
         if choices:
             position = self._rng.choice(choices)
@@ -113,17 +113,18 @@ class InputGenerator:
 
     def write(self, inputs: InputSet, memory: SharedMemory, slot: int, native: NativeHarness) -> None:
         """Write the values to the announced places in shared memory. Output buffers get garbage."""
-        for index, (tensor, writable, _) in enumerate(self._tensors(inputs)):
-            memory.write(native, slot, index, inputs.poison if writable else tensor)
+        found = zip(self._tensors(inputs), self._buffers(inputs), strict=True)
+        for index, ((tensor, writable, _), is_buffer) in enumerate(found):
+            memory.write(native, slot, index, inputs.poison if is_buffer else tensor, writable)
 
     def message(self, inputs: InputSet) -> tuple[protocol.Header, list[protocol.Buffer]]:
         """Return the inputs as a message. Output buffers hold garbage."""
         buffers: list[protocol.Buffer] = []
-        found = iter(self._tensors(inputs))
+        found = iter(zip(self._tensors(inputs), self._buffers(inputs), strict=True))
 
         def describe(tensor: torch.Tensor) -> protocol.Header:
-            _, writable, _ = next(found)
-            sent = _filled(tensor, inputs.poison) if writable else tensor
+            (_, writable, _), is_buffer = next(found)
+            sent = _filled(tensor, inputs.poison) if is_buffer else tensor
             return {**protocol.encode(sent, buffers), "writable": writable}
 
         return _tree(inputs.data, describe), buffers
@@ -165,10 +166,15 @@ class InputGenerator:
         return self._input_set(inputs.case, tuple(items))
 
     def _tensors(self, inputs: InputSet) -> list[tuple[torch.Tensor, bool, bool]]:
-        """Return (tensor, is an output buffer, is static) of each tensor, in the order of the tree."""
+        """Return (tensor, may be written to, is static) of each tensor, in the order of the tree."""
         items = inputs.data if isinstance(inputs.data, tuple) else (inputs.data,)
-        writes, static = self.problem.writes, self.problem.policy.static
-        return [(t, i in writes, i in static) for i, item in enumerate(items) for t in tensors(item)]
+        writable, static = self.problem.writable, self.problem.policy.static
+        return [(t, i in writable, i in static) for i, item in enumerate(items) for t in tensors(item)]
+
+    def _buffers(self, inputs: InputSet) -> list[bool]:
+        """Return whether each tensor is an output buffer, whose content does not matter."""
+        items = inputs.data if isinstance(inputs.data, tuple) else (inputs.data,)
+        return [i in self.problem.writes for i, item in enumerate(items) for _ in tensors(item)]
 
     def _input_set(self, case: Case, data: Any) -> InputSet:
         fresh, poison = self._rng.random() < 0.5, self._rng.choice(POISONS)

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from kernel_scientist.evaluate.correctness.policy import Observed
 from kernel_scientist.evaluate.driver import Driver
-from kernel_scientist.problems.taskfolder import Profile
+from kernel_scientist.problems.problem import Profile
 from kernel_scientist.records.kernel import Case, Verdict
 from kernel_scientist.sandbox.failure import KernelFailure
 from kernel_scientist.workers.client import WorkerClient

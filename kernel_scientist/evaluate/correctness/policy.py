@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from kernel_scientist.evaluate.screen.finding import Finding
-from kernel_scientist.problems.taskfolder import Policy
+from kernel_scientist.problems.problem import Policy
 from kernel_scientist.records.kernel import Verdict
 from kernel_scientist.sandbox.failure import KernelFailure
 from kernel_scientist.workers.validation import printable

@@ -9,7 +9,7 @@ from kernel_scientist.evaluate.timing import statistics
 from kernel_scientist.evaluate.timing.plan import Plan
 from kernel_scientist.evaluate.timing.samples import Samples
 from kernel_scientist.hardware.peaks import Machine, floor_us
-from kernel_scientist.problems.taskfolder import Problem
+from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records.evaluation import Clocks, Evaluation, PairedTime, Speedup, Timing
 from kernel_scientist.records.kernel import Case, Verdict
 from kernel_scientist.sandbox.failure import KernelFailure

@@ -10,7 +10,7 @@ import threading
 from importlib import metadata
 from typing import Any
 
-from kernel_scientist.problems.taskfolder import Problem
+from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records import environment
 from kernel_scientist.records.kernel import Case, digest
 from kernel_scientist.sandbox import protocol

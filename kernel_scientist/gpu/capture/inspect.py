@@ -25,7 +25,7 @@ from kernel_scientist.gpu.isa.findings import findings
 from kernel_scientist.gpu.model import constants, predict, torch_kernels
 from kernel_scientist.hardware import occupancy
 from kernel_scientist.hardware.gpus import Gpu
-from kernel_scientist.problems.taskfolder import Problem
+from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records import environment
 from kernel_scientist.records.base import Record
 from kernel_scientist.records.evaluation import CodeObject, CompileReport, Launch, Prediction

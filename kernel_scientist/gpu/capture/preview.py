@@ -7,7 +7,7 @@ from kernel_scientist.gpu.capture import inspect as inspector
 from kernel_scientist.gpu.capture.inspect import Inspection
 from kernel_scientist.gpu.toolchains import load_inline
 from kernel_scientist.hardware.gpus import Gpu
-from kernel_scientist.problems.taskfolder import Problem
+from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records.evaluation import CompileReport, Prediction
 from kernel_scientist.records.kernel import Case, Verdict
 from kernel_scientist.records.params import Harness

@@ -8,7 +8,7 @@ from kernel_scientist.compile.source import KernelSource
 from kernel_scientist.hardware.peaks import floor_us
 from kernel_scientist.population.entry import order, score
 from kernel_scientist.population.lineage import Population
-from kernel_scientist.problems.taskfolder import Problem, Profile
+from kernel_scientist.problems.problem import Problem, Profile
 from kernel_scientist.records.evaluation import Trial, geomean
 from kernel_scientist.scientist.context import gpu_facts
 from kernel_scientist.scientist.context.outcomes import outcome, spread, times, title
@@ -37,7 +37,7 @@ def problem(problem: Problem, profile: Profile) -> dict[str, Any]:
     return {
         "name": problem.name,
         "description": problem.description,
-        "reference": (problem.folder / "reference.py").read_text(),
+        "reference": problem.reference_text,
         "tests": [c.name for c in profile.tests],
         "varied": ", ".join(f"{k} {a}-{b} (step {s})" for k, (a, b, s) in profile.vary.items()),
         "benchmarks": [c.name for c in profile.benchmarks],

@@ -8,7 +8,7 @@ import ipaddress
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from kernel_scientist.problems.taskfolder import Problem
+from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.params import PLAYBOOK, WRITER, Model, Params
 from kernel_scientist.scientist.llm.endpoint import estimated_tokens
@@ -60,7 +60,7 @@ def campaign_usd(params: Params, problem: Problem, seeds: int) -> float:
     """Return the predicted cost of a campaign in USD, from the sizes of its prompts and each role's price."""
     files = problem.seeds(params.language)
     source = max((estimated_tokens(f.read_text()) for f in files), default=1000)
-    description = problem.description + (problem.folder / "reference.py").read_text()
+    description = problem.description + problem.reference_text
     common, documents = TEMPLATE_TOKENS + estimated_tokens(description), params.knowledge.tokens
     generations, drafts, interval = params.search.generations, params.llm.drafts, params.knowledge.distil_every
     kernels = min(generations * params.search.experiments, max(0, params.budget.kernels - seeds))

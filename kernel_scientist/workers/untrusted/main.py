@@ -4,7 +4,7 @@ It has no seed, no expected output and no tolerance, and it cannot distinguish a
 Imports only the standard library and torch (and triton when the kernel does); the process is a fork of `fork_server`.
 Messages (`sandbox.protocol`):
 
-    load     {source}            -> build ... -> loaded | failed
+    load     {source, files}     -> build ... -> loaded | failed
     prepare  {items}             -> ready           places of the inputs by slot; values are written before `go`
     go       {slots, warm}       -> done {...}      one row: a call per slot, after an untimed one on the slot `warm`.
                                                     Before the answer, natively (`native.cpp`): start barrier,
@@ -17,6 +17,7 @@ Messages (`sandbox.protocol`):
 """
 
 import contextlib
+import importlib
 import importlib.util
 import itertools
 import os
@@ -30,6 +31,7 @@ import torch
 
 from kernel_scientist.compile import cpp, extension, gpumode_compat
 from kernel_scientist.compile.request import MOST_BUILDS, CompileError
+from kernel_scientist.records import objects
 from kernel_scientist.sandbox import protocol, seccomp
 from kernel_scientist.workers.native import NativeHarness
 from kernel_scientist.workers.untrusted import op_profile, outputs
@@ -91,11 +93,16 @@ class Worker:
         source: str = request["source"]
         with open(self.file, "w") as file:  # Triton reads a kernel's source back through its file
             file.write(source)
+        for name, text in request["files"].items():
+            with open(os.path.join(os.getcwd(), f"{name}.py"), "w") as file:
+                file.write(text)
+        sys.path.insert(0, os.getcwd())
         spec = importlib.util.spec_from_file_location("kernel", self.file)
         assert spec is not None and spec.loader is not None
         module = sys.modules["kernel"] = importlib.util.module_from_spec(spec)
         cpp.set_builder(self._build)
-        gpumode_compat.provide()
+        if "task" not in request["files"]:
+            gpumode_compat.provide()
         pretending = self.interpreter.pretending() if self.interpreter else contextlib.nullcontext()
         try:
             with extension.built_by(self._build, source), pretending:
@@ -146,9 +153,9 @@ class Worker:
         assert self.module is not None
         slots: list[int] = request["slots"]
         self.due, self.unready = slots if self.gpu is not None else [], None
-        inputs = [self.data[slot] for slot in slots]
         try:
-            kernel, earlier = self.module.custom_kernel, self.data.get(request["warm"])
+            inputs = [self._inputs(slot) for slot in slots]
+            kernel, earlier = self.module.custom_kernel, self._inputs(request["warm"])
             returned, reading, placed = self.native.row(kernel, earlier, inputs, CHANNEL, self.inbox.address)
         except BaseException as error:
             raise self.unready or error from None
@@ -158,6 +165,13 @@ class Worker:
         trees = [self._describe(output, slot, out, placed) for slot, output in zip(slots, returned, strict=True)]
         digests = [self.gpu.digest(slot) for slot in slots] if self.gpu is not None else []
         return {"op": "done", "reading": reading, "outputs": trees, "inputs": digests}, out
+
+    def _inputs(self, slot: int | None) -> Any:
+        """Return a slot's inputs; objects among them are new ones of the problem's classes."""
+        found = self.data.get(slot) if slot is not None else None
+        return (
+            objects.revived(found, vars(importlib.import_module("reference"))) if objects.has_objects(found) else found
+        )
 
     def _describe(self, output: Any, slot: int, out: list[protocol.Buffer], placed: bool = False) -> protocol.Header:
         """Describe an output. Its bytes are appended to `out`, unless the evaluator has copied them (`placed`)."""
@@ -186,7 +200,7 @@ class Worker:
         slot, out = request["slot"], list[protocol.Buffer]()
         if self.gpu is not None:
             self.gpu.unmask([slot], request["keys"][1:])
-        observed, output = op_profile.observe(self.module.custom_kernel, self.data[slot], request["mute"])
+        observed, output = op_profile.observe(self.module.custom_kernel, self._inputs(slot), request["mute"])
         if self.gpu is not None:
             self.native.gpu_synchronize()
         return {"op": "observed", **observed, "outputs": [self._describe(output, slot, out)]}, out

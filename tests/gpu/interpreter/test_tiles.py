@@ -9,7 +9,7 @@ from kernel_scientist import problems
 from kernel_scientist.evaluate.predicted import PredictedEvaluator
 from kernel_scientist.gpu.capture import inspect
 from kernel_scientist.hardware import gpus
-from kernel_scientist.problems.taskfolder import Profile
+from kernel_scientist.problems.problem import Profile
 from kernel_scientist.records.evaluation import Evaluation
 from kernel_scientist.records.kernel import Case, Kernel, Verdict
 from kernel_scientist.records.params import Harness

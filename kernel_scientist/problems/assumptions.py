@@ -1,0 +1,277 @@
+"""What holds for a problem that has no lab.yml: found out by running its reference at small sizes, and kept.
+
+writes, updates   inputs that the reference changes; those whose earlier content matters to it are updates
+cpu profile       the cases of task.yml with smaller sizes (`shrink`), within bounds of bytes and flops
+work              flops counted by torch while the reference runs, bytes of inputs and outputs
+"""
+
+import dataclasses
+import logging
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+import yaml
+
+from kernel_scientist.problems import counted, shrink
+from kernel_scientist.problems.problem import Problem, Profile, cloned
+from kernel_scientist.records import environment
+from kernel_scientist.records.base import Record
+from kernel_scientist.records.errors import SetupError
+from kernel_scientist.records.kernel import Case, digest
+
+if TYPE_CHECKING:
+    import torch
+
+progress = logging.getLogger("kernel_scientist.progress")
+TESTS, BENCHMARKS, HELD_OUT = 4, 6, 2
+"""Most cases of a CPU profile."""
+TEST_BYTES, TEST_FLOPS = 1 << 20, 5e7
+BYTES, FLOPS = 4 << 20, 2e8
+"""Most bytes of inputs and flops of a checked and of a timed case on a CPU, if the smallest sizes stay below."""
+SLOW_S = 1.0
+"""Time of the reference at which sizes are not increased further, in seconds."""
+GARBAGE = 0x5A
+DTYPES = {"float8": "fp8", "bfloat16": "bf16", "float16": "fp16", "float32": "fp32", "float64": "fp64"}
+work = counted.work
+
+
+class Found(Record):
+    """What was found out."""
+
+    writes: tuple[int, ...]
+    updates: tuple[int, ...]
+    dtype: str
+    exempt: tuple[str, ...]
+    grain: int
+    tests: tuple[Case, ...]
+    benchmarks: tuple[Case, ...]
+    held_out: tuple[Case, ...]
+    full_held_out: tuple[Case, ...]
+
+
+def completed(problem: Problem) -> Problem:
+    """Return a problem with what its missing lab.yml would say. Raises SetupError if its reference runs at no sizes."""
+    parts = (problem.digest, problem.device, environment.sources_digest("problems", "records"))
+    kept = environment.cache_folder() / "assumptions" / f"{digest(chr(0).join(parts))}.json"
+    if kept.exists():
+        return _with(problem, Found.model_validate_json(kept.read_text()))
+    progress.info("finding small sizes for %s, which has no lab.yml", problem.name)
+    found = _find(problem)
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    kept.write_text(found.model_dump_json())
+    return _with(problem, found)
+
+
+def lab(problem: Problem) -> str:
+    """Return the text of a lab.yml that says what was found out."""
+    cpu, full = problem.profiles["cpu"], problem.profiles["full"]
+    uses = {"tests": cpu.tests, "benchmarks": cpu.benchmarks, "held_out": cpu.held_out}
+    named = {use: [{**c.sizes, "seed": c.seed} for c in cases] for use, cases in uses.items()}
+    content = {
+        "dtype": problem.dtype,
+        "writes": list(problem.writes),
+        "updates": list(problem.updates),
+        "controls": {"exempt": list(problem.controls.exempt)},
+        "profiles": {"full": {}, "cpu": named},
+        "held_out": [{**c.sizes, "seed": c.seed} for c in full.held_out],
+    }
+    head = "".join(f"# {sentence}\n" for sentence in problem.assumed)
+    return head + yaml.safe_dump(content, sort_keys=False, default_flow_style=None, width=120)
+
+
+def _with(problem: Problem, found: Found) -> Problem:
+    full = problem.profiles["full"]
+    cpu = Profile(tests=found.tests, benchmarks=found.benchmarks, held_out=found.held_out)
+    return dataclasses.replace(
+        problem,
+        writes=found.writes,
+        updates=found.updates,
+        dtype=found.dtype,
+        controls=problem.controls.model_copy(update={"exempt": found.exempt}),
+        profiles={"full": dataclasses.replace(full, held_out=found.full_held_out), "cpu": cpu},
+        assumed=_sentences(problem, found),
+    )
+
+
+def _sentences(problem: Problem, found: Found) -> tuple[str, ...]:
+    def positions(numbers: Sequence[int]) -> str:
+        return ", ".join(map(str, numbers)) or "none"
+
+    return (
+        f"There is no {problem.folder / 'lab.yml'}, so this was assumed; `problems show --write-lab` writes it down.",
+        f"Output buffers among the inputs: {positions(found.writes)}; inputs that are changed in place: "
+        f"{positions(found.updates)}. The reference was observed.",
+        f"Arithmetic type: {found.dtype}, that of the largest input. Work is counted while the reference runs.",
+        f"Profile cpu: sizes of task.yml, halved while they stay multiples of their factor of {found.grain}, until a "
+        f"call moves at most {BYTES >> 20} MiB and makes {FLOPS:g} flops (checks: {TEST_BYTES >> 20} MiB, "
+        f"{TEST_FLOPS:g}) or twice what it does at the smallest sizes.",
+        "Held-out cases: the size that was halved most, about half as large again; if none was, the largest, about a "
+        "quarter smaller.",
+        *(["A copy of an input is a right output, so the control `copy` is left out."] if found.exempt else []),
+    )
+
+
+def _find(problem: Problem) -> Found:
+    full = problem.profiles["full"]
+    listed = full.tests or full.benchmarks
+    if not listed:
+        raise SetupError(f"{problem.folder / 'task.yml'} lists neither tests nor benchmarks")
+    grain = _grain(problem, listed)
+    data = problem.generate(shrink.smallest(listed[0], grain))
+    writes, updates = _written(problem, data)
+    known = dataclasses.replace(problem, writes=writes, updates=updates)
+    tests = _sized(known, _spread(listed, TESTS), grain, TEST_BYTES, TEST_FLOPS)
+    originals = _spread(full.benchmarks or listed, BENCHMARKS)
+    benchmarks = _sized(known, originals, grain, BYTES, FLOPS)
+    return Found(
+        writes=writes,
+        updates=updates,
+        dtype=_dtype(data),
+        exempt=("copy",) if _is_copy(known, data) else (),
+        grain=grain,
+        tests=tuple(tests),
+        benchmarks=tuple(benchmarks),
+        held_out=tuple(_others(known, benchmarks, originals, grain)),
+        full_held_out=tuple(c for c in (shrink.other(c, c, grain) for c in originals[-1:]) if c),
+    )
+
+
+def _grain(problem: Problem, cases: Sequence[Case]) -> int:
+    """Return the finest grain at which the reference runs and passes its own check on every case."""
+    reason = ""
+    for grain in shrink.GRAINS:
+        try:
+            smallest = {case.name: case for case in (shrink.smallest(one, grain) for one in cases)}
+            for case in smallest.values():
+                data = problem.generate(case)
+                good, reason = problem.check(cloned(data), problem.reference(cloned(data)))
+                if not good:
+                    raise ValueError(f"its own output fails its check on {case.name}: {reason}")
+            return grain
+        except SetupError:
+            raise
+        except Exception as error:  # sizes that do not fit each other
+            reason = f"{type(error).__name__}: {error}"
+    raise SetupError(f"{problem.reference_file}: the reference fails at all sizes that were tried: {reason[:300]}")
+
+
+def _written(problem: Problem, data: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the positions of output buffers, and those of inputs that the reference changes in place."""
+    if not isinstance(data, tuple):
+        return (), ()
+    items, before = cast(tuple[Any, ...], data), cast(tuple[Any, ...], cloned(data))
+    right = problem.reference(data)
+    returned = {t.untyped_storage().data_ptr() for t in tensors(right)}
+    right = cloned(right)
+    writes, updates = list[int](), list[int]()
+    for place, (now, earlier) in enumerate(zip(items, before, strict=True)):
+        shared = any(t.untyped_storage().data_ptr() in returned for t in tensors(now))
+        if shared or not same(now, earlier):
+            other = cast(tuple[Any, ...], cloned(before))
+            for one in tensors(other[place]):
+                raw(one).fill_(GARBAGE)
+            (writes if same(problem.reference(other), right) else updates).append(place)
+    return tuple(writes), tuple(updates)
+
+
+def _is_copy(problem: Problem, data: Any) -> bool:
+    """Whether an input is a right output."""
+    right = tensors(problem.reference(cloned(data)))
+    items = cast(tuple[Any, ...], data) if isinstance(data, tuple) else (data,)
+    inputs = [t for place, item in enumerate(items) if place not in problem.writable for t in tensors(item)]
+    if len(right) != 1:
+        return False
+    shaped = [t.contiguous().reshape(right[0].shape) for t in inputs if t.numel() == right[0].numel()]
+    return any(same(one, right[0]) for one in shaped)
+
+
+def _sized(problem: Problem, cases: Sequence[Case], grain: int, most_bytes: float, most_flops: float) -> list[Case]:
+    """Return a version of each case whose sizes are as large as the bounds allow; each once."""
+    found = [_grown(problem, case, grain, most_bytes, most_flops) for case in cases]
+    return list({case.name: case for case in found}.values())
+
+
+def _grown(problem: Problem, original: Case, grain: int, most_bytes: float, most_flops: float) -> Case:
+    """Return the smallest version of a case with sizes doubled in turn, as long as it stays within the bounds."""
+    case, growing = shrink.smallest(original, grain), list(original.sizes)
+    flops, moved = counted.run(problem, case)
+    most_bytes, most_flops = max(most_bytes, 2 * moved), max(most_flops, 2 * flops)
+    while growing:
+        for name in list(growing):
+            candidate = shrink.larger(case, original, grain, name)
+            if candidate is not None and _fits(problem, candidate, most_bytes, most_flops):
+                case = candidate
+            else:
+                growing.remove(name)
+    return case
+
+
+def _fits(problem: Problem, case: Case, most_bytes: float, most_flops: float) -> bool:
+    start = time.monotonic()
+    try:
+        flops, moved = counted.run(problem, case)
+    except Exception:  # sizes that do not fit each other
+        return False
+    return flops <= most_flops and moved <= most_bytes and time.monotonic() - start < SLOW_S
+
+
+def _others(problem: Problem, cases: Sequence[Case], originals: Sequence[Case], grain: int) -> list[Case]:
+    """Return cases of sizes that are not listed and that the reference accepts."""
+    found = dict[str, Case]()
+    for case, original in zip(reversed(cases), reversed(originals), strict=False):
+        candidate = shrink.other(case, original, grain)
+        if candidate is None or candidate.name in {c.name for c in cases}:
+            continue
+        try:
+            counted.run(problem, candidate)
+        except Exception:
+            continue
+        found[candidate.name] = candidate
+        if len(found) == HELD_OUT:
+            break
+    return list(found.values())
+
+
+def _spread(cases: Sequence[Case], most: int) -> list[Case]:
+    """Return up to so many of the cases, evenly, the first and the last among them."""
+    if len(cases) <= most:
+        return list(cases)
+    return [cases[round(i * (len(cases) - 1) / (most - 1))] for i in range(most)]
+
+
+def _dtype(data: Any) -> str:
+    floating = [t for t in tensors(data) if t.is_floating_point()]
+    if not floating:
+        return "fp32"
+    name = str(max(floating, key=lambda t: t.nbytes).dtype).removeprefix("torch.")
+    return next((short for long, short in DTYPES.items() if name.startswith(long)), "fp32")
+
+
+def tensors(value: Any) -> "list[torch.Tensor]":
+    """Return the tensors of a tree, in order."""
+    if hasattr(value, "untyped_storage"):
+        return [value]
+    if isinstance(value, dict):
+        return [t for item in cast(dict[str, Any], value).values() for t in tensors(item)]
+    if isinstance(value, (list, tuple)):
+        return [t for item in cast(list[Any], value) for t in tensors(item)]
+    return []
+
+
+def raw(tensor: "torch.Tensor") -> "torch.Tensor":
+    """Return the bytes of a tensor's storage."""
+    import torch
+
+    return torch.empty(0, dtype=torch.uint8).set_(tensor.untyped_storage())
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two trees hold the same bits."""
+    import torch
+
+    def flat(tensor: "torch.Tensor") -> "torch.Tensor":
+        return tensor.contiguous().reshape(-1).view(torch.uint8)
+
+    pairs = [(flat(a), flat(b)) for a, b in zip(tensors(one), tensors(other), strict=True)]
+    return all(a.shape == b.shape and bool((a == b).all()) for a, b in pairs)

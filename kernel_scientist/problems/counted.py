@@ -1,0 +1,80 @@
+"""Work of a case, counted while the reference runs: torch's flop counter, and the bytes of inputs and outputs."""
+
+import contextlib
+import json
+import threading
+from typing import Any, cast
+
+from kernel_scientist.problems.problem import Problem, cloned
+from kernel_scientist.records import environment
+from kernel_scientist.records.kernel import Case, digest
+
+REAL_BYTES = 64 << 20
+"""Inputs up to this size are made; of larger ones only the shapes are followed."""
+_lock = threading.RLock()
+_known: dict[tuple[str, str], tuple[float, float]] = {}
+
+
+def work(problem: Problem, case: Case) -> tuple[float, float]:
+    """Return (flops, bytes) of a case; flops are those of matrix products, convolutions and attention.
+
+    Where the reference cannot be followed without values, flops are 0 and bytes those of the inputs.
+    """
+    key = (problem.digest, case.name)
+    with _lock:
+        if key not in _known:
+            _known[key] = _kept(problem, case)
+        return _known[key]
+
+
+def run(problem: Problem, case: Case) -> tuple[float, float]:
+    """Run the reference once; return (flops, bytes). Raises what the reference raises."""
+    from torch.utils.flop_counter import FlopCounterMode
+
+    data = problem.generate(case)
+    with FlopCounterMode(display=False) as counter:
+        output = problem.reference(cloned(data))
+    return float(counter.get_total_flops()), _bytes(problem, data) + _bytes(problem, output, inputs=False)
+
+
+def _kept(problem: Problem, case: Case) -> tuple[float, float]:
+    name = digest(chr(0).join((problem.digest, case.model_dump_json(), environment.sources_digest("problems"))))
+    file = environment.cache_folder() / "work" / f"{name}.json"
+    if file.exists():
+        flops, moved = json.loads(file.read_text())
+        return float(flops), float(moved)
+    found = _count(problem, case)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(found))
+    return found
+
+
+def _count(problem: Problem, case: Case) -> tuple[float, float]:
+    from torch._subclasses.fake_tensor import FakeTensorMode
+    from torch.utils.flop_counter import FlopCounterMode
+
+    inputs = 0.0
+    with contextlib.suppress(Exception), FakeTensorMode():
+        data = problem.generate(case)
+        inputs = _bytes(problem, data)
+        if inputs > REAL_BYTES:
+            with FlopCounterMode(display=False) as counter:
+                output = problem.reference(data)
+            return float(counter.get_total_flops()), inputs + _bytes(problem, output, inputs=False)
+    if inputs <= REAL_BYTES:
+        with contextlib.suppress(Exception):
+            return run(problem, case)
+    return 0.0, inputs
+
+
+def _bytes(problem: Problem, value: Any, inputs: bool = True) -> float:
+    """Return the bytes that must be read of inputs, or written of an output."""
+    if hasattr(value, "untyped_storage"):
+        return float(value.numel() * value.element_size())
+    if isinstance(value, dict):
+        return sum(_bytes(problem, item, False) for item in cast(dict[str, Any], value).values())
+    if isinstance(value, (list, tuple)):
+        skipped = problem.writes if inputs else ()
+        items = enumerate(cast(list[Any], value))
+        return sum(_bytes(problem, item, False) for place, item in items if place not in skipped)
+    return 0.0

@@ -1,0 +1,123 @@
+"""KernelBench files as problems: `Model`, `get_inputs()`, `get_init_inputs()` in one Python file.
+
+Inputs of a kernel: those of `get_inputs()`, then the parameters and buffers of `Model` by name, then the constructor's
+arguments. A kernel is `custom_kernel(data)`, or a class `ModelNew` whose parameters have the names of Model's.
+Sizes are the file's whole numbers at module level. Format: github.com/ScalingIntelligence/KernelBench.
+"""
+
+import ast
+import functools
+import re
+from pathlib import Path
+
+from kernel_scientist.problems import assumptions, requirements
+from kernel_scientist.problems.device_names import on_device
+from kernel_scientist.problems.expression import evaluate
+from kernel_scientist.problems.problem import Controls, Leaderboard, Policy, Problem, Profile
+from kernel_scientist.problems.taskfolder import require
+from kernel_scientist.records.errors import SetupError
+from kernel_scientist.records.kernel import Case, Size
+
+SHIM = Path(__file__).with_name("kernelbench_reference.py")
+ADAPTER = "\n\nfrom reference import adapted as _adapted\n\ncustom_kernel = _adapted(ModelNew)\n"
+CONTRACT = (
+    "The reference is the class Model below. A kernel gets data = (*inputs, parameters, init_inputs): the tensors of "
+    "get_inputs(), a dict of Model's parameters and buffers by name (their values differ from call to call), and the "
+    "list of get_init_inputs(); it returns what Model.forward returns. Instead of custom_kernel(data) the file may define "
+    "a class ModelNew with Model's constructor, forward and parameter names."
+)
+NAMED = re.compile(r"^\d+_\w+\.py$")
+PARTS = ("Model", "get_inputs", "get_init_inputs")
+SEED = 42
+
+
+def is_named_so(file: Path) -> bool:
+    """Whether a file is named like one of KernelBench, such as `19_ReLU.py`."""
+    return bool(NAMED.match(file.name))
+
+
+def load(file: Path, device: str = "cpu", compat: str = "intended", name: str = "") -> Problem:
+    """Return the problem of a KernelBench file. Raises SetupError that names what is wrong in it.
+
+    compat: `official` constructs Model and ModelNew with the same seed and keeps the parameters' initial values;
+    `intended` passes parameters with other values, so that a bias that is ignored is found.
+    """
+    tree = _parsed(file)
+    defined = {n.name for n in tree.body if isinstance(n, (ast.ClassDef, ast.FunctionDef))}
+    if missing := [part for part in PARTS if part not in defined]:
+        raise SetupError(
+            f"{file} defines no {', no '.join(missing)}: it is neither a task folder nor a KernelBench file"
+        )
+    own = name or file.stem
+    require(own, requirements.missing_packages({"kernelbench_model": file}))
+    case = Case(sizes=_sizes(tree), seed=SEED)
+    whole = Profile(tests=(case,), benchmarks=(case,), held_out=())
+    problem = Problem(
+        name=own,
+        folder=file.parent,
+        description=_described(file, tree),
+        profiles={"full": whole},
+        dtype="fp32",
+        work_expressions={},
+        writes=(),
+        policy=Policy(),
+        controls=Controls(),
+        leaderboard=Leaderboard(),
+        reference_file=file,
+        files=(file, SHIM),
+        read_sources=functools.partial(_sources, file, compat),
+        count_work=assumptions.work,
+        device=device,
+        compat=compat,
+        adapter=ADAPTER,
+    )
+    return assumptions.completed(problem)
+
+
+def _parsed(file: Path) -> ast.Module:
+    try:
+        return ast.parse(file.read_text(), str(file))
+    except SyntaxError as error:
+        raise SetupError(f"{file}:{error.lineno}: {error.msg}") from error
+    except (OSError, ValueError) as error:
+        raise SetupError(f"cannot read {file}: {error}") from error
+
+
+def _sizes(tree: ast.Module) -> dict[str, Size]:
+    """Return the whole numbers, and tuples of them, that the file assigns at module level."""
+    found = dict[str, Size]()
+    for node in tree.body:
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                if (size := _size(value)) is not None:
+                    found[name] = size
+            case _:
+                pass
+    return found
+
+
+def _size(node: ast.expr) -> int | list[int] | None:
+    """Return a whole number, or a tuple of some as a list; None for other expressions."""
+    if isinstance(node, ast.Tuple):
+        items = [_size(item) for item in node.elts]
+        return [item for item in items if isinstance(item, int)] if all(isinstance(i, int) for i in items) else None
+    try:
+        value = (
+            0.5 if isinstance(node, ast.Constant) and isinstance(node.value, bool) else evaluate(ast.unparse(node), {})
+        )
+    except (ValueError, TypeError):
+        return None
+    return int(value) if value == int(value) and value > 0 else None
+
+
+def _described(file: Path, tree: ast.Module) -> str:
+    model = next(n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == "Model")
+    title = file.stem.partition("_")[2].replace("_", " ") or file.stem
+    return f"{title}\n\n{ast.get_docstring(model) or ''}\n\n{CONTRACT}".strip()
+
+
+def _sources(file: Path, compat: str, device: str) -> dict[str, str]:
+    shim = SHIM.read_text().replace("OFFICIAL = False", f"OFFICIAL = {compat == 'official'}")
+    model = on_device(file.read_text(), device)
+    shim = shim.replace('DEVICE = "cpu"', f'DEVICE = "{device}"').replace('TEXT = ""', f"TEXT = {model!r}")
+    return {"reference": shim, "kernelbench_model": model}

@@ -1,0 +1,172 @@
+"""Reference of a KernelBench file, in GPU MODE's form. Its file is importable as `kernelbench_model`.
+
+Kernels may import it too: `adapted(ModelNew)` makes a `custom_kernel` of a class.
+"""
+
+import ast
+import random
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import kernelbench_model  # type: ignore[import-not-found]  # pyright: ignore
+import numpy
+import torch
+
+OFFICIAL = False
+"""Parameters are those of the constructor; otherwise they have other values and come with the inputs."""
+DEVICE = "cpu"
+CONSTRUCTION_SEED = 42
+TOLERANCES = {torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 1e-2}
+"""Absolute and relative tolerance by output type, as in KernelBench."""
+Data = tuple[Any, ...]
+_models: dict[tuple[Any, str], torch.nn.Module] = {}
+
+
+def generate_input(*, seed: int, **sizes: Any) -> Data:
+    """Return `(*inputs, parameters, init_inputs)`. sizes: other values of the file's numbers at module level."""
+    module = _module(sizes)
+    _seed(seed)
+    inputs = [_moved(value) for value in module.get_inputs()]
+    init_inputs = list(module.get_init_inputs())
+    if OFFICIAL:
+        return (*inputs, {}, init_inputs)
+    state = _constructed(module.Model, init_inputs).state_dict()
+    generator = torch.Generator().manual_seed(seed)
+    return (*inputs, {name: _varied(value, generator) for name, value in state.items()}, init_inputs)
+
+
+def ref_kernel(data: Data) -> Any:
+    """Return Model's output."""
+    return _called(kernelbench_model.Model, data)
+
+
+def golden_kernel(data: Data) -> Any:
+    """Return Model's output, computed in double precision where the model allows it."""
+    right = ref_kernel(data)
+    try:
+        with _double():
+            found = _called(kernelbench_model.Model, _cast(data, torch.float64), torch.float64)
+    except (RuntimeError, TypeError):
+        return right
+    return _like(found, right)
+
+
+def check_implementation(data: Data, output: Any) -> tuple[bool, str]:
+    """Return whether an output is Model's within KernelBench's tolerance."""
+    return _compared(output, ref_kernel(data))
+
+
+def adapted(kind: type[torch.nn.Module]) -> Callable[[Data], Any]:
+    """Return the `custom_kernel` of a class like `Model`."""
+    return lambda data: _called(kind, data)
+
+
+def _called(kind: Any, data: Data, dtype: torch.dtype | None = None) -> Any:
+    *inputs, parameters, init_inputs = data
+    key = (kind, repr((init_inputs, dtype)))
+    if key not in _models:
+        model = _constructed(kind, init_inputs)
+        _models[key] = model if dtype is None else model.to(dtype)
+    model = _models[key]
+    with torch.no_grad():
+        if not parameters:
+            return model(*inputs)
+        names = {name for name, _ in (*model.named_parameters(), *model.named_buffers())}
+        if names - set(parameters):
+            missing = ", ".join(sorted(names - set(parameters))[:3])
+            raise ValueError(
+                f"ModelNew has parameters that Model has not ({missing}): name them as Model does, define "
+                "custom_kernel(data), or use compat=official, where both are constructed with one seed"
+            )
+        buffers = {name for name, _ in model.named_buffers()}
+        given = {n: p.clone() if n in buffers else p for n, p in parameters.items() if n in names}
+        return torch.func.functional_call(model, given, tuple(inputs))
+
+
+def _constructed(kind: Any, init_inputs: list[Any]) -> torch.nn.Module:
+    _seed(CONSTRUCTION_SEED)
+    return kind(*init_inputs).to(DEVICE)
+
+
+def _seed(seed: int) -> None:
+    torch.manual_seed(seed)
+    numpy.random.seed(seed % (1 << 32))
+    random.seed(seed)
+
+
+def _moved(value: Any) -> Any:
+    return value.to(DEVICE) if isinstance(value, torch.Tensor) else value
+
+
+def _varied(value: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Return other values of a parameter or buffer: none of them zero or one; positive ones stay positive."""
+    if not value.is_floating_point():
+        return value.clone()
+    factor = 0.75 + 0.5 * torch.rand(value.shape, generator=generator)
+    noise = 0.1 * torch.randn(value.shape, generator=generator) if not bool(value.any()) else torch.zeros(())
+    return (value.cpu() * factor + noise).to(value.dtype).to(value.device)
+
+
+def _module(sizes: dict[str, Any]) -> ModuleType:
+    """Return the file as a module with other numbers at module level."""
+    path = Path(str(kernelbench_model.__file__))
+    tree = ast.parse(TEXT or path.read_text())
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id in sizes:
+            value = sizes[node.targets[0].id]
+            text = repr(tuple(value) if isinstance(value, list) else value)
+            node.value = ast.copy_location(ast.parse(text, mode="eval").body, node.value)
+    module = ModuleType("kernelbench_model")
+    exec(compile(ast.fix_missing_locations(tree), str(path), "exec"), module.__dict__)
+    return module
+
+
+TEXT = ""
+"""Text of the file for the device; empty: it is read."""
+
+
+def _cast(value: Any, dtype: torch.dtype) -> Any:
+    if isinstance(value, torch.Tensor):
+        return value.to(dtype) if value.is_floating_point() else value
+    if isinstance(value, dict):
+        return {key: _cast(item, dtype) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(_cast(item, dtype) for item in value)
+    return value
+
+
+def _like(value: Any, right: Any) -> Any:
+    if isinstance(right, torch.Tensor):
+        return value.to(right.dtype)
+    if isinstance(right, (list, tuple)):
+        return type(right)(_like(v, r) for v, r in zip(value, right, strict=True))
+    return value
+
+
+class _double:
+    """Context in which new tensors are of double precision."""
+
+    def __enter__(self) -> None:
+        self._before = torch.get_default_dtype()
+        torch.set_default_dtype(torch.float64)
+
+    def __exit__(self, *_: object) -> None:
+        torch.set_default_dtype(self._before)
+
+
+def _compared(output: Any, right: Any) -> tuple[bool, str]:
+    if isinstance(right, (list, tuple)):
+        pairs = zip(output, right, strict=True)
+        return next((found for found in (_compared(*pair) for pair in pairs) if not found[0]), (True, ""))
+    if not isinstance(right, torch.Tensor):
+        return output == right, f"expected {right!r}, got {output!r}"
+    if output.shape != right.shape:
+        return False, f"expected shape {tuple(right.shape)}, got {tuple(output.shape)}"
+    tolerance = TOLERANCES.get(right.dtype, 1e-4)
+    if torch.allclose(output, right, rtol=tolerance, atol=tolerance):
+        return True, ""
+    wide = right.dtype if right.dtype == torch.float64 else torch.float32
+    worst = (output.to(wide) - right.to(wide)).abs().max().item()
+    return False, f"differs by up to {worst:.3g}; {tolerance:g} are allowed, absolute and relative"

@@ -1,0 +1,265 @@
+"""A problem: inputs, reference, check, cases, and the rules for its kernels."""
+
+import functools
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Literal, cast
+
+from kernel_scientist.problems import modules
+from kernel_scientist.problems.expression import evaluate
+from kernel_scientist.problems.published import PublishedTime
+from kernel_scientist.records import objects
+from kernel_scientist.records.base import Record
+from kernel_scientist.records.errors import SetupError
+from kernel_scientist.records.kernel import Case, Work, digest
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Checking cases, timed cases, and held-out cases, which a search never sees."""
+
+    tests: tuple[Case, ...]
+    benchmarks: tuple[Case, ...]
+    held_out: tuple[Case, ...]
+    vary: dict[str, tuple[int, int, int]] = field(default_factory=dict[str, tuple[int, int, int]])
+    """(from, to, step) by size: ranges of random sizes on which a kernel is checked in addition to the listed cases."""
+
+    def secret(self, rng: random.Random) -> Case | None:
+        """Return a random case within `vary`; None if the problem has no ranges."""
+        if not self.vary:
+            return None
+        sizes = {k: rng.randrange(a, b + 1, step) for k, (a, b, step) in self.vary.items()}
+        return Case(sizes={**sizes}, seed=secret_seed(rng))
+
+
+class Policy(Record):
+    """Rules for kernels in addition to correctness (`policy` in lab.yml)."""
+
+    library: bool = True
+    """Whether a library (torch's operations, BLAS, ...) may do the work."""
+    tampering: Literal["reject", "allow"] = "reject"
+    """`reject` or `allow` (for research) kernels whose source tampers with their process."""
+    threads: bool = True
+    """Whether a kernel may use several threads."""
+    graphs: bool = True
+    """Whether CUDA or HIP graphs may be replayed."""
+    aliases: bool = False
+    """Whether the output may share memory with a read-only input."""
+    static: tuple[int, ...] = ()
+    """Positions of inputs that stay the same from call to call (weights); a kernel may prepare them once."""
+
+
+class Leaderboard(Record):
+    """Leaderboard for kernels of this problem (`leaderboard` in lab.yml)."""
+
+    name: str = ""
+    gpu: str = ""
+
+    def header(self) -> str:
+        """Return the header lines of a submission."""
+        return f"#!POPCORN leaderboard {self.name}\n#!POPCORN gpu {self.gpu}\n" if self.name else ""
+
+
+class Controls(Record):
+    """Known wrong outputs that the problem's check must reject at its admission (`controls` in lab.yml)."""
+
+    reduction: tuple[int, int] | None = None
+    """(position of an input, dimension) of the reduction: an output from half of it must fail."""
+    precision: str | None = None
+    """Type that is too narrow: an output from inputs rounded to it must fail."""
+    exempt: tuple[str, ...] = ()
+    """Names of controls whose output is correct for this problem by definition."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A problem. Equality and hash are by folder, device and compatibility."""
+
+    name: str
+    folder: Path
+    description: str
+    profiles: dict[str, Profile]
+    dtype: str
+    work_expressions: dict[str, str]
+    """Flops and bytes of a case; empty: they are counted (`count_work`)."""
+    writes: tuple[int, ...]
+    """Positions of output buffers in the inputs: a kernel may write to them and return them."""
+    policy: Policy
+    controls: Controls
+    leaderboard: Leaderboard
+    reference_file: Path
+    files: tuple[Path, ...]
+    """All files that define the problem."""
+    read_sources: Callable[[str], dict[str, str]]
+    """Returns the Python files' text for a device, by module name."""
+    updates: tuple[int, ...] = ()
+    """Positions of inputs that a kernel may change in place, such as a KV cache."""
+    count_work: "Callable[[Problem, Case], tuple[float, float]] | None" = None
+    stress: tuple[dict[int, float], ...] = ()
+    """Scale factors by input position, for checks on inputs outside the generator's usual range."""
+    parts: tuple[dict[int, tuple[int, int]], ...] = ()
+    """By dimension of the output: the dimension of each input (by position) that its indices select from, and the
+    number of indices per element of that dimension. Empty: an element may depend on all inputs."""
+    published: tuple[PublishedTime, ...] = ()
+    """Times that others measured."""
+    device: str = "cpu"
+    compat: str = "intended"
+    """`official`: cases are passed as the official harness passes them; `intended`: as their author meant them."""
+    ranking: str = "geom"
+    """How the leaderboard makes one figure of the benchmarks: `last`, `mean` or `geom`."""
+    adapter: str = ""
+    """Python text that makes `custom_kernel` of a file that defines `ModelNew` only."""
+    assumed: tuple[str, ...] = ()
+    """Sentences on what was assumed because no lab.yml says it."""
+
+    def __hash__(self) -> int:
+        return hash((self.reference_file, self.device, self.compat))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Problem) and (self.reference_file, self.device, self.compat) == (
+            other.reference_file,
+            other.device,
+            other.compat,
+        )
+
+    @property
+    def slug(self) -> str:
+        """The name without `/`, for files and registries."""
+        return self.name.replace("/", "-")
+
+    @property
+    def writable(self) -> tuple[int, ...]:
+        """Positions of inputs that a kernel may write to."""
+        return (*self.writes, *self.updates)
+
+    def profile(self, name: str) -> Profile:
+        """Return a profile by name. `auto` is `cpu` on a CPU if the problem has it, else `full`.
+
+        Raises SetupError if the name is unknown.
+        """
+        if name == "auto":
+            name = "cpu" if self.device == "cpu" and "cpu" in self.profiles else "full"
+        if name not in self.profiles:
+            raise SetupError(f"problem {self.name} has no profile {name!r}; it has: {', '.join(self.profiles)}")
+        return self.profiles[name]
+
+    def generate(self, case: Case, seed: int | None = None) -> Any:
+        """Return a case's inputs as plain data, generated with `seed` or else the case's own seed."""
+        data = self._module.generate_input(**case.sizes, seed=case.seed if seed is None else seed)
+        return objects.plain(data)
+
+    def reference(self, data: Any) -> Any:
+        """Return the reference's output. The reference may write to output buffers among the inputs."""
+        return self._module.ref_kernel(self._official(data))
+
+    def golden(self, data: Any) -> Any:
+        """Return the output of the double-precision reference (`golden_kernel`) if present, else of the reference."""
+        return getattr(self._module, "golden_kernel", self._module.ref_kernel)(self._official(data))
+
+    def check(self, data: Any, output: Any) -> tuple[bool, str]:
+        """Return (whether `output` is correct for `data`, the reason if not), by the problem's own check."""
+        answer = self._module.check_implementation(self._official(data, (*self.writes, *self.updates)), output)
+        if isinstance(answer, tuple):
+            good, message = cast(tuple[Any, Any], answer)
+            return bool(good), str(message)
+        return not answer, str(answer or "")
+
+    def _official(self, data: Any, copied: Sequence[int] | None = None) -> Any:
+        """Return inputs as the reference expects them; what it may change is a copy."""
+        items = cast(tuple[Any, ...], data) if isinstance(data, tuple) else (data,)
+        positions = self.updates if copied is None else copied
+        items = tuple(cloned(item) if place in positions else item for place, item in enumerate(items))
+        found = items if isinstance(data, tuple) else items[0]
+        return objects.revived(found, vars(self._module)) if objects.has_objects(found) else found
+
+    def part(self, data: Any, box: Sequence[slice], shape: Sequence[int]) -> tuple[Any, tuple[slice, ...]]:
+        """Return the inputs that a box of the output depends on, and the box widened to whole blocks of inputs.
+
+        shape: of the output. Buffers to be written are replaced, so that the reference does not change `data`.
+        """
+        widened = [slice(0, size) for size in shape]
+        if not isinstance(data, tuple):
+            return data, tuple(widened)
+        import torch  # it takes seconds, and not every command needs it
+
+        items = [torch.empty_like(x) if i in self.writes else x for i, x in enumerate(cast(tuple[Any, ...], data))]
+        for dim, sources in enumerate(self.parts):
+            block = max(each for _, each in sources.values())
+            first, end = box[dim].start // block * block, min(-(-box[dim].stop // block) * block, shape[dim])
+            widened[dim] = slice(first, end)
+            for position, (source, each) in sources.items():
+                items[position] = items[position].narrow(source, first // each, -(-end // each) - first // each)
+        return tuple(items), tuple(widened)
+
+    def work(self, case: Case) -> Work:
+        """Return a case's minimum work, for the roofline. Raises SetupError for an invalid expression in lab.yml."""
+        if not self.work_expressions and self.count_work is not None:
+            flops, moved = self.count_work(self, case)
+            return Work(flops=flops, bytes=moved, dtype=self.dtype)
+        sizes = {name: float(size) for name, size in case.sizes.items() if isinstance(size, (int, float))}
+        try:
+            counts = {k: float(evaluate(text, sizes)) for k, text in self.work_expressions.items()}
+            return Work(flops=counts.get("flops", 0.0), bytes=counts.get("bytes", 0.0), dtype=self.dtype)
+        except ValueError as error:
+            raise SetupError(f"{self.folder / 'lab.yml'}: work: {error}") from error
+
+    @functools.cached_property
+    def sources(self) -> dict[str, str]:
+        """Text of the problem's Python files for its device, by module name; kernels may import them."""
+        return self.read_sources(self.device)
+
+    @functools.cached_property
+    def reference_text(self) -> str:
+        """The reference as its author wrote it, for prompts."""
+        return self.reference_file.read_text()
+
+    @functools.cached_property
+    def reference_source(self) -> str:
+        """Source of the reference in the form of a kernel, so that it can be timed like one."""
+        return f"{self.sources['reference']}\n\ncustom_kernel = ref_kernel\n"
+
+    def seeds(self, language: str) -> list[Path]:
+        """Return the seed kernels' files of a language: naive ones first, then the others by name."""
+        files = sorted((self.folder / "seeds").glob(f"{language}_*.py"))
+        return sorted(files, key=lambda f: (not f.stem.endswith("naive"), f.name))
+
+    @functools.cached_property
+    def digest(self) -> str:
+        """sha256 over the files that define the problem (seeds excluded)."""
+        texts = [f.read_text() for f in self.files if f.exists()]
+        return digest("\0".join(texts if self.compat == "intended" else [*texts, self.compat]))
+
+    @functools.cached_property
+    def _module(self) -> Any:
+        return _checked(modules.imported("reference", self.sources, self.reference_file), self.reference_file)
+
+
+def cloned(value: Any) -> Any:
+    """Return a tree of containers with every tensor copied; strides stay."""
+    if hasattr(value, "clone"):
+        storage = value.untyped_storage().clone()
+        return value.new_empty(0).set_(storage, value.storage_offset(), value.shape, value.stride())
+    if isinstance(value, Mapping):
+        return {key: cloned(item) for key, item in cast(Mapping[str, Any], value).items()}
+    if isinstance(value, (list, tuple)):
+        items = [cloned(item) for item in cast(list[Any], value)]
+        return tuple(items) if isinstance(value, tuple) else items
+    return value
+
+
+def _checked(module: ModuleType, path: Path) -> ModuleType:
+    for name in ("generate_input", "ref_kernel", "check_implementation"):
+        if not callable(getattr(module, name, None)):
+            raise SetupError(f"{path} defines no {name}()")
+    code = getattr(module.generate_input, "__code__", None)
+    if code is not None and "seed" not in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]:
+        raise SetupError(f"{path}: generate_input() takes no seed")
+    return module
+
+
+def secret_seed(rng: random.Random) -> int:
+    """Return a random seed that no published case uses."""
+    return rng.randrange(1 << 30, 1 << 31)  # numpy takes no larger seeds

@@ -1,0 +1,47 @@
+"""What a problem needs that a machine may lack: several GPUs, a GPU with fp4, Python packages. Nothing is executed."""
+
+import ast
+import re
+from collections.abc import Iterable, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+FP4 = re.compile(r"gfx950|float4_e2m1|mxfp4|fp4x2", re.I)
+
+
+def of_task(task: Mapping[str, Any], files: Mapping[str, Path], device: str) -> tuple[str, ...]:
+    """Return what a task folder needs and this machine lacks, in words. files: its Python files by module name."""
+    found = list[str]()
+    if task.get("multi_gpu"):
+        cases = (*(task.get("tests") or ()), *(task.get("benchmarks") or ()))
+        most = max((int(case.get("world_size", 0)) for case in cases), default=0)
+        found.append(f"{most or 'several'} GPUs in one machine (multi_gpu), which this evaluator does not use")
+    if device == "cpu" and any(FP4.search(path.read_text()) for path in files.values()):
+        found.append("a GPU with fp4 matrix instructions (gfx950: MI350X, MI355X)")
+    return (*found, *missing_packages(files))
+
+
+def missing_packages(files: Mapping[str, Path]) -> tuple[str, ...]:
+    """Return the packages that the files import at module level and that are not installed."""
+    names = {name for path in files.values() for name in _imported(path)} - set(files)
+    return tuple(f"the Python package {name}" for name in sorted(names) if not _installed(name))
+
+
+def _imported(path: Path) -> Iterable[str]:
+    try:
+        tree = ast.parse(path.read_text())
+    except (SyntaxError, ValueError):
+        return
+    for node in tree.body:
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module.partition(".")[0]
+
+
+def _installed(name: str) -> bool:
+    try:
+        return find_spec(name) is not None
+    except (ImportError, ValueError):
+        return False
