@@ -1,5 +1,7 @@
 """Commands about problems: list, description, frozen cases, times of the reference and the seeds."""
 
+import sys
+
 import click
 
 from kernel_scientist.cli.common import JSON, METRICS, Call, show, with_params, write_json
@@ -19,24 +21,46 @@ def problems() -> None:
 @JSON
 def problems_list(as_json: bool) -> None:
     """List the problems."""
-    from kernel_scientist import problems as catalogue
+    from kernel_scientist.report.problems import overview
 
-    rows = [{"problem": n, "about": catalogue.find(n).description.strip().splitlines()[0]} for n in catalogue.names()]
-    show(rows, as_json, (f"{row['problem']:24} {row['about']}" for row in rows))
+    rows = overview()
+    lacking = {row["problem"]: f" (needs {', '.join(row['needs'])})" for row in rows if row["needs"]}
+    show(rows, as_json, (f"{row['problem']:28} {row['about']}{lacking.get(row['problem'], '')}" for row in rows))
 
 
 @problems.command("show")
 @click.argument("name")
+@click.option("--write-lab", is_flag=True, help="Write what was assumed into the folder's lab.yml.")
 @JSON
-def problems_show(name: str, as_json: bool) -> None:
-    """Describe a problem: text, cases, roofline floors.
+def problems_show(name: str, write_lab: bool, as_json: bool) -> None:
+    """Describe a problem: text, cases, roofline floors, what was assumed.
 
     Example: kernel-scientist problems show fp8-blockwise-gemm
     """
-    from kernel_scientist import problems as catalogue
-    from kernel_scientist.report.problems import describe
+    from kernel_scientist.report import problems as reports
 
-    show(describe(catalogue.find(name)), as_json)
+    show(reports.described(name, write_lab), as_json)
+
+
+@problems.command("admit")
+@click.argument("paths", nargs=-1, required=True)
+@click.option("--limit", "limit_s", default=60.0, show_default=True, metavar="SECONDS", help="Time limit of a problem.")
+@click.option("--compat", type=click.Choice(["intended", "official"]), default="intended", show_default=True)
+@JSON
+def problems_admit(paths: tuple[str, ...], limit_s: float, compat: str, as_json: bool) -> None:
+    """Say which problems at and below some paths can be used, and why the others cannot.
+
+    Example: kernel-scientist problems admit KernelBench/level1
+    """
+    from kernel_scientist.report.admissions import admitted
+
+    def done(row: dict[str, object]) -> None:
+        if not as_json:
+            click.echo(f"{row['problem']}: {row['reason'] or 'admissible'}", err=True)
+
+    result = admitted(paths, limit_s, compat, done)
+    show(result, as_json, [f"{result['admissible']} of {result['of']} problems are admissible"])
+    sys.exit(0 if result["admissible"] == result["of"] else 1)
 
 
 @click.command()

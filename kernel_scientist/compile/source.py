@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     import libcst as cst
 
 Value = int | str | float
+ENTRIES = ("custom_kernel", "ModelNew")
+"""What a kernel's file defines: a function, or, for a KernelBench problem, a class."""
 C_COMMENT = re.compile(r"""//[^\n]*|/\*.*?\*/|(?P<literal>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')""", re.S)
 """Pattern of a C comment or a literal (a literal's content is not a comment)."""
 
@@ -117,7 +119,7 @@ class KernelSource:
 
 
 def read_kernel(path: Path) -> str:
-    """Return a kernel file's text. Raises SetupError when it cannot be read or defines no `custom_kernel`.
+    """Return a kernel file's text. Raises SetupError when it cannot be read or defines no kernel (`ENTRIES`).
 
     A file that is not Python passes: its verdict is `compile_error`.
     """
@@ -130,7 +132,7 @@ def read_kernel(path: Path) -> str:
     except (OSError, ValueError) as error:
         raise SetupError(f"cannot read kernel {path}: {getattr(error, 'strerror', None) or error}") from error
     try:
-        if not KernelSource(text).defines("custom_kernel"):
+        if not any(KernelSource(text).defines(name) for name in ENTRIES):
             raise SetupError(f"{path} defines no custom_kernel(data): a kernel is one Python file that does")
     except NestedError as error:
         raise SetupError(f"cannot read kernel {path}: {error}") from error
@@ -200,7 +202,7 @@ def _statements(tree: ast.Module) -> Iterator[ast.AST]:
 
 def _defined(statement: ast.AST) -> set[str]:
     match statement:
-        case ast.FunctionDef(name=name):
+        case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
             return {name}
         case ast.ImportFrom(names=names):
             return {alias.asname or alias.name for alias in names}

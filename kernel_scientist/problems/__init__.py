@@ -15,10 +15,24 @@ def folder() -> Path:
 
 def names() -> list[str]:
     """Return the problems' names: paths below `problems/`, such as `identity`, `amd/fp8-mm` or `level1/1_Square`."""
-    root = folder()
-    tasks = [file.parent for pattern in ("*/task.yml", "*/*/task.yml") for file in root.glob(pattern)]
-    files = [f for pattern in ("*/*.py", "*/*/*.py") for f in root.glob(pattern) if kernelbench.is_named_so(f)]
-    return sorted(str(place.relative_to(root).with_suffix("")) for place in (*tasks, *files))
+    return [_name(place) for place in within(folder())]
+
+
+def within(place: Path) -> list[Path]:
+    """Return the task folders and KernelBench files at and below a path, up to three levels deep."""
+    if (place / "task.yml").is_file() or place.is_file():
+        return [place]
+    patterns = [f"{'*/' * depth}{file}" for depth in range(4) for file in ("task.yml", "[0-9]*_*.py")]
+    found = [file for pattern in patterns for file in place.glob(pattern)]
+    tasks = {file.parent for file in found if file.name == "task.yml"}
+    files = [file for file in found if kernelbench.is_named_so(file) and not tasks & set(file.parents)]
+    return sorted((*tasks, *files), key=_order)
+
+
+def _order(place: Path) -> tuple[str, int, str]:
+    """Sort `2_b.py` before `10_a.py`."""
+    number = place.name.partition("_")[0]
+    return str(place.parent), int(number) if number.isdigit() else 0, place.name
 
 
 def find(name: str, device: str = "cpu", compat: str = "intended") -> Problem:

@@ -6,11 +6,12 @@ problem. Exceptions are listed in lab.yml (controls: exempt), such as `copy` for
 
 import random
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import torch
 
-from kernel_scientist.problems.assumptions import same
+from kernel_scientist.problems.assumptions import tensors
 from kernel_scientist.problems.problem import Problem, cloned, secret_seed
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import SetupError
@@ -39,10 +40,11 @@ def examine(problem: Problem, case: Case) -> str:
     """Return a sentence about the first failed control; empty if all pass."""
     data = problem.generate(case, secret_seed(random.SystemRandom()))
     right = problem.reference(cloned(data))
-    if not same(right, problem.reference(cloned(data))):
-        return f"its reference is random: two calls on the same inputs of {case.name} return different outputs"
-    if same(right, problem.reference(problem.generate(case, secret_seed(random.SystemRandom())))):
-        return f"its output does not depend on its inputs: it is the same for two sets of inputs of {case.name}"
+    if not problem.check(data, problem.reference(cloned(data)))[0]:
+        return f"its reference is random: a second output for the same inputs of {case.name} fails its own check"
+    other = problem.reference(problem.generate(case, secret_seed(random.SystemRandom())))
+    if problem.check(data, other)[0]:
+        return f"its output hardly depends on its inputs: its check passes the output for other inputs of {case.name}"
     good, message = problem.check(data, problem.golden(cloned(data)))
     if not good:
         return f"its golden output in double precision fails its own check on {case.name}: {message}"
@@ -58,8 +60,9 @@ def examine(problem: Problem, case: Case) -> str:
 def _controls(problem: Problem, data: Any, right: Any) -> Outputs:
     """Yield (name, wrong output) of each control."""
     yield "zeros", _each(right, torch.zeros_like)
-    yield "mean", _each(right, lambda x: torch.full_like(x, x.to(torch.float64).mean().item()))
-    yield "permuted rows", _each(right, lambda x: x.roll(1, next((d for d, n in enumerate(x.shape) if n > 1), 0)))
+    if any(x.numel() > 1 for x in tensors(right)):
+        yield "mean", _each(right, lambda x: torch.full_like(x, x.to(torch.float64).mean().item()))
+        yield "permuted rows", _each(right, lambda x: x.roll(1, next((d for d, n in enumerate(x.shape) if n > 1), 0)))
     if isinstance(right, torch.Tensor):
         for position, value in enumerate(data):
             if position not in problem.writable and isinstance(value, torch.Tensor) and value.numel() == right.numel():
@@ -97,3 +100,14 @@ def _each(value: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
     if isinstance(value, (list, tuple)):
         return type(value)(_each(v, change) for v in value)  # pyright: ignore
     return value
+
+
+def fault(place: Path, compat: str = "intended") -> str:
+    """Return why the problem at a path cannot be used on this CPU; empty if it is admissible."""
+    from kernel_scientist import problems
+
+    try:
+        require(problems.load(place, compat=compat), "auto")
+    except SetupError as error:
+        return str(error)
+    return ""

@@ -147,7 +147,7 @@ def _grain(problem: Problem, cases: Sequence[Case]) -> int:
                 data = problem.generate(case)
                 good, reason = problem.check(cloned(data), problem.reference(cloned(data)))
                 if not good:
-                    raise ValueError(f"its own output fails its check on {case.name}: {reason}")
+                    raise ValueError(f"its own output fails its check on {case.name} (is it random?): {reason}")
             return grain
         except SetupError:
             raise

@@ -23,8 +23,8 @@ ADAPTER = "\n\nfrom reference import adapted as _adapted\n\ncustom_kernel = _ada
 CONTRACT = (
     "The reference is the class Model below. A kernel gets data = (*inputs, parameters, init_inputs): the tensors of "
     "get_inputs(), a dict of Model's parameters and buffers by name (their values differ from call to call), and the "
-    "list of get_init_inputs(); it returns what Model.forward returns. Instead of custom_kernel(data) the file may define "
-    "a class ModelNew with Model's constructor, forward and parameter names."
+    "list of get_init_inputs(); it returns what Model.forward returns. Instead of custom_kernel(data) the file may "
+    "define a class ModelNew with Model's constructor, forward and parameter names."
 )
 NAMED = re.compile(r"^\d+_\w+\.py$")
 PARTS = ("Model", "get_inputs", "get_init_inputs")

@@ -7,13 +7,49 @@ from kernel_scientist.campaign.evaluation_context import EvaluationContext, eval
 from kernel_scientist.compile.source import read_kernel
 from kernel_scientist.hardware.gpus import MI300X
 from kernel_scientist.hardware.peaks import floor_us
-from kernel_scientist.problems import frozen
+from kernel_scientist.problems import assumptions, find, folder, frozen, names, requirements, taskfolder, within
 from kernel_scientist.problems.problem import Problem
-from kernel_scientist.records.errors import InfrastructureError
+from kernel_scientist.records.base import read_mapping
+from kernel_scientist.records.errors import InfrastructureError, SetupError
 from kernel_scientist.records.kernel import REFERENCE, Kernel, Verdict
 from kernel_scientist.records.params import Params
 from kernel_scientist.report.summaries import rounded
 from kernel_scientist.sandbox import device_lock
+
+
+def overview() -> list[dict[str, Any]]:
+    """Return each problem's name, first line, and what it needs that this machine lacks. Nothing is executed."""
+    return [_line(place, name) for place, name in zip(within(folder()), names(), strict=True)]
+
+
+def _line(place: Path, name: str) -> dict[str, Any]:
+    if place.is_file():
+        needs = requirements.missing_packages({"kernelbench_model": place})
+        return {"problem": name, "about": f"KernelBench: {place.stem}", "needs": list(needs)}
+    task = read_mapping(place / "task.yml")
+    text = str(task.get("description") or "").strip() or str(task.get("name", ""))
+    needs = requirements.of_task(task, taskfolder.python_files(task, place), "cpu")
+    return {"problem": name, "about": text.splitlines()[0] if text else "", "needs": list(needs)}
+
+
+def described(name: str, write_lab: bool = False) -> dict[str, Any]:
+    """Return a problem's description, also of one that cannot be evaluated here.
+
+    write_lab: write what was assumed to its lab.yml. Raises SetupError if there is one already.
+    """
+    try:
+        problem = find(name)
+    except SetupError as error:
+        place = next((p for p in (folder() / name, Path(name)) if (p / "task.yml").is_file()), None)
+        if place is None:
+            raise
+        return {**_line(place, name), "reason": str(error)}
+    found = describe(problem)
+    if write_lab:
+        if not problem.assumed or problem.adapter:
+            raise SetupError(f"nothing was assumed about {problem.name} that a lab.yml could say")
+        (problem.folder / "lab.yml").write_text(assumptions.lab(problem))
+    return found
 
 
 def describe(problem: Problem) -> dict[str, Any]:
@@ -23,8 +59,24 @@ def describe(problem: Problem) -> dict[str, Any]:
         "folder": str(problem.folder),
         "description": problem.description.strip(),
         "seeds": [f.name for f in sorted((problem.folder / "seeds").glob("*.py"))],
+        **({"assumed": list(problem.assumed)} if problem.assumed else {}),
+        **({"differs from the leaderboard": quirks} if (quirks := _quirks(problem)) else {}),
         **{f"profile {name}": _cases(problem, name) for name in problem.profiles},
     }
+
+
+def _quirks(problem: Problem) -> list[str]:
+    """Return how the official harness treats a problem differently (compat=official does as it does)."""
+    full = problem.profiles["full"]
+    texts = {k for c in (*full.tests, *full.benchmarks) for k, v in c.sizes.items() if isinstance(v, bool)}
+    found = [f"{name}: the leaderboard passes the text 'False', which is true" for name in sorted(texts)]
+    if problem.ranking == "last" and len(full.benchmarks) > 1:
+        found.append("ranked by the last benchmark alone there, by all of them here")
+    if problem.ranking == "mean":
+        found.append("ranked by the mean of the times there, by their geometric mean here")
+    if problem.updates:
+        found.append("inputs that are changed in place keep their changes from call to call there, and are new here")
+    return found
 
 
 def _cases(problem: Problem, profile: str) -> list[dict[str, Any]]:
