@@ -252,10 +252,8 @@ class WorkerPool:
 
     def _environment(self) -> dict[str, str]:
         """Return the environment of workers: package paths and the number of threads, without keys or a home."""
-        if self.device == "cpu":  # must be set before triton is imported
-            own = {"TRITON_INTERPRET": "1"}
-        else:
-            own = gpu.only_first(os.environ)
+        # TRITON_INTERPRET must be set before triton is imported
+        own = {"TRITON_INTERPRET": "1"} if self.device == "cpu" else gpu.only_first(os.environ)
         return {
             **{name: os.environ[name] for name in KEPT if name in os.environ},
             **own,
