@@ -50,8 +50,11 @@ def visible(device: str) -> tuple[str, ...]:
 
 
 def writable(device: str, scratch: str) -> tuple[str, ...]:
-    """Return the paths that Landlock lets a worker write."""
-    return (scratch, *DEVICES, *(gpu_devices() if device != "cpu" else ()))
+    """Return the paths that Landlock lets a worker write: on a GPU also its threads' names.
+
+    CUDA's driver names threads by writing to /proc, and does not start if it cannot (error 304).
+    """
+    return (scratch, *DEVICES, *((*gpu_devices(), f"/proc/{os.getpid()}/task") if device != "cpu" else ()))
 
 
 @functools.cache
