@@ -49,8 +49,8 @@ _REFUSED = (
 )
 """Calls that fail with EACCES instead of killing the process, because ordinary libraries probe them."""
 AF_UNIX, SOCK_SEQPACKET, SOCKET_TYPES = 1, 5, 0xF
-"""The only socket that a GPU's worker may open, until it is sealed; the bits of a socket's type. CUDA's driver binds one to
-a name, to hand its memory to other processes, and does not start without it (error 304). As `connect` and
+"""The only socket that a GPU's worker may open, until it is sealed; the bits of a socket's type. CUDA's driver binds
+one to a name of its own, to hand memory to other processes, and does not start without it (error 304). As `connect` and
 `accept` are refused, nothing is sent through it."""
 _OWN_ONLY = {"prlimit64": 16, "setpriority": 24}
 """Calls that are allowed if the argument at this offset is 0, which means the caller."""
