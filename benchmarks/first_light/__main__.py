@@ -2,9 +2,10 @@
 
 Goes in steps from "torch sees the GPU" to a calibration. Each is a process with a time limit, so one that fails or
 hangs hides nothing after it. Each leaves `NN-step.json` (what it found, also if it failed half-way) and `NN-step.txt`
-(its output) in `benchmarks/results/first-light-<device>-<date>/`. Needs of the packages only torch, triton, numpy,
-scipy, pydantic, PyYAML, filelock and kernelguard. `--standin` takes the tests' stand-in for a GPU's runtime: it shows
-that the steps work, and its figures mean nothing. Exit code: 0 every step passed, 1 one failed, 2 there is no GPU.
+(its output) in `benchmarks/results/first-light-<device>-<date>/`. `--standin` takes the tests' stand-in for a GPU's
+runtime: it shows that the steps work, and its figures mean nothing. Of the packages only torch, triton, numpy, scipy,
+pydantic, PyYAML, filelock, kernelguard and libcst are needed. Exit code: 0 every step passed, 1 one failed, 2 there is
+no GPU.
 """
 
 import argparse
@@ -25,8 +26,8 @@ from kernel_scientist.records import environment
 STEPS = {
     "torch": ("starting.torch_sees_it", 25.0),
     "triton": ("starting.triton_runs", 35.0),
-    "sandbox": ("sandboxed.worker_runs", 75.0),
-    "extension": ("sandboxed.extension_runs", 90.0),
+    "sandbox": ("sandboxed.worker_runs", 95.0),
+    "extension": ("sandboxed.extension_runs", 80.0),
     "limits": ("sandboxed.limits_hold", 25.0),
     "events": ("clocks.events_agree", 25.0),
     "lock": ("clocks.lock_excludes", 15.0),
@@ -34,7 +35,7 @@ STEPS = {
     "seed": ("judging.seed_passes", 50.0),
     "times": ("judging.times_agree", 80.0),
     "overheads": ("judging.overheads", 35.0),
-    "calibration": ("starting.calibration", 100.0),
+    "calibration": ("starting.calibration", 90.0),
 }
 """By step: the function, and its limit in seconds. The last one may take what the others left."""
 TIMED = ("events", "sweep", "seed", "times", "overheads")

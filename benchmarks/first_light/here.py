@@ -1,5 +1,6 @@
 """Where first light takes place: a GPU or the stand-in for its runtime, its workers, the kernels that are run."""
 
+import contextlib
 import ctypes
 import importlib.util
 import tempfile
@@ -41,6 +42,8 @@ class LightPool(WorkerPool):
         self.preload = (*self.preload, layers.__name__)
         if layer == layers.BUBBLEWRAP:
             self.enclosure = ""
+        if layer in (layers.STOPPING, layers.EVERY):
+            vars(self.native)["stopped"] = _running
 
     def _command(self, control: str) -> list[str]:
         command = super()._command(control)
@@ -81,7 +84,7 @@ class Here:
         """Return a pool of workers, to be entered. Without bubblewrap and Landlock they can read files."""
         harness = Harness.model_validate({**LIMITS, **limits})
         if self.without == layers.EVERY:
-            return self._pool(harness.model_copy(update={"sandbox": "none"}))
+            harness = harness.model_copy(update={"sandbox": "none"})
         try:
             pool = self._pool(harness)
         except SetupError:
@@ -137,3 +140,8 @@ def imported(source: str) -> Callable[[Any], Any]:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module.custom_kernel
+
+
+def _running(*_: object, **__: object) -> contextlib.nullcontext[bool]:
+    """Replace `NativeHarness.stopped`: no thread is stopped."""
+    return contextlib.nullcontext(False)

@@ -11,9 +11,10 @@ from kernel_scientist.sandbox import landlock, seccomp
 VARIABLE = "FIRST_LIGHT_WITHOUT"
 """Environment variable of the workers' parent: the layer to leave out."""
 EVERY = "all"
-"""No sandbox at all (`harness.sandbox: none`)."""
-BUBBLEWRAP = "bubblewrap"
-"""Around the workers' parent; the pool leaves it out."""
+"""No sandbox at all (`harness.sandbox: none`), and no stopped threads."""
+BUBBLEWRAP, STOPPING = "bubblewrap", "stopped threads"
+"""What the evaluator does: namespaces around the workers' parent; stopping a worker's other threads while its main
+thread copies outputs, which a GPU's driver has to bear."""
 FUNCTIONS = {
     "system calls": (seccomp, "_install_filter"),
     "landlock": (landlock, "restrict"),
@@ -21,7 +22,7 @@ FUNCTIONS = {
     "capabilities": (seccomp, "_drop_capabilities"),
 }
 """By layer: the function that sets it up."""
-LAYERS = (*FUNCTIONS, BUBBLEWRAP)
+LAYERS = (*FUNCTIONS, STOPPING, BUBBLEWRAP)
 
 
 def leave_out(layer: str) -> None:

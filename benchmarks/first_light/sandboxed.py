@@ -13,9 +13,12 @@ from kernel_scientist.evaluate.driver import Driver
 from kernel_scientist.records.errors import InfrastructureError
 from kernel_scientist.sandbox import bubblewrap, landlock
 from kernel_scientist.sandbox.failure import KernelFailure
+from kernel_scientist.workers import client
 from kernel_scientist.workers.pool import WorkerPool
 
 Facts = Iterator[dict[str, Any]]
+COPY_S = 10.0
+"""Limit of copying outputs while the layer that refuses something is looked for, in seconds."""
 ON_DEVICE = r"""
 __global__ void copy_kernel(const unsigned short* x, unsigned short* out, long size) {
     long i = (long)blockIdx.x * 256 + threadIdx.x;
@@ -48,6 +51,7 @@ def custom_kernel(data):
 """
 STATUS = """
 import json
+import mmap
 import resource
 import torch
 
@@ -57,7 +61,7 @@ NAMES = ("VmPeak", "VmSize", "VmData", "VmHWM", "VmRSS", "Threads")
 def tried(work):
     try:
         work()
-    except (RuntimeError, MemoryError) as error:
+    except (RuntimeError, OSError) as error:
         return f"{{type(error).__name__}}: {{error}}"[:200]
     return "allowed"
 
@@ -73,7 +77,7 @@ def custom_kernel(data):
     if {on_gpu}:
         found["device_2_gib"] = tried(lambda: torch.empty(2 << 30, dtype=torch.uint8, device=x.device))
         found["pinned_64_mib"] = tried(lambda: torch.empty(64 << 20, dtype=torch.uint8, pin_memory=True))
-    found["host_beyond_limit"] = tried(lambda: bytearray({most}))
+    found["host_beyond_limit"] = tried(lambda: mmap.mmap(-1, {most}, flags=mmap.MAP_PRIVATE).close())
     print(json.dumps(found), flush=True)
     return out
 """
@@ -87,6 +91,7 @@ def worker_runs(here: Here) -> Facts:
 def refusing(here: Here, source: str) -> Facts:
     """Run a kernel in the sandbox. Raises StepError with the layer that refuses something, if there is one."""
     yield {"bubblewrap": bubblewrap.bubblewrap_works(), "landlock_version": landlock.version()}
+    client.TRANSFER_TIMEOUT_S = COPY_S  # a driver that waits for a stopped thread is to be found in time
     refusal = ""
     for layer in (here.without, *layers.LAYERS, layers.EVERY):
         start = time.perf_counter()
