@@ -2,6 +2,7 @@
 # make test   what CI runs                           make adversarial  the whole corpus of cheats
 # make lint   style, types, layers                   make soak         campaigns that are killed twenty times
 # make bench  measurements into benchmarks/results/  make gpu-check    everything that needs a GPU, in ten minutes
+# make first-light  a GPU's first run in steps, each with its own result; ten minutes
 # make bench-model  the model of the MI300X against published measurements
 # make ui     the Prefect and MLflow web pages       make prompts      an example of each prompt into docs/prompts
 PYTHON ?= python3
@@ -18,7 +19,7 @@ STAMP := $(VENV)/.installed
 ALONE = $(shell grep -rlE "mark\.(alone|gpu)" --include=test_*.py tests)
 USUAL = not (soak or adversarial)
 
-.PHONY: run test check adversarial soak lint bench bench-model gpu-check prompts ui install clean
+.PHONY: run test check adversarial soak lint bench bench-model first-light gpu-check prompts ui install clean
 
 run: install
 	@dvc repro
@@ -49,6 +50,9 @@ bench: install
 
 bench-model: install
 	@python -m benchmarks.model
+
+first-light: install
+	@python -m benchmarks.first_light
 
 gpu-check: install
 	@python -m benchmarks.gpu_check

@@ -9,6 +9,7 @@ is kept: its and triton's pins are left out and replaced by a pin on what is ins
 import json
 import subprocess
 import sys
+import sysconfig
 import venv
 from pathlib import Path
 
@@ -41,6 +42,8 @@ def main() -> int:
         print(f"making {folder}" + (" over the GPU build of torch that is installed" if shared else ""))
         try:
             venv.create(folder, with_pip=True, system_site_packages=shared)
+            if shared:
+                share(folder)
         except (OSError, subprocess.CalledProcessError) as error:
             print(f"error: cannot make {folder}: {error}; on Debian, apt-get install python3-venv")
             return 2
@@ -56,6 +59,18 @@ def main() -> int:
     if done.returncode:
         print("error: pip could not install what constraints.txt pins; its words are above")
     return 2 if done.returncode else 0
+
+
+def share(folder: Path) -> None:
+    """Show a new environment the packages of the environment that runs this; by itself it sees those of its base only.
+
+    `addsitedir` also reads the .pth files there, by which editable installations and ROCm's torch are found.
+    """
+    if sys.prefix == sys.base_prefix:
+        return
+    own = sysconfig.get_path("purelib")
+    place = Path(sysconfig.get_path("purelib", vars={"base": str(folder), "platbase": str(folder)}))
+    (place / "shared.pth").write_text(f"import site; site.addsitedir({own!r})\n")
 
 
 def probe(python: str) -> dict[str, str | None]:

@@ -25,7 +25,7 @@ from kernel_scientist.records import environment
 environment.prepare()
 
 from benchmarks import endpoint  # noqa: E402
-from benchmarks.overhead import RESULTS, machine  # noqa: E402
+from benchmarks.parts import RESULTS, machine  # noqa: E402
 from kernel_scientist.evaluate.evaluator import Evaluator, TimedSource  # noqa: E402
 from kernel_scientist.evaluate.timing.conditions import Load  # noqa: E402
 from kernel_scientist.records.evaluation import CompileReport, Evaluation, Speedup, Timing  # noqa: E402

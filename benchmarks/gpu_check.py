@@ -8,19 +8,13 @@ well, 1 a part failed, 2 there is no GPU.
 """
 
 import json
-import os
 import re
-import signal
-import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.overhead import RESULTS, machine
+from benchmarks.parts import RESULTS, Done, answer, bounded, machine, word
 from kernel_scientist.records import environment
 
 environment.prepare()
@@ -38,16 +32,6 @@ LAST_S = 40.0
 """What the last kernel of the corpus may take, and the end of its tests."""
 
 
-@dataclass(frozen=True)
-class Done:
-    """A process that has ended, or was ended."""
-
-    status: int | None
-    """None: it took too long."""
-    seconds: float
-    output: str
-
-
 def main() -> None:
     """Run all parts; write and print the summary."""
     found = device.present()
@@ -55,7 +39,7 @@ def main() -> None:
         print("gpu-check: torch finds no GPU here, so there is nothing to check; run it where there is one")
         sys.exit(2)
     date = time.strftime("%Y-%m-%d")
-    folder = RESULTS / f"gpu-{_word(found.name)}-{date}"
+    folder = RESULTS / f"gpu-{word(found.name)}-{date}"
     folder.mkdir(parents=True, exist_ok=True)
     parts = {
         "tests": _pytest(folder, "tests", "tests", "--ignore=tests/cheats", "-k", "not whole_suite"),
@@ -68,28 +52,6 @@ def main() -> None:
     (folder / "summary.json").write_text(json.dumps(summary, indent=1) + "\n")
     print(json.dumps(summary, indent=1))
     sys.exit(1 if failed else 0)
-
-
-def bounded(command: Sequence[str], seconds: float, **extra: str) -> Done:
-    """Run a command for at most so long; it and what it started are ended then."""
-    start = time.monotonic()
-    with tempfile.TemporaryFile("w+") as log:  # no pipe: what outlives the command would hold its other end
-        process = subprocess.Popen(
-            list(command),
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-            cwd=environment.root(),
-            env={**os.environ, **extra},
-        )
-        try:
-            status: int | None = process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            status = None
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-        log.seek(0)
-        return Done(status, round(time.monotonic() - start, 1), log.read())
 
 
 def _pytest(folder: Path, name: str, *arguments: str) -> dict[str, Any]:
@@ -151,23 +113,6 @@ def _judged(done: Done) -> dict[str, Any]:
         return {"verdict": "no answer", "seconds": done.seconds, "words": done.output[-1000:]}
     keys = ("verdict", "reason", "geomean_us", "cases", "speedup", "sandbox")
     return {**{key: found.get(key) for key in keys}, "seconds": done.seconds}
-
-
-def answer(output: str) -> dict[str, Any]:
-    """Return the JSON that a program's words end with; nothing where there is none."""
-    for place in [0, *(match.start() + 1 for match in re.finditer(r"\n\{", output))]:
-        try:
-            found, _ = json.JSONDecoder().raw_decode(output[place:])
-        except ValueError:
-            continue
-        if isinstance(found, dict):
-            return found
-    return {}
-
-
-def _word(name: str) -> str:
-    """Return a device's name as part of a folder's."""
-    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
 
 
 if __name__ == "__main__":

@@ -22,7 +22,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks.overhead import RESULTS, machine, summary
+from benchmarks.overhead import summary
+from benchmarks.parts import RESULTS, machine
 from kernel_scientist.records import environment
 
 environment.prepare()

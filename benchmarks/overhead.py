@@ -6,16 +6,15 @@
 
 import json
 import os
-import platform
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
+from benchmarks.parts import RESULTS, machine
 from kernel_scientist.records import environment
 
 environment.prepare()
@@ -23,12 +22,9 @@ environment.prepare()
 from kernel_scientist import problems  # noqa: E402
 from kernel_scientist.evaluate.evaluator import Evaluator  # noqa: E402
 from kernel_scientist.evaluate.timing.conditions import Load  # noqa: E402
-from kernel_scientist.hardware import cpu  # noqa: E402
 from kernel_scientist.records.kernel import Kernel  # noqa: E402
 from kernel_scientist.records.params import Harness  # noqa: E402
 from kernel_scientist.workers.pool import WorkerPool  # noqa: E402
-
-RESULTS = Path(__file__).parent / "results"
 
 
 def main() -> None:
@@ -43,12 +39,6 @@ def main() -> None:
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / "overhead.json").write_text(json.dumps(found, indent=1) + "\n")
     print(json.dumps(found, indent=1))
-
-
-def machine() -> dict[str, Any]:
-    """Return what a figure depends on."""
-    load = round(os.getloadavg()[0], 2)
-    return {"cpu": cpu.model(), "cores": cpu.cores(), "system": platform.platform(), "load_before": load}
 
 
 def _spread(work: Callable[[], object], times: int) -> dict[str, float]:

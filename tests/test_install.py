@@ -57,6 +57,19 @@ def test_an_environment_over_a_gpu_torch_sees_it(tmp_path: Path) -> None:
     assert found == {"torch": "2.9.1+rocm7.0", "triton": None, "gpu": "7.0"} and install.keeps(found)
 
 
+def test_an_environment_made_from_another_sees_what_that_one_sees(tmp_path: Path) -> None:
+    """By itself it would see the packages below the other one only; torch may be in the other one."""
+    first, second, elsewhere = tmp_path / "first", tmp_path / "second", tmp_path / "elsewhere"
+    (elsewhere / "torch_stand_in").mkdir(parents=True)
+    for folder in (first, second):
+        options = ["--without-pip", "--system-site-packages"]
+        subprocess.run([sys.executable, "-m", "venv", *options, str(folder)], check=True)
+    (next((first / "lib").glob("python*/site-packages")) / "elsewhere.pth").write_text(f"{elsewhere}\n")
+    script = f"import install, pathlib; install.share(pathlib.Path({str(second)!r}))"
+    subprocess.run([str(first / "bin" / "python"), "-c", script], cwd=ROOT, check=True)
+    subprocess.run([str(second / "bin" / "python"), "-c", "import torch_stand_in"], check=True)
+
+
 def test_an_old_python_gets_a_sentence(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(sys, "version_info", (3, 9, 0))
     assert install.main() == 2

@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 NODES = ("kfd", "nvidia*", "nvhost*", "nvmap", "dxg")
@@ -35,29 +36,50 @@ def numbers() -> list[str]:
     return [str(number) for number in range(amd or len(_nvidia_smi("index")))]
 
 
+def only_first(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that show a process only the first GPU that torch finds in `environment`.
+
+    ROCm reads both variables and prefers the second, which is therefore set only where it is set already.
+    """
+    shown = {"CUDA_VISIBLE_DEVICES": "0", **environment}
+    names = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
+    return {name: shown[name].split(",")[0] for name in names if name in shown}
+
+
+def own_id() -> str:
+    """Return the id (UUID) of torch's first GPU; empty if torch does not know it."""
+    import torch
+
+    return str(getattr(torch.cuda.get_device_properties(0), "uuid", ""))
+
+
 def lock(platform: str) -> str:
     """Return the name of the lock that every timing on torch's first GPU holds.
 
     It contains the GPU's own id, because `CUDA_VISIBLE_DEVICES` changes the number per process.
     """
-    import torch
-
-    number = getattr(torch.cuda.get_device_properties(0), "uuid", None)
-    return f"gpu-{number}" if number else f"{platform}-0"
+    return f"gpu-{number}" if (number := own_id()) else f"{platform}-0"
 
 
 def exclusive() -> str:
-    """Return the compute mode of an NVIDIA GPU of this host that accepts one process only; else an empty text."""
-    modes = _nvidia_smi("compute_mode")
-    return next((mode for mode in modes if mode.lower() in SINGLE_PROCESS_MODES), "")
+    """Return the compute mode of torch's first GPU if it accepts one process only; else an empty text."""
+    mode = "".join(_of_own("compute_mode"))
+    return mode if mode.lower() in SINGLE_PROCESS_MODES else ""
 
 
 def state() -> dict[str, str]:
-    """Return driver, clocks, temperature and power of the first GPU; AMD's tools' output is kept as text."""
-    if rows := _nvidia_smi(NVIDIA_FIELDS):
-        return dict(zip(NVIDIA_STATE, (value.strip() for value in rows[0].split(",")), strict=False))
+    """Return driver, clocks, temperature and power of torch's first GPU; AMD's tools' output is kept as text."""
+    if values := _of_own(NVIDIA_FIELDS):
+        return dict(zip(NVIDIA_STATE, values, strict=False))
     reports = ((tool, _output(tool, *arguments)) for tool, arguments in AMD_STATE.items())
     return next(({tool: text[:2000]} for tool, text in reports if text), {})
+
+
+def _of_own(fields: str) -> list[str]:
+    """Return nvidia-smi's values for torch's first GPU; empty without NVIDIA's driver."""
+    rows = [[value.strip() for value in row.split(",")] for row in _nvidia_smi(f"uuid,{fields}")]
+    own = next((row for row in rows if own_id() in row[0]), None) if len(rows) > 1 else next(iter(rows), None)
+    return own[1:] if own else []
 
 
 def _nvidia_smi(fields: str) -> list[str]:

@@ -14,6 +14,7 @@ import threading
 import time
 from pathlib import Path
 
+from kernel_scientist.hardware import gpu
 from kernel_scientist.records.errors import StoppedError
 from kernel_scientist.sandbox import bubblewrap
 
@@ -21,7 +22,6 @@ POLL_S = 0.05
 OUTPUT = 4000
 """Bytes kept of the output's end."""
 KEPT = ("PATH", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "CUDA_DEVICE_ORDER", "ROCR_VISIBLE_DEVICES")
-DEVICES = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
 
 
 def command(program: list[str], folder: Path, device: str, namespaces: bool, readable: tuple[str, ...]) -> list[str]:
@@ -35,10 +35,10 @@ def command(program: list[str], folder: Path, device: str, namespaces: bool, rea
 def environment(device: str, folder: Path) -> dict[str, str]:
     """Return the environment of a profiler: paths of programs, and the GPU that is locked."""
     kept = {name: os.environ[name] for name in KEPT if name in os.environ}
-    gpu = {} if device == "cpu" else {name: os.environ.get(name, "0").split(",")[0] for name in DEVICES}
+    own = {} if device == "cpu" else gpu.only_first(os.environ)
     homes = dict.fromkeys(("HOME", "TMPDIR", "TRITON_CACHE_DIR"), str(folder))
     package = str(bubblewrap.PACKAGE.parent)
-    return {**kept, **gpu, **homes, "LC_ALL": "C", "PYTHONPATH": package, "PYTHONDONTWRITEBYTECODE": "1"}
+    return {**kept, **own, **homes, "LC_ALL": "C", "PYTHONPATH": package, "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 def run(

@@ -7,7 +7,6 @@ a read-only root made of the system's libraries, Python and this package. Landlo
 import functools
 import os
 import shutil
-import site
 import subprocess
 import sys
 import sysconfig
@@ -15,25 +14,34 @@ from collections.abc import Sequence
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[1]
-SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc/ld.so.cache", "/etc/alternatives", "/opt/rocm")
+AMD = ("/opt/rocm", "/opt/amdgpu")
+"""ROCm, and the libdrm of AMD's packages, to which ROCm is linked."""
+SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc/ld.so.cache", "/etc/alternatives", *AMD)
 MACHINE = ("/sys/devices/system", "/proc/cpuinfo", "/proc/meminfo")
 GPU_FACTS = ("/sys", "/proc/driver/nvidia", "/proc/devices", "/proc/sys/vm")
 """Paths that a GPU's driver reads. They are read-only, because clocks can be set there."""
+GPU_DEVICES = ("kfd", "dri", "nvidia*", "nvhost*", "nvmap", "dxg")
+"""Names in /dev that the drivers of AMD's and NVIDIA's GPUs use; `dxg` is that of Windows' Linux."""
 DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom", "/dev/random")
 TMP_BYTES = 1 << 30
+PACKAGES = ("site-packages", "dist-packages")
+"""Names of the folders into which Python's packages are installed."""
 
 
 def gpu_devices() -> tuple[str, ...]:
     """Return the device files of all GPUs; environment variables select the one that a worker uses."""
-    return ("/dev/kfd", "/dev/dri", *sorted(str(path) for path in Path("/dev").glob("nvidia*")))
+    return tuple(str(path) for name in GPU_DEVICES for path in sorted(Path("/dev").glob(name)))
 
 
 @functools.cache
 def readable() -> tuple[str, ...]:
-    """Return the paths that a worker must be able to read."""
-    python = {sys.prefix, sys.base_prefix, sysconfig.get_path("stdlib"), sysconfig.get_path("purelib")}
-    with_user = [site.getusersitepackages()] if site.ENABLE_USER_SITE else []
-    return (*SYSTEM, *sorted(python), *with_user, str(PACKAGE))
+    """Return the paths that a worker must be able to read.
+
+    torch may lie outside Python's own folders: in a user's folder, or in another environment that a .pth file names.
+    """
+    packages = {path for path in sys.path if Path(path).name in PACKAGES}
+    python = {sys.prefix, sys.base_prefix, sysconfig.get_path("stdlib"), *packages}
+    return (*SYSTEM, *sorted(python), str(PACKAGE))
 
 
 def visible(device: str) -> tuple[str, ...]:
@@ -42,8 +50,11 @@ def visible(device: str) -> tuple[str, ...]:
 
 
 def writable(device: str, scratch: str) -> tuple[str, ...]:
-    """Return the paths that Landlock lets a worker write."""
-    return (scratch, *DEVICES, *(gpu_devices() if device != "cpu" else ()))
+    """Return the paths that Landlock lets a worker write: on a GPU also its threads' names.
+
+    CUDA's driver names threads by writing to /proc, and does not start if it cannot (error 304).
+    """
+    return (scratch, *DEVICES, *((*gpu_devices(), f"/proc/{os.getpid()}/task") if device != "cpu" else ()))
 
 
 @functools.cache

@@ -38,14 +38,20 @@ _NUMBERS = {
     "sched_setparam": (142, 118), "sched_setattr": (314, 274), "setpriority": (141, 140), "prlimit64": (302, 261),
     "shmget": (29, 194), "semget": (64, 190), "msgget": (68, 186), "mq_open": (240, 180), "tgkill": (234, 131),
     "rt_sigqueueinfo": (129, 138), "rt_tgsigqueueinfo": (297, 240), "kill": (62, 129), "tkill": (200, 130),
-    "pidfd_open": (434, 434), "pidfd_send_signal": (424, 424), "pidfd_getfd": (438, 438),
+    "pidfd_open": (434, 434), "pidfd_send_signal": (424, 424), "pidfd_getfd": (438, 438), "connect": (42, 203),
+    "accept": (43, 202), "accept4": (288, 242),
 }  # fmt: skip
 """Numbers of the restricted system calls per architecture (Linux: syscall_64.tbl, asm-generic/unistd.h)."""
 _REFUSED = (
     *("socket", "io_uring_setup", "kill", "tkill", "pidfd_open", "pidfd_send_signal", "perf_event_open"),
     *("sched_setscheduler", "sched_setparam", "sched_setattr", "shmget", "semget", "msgget", "mq_open"),
+    *("connect", "accept", "accept4"),
 )
 """Calls that fail with EACCES instead of killing the process, because ordinary libraries probe them."""
+AF_UNIX, SOCK_SEQPACKET, SOCKET_TYPES = 1, 5, 0xF
+"""The only socket that a GPU's worker may open, until it is sealed; the bits of a socket's type. CUDA's driver binds
+one to a name of its own, to hand memory to other processes, and does not start without it (error 304). As `connect` and
+`accept` are refused, nothing is sent through it."""
 _OWN_ONLY = {"prlimit64": 16, "setpriority": 24}
 """Calls that are allowed if the argument at this offset is 0, which means the caller."""
 _OWN_NUMBER = {"tgkill": 16, "rt_sigqueueinfo": 16, "rt_tgsigqueueinfo": 16}
@@ -102,7 +108,8 @@ def confine_worker(limits: Limits) -> tuple[str, ...]:
         layers.append("landlock")
     layers += _drop_capabilities()
     prctl(PR_SET_NO_NEW_PRIVS, 1)
-    _install_filter(_PROGRAMS if limits.programs else (), threads=limits.threads)
+    on_gpu = limits.device != "cpu"
+    _install_filter(_PROGRAMS if limits.programs else (), threads=limits.threads, listening=on_gpu)
     return (*layers, "no-new-privs", "seccomp")
 
 
@@ -142,11 +149,16 @@ def _status_bytes(name: str) -> int:
         return next((int(line.split()[1]) << 10 for line in status if line.startswith(f"{name}:")), 0)
 
 
-def _install_filter(allowed: tuple[str, ...] = (), threads: bool = True, flags: int = 0) -> None:
-    """Install a seccomp program. Forbidden calls kill the process; probing calls and unwanted threads get an error."""
+def _install_filter(
+    allowed: tuple[str, ...] = (), threads: bool = True, listening: bool = False, flags: int = 0
+) -> None:
+    """Install a seccomp program. Forbidden calls kill the process; probing calls and unwanted threads get an error.
+
+    `listening`: whether the socket of CUDA's driver may be opened.
+    """
     machine = platform.machine()
     column, (architecture, seccomp_call) = list(_ARCHITECTURES).index(machine), _ARCHITECTURES[machine]
-    load, jump_equal, jump_from, jump_any, answer = 0x20, 0x15, 0x35, 0x45, 0x06
+    load, keep_bits, jump_equal, jump_from, jump_any, answer = 0x20, 0x54, 0x15, 0x35, 0x45, 0x06
 
     def step(code: int, value: int, yes: int = 0, no: int = 0) -> bytes:
         return struct.pack("<HBBI", code, yes, no, value)
@@ -155,10 +167,13 @@ def _install_filter(allowed: tuple[str, ...] = (), threads: bool = True, flags: 
         return [step(load, offset), step(jump_equal, value, no=1), step(answer, ALLOW), step(answer, EACCES)]
 
     thread = step(answer, ALLOW if threads else EACCES)
+    of_cuda = [step(load, 16), step(jump_equal, AF_UNIX, no=3), step(load, 24), step(keep_bits, SOCKET_TYPES)]
+    of_cuda += [step(jump_equal, SOCK_SEQPACKET, yes=1), step(answer, EACCES), step(answer, ALLOW)]
     rules = {
         **{name: [step(answer, EACCES if name in _REFUSED else KILL)] for name in _NUMBERS},
         **{name: only_if(offset, 0) for name, offset in _OWN_ONLY.items()},
         **{name: only_if(offset, os.getpid()) for name, offset in _OWN_NUMBER.items()},
+        **({"socket": of_cuda} if listening else {}),
         "clone": [step(load, 16), step(jump_any, CLONE_THREAD, no=1), thread, step(answer, KILL)],
         "clone3": [step(answer, ENOSYS)],  # its flags lie behind a pointer; glibc falls back to clone
     }

@@ -14,6 +14,7 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, Self
 
+from kernel_scientist.hardware import gpu
 from kernel_scientist.records.errors import InfrastructureError, SetupError, StoppedError
 from kernel_scientist.records.kernel import Verdict, digest
 from kernel_scientist.records.params import Harness
@@ -35,7 +36,6 @@ gets new pages in each call: the same kernel took 0.3 ms in one worker and 1.5 m
 is off because blocks left in it prevent merging of free neighbours. 32 MiB is the largest value."""
 KEPT = ("PATH", "LANG", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "CUDA_DEVICE_ORDER", "ROCR_VISIBLE_DEVICES")
 """Environment variables that workers inherit."""
-GPU_CHOICE = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, TRIM_BYTES = -1, -3, 1 << 30
 
 
@@ -252,10 +252,8 @@ class WorkerPool:
 
     def _environment(self) -> dict[str, str]:
         """Return the environment of workers: package paths and the number of threads, without keys or a home."""
-        if self.device == "cpu":  # must be set before triton is imported
-            own = {"TRITON_INTERPRET": "1"}
-        else:  # only the locked GPU is visible
-            own = {name: os.environ.get(name, "0").split(",")[0] for name in GPU_CHOICE}
+        # TRITON_INTERPRET must be set before triton is imported
+        own = {"TRITON_INTERPRET": "1"} if self.device == "cpu" else gpu.only_first(os.environ)
         return {
             **{name: os.environ[name] for name in KEPT if name in os.environ},
             **own,

@@ -282,6 +282,18 @@ def test_a_worker_without_its_sandbox_does_not_start() -> None:
         pass
 
 
+def test_packages_of_another_environment_are_readable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """torch may lie in one that a .pth file names. The laboratory's own folder is on the path too, and stays hidden."""
+    packages = tmp_path / "site-packages"
+    packages.mkdir()
+    monkeypatch.setattr(sys, "path", [str(ROOT), str(packages), *sys.path])
+    bubblewrap.readable.cache_clear()
+    try:
+        assert str(packages) in bubblewrap.readable() and str(ROOT) not in bubblewrap.readable()
+    finally:
+        bubblewrap.readable.cache_clear()
+
+
 def test_no_sandbox_at_all_must_be_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(seccomp, "supported", lambda: False)
     with pytest.raises(SetupError, match=r"harness\.sandbox=none"):

@@ -9,6 +9,8 @@ import os
 import pickle
 import shutil
 import socket
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -134,3 +136,22 @@ def test_a_build_of_torch_without_a_gpu_has_no_runtime() -> None:
         pytest.skip("this torch has one")
     with pytest.raises(RuntimeError, match="no GPU runtime"):
         Runtime.loaded()
+
+
+IMPORTS = """
+import torch
+
+def refuse(*_, **__):
+    raise AssertionError("the driver is started before workers are forked")
+
+for name in ("is_available", "device_count", "current_device", "init", "_lazy_init"):
+    setattr(torch.cuda, name, refuse)
+import kernel_scientist.workers.fork_server
+import kernel_scientist.workers.untrusted.main
+import kernel_scientist.workers.untrusted.input_masking
+"""
+
+
+def test_the_fork_server_does_not_start_the_gpus_driver() -> None:
+    """A process that was forked after that can neither use the GPU nor start its driver."""
+    subprocess.run([sys.executable, "-c", IMPORTS], check=True)

@@ -1,0 +1,1 @@
+"""First light on a GPU, in steps: `python -m benchmarks.first_light` (`__main__`)."""
