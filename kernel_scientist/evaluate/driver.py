@@ -63,8 +63,7 @@ class Driver:
 
         A file with `ModelNew` only gets the problem's adapter. Without a GPU it runs on the CPU.
         """
-        if self.problem.adapter and "custom_kernel" not in source:
-            source += self.problem.adapter
+        source = self.problem.adapted(source)
         if self.pool.device == "cpu" and self.pool.interpreter is None:
             source = on_device(source, "cpu")
         worker.load(source, self.builder(reports), self.problem.sources)

@@ -221,6 +221,10 @@ class Problem:
         """Source of the reference in the form of a kernel, so that it can be timed like one."""
         return f"{self.sources['reference']}\n\ncustom_kernel = ref_kernel\n"
 
+    def adapted(self, source: str) -> str:
+        """Return a kernel's file; one that defines `ModelNew` only gets a `custom_kernel`."""
+        return source if "custom_kernel" in source else source + self.adapter
+
     def seeds(self, language: str) -> list[Path]:
         """Return the seed kernels' files of a language: naive ones first, then the others by name."""
         files = sorted((self.folder / "seeds").glob(f"{language}_*.py"))

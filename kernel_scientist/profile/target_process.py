@@ -8,6 +8,7 @@ The process is untrusted once the kernel is imported. It reports nothing; the pr
 
 import functools
 import hashlib
+import importlib
 import importlib.util
 import json
 import os
@@ -20,6 +21,7 @@ import torch
 
 from kernel_scientist.compile import cpp, extension, gpumode_compat
 from kernel_scientist.compile.request import CompileError
+from kernel_scientist.records import objects
 from kernel_scientist.sandbox import protocol, seccomp
 
 REQUEST, KERNEL, BUILDS = "request.json", "kernel.py", "builds"
@@ -42,7 +44,7 @@ def main() -> None:
         torch.zeros(1, device=device)
         torch.cuda.synchronize()
     seccomp.confine_worker(seccomp.Limits(**request["limits"]))
-    kernel = _imported()
+    kernel = _imported(request["files"])
     for number, case in enumerate(cases):
         kernel(_inputs(number, case, device))
         if on_gpu:
@@ -75,10 +77,13 @@ def _call_counted(call: Callable[[], object], in_range: bool) -> None:
 def _inputs(number: int, case: dict[str, Any], device: str) -> Any:
     with Path(f"{number}.bin").open("rb") as file:
         buffers = [bytearray(file.read(size)) for size in case["sizes"]]
-    return protocol.decode(case["data"], buffers, lambda form, part: protocol.tensor(form, part).to(device))
+    found = protocol.decode(case["data"], buffers, lambda form, part: protocol.tensor(form, part).to(device))
+    if not objects.has_objects(found):
+        return found
+    return objects.revived(found, vars(importlib.import_module("reference")))
 
 
-def _imported() -> Callable[[Any], Any]:
+def _imported(files: dict[str, str]) -> Callable[[Any], Any]:
     def library(request: extension.Request) -> str:
         found = Path(BUILDS).resolve() / build_name(request)
         if not found.exists():
@@ -86,7 +91,11 @@ def _imported() -> Callable[[Any], Any]:
         return str(found)
 
     cpp.set_builder(library)
-    gpumode_compat.provide()
+    for name, text in files.items():
+        Path(f"{name}.py").write_text(text)
+    sys.path.insert(0, str(Path.cwd()))
+    if "task" not in files:
+        gpumode_compat.provide()
     path = Path(KERNEL).resolve()
     spec = importlib.util.spec_from_file_location("kernel", path)
     assert spec is not None and spec.loader is not None

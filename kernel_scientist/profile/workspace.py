@@ -40,7 +40,7 @@ class Workspace:
 def prepare(evaluator: Evaluator, kernel: Kernel, cases: Sequence[Case], folder: Path, profiler: str) -> Workspace:
     """Fill a folder. Raises CountingError if the kernel cannot be built or no case is small enough."""
     (folder / target_process.BUILDS).mkdir()
-    (folder / target_process.KERNEL).write_text(kernel.source)
+    (folder / target_process.KERNEL).write_text(evaluator.problem.adapted(kernel.source))
     if kernel.language != "triton":
         _build(evaluator, kernel, folder / target_process.BUILDS)
     inputs = InputGenerator(evaluator.problem)  # a new generator, so that static inputs differ from those of timings
@@ -71,6 +71,7 @@ def prepare(evaluator: Evaluator, kernel: Kernel, cases: Sequence[Case], folder:
         threads=True,
     )
     request = {"profiler": profiler, "device": pool.device, "cases": described, "limits": asdict(limits)}
+    request["files"] = evaluator.problem.sources
     (folder / target_process.REQUEST).write_text(json.dumps(request))
     return Workspace(folder, tuple(names))
 
@@ -86,6 +87,6 @@ def _build(evaluator: Evaluator, kernel: Kernel, folder: Path) -> None:
 
     try:
         with evaluator.pool.worker() as worker:
-            worker.load(kernel.source, build, evaluator.problem.sources)
+            worker.load(evaluator.problem.adapted(kernel.source), build, evaluator.problem.sources)
     except KernelFailure as failure:
         raise CountingError(f"the kernel's import failed this time: {failure}") from failure

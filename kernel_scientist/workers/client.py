@@ -77,12 +77,12 @@ class WorkerClient(Channel):
         with self.paused() as self.can_stop:
             pass
 
-    def load(self, source: str, build: Build, files: Mapping[str, str]) -> None:
+    def load(self, source: str, build: Build, files: Mapping[str, str] | None = None) -> None:
         """Import the kernel's file in the worker, and build the extensions that it requests.
 
         files: text of the problem's Python files by module name; the kernel may import them.
         """
-        self._send({"op": "load", "source": source, "files": dict(files)})
+        self._send({"op": "load", "source": source, "files": dict(files or {})})
         limit = self._limit(self.limits.import_timeout_s)
         builds, building_s = 0, 0.0
         while True:
