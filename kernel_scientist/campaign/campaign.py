@@ -256,7 +256,7 @@ class Campaign:
         """Close the campaign's run."""
         champion = self.champion()
         self.recorder.flush()
-        self.store.finish(self.run, {"champion": champion.kernel.name if champion else ""}, status)
+        self.store.finish(self.run, champion.kernel.name if champion else "", status)
 
     def _step(self, purpose: str, generation: int) -> Step:
         jobs = [(job, job.base or job.tuned_from) for job in list(self.ledger.jobs.values())]

@@ -149,7 +149,7 @@ def test_a_trace_that_a_kill_left_without_its_span_is_written_again(
 
     killed = MlflowStore(store.uri, "identity-cpu")
     with monkeypatch.context() as m:
-        m.setattr(killed._traces._client, "log_spans", _fail)
+        m.setattr(killed._tracing, "log_spans", _fail)
         with pytest.raises(RuntimeError, match="killed here"):
             killed.log_traces(campaign, answers)
     assert replies() == []
