@@ -124,7 +124,6 @@ class Entries:
 
 
 def _pool(count: int) -> list[Setting]:
-    """Return random configurations of the space whose buffers fit into local memory."""
     rng, most, found = random.Random(0), occupancy.limits("gfx942").lds_workgroup, list[Setting]()
     while len(found) < count:
         one = {name: rng.choice(values) for name, values in SPACE.items()}

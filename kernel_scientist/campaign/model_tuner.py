@@ -126,7 +126,6 @@ class ModelTuner:
 
 
 def _neighbours(centre: Configuration, space: tunables.Space, distance: int) -> Iterator[Configuration]:
-    """Yield the configurations that differ from a centre in so many values."""
     for names in itertools.combinations(space, distance):
         others = ([value for value in space[name] if value != centre[name]] for name in names)
         for chosen in itertools.product(*others):

@@ -71,7 +71,6 @@ class Recorder:
         return lessons
 
     def _point(self, elapsed_s: float) -> dict[str, float]:
-        """Return a point of the campaign's curve: the incumbent's score by number of kernels."""
         return run_content.progress(self.population.best()) | {"kernels": len(self.population), "elapsed_s": elapsed_s}
 
     def _exchanges(self, kernel: Kernel) -> list[Reply]:

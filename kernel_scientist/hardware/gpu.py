@@ -61,7 +61,6 @@ def state() -> dict[str, str]:
 
 
 def _nvidia_smi(fields: str) -> list[str]:
-    """Return a row per NVIDIA GPU."""
     rows = _output("nvidia-smi", f"--query-gpu={fields}", "--format=csv,noheader").splitlines()
     return [row.strip() for row in rows]
 

@@ -235,7 +235,6 @@ class _Chain:
                 self._follow(position + 1)
 
     def _follow(self, length: int) -> None:
-        """Keep the first kernels of the chain and find the others anew."""
         for name in self._chain[length:]:
             del self._position[name]
         del self._chain[length:]
