@@ -79,7 +79,7 @@ class KernelbotEvaluator(PredictedEvaluator):
     def confirm(
         self, kernel: Kernel, so_far: Evaluation, others: Sequence[TimedSource], baseline: str | None
     ) -> Confirmation:
-        """Submit a correct kernel for ranking. The ranked scores stand in the reason; the times are the public run's."""
+        """Submit a correct kernel for ranking. Its scores stand in the reason; the times are the public run's."""
         evaluation = self._evaluated(so_far, kernel, others, "leaderboard")
         if evaluation.verdict is not Verdict.OK:
             return Confirmation(confirmed=False, reason=evaluation.reason, evaluation=evaluation)
