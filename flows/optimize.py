@@ -135,7 +135,7 @@ def _final(campaign: Campaign) -> None:
     except InfrastructureError as error:
         evaluation = Evaluation(verdict=Verdict.INFRASTRUCTURE, reason=str(error))
     campaign.final = final.Final.of(incumbent.kernel.name, evaluation)
-    campaign.recorder.final(campaign.final)
+    campaign.store.log_final(campaign.run, campaign.final)
 
 
 @contextmanager

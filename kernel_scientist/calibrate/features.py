@@ -85,7 +85,6 @@ def read(text: str) -> Features:
 
 
 def _inspected(entries: Sequence[Entry], gpu: Gpu) -> Features:
-    """Inspect entries of one family and source."""
     try:
         found = inspect.seen(entries[0].source, {entry.case: entry.inputs for entry in entries}, gpu, TIMEOUT_S)
     except KernelFailure as failure:

@@ -114,7 +114,6 @@ def _checked(entries: Sequence[Entry], folder: Path, dropped: dict[str, str]) ->
 
 
 def _drawn(header: protocol.Header, seed: int) -> tuple[Any, ...]:
-    """Return normally distributed inputs that a header describes."""
     generator = torch.Generator(DEVICE).manual_seed(seed)
 
     def draw(item: protocol.Header) -> torch.Tensor:

@@ -13,7 +13,7 @@ from dataclasses import asdict, replace
 from kernel_scientist.calibrate import accuracy, fit, tables
 from kernel_scientist.calibrate.accuracy import Point
 from kernel_scientist.calibrate.features import Features, features
-from kernel_scientist.calibrate.tables import Best, Label, Time
+from kernel_scientist.calibrate.tables import Label, Time
 from kernel_scientist.gpu.model import constants, predict
 from kernel_scientist.gpu.model.constants import Constants
 from kernel_scientist.hardware import gpus
@@ -144,12 +144,6 @@ def rank(label: Label, found: Features, known: Constants) -> float:
     best = predict.time_us(gpu, found.loads[label.best.name], known)
     others = [predict.time_us(gpu, found.loads[e.name], known) for e in label.others if e.name in found.loads]
     return statistics.mean([0.5 if abs(t / best - 1) < 1e-6 else float(t < best) for t in others])
-
-
-def best_us(best: Best, found: Features, known: Constants) -> float | None:
-    """Return the least predicted time of a shape's kernels; None if none of them could be compiled and traced."""
-    loads = [found.loads[entry.name] for entry in best.entries if entry.name in found.loads]
-    return min((predict.time_us(gpus.named(MACHINES[0]), each, known) for each in loads), default=None)
 
 
 def _points(rows: Sequence[Time], found: Features) -> list[Point]:

@@ -2,8 +2,7 @@
 own Triton that stand for theirs.
 
 A row of times names the tile of a CK kernel; our row-major seed with the same tile and four waves stands for it. A
-label is the configuration that vLLM's search found fastest for a shape; our seed takes the same tunables. A best time
-names no kernel; the fastest of several of ours stands for it.
+label is the configuration that vLLM's search found fastest for a shape; our seed takes the same tunables.
 """
 
 import csv
@@ -11,7 +10,6 @@ import random
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from kernel_scientist import problems
 from kernel_scientist.calibrate.suite import Entry, Setting
@@ -35,15 +33,6 @@ SPACE: dict[str, tuple[int, ...]] = {
 """The space that vLLM searches (benchmark_w8a8_block_fp8.py, release 0.10.2)."""
 POOL = 15
 """Random configurations of it that a label is compared with."""
-SHAPES = 36
-"""Shapes whose best times are compared."""
-CONTEST = "fp8-blockwise-gemm"
-"""Problem of the competition: the operands are column-major."""
-ENTERED: tuple[Setting, ...] = (
-    {"BLOCK_M": 128, "BLOCK_N": 128, "BLOCK_K": 128, "num_warps": 8, "matrix_instr_nonkdim": 32},
-    {"BLOCK_M": 64, "BLOCK_N": 64, "BLOCK_K": 128, "num_warps": 4},
-)
-"""Tiles of luongthecong123's entry. Its larger tile has 16 waves, for which our seed has no tunable."""
 
 
 @dataclass(frozen=True)
@@ -85,35 +74,20 @@ class Label:
     others: tuple[Entry, ...]
 
 
-@dataclass(frozen=True)
-class Best:
-    """The best time that one source published for a shape, and kernels of ours whose fastest stands for it."""
-
-    shape: Shape
-    us: float
-    entries: tuple[Entry, ...]
-
-
-def folder() -> Path:
-    """Return the folder of the tables."""
-    return environment.root() / "data" / "published"
-
-
 def times() -> list[Time]:
     """Return the rows of the table of times."""
-    made = _Entries()
+    made = Entries()
     found: list[Time] = []
-    for row in _rows("gemm-fp8-rowmajor.csv"):
-        tile, _, k = row["tile"].rpartition("x")
-        shape = _shape(row)
-        found.append(Time(shape, tile, float(row["us"]), made.entry(shape, _tile(tile, int(k)))))
+    for row in rows_of("gemm-fp8-rowmajor.csv"):
+        (tile, _, k), shape = row["tile"].rpartition("x"), shape_of(row)
+        found.append(Time(shape, tile, float(row["us"]), made.entry(shape, setting_of(tile, int(k)))))
     return found
 
 
 def labels(chosen: Sequence[Shape] | None = None, pool: int = POOL) -> list[Label]:
     """Return the labels of shapes, by default of 36: one small m, one medium and one large of each held-out (n, k)."""
-    made, settings = _Entries(), _pool(pool)
-    rows = {_shape(row): row for row in _rows("vllm-block-fp8-mi300x.csv")}
+    made, settings = Entries(), _pool(pool)
+    rows = {shape_of(row): row for row in rows_of("vllm-block-fp8-mi300x.csv")}
     found: list[Label] = []
     for shape in chosen or _usual(list(rows)):
         best = {name: int(rows[shape][name]) for name in ("BLOCK_M", "BLOCK_N", "GROUP_M", "num_warps")}
@@ -123,39 +97,14 @@ def labels(chosen: Sequence[Shape] | None = None, pool: int = POOL) -> list[Labe
     return found
 
 
-def bests() -> list[Best]:
-    """Return the best times of shapes with held-out (n, k), evenly spread over their flops."""
-    made, least = _Entries(), dict[Shape, Time]()
-    rows = sorted((row for row in times() if row.shape.held_out), key=lambda row: row.us)
-    for row in rows:
-        least.setdefault(row.shape, row)
-    shapes = sorted(least, key=lambda shape: (shape.m * shape.n * shape.k, shape.m, shape.n))
-    tiles = sorted({row.tile for row in rows})
-    chosen = [shapes[number * (len(shapes) - 1) // (SHAPES - 1)] for number in range(SHAPES)]
-    return [
-        Best(shape, least[shape].us, tuple(made.entry(shape, _tile(tile, DEEPEST)) for tile in tiles))
-        for shape in chosen
-    ]
-
-
-def contest() -> dict[str, list[Best]]:
-    """Return the competition's entries whose times are known shape by shape; they contain the launch."""
-    made, found = _Entries(CONTEST), dict[str, list[Best]]()
-    for row in _rows("competition-fp8-gemm.csv"):
-        shape = _shape(row)
-        best = Best(shape, float(row["us"]), tuple(made.entry(shape, tile) for tile in ENTERED))
-        found.setdefault(row["entry"], []).append(best)
-    return found
-
-
-def _tile(tile: str, k: int) -> Setting:
+def setting_of(tile: str, k: int) -> Setting:
     """Return the setting of our kernel for a tile such as `64x128` of a CK kernel with blocks of k."""
     m, n = (int(size) for size in tile.split("x"))
     sizes = {"BLOCK_M": max(16, m), "BLOCK_N": n, "BLOCK_K": min(DEEPEST, k)}
     return {**sizes, "num_warps": 4, "num_stages": 2, "GROUP_M": 8}
 
 
-class _Entries:
+class Entries:
     """Makes entries; the sources and the descriptions of inputs are made once."""
 
     def __init__(self, problem: str = PROBLEM) -> None:
@@ -175,7 +124,6 @@ class _Entries:
 
 
 def _pool(count: int) -> list[Setting]:
-    """Return random configurations of the space whose buffers fit into local memory."""
     rng, most, found = random.Random(0), occupancy.limits("gfx942").lds_workgroup, list[Setting]()
     while len(found) < count:
         one = {name: rng.choice(values) for name, values in SPACE.items()}
@@ -196,10 +144,12 @@ def _usual(rows: Sequence[Shape]) -> list[Shape]:
     return [Shape(few[number % 3], n, k) for number, (n, k) in enumerate(pairs) for few in sizes]
 
 
-def _shape(row: dict[str, str]) -> Shape:
+def shape_of(row: dict[str, str]) -> Shape:
+    """Return the shape of a table's row."""
     return Shape(int(row["m"]), int(row["n"]), int(row["k"]))
 
 
-def _rows(name: str) -> list[dict[str, str]]:
-    with (folder() / name).open(newline="") as file:
+def rows_of(name: str) -> list[dict[str, str]]:
+    """Return the rows of a table in `data/published`."""
+    with (environment.root() / "data" / "published" / name).open(newline="") as file:
         return list(csv.DictReader(file))

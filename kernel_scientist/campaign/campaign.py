@@ -255,7 +255,8 @@ class Campaign:
     def finish(self, status: str = "FINISHED") -> None:
         """Close the campaign's run."""
         champion = self.champion()
-        self.recorder.finish(champion.kernel.name if champion else "", status)
+        self.recorder.flush()
+        self.store.finish(self.run, champion.kernel.name if champion else "", status)
 
     def _step(self, purpose: str, generation: int) -> Step:
         jobs = [(job, job.base or job.tuned_from) for job in list(self.ledger.jobs.values())]

@@ -93,7 +93,6 @@ def evaluation_context(params: Params, connect: Connect | None = None) -> Genera
 
 
 def _interpreter(problem: Problem, target: Target) -> dict[str, Any]:
-    """Return the settings of the interpreter: the GPU that it imitates, if any, and the outputs of the problem."""
     from kernel_scientist.gpu.capture import inspect
 
     facts = asdict(inspect.facts(target.model)) if target.model else None

@@ -94,11 +94,11 @@ class ModelTuner:
         self, values: Configuration, source: str, cases: Sequence[Case], base_us: float, stop: Callable[[], bool]
     ) -> tuple[Try, float]:
         """Return a configuration's result and its predicted time, infinite if it has none."""
-        start, us, reason, verdict = time.monotonic(), None, "not tried: tuning was stopped", Verdict.TIMEOUT
+        start, us, reason, verdict = time.monotonic(), None, "", Verdict.OK
         try:
-            if not stop():
-                us = self._predicted_us(source, cases)
-                reason, verdict = ("", Verdict.OK) if us else ("it was not predicted", Verdict.COMPILE_ERROR)
+            if stop():
+                raise KernelFailure(Verdict.TIMEOUT, "not tried: tuning was stopped")
+            us = self._predicted_us(source, cases)
         except KernelFailure as failure:
             reason, verdict = failure.reason, failure.verdict
         result = Try(
@@ -112,20 +112,20 @@ class ModelTuner:
         return result, us or math.inf
 
     def _predicted_or_none(self, source: str, cases: Sequence[Case]) -> float | None:
-        """Return like `_predicted_us`; None, too, if the inspection fails, e.g. by its time limit."""
         try:
             return self._predicted_us(source, cases)
         except KernelFailure:
             return None
 
-    def _predicted_us(self, source: str, cases: Sequence[Case]) -> float | None:
-        """Return the geometric mean of predicted times in us; None if there is no prediction. Raises KernelFailure."""
+    def _predicted_us(self, source: str, cases: Sequence[Case]) -> float:
+        """Return the geometric mean of predicted times in us. Raises KernelFailure, also without a prediction."""
         found = self.previewer.preview(source, cases).predictions
-        return geomean([one.time_us for one in found]) if found else None
+        if not found:
+            raise KernelFailure(Verdict.COMPILE_ERROR, "it was not predicted")
+        return geomean([one.time_us for one in found])
 
 
 def _neighbours(centre: Configuration, space: tunables.Space, distance: int) -> Iterator[Configuration]:
-    """Yield the configurations that differ from a centre in so many values."""
     for names in itertools.combinations(space, distance):
         others = ([value for value in space[name] if value != centre[name]] for name in names)
         for chosen in itertools.product(*others):

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable, Sequence
 
-from kernel_scientist.population.final import Final
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records.evaluation import Trial
@@ -71,17 +70,7 @@ class Recorder:
         self.store.log_lessons(self.run, lessons)
         return lessons
 
-    def final(self, final: Final) -> None:
-        """Write the times of the finalists."""
-        self.store.log_final(self.run, final)
-
-    def finish(self, champion: str, status: str = "FINISHED") -> None:
-        """Close the campaign's run."""
-        self.flush()
-        self.store.finish(self.run, {"champion": champion}, status)
-
     def _point(self, elapsed_s: float) -> dict[str, float]:
-        """Return a point of the campaign's curve: the incumbent's score by number of kernels."""
         return run_content.progress(self.population.best()) | {"kernels": len(self.population), "elapsed_s": elapsed_s}
 
     def _exchanges(self, kernel: Kernel) -> list[Reply]:

@@ -1,6 +1,6 @@
 """Evaluate or confirm one kernel file."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -38,14 +38,30 @@ def evaluate(
         else:
             name = distinct_name(f"{Path(against).stem} (against)", [REFERENCE, kernel.name], "against")
             others.append(TimedSource(name=name, source=read_kernel(Path(against))))
-        try:
-            evaluation = steps.build(context, kernel)
-            if evaluation.verdict is Verdict.OK:
-                measure = partial(context.evaluator.time, kernel, evaluation, others)
-                evaluation = steps.counted(context, kernel, steps.time(context, kernel, measure))
-        except InfrastructureError as error:
-            evaluation = Evaluation(verdict=Verdict.INFRASTRUCTURE, reason=str(error))
-        return context, evaluation, others[-1].name
+        return context, evaluated(context, kernel, others, steps), others[-1].name
+
+
+def evaluated(
+    context: EvaluationContext,
+    kernel: Kernel,
+    against: Sequence[TimedSource],
+    steps: KernelSteps,
+    baseline: str | None = None,
+    is_counted: Callable[[Evaluation], bool] = lambda _: True,
+) -> Evaluation:
+    """Compile and check a kernel, time it beside others, read its counters if `is_counted` is true of its timing.
+
+    `baseline`: see `Evaluator.time`. An infrastructure error becomes the verdict.
+    """
+    try:
+        evaluation = steps.build(context, kernel)
+        if evaluation.verdict is not Verdict.OK:
+            return evaluation
+        measure = partial(context.evaluator.time, kernel, evaluation, against, baseline)
+        timed: Evaluation = steps.time(context, kernel, measure)
+        return steps.counted(context, kernel, timed) if is_counted(timed) else timed
+    except InfrastructureError as error:
+        return Evaluation(verdict=Verdict.INFRASTRUCTURE, reason=str(error))
 
 
 def validate(

@@ -99,10 +99,9 @@ def calibrate(machine: str, published: bool, as_json: bool) -> None:
         rows = history.table([gpus.named(machine).name.lower()] if machine else list(gpus.GPUS))
         show({"gpu": None, "why": NO_GPU, "machines": rows}, as_json)
         return
-    from kernel_scientist.calibrate import run
     from kernel_scientist.report.output import parts
 
-    calibration = run.calibrate(here, device.known(here, machine), lambda line: click.echo(line, err=True))
+    calibration = history.calibrate(here, device.known(here, machine), lambda line: click.echo(line, err=True))
     fit = calibration.fit
     text = {
         "families": [family.model_dump() for family in fit.families],

@@ -124,7 +124,6 @@ def _judge(
 
 
 def _flow(entry_point: str, call: Call, **arguments: Any) -> Any:
-    """Run a flow by its entry point."""
     from pkgutil import resolve_name
 
     from kernel_scientist.campaign import preflight

@@ -101,7 +101,6 @@ def key(request: ExtensionRequest, arch: str, tools: Tools) -> str:
 
 
 def _refusal(request: ExtensionRequest, arch: str) -> str:
-    """Return the reason why a request is not built; empty if it is allowed."""
     if not arch and (request.with_cuda or request.cuda_sources):
         return NO_GPU
     try:
@@ -136,7 +135,6 @@ def _compile(request: ExtensionRequest, arch: str, tools: Tools, scratch: Path, 
 
 
 def _arguments(request: ExtensionRequest) -> dict[str, Any]:
-    """Return the arguments of torch's `load_inline`."""
     return {
         "name": request.name,
         "cpp_sources": request.cpp_sources,
@@ -153,7 +151,6 @@ def _arguments(request: ExtensionRequest) -> dict[str, Any]:
 
 
 def _environment(arch: str, tools: Tools) -> dict[str, str]:
-    """Return the environment in which torch looks for tools and for the architecture."""
     given = {"PATH": _path(), "CXX": gxx.find(), "MAX_JOBS": str(JOBS), "HOME": "."}
     if not tools.home:
         return given
@@ -169,7 +166,6 @@ def _path() -> str:
 
 
 def _messages(log: str) -> str:
-    """Return the compilers' messages, without the commands that ninja shows."""
     lines = log.splitlines()
     kept = [line for before, line in zip(["", *lines], lines, strict=False) if not before.startswith("FAILED: ")]
     return "\n".join(line for line in kept if not _COMMAND.search(line))[: compiler_process.LOG_BYTES]

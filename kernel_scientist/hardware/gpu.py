@@ -83,7 +83,6 @@ def _of_own(fields: str) -> list[str]:
 
 
 def _nvidia_smi(fields: str) -> list[str]:
-    """Return a row per NVIDIA GPU."""
     rows = _output("nvidia-smi", f"--query-gpu={fields}", "--format=csv,noheader").splitlines()
     return [row.strip() for row in rows]
 

@@ -55,11 +55,6 @@ class Population:
     def __contains__(self, name: object) -> bool:
         return name in self._entries
 
-    @property
-    def trials(self) -> tuple[Trial, ...]:
-        """Return all trials."""
-        return tuple(self)
-
     def add(self, trial: Trial) -> None:
         """Add a kernel. Raises ValueError when its name exists already."""
         base = self._entries.get(trial.kernel.base or "")
@@ -240,7 +235,6 @@ class _Chain:
                 self._follow(position + 1)
 
     def _follow(self, length: int) -> None:
-        """Keep the first kernels of the chain and find the others anew."""
         for name in self._chain[length:]:
             del self._position[name]
         del self._chain[length:]

@@ -77,8 +77,6 @@ def prepare(evaluator: Evaluator, kernel: Kernel, cases: Sequence[Case], folder:
 
 
 def _build(evaluator: Evaluator, kernel: Kernel, folder: Path) -> None:
-    """Let a worker import the kernel, and keep its builds."""
-
     def build(request: Request) -> tuple[Path | None, str]:
         done = builder.build(request, evaluator.pool.device, evaluator.harness.build_timeout_s)
         if done.path is not None:

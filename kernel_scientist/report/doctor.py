@@ -9,6 +9,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from kernel_scientist.calibrate import suite
 from kernel_scientist.compile import gxx
 from kernel_scientist.evaluate.timing.conditions import Load
 from kernel_scientist.gpu.capture import inspect
@@ -26,21 +27,6 @@ from kernel_scientist.workers.native import NativeHarness, WakePriority
 
 PACKAGES = ("torch", "triton", "prefect", "mlflow", "dvc", "litellm")
 GOVERNOR = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
-COPY = """
-import torch, triton
-import triton.language as tl
-
-@triton.jit
-def copy(x_ptr, out_ptr, BLOCK: tl.constexpr):
-    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    tl.store(out_ptr + offs, tl.load(x_ptr + offs))
-
-def custom_kernel(x):
-    out = torch.empty_like(x)
-    copy[(x.numel() // 1024,)](x, out, BLOCK=1024)
-    return out
-"""
-"""The kernel that is inspected."""
 INSPECTION_S = 60.0
 WAKE = {
     WakePriority.REAL_TIME: "the evaluator waits with real-time priority",
@@ -160,10 +146,10 @@ def _gpu() -> list[dict[str, Any]]:
 
 def _inspection() -> dict[str, Any]:
     """Return whether a Triton kernel can be compiled and traced for an absent GPU, as on `model:` targets."""
-    gpu = gpus.named("mi300x")
-    numbers = {"kind": "tensor", "dtype": "float32", "shape": [65536], "stride": [1]}
+    gpu, copy = gpus.named("mi300x"), suite.FAMILIES[0]
     try:
-        found = inspect.seen(COPY, {"copy": numbers}, gpu, INSPECTION_S)
+        inputs = {copy.name: copy.inputs(copy.sizes[0], gpu)}
+        found = inspect.seen(copy.source(copy.settings[0]), inputs, gpu, INSPECTION_S)
     except KernelFailure as failure:
         return _row("model targets", False, "; ".join((failure.reason, *failure.evidence[-1:])))
     if not found.answer.launches:

@@ -76,7 +76,6 @@ def _won(population: Population, final: Final) -> str:
 
 
 def _higher(population: Population, name: str) -> list[Trial]:
-    """Return the kernels with a higher recorded speedup than the kernel `name`, best first."""
     higher = itertools.takewhile(lambda entry: entry.score > population.entry(name).score, population.ranking())
     return [population.get(entry.name) for entry in higher]
 

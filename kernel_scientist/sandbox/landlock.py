@@ -10,8 +10,10 @@ import struct
 from collections.abc import Iterable
 from pathlib import Path
 
+from kernel_scientist.sandbox.lifetime import PR_SET_NO_NEW_PRIVS, prctl
+
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
-VERSION_FLAG, PATH_BENEATH, NO_NEW_PRIVS = 1, 1, 38
+VERSION_FLAG, PATH_BENEATH = 1, 1
 
 EXECUTE, WRITE_FILE, READ_FILE, READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
 ALL_OF_FIRST = (1 << 13) - 1
@@ -48,8 +50,7 @@ def restrict(read: Iterable[str], write: Iterable[str]) -> None:
             _allow(ruleset, path, READ & rights)
         for path in write:
             _allow(ruleset, path, rights)
-        if _libc.prctl(NO_NEW_PRIVS, ctypes.c_ulong(1), None, None, None) != 0:
-            raise OSError(ctypes.get_errno(), "no-new-privs refused")
+        prctl(PR_SET_NO_NEW_PRIVS, 1)
         _call(RESTRICT_SELF, ruleset, 0)
     finally:
         os.close(ruleset)

@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 
-PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 1, 36, 38
 _libc = ctypes.CDLL(None, use_errno=True)
 
 

@@ -14,9 +14,9 @@ import struct
 from dataclasses import dataclass
 
 from kernel_scientist.sandbox import bubblewrap, landlock
-from kernel_scientist.sandbox.lifetime import die_with_parent, prctl
+from kernel_scientist.sandbox.lifetime import PR_SET_NO_NEW_PRIVS, die_with_parent, prctl
 
-PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 24, 38
+PR_CAPBSET_DROP = 24
 CAPABILITY_VERSION_3 = 0x20080522
 SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC = 1, 1
 RESERVED_BYTES = 1 << 30

@@ -52,7 +52,6 @@ def write(folder: Path, trial: Trial, population: Population, replies: Sequence[
 
 
 def _write_code(folder: Path, report: CompileReport) -> None:
-    """Write the compiler's log and the assembly of a GPU kernel's code objects."""
     if report.log:
         (folder / "compiler.txt").write_text(report.log)
     for code in report.objects:
@@ -62,7 +61,6 @@ def _write_code(folder: Path, report: CompileReport) -> None:
 
 
 def _exchange(reply: Reply) -> str:
-    """Return a prompt and its reply as Markdown."""
     messages = "\n\n".join(f"<!-- {m.role} -->\n\n{m.content}" for m in reply.request.messages)
     facts = f"{reply.request.model}, {reply.output_tokens} tokens, {reply.usd:.6f} USD, {reply.seconds:.1f} s"
     return f"{messages}\n\n<!-- reply: {facts} -->\n\n{reply.text}\n"

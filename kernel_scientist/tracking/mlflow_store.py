@@ -24,9 +24,8 @@ from kernel_scientist.records.evaluation import Evaluation, Speedup, Trial
 from kernel_scientist.records.kernel import Kernel
 from kernel_scientist.scientist.lessons import Lessons
 from kernel_scientist.scientist.llm.response_cache import Reply, Spending
-from kernel_scientist.tracking import artifacts, old_records, run_content, snapshots
-from kernel_scientist.tracking.run_content import CAMPAIGN, KERNEL, KIND, PARENT, TEXT
-from kernel_scientist.tracking.traces import Traces, all_pages
+from kernel_scientist.tracking import artifacts, old_records, run_content, snapshots, traces
+from kernel_scientist.tracking.run_content import CAMPAIGN, KERNEL, KIND, PARENT
 
 ALIAS = "champion"
 FINDINGS, FINAL = "findings.json", "final.json"
@@ -59,6 +58,7 @@ class MlflowStore:
         """Open or create the experiment. Raises SetupError when the store cannot be used."""
         from mlflow import MlflowClient
         from mlflow.exceptions import MlflowException
+        from mlflow.tracing.client import TracingClient
 
         self.uri, self.experiment = uri, experiment
         self._run_ids: dict[tuple[str, str], str] = {}
@@ -70,7 +70,7 @@ class MlflowStore:
             existing = self.client.get_experiment_by_name(experiment)
             self.experiment_id: str = existing.experiment_id if existing else self._create(experiment)
             self._local = str(self.client.get_experiment(self.experiment_id).artifact_location).startswith("file:")
-            self._traces = Traces(uri, self.experiment_id)
+            self._tracing: Any = TracingClient(uri)
         except MlflowException as error:
             raise SetupError(f"the MLflow store at {uri} returned an error: {error.message}") from error
         except Exception as error:  # the client does not wrap transport and database errors
@@ -81,7 +81,7 @@ class MlflowStore:
         tags = {KIND: "campaign", CAMPAIGN: campaign, "mlflow.runName": campaign, "problem_digest": problem.digest}
         run = self.client.create_run(self.experiment_id, tags=tags)
         flat = {k: str(v) for k, v in _flat(params).items()}
-        self._batch(run.info.run_id, {}, flat, {})
+        self._batch(run.info.run_id, {}, flat)
         self._log_problem(run.info.run_id, problem)
         return self._campaign(self.client.get_run(run.info.run_id))
 
@@ -134,10 +134,11 @@ class MlflowStore:
             since_ms = max(since_ms, time_ms)
         later = f"attributes.start_time >= {since_ms - CLOCK_SKEW_MS}" if since_ms else ""
         runs = self._children(parent.run_id, "attributes.status = 'FINISHED'", later)
-        loose = sorted((run for run in runs if run.data.tags[KERNEL] not in population), key=_by_name)
-        for run in loose:
-            population.add(self._read(run))
-        return population, [run.data.tags[KERNEL] for run in loose]
+        loose = {run.data.tags[KERNEL]: run for run in runs if run.data.tags[KERNEL] not in population}
+        names = sorted(loose, key=order)
+        for name in names:
+            population.add(self._read(loose[name]))
+        return population, names
 
     def log_snapshot(self, parent: CampaignRun, population: Population, names: Sequence[str]) -> None:
         """Write a snapshot of these kernels, which must be recorded."""
@@ -159,7 +160,7 @@ class MlflowStore:
         tags = run_content.tags(parent.run_id, parent.campaign, trial)
         run = self.client.create_run(self.experiment_id, tags=tags)
         run_id = self._run_ids[key] = str(run.info.run_id)
-        self._batch(run_id, run_content.metrics(trial, population), run_content.params(trial, problem), {})
+        self._batch(run_id, run_content.metrics(trial, population), run_content.params(trial, problem))
         with self._uploaded(run) as folder:
             artifacts.write(folder, trial, population, replies)
         self.client.set_terminated(run_id, status="FINISHED")
@@ -177,7 +178,7 @@ class MlflowStore:
 
     def log_final(self, parent: CampaignRun, final: Final) -> None:
         """Write the times of a campaign's finalists to its run."""
-        self._batch(parent.run_id, run_content.final_metrics(final), {}, {})
+        self._batch(parent.run_id, run_content.final_metrics(final))
         self.client.log_text(parent.run_id, final.model_dump_json(indent=1), FINAL)
 
     def final(self, parent: CampaignRun) -> Final | None:
@@ -187,11 +188,11 @@ class MlflowStore:
 
     def log_spending(self, parent: CampaignRun, rows: Sequence[Spending]) -> None:
         """Write the cost of a campaign's model calls to its run: total, per role, per model."""
-        self._batch(parent.run_id, run_content.spending(rows), {}, {})
+        self._batch(parent.run_id, run_content.spending(rows))
 
     def log_traces(self, parent: CampaignRun, replies: Sequence[Reply]) -> None:
         """Write replies as traces of a campaign's run. Writing a reply again changes nothing."""
-        self._traces.write(parent.run_id, replies)
+        traces.write(self._tracing, self.experiment_id, parent.run_id, replies)
 
     def log_curve(self, parent: CampaignRun, points: Sequence[tuple[int, dict[str, float]]]) -> None:
         """Add points (number of kernels, metrics) to a campaign's curve."""
@@ -202,15 +203,15 @@ class MlflowStore:
         for start in range(0, len(values), MOST_METRICS):
             self.client.log_batch(parent.run_id, metrics=values[start : start + MOST_METRICS])
 
-    def finish(self, parent: CampaignRun, tags: dict[str, str], status: str = "FINISHED") -> None:
-        """Close a campaign's parent run."""
-        self._batch(parent.run_id, {}, {}, tags)
+    def finish(self, parent: CampaignRun, champion: str, status: str = "FINISHED") -> None:
+        """Close a campaign's parent run; `champion` is empty if there is none."""
+        self.client.set_tag(parent.run_id, "champion", champion)
         self.client.set_terminated(parent.run_id, status=status)
 
     def log_confirmation(self, parent: CampaignRun, evaluation: Evaluation, held_out: Sequence[Speedup]) -> None:
         """Write a champion's confirmation to its campaign's run."""
         metrics = run_content.comparison_metrics(evaluation.speedups, "confirmed_")
-        self._batch(parent.run_id, metrics | run_content.comparison_metrics(held_out, "held_out_"), {}, {})
+        self._batch(parent.run_id, metrics | run_content.comparison_metrics(held_out, "held_out_"))
         self.client.log_text(parent.run_id, evaluation.model_dump_json(indent=1), "confirmation.json")
 
     def register(self, parent: CampaignRun, kernel: Kernel, model: str, is_standing: bool) -> str:
@@ -243,7 +244,7 @@ class MlflowStore:
     def _children(self, run_id: str, *conditions: str) -> list[Any]:
         """Return a campaign's kernel runs that meet MLflow's conditions; empty ones are ignored."""
         where = " and ".join(filter(None, (f"tags.`{PARENT}` = '{run_id}'", *conditions)))
-        return all_pages(self.client.search_runs, [self.experiment_id], filter_string=where)
+        return traces.all_pages(self.client.search_runs, [self.experiment_id], filter_string=where)
 
     def _campaign(self, run: Any) -> CampaignRun:
         data, metrics = run.data, old_records.metrics(run.data.metrics)
@@ -281,19 +282,12 @@ class MlflowStore:
         with tempfile.TemporaryDirectory() as folder:
             yield Path(self.client.download_artifacts(run_id, name, folder))
 
-    def _batch(
-        self, run_id: str, metrics: dict[str, float], params: dict[str, str], tags: dict[str, str], step: int = 0
-    ) -> None:
-        from mlflow.entities import Metric, Param, RunTag
+    def _batch(self, run_id: str, metrics: dict[str, float], params: dict[str, str] | None = None) -> None:
+        from mlflow.entities import Metric, Param
 
         now = int(time.time() * 1000)
-        finite = {k: float(v) for k, v in metrics.items() if math.isfinite(v)}
-        self.client.log_batch(
-            run_id,
-            metrics=[Metric(k, v, now, step) for k, v in finite.items()],
-            params=[Param(k, v[:500]) for k, v in params.items()],
-            tags=[RunTag(k, v[:TEXT]) for k, v in tags.items()],
-        )
+        finite = [Metric(k, float(v), now, 0) for k, v in metrics.items() if math.isfinite(v)]
+        self.client.log_batch(run_id, finite, [Param(k, v[:500]) for k, v in (params or {}).items()])
 
     def _log_problem(self, run_id: str, problem: Problem) -> None:
         from mlflow.entities import Dataset, DatasetInput
@@ -304,10 +298,6 @@ class MlflowStore:
 
 def _named(kernel: str) -> str:
     return f"tags.{KERNEL} = '{kernel}'"
-
-
-def _by_name(run: Any) -> tuple[int, str]:
-    return order(run.data.tags[KERNEL])
 
 
 def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:

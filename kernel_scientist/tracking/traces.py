@@ -19,20 +19,11 @@ PREVIEW = 1000
 """Characters of request and reply in the list of traces."""
 
 
-class Traces:
-    """The traces of one experiment. Not thread-safe."""
-
-    def __init__(self, uri: str, experiment_id: str) -> None:
-        from mlflow.tracing.client import TracingClient
-
-        self._client: Any = TracingClient(uri)
-        self.experiment_id = experiment_id
-
-    def write(self, run_id: str, replies: Sequence[Reply]) -> None:
-        """Write replies as traces of a run."""
-        for reply in replies:
-            self._client.start_trace(_info(self.experiment_id, run_id, reply))
-        self._client.log_spans(self.experiment_id, [_span(reply) for reply in replies])
+def write(client: Any, experiment_id: str, run_id: str, replies: Sequence[Reply]) -> None:
+    """Write replies as traces of a run by MLflow's tracing client. Not thread-safe."""
+    for reply in replies:
+        client.start_trace(_info(experiment_id, run_id, reply))
+    client.log_spans(experiment_id, [_span(reply) for reply in replies])
 
 
 def _info(experiment_id: str, run_id: str, reply: Reply) -> Any:

@@ -62,7 +62,6 @@ class Channel:
             return self._receive(answer, limit, doing)
 
     def _require_waiting(self) -> None:
-        """Wait until the worker is at the start barrier."""
         doing = "the preparation of its call"
         with self._timed() as limit, self._failures(doing, limit):
             self._await(limit)
@@ -133,7 +132,6 @@ class Channel:
         return KernelFailure(Verdict.REJECTED, reason)
 
     def _death(self, doing: str) -> KernelFailure:
-        """Return the failure for a worker that has closed its channel."""
         if self.stopped.is_set():
             raise StoppedError("the worker pool was closed")
         readable, _, _ = select.select([self.status_fd], [], [], 5.0)

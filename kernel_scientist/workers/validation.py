@@ -52,7 +52,6 @@ def build_request(reply: protocol.Header) -> Request:
 
 
 def _texts(value: Any) -> list[str]:
-    """Return all texts in lists and dictionaries."""
     if isinstance(value, dict):
         value = [*value, *value.values()]
     if isinstance(value, list):

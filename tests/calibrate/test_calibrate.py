@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kernel_scientist.calibrate import device, history, measure, run, suite
+from kernel_scientist.calibrate import device, history, measure, suite
 from kernel_scientist.gpu.model import constants
 from kernel_scientist.gpu.model.constants import Constants
 from kernel_scientist.hardware import gpus
@@ -91,10 +91,12 @@ def test_a_gpu_is_known_by_its_drivers_name_or_by_ours() -> None:
 
 def test_too_few_times_are_no_calibration(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gpu = gpus.named("mi300x")
-    monkeypatch.setattr(run.features, "features", lambda entries, _: run.features.Features({}, {entries[0].name: "no"}))
-    monkeypatch.setattr(run.measure, "measure", lambda *_: measure.Measurements({}, {}))
+    monkeypatch.setattr(
+        history.features, "features", lambda entries, _: history.features.Features({}, {entries[0].name: "no"})
+    )
+    monkeypatch.setattr(history.measure, "measure", lambda *_: measure.Measurements({}, {}))
     with pytest.raises(SetupError, match=r"only 0 of \d+ kernels could be timed; .*: no"):
-        run.calibrate(MI300X, gpu, lambda words: None)
+        history.calibrate(MI300X, gpu, lambda words: None)
     assert not constants.path("mi300x").exists()
 
 
@@ -105,12 +107,12 @@ def test_a_calibration_from_end_to_end_with_the_models_own_times(root: Path, mon
         p.name: measure.Measured(name=p.name, time_us=p.time_us, interval_us=(1.0, 2.0), calls=36, left_out=0)
         for p in every
     }
-    monkeypatch.setattr(run.suite, "entries", lambda _: tuple(entries))
+    monkeypatch.setattr(history.suite, "entries", lambda _: tuple(entries))
     loads = {p.name: list(p.loads) for p in every}
-    monkeypatch.setattr(run.features, "features", lambda *_: run.features.Features(loads, {}))
-    monkeypatch.setattr(run.measure, "measure", lambda *_: measure.Measurements(measured, {}))
+    monkeypatch.setattr(history.features, "features", lambda *_: history.features.Features(loads, {}))
+    monkeypatch.setattr(history.measure, "measure", lambda *_: measure.Measurements(measured, {}))
     said: list[str] = []
-    found = run.calibrate(MI300X, gpu, said.append)
+    found = history.calibrate(MI300X, gpu, said.append)
     assert found.fit.met and history.last("mi300x") == found and len(said) == 3
 
 
@@ -122,7 +124,7 @@ def test_the_whole_suite_on_the_gpu_at_hand(root: Path) -> None:
         gpu = device.known(found)
     except SetupError as error:
         pytest.skip(str(error))
-    calibrated = run.calibrate(found, gpu, print)
+    calibrated = history.calibrate(found, gpu, print)
     assert len(calibrated.measured) >= 60 and not [w for w in calibrated.dropped.values() if w.startswith("wrong")]
     print(calibrated.fit.model_dump(include=set(FITTED)))
     assert constants.of(gpu.name).calibrated

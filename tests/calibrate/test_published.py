@@ -6,8 +6,9 @@ from dataclasses import replace
 
 from kernel_scientist.calibrate import features, published, tables
 from kernel_scientist.calibrate.published import PublishedFit
-from kernel_scientist.gpu.model import constants
+from kernel_scientist.gpu.model import constants, predict
 from kernel_scientist.gpu.model.constants import Constants
+from kernel_scientist.hardware import gpus
 from tests.calibrate import labels
 
 
@@ -22,9 +23,8 @@ def test_a_rank_is_the_share_of_faster_configurations() -> None:
     found, known, label = labels.recorded(), constants.of("mi300x"), labels.eight()[0]
     slow = replace(label, others=(label.best,) * 3)
     assert published.rank(slow, found, known) == 0.5, "ties count half"
-    by_time = sorted(
-        label.others, key=lambda e: published.best_us(tables.Best(label.shape, 1.0, (e,)), found, known) or 0.0
-    )
+    traced = [entry for entry in label.others if entry.name in found.loads]
+    by_time = sorted(traced, key=lambda entry: predict.time_us(gpus.MI300X, found.loads[entry.name], known))
     last = replace(label, best=by_time[-1], others=tuple(by_time[:-1]))
     assert published.rank(last, found, known) > 0.9
 

@@ -110,7 +110,7 @@ def test_eight_calls_in_flight_make_each_kernel_once(tmp_path: Path, address: st
     assert paid["writer"] == 30 and paid.get("designer", 0) == (0 if designer else 10)
     assert paid.get("selector", 0) <= 10  # the same table gives the same selection, which is paid for once
     recorded = campaign.store.population(campaign.run)
-    assert recorded.trials == campaign.population.trials
+    assert tuple(recorded) == tuple(campaign.population)
     history = campaign.store.client.get_metric_history(campaign.run.run_id, "kernels")
     assert sorted(m.step for m in history) == list(range(1, 33))
 

@@ -15,8 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernel_scientist.campaign.kernelbot import results, source
-from kernel_scientist.campaign.kernelbot.api import Api
-from kernel_scientist.campaign.kernelbot.credentials import Credentials
+from kernel_scientist.campaign.kernelbot.api import Api, Credentials
 from kernel_scientist.campaign.kernelbot.judge import Judge
 from kernel_scientist.campaign.kernelbot.messages import Submission, loads
 from kernel_scientist.campaign.kernelbot.register import Register

@@ -1,22 +1,58 @@
-"""KernelBot's HTTP API (github.com/gpu-mode/kernelbot): submit a file, follow it, list one's submissions."""
+"""KernelBot's HTTP API (github.com/gpu-mode/kernelbot): submit a file, follow it, list one's submissions.
 
+Address and id of the user come from popcorn-cli's own file or the environment, and are never logged.
+"""
+
+import os
 import re
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import httpx
 from httpx_sse import connect_sse
 
-from kernel_scientist.campaign.kernelbot.credentials import Credentials
 from kernel_scientist.campaign.kernelbot.messages import Listed, Submission, loads
+from kernel_scientist.records.base import read_mapping
+from kernel_scientist.records.errors import SetupError
 
+URL = "https://site--bot--dxfjds728w5v.code.run"
+"""popcorn-cli's default server."""
+FILE = ".popcorn.yaml"
+"""popcorn-cli's file in the home folder."""
 TIMEOUT = httpx.Timeout(30.0, read=60.0)
 LISTED = 100
 """Most submissions of one listing."""
 WAIT_S = 30.0
 """Wait after a 429 that names no time."""
 Event = tuple[str, dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Credentials:
+    """Where the leaderboard is, and who asks."""
+
+    url: str
+    cli_id: str = field(repr=False)
+
+
+def credentials() -> Credentials:
+    """Return the user's credentials: `POPCORN_API_URL` and `POPCORN_CLI_ID`, else popcorn-cli's file.
+
+    Raises SetupError if there is no id.
+    """
+    cli_id = os.environ.get("POPCORN_CLI_ID", "")
+    file = Path.home() / FILE
+    if not cli_id and file.is_file():
+        cli_id = str(read_mapping(file).get("cli_id") or "")
+    if not cli_id:
+        raise SetupError(
+            f"target 'kernelbot' needs your id at the leaderboard: run `popcorn register discord`, which writes "
+            f"{file}, or set POPCORN_CLI_ID"
+        )
+    return Credentials(os.environ.get("POPCORN_API_URL", URL).rstrip("/"), cli_id)
 
 
 class RefusedError(Exception):

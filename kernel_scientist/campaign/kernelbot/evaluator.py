@@ -4,8 +4,8 @@ the source is screened, compiled for the GPU, and, if it is Triton, executed in 
 
 from collections.abc import Sequence
 
-from kernel_scientist.campaign.kernelbot import credentials, results, source
-from kernel_scientist.campaign.kernelbot.api import Api
+from kernel_scientist.campaign.kernelbot import results, source
+from kernel_scientist.campaign.kernelbot.api import Api, credentials
 from kernel_scientist.campaign.kernelbot.judge import Judge
 from kernel_scientist.campaign.kernelbot.messages import Submission
 from kernel_scientist.campaign.kernelbot.register import Register
@@ -43,7 +43,7 @@ class KernelbotEvaluator(PredictedEvaluator):
         if not board:
             raise SetupError(f"problem {problem.name} has no leaderboard in lab.yml; set kernelbot.leaderboard")
         register = Register(environment.root() / "data" / "kernelbot" / "submissions.db")
-        judge = Judge(Api(credentials.read()), register, board, params.kernelbot)
+        judge = Judge(Api(credentials()), register, board, params.kernelbot)
         return KernelbotEvaluator(problem, params.profile, params.harness, pool, gpu, judge)
 
     def with_harness(self, harness: Harness) -> "KernelbotEvaluator":
@@ -79,9 +79,7 @@ class KernelbotEvaluator(PredictedEvaluator):
     def confirm(
         self, kernel: Kernel, so_far: Evaluation, others: Sequence[TimedSource], baseline: str | None
     ) -> Confirmation:
-        """Submit the kernel for ranking. The ranked scores stand in the reason; the times are the public run's."""
-        if so_far.verdict is not Verdict.OK:
-            return Confirmation(confirmed=False, reason=f"{so_far.verdict.value}: {so_far.reason}", evaluation=so_far)
+        """Submit a correct kernel for ranking. Its scores stand in the reason; the times are the public run's."""
         evaluation = self._evaluated(so_far, kernel, others, "leaderboard")
         if evaluation.verdict is not Verdict.OK:
             return Confirmation(confirmed=False, reason=evaluation.reason, evaluation=evaluation)

@@ -18,7 +18,6 @@ CREATE TABLE IF NOT EXISTS submissions (
 class Entry(NamedTuple):
     """A submission: sent perhaps (no id yet), accepted (an id), ended (an answer)."""
 
-    key: str
     begun: float
     """Seconds since the epoch."""
     id: int | None
@@ -41,7 +40,7 @@ class Register:
             row = self._database.execute("SELECT begun, id, answer FROM submissions WHERE key = ?", (key,)).fetchone()
         if row is None:
             return None
-        return Entry(key, row[0], row[1], Submission.model_validate_json(row[2]) if row[2] else None)
+        return Entry(row[0], row[1], Submission.model_validate_json(row[2]) if row[2] else None)
 
     def begin(self, key: str, board: str, gpu: str, mode: str, file_name: str) -> Entry:
         """Write that a source is about to be sent."""
@@ -49,7 +48,7 @@ class Register:
         self._write(
             "INSERT INTO submissions VALUES (?, ?, ?, ?, ?, ?, NULL, NULL)", key, board, gpu, mode, file_name, now
         )
-        return Entry(key, now, None, None)
+        return Entry(now, None, None)
 
     def accepted(self, key: str, number: int) -> None:
         """Write the id that the leaderboard gave."""

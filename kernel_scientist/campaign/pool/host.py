@@ -5,7 +5,6 @@ import socket
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
-from functools import partial
 
 from kernel_scientist import problems
 from kernel_scientist.campaign import single
@@ -19,9 +18,9 @@ from kernel_scientist.hardware.peaks import this_cpu
 from kernel_scientist.population.entry import beats
 from kernel_scientist.problems import dvc_digest
 from kernel_scientist.records import environment
-from kernel_scientist.records.errors import InfrastructureError, SetupError
+from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.evaluation import Evaluation, Trial
-from kernel_scientist.records.kernel import Kernel, Verdict
+from kernel_scientist.records.kernel import Kernel
 from kernel_scientist.records.params import Params, parse
 from kernel_scientist.sandbox import device_lock
 from kernel_scientist.scientist.roles import CpuInfo
@@ -110,18 +109,12 @@ def _carried_out(request: Request, context: EvaluationContext, host: Host, steps
 
 
 def _timed(request: Request, context: EvaluationContext, kernel: Kernel, steps: KernelSteps) -> Evaluation:
-    try:
-        evaluation = steps.build(context, kernel)
-        if evaluation.verdict is not Verdict.OK:
-            return evaluation
-        measure = partial(context.evaluator.time, kernel, evaluation, request.against, request.baseline)
-        evaluation = steps.time(context, kernel, measure)
-        rival = request.baseline or (request.against[-1].name if request.against else None)
-        # profiling takes a minute or more, so only a kernel that may become a base is profiled
-        gained = rival is not None and beats(Trial(kernel=kernel, evaluation=evaluation), rival)
-        return steps.counted(context, kernel, evaluation) if gained else evaluation
-    except InfrastructureError as error:
-        return Evaluation(verdict=Verdict.INFRASTRUCTURE, reason=str(error))
+    rival = request.baseline or (request.against[-1].name if request.against else "")
+
+    def gained(timed: Evaluation) -> bool:  # profiling takes a minute or more: only a kernel that may become a base
+        return beats(Trial(kernel=kernel, evaluation=timed), rival)
+
+    return single.evaluated(context, kernel, request.against, steps, request.baseline, gained)
 
 
 def _assembly(evaluation: Evaluation) -> dict[str, str]:

@@ -4,45 +4,16 @@ The report comes from an untrusted process: it can show that a kernel is wrong, 
 """
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from kernel_scientist.gpu.interpreter.defect import Defect
 from kernel_scientist.records.kernel import Verdict
 from kernel_scientist.sandbox import protocol
 from kernel_scientist.sandbox.failure import KernelFailure, printable
 
 MOST_TOLD, WORDS = 10, 300
-
-
-class Example(BaseModel):
-    """One lane of one program."""
-
-    program: tuple[int, int, int]
-    element: int
-
-
-class Defect(BaseModel):
-    """A defect at a source line (`gpu.interpreter.defect.Defect`)."""
-
-    kind: str
-    kernel: str
-    line: int
-    source: str
-    tensor: str
-    lanes: int
-    programs: int
-    of_programs: int
-    examples: tuple[Example, ...]
-    severity: Literal["error", "warning"]
-    """`error`, or `warning` for an access that is harmless with today's compilers but undocumented."""
-    note: str
-
-    def words(self) -> str:
-        """Return the defect as a sentence."""
-        place = ", ".join(f"program {e.program} element {e.element}" for e in self.examples[:2])
-        text = f"{self.kind} of {self.tensor} in {self.kernel}, line {self.line} ({self.source}): {self.note}; {place}"
-        return printable(text)[:WORDS]
 
 
 class Coverage(BaseModel):
@@ -78,10 +49,10 @@ class MemoryReports:
             self.run += call.coverage.programs_run
             self.programs += call.coverage.programs
             defects += call.defects
-        self.warnings |= {d.words() for d in defects[:MOST_TOLD] if d.severity == "warning"}
+        self.warnings |= {_sentence(d) for d in defects[:MOST_TOLD] if d.severity == "warning"}
         errors = [d for d in defects if d.severity == "error"]
         if errors:
-            words = tuple(f"memory: {d.words()}" for d in errors[:MOST_TOLD])
+            words = tuple(f"memory: {_sentence(d)}" for d in errors[:MOST_TOLD])
             raise KernelFailure(Verdict.INCORRECT, words[0], words)
 
     def words(self, where: str = "interpreted:") -> str:
@@ -90,6 +61,12 @@ class MemoryReports:
             return f"{where} no launch was interpreted"
         share = "all" if self.run == self.programs else f"{self.run} of {self.programs}"
         return f"{where} {share} programs of {self.launches} launches, every address checked"
+
+
+def _sentence(defect: Defect) -> str:
+    place = ", ".join(f"program {e.program} element {e.element}" for e in defect.examples[:2])
+    where = f"{defect.kind} of {defect.tensor} in {defect.kernel}, line {defect.line} ({defect.source})"
+    return printable(f"{where}: {defect.note}; {place}")[:WORDS]
 
 
 def _calls(report: protocol.Header) -> list[Call]:

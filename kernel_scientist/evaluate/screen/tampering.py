@@ -176,7 +176,6 @@ def _missing(file: PythonFile, node: ast.AST) -> str:
 
 
 def _of_cpp(cpp: CppText, finds_foreign_code: bool) -> Iterator[tuple[Reason, int]]:
-    """Yield (reason, offset) of each finding in C++ text."""
     for kind, text, pattern in CPP:
         yield from (((kind, f"{text} {match[0].strip(' *&{')}"), match.start()) for match in pattern.finditer(cpp.code))
     for match in re.finditer(r"\bmprotect\s*\(([^;]{0,300})", cpp.code):

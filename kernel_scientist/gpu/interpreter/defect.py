@@ -5,7 +5,7 @@ Imports only the standard library and numpy.
 
 import linecache
 from dataclasses import asdict, dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 
@@ -74,7 +74,7 @@ class Defect:
     of_programs: int
     """Number of programs of the launch in which the defect was first found."""
     examples: tuple[Example, ...]
-    severity: str
+    severity: Literal["error", "warning"]
     """`error`, or `warning` for a mask mistake that is harmless as long as the compiler puts zero into such lanes."""
     note: str
 
