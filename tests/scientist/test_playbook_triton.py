@@ -45,6 +45,9 @@ CASES = {  # ragged and dividing
     "softmax": [{"rows": 9, "cols": 577}, {"rows": 12, "cols": 1024}],
     "layernorm-gelu": [{"rows": 9, "cols": 577}, {"rows": 12, "cols": 1024}],
     "bf16-gemm": [{"m": 80, "n": 144, "k": 192}, {"m": 128, "n": 128, "k": 128}],
+    "attention-prefill": [{"batch": 1, "kvheads": 1, "length": 100}, {"batch": 1, "kvheads": 1, "length": 128}],
+    "moe": [{"tokens": 9, "hidden": 128, "inner": 64, "experts": 5}],
+    "mla-decode": [{"batch": 2, "heads": 16, "length": 70}],
 }
 CASES["fp8-blockwise-gemm-rowmajor"] = CASES["fp8-blockwise-gemm"]
 LARGE = {  # sizes of a GPU campaign, for compilation
@@ -54,6 +57,9 @@ LARGE = {  # sizes of a GPU campaign, for compilation
     "softmax": {"rows": 16, "cols": 4096},
     "layernorm-gelu": {"rows": 16, "cols": 4096},
     "bf16-gemm": {"m": 1024, "n": 1536, "k": 512},
+    "attention-prefill": {"batch": 1, "kvheads": 1, "length": 1024},
+    "moe": {"tokens": 128, "hidden": 1024, "inner": 256, "experts": 8},
+    "mla-decode": {"batch": 2, "heads": 16, "length": 1024},
 }
 LARGE["fp8-blockwise-gemm-rowmajor"] = LARGE["fp8-blockwise-gemm"]
 RESOURCES = ("hbm", "cache", "l2", "l1", "lds", "matrix", "vector", "latency", "launch")
