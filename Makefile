@@ -1,4 +1,5 @@
 # make run    evolve a kernel, end to end            make check        lint and the quick half of the tests
+# make run PROBLEM=softmax                           the same for another problem than params.yaml names
 # make test   what CI runs                           make adversarial  the whole corpus of cheats
 # make lint   style, types, layers                   make soak         campaigns that are killed twenty times
 # make bench  measurements into benchmarks/results/  make gpu-check    everything that needs a GPU, in ten minutes
@@ -21,8 +22,16 @@ USUAL = not (soak or adversarial)
 
 .PHONY: run test check adversarial soak lint bench bench-model first-light gpu-check prompts ui install clean
 
+# PROBLEM replaces the parameter `problem` while DVC runs; params.yaml is put back afterwards, also after Ctrl-C.
 run: install
+ifdef PROBLEM
+	@test -f problems/$(PROBLEM)/task.yml || { echo "no problem $(PROBLEM); known: $(notdir $(wildcard problems/*))"; exit 2; }
+	@mkdir -p .cache && cp params.yaml .cache/params.yaml
+	@trap 'cp .cache/params.yaml params.yaml' EXIT; trap 'exit 130' INT TERM; \
+	sed -i 's/^problem: [^ ]*/problem: $(PROBLEM)/' params.yaml && dvc repro
+else
 	@dvc repro
+endif
 
 test: lint
 	@pytest -q -m "(alone or gpu) and $(USUAL)" $(ALONE)

@@ -15,7 +15,7 @@ from kernel_scientist.problems.expression import evaluate
 from kernel_scientist.records.errors import SetupError
 from tests.conftest import ROOT, dedent
 
-NAMES = ["fp8-blockwise-gemm", "fp8-blockwise-gemm-rowmajor", "identity", "rmsnorm"]
+NAMES = problems.names()
 
 
 @pytest.mark.parametrize("name", NAMES)

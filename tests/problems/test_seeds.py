@@ -1,11 +1,13 @@
 """The seeds are right: C++ on this CPU, Triton in its interpreter."""
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 
 import pytest
 
 from kernel_scientist import problems
 from kernel_scientist.evaluate.evaluator import Evaluator
+from kernel_scientist.problems.taskfolder import Problem
 from kernel_scientist.records.kernel import Kernel, Verdict
 from kernel_scientist.records.params import Harness
 from kernel_scientist.workers.pool import WorkerPool
@@ -15,18 +17,32 @@ SEEDS = sorted(p for p in (ROOT / "problems").glob("*/seeds/*.py") if not p.stem
 
 
 @pytest.fixture(scope="module")
-def triton_shop() -> Iterator[WorkerPool]:
-    with WorkerPool(Harness(call_timeout_s=60), preload=("triton",)) as shop:
-        yield shop
+def interpreting() -> Iterator[Callable[[Problem], WorkerPool]]:
+    """Return the pool whose workers interpret kernels of a problem, as in a campaign: exact and with memory checks."""
+    pools: dict[tuple[int, ...], WorkerPool] = {}
+    with ExitStack() as opened:
+
+        def pool(problem: Problem) -> WorkerPool:
+            if problem.writes not in pools:
+                settings = {"facts": None, "writes": problem.writes}
+                preload = ("kernel_scientist.gpu.interpreter.worker_setup",)
+                new = WorkerPool(Harness(call_timeout_s=60), preload=preload, interpreter=settings)
+                pools[problem.writes] = opened.enter_context(new)
+            return pools[problem.writes]
+
+        yield pool
 
 
 @pytest.mark.parametrize("path", SEEDS, ids=lambda p: f"{p.parts[-3]}-{p.stem}")
-def test_a_seed_is_right(path: object, evaluator_for: Callable[[str], Evaluator], triton_shop: WorkerPool) -> None:
+def test_a_seed_is_right(
+    path: object, evaluator_for: Callable[[str], Evaluator], interpreting: Callable[[Problem], WorkerPool]
+) -> None:
     problem, language = path.parts[-3], path.stem.split("_")[0]  # type: ignore[attr-defined]
     kernel = Kernel(name="seed", language=language, source=path.read_text())  # type: ignore[attr-defined]
     evaluator = evaluator_for(problem)
     if language == "triton":
-        evaluator = Evaluator(evaluator.problem, "cpu", triton_shop.harness, triton_shop)
+        pool = interpreting(evaluator.problem)
+        evaluator = Evaluator(evaluator.problem, "cpu", pool.harness, pool)
     cases = (*evaluator.profile.tests, *(evaluator.profile.held_out[:1] if language == "cpp" else ()))
     evaluation = evaluator.check(kernel, evaluator.compile(kernel), cases)
     assert evaluation.verdict is Verdict.OK, evaluation

@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kernel_scientist import problems
 from kernel_scientist.records.errors import SetupError
+from kernel_scientist.records.params import Knowledge
 from kernel_scientist.scientist.context import knowledge
 from kernel_scientist.scientist.context.knowledge import Document, choose, estimated_tokens, load
 from tests.conftest import ROOT
@@ -14,6 +16,8 @@ from tests.conftest import ROOT
 FOLDER = ROOT / "knowledge"
 PLENTY = 1_000_000
 OURS = {
+    "attention",
+    "bf16-gemm",
     "cdna3-isa-and-memory",
     "cpu-vectorisation-and-caches",
     "cuda-hopper",
@@ -23,6 +27,9 @@ OURS = {
     "memory-bound-kernels",
     "mfma-layouts",
     "mi300-gemm-practice",
+    "mixture-of-experts",
+    "mla-decode",
+    "softmax-and-layernorm",
     "triton-on-amd",
     "xcd-swizzling",
 }
@@ -63,6 +70,12 @@ def test_each_document_names_its_sources_and_has_a_suitable_length(one: Document
         ("AVX-512 register tile and packing", "cpp", "cpu", "cpu-vectorisation-and-caches"),
         ("rmsnorm is limited by memory bandwidth", "cpp", "cpu", "memory-bound-kernels"),
         ("TMA and wgmma pipeline", "cuda", "cuda", "cuda-hopper"),
+        ("softmax over the vocabulary", "triton", "rocm", "softmax-and-layernorm"),
+        ("layernorm and GELU of rows", "cpp", "cpu", "softmax-and-layernorm"),
+        ("bf16 GEMM of a linear layer", "triton", "rocm", "bf16-gemm"),
+        ("causal attention over a prompt", "triton", "rocm", "attention"),
+        ("mixture of experts with a shared expert", "cpp", "cpu", "mixture-of-experts"),
+        ("latent attention, one decoding step over a cache", "hip", "rocm", "mla-decode"),
     ],
 )
 def test_a_query_selects_its_document(query: str, language: str, target: str, first: str) -> None:
@@ -71,7 +84,8 @@ def test_a_query_selects_its_document(query: str, language: str, target: str, fi
 
 @pytest.mark.parametrize("query", ["fp8 GEMM", "LDS padding", "softmax over rows", "split-K", ""])
 def test_a_triton_gemm_on_mi300_gets_its_notes_whatever_the_experiment(query: str) -> None:
-    chosen = names(choose(load([FOLDER]), f"block-scaled fp8 GEMM {query}", "triton", "rocm", 6000, False))
+    problem = "block-scaled fp8 GEMM"
+    chosen = names(choose(load([FOLDER]), f"{problem} {query}", "triton", "rocm", 6000, False, problem))
     assert {"triton-on-amd", "mi300-gemm-practice", "cdna3-isa-and-memory"} <= {*chosen}
 
 
@@ -79,6 +93,32 @@ def test_notes_for_memory_bound_problems_are_only_for_these() -> None:
     documents = [document("all"), document("streaming", bound=("memory",))]
     assert names(choose(documents, "words", "cpp", "cpu", PLENTY, memory_bound=False)) == ["all"]
     assert names(choose(documents, "words", "cpp", "cpu", PLENTY, memory_bound=True)) == ["all", "streaming"]
+
+
+DIGESTS = {
+    "softmax": "softmax-and-layernorm",
+    "layernorm-gelu": "softmax-and-layernorm",
+    "bf16-gemm": "bf16-gemm",
+    "attention-prefill": "attention",
+    "moe": "mixture-of-experts",
+    "mla-decode": "mla-decode",
+}
+
+
+@pytest.mark.parametrize(("name", "digest"), DIGESTS.items())
+@pytest.mark.parametrize(("language", "target"), [("triton", "rocm"), ("cpp", "cpu")])
+def test_a_problem_gets_its_digest_within_the_usual_budget(name: str, digest: str, language: str, target: str) -> None:
+    problem = problems.find(name)
+    text = f"{name} {problem.description}"
+    chosen = names(choose(load([FOLDER]), f"{text} larger tile", language, target, Knowledge().tokens, False, text))
+    assert digest in chosen
+    assert not ({"mla-decode", "mixture-of-experts"} - {digest}) & {*chosen}
+
+
+def test_notes_about_a_problem_are_only_for_problems_that_name_it() -> None:
+    documents = [document("all"), document("special", about=("quokka",))]
+    assert names(choose(documents, "words on a quokka", "cpp", "cpu", PLENTY)) == ["all", "special"]
+    assert names(choose(documents, "words on a quokka", "cpp", "cpu", PLENTY, problem="words")) == ["all"]
 
 
 def test_notes_for_a_gemm_in_triton_hold_no_cpp() -> None:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kernel_scientist import problems
 from kernel_scientist.compile.source import KernelSource
 from kernel_scientist.evaluate.evaluator import Evaluator
 from kernel_scientist.population.lineage import Population
@@ -21,7 +22,8 @@ from kernel_scientist.scientist.roles import Assignment, CpuInfo, Step
 from tests.conftest import ROOT
 from tests.trials import trial
 
-PROBLEMS = ["identity", "rmsnorm", "fp8-blockwise-gemm"]
+THOROUGH = ["identity", "rmsnorm", "fp8-blockwise-gemm"]
+"""Problems of which every variant is tried; of the others one variant of each entry."""
 PLAIN = CpuInfo(caches={"L1": 32 << 10, "L2": 256 << 10}, features=frozenset(), vector_bytes=16, cores=1)
 MODERN = CpuInfo(
     caches={"L1": 48 << 10, "L2": 2 << 20},
@@ -56,12 +58,16 @@ def test_the_catalogue_is_well_formed() -> None:
         assert entry.hypothesis.endswith(".") and entry.uplift[0] <= entry.uplift[1] and 0 <= entry.innovation <= 100
 
 
-@pytest.mark.parametrize("problem", PROBLEMS)
+@pytest.mark.parametrize("problem", sorted({*problems.names()} - {"fp8-blockwise-gemm-rowmajor"}))
 def test_every_edit_gives_a_correct_kernel(problem: str, evaluator_for: Callable[[str], Evaluator]) -> None:
     evaluator, agent = evaluator_for(problem), make_agent(problem)
     tried = 0
     for kernel in seeds(problem):
+        seen = set[str]()
         for transformation, variant in agent.variants(kernel.source, kernel.source):
+            if problem not in THOROUGH and transformation.name in seen:
+                continue
+            seen.add(transformation.name)
             edited = Kernel(name="k00009", language="cpp", source=variant.source.text)
             evaluation = evaluator.check(edited, evaluator.compile(edited))
             assert evaluation.verdict is Verdict.OK, (transformation.name, variant.detail, evaluation.reason)

@@ -1,6 +1,7 @@
 """Background documents: Markdown files, and the choice of those that go into a prompt.
 
-A document may begin with YAML front matter (title, topics, languages, targets, bound, sources) between two lines of
+A document may begin with YAML front matter (title, topics, languages, targets, bound, about,
+sources) between two lines of
 `---`. Without it, a document applies to every language, target and problem. Documents are read when a campaign starts
 and never written.
 """
@@ -44,6 +45,8 @@ class Document:
     """Without the front matter."""
     bound: tuple[str, ...] = ()
     """`memory`: the document is only for problems whose roofline floor memory sets in every timed case."""
+    about: tuple[str, ...] = ()
+    """The document is only for problems whose name or description has one of these words; empty means all."""
 
 
 def load(paths: Sequence[Path]) -> tuple[Document, ...]:
@@ -58,16 +61,24 @@ def load(paths: Sequence[Path]) -> tuple[Document, ...]:
 
 
 def choose(
-    documents: Sequence[Document], query: str, language: str, target: str, tokens: int, memory_bound: bool = True
+    documents: Sequence[Document],
+    query: str,
+    language: str,
+    target: str,
+    tokens: int,
+    memory_bound: bool = True,
+    problem: str = "",
 ) -> tuple[Document, ...]:
     """Return the documents for `language` and `target`, most relevant to `query` first, within a budget of `tokens`.
 
-    target: `cpu`, `rocm` or `cuda`. memory_bound: whether documents for memory-bound problems apply, too. Only whole
+    target: `cpu`, `rocm` or `cuda`. memory_bound: whether documents for memory-bound problems apply, too.
+    problem: its name and description, which decide on documents about certain problems; default: the query. Only whole
     documents are returned; one that exceeds the remaining budget is skipped. Relevance is the cosine similarity of
     TF-IDF vectors, with title and topics separate from the text. Ties are ordered by name.
     """
     applicable = [d for d in documents if _applies(language, d.languages) and _applies(target, d.targets)]
     applicable = [d for d in applicable if memory_bound or not d.bound]
+    applicable = [d for d in applicable if _concerns(d.about, problem or query)]
     scores = _relevance(applicable, query)
     ranking = sorted(
         zip(scores, applicable, strict=True), key=lambda pair: (-pair[0], pair[1].name, pair[1].title, pair[1].text)
@@ -82,6 +93,11 @@ def estimated_tokens(text: str) -> int:
 
 def _applies(wanted: str, offered: tuple[str, ...]) -> bool:
     return not offered or wanted in offered
+
+
+def _concerns(about: tuple[str, ...], problem: str) -> bool:
+    """Whether a problem's text has one of the words that a document is about."""
+    return not about or not {word.lower() for word in about}.isdisjoint(re.findall(_WORD, problem.lower()))
 
 
 def _fitting(ranking: Iterable[Document], tokens: int) -> Iterator[Document]:
@@ -136,6 +152,7 @@ def _read(file: Path) -> Document:
         sources=_strings(front, "sources", file),
         text=text.strip(),
         bound=_checked(_strings(front, "bound", file), "bound", BOUNDS, file),
+        about=_strings(front, "about", file),
     )
 
 

@@ -226,7 +226,6 @@ class LlmAgent:
 
     def _documents(self, query: str) -> Sequence[knowledge.Document]:
         assignment = self.assignment
-        query = f"{assignment.problem.name} {assignment.problem.description} {query}"
-        tokens = assignment.knowledge_tokens
-        applicable = assignment.language, assignment.backend
-        return knowledge.choose(assignment.knowledge, query, *applicable, tokens, assignment.memory_bound)
+        problem = f"{assignment.problem.name} {assignment.problem.description}"
+        applicable = assignment.language, assignment.backend, assignment.knowledge_tokens, assignment.memory_bound
+        return knowledge.choose(assignment.knowledge, f"{problem} {query}", *applicable, problem)

@@ -3,6 +3,9 @@
 Sources: knowledge/{triton-on-amd, mi300-gemm-practice, xcd-swizzling, memory-bound-kernels}.md, which name theirs. A
 predicted uplift is what such a change gained there or, in a comment, what the figures there allow. Statements on
 compiled code are for Triton 3.7.1, the seeds and gfx942.
+
+Entries that change a file's structure, and numbers that it does not declare, need a file in which one kernel is
+launched once. Of files with several launches (moe, mla-decode) only declared tunables are changed.
 """
 
 from kernel_scientist.scientist.playbook import edits_triton as edits
@@ -18,6 +21,7 @@ DEPTHS = ("BLOCK_K", "BLOCK_SIZE_K")
 BLOCKS = ("BLOCK", "BLOCK_SIZE", "BLOCK_COLS")
 ROWS = ("BLOCK_ROWS", "ROWS")
 COUNTS = ("CHUNKS", "UNROLL")
+PARTS = ("SPLITS",)
 
 # fmt: off
 NUMBERS = (  # only numbers change: tile sizes, warps, stages, AMD's options
@@ -43,6 +47,11 @@ NUMBERS = (  # only numbers change: tile sizes, warps, stages, AMD's options
           (-10, 20), 20, edits.larger(*COUNTS), "hbm latency"),
     entry("fewer-chunks", "Less work per program gives more programs, and fewer registers.",
           (-15, 10), 15, edits.smaller(*COUNTS), "registers"),
+    # mla-decode, 4 sequences: 4 programs for 304 compute units without splits
+    entry("more-splits", "More parts of a long loop fill the GPU if other programs are few.",
+          (-20, 60), 20, edits.larger(*PARTS), "latency"),
+    entry("fewer-splits", "Fewer parts write and merge fewer intermediate results.",
+          (-30, 25), 15, edits.smaller(*PARTS), "hbm cache l2 launch"),
     # 128 x 128: 190 registers and 2 waves per SIMD with 4 warps, 70 and 7 with 8 (triton-on-amd, figures); but 64 x 64
     # of column-major fp8 is then read from local memory byte by byte
     entry("more-warps", "Twice the waves halve the registers per lane of a tile and hide more latency.",

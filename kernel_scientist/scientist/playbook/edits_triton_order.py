@@ -15,6 +15,7 @@ from kernel_scientist.scientist.playbook.triton_file import (
     bound,
     calls,
     dotted,
+    keyword,
     loops,
     read,
     terms,
@@ -144,12 +145,34 @@ def split_k(file: TritonFile) -> list[Variant]:
     inner, stores = loops(file.kernel, "tl.dot"), calls(file.kernel, "tl.store")
     if len(inner) != 1 or len(stores) != 1 or calls(file.kernel, "tl.atomic_add"):
         return []
+    if not _is_sum(inner[0], stores[0]):
+        return []
     splits = [(count, _split(file, inner[0], stores[0], count)) for count in (4, 2, 8)]
     rubric = (
         "split the steps of k among SPLIT_K programs if tiles are few",
         "write fp32 parts; a second kernel adds them",
     )
     return [Variant(f"SPLIT_K {n}", (*rubric, f"SPLIT_K = {n}"), file.edited(*e)) for n, e in splits if e]
+
+
+def _is_sum(loop: ast.For, store: ast.Call) -> bool:
+    """Whether what is stored, but for its rounding, is a sum over the loop's steps: parts of it can be added.
+
+    The running maximum of attention's softmax, for example, makes later steps rescale earlier ones.
+    """
+    value = store.args[1] if len(store.args) == 2 else None
+    total = value.func.value if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) else None
+    if not isinstance(total, ast.Name):
+        return False
+    set_anew = [v for n, v in assignments(loop) if n == total.id]
+    added = [n for n in ast.walk(loop) if isinstance(n, ast.AugAssign) and bound(n) == {total.id}]
+    return all(isinstance(n.op, ast.Add) for n in added) and all(_adds(v, total.id) for v in set_anew)
+
+
+def _adds(value: ast.expr, total: str) -> bool:
+    """Whether a value is `tl.dot(..., acc=total)`."""
+    accumulator = keyword(value, "acc") if isinstance(value, ast.Call) and dotted(value.func) == "tl.dot" else None
+    return isinstance(accumulator, ast.Name) and accumulator.id == total
 
 
 def _split(file: TritonFile, loop: ast.For, store: ast.Call, count: int) -> list[Edit]:
