@@ -13,7 +13,7 @@ from kernel_scientist.cli.common import INFRASTRUCTURE
 from kernel_scientist.cli.machine import calibrate, compile, doctor, ui
 from kernel_scientist.cli.problems import baseline, cases, problems
 from kernel_scientist.cli.results import compare, export, report
-from kernel_scientist.cli.work import evaluate, optimize, validate
+from kernel_scientist.cli.work import evaluate, optimize, suite, validate
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import InfrastructureError, SetupError, StoppedError
 
@@ -47,7 +47,7 @@ def main() -> None:
     """
 
 
-_WORK = (optimize, evaluate, validate, compile, calibrate)
+_WORK = (optimize, suite, evaluate, validate, compile, calibrate)
 _RESULTS = (problems, cases, baseline, report, compare, export, doctor, ui)
 for _command in (*_WORK, *_RESULTS):
     main.add_command(_command)

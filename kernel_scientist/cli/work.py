@@ -1,4 +1,4 @@
-"""Commands that run flows: optimize, evaluate, validate."""
+"""Commands that run flows: optimize, suite, evaluate, validate."""
 
 import csv
 import io
@@ -43,6 +43,32 @@ def optimize(call: Call, resume: bool, campaign: str | None, dry_run: bool, metr
         _write_curve(Path(metrics).with_name("curve.csv"), curve)
     show(summary, as_json, tables.campaign(summary))
     sys.exit(0 if summary["champion"] else 1)
+
+
+@click.command()
+@click.argument("paths", nargs=-1, required=True)
+@click.option("--name", required=True, callback=not_empty, help="Name of the suite; the same name goes on with it.")
+@click.option("--level", type=int, metavar="N", help="Only problems in folders named level<N> (KernelBench).")
+@click.option("--jobs", default=2, show_default=True, help="Campaigns at the same time.")
+@with_params
+@METRICS
+@JSON
+def suite(
+    call: Call, paths: tuple[str, ...], name: str, level: int | None, jobs: int, metrics: str | None, as_json: bool
+) -> None:
+    """Run a campaign for each of many problems; report fast_p.
+
+    Example: kernel-scientist suite KernelBench --level 1 --name first --set search.generations=2
+    """
+    from kernel_scientist.campaign.suite import Suite
+    from kernel_scientist.report import tables
+
+    Suite.of(name, paths, level)
+    with progress.shown(steps=False):
+        summary = _flow("flows.suite:run", call, name=name, paths=list(paths), level=level, jobs=jobs)
+    write_json(metrics, summary)
+    show(summary, as_json, tables.suite(summary))
+    sys.exit(0 if any(row["correct"] for row in summary["rows"]) else 1)
 
 
 def _kernel_command(against: str, needs_file: bool = True) -> Callable[[Callable[..., None]], click.Command]:

@@ -11,7 +11,7 @@ from typing import Any, Literal, cast
 from kernel_scientist.problems import modules
 from kernel_scientist.problems.expression import evaluate
 from kernel_scientist.problems.published import PublishedTime
-from kernel_scientist.records import objects
+from kernel_scientist.records import environment, objects
 from kernel_scientist.records.base import Record
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.kernel import Case, Work, digest
@@ -226,9 +226,23 @@ class Problem:
         return source if "custom_kernel" in source else source + self.adapter
 
     def seeds(self, language: str) -> list[Path]:
-        """Return the seed kernels' files of a language: naive ones first, then the others by name."""
+        """Return the seed kernels' files of a language: naive ones first, then the others by name.
+
+        Without a folder of seeds: the starter `submission.py` beside the reference, else the reference as a kernel.
+        """
+        if self.adapter or not (self.folder / "seeds").is_dir():
+            starter = self.folder / "submission.py"
+            return [starter if starter.is_file() and not self.adapter else self._reference_kernel()]
         files = sorted((self.folder / "seeds").glob(f"{language}_*.py"))
         return sorted(files, key=lambda f: (not f.stem.endswith("naive"), f.name))
+
+    def _reference_kernel(self) -> Path:
+        """Return a file with the reference in the form of a kernel."""
+        kernel = "class ModelNew(Model):\n    pass\n" if self.adapter else "custom_kernel = ref_kernel\n"
+        file = environment.cache_folder() / "seeds" / self.digest / "reference.py"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"{self.reference_text}\n\n{kernel}")
+        return file
 
     @functools.cached_property
     def digest(self) -> str:

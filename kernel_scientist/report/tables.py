@@ -177,6 +177,27 @@ def campaign(summary: dict[str, Any]) -> Iterator[str | Table]:
     yield from parts({"verdicts": counts, "usd": summary["usd"], "source": summary["source"]})
 
 
+def suite(summary: dict[str, Any]) -> Iterator[str | Table]:
+    """Yield the result of a suite."""
+    rows = [
+        {
+            "problem": row["problem"],
+            "speedup": ratio(row["speedup"]) if row["speedup"] else "",
+            "interval": interval(row["interval"]) if row["interval"] else "",
+            "result": row["reason"],
+        }
+        for row in summary["rows"]
+    ]
+    title = f"suite {summary['suite']}: {summary['problems']} problems, {summary['refused']} without a campaign"
+    yield Table({name: name for name in ("problem", "speedup", "interval", "result")}, rows, title)
+    for title, shares in (("fast_p", summary["fast_p"]), ("fast_p, shown by the test", summary["fast_p_shown"])):
+        yield f"{title}: {', '.join(f'p {p}: {100 * share:.1f} %' for p, share in shares.items())}"
+    if summary["geomean_correct"]:
+        faster = summary["geomean_faster"]
+        tail = f", of those faster than the reference {ratio(faster)}" if faster else ""
+        yield f"geometric mean of the speedups: {ratio(summary['geomean_correct'])}{tail}"
+
+
 def _confirmed(summary: dict[str, Any]) -> str:
     return f"{'confirmed' if summary['confirmed'] else 'not confirmed'}: {summary['why']}"
 

@@ -2,8 +2,10 @@
 
 import urllib.error
 import urllib.request
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from kernel_scientist import problems
 from kernel_scientist.hardware import targets
@@ -56,6 +58,19 @@ def open_store(problem: str, target: str, uri: str, experiment: str) -> MlflowSt
     address = environment.tracking_uri(uri)
     require_reachable(address)
     return MlflowStore(address, experiment or f"{problem}-{target}")
+
+
+def log_suite(params: Params, result: Mapping[str, Any]) -> str:
+    """Write the result of a suite as a run of the MLflow experiment `suites`; return the run's id."""
+    store = open_store("suites", "all", params.tracking.uri, "suites")
+    run = store.client.create_run(store.experiment_id, run_name=str(result["suite"]), tags={"suite": result["suite"]})
+    shares = {f"fast_{p}": value for p, value in result["fast_p"].items()}
+    figures = {"problems": result["problems"], "refused": result["refused"], "usd": result["usd"], **shares}
+    for name, value in figures.items():
+        store.client.log_metric(run.info.run_id, name, float(value))
+    store.client.log_dict(run.info.run_id, dict(result), "suite.json")
+    store.client.set_terminated(run.info.run_id)
+    return str(run.info.run_id)
 
 
 def require_reachable(uri: str) -> None:

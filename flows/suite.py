@@ -1,0 +1,47 @@
+"""A campaign for each problem of a suite, several side by side."""
+
+from pathlib import Path
+from typing import Any
+
+from prefect import flow, task
+from prefect.artifacts import create_table_artifact
+from prefect.settings import PREFECT_API_URL
+from prefect.task_runners import ThreadPoolTaskRunner
+
+from kernel_scientist.campaign.suite import Suite, summary
+from kernel_scientist.records import environment
+from kernel_scientist.records.params import load
+from kernel_scientist.tracking import access
+
+
+@task(task_run_name="campaign {place.stem}")
+def campaign(suite: Suite, place: Path, overrides: list[str], params_file: str | None) -> dict[str, Any]:
+    """Run or resume one problem's campaign in a process of its own, on this flow's Prefect server."""
+    return suite.run(place, overrides, params_file, PREFECT_API_URL.value())
+
+
+@flow(name="suite", flow_run_name="suite {name}", task_runner=ThreadPoolTaskRunner(max_workers=2))  # pyright: ignore
+def suite(
+    name: str,
+    paths: list[str],
+    level: int | None = None,
+    overrides: list[str] | None = None,
+    params_file: str | None = None,
+) -> dict[str, Any]:
+    """Run a campaign for each problem at and below `paths`; return the JSON of `kernel-scientist suite`.
+
+    Calling it again with the same name goes on with the problems that are left.
+    """
+    params = load(Path(params_file) if params_file else environment.root() / "params.yaml", overrides or ())
+    found = Suite.of(name, paths, level)
+    runs = [campaign.submit(found, place, overrides or [], params_file) for place in found.places]
+    result = summary(name, [run.result() for run in runs])
+    result["mlflow"] = access.log_suite(params, result)
+    rows = [{key: value for key, value in row.items() if key != "mlflow"} for row in result["rows"]]
+    create_table_artifact(rows, key="suite", description=f"suite {name}")
+    return result
+
+
+def run(jobs: int, **arguments: Any) -> dict[str, Any]:
+    """Run the flow with so many campaigns at the same time."""
+    return suite.with_options(task_runner=ThreadPoolTaskRunner(max_workers=max(1, jobs)))(**arguments)  # pyright: ignore

@@ -1,0 +1,119 @@
+"""A suite: one campaign for each of many problems, and what came of them together.
+
+A campaign runs in a process of its own. Its result is a file in the suite's folder, so a suite that was killed goes on
+with the problems that have none; a campaign that had begun is resumed.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kernel_scientist import problems
+from kernel_scientist.records import environment
+from kernel_scientist.records.errors import SetupError
+from kernel_scientist.records.evaluation import geomean
+
+FAST = (0.0, 1.0, 1.5, 2.0)
+"""Values p of fast_p: the share of problems with a correct kernel that is more than p times as fast."""
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Suite:
+    """The problems of a suite and its folder."""
+
+    name: str
+    places: tuple[Path, ...]
+
+    @staticmethod
+    def of(name: str, paths: Sequence[str], level: int | None) -> "Suite":
+        """Return the suite of the problems at and below some paths. Raises SetupError if there are none.
+
+        level: only problems in folders of the name `level<N>`, as in KernelBench.
+        """
+        given = [Path(path) if Path(path).exists() else problems.folder() / path for path in paths]
+        found = [place for path in given if path.exists() for place in problems.within(path.resolve())]
+        places = [p for p in found if level is None or f"level{level}" in p.parts]
+        if not places:
+            raise SetupError(f"no task folder and no KernelBench file at or below {', '.join(paths)}")
+        return Suite(name, tuple(dict.fromkeys(places)))
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the results."""
+        return environment.root() / "reports" / "suites" / self.name
+
+    def run(self, place: Path, overrides: Sequence[str], params_file: str | None, api: str | None = None) -> Row:
+        """Run or resume one problem's campaign; return its row. A problem that cannot be used is a row too.
+
+        api: address of the Prefect server; None: the campaign starts its own.
+        """
+        own = self.folder / f"{place.parent.name}-{place.stem}"
+        file, begun, metrics, log = (own / name for name in ("result.json", "begun", "campaign.json", "log.txt"))
+        if file.exists():
+            return json.loads(file.read_text())
+        own.mkdir(parents=True, exist_ok=True)
+        command = [sys.executable, "-m", "kernel_scientist", "optimize", "--metrics", str(metrics)]
+        command += [part for override in overrides for part in ("--set", override)]
+        command += ["--set", f"problem={place}", *(("--params", params_file) if params_file else ())]
+        done = None
+        if begun.exists():
+            done = _called([*command, "--resume"], log, api)
+        begun.touch()
+        if done is None or "no campaign" in done:
+            done = _called(command, log, api)
+        row = _row(place, metrics, done)
+        temporary = own / "result.new"
+        temporary.write_text(json.dumps(row, indent=1))
+        temporary.replace(file)
+        return row
+
+
+def _called(command: Sequence[str], log: Path, api: str | None) -> str:
+    """Run a command; return its last line. Raises KeyboardInterrupt if it was stopped."""
+    with log.open("w") as file:
+        own = {**os.environ, **({"PREFECT_API_URL": api} if api else {})}
+        status = subprocess.run(command, stdout=file, stderr=file, check=False, env=own).returncode
+    if status in (130, -2, -15):
+        raise KeyboardInterrupt
+    return (log.read_text().strip().splitlines() or [""])[-1]
+
+
+def _row(place: Path, metrics: Path, last: str) -> Row:
+    problem = f"{place.parent.name}/{place.stem}"
+    if not metrics.exists():
+        return {"problem": problem, "correct": False, "speedup": None, "interval": None, "reason": last[:500]}
+    found = json.loads(metrics.read_text())
+    correct = found["champion"] is not None and found["speedup"] is not None
+    keys = ("campaign", "champion", "confirmed", "speedup", "interval", "kernels", "usd", "mlflow")
+    return {"problem": problem, "correct": correct, "reason": found["why"], **{key: found[key] for key in keys}}
+
+
+def summary(suite: str, rows: Sequence[Row]) -> dict[str, Any]:
+    """Return fast_p, geometric means and the table of a suite.
+
+    fast_p counts ratios of measured times; `fast_p_shown` counts only those whose interval lies above p.
+    """
+    ratios = [row["speedup"] if row["correct"] else None for row in rows]
+    lows = [row["interval"][0] if row["correct"] and row["interval"] else None for row in rows]
+    right = [ratio for ratio in ratios if ratio is not None]
+    return {
+        "suite": suite,
+        "problems": len(rows),
+        "refused": sum(row.get("campaign") is None for row in rows),
+        "fast_p": {f"{p:g}": _share(ratios, p) for p in FAST},
+        "fast_p_shown": {f"{p:g}": _share(lows, p) for p in FAST},
+        "geomean_correct": geomean(right) if right else None,
+        "geomean_faster": geomean([r for r in right if r > 1]) if any(r > 1 for r in right) else None,
+        "usd": sum(row.get("usd") or 0.0 for row in rows),
+        "rows": list(rows),
+    }
+
+
+def _share(values: Sequence[float | None], p: float) -> float:
+    return sum(value is not None and value > p for value in values) / max(1, len(values))
