@@ -8,7 +8,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal, cast
 
-from kernel_scientist.problems import modules
+from kernel_scientist.problems import modules, reference_kernels
 from kernel_scientist.problems.expression import evaluate
 from kernel_scientist.problems.published import PublishedTime
 from kernel_scientist.records import objects
@@ -226,9 +226,11 @@ class Problem:
         return source if "custom_kernel" in source else source + self.adapter
 
     def seeds(self, language: str) -> list[Path]:
-        """Return the seed kernels' files of a language: naive ones first, then the others by name."""
-        files = sorted((self.folder / "seeds").glob(f"{language}_*.py"))
-        return sorted(files, key=lambda f: (not f.stem.endswith("naive"), f.name))
+        """Return the seed kernels' files of a language: naive ones, imported ones, then the others by name."""
+        own = sorted((self.folder / "seeds").glob(f"{language}_*.py"))
+        naive = [f for f in own if f.stem.endswith("naive")]
+        imported = reference_kernels.files(self.name, reference_kernels.SEED, f"{language}_*.py")
+        return [*naive, *imported, *(f for f in own if f not in naive)]
 
     @functools.cached_property
     def digest(self) -> str:
