@@ -111,7 +111,7 @@ def _conclude(campaign: Campaign, progress: Progress, params: Params) -> dict[st
     if seed is None or seed.kernel.name != best.kernel.name:
         others += [TimedSource.of(seed.kernel)] if seed else []
         baseline = seed.kernel.name if seed else REFERENCE
-    confirmation = single.confirm(campaign.context, best.kernel, others, baseline, own)
+    confirmation = single.confirm_beside_bars(campaign.context, best.kernel, others, baseline, own)
     summary = summaries.campaign_summary(campaign, confirmation)
     is_standing = summaries.export_champion(campaign, confirmation, standing, summary)
     if confirmation.confirmed and params.tracking.register_champion:

@@ -2,8 +2,9 @@
 
 import urllib.error
 import urllib.request
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from kernel_scientist import problems
 from kernel_scientist.hardware import targets
@@ -30,6 +31,8 @@ class RecordedCampaign:
     target: str
     published: tuple[PublishedTime, ...] = ()
     """Times that others published for the problem's cases."""
+    bars: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    """The champion beside others' kernels: the rows of `report.bars`."""
 
     def champion(self) -> Trial | None:
         """Return the winner of the final; without a final, the incumbent."""
@@ -48,7 +51,8 @@ def read_campaign(params: Params, campaign: str | None) -> RecordedCampaign:
             "`kernel-scientist optimize`, or name its problem with --set problem=NAME"
         )
     population, final = store.population(run), store.final(run)
-    return RecordedCampaign(store, run, population, final, problem.name, target.name, problem.published)
+    bars = store.bars(run)
+    return RecordedCampaign(store, run, population, final, problem.name, target.name, problem.published, bars)
 
 
 def open_store(problem: str, target: str, uri: str, experiment: str) -> MlflowStore:
