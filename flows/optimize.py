@@ -111,11 +111,11 @@ def _conclude(campaign: Campaign, progress: Progress, params: Params) -> dict[st
     if seed is None or seed.kernel.name != best.kernel.name:
         others += [TimedSource.of(seed.kernel)] if seed else []
         baseline = seed.kernel.name if seed else REFERENCE
-    confirmation = single.confirm(campaign.context, best.kernel, others, baseline, own)
+    confirmation = single.confirm_beside_bars(campaign.context, best.kernel, others, baseline, own)
     summary = summaries.campaign_summary(campaign, confirmation)
     is_standing = summaries.export_champion(campaign, confirmation, standing, summary)
     if confirmation.confirmed and params.tracking.register_champion:
-        model = f"{campaign.context.problem.name}-{best.kernel.language}-{campaign.context.target.name}"
+        model = f"{campaign.context.problem.slug}-{best.kernel.language}-{campaign.context.target.name}"
         campaign.store.register(campaign.run, best.kernel, model, is_standing)
     campaign.finish()
     return summary

@@ -76,7 +76,7 @@ class Progress:
         )
 
     def _key(self, name: str) -> str:
-        key = f"{name}-{self.campaign.context.problem.name}-{self.campaign.context.target.name}".lower()
+        key = f"{name}-{self.campaign.context.problem.slug}-{self.campaign.context.target.name}".lower()
         return "".join(c if c.isalnum() else "-" for c in key)
 
     def _table(self) -> Table:

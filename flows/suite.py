@@ -34,6 +34,7 @@ def suite(
     """
     params = load(Path(params_file) if params_file else environment.root() / "params.yaml", overrides or ())
     found = Suite.of(name, paths, level)
+    access.suite_store(params)  # made before campaigns share it
     runs = [campaign.submit(found, place, overrides or [], params_file) for place in found.places]
     result = summary(name, [run.result() for run in runs])
     result["mlflow"] = access.log_suite(params, result)

@@ -44,6 +44,7 @@ LONG = (
     *("test_evaluator_against_cheats.py", "test_llm_campaign.py", "test_campaign.py", "test_playbook_triton.py"),
     *("test_playbook.py", "test_inspect.py", "test_suite.py", "test_pipeline.py", "test_model_campaign.py"),
     *("test_fuzz.py", "test_extension.py", "test_sandbox.py", "test_hip.py", "test_ui.py", "test_evaluator.py"),
+    *("test_imports.py", "test_bars.py"),
 )
 """Files that take longest: started first, so that the processes end at the same time."""
 QUICK = ("records", "population", "search", "hardware", "report", "tracking", "gpu/isa", "gpu/model")

@@ -67,7 +67,7 @@ class Campaign:
             self.population, loose = self.store.read_population(self.run)
             self.lessons = self.store.lessons(self.run)
         else:
-            name = f"{problem.name}-{context.target.name}-{time.strftime('%Y%m%d-%H%M%S')}"
+            name = f"{problem.slug}-{context.target.name}-{time.strftime('%Y%m%d-%H%M%S')}"
             self.run = self.store.start(name, params.model_dump(by_alias=True), problem)
         self._summarising = threading.Lock()
         self.final: Final | None = None

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
+from kernel_scientist.campaign import bars
 from kernel_scientist.campaign.evaluation_context import EvaluationContext, evaluation_context
 from kernel_scientist.campaign.pool.evaluator import Connect, PoolEvaluator
 from kernel_scientist.campaign.steps import FUNCTIONS, KernelSteps
@@ -72,7 +73,9 @@ def validate(
     steps: KernelSteps = FUNCTIONS,
     connect: Connect | None = None,
 ) -> tuple[EvaluationContext, Kernel, Confirmation]:
-    """Confirm one kernel file against the reference and the seeds; return context (closed), kernel and confirmation.
+    """Confirm one kernel file against the reference and the seeds, beside the bars of its problem.
+
+    Returns context (closed), kernel and confirmation.
 
     The kernel must be faster than `against` (a file; default: the last of the problem's other seeds).
     """
@@ -82,7 +85,27 @@ def validate(
         sources = {distinct_name(f.stem, (REFERENCE, kernel.name), "against"): read_kernel(f) for f in files}
         seeds = [TimedSource(name=n, source=source) for n, source in sources.items() if source != kernel.source]
         others, baseline = [context.evaluator.reference(), *seeds], seeds[-1].name if seeds else None
-        return context, kernel, confirm(context, kernel, others, baseline, steps)
+        return context, kernel, confirm_beside_bars(context, kernel, others, baseline, steps)
+
+
+def confirm_beside_bars(
+    context: EvaluationContext,
+    kernel: Kernel,
+    others: Sequence[TimedSource],
+    baseline: str | None,
+    steps: KernelSteps,
+) -> Confirmation:
+    """Confirm a kernel beside the bars of its problem as well; without them if their timing fails."""
+    beside = bars.checked(context, steps, (kernel.name, *(other.name for other in others)), kernel.source)
+    timed = [one.source for one in beside if one.source is not None]
+    confirmation = confirm(context, kernel, [*others[:1], *timed, *others[1:]], baseline, steps)
+    shown = [one.bar for one in beside]
+    if timed and confirmation.evaluation.verdict is Verdict.INFRASTRUCTURE:
+        reason = f"the timing beside it failed: {confirmation.evaluation.reason}"
+        failure = {"verdict": Verdict.INFRASTRUCTURE, "reason": reason}
+        shown = [one.bar.model_copy(update=failure if one.source else {}) for one in beside]
+        confirmation = confirm(context, kernel, others, baseline, steps)
+    return confirmation.model_copy(update={"bars": tuple(shown)})
 
 
 def confirm(

@@ -68,6 +68,8 @@ class Suite:
         if done is None or "no campaign" in done:
             done = _called(command, log, api)
         row = _row(place, metrics, done)
+        if not metrics.exists() and not done.startswith("error: "):
+            return row  # it broke off: the next call tries again
         temporary = own / "result.new"
         temporary.write_text(json.dumps(row, indent=1))
         temporary.replace(file)

@@ -10,6 +10,7 @@ import click
 
 from kernel_scientist import __version__
 from kernel_scientist.cli.common import INFRASTRUCTURE
+from kernel_scientist.cli.imported import kernels
 from kernel_scientist.cli.machine import calibrate, compile, doctor, ui
 from kernel_scientist.cli.problems import baseline, cases, problems
 from kernel_scientist.cli.results import compare, export, report
@@ -48,6 +49,6 @@ def main() -> None:
 
 
 _WORK = (optimize, suite, evaluate, validate, compile, calibrate)
-_RESULTS = (problems, cases, baseline, report, compare, export, doctor, ui)
+_RESULTS = (problems, kernels, cases, baseline, report, compare, export, doctor, ui)
 for _command in (*_WORK, *_RESULTS):
     main.add_command(_command)

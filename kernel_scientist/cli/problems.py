@@ -1,10 +1,13 @@
 """Commands about problems: list, description, frozen cases, times of the reference and the seeds."""
 
 import sys
+from collections.abc import Iterator
+from typing import Any
 
 import click
 
-from kernel_scientist.cli.common import JSON, METRICS, Call, show, with_params, write_json
+from kernel_scientist.cli.common import JSON, METRICS, Call, not_empty, show, with_params, write_json
+from kernel_scientist.cli.imported import IMPORTED, REV, show_import
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import SetupError
 
@@ -20,12 +23,49 @@ def problems() -> None:
 @problems.command("list")
 @JSON
 def problems_list(as_json: bool) -> None:
-    """List the problems."""
-    from kernel_scientist.report.problems import overview
+    """List the problems, and where the imported ones came from."""
+    from kernel_scientist.report import origins
 
-    rows = overview()
-    lacking = {row["problem"]: f" (needs {', '.join(row['needs'])})" for row in rows if row["needs"]}
-    show(rows, as_json, (f"{row['problem']:28} {row['about']}{lacking.get(row['problem'], '')}" for row in rows))
+    rows = origins.listed()
+    show(rows, as_json, (line for row in rows for line in _lines(row)))
+
+
+def _lines(row: dict[str, Any]) -> Iterator[str]:
+    lacking = f" (needs {', '.join(row['needs'])})" if row["needs"] else ""
+    yield f"{row['problem']:28} {row['about']}{lacking}"
+    if "address" in row:
+        yield f"{'':28} from {row['address']} {row['path']} at {row['revision'][:12]}; licence: {row['licence']}"
+
+
+@problems.command("import")
+@click.argument("source", callback=not_empty)
+@IMPORTED
+@JSON
+def problems_import(source: str, as_json: bool, **options: str | None) -> None:
+    """Import a problem, or a set of problems, of others by DVC.
+
+    SOURCE is the address of a git repository, or a local path. It is imported as problems/NAME, with its licence. If a
+    problem's task.yml names files above its folder, the folder that holds them all is imported.
+
+    Example: kernel-scientist problems import https://example.com/kernels.git --path problems/amd/gemm --rev v1
+    """
+    from kernel_scientist.problems import imports
+
+    show_import(imports.problem(source, **options), as_json)
+
+
+@problems.command("update")
+@click.argument("name", callback=not_empty)
+@REV
+@JSON
+def problems_update(name: str, rev: str | None, as_json: bool) -> None:
+    """Bring an imported problem to its source's newest revision, with licence and stored copy.
+
+    Example: kernel-scientist problems update amd
+    """
+    from kernel_scientist.problems import imports
+
+    show_import(imports.update_problem(name, rev), as_json)
 
 
 @problems.command("show")
@@ -33,13 +73,13 @@ def problems_list(as_json: bool) -> None:
 @click.option("--write-lab", is_flag=True, help="Write what was assumed into the folder's lab.yml.")
 @JSON
 def problems_show(name: str, write_lab: bool, as_json: bool) -> None:
-    """Describe a problem: text, cases, roofline floors, what was assumed.
+    """Describe a problem: text, source, cases, roofline floors, what was assumed.
 
     Example: kernel-scientist problems show fp8-blockwise-gemm
     """
-    from kernel_scientist.report import problems as reports
+    from kernel_scientist.report import origins
 
-    show(reports.described(name, write_lab), as_json)
+    show(origins.shown(name, write_lab), as_json)
 
 
 @problems.command("admit")

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal, cast
 
-from kernel_scientist.problems import modules
+from kernel_scientist.problems import modules, reference_kernels
 from kernel_scientist.problems.expression import evaluate
 from kernel_scientist.problems.published import PublishedTime
 from kernel_scientist.records import environment, objects
@@ -226,15 +226,18 @@ class Problem:
         return source if "custom_kernel" in source else source + self.adapter
 
     def seeds(self, language: str) -> list[Path]:
-        """Return the seed kernels' files of a language: naive ones first, then the others by name.
+        """Return the seed kernels' files of a language: naive ones, imported ones, then the others by name.
 
-        Without a folder of seeds: the starter `submission.py` beside the reference, else the reference as a kernel.
+        Without a folder of seeds: imported ones, or the starter `submission.py` beside the reference, or the reference
+        as a kernel.
         """
+        imported = reference_kernels.files(self.name, reference_kernels.SEED, f"{language}_*.py")
         if self.adapter or not (self.folder / "seeds").is_dir():
             starter = self.folder / "submission.py"
-            return [starter if starter.is_file() and not self.adapter else self._reference_kernel()]
-        files = sorted((self.folder / "seeds").glob(f"{language}_*.py"))
-        return sorted(files, key=lambda f: (not f.stem.endswith("naive"), f.name))
+            return imported or [starter if starter.is_file() and not self.adapter else self._reference_kernel()]
+        own = sorted((self.folder / "seeds").glob(f"{language}_*.py"))
+        naive = [f for f in own if f.stem.endswith("naive")]
+        return [*naive, *imported, *(f for f in own if f not in naive)]
 
     def _reference_kernel(self) -> Path:
         """Return a file with the reference in the form of a kernel."""

@@ -189,6 +189,17 @@ class Trial(Record):
     evaluation: Evaluation
 
 
+class Bar(Record):
+    """Another's kernel beside a champion. Its measured times are in the confirmation's speedups over its name."""
+
+    name: str
+    verdict: Verdict | None
+    """None: it was not evaluated, because this target does not time its language."""
+    reason: str = ""
+    predicted_us: Finite | None = None
+    """On a model target: geometric mean over the cases of the predicted times."""
+
+
 class Confirmation(Record):
     """Result of a confirmation. `evaluation` holds the published figures, which are on the public cases."""
 
@@ -197,6 +208,8 @@ class Confirmation(Record):
     evaluation: Evaluation
     held_out: tuple[Timing, ...] = ()
     held_out_speedups: tuple[Speedup, ...] = ()
+    bars: tuple[Bar, ...] = ()
+    """Others' kernels that the champion was to be timed beside, also those that failed."""
 
 
 def geomean(values: list[float]) -> float:

@@ -20,7 +20,7 @@ from kernel_scientist.records import environment
 from kernel_scientist.records.evaluation import Trial
 from kernel_scientist.records.kernel import REFERENCE
 from kernel_scientist.records.params import Params
-from kernel_scientist.report import ranking, tables
+from kernel_scientist.report import bars, ranking, tables
 from kernel_scientist.report.output import Table, say, text, write
 from kernel_scientist.tracking.access import RecordedCampaign, read_campaign
 
@@ -69,6 +69,8 @@ def render(recorded: RecordedCampaign, validation: dict[str, Any] | None) -> str
         environment=text(best.evaluation.environment if best else {}),
         confirmed=tables.confirmed_table(validation, best.kernel.name) if validation and best else None,
         verdict=validation["why"] if validation else "",
+        bars=bars.table([] if validation else recorded.bars),
+        failed_bars=bars.failures(validation.get("bars", []) if validation else recorded.bars),
         final=tables.final_table(final) if final else None,
         published=tables.published_table(recorded),
         basis=next((p.basis for p in best.evaluation.predictions), "") if best else "",

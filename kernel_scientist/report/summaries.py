@@ -15,7 +15,7 @@ from kernel_scientist.problems.problem import Problem
 from kernel_scientist.profile import metrics as figures
 from kernel_scientist.records.evaluation import Confirmation, Evaluation, PairedTime, Speedup, Timing, geomean
 from kernel_scientist.records.kernel import REFERENCE, Kernel
-from kernel_scientist.report import predictions, ranking
+from kernel_scientist.report import bars, predictions, ranking
 from kernel_scientist.report.output import write
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 DIGITS = 6
 """Significant digits of measured values."""
-CARD = ("problem", "campaign", "champion_reason", "confirmed", "why", "standing", "predicted")
+CARD = ("problem", "campaign", "champion_reason", "confirmed", "why", "standing", "bars", "predicted")
 """Fields of a champion's card that the JSON of `optimize` has as well."""
 
 
@@ -61,6 +61,7 @@ def validation_summary(context: "EvaluationContext", kernel: Kernel, confirmatio
             "cases": case_rows(confirmation.held_out, held_out),
             "speedups": [speedup_summary(s) for s in confirmation.held_out_speedups],
         },
+        "bars": _bar_rows(confirmation),
     }
 
 
@@ -81,6 +82,7 @@ def campaign_summary(campaign: "Campaign", confirmation: Confirmation | None) ->
         "speedup": measured["ratio"],
         "interval": measured["interval"],
         "cases": measured["cases"],
+        "bars": _bar_rows(confirmation) if confirmation else [],
         "predicted": predicted(best.evaluation, campaign.context.problem) if best else None,
         "kernels": len(campaign.population),
         "verdicts": campaign.population.verdicts(),
@@ -119,6 +121,7 @@ def export_champion(
         write(folder / champions.SOURCE, submission(best.kernel, context.problem))
         write(folder / champions.CARD, json.dumps(card, indent=1) + "\n")
     campaign.store.log_confirmation(campaign.run, confirmation.evaluation, confirmation.held_out_speedups)
+    campaign.store.log_bars(campaign.run, summary["bars"])
     return replaces
 
 
@@ -152,6 +155,12 @@ def speedup_summary(speedup: Speedup) -> dict[str, Any]:
         "faster": speedup.faster,
         "cases": cases,
     }
+
+
+def _bar_rows(confirmation: Confirmation) -> list[dict[str, Any]]:
+    public = {s.against: speedup_summary(s) for s in confirmation.evaluation.speedups}
+    held_out = {s.against: speedup_summary(s) for s in confirmation.held_out_speedups}
+    return [bars.row(bar, public.get(bar.name), held_out.get(bar.name)) for bar in confirmation.bars]
 
 
 def predicted(evaluation: Evaluation, problem: Problem) -> dict[str, Any] | None:

@@ -13,7 +13,7 @@ from kernel_scientist.problems import published
 from kernel_scientist.records import environment
 from kernel_scientist.records.evaluation import Counters, Trial, geomean
 from kernel_scientist.records.kernel import REFERENCE, Verdict
-from kernel_scientist.report import ranking
+from kernel_scientist.report import bars, ranking
 from kernel_scientist.report.output import Table, interval, number, parts, ratio, text
 
 if TYPE_CHECKING:
@@ -74,12 +74,17 @@ def final_table(ranked: Sequence[dict[str, Any]]) -> Table:
 
 
 def confirmed_table(validation: dict[str, Any], champion: str, title: str = "") -> Table:
-    """Return the sources of a validation (reference, seeds from slow to fast, champion) with their times."""
+    """Return the sources of a validation (reference, seeds and bars from slow to fast, champion) with their times."""
     held_out = {s["against"]: s for s in validation["held_out"]["speedups"]}
-    public = sorted(validation["speedups"], key=lambda s: (s["against"] != REFERENCE, -_mean(s["cases"], "against_us")))
+    roles = {REFERENCE: "reference"} | {bar["kernel"]: "bar" for bar in validation.get("bars", [])}
+
+    def order(speedup: dict[str, Any]) -> tuple[int, float]:
+        role = roles.get(speedup["against"], "seed")
+        return ("reference", "seed", "bar").index(role), -_mean(speedup["cases"], "against_us")
+
     rows = [
         {
-            "role": "reference" if speedup["against"] == REFERENCE else "seed",
+            "role": roles.get(speedup["against"], "seed"),
             "kernel": "PyTorch" if speedup["against"] == REFERENCE else speedup["against"],
             "us": _mean(speedup["cases"], "against_us"),
             "ratio": speedup["ratio"],
@@ -87,10 +92,10 @@ def confirmed_table(validation: dict[str, Any], champion: str, title: str = "") 
             "held_out_us": _mean(held_out[speedup["against"]]["cases"], "against_us"),
             "held_out_ratio": held_out[speedup["against"]]["ratio"],
         }
-        for speedup in public
+        for speedup in sorted(validation["speedups"], key=order)
     ]
-    if rows[-1]["role"] == "seed":
-        rows[-1]["role"] = "best seed"
+    if seeds := [row for row in rows if row["role"] == "seed"]:
+        seeds[-1]["role"] = "best seed"
     first = validation["speedups"][0]
     us, held_out_us = (_mean(s["cases"], "time_us") for s in (first, held_out[first["against"]]))
     won = {"role": "champion", "kernel": champion, "us": us, "held_out_us": held_out_us, "style": "champion"}
@@ -121,6 +126,9 @@ def report(recorded: "RecordedCampaign", validation: dict[str, Any] | None, page
         title = f"{recorded.problem}: measured in fresh processes, geometric means over the cases"
         yield confirmed_table(validation, best.kernel.name, title)
         yield _confirmed(validation)
+        yield from bars.failures(validation.get("bars", []))
+    else:
+        yield from bars.shown(recorded.bars)
     if ranked := ranking.final_rows(recorded.population, recorded.final):
         yield final_table(ranked)
     if beside := published_table(recorded):
@@ -154,6 +162,7 @@ def validation(summary: dict[str, Any], verbose: bool) -> Iterator[str | Table]:
             over_reference = next((s for s in timed["speedups"] if s["against"] == REFERENCE), None)
             yield case_table(timed["cases"], over_reference, title)
         yield from map(speedup_line, timed["speedups"])
+    yield from bars.shown(summary["bars"])
     yield from _details(summary, verbose)
 
 
@@ -170,6 +179,7 @@ def campaign(summary: dict[str, Any]) -> Iterator[str | Table]:
     if summary["speedup"]:
         speedup = f"{ratio(summary['speedup'])} {interval(summary['interval'])}"
         yield f"speedup over the reference, confirmed: {speedup}"
+    yield from bars.shown(summary["bars"])
     if predicted := summary["predicted"]:
         share = f"{100 * predicted['roofline_fraction']:.1f} % of the roofline"
         yield f"predicted: {number(predicted['geomean_us'])} us geomean, {share} ({predicted['by']})"

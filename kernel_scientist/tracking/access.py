@@ -3,7 +3,7 @@
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,8 @@ class RecordedCampaign:
     target: str
     published: tuple[PublishedTime, ...] = ()
     """Times that others published for the problem's cases."""
+    bars: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    """The champion beside others' kernels: the rows of `report.bars`."""
 
     def champion(self) -> Trial | None:
         """Return the winner of the final; without a final, the incumbent."""
@@ -50,7 +52,8 @@ def read_campaign(params: Params, campaign: str | None) -> RecordedCampaign:
             "`kernel-scientist optimize`, or name its problem with --set problem=NAME"
         )
     population, final = store.population(run), store.final(run)
-    return RecordedCampaign(store, run, population, final, problem.name, target.name, problem.published)
+    bars = store.bars(run)
+    return RecordedCampaign(store, run, population, final, problem.name, target.name, problem.published, bars)
 
 
 def open_store(problem: str, target: str, uri: str, experiment: str) -> MlflowStore:
@@ -60,9 +63,14 @@ def open_store(problem: str, target: str, uri: str, experiment: str) -> MlflowSt
     return MlflowStore(address, experiment or f"{problem}-{target}")
 
 
+def suite_store(params: Params) -> MlflowStore:
+    """Open the MLflow experiment `suites`."""
+    return open_store("suites", "all", params.tracking.uri, "suites")
+
+
 def log_suite(params: Params, result: Mapping[str, Any]) -> str:
     """Write the result of a suite as a run of the MLflow experiment `suites`; return the run's id."""
-    store = open_store("suites", "all", params.tracking.uri, "suites")
+    store = suite_store(params)
     run = store.client.create_run(store.experiment_id, run_name=str(result["suite"]), tags={"suite": result["suite"]})
     shares = {f"fast_{p}": value for p, value in result["fast_p"].items()}
     figures = {"problems": result["problems"], "refused": result["refused"], "usd": result["usd"], **shares}

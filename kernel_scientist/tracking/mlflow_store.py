@@ -5,10 +5,11 @@ status is FINISHED. Runs that a killed process left RUNNING are removed on resum
 Only `MlflowClient` with explicit run ids is used: the fluent API keeps its state per thread.
 """
 
+import json
 import math
 import tempfile
 import time
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +29,7 @@ from kernel_scientist.tracking import artifacts, old_records, run_content, snaps
 from kernel_scientist.tracking.run_content import CAMPAIGN, KERNEL, KIND, PARENT
 
 ALIAS = "champion"
-FINDINGS, FINAL = "findings.json", "final.json"
+FINDINGS, FINAL, BARS = "findings.json", "final.json", "bars.json"
 MOST_METRICS = 1000
 """MLflow's limit on the metrics of one call."""
 CLOCK_SKEW_MS = 600_000
@@ -213,6 +214,15 @@ class MlflowStore:
         metrics = run_content.comparison_metrics(evaluation.speedups, "confirmed_")
         self._batch(parent.run_id, metrics | run_content.comparison_metrics(held_out, "held_out_"))
         self.client.log_text(parent.run_id, evaluation.model_dump_json(indent=1), "confirmation.json")
+
+    def log_bars(self, parent: CampaignRun, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Write how a campaign's champion compares with others' kernels, if there are any, to its run."""
+        if rows:
+            self.client.log_text(parent.run_id, json.dumps(rows, indent=1), BARS)
+
+    def bars(self, parent: CampaignRun) -> list[dict[str, Any]]:
+        """Read the comparison with others' kernels back; empty for a campaign that had none."""
+        return json.loads(self._artifact(parent, BARS) or "[]")
 
     def register(self, parent: CampaignRun, kernel: Kernel, model: str, is_standing: bool) -> str:
         """Register a confirmed champion in the Model Registry; return its version.

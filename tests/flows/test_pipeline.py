@@ -17,7 +17,7 @@ STAGES = ["cases", "baseline", "optimize", "validate", "report"]
 def test_the_pipeline_reproduces_and_the_second_time_does_nothing(tmp_path: Path, prefect_api: str) -> None:
     lab = tmp_path / "lab"
     lab.mkdir()
-    for name in ("problems", "knowledge", "flows", "tasks", "kernel_scientist"):
+    for name in ("problems", "reference-kernels", "knowledge", "flows", "tasks", "kernel_scientist"):
         shutil.copytree(ROOT / name, lab / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("dvc.yaml", ".dvcignore"):
         shutil.copy(ROOT / name, lab)

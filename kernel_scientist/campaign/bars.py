@@ -1,0 +1,86 @@
+"""Bars: others' kernels that a champion is timed beside. A bar that fails is reported, and the campaign goes on."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+
+from kernel_scientist.campaign.evaluation_context import EvaluationContext
+from kernel_scientist.campaign.pool.evaluator import PoolEvaluator
+from kernel_scientist.campaign.steps import KernelSteps
+from kernel_scientist.compile.source import language_of, read_kernel
+from kernel_scientist.evaluate.timing.plan import TimedSource
+from kernel_scientist.problems import reference_kernels
+from kernel_scientist.records.errors import InfrastructureError, SetupError
+from kernel_scientist.records.evaluation import Bar, Evaluation
+from kernel_scientist.records.kernel import Kernel, Verdict
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A bar with its source; the source is None if it failed or is not timed here."""
+
+    bar: Bar
+    source: TimedSource | None = None
+
+
+def checked(
+    context: EvaluationContext, steps: KernelSteps, taken: Collection[str], source: str | None = None
+) -> list[Checked]:
+    """Compile and check the bars of a problem. `taken`: names of the other sources; `source`: of the champion."""
+    names, found = set(taken), list[Checked]()
+    for file in reference_kernels.files(context.problem.name, reference_kernels.BAR):
+        name = file.stem
+        while name in names:
+            name += "-bar"
+        names.add(name)
+        one = _checked(context, steps, name, file)
+        if one.source is None or one.source.source != source:
+            found.append(one)
+    return found
+
+
+def _checked(context: EvaluationContext, steps: KernelSteps, name: str, file: Path) -> Checked:
+    try:
+        text = read_kernel(file)
+    except SetupError as error:
+        return Checked(Bar(name=name, verdict=Verdict.COMPILE_ERROR, reason=str(error)))
+    kernel = Kernel(name=name, language=language_of(text), source=text)
+    if reason := _not_timed(context, kernel):
+        return Checked(Bar(name=name, verdict=None, reason=reason))
+    try:
+        evaluation = _evaluated(context, steps, kernel)
+    except InfrastructureError as error:
+        evaluation = Evaluation(verdict=Verdict.INFRASTRUCTURE, reason=str(error))
+    predicted_us = evaluation.predicted_us if _predicts(context) else None
+    bar = Bar(name=name, verdict=evaluation.verdict, reason=evaluation.reason, predicted_us=predicted_us)
+    is_timed = evaluation.verdict is Verdict.OK and not _predicts(context)
+    return Checked(bar, TimedSource.of(kernel) if is_timed else None)
+
+
+def _evaluated(context: EvaluationContext, steps: KernelSteps, kernel: Kernel) -> Evaluation:
+    """Check a bar on all cases that the champion is timed on; on a model target also predict its time."""
+    from kernel_scientist.evaluate import confirmation  # it imports torch, which takes seconds
+
+    evaluator = context.evaluator
+    if isinstance(evaluator, PoolEvaluator):
+        return Evaluation(verdict=Verdict.OK)  # a host checks its outputs when it times it
+    evaluation = steps.build(context, kernel, confirmation.held_out_check(evaluator))
+    if evaluation.verdict is Verdict.OK and _predicts(context):
+        return evaluator.time(kernel, evaluation, ())
+    return evaluation
+
+
+def _not_timed(context: EvaluationContext, kernel: Kernel) -> str:
+    """Return why a kernel's language is not timed here; empty if it is."""
+    target, language, ours = context.target, kernel.language, context.params.language
+    has_gpu = target.device != "cpu" or target.board or bool(target.pool)
+    if has_gpu or (language == ours and (language == "cpp" or _predicts(context))):
+        return ""
+    if language == ours:
+        return f"{language} kernels are not timed on a CPU"
+    return f"it is written in {language}; this target times kernels in {ours}"
+
+
+def _predicts(context: EvaluationContext) -> bool:
+    """Whether times are predicted by a model, not measured."""
+    return context.target.model is not None and not context.target.board

@@ -1,0 +1,59 @@
+"""Imports of others' kernels: as a seed of campaigns, or as a bar beside their champions."""
+
+import posixpath
+from collections.abc import Iterator
+from typing import Any
+
+from kernel_scientist import problems
+from kernel_scientist.compile.source import KernelSource, SourceError, language_of, read_kernel
+from kernel_scientist.problems import dvc_program, imports, provenance, reference_kernels, source
+from kernel_scientist.problems.provenance import Provenance
+from kernel_scientist.records.errors import SetupError
+
+
+def bring(
+    named: str, problem: str, use: str, path: str | None = None, rev: str | None = None, name: str | None = None
+) -> Provenance:
+    """Import one kernel file for a problem. `use`: `seed` or `bar`.
+
+    Raises SetupError, e.g. if the file defines no `custom_kernel(data)`; then nothing changed.
+    """
+    dvc_program.require()
+    of = problems.find(problem).name
+    with source.opened(named, path, rev) as found:
+        if not found.is_file(found.path):
+            raise SetupError(f"{found.path!r} of {found.address} is no file: name the kernel's file with --path")
+        text = found.read(found.path)
+        if not _is_kernel(text):
+            raise SetupError(f"{found.path} of {found.address} defines no custom_kernel(data): it is no kernel")
+        chosen = (name or posixpath.basename(found.path)).removesuffix(".py")
+        language = language_of(text)
+        if use == reference_kernels.SEED and not chosen.startswith(f"{language}_"):
+            chosen = f"{language}_{chosen}"
+        imports.require_name(chosen, folders=False)
+        return imports.bring(found, found.path, reference_kernels.place(of, use, chosen))
+
+
+def _is_kernel(text: str) -> bool:
+    try:
+        return KernelSource(text).defines("custom_kernel")
+    except SourceError:
+        return False
+
+
+def listed(problem: str | None = None) -> Iterator[dict[str, Any]]:
+    """Yield a row per imported kernel: name, problem, use, language, source."""
+    wanted = problems.find(problem).name if problem else None
+    for name, use, file in reference_kernels.kept(wanted):
+        origin = provenance.of(file)
+        language = language_of(read_kernel(file)) if file.is_file() else "not here: run `dvc pull --allow-missing`"
+        row = {"kernel": reference_kernels.name(file), "problem": name, "as": use, "language": language}
+        yield {**row, **(origin.row() if origin else {})}
+
+
+def update(name: str, rev: str | None = None) -> Provenance:
+    """Bring an imported kernel to the newest revision, or to `rev`. Raises SetupError for an unknown name."""
+    files = {reference_kernels.name(file): file for _, _, file in reference_kernels.kept()}
+    if name not in files:
+        raise SetupError(f"no kernel {name!r} is imported; imported: {', '.join(files) or 'none'}")
+    return imports.update(files[name], rev)

@@ -1,0 +1,110 @@
+"""Bars: others' kernels are timed beside the champion, reported, and never a base of experiments."""
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from kernel_scientist.campaign import bars, single
+from kernel_scientist.hardware.targets import CPU
+from kernel_scientist.problems import load
+from kernel_scientist.records.evaluation import Bar, Confirmation, Evaluation
+from kernel_scientist.records.kernel import Kernel, Verdict
+from kernel_scientist.report import tables
+from kernel_scientist.report.bars import failures, row, table
+from tests.campaign.test_campaign import SETTINGS
+from tests.conftest import ROOT, Cli
+
+COPIES = "def custom_kernel(data):\n    return data[1].copy_(data[0])\n"
+THEIRS = {
+    "theirs": COPIES,
+    "wrong": "def custom_kernel(data):\n    return data[1].zero_()\n",
+    "uncompiled": "from kernel_scientist import load\nload('x')\ndef custom_kernel(data): ...\n",
+    "of_triton": "import triton\n@triton.jit\ndef copy(x): ...\ndef custom_kernel(data): ...\n",
+}
+
+
+def put_bars(lab: Path) -> None:
+    folder = lab / "reference-kernels/identity/bars"
+    folder.mkdir(parents=True)
+    for name, source in THEIRS.items():
+        (folder / f"{name}.py").write_text(source)
+
+
+def test_a_campaign_ends_with_the_champion_beside_the_bars(lab: Path, cli_here: Cli, prefect_api: str) -> None:
+    put_bars(lab)
+    settings = [*SETTINGS, "--set", "search.generations=1", "--set", "search.experiments=1"]
+    done = cli_here("optimize", "--json", *settings, PREFECT_API_URL=prefect_api)
+    assert done.returncode == 0, done.stderr
+    summary = json.loads(done.stdout)
+    assert summary["champion"] and summary["kernels"] == 3, "no bar is a kernel of the campaign"
+    found = {one["kernel"]: one for one in summary["bars"]}
+    verdicts = {name: one["verdict"] for name, one in found.items()}
+    expected = {"theirs": "ok", "wrong": "incorrect", "uncompiled": "compile_error", "of_triton": "not evaluated"}
+    assert verdicts == expected
+    theirs = found["theirs"]
+    assert theirs["ratio"] == pytest.approx(theirs["us"] / theirs["champion_us"], rel=1e-9) and theirs["held_out_us"]
+    assert all(one["us"] is None and one["reason"] for name, one in found.items() if name != "theirs")
+    card = json.loads(next((lab / "champions/identity/cpp-cpu").glob("card.json")).read_text())
+    assert card["bars"] == summary["bars"]
+
+    printed = cli_here("report", "--set", "problem=identity").stdout
+    page = (lab / "reports/report.html").read_text()
+    for text in (printed, page):
+        assert "timed in one run with the champion" in text and "theirs" in text
+        assert "bar wrong has no time: incorrect" in text and "bar of_triton has no time" in text
+    metrics = lab / "reports/validate.json"
+    more = ("--problem", "identity", "--set", "validate.processes=1", "--set", "validate.blocks=3")
+    cli_here("validate", *more, "--metrics", str(metrics))
+    confirmed = tables.confirmed_table(json.loads(metrics.read_text()), summary["champion"])
+    roles = [(one["role"], one["kernel"]) for one in confirmed.rows]
+    assert ("bar", "theirs") in roles and roles[-1][0] == "champion"
+
+
+def context(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setenv("KERNEL_SCIENTIST_ROOT", str(tmp_path))
+    put_bars(tmp_path)
+    problem = load(ROOT / "problems/identity")
+    evaluator = SimpleNamespace(profile=problem.profile("cpu"))
+    return SimpleNamespace(problem=problem, evaluator=evaluator, target=CPU, params=SimpleNamespace(language="cpp"))
+
+
+def test_a_bar_has_a_name_of_its_own_and_is_not_the_champion(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps: Any = SimpleNamespace(build=lambda *_: Evaluation(verdict=Verdict.OK))
+    here = context(tmp_path, monkeypatch)
+    names = [one.bar.name for one in bars.checked(here, steps, ("reference", "theirs"))]
+    assert names == ["of_triton", "theirs-bar", "uncompiled", "wrong"]
+    assert "theirs" not in [one.bar.name for one in bars.checked(here, steps, (), COPIES)]
+
+
+def test_a_bar_that_breaks_the_timing_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = list[list[str]]()
+
+    def confirm(_c: object, _k: object, others: list[Any], *_: object) -> Confirmation:
+        calls.append([other.name for other in others])
+        broken = Evaluation(verdict=Verdict.INFRASTRUCTURE, reason="theirs crashed")
+        return Confirmation(
+            confirmed=len(others) == 1,
+            reason="seen",
+            evaluation=broken if len(others) > 1 else Evaluation(verdict=Verdict.OK),
+        )
+
+    monkeypatch.setattr(single, "confirm", confirm)
+    steps: Any = SimpleNamespace(build=lambda *_: Evaluation(verdict=Verdict.OK))
+    kernel = Kernel(name="k00001", language="cpp", source="x = 1")
+    others = [SimpleNamespace(name="reference")]
+    done = single.confirm_beside_bars(context(tmp_path, monkeypatch), kernel, others, None, steps)  # type: ignore[arg-type]
+    assert done.confirmed and calls == [["reference", "theirs", "uncompiled", "wrong"], ["reference"]]
+    theirs = next(bar for bar in done.bars if bar.name == "theirs")
+    assert theirs.verdict is Verdict.INFRASTRUCTURE and "the timing beside it failed: theirs crashed" in theirs.reason
+
+
+def test_predicted_times_have_a_table_of_their_own() -> None:
+    predicted = row(Bar(name="theirs", verdict=Verdict.OK, predicted_us=12.5), None, None)
+    failed = row(Bar(name="wrong", verdict=Verdict.INCORRECT, reason="row 3 differs"), None, None)
+    found = table([predicted, failed])
+    assert found is not None and found.cells[0]["predicted_us"] == "12.5" and "predicted" in found.title
+    assert failures([predicted, failed]) == ["bar wrong has no time: incorrect: row 3 differs"]
+    assert table([failed]) is None
