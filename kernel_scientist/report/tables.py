@@ -189,15 +189,7 @@ def campaign(summary: dict[str, Any]) -> Iterator[str | Table]:
 
 def suite(summary: dict[str, Any]) -> Iterator[str | Table]:
     """Yield the result of a suite."""
-    rows = [
-        {
-            "problem": row["problem"],
-            "speedup": ratio(row["speedup"]) if row["speedup"] else "",
-            "interval": interval(row["interval"]) if row["interval"] else "",
-            "result": row["reason"],
-        }
-        for row in summary["rows"]
-    ]
+    rows = [{**row, "result": row["reason"]} for row in summary["rows"]]
     title = f"suite {summary['suite']}: {summary['problems']} problems, {summary['refused']} without a campaign"
     yield Table({name: name for name in ("problem", "speedup", "interval", "result")}, rows, title)
     for title, shares in (("fast_p", summary["fast_p"]), ("fast_p, shown by the test", summary["fast_p_shown"])):

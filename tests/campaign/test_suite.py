@@ -1,0 +1,58 @@
+"""Suites: a campaign for each of many problems, and what is made of their results."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from kernel_scientist.campaign.suite import Suite, summary
+from kernel_scientist.records.errors import SetupError
+from tests.conftest import ROOT, Cli
+
+LEVEL = ROOT / "tests/problems/kernelbench/level1"
+ROWS = [
+    {"problem": "a", "campaign": "a-1", "correct": True, "speedup": 2.0, "interval": [1.6, 2.5], "usd": 0.5},
+    {"problem": "b", "campaign": "b-1", "correct": True, "speedup": 1.2, "interval": [0.9, 1.6], "usd": 0.25},
+    {"problem": "c", "campaign": "c-1", "correct": True, "speedup": 0.5, "interval": [0.4, 0.6], "usd": None},
+    {"problem": "d", "campaign": "d-1", "correct": False, "speedup": None, "interval": None},
+    {"problem": "e", "correct": False, "speedup": None, "interval": None, "reason": "it needs a GPU"},
+]
+
+
+def test_fast_p_counts_correct_kernels_that_are_more_than_p_times_as_fast() -> None:
+    found = summary("one", ROWS)
+    assert found["fast_p"] == {"0": 0.6, "1": 0.4, "1.5": 0.2, "2": 0.0}  # 2.0 is not more than 2
+    assert found["fast_p_shown"] == {"0": 0.6, "1": 0.2, "1.5": 0.2, "2": 0.0}
+    assert found["problems"] == 5 and found["refused"] == 1 and found["usd"] == 0.75
+    assert found["geomean_correct"] == pytest.approx((2.0 * 1.2 * 0.5) ** (1 / 3))
+    assert found["geomean_faster"] == pytest.approx((2.0 * 1.2) ** 0.5)
+
+
+def test_a_suite_takes_the_problems_below_a_path_in_order() -> None:
+    suite = Suite.of("one", [str(LEVEL.parent)], 1)
+    assert [place.stem.partition("_")[0] for place in suite.places] == list("123456")
+    with pytest.raises(SetupError, match="no task folder and no KernelBench file"):
+        Suite.of("one", [str(LEVEL)], 2)
+
+
+def test_a_suite_runs_campaigns_and_goes_on_with_those_that_are_left(lab: Path, cli: Cli) -> None:
+    level = lab / "problems/level1"
+    level.mkdir()
+    for name in ("2_Cross_entropy", "3_Norm_in_training", "6_Needs_a_package"):
+        shutil.copy(LEVEL / f"{name}.py", level)
+    done = lab / "reports/suites/one/level1-3_Norm_in_training/result.json"
+    done.parent.mkdir(parents=True)
+    kept = {"problem": "level1/3_Norm_in_training", "campaign": "kept", "correct": True, "speedup": 1.7}
+    done.write_text(json.dumps({**kept, "interval": [1.6, 1.8], "reason": "", "usd": 0}))
+    settings = ("search.generations=1", "harness.noise_runs=0", "harness.stages=1", "harness.pairs=0")
+    sets = [part for setting in settings for part in ("--set", setting)]
+    found = cli("suite", str(level), "--level", "1", "--name", "one", "--json", *sets)
+    result = json.loads(found.stdout)
+    rows = {row["problem"].partition("/")[2]: row for row in result["rows"]}
+    assert rows["3_Norm_in_training"]["campaign"] == "kept"
+    assert "a_package_nobody_has" in rows["6_Needs_a_package"]["reason"]
+    new = rows["2_Cross_entropy"]
+    assert new["correct"] and new["campaign"].startswith("level1-2_Cross_entropy-cpu"), new
+    assert result["fast_p"]["0"] == pytest.approx(2 / 3) and result["fast_p"]["1.5"] >= 1 / 3
+    assert json.loads((lab / "reports/suites/one/level1-2_Cross_entropy/result.json").read_text()) == new
