@@ -12,7 +12,7 @@ from kernel_scientist import problems
 from tests.conftest import ROOT, Cli, without_progress
 
 MISTAKES = {
-    "unknown problem": (["optimize", "--set", "problem=nope"], "unknown problem 'nope'; known: fp8-blockwise-gemm"),
+    "unknown problem": (["optimize", "--set", "problem=nope"], "unknown problem 'nope'; known: attention-prefill"),
     "unknown parameter": (["optimize", "--set", "search.generation=3"], "unknown parameter 'search.generation'"),
     "wrong type": (["optimize", "--set", "search.generations=lots"], "'search.generations'"),
     "unknown profile": (["optimize", "--set", "profile=huge"], "no profile 'huge'"),

@@ -83,8 +83,9 @@ class Comparison:
         positions = [place for place, item in enumerate(inputs.data) for _ in tensors(item)]
         for leaf, right in zip(leaves(got), leaves(self._form(inputs)), strict=True):
             number, size = leaf.get("input"), protocol.Form.read(right).bytes
-            if number is not None and positions[number] not in self.problem.writable:
-                return f"the memory of its output is that of input {positions[number]}"
+            known = type(number) is int and 0 <= number < len(positions)  # the worker's word
+            if number is not None and (not known or positions[number] not in self.problem.writable):
+                return f"the memory of its output is that of input {positions[number] if known else '?'}"
             if number is None and leaf.get("storage_bytes") != size:
                 return f"its output of {size} bytes is part of a storage of {leaf.get('storage_bytes')}"
         return ""
