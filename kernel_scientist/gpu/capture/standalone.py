@@ -60,6 +60,9 @@ def compiled(
 
 def words_at(kernel: Kernel, told: str, where: str) -> str:
     """Return an error's words with the kernel's name, after the line if they begin with one."""
+    lines = told.strip().splitlines()
+    if len(lines) > 1:  # the compiler quotes the source, and says what is wrong in the last line
+        told = f"{lines[0].rpartition(': at ')[0]}: {lines[-1]}"
     place, colon, rest = told.partition(": ")
     if place.startswith("kernel.py, line"):
         return f"{place}{colon}{where}{rest}"
@@ -152,13 +155,12 @@ def _trials(kernel: Kernel, module: ModuleType, tree: ast.Module, deadline: floa
 
 
 def _functions(module: ModuleType) -> dict[int, list[Any]]:
-    """Return the file's functions that return a value, by number of arguments; all of them under -1."""
-    found: dict[int, list[Any]] = {-1: []}
+    """Return the file's functions that return a value, by number of arguments."""
+    found: dict[int, list[Any]] = {}
     for value in vars(module).values():
         function = unwrapped(value)
         if function is not None and _returns(function):
             found.setdefault(len(function.params), []).append(function)
-            found[-1].append(function)
     return found
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 import triton.language as tl
 
+from kernel_scientist.gpu.capture.files import stand_ins
 from kernel_scientist.gpu.capture.files.launch_sites import Hint
 from kernel_scientist.gpu.capture.files.uses import Use, Uses
 
@@ -36,6 +37,8 @@ NOT_REAL = re.compile(r"stride|size|num|len|max_(seq|ctx|num|pos|len|blocks|toke
 FLAGS = re.compile(
     r"^(even|has|is|use|causal|do|with|store|return|apply|need|compute|add|enable|save|masked|output)(_|$|[A-Z])", re.I
 )
+LIMITS = re.compile(r"(dtype|fp8|int8|quant|^q)_?(max|min)|(max|min)_?(val|fp8|int8)|^fp8_m(ax|in)", re.I)
+"""Constants that bound the values of a type."""
 UNUSUAL = re.compile(
     r"fp8|int8|int4|w4|w8|mx(fp)?|tma|warp_special|debug|var_?len|fake|trans|reverse|sparse|paged|interpret|interleave"
     r"|ragged|zero_point|awq|host|per_channel|softcap|quant|deterministic|64",
@@ -106,8 +109,11 @@ def _names(kind: Any) -> tuple[str, ...]:
 
 def _constants(name: str, use: Use, hint: Hint | None, known: Known) -> list[Any]:
     if use.arguments >= 0:
-        return [*known.functions.get(use.arguments, []), *known.functions.get(-1, [])]
-    if use.kind or re.search(r"dtype|_type$|_ty$", name, re.I):
+        usual = stand_ins.BY_ARGUMENTS.get(use.arguments)
+        return [*known.functions.get(use.arguments, []), *([] if usual is None else [usual]), None]
+    if LIMITS.search(name) and not use.block:
+        return [-448.0 if re.search("min", name, re.I) else 448.0, 64]
+    if use.kind or re.search(r"dtype$|_type$|_ty$|^dtype", name, re.I):
         return [*TYPES]
     texts = [value for value in use.compared if isinstance(value, str)]
     if texts:
