@@ -84,7 +84,7 @@ def kernels(module: ModuleType) -> list[Kernel]:
     chosen = own or near
     called = {id(one) for function, _ in chosen.values() for one in _called(function)}
     return [
-        Kernel(name, function, _configs(value), _heuristics(value), function.starting_line_number)
+        Kernel(name, function, _configs(value), _heuristics(value), uses.line(function))
         for name, (function, value) in chosen.items()
         if id(function) not in called and not _returns(function)
     ]
@@ -133,7 +133,7 @@ def lacking(function: Any, depth: int = 4) -> str:
     space = function.fn.__globals__
     for node in ast.walk(uses.tree(function)):
         if isinstance(node, ast.Name) and (reason := missing.reason(space.get(node.id))):
-            line = function.starting_line_number + node.lineno - 1
+            line = uses.line(function) + node.lineno - 1
             place = "kernel.py" if function.fn.__code__.co_filename.endswith("/kernel.py") else function.fn.__module__
             return f"{place}, line {line}: {function.fn.__name__} needs {reason}"
     return next((why for other in _called(function) if depth and (why := lacking(other, depth - 1))), "")

@@ -81,18 +81,14 @@ def _same(func: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> bool:
 
 def _moved(func: Callable[..., Any], args: Any, kwargs: dict[str, Any], create: bool = False) -> Any:
     """Return an operation's result on torch's device without values."""
-    known: dict[int, torch.Tensor] = {}
 
     def moved(value: Any) -> Any:
         if isinstance(value, torch.Tensor):
-            place = value.untyped_storage().data_ptr()
-            if place not in known:
-                known[place] = torch.empty(0, dtype=value.dtype, device="meta")
             return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device="meta")
         return torch.device("meta") if isinstance(value, torch.device) else value
 
-    places = pytree.tree_map(moved, (args, kwargs))
     with torch._C.DisableTorchFunction():  # pyright: ignore[reportPrivateUsage]
+        places = pytree.tree_map(moved, (args, kwargs))
         return func(*places[0], **places[1], **({"device": "meta"} if create else {}))
 
 

@@ -61,7 +61,7 @@ def call(module: ModuleType, entry: str, positional: list[Any], named: dict[str,
     if entry == "custom_kernel" and named:
         return function(tuple(named.values()) if len(named) > 1 else next(iter(named.values())))
     positional, named = _bound(function, positional, named)
-    with torch.no_grad() if not isinstance(function, torch.nn.Module) else torch.enable_grad():
+    with torch.no_grad():
         return function(*positional, **named)
 
 

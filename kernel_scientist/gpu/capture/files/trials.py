@@ -6,7 +6,7 @@ the compiler gets further with it. Runs in untrusted processes: imports the stan
 
 import contextlib
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -86,6 +86,8 @@ class Trials:
     def _moves(self, setting: Setting, error: Exception) -> Iterator[Setting]:
         names = self._suspects(error)
         words = " ".join(str(one) for one in chain(error)).lower()
+        if "not defined" in words or "static_assert" in words or "assertion" in words:
+            yield from self._toggled(setting, self.alternatives)
         if "dtype" in words or "type" in words or "bitcast" in words:
             yield from self._uniform(setting)
         for rank in range(1, max((len(values) for values in self.alternatives.values()), default=1)):
@@ -95,8 +97,12 @@ class Trials:
         for config in self.configs[1:6]:
             yield Setting(setting.arguments, config)
         yield from self._uniform(setting)
-        for name, values in self.alternatives.items():
-            if name not in names and values[:2] in ([True, False], [False, True]):
+        yield from self._toggled(setting, [name for name in self.alternatives if name not in names])
+
+    def _toggled(self, setting: Setting, names: Collection[str]) -> Iterator[Setting]:
+        """Yield settings with one of the flags changed."""
+        for name in names:
+            if self.alternatives[name][:2] in ([True, False], [False, True]):
                 yield setting.changed(**{name: not setting.arguments[name]})
 
     def _uniform(self, setting: Setting) -> Iterator[Setting]:

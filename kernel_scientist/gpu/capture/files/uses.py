@@ -5,6 +5,7 @@ that it comes from. Runs in untrusted processes: imports the standard library an
 """
 
 import ast
+import itertools
 import textwrap
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -87,6 +88,12 @@ def tree(kernel: Any) -> ast.FunctionDef:
     found = ast.parse(textwrap.dedent(kernel.src)).body[0]
     assert isinstance(found, ast.FunctionDef)
     return found
+
+
+def line(kernel: Any) -> int:
+    """Return the line of a kernel's `def` in its file."""
+    before = itertools.takewhile(lambda text: not text.lstrip().startswith("def "), kernel.raw_src)
+    return kernel.starting_line_number + sum(1 for _ in before)
 
 
 def callee(kernel: Any, node: ast.expr) -> Any:
