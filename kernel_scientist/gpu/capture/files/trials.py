@@ -108,7 +108,7 @@ class Trials:
     def _uniform(self, setting: Setting) -> Iterator[Setting]:
         """Yield settings with one type for all tensors of floats, or with all flags off."""
         floats = [name for name, value in setting.arguments.items() if value in FLOATS]
-        for kind in FLOATS:
+        for kind in (*FLOATS, torch.int8):
             yield setting.changed(**dict.fromkeys(floats, kind))
         flags = [name for name, value in setting.arguments.items() if value is True]
         if flags:
