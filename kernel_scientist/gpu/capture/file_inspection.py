@@ -1,6 +1,7 @@
 """Finds out what the kernels of a file compile to, as it lies in its package, by a confined process.
 
-Trusted side. If a kernel ends the compiler's process, the file is inspected again without that kernel.
+Trusted side. If a kernel ends the compiler's process, the file is inspected again, with smaller tiles for that kernel;
+if it does so again, without that kernel.
 """
 
 from collections.abc import Mapping
@@ -13,8 +14,8 @@ from kernel_scientist.records.kernel import Verdict
 from kernel_scientist.sandbox import protocol
 from kernel_scientist.sandbox.failure import KernelFailure
 
-RESTARTS = 4
-"""Kernels of a file that may end the compiler."""
+RESTARTS = 6
+"""How often the kernels of a file may end the compiler."""
 
 
 def seen_file(
@@ -30,14 +31,17 @@ def seen_file(
     `inputs`: the entry's arguments by name; by default those of the file's `get_inputs`. Raises like `inspect.inspect`.
     """
     file = {"path": place.path, "module": place.module, "roots": place.roots}
-    skip: dict[str, str] = {}
+    ended: dict[str, int] = {}
+    told: list[str] = []
     while True:
-        what = {"file": file, "entry": entry, "inputs": inputs, "skip": list(skip)}
+        small, skip = [name for name, times in ended.items() if times == 1], [n for n, t in ended.items() if t > 1]
+        what = {"file": file, "entry": entry, "inputs": inputs, "small": small, "skip": skip}
         try:
             found = asked(source, gpu, timeout_s, what, place.readable)
         except CompilerEndedError as end:
-            if len(skip) == RESTARTS:
-                raise KernelFailure(Verdict.CRASHED, f"its inspection ended: {end}", tuple(skip.values())) from end
-            skip[end.kernel] = str(end)
+            if sum(ended.values()) == RESTARTS:
+                raise KernelFailure(Verdict.CRASHED, f"its inspection ended: {end}", tuple(told)) from end
+            ended[end.kernel] = ended.get(end.kernel, 0) + 1
+            told += [str(end)] if ended[end.kernel] > 1 else []
             continue
-        return replace(found, report=found.report.model_copy(update={"missed": (*found.report.missed, *skip.values())}))
+        return replace(found, report=found.report.model_copy(update={"missed": (*found.report.missed, *told)}))

@@ -254,9 +254,11 @@ def _ask(
         late = "" if begun else " and did not reach the submission; is this machine busy?"
         verdict = Verdict.TIMEOUT if begun else Verdict.INFRASTRUCTURE
         raise KernelFailure(verdict, f"its inspection took longer than {timeout_s:g} s{late}", (log,))
-    if status and (folder / "compiling").exists():
-        line, _, name = _read(folder / "compiling").partition(" ")
-        words = f"no call: kernel.py, line {line}: {name} does not compile by itself: {_end(status, log, None)}"
+    line, _, name = _read(folder / "compiling").partition(" ") if (folder / "compiling").exists() else ("", "", "")
+    if status and name:
+        slow = status in (-signal.SIGPROF, 128 + signal.SIGPROF)
+        why = "the compiler takes too long" if slow else _end(status, log, None)
+        words = f"no call: kernel.py, line {line}: {name} does not compile by itself: {why}"
         raise CompilerEndedError(name, printable(words)[:WORDS])
     try:
         answer = Answer.model_validate_json(_read(folder / "answer.json"))
@@ -270,7 +272,8 @@ def _ask(
     for text, code in zip(texts, answer.codes, strict=True):
         _require_true(text, code)
     if status is None:  # what was found until then
-        words = f"no call: the rest was not compiled: the time limit of {timeout_s:g} s was reached"
+        where = f"kernel.py, line {line}: {printable(name)[:WORDS]} and " if name else ""
+        words = f"no call: {where}the rest was not compiled: the time limit of {timeout_s:g} s was reached"
         return answer.model_copy(update={"timed_out": True, "missed": (*answer.missed, words)})
     return answer
 

@@ -4,6 +4,7 @@ Runs in an untrusted process: imports the standard library, torch, triton, and m
 """
 
 import json
+import signal
 import time
 import traceback
 from collections.abc import Collection
@@ -17,6 +18,8 @@ from kernel_scientist.gpu.capture.recorded_builds import Builds
 
 WORDS = 4000
 """Maximum length of an error message in the reply."""
+COMPILER_S = 25.0
+"""CPU seconds for one kernel that is compiled alone, after which the process ends."""
 
 
 @dataclass
@@ -28,22 +31,27 @@ class Reply:
     failure: str = ""
     refused: bool = False
 
-    def keep(self, module: ModuleType, skip: Collection[str] = ()) -> None:
+    def keep(self, module: ModuleType, skip: Collection[str] = (), small: Collection[str] = ()) -> None:
         """Compile the module's kernels that were not launched, with invented arguments; write the reply after each.
 
-        The file `compiling` names the kernel meanwhile: the compiler may end the process.
+        The file `compiling` names the kernel meanwhile: the compiler may end the process. Kernels of `skip` are left
+        out, those of `small` get small tiles.
         """
         text, recorder = Path("kernel.py").read_text(), self.recorder
         until, launched = recorder.deadline, recorder.functions
+        self.write()
         for kernel in standalone.kernels(module):
             if kernel.name in skip or any(kernel.function is one for one in launched):
                 continue
             Path("compiling").write_text(f"{kernel.line} {kernel.name}")
-            compiled, told = standalone.compiled(kernel, module, text, until, recorder.facts.lds_bytes, words)
+            signal.setitimer(signal.ITIMER_PROF, COMPILER_S)  # its signal ends the process, in the compiler's code too
+            lds = recorder.facts.lds_bytes
+            compiled, told = standalone.compiled(kernel, module, text, until, lds, words, kernel.name in small)
             recorder.missed.append(f"no call: {told}"[:WORDS])
             if compiled is not None:
                 recorder.keep(compiled)
             self.write()
+            signal.setitimer(signal.ITIMER_PROF, 0)
             Path("compiling").unlink()
         recorder.timed_out |= time.monotonic() > until
 

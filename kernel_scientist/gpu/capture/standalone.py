@@ -16,9 +16,9 @@ from triton.runtime.jit import JITFunction
 
 from kernel_scientist.gpu.capture.files import guesses, launch_sites, missing, uses
 from kernel_scientist.gpu.capture.files.limits import cpu_seconds
-from kernel_scientist.gpu.capture.files.trials import Setting, Trials
+from kernel_scientist.gpu.capture.files.trials import Setting, Trials, chain
 
-KERNEL_S = 60.0
+KERNEL_S = 20.0
 """CPU seconds for the compilation of one kernel."""
 WRAPPERS = 8
 """Most decorators of a kernel."""
@@ -42,27 +42,32 @@ def compiled(
     deadline: float,
     lds_bytes: int,
     words: Callable[[Exception], str],
+    small: bool = False,
 ) -> tuple[Any, str]:
     """Compile a kernel of a module with this text; return its code, and a sentence about the assumptions.
 
-    The code is None if it does not compile, and the sentence says why. `words` describes an error with its line.
+    The code is None if it does not compile, and the sentence says why. `words` describes an error with its line. `small`:
+    with small tiles.
     """
     if time.monotonic() > deadline:
         return None, f"kernel.py, line {kernel.line}: {kernel.name} was not compiled: the time was over"
     try:
         with cpu_seconds(KERNEL_S, kernel.name):
-            code, setting = _trials(kernel, module, ast.parse(text), deadline, lds_bytes).best()
+            code, setting = _trials(kernel, module, ast.parse(text), deadline, lds_bytes).best(small)
         return code, f"{kernel.name} was compiled by itself: {_told(setting)}"
     except Exception as error:
         lacks = lacking(kernel.function)
-        return None, lacks or words_at(kernel, words(error), f"{kernel.name} does not compile by itself: ")
+        where = f"{kernel.name} does not compile by itself: "
+        return None, lacks or words_at(kernel, words(error), error, where)
 
 
-def words_at(kernel: Kernel, told: str, where: str) -> str:
+def words_at(kernel: Kernel, told: str, error: Exception, where: str) -> str:
     """Return an error's words with the kernel's name, after the line if they begin with one."""
-    lines = told.strip().splitlines()
-    if len(lines) > 1:  # the compiler quotes the source, and says what is wrong in the last line
-        told = f"{lines[0].rpartition(': at ')[0]}: {lines[-1]}"
+    if "\n" in told:  # the compiler quotes the source; what is wrong is in the last line of the innermost error
+        lines = (line.strip() for one in reversed(chain(error)) for line in reversed(str(one).splitlines()))
+        told = (
+            f"{told.splitlines()[0].rpartition(': at ')[0]}: {next((line for line in lines if line.strip('^ ')), '')}"
+        )
     place, colon, rest = told.partition(": ")
     if place.startswith("kernel.py, line"):
         return f"{place}{colon}{where}{rest}"

@@ -115,6 +115,8 @@ def _constants(name: str, use: Use, hint: Hint | None, known: Known) -> list[Any
         return [-448.0 if re.search("min", name, re.I) else 448.0, 64]
     if use.kind or re.search(r"dtype$|_type$|_ty$|^dtype", name, re.I):
         return [*TYPES]
+    if re.search(r"(^|_)eps", name, re.I):
+        return [1e-6]
     texts = [value for value in use.compared if isinstance(value, str)]
     if texts:
         return [*texts, "", None]

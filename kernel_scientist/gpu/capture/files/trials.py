@@ -8,6 +8,7 @@ import contextlib
 import time
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
 import torch
@@ -18,7 +19,7 @@ from kernel_scientist.gpu.capture.files.limits import TimeLimitError
 from kernel_scientist.gpu.capture.files.uses import Uses
 
 TRIALS = 80
-SEARCH_S = 20.0
+SEARCH_S = 12.0
 """CPU seconds after which no further arguments are tried for a kernel."""
 ELEMENTS = 1 << 20
 """Number of elements of an invented tensor."""
@@ -55,11 +56,18 @@ class Trials:
     _tried: set[str] = field(default_factory=set[str])
     _until: float = 0.0
 
-    def best(self) -> tuple[Any, Setting]:
-        """Return the compiled kernel and its arguments. Raises the compiler's error about the best arguments."""
+    def best(self, small: bool = False) -> tuple[Any, Setting]:
+        """Return the compiled kernel and its arguments. Raises the compiler's error about the best arguments.
+
+        `small`: begin with small tiles.
+        """
         self._until = time.process_time() + SEARCH_S
         first = {name: values[0] for name, values in self.alternatives.items()}
         setting = Setting(first, self.configs[0] if self.configs else None)
+        if small:
+            self.configs.sort(key=lambda config: prod(v for v in config.kwargs.values() if type(v) is int and v > 1))
+            setting = Setting(first | {name: max(16, first[name] // 4) for name in self._tiles(setting)})
+            setting.config = self.configs[0] if self.configs else None
         compiled, error = self._try(setting)
         while compiled is None:
             assert error is not None
@@ -157,7 +165,7 @@ class Trials:
         if compiled.metadata.shared <= self.lds_bytes:
             return compiled, setting
         others = [Setting(setting.arguments, config) for config in self.configs if config is not setting.config][:4]
-        tiles = [name for name, use in self.uses.params.items() if use.block and type(setting.arguments[name]) is int]
+        tiles = self._tiles(setting)
         for factor in (2, 4):
             smaller = {name: max(16, setting.arguments[name] // factor) for name in tiles}
             others.append(setting.changed(**smaller))
@@ -168,6 +176,10 @@ class Trials:
             if found is not None and found.metadata.shared <= self.lds_bytes:
                 return found, other
         return compiled, setting
+
+    def _tiles(self, setting: Setting) -> list[str]:
+        """Return the parameters that are sizes of tiles."""
+        return [name for name, use in self.uses.params.items() if use.block and type(setting.arguments[name]) is int]
 
 
 class _UselessError(Exception):

@@ -38,7 +38,7 @@ def inspected(request: dict[str, Any], recorder: Recorder, reply: Reply) -> None
         _called(module, request["entry"], request["inputs"], recorder)
         reply.write()
     if request["inputs"] is None or not recorder.launches:
-        reply.keep(module, request["skip"])
+        reply.keep(module, request["skip"], request["small"])
     for line, name in _inner(Path("kernel.py").read_text()):
         recorder.missed.append(f"no call: kernel.py, line {line}: {name} is defined inside of a function: give --entry")
 
