@@ -46,8 +46,8 @@ def compiled(
 ) -> tuple[Any, str]:
     """Compile a kernel of a module with this text; return its code, and a sentence about the assumptions.
 
-    The code is None if it does not compile, and the sentence says why. `words` describes an error with its line. `small`:
-    with small tiles.
+    The code is None if it does not compile, and the sentence says why. `words` describes an error with its line.
+    `small`: with small tiles.
     """
     if time.monotonic() > deadline:
         return None, f"kernel.py, line {kernel.line}: {kernel.name} was not compiled: the time was over"

@@ -84,6 +84,9 @@ class _Scope:
             match node:
                 case ast.Assign(targets=[ast.Name(id=name)], value=value):
                     self.assigned[name] = value
+                case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Tuple(elts=values)):
+                    pairs = zip(names, values, strict=False)
+                    self.assigned |= {one.id: value for one, value in pairs if isinstance(one, ast.Name)}
                 case _:
                     pass
 
