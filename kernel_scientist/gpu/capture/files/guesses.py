@@ -117,6 +117,8 @@ def _constants(name: str, use: Use, hint: Hint | None, known: Known) -> list[Any
         return [*TYPES]
     if re.search(r"(^|_)eps", name, re.I):
         return [1e-6]
+    if re.search(r"cache_mod|evict", name, re.I):
+        return ["", None]
     texts = [value for value in use.compared if isinstance(value, str)]
     if texts:
         return [*texts, "", None]

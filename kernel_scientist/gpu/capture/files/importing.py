@@ -89,11 +89,16 @@ class Finder(importlib.abc.MetaPathFinder):
         return spec
 
 
-def imported(file: Path, name: str, path: str, roots: Mapping[str, str], tell: Told) -> ModuleType:
-    """Import the text of `file` as the module `name`, whose real place is `path`. Raises SyntaxError."""
+def imported(
+    file: Path, name: str, path: str, roots: Mapping[str, str], programs: Mapping[str, str], tell: Told
+) -> ModuleType:
+    """Import the text of `file` as the module `name`, whose real place is `path`. Raises SyntaxError.
+
+    `programs`: what programs that ask a driver about the device would print.
+    """
     if roots:
         sys.meta_path.insert(0, Finder(roots, name))
-    _without_programs()
+    _without_programs(programs)
     _with_versions(roots)
     parent = "" if name in roots else name.rpartition(".")[0]
     if parent:
@@ -127,14 +132,30 @@ def _with_versions(roots: Collection[str]) -> None:
 def _ignored(line: int, what: str) -> None: ...
 
 
-def _without_programs() -> None:
-    """Let programs fail to start, as if they were not installed; the sandbox would end the process instead."""
+def _without_programs(told: Mapping[str, str]) -> None:
+    """Let programs fail to start, as if they were not installed; the sandbox would end the process instead.
+
+    `told`: output of programs that ask a driver about the device, by name.
+    """
     start: Any = subprocess.Popen.__init__
+    run: Any = subprocess.run
 
     def checked(process: Any, args: Any, *rest: Any, **options: Any) -> None:
-        program = Path(str(args if isinstance(args, (str, bytes)) else next(iter(args), ""))).name
-        if not program.startswith(TOOLS) or options.get("shell"):
+        program = _program(args)
+        if program not in TOOLS or options.get("shell"):
             raise FileNotFoundError(2, "no programs can be started here", program)
         start(process, args, *rest, **options)
 
+    def answered(args: Any, *rest: Any, **options: Any) -> Any:
+        if (output := told.get(_program(args))) is None:
+            return run(args, *rest, **options)
+        is_text = any(options.get(name) for name in ("text", "universal_newlines", "encoding"))
+        return subprocess.CompletedProcess(args, 0, output if is_text else output.encode(), "" if is_text else b"")
+
     subprocess.Popen.__init__ = checked  # pyright: ignore[reportAttributeAccessIssue]
+    subprocess.run = answered  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def _program(args: Any) -> str:
+    first = args.split()[0] if isinstance(args, str) and args.strip() else next(iter(args), "")
+    return Path(str(first)).name

@@ -55,7 +55,8 @@ def _imported(file: dict[str, Any], recorder: Recorder, reply: Reply) -> ModuleT
 
     try:
         with SkipsLarge():
-            return importing.imported(Path("kernel.py").resolve(), file["module"], file["path"], file["roots"], tell)
+            place, asked = (file["module"], file["path"], file["roots"]), recorder.facts.programs()
+            return importing.imported(Path("kernel.py").resolve(), *place, asked, tell)
     except SyntaxError as error:
         reply.failure = f"kernel.py, line {error.lineno}: SyntaxError: {error.msg}"
         return None

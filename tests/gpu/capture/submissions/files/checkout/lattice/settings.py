@@ -1,9 +1,11 @@
+import subprocess
 from functools import lru_cache
 
 import torch
 from an_extension_that_nobody_has import tuned
 
-WARPS = 2 if torch.cuda.get_device_capability()[0] >= 9 else 4
+DRIVER = subprocess.run(["rocminfo"], capture_output=True, text=True).stdout
+WARPS = 2 if torch.cuda.get_device_capability()[0] >= 9 and "gfx9" in DRIVER else 4
 
 
 @lru_cache
