@@ -45,17 +45,37 @@ def ui(prefect_port: int, mlflow_port: int) -> None:
     metavar="NAME",
     help="Problem whose cases the submission is called on; default: the first whose inputs it accepts.",
 )
+@click.option("--entry", callback=not_empty, metavar="NAME", help="Function, or model class, that gets the inputs.")
+@click.option(
+    "--inputs",
+    callback=not_empty,
+    metavar="LIST",
+    help="Its arguments, such as x:fp16[4096,4096],n:int=4096,flag:bool=true.",
+)
 @click.option("--arch", default="", metavar="ARCH", help="gfx942, gfx950, sm_90; default: gfx942.")
 @click.option("--machine", default="", metavar="NAME", help="mi300x, mi325x, mi355x, h100, ...; default: the arch's.")
 @click.option("--asm", "folder", metavar="FOLDER", help="Also write the assembly of every code object there.")
 @with_params
 @JSON
 def compile(
-    file: str, problem: str | None, arch: str, machine: str, folder: str | None, call: Call, as_json: bool
+    file: str,
+    problem: str | None,
+    entry: str | None,
+    inputs: str | None,
+    arch: str,
+    machine: str,
+    folder: str | None,
+    call: Call,
+    as_json: bool,
 ) -> None:
-    """Compile a Triton or HIP submission for a GPU that need not be present; report its code objects.
+    """Compile a Triton or HIP file for a GPU that need not be present; report its code objects.
 
-    Exit code: 0 it compiles, 1 it does not, 2 the call or the set-up is wrong, 3 this machine lacks what it needs.
+    A submission (custom_kernel) is called on a problem's cases. Of any other file the entry is called with the inputs,
+    or with those of its get_inputs(); without either, each Triton kernel is compiled with invented arguments. Modules
+    of the file's package and modules beside it can be imported.
+
+    Exit code: 0 something compiles, 1 nothing does, 2 the call or the set-up is wrong, 3 this machine lacks what it
+    needs.
 
     Example: kernel-scientist compile problems/fp8-blockwise-gemm/seeds/triton_tiled.py --arch gfx942
     """
@@ -63,7 +83,7 @@ def compile(
     from kernel_scientist.report import compilation
 
     gpu = gpus.chosen(machine, arch or ("" if machine else "gfx942"))
-    report = compilation.compiled(Path(file), gpu, problem, call.params())
+    report = compilation.compiled(Path(file), gpu, problem, call.params(), entry, inputs)
     if folder and report.get("launches"):
         report["assembly"] = compilation.write_assembly(report, Path(folder))
     show(report, as_json, compilation.lines(report))

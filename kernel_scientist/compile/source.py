@@ -123,22 +123,32 @@ def read_kernel(path: Path) -> str:
 
     A file that is not Python passes: its verdict is `compile_error`.
     """
+    text = read_file(path)
+    if not any(defines(path, text, name) for name in ENTRIES):
+        raise SetupError(f"{path} defines no custom_kernel(data): a kernel is one Python file that does")
+    return text
+
+
+def read_file(path: Path) -> str:
+    """Return the text of a file with kernels. Raises SetupError when it cannot be read."""
     try:
         if path.exists() and not path.is_file():  # a pipe cannot be read twice
             raise SetupError(f"cannot read kernel {path}: it is no regular file")
         if (size := path.stat().st_size) > MOST_SOURCE:
             raise SetupError(f"kernel {path} has {size} bytes: at most {MOST_SOURCE} are read")
-        text = path.read_text()
+        return path.read_text()
     except (OSError, ValueError) as error:
         raise SetupError(f"cannot read kernel {path}: {getattr(error, 'strerror', None) or error}") from error
+
+
+def defines(path: Path, text: str, name: str) -> bool:
+    """Whether a file defines a name; also for a file that is not Python. Raises SetupError for one nested too deep."""
     try:
-        if not any(KernelSource(text).defines(name) for name in ENTRIES):
-            raise SetupError(f"{path} defines no custom_kernel(data): a kernel is one Python file that does")
+        return KernelSource(text).defines(name)
     except NestedError as error:
         raise SetupError(f"cannot read kernel {path}: {error}") from error
     except SourceError:
-        pass
-    return text
+        return True
 
 
 def leaderboard(text: str) -> str:

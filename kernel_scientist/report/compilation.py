@@ -4,8 +4,9 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from kernel_scientist.compile.source import leaderboard, read_kernel
-from kernel_scientist.gpu.capture import case_shapes, inspect
+from kernel_scientist.compile.source import defines, leaderboard, read_file
+from kernel_scientist.gpu.capture import case_shapes, file_inspection, inspect
+from kernel_scientist.gpu.capture.files import entries, input_text, surroundings
 from kernel_scientist.gpu.capture.inspect import Inspection
 from kernel_scientist.gpu.isa import assembly
 from kernel_scientist.gpu.toolchains import load_inline
@@ -26,30 +27,56 @@ SHOWN = 4
 """Most grids listed per code object."""
 COUNTERS_SHOWN = 30
 """Most lines of single kernels and cases."""
+NO_KERNEL = "it defines no Triton kernel: functions that return a value or that others call are none"
 Item = TypeVar("Item")
 
 
-def compiled(file: Path, gpu: Gpu, problem: str | None, params: Params) -> dict[str, Any]:
+def compiled(
+    file: Path, gpu: Gpu, problem: str | None, params: Params, entry: str | None = None, inputs: str | None = None
+) -> dict[str, Any]:
     """Return the report of a submission on a problem's cases; by default the problem whose inputs it accepts.
 
-    Raises SetupError for an unknown problem, or a file that is no kernel for a GPU.
+    `entry` and `inputs`: the function to call and its arguments (`gpu.capture.files.input_text`). A file with one of
+    them, or without a `custom_kernel`, belongs to no problem. Raises SetupError for an unknown problem, wrong inputs,
+    or a file that is no kernel for a GPU.
     """
-    source = read_kernel(file)
+    source = read_file(file)
     if "kernel_scientist.languages.cpp" in source or "from kernel_scientist import" in source:
         raise SetupError(f"{file} is a C++ kernel for the CPU: `kernel-scientist evaluate` compiles it")
     try:
-        name, refusals = (problem or _named(file, source)), list[str]()
-        if name is None:
-            name, refusals = _fitting(source, gpu, params)
-        if name is None:
-            return _without_problem(source, gpu, params, refusals)
-        fitting = find(name)
-        cases = fitting.profile("full" if params.profile == "auto" else params.profile).benchmarks
-        inspection = inspect.inspect(source, fitting, cases, gpu, params.harness.inspect_timeout_s)
-        return _report(inspection, fitting, cases, params)
+        if entry or inputs is not None or not defines(file, source, "custom_kernel"):
+            if problem:
+                raise SetupError(f"--problem needs a custom_kernel, and no --entry or --inputs: {file}")
+            return _file(file, source, gpu, params, entry, inputs)
+        return _submission(file, source, gpu, problem, params)
     except KernelFailure as failure:
         tried = [line for line in failure.evidence if line]
         return {"ok": False, "verdict": failure.verdict.value, "reason": failure.reason, "tried": tried}
+
+
+def _submission(file: Path, source: str, gpu: Gpu, problem: str | None, params: Params) -> dict[str, Any]:
+    name, refusals = (problem or _named(file, source)), list[str]()
+    if name is None:
+        name, refusals = _fitting(source, gpu, params)
+    if name is None:
+        return _without_problem(source, gpu, params, refusals)
+    fitting = find(name)
+    cases = fitting.profile("full" if params.profile == "auto" else params.profile).benchmarks
+    inspection = inspect.inspect(source, fitting, cases, gpu, params.harness.inspect_timeout_s)
+    return _report(inspection, fitting, cases, params)
+
+
+def _file(file: Path, source: str, gpu: Gpu, params: Params, named: str | None, inputs: str | None) -> dict[str, Any]:
+    """Return the report of a file as it lies in its package."""
+    given = input_text.headers(inputs) if inputs is not None else None
+    entry = entries.entry(source, file.name, named, given is not None or entries.own_inputs(source))
+    place = surroundings.around(file, source)
+    inspection = file_inspection.seen_file(source, place, gpu, params.harness.inspect_timeout_s, entry, given)
+    found = _report(inspection, None, (), params)
+    if found["launches"]:
+        return {**found, "ok": True}
+    reason = found["reason"] or f"nothing of {file.name} compiles"
+    return {"ok": False, "reason": reason, "tried": found["missed"] or [NO_KERNEL]}
 
 
 def _without_problem(source: str, gpu: Gpu, params: Params, refusals: list[str]) -> dict[str, Any]:

@@ -19,7 +19,8 @@ from kernel_scientist.sandbox import protocol
 def described(problem: Problem, case: Case) -> protocol.Header:
     """Return the description of a case's inputs; a full-size case takes no memory.
 
-    If the generator needs values, it is run with real tensors. Raises WireError if an input cannot be described.
+    If the generator needs values, it is run with real tensors, but the values of large ones are zeros. Raises WireError
+    if an input cannot be described.
     """
     key = (problem.digest, case.model_dump_json(), metadata.version("torch"), environment.sources_digest("problems"))
     kept = environment.cache_folder() / "case-shapes" / f"{digest(chr(0).join(key))}.json"
@@ -36,13 +37,16 @@ def described(problem: Problem, case: Case) -> protocol.Header:
 def _described(problem: Problem, case: Case) -> protocol.Header:
     from torch._subclasses.fake_tensor import FakeTensorMode
 
+    from kernel_scientist.gpu.capture.files.large_tensors import SkipsLarge
+
     try:
         with FakeTensorMode():
             return _header(problem.generate(case))
     except protocol.WireError:
         raise
     except Exception:
-        return _header(problem.generate(case))
+        with SkipsLarge():
+            return _header(problem.generate(case))
 
 
 def _header(value: Any) -> protocol.Header:

@@ -3,10 +3,12 @@
 Runs in untrusted processes: imports the standard library, torch and triton only.
 """
 
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
 import torch
+from triton.backends import backends
 from triton.backends.compiler import GPUTarget
 
 from kernel_scientist.gpu.capture.facts import Facts
@@ -72,11 +74,18 @@ class FakeDriver:
         """Do nothing: there is no cache."""
 
 
+def _saying(answer: bool) -> Callable[[], bool]:
+    return lambda: answer
+
+
 def install(facts: Facts, benchmarker: Any) -> None:
     """Make this the active driver, and replace the timing functions of `triton.testing`."""
     import triton.testing
 
     triton.runtime.driver.set_active(FakeDriver(facts, benchmarker))  # pyright: ignore
+    for name, backend in backends.items():  # libraries look for exactly one driver that is active
+        driver_class: Any = backend.driver
+        driver_class.is_active = staticmethod(_saying((name == "amd") == facts.amd))
 
     def bench(call: Any, *_: Any, **options: Any) -> Any:
         times = benchmarker(call)

@@ -30,6 +30,11 @@ class Facts:
         digits = self.arch.removeprefix("gfx").removeprefix("sm_")
         return int(digits[0]), int(digits[1])
 
+    def programs(self) -> dict[str, str]:
+        """Return what programs that ask the driver print, by name: the GPU's name only."""
+        names = ("rocminfo", "rocm-smi", "amd-smi", "rocm_agent_enumerator") if self.amd else ("nvidia-smi",)
+        return dict.fromkeys(names, f"{self.arch if self.amd else self.name}\n")
+
     def properties(self) -> SimpleNamespace:
         """Return the result of `torch.cuda.get_device_properties`."""
         major, minor = self.capability

@@ -32,7 +32,7 @@ from kernel_scientist.records.evaluation import CodeObject, CompileReport, Launc
 from kernel_scientist.records.gpu import TorchOperation
 from kernel_scientist.records.kernel import Case, Verdict, Work, digest
 from kernel_scientist.sandbox import bubblewrap, compiler_process, confine, protocol
-from kernel_scientist.sandbox.failure import KernelFailure
+from kernel_scientist.sandbox.failure import KernelFailure, printable
 from kernel_scientist.sandbox.process import signal_name
 
 MEMORY_BYTES = 24 << 30
@@ -42,6 +42,8 @@ BYTES, FLOPS = 0.5, 0.98
 """Shares of a case's compulsory bytes, and of its flops if there is a `tl.dot`, that its launches must contain."""
 MOST_BYTES = 64 << 20
 """Maximum size of a file that the process leaves."""
+WORDS = 1000
+"""Maximum length of the words about a kernel that ends the compiler."""
 SHARE = 0.8
 """Share of the time limit after which no further case is started."""
 
@@ -189,9 +191,23 @@ def seen(
 
     `alone`: also compile each of its Triton kernels with invented arguments.
     """
+    cases = [{"name": name, "data": data} for name, data in inputs.items()]
+    return asked(source, gpu, timeout_s, {"file": None, "alone": alone, "cases": cases}, ())
+
+
+class CompilerEndedError(Exception):
+    """The compiler ended the process while it compiled a kernel alone."""
+
+    def __init__(self, kernel: str, words: str) -> None:
+        super().__init__(words)
+        self.kernel = kernel
+
+
+def asked(source: str, gpu: Gpu, timeout_s: float, what: Mapping[str, Any], readable: tuple[str, ...]) -> Inspection:
+    """Return what the process answers to a request; it may read the `readable` files too. Raises like `inspect`."""
     start = time.monotonic()
     with tempfile.TemporaryDirectory(dir=_folder(), prefix="inspect-") as scratch:
-        answer = _ask(Path(scratch), source, inputs, gpu, timeout_s, alone)
+        answer = _ask(Path(scratch), source, gpu, timeout_s, what, readable)
     return _inspection(gpu, source, answer, time.monotonic() - start, False)
 
 
@@ -217,38 +233,48 @@ def _kept(source: str, problem: Problem, cases: Sequence[Case], gpu: Gpu) -> Pat
 
 
 def _ask(
-    folder: Path, source: str, inputs: Mapping[str, protocol.Header], gpu: Gpu, timeout_s: float, alone: bool
+    folder: Path, source: str, gpu: Gpu, timeout_s: float, what: Mapping[str, Any], readable: tuple[str, ...]
 ) -> Answer:
     """Run the process, store the assembly that it left, and return its reply. Raises KernelFailure."""
     request: dict[str, Any] = {
+        **what,
         "facts": asdict(facts(gpu)),
         "gpu": gpu.name,
         "constants": asdict(constants.of(gpu.name)),
         "seconds": SHARE * timeout_s,
-        "alone": alone,
-        "cases": [{"name": name, "data": data} for name, data in inputs.items()],
     }
     (folder / "kernel.py").write_text(source)
     (folder / "request.json").write_text(json.dumps(request))
     program = [sys.executable, "-P", "-m", "kernel_scientist.gpu.capture.process"]
-    command = confine.command(program, folder, (*bubblewrap.readable(), *bubblewrap.MACHINE, *bubblewrap.DEVICES))
+    visible = (*bubblewrap.readable(), *bubblewrap.MACHINE, *bubblewrap.DEVICES, *readable)
+    command = confine.command(program, folder, visible)
     status, log = compiler_process.run(command, folder, timeout_s, MEMORY_BYTES)
     begun = (folder / "begun").exists()
-    if status is None:
+    if status is None and not (folder / "answer.json").exists():
         late = "" if begun else " and did not reach the submission; is this machine busy?"
         verdict = Verdict.TIMEOUT if begun else Verdict.INFRASTRUCTURE
         raise KernelFailure(verdict, f"its inspection took longer than {timeout_s:g} s{late}", (log,))
+    line, _, name = _read(folder / "compiling").partition(" ") if (folder / "compiling").exists() else ("", "", "")
+    if status and name:
+        slow = status in (-signal.SIGPROF, 128 + signal.SIGPROF)
+        why = "the compiler takes too long" if slow else _end(status, log, None)
+        words = f"no call: kernel.py, line {line}: {name} does not compile by itself: {why}"
+        raise CompilerEndedError(name, printable(words)[:WORDS])
     try:
         answer = Answer.model_validate_json(_read(folder / "answer.json"))
         texts = [_read(folder / f"{i}.s") for i in range(len(answer.codes))]
     except (OSError, ValidationError) as error:
-        end = _end(status, log, error)
+        end = _end(status or 0, log, error)
         if begun:
             raise KernelFailure(Verdict.CRASHED, f"its inspection ended: {end}", (log,)) from error
         reason = f"the inspection ended before it reached the submission: {end}; see `kernel-scientist doctor`"
         raise KernelFailure(Verdict.INFRASTRUCTURE, reason, (log,)) from error
     for text, code in zip(texts, answer.codes, strict=True):
         _require_true(text, code)
+    if status is None:  # what was found until then
+        where = f"kernel.py, line {line}: {printable(name)[:WORDS]} and " if name else ""
+        words = f"no call: {where}the rest was not compiled: the time limit of {timeout_s:g} s was reached"
+        return answer.model_copy(update={"timed_out": True, "missed": (*answer.missed, words)})
     return answer
 
 
@@ -277,7 +303,7 @@ def _require_true(text: str, code: CodeObject) -> None:
     assembly.put(text)
 
 
-def _end(status: int, log: str, error: Exception) -> str:
+def _end(status: int, log: str, error: Exception | None) -> str:
     """Return how the process ended without a reply."""
     if status == -signal.SIGSYS:
         return "it made a forbidden system call (a new process, tracing, mounting ...)"

@@ -9,12 +9,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from triton.compiler import CompiledKernel
 from triton.runtime.autotuner import Autotuner, OutOfResources
 from triton.runtime.jit import JITFunction
 
-from kernel_scientist.gpu.capture import driver
+from kernel_scientist.gpu.capture import driver, foreign_assembly
 from kernel_scientist.gpu.capture.counting_interpreter import integers
 from kernel_scientist.gpu.capture.facts import Facts
+from kernel_scientist.gpu.capture.files.limits import cpu_seconds
 from kernel_scientist.gpu.capture.trace import Trace, trace
 from kernel_scientist.gpu.interpreter.torch_ops import tensors
 from kernel_scientist.gpu.isa import assembly
@@ -27,6 +29,7 @@ from kernel_scientist.records.evaluation import CodeObject
 
 TUNING_SHARE = 0.4
 """Share of the time limit that one search of an autotuner may take."""
+TRACE_S = 60.0
 OPTIONS = ("num_warps", "num_stages", "waves_per_eu", "matrix_instr_nonkdim", "kpack", "maxnreg", "num_ctas")
 
 
@@ -50,6 +53,10 @@ class Recorder:
     constants: Constants
     deadline: float
     """On the clock of `time.monotonic()`."""
+    trace_s: float = TRACE_S
+    """CPU seconds after which the trace of one launch is given up."""
+    tuning_s: float = float("inf")
+    """Seconds that one search of an autotuner may take, if that is less than its share of the time limit."""
     case: str = ""
     unknown: set[int] = field(default_factory=set[int])
     """Addresses of storages whose contents are not real: the case's inputs, and what launches store to."""
@@ -57,8 +64,12 @@ class Recorder:
     operations: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     codes: dict[int, Code] = field(default_factory=dict[int, Code])
     missed: list[str] = field(default_factory=list[str])
+    functions: list[Any] = field(default_factory=list[Any])
+    """The kernels that were launched."""
     timed_out: bool = False
     """Whether the time limit was reached before all launches were traced."""
+    _kernels: dict[int, Any] = field(default_factory=dict[int, Any])
+    """The function of each compiled kernel, by the compiled kernel's `id`."""
     _configurations: int = 0
     _trying: bool = False
     _tried_us: float = 0.0
@@ -73,24 +84,36 @@ class Recorder:
     def install(self) -> None:
         """Replace Triton's launch function, its driver and its autotuner's clock."""
         driver.install(self.facts, self._benchmark)
+        foreign_assembly.install()
         compiled: Callable[..., Any] = JITFunction.run  # pyright: ignore[reportUnknownMemberType]
         tuned: Callable[..., Any] = Autotuner.run  # pyright: ignore[reportUnknownMemberType]
 
         def run(kernel: JITFunction[Any], *args: Any, grid: Any, warmup: bool, **options: Any) -> Any:
             code = compiled(kernel, *args, grid=grid, warmup=True, **options)
+            self._kernels[id(code)] = kernel
             if not warmup:
                 self._record(kernel, code, args, grid, options)
             return code
 
         def tune(tuner: Autotuner, *args: Any, **options: Any) -> Any:
             self._configurations = len(tuner.configs) if len(tuner.configs) > 1 else 0
-            self._tuned_until = time.monotonic() + TUNING_SHARE * (self.deadline - time.monotonic())
+            share = TUNING_SHARE * (self.deadline - time.monotonic())
+            self._tuned_until = time.monotonic() + min(share, self.tuning_s)
             try:
                 return tuned(tuner, *args, **options)
             finally:
                 self._configurations = 0
 
+        def loaded(code: CompiledKernel) -> None:
+            found = self._code(code).object
+            code.n_regs, code.n_spills, code.n_max_threads = found.vgpr, found.spills, 1024  # pyright: ignore
+
+        def launcher(code: CompiledKernel, grid: Any) -> Callable[..., None]:
+            return lambda *args, **options: self._record(self._kernels[id(code)], code, args, grid, options)
+
         JITFunction.run = run  # pyright: ignore
+        CompiledKernel._init_handles = loaded  # pyright: ignore
+        CompiledKernel.__getitem__ = launcher  # pyright: ignore
         Autotuner.run = tune  # pyright: ignore
 
     def called(self, name: str, storages: dict[str, float], fetches: bool) -> None:
@@ -119,6 +142,7 @@ class Recorder:
         sizes: Any = grid(bound) if callable(grid) else grid
         whole = tuple(int(n) for n in (*sizes, 1, 1)[:3])
         code = self._code(compiled)
+        self.functions += [] if any(kernel is one for one in self.functions) else [kernel]
         seen = self._traced(kernel, bound, whole, code.object)
         stages = int(getattr(compiled.metadata, "num_stages", 1) or 1)
         if self._trying:
@@ -160,7 +184,8 @@ class Recorder:
         arguments = [tensor for value in bound.values() if hasattr(tensor := getattr(value, "base", value), "stride")]
         known = integers(arguments, self.unknown)
         try:
-            found = trace(kernel, bound, grid, slots, self.gpu, known, self._trying)
+            with cpu_seconds(self.trace_s, f"the trace of {code.kernel}"):
+                found = trace(kernel, bound, grid, slots, self.gpu, known, self._trying)
         except Exception as error:
             self._miss(f"{self.case}: {code.kernel} could not be traced: {type(error).__name__}: {error}"[:400])
             return Trace(programs=max(1, grid[0] * grid[1] * grid[2]))

@@ -11,25 +11,23 @@ import json
 import os
 import sys
 import time
-import traceback
 from pathlib import Path
 from typing import Any
 
 from triton.runtime import cache
 
 from kernel_scientist.compile import gpumode_compat
-from kernel_scientist.gpu.capture import recorded_builds, shapes, standalone
+from kernel_scientist.gpu.capture import recorded_builds, shapes
 from kernel_scientist.gpu.capture.facts import Facts
 from kernel_scientist.gpu.capture.fake_device import pretended
+from kernel_scientist.gpu.capture.files import whole_file
 from kernel_scientist.gpu.capture.launches import Recorder
+from kernel_scientist.gpu.capture.reply import WORDS, Reply, is_compilation, words
 from kernel_scientist.gpu.capture.torch_recorder import TorchRecorder
 from kernel_scientist.gpu.interpreter import numerics
 from kernel_scientist.gpu.model.constants import Constants
 from kernel_scientist.hardware import gpus
 from kernel_scientist.sandbox import seccomp
-
-WORDS = 4000
-"""Maximum length of an error message in the reply."""
 
 
 def main() -> None:
@@ -46,47 +44,41 @@ def main() -> None:
     )
     numerics.install()
     recorder.install()
-    failure, refused = "", False
     seccomp.confine_builder(programs=not recorder.facts.amd)  # Triton starts NVIDIA's assembler as a program
     with pretended(recorder.facts), recorded_builds.captured() as builds:
-        kernel: Any = None
+        reply = Reply(recorder, builds)
         Path("begun").touch()
+        if request["file"] is not None:
+            whole_file.inspected(request, recorder, reply)
+        else:
+            _submission(request, recorder, reply)
+        reply.write()
+
+
+def _submission(request: dict[str, Any], recorder: Recorder, reply: Reply) -> None:
+    """Call the submission's `custom_kernel` on every case, and compile its kernels alone if asked to."""
+    try:
+        kernel = _imported()
+    except Exception as error:
+        reply.failure = words(error)
+        return
+    if request["alone"]:
+        reply.keep(sys.modules["kernel"])
+    for case in request["cases"]:
+        data = shapes.made(case["data"])
+        recorder.begin(case["name"], data)
+        if time.monotonic() > recorder.deadline:
+            recorder.missed.append(f"{recorder.case}: the time allowed for inspection was over")
+            recorder.timed_out = True
+            continue
         try:
-            kernel = _imported()
+            with TorchRecorder(recorder.called, recorder.unknown):
+                kernel(data)
         except Exception as error:
-            failure = _words(error)
-        for compiled, words in standalone.compiled(sys.modules["kernel"]) if kernel and request["alone"] else ():
-            recorder.missed.append(f"no call: {words}")
-            if compiled is not None:
-                recorder.keep(compiled)
-        for case in request["cases"] if kernel else []:
-            data = shapes.made(case["data"])
-            recorder.begin(case["name"], data)
-            if time.monotonic() > recorder.deadline:
-                recorder.missed.append(f"{recorder.case}: the time allowed for inspection was over")
-                recorder.timed_out = True
-                continue
-            try:
-                with TorchRecorder(recorder.called, recorder.unknown):
-                    kernel(data)
-            except Exception as error:
-                if _is_compilation(error):
-                    failure, refused = _words(error), True
-                    break
-                recorder.missed.append(f"{recorder.case}: {_words(error)}"[:WORDS])
-    for code in recorder.codes.values():
-        Path(f"{code.number}.s").write_text(code.text)
-    answer = {
-        "failure": failure,
-        "refused": refused,
-        "timed_out": recorder.timed_out,
-        "launches": recorder.launches,
-        "operations": recorder.operations,
-        "codes": [code.object.model_dump() for code in recorder.codes.values()],
-        "missed": recorder.missed,
-        "inline": [build.message() for build in builds],
-    }
-    Path("answer.json").write_text(json.dumps(answer))
+            if is_compilation(error):
+                reply.failure, reply.refused = words(error), True
+                break
+            recorder.missed.append(f"{recorder.case}: {words(error)}"[:WORDS])
 
 
 def _imported() -> Any:
@@ -97,32 +89,6 @@ def _imported() -> Any:
     gpumode_compat.provide()
     spec.loader.exec_module(module)
     return module.custom_kernel
-
-
-def _is_compilation(error: BaseException | None) -> bool:
-    """Whether the compiler refused a kernel, or the GPU would refuse its code."""
-    while error is not None:
-        if type(error).__module__.startswith(("triton.compiler", "triton.runtime.errors")):
-            return True
-        if type(error).__name__ in ("PassManagerError", "CompilationError"):
-            return True
-        error = error.__cause__ or error.__context__
-    return False
-
-
-def _words(error: BaseException) -> str:
-    """Return the error message and its line: the kernel's line that the compiler names, or the submission's last."""
-    lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename.endswith("kernel.py")]
-    line = _compiled_line(error) or (lines[-1] if lines else None)
-    where = f"kernel.py, line {line}: " if line else ""
-    return f"{where}{type(error).__name__}: {error}"[:WORDS]
-
-
-def _compiled_line(error: BaseException) -> int | None:
-    """Return the file's line number of a compilation error; Triton counts from the function's first line."""
-    source, node = getattr(error, "src", None), getattr(error, "node", None)
-    before, found, _ = Path("kernel.py").read_text().partition(source or chr(0))
-    return before.count("\n") + node.lineno if found and node is not None else None
 
 
 if __name__ == "__main__":

@@ -22,6 +22,8 @@ def made(header: protocol.Header) -> Any:
             return [made(v) for v in header["items"]]
         case "tuple":
             return tuple(made(v) for v in header["items"])
+        case "dtype":
+            return getattr(torch, header["value"])
         case _:
             return header["value"]
 

@@ -1,125 +1,187 @@
-"""Compiles each Triton kernel of a file by itself, with invented arguments, if no problem's inputs are available.
+"""Compiles each Triton kernel of a file by itself, with invented arguments.
 
-Pointers are assumed to be bf16, sizes integers; constants come from the file if it names them, otherwise a usual value
-is assumed. The report names all assumptions. Runs in an untrusted process: imports the standard library, torch and
-triton only.
+The report names all assumptions. Runs in untrusted processes: imports the standard library, torch, triton, and modules
+of this package that need no more.
 """
 
 import ast
-import inspect
-import re
-import textwrap
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
 import torch
-from triton.runtime.autotuner import Autotuner, Heuristics
 from triton.runtime.jit import JITFunction
 
-USUAL: tuple[tuple[str, Any], ...] = (
-    (r"^(even|has|is|use|causal)", True),
-    (r"group", 8),
-    (r"block|tile|rows|cols|size|dim", 64),
-    (r"warps|stages|split|num", 4),
-    (r"dtype", "fp32"),
-)
-REALS = re.compile(r"eps|scale|alpha|beta|factor|momentum|(^|_)lr|prob", re.I)
-ACCESS = re.compile(r"load|store|atomic|make_block_ptr|make_tensor_descriptor")
-ELEMENTS = 1 << 20
-"""Number of elements of an invented tensor."""
+from kernel_scientist.gpu.capture.files import guesses, launch_sites, missing, uses
+from kernel_scientist.gpu.capture.files.limits import cpu_seconds
+from kernel_scientist.gpu.capture.files.trials import Setting, Trials, chain
+
+KERNEL_S = 20.0
+"""CPU seconds for the compilation of one kernel."""
+WRAPPERS = 8
+"""Most decorators of a kernel."""
 
 
-def compiled(module: ModuleType) -> Iterator[tuple[Any, str]]:
-    """Compile and yield every kernel that no other one calls, with a sentence about the assumptions.
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel of the file."""
 
-    A kernel that does not compile this way is yielded as None, with the reason.
+    name: str
+    function: Any
+    configs: list[Any]
+    heuristics: list[Mapping[str, Any]]
+    line: int
+
+
+def compiled(
+    kernel: Kernel,
+    module: ModuleType,
+    text: str,
+    deadline: float,
+    lds_bytes: int,
+    words: Callable[[Exception], str],
+    small: bool = False,
+) -> tuple[Any, str]:
+    """Compile a kernel of a module with this text; return its code, and a sentence about the assumptions.
+
+    The code is None if it does not compile, and the sentence says why. `words` describes an error with its line.
+    `small`: with small tiles.
     """
-    found = {
-        name: value for name, value in vars(module).items() if isinstance(value, JITFunction | Autotuner | Heuristics)
-    }
-    called = {name for value in found.values() for name in _calls(_function(value))}
-    for name, value in found.items():
-        kernel, options = _function(value), _options(value)
-        if name in called or kernel.fn.__module__ != module.__name__:
-            continue
-        arguments, words = _arguments(kernel, options, vars(module))
-        try:
-            yield kernel.run(*arguments, grid=(1, 1, 1), warmup=True, **_launch(options, kernel)), words
-        except Exception as error:
-            lines = str(error).strip().splitlines() or [type(error).__name__]
-            yield None, f"{words}; so it does not compile: {lines[-1]}"
+    if time.monotonic() > deadline:
+        return None, f"kernel.py, line {kernel.line}: {kernel.name} was not compiled: the time was over"
+    try:
+        with cpu_seconds(KERNEL_S, kernel.name):
+            code, setting = _trials(kernel, module, ast.parse(text), deadline, lds_bytes).best(small)
+        return code, f"{kernel.name} was compiled by itself: {_told(setting)}"
+    except Exception as error:
+        lacks = lacking(kernel.function)
+        where = f"{kernel.name} does not compile by itself: "
+        return None, lacks or words_at(kernel, words(error), error, where)
 
 
-def _function(value: Any) -> Any:
+def words_at(kernel: Kernel, told: str, error: Exception, where: str) -> str:
+    """Return an error's words with the kernel's name, after the line if they begin with one."""
+    if "\n" in told:  # the compiler quotes the source; what is wrong is in the last line of the innermost error
+        lines = (line.strip() for one in reversed(chain(error)) for line in reversed(str(one).splitlines()))
+        told = (
+            f"{told.splitlines()[0].rpartition(': at ')[0]}: {next((line for line in lines if line.strip('^ ')), '')}"
+        )
+    place, colon, rest = told.partition(": ")
+    if place.startswith("kernel.py, line"):
+        return f"{place}{colon}{where}{rest}"
+    return f"kernel.py, line {kernel.line}: {where}{told}"
+
+
+def kernels(module: ModuleType) -> list[Kernel]:
+    """Return the kernels that a module defines; if it defines none, those that it imports from its own package.
+
+    Functions that kernels call, and functions that return a value, are no kernels.
+    """
+    found: dict[str, Any] = {}
+    for name, value in vars(module).items():
+        if (function := unwrapped(value)) is not None and not any(function is other for other, _ in found.values()):
+            found[name] = (function, value)
+    own = {n: both for n, both in found.items() if both[0].fn.__globals__ is vars(module)}
+    top = module.__name__.split(".")[0]
+    near = {n: both for n, both in found.items() if both[0].fn.__module__.split(".")[0] == top}
+    chosen = own or near
+    called = {id(one) for function, _ in chosen.values() for one in _called(function)}
+    return [
+        Kernel(name, function, _configs(value), _heuristics(value), uses.line(function))
+        for name, (function, value) in chosen.items()
+        if id(function) not in called and not _returns(function)
+    ]
+
+
+def unwrapped(value: Any) -> Any:
+    """Return the `JITFunction` below a kernel's decorators; None for other values."""
+    for _ in range(WRAPPERS):
+        if isinstance(value, JITFunction):
+            return value
+        value = (
+            vars(value).get("fn") if hasattr(value, "__dict__") and not isinstance(value, type | ModuleType) else None
+        )
+    return None
+
+
+def _layers(value: Any) -> Iterator[Any]:
     while not isinstance(value, JITFunction):
+        yield value
         value = value.fn
-    return value
 
 
-def _options(value: Any) -> dict[str, Any]:
-    """Return the first configuration of the autotuner among a kernel's decorators, if there is one."""
-    while not isinstance(value, JITFunction):
-        if isinstance(value, Autotuner) and value.configs:
-            return dict(value.configs[0].all_kwargs())
-        value = value.fn
-    return {}
+def _configs(value: Any) -> list[Any]:
+    """Return the configurations of the autotuner among a kernel's decorators."""
+    return next((list(layer.configs) for layer in _layers(value) if getattr(layer, "configs", None)), [])
 
 
-def _launch(options: Mapping[str, Any], kernel: Any) -> dict[str, Any]:
-    names = {p.name for p in kernel.params}
-    return {k: v for k, v in options.items() if k not in names and v is not None}
+def _heuristics(value: Any) -> list[Mapping[str, Any]]:
+    found = (getattr(layer, "values", None) for layer in _layers(value))
+    return [values for values in found if isinstance(values, dict)]
 
 
-def _calls(kernel: Any) -> set[str]:
-    tree = ast.parse(textwrap.dedent(kernel.src))
-    return {n.func.id for n in ast.walk(tree) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
+def _called(function: Any) -> Iterator[Any]:
+    for node in ast.walk(uses.tree(function)):
+        if isinstance(node, ast.Call) and (other := uses.callee(function, node.func)) is not None:
+            yield other
 
 
-def _arguments(kernel: Any, options: Mapping[str, Any], known: Mapping[str, Any]) -> tuple[list[Any], str]:
-    tunables: Mapping[str, Any] = known.get("TUNABLES") if isinstance(known.get("TUNABLES"), dict) else {}  # pyright: ignore
-    pointers = _pointers(kernel)
-    arguments: list[Any] = []
-    made: list[str] = []
-    for param in kernel.params:
-        default = kernel.signature.parameters[param.name].default
-        given = {**({"": default} if default is not inspect.Parameter.empty else {})}
-        for source in (tunables, options):
-            given |= {"": source[param.name]} if param.name in source else {}
-        value = given.get("", _made_up(param, pointers))
-        made += [] if given or isinstance(value, torch.Tensor) else [f"{param.name} {value}"]
-        arguments.append(value)
-    told = f", {', '.join(made)}" if made else ""
-    return arguments, f"{kernel.fn.__name__} was compiled by itself: pointers taken for bf16{told}"
+def _returns(function: Any) -> bool:
+    """Whether a function returns a value."""
+    return any(isinstance(n, ast.Return) and n.value is not None for n in ast.walk(uses.tree(function)))
 
 
-def _made_up(param: Any, pointers: set[str]) -> Any:
-    name = param.name.lower()
-    if param.is_constexpr:
-        return next((value for pattern, value in USUAL if re.search(pattern, name)), 64)
-    if param.name in pointers:
-        return torch.empty(ELEMENTS, dtype=torch.bfloat16)
-    return 0.5 if REALS.search(name) else 1024
+def lacking(function: Any, depth: int = 4) -> str:
+    """Return why a kernel cannot be compiled: a name that it or a function that it calls needs is missing."""
+    space = function.fn.__globals__
+    for node in ast.walk(uses.tree(function)):
+        if isinstance(node, ast.Name) and (reason := missing.reason(space.get(node.id))):
+            line = uses.line(function) + node.lineno - 1
+            place = "kernel.py" if function.fn.__code__.co_filename.endswith("/kernel.py") else function.fn.__module__
+            return f"{place}, line {line}: {function.fn.__name__} needs {reason}"
+    return next((why for other in _called(function) if depth and (why := lacking(other, depth - 1))), "")
 
 
-def _pointers(kernel: Any) -> set[str]:
-    """Return the parameters that are pointers, judged by their names and by loads and stores through them."""
-    params = {p.name for p in kernel.params if not p.is_constexpr}
-    found = {name for name in params if re.search(r"ptr|pointer", name, re.I)}
-    tree = ast.parse(textwrap.dedent(kernel.src))
-    made = {
-        t.id: n.value for n in ast.walk(tree) if isinstance(n, ast.Assign) for t in n.targets if isinstance(t, ast.Name)
-    }
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and ACCESS.match(node.func.attr):
-            found |= {name for first in node.args[:1] for name in _base(first, made) if name in params}
+def _trials(kernel: Kernel, module: ModuleType, tree: ast.Module, deadline: float, lds_bytes: int) -> Trials:
+    function = kernel.function
+    names = [p.name for p in function.params]
+    tunables = vars(module).get("TUNABLES")
+    known = guesses.Known(
+        uses=uses.of(function),
+        hints=launch_sites.hints(tree, kernel.name, names, vars(module)),
+        tunables=tunables if isinstance(tunables, dict) else {},  # pyright: ignore[reportUnknownArgumentType]
+        functions=_functions(module),
+        units=guesses.units(names),
+    )
+    values = {param.name: guesses.alternatives(param, known) or [None] for param in function.params}
+    return Trials(function, known.uses, values, kernel.configs, kernel.heuristics, deadline, lds_bytes)
+
+
+def _functions(module: ModuleType) -> dict[int, list[Any]]:
+    """Return the file's functions that return a value, by number of arguments."""
+    found: dict[int, list[Any]] = {}
+    for value in vars(module).values():
+        function = unwrapped(value)
+        if function is not None and _returns(function):
+            found.setdefault(len(function.params), []).append(function)
     return found
 
 
-def _base(node: ast.expr, made: Mapping[str, ast.expr], depth: int = 8) -> set[str]:
-    """Return the names at the left end of a sum: the base of an address."""
-    while isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-        node = node.left
-    if not isinstance(node, ast.Name):
-        return set()
-    return {node.id} | (_base(made[node.id], made, depth - 1) if node.id in made and depth else set())
+def _told(setting: Setting) -> str:
+    """Return the invented arguments, those with equal values together."""
+    groups: dict[str, list[str]] = {}
+    given = {} if setting.config is None else setting.config.all_kwargs()
+    for name, value in setting.arguments.items():
+        if name not in given:
+            groups.setdefault(_shown(value), []).append(name)
+    return ", ".join(f"{', '.join(names)} {value}" for value, names in groups.items())
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, torch.dtype):
+        return f"-> {str(value).removeprefix('torch.')}"
+    if isinstance(value, guesses.Descriptor):
+        return f"descriptor of {'x'.join(map(str, value.block))} blocks"
+    return str(unwrapped(value).fn.__name__ if unwrapped(value) is not None else value)

@@ -7,6 +7,7 @@ confined.
 import functools
 import shutil
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -34,11 +35,15 @@ def of_cubin(cubin: bytes, timeout_s: float = 60, confined: bool = False) -> str
 
     `confined`: the caller is confined already, so the tools are too.
     """
-    with tempfile.TemporaryDirectory(prefix="disassembly-") as name:
-        folder = Path(name)
-        (folder / "kernel.cubin").write_bytes(cubin)
-        programs = [tool("cuobjdump"), "-res-usage", "kernel.cubin"], [tool("nvdisasm"), "-c", "kernel.cubin"]
-        return "".join(_run(program, folder, timeout_s, confined) for program in programs)
+    programs = [tool("cuobjdump"), "-res-usage", "kernel.cubin"], [tool("nvdisasm"), "-c", "kernel.cubin"]
+    with tempfile.TemporaryDirectory(prefix="disassembly-") as name, ThreadPoolExecutor(len(programs)) as both:
+        folders = [Path(name) / Path(program[0]).name for program in programs]
+        for folder in folders:
+            folder.mkdir()
+            (folder / "kernel.cubin").write_bytes(cubin)
+        pairs = zip(programs, folders, strict=True)
+        texts = [both.submit(_run, program, folder, timeout_s, confined) for program, folder in pairs]
+        return "".join(text.result() for text in texts)
 
 
 def _run(program: list[str], folder: Path, timeout_s: float, confined: bool) -> str:

@@ -1,0 +1,92 @@
+"""Finds a file's entry function by reading it: the function that is called with the inputs.
+
+Trusted side: executes nothing.
+"""
+
+import ast
+from collections.abc import Iterator
+
+from kernel_scientist.records.errors import SetupError
+
+NAMED = ("custom_kernel", "ModelNew", "Model", "forward")
+"""Entries that are recognised by their names, in this order."""
+
+
+def entry(text: str, file: str, named: str | None, needed: bool) -> str | None:
+    """Return the name of a file's entry; None if it has none, or if the file is no Python.
+
+    `named`: the name that the user gives. `needed`: whether there are inputs, so that an entry must be found. Raises
+    SetupError if the named one is not in the file, or if several functions launch kernels.
+    """
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return named
+    defined = set(_defined(tree))
+    if named is not None:
+        if named.split(".")[0] not in defined:
+            raise SetupError(f"{file} defines no {named}; it defines {', '.join(sorted(defined)) or 'nothing'}")
+        return named
+    candidates = launching(tree)
+    for name in NAMED:
+        if name in defined and (name != "forward" or name in candidates):
+            return name
+    if len(candidates) == 1:
+        return candidates[0]
+    if not needed:
+        return None
+    if candidates:
+        raise SetupError(
+            f"{len(candidates)} functions of {file} launch a kernel: name one by --entry: {', '.join(candidates)}"
+        )
+    raise SetupError(f"no public function of {file} launches a kernel: name the one to call by --entry")
+
+
+def own_inputs(text: str) -> bool:
+    """Whether a file defines `get_inputs`."""
+    try:
+        return "get_inputs" in set(_defined(ast.parse(text)))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+
+
+def launching(tree: ast.Module) -> list[str]:
+    """Return the public functions of a module that launch a kernel themselves (`kernel[grid](...)`)."""
+    kernels = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and _jitted(node)}
+    kernels |= {
+        alias.asname or alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    return [
+        node.name
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef) and not node.name.startswith("_") and not _jitted(node)
+        if any(_launches(inner, kernels) for inner in ast.walk(node))
+    ]
+
+
+def _launches(node: ast.AST, kernels: set[str]) -> bool:
+    match node:
+        case ast.Call(func=ast.Subscript(value=ast.Name(id=name))):
+            return name in kernels
+        case _:
+            return False
+
+
+def _jitted(node: ast.FunctionDef) -> bool:
+    return any(ast.unparse(one).partition("(")[0].rpartition(".")[2] == "jit" for one in node.decorator_list)
+
+
+def _defined(tree: ast.Module) -> Iterator[str]:
+    for node in tree.body:
+        match node:
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+                yield name
+            case ast.Assign(targets=targets):
+                yield from (target.id for target in targets if isinstance(target, ast.Name))
+            case ast.ImportFrom(names=names):
+                yield from (alias.asname or alias.name for alias in names)
+            case _:
+                pass

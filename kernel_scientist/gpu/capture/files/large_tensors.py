@@ -1,0 +1,109 @@
+"""Skips torch's work on large tensors in the inspecting process: results have the right shapes, and zeros as values.
+
+Launches depend on shapes, seldom on values; products and random numbers of full size would take minutes on a CPU.
+Memory of the results is allocated when it is touched. Runs in untrusted processes: imports the standard library, torch
+and `shapes`.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils import _pytree as pytree
+
+from kernel_scientist.gpu.capture import shapes
+
+LARGE = 1 << 22
+"""Elements above which an operation is skipped."""
+WORK = 1 << 31
+"""Flops of a matrix product above which it is skipped."""
+PRODUCTS = (
+    "matmul",
+    "mm",
+    "bmm",
+    "addmm",
+    "linear",
+    "einsum",
+    "__matmul__",
+    "__rmatmul__",
+    "scaled_dot_product_attention",
+)
+CREATING = ("rand", "randn", "randint", "randperm", "ones", "zeros", "full", "arange", "linspace", "tensor", "normal")
+READING = ("item", "tolist", "__bool__", "__int__", "__float__", "__index__", "__getitem__", "__get__", "__set__")
+
+
+class SkipsLarge(TorchFunctionMode):
+    """Computes shapes only of operations on large tensors, within the context."""
+
+    def __torch_function__(self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        name = getattr(func, "__name__", "").removesuffix("_like")
+        if name in CREATING:
+            return self._created(func, name, args, kwargs)
+        tensors = list(_tensors((args, kwargs)))
+        size = max((one.numel() for one in tensors), default=0)
+        products = name in PRODUCTS and _work(tensors) > WORK
+        if name in READING or not (products or size > LARGE) or any(one.layout != torch.strided for one in tensors):
+            return func(*args, **kwargs)
+        return self._shaped(func, name, args, kwargs)
+
+    def _created(self, func: Callable[..., Any], name: str, args: Any, kwargs: dict[str, Any]) -> Any:
+        try:
+            plain = {key: value for key, value in kwargs.items() if key not in ("generator", "out", "device")}
+            shape = _moved(func, args, plain, create=True)
+        except Exception:  # values decide on the shape
+            return func(*args, **kwargs)
+        return _zeros(shape) if shape.numel() > LARGE and not shape.requires_grad else func(*args, **kwargs)
+
+    def _shaped(self, func: Callable[..., Any], name: str, args: Any, kwargs: dict[str, Any]) -> Any:
+        """Return an operation's result without its values; views and operations without a shape are computed."""
+        if name.endswith("_") and not name.startswith("__") and _same(func, args, kwargs):
+            return args[0]
+        try:
+            result = _moved(func, args, kwargs)
+        except Exception:
+            return func(*args, **kwargs)
+        given = [one for one in _tensors((args, kwargs)) if one.is_floating_point()]
+        made = list(_tensors(result))
+        if not made or any(getattr(one, "_base", None) is not None or one._is_view() for one in made):  # pyright: ignore
+            return func(*args, **kwargs)
+        if any(one.requires_grad for one in given) and torch.is_grad_enabled():
+            return func(*args, **kwargs)
+        return pytree.tree_map_only(torch.Tensor, _zeros, result)
+
+
+def _same(func: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> bool:
+    """Whether an operation in place leaves shape and type as they are."""
+    before = args[0] if args else None
+    return isinstance(before, torch.Tensor) and getattr(func, "__name__", "") not in ("resize_", "t_", "transpose_")
+
+
+def _moved(func: Callable[..., Any], args: Any, kwargs: dict[str, Any], create: bool = False) -> Any:
+    """Return an operation's result on torch's device without values."""
+
+    def moved(value: Any) -> Any:
+        if isinstance(value, torch.Tensor):
+            return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device="meta")
+        return torch.device("meta") if isinstance(value, torch.device) else value
+
+    with torch._C.DisableTorchFunction():  # pyright: ignore[reportPrivateUsage]
+        places = pytree.tree_map(moved, (args, kwargs))
+        return func(*places[0], **places[1], **({"device": "meta"} if create else {}))
+
+
+def _zeros(shape: torch.Tensor) -> torch.Tensor:
+    name = str(shape.dtype).removeprefix("torch.")
+    header = {"kind": "tensor", "dtype": name, "shape": list(shape.shape), "stride": list(shape.stride())}
+    return shapes.made(header)
+
+
+def _tensors(value: Any) -> Iterator[torch.Tensor]:
+    yield from (one for one in pytree.tree_leaves(value) if isinstance(one, torch.Tensor))
+
+
+def _work(tensors: list[torch.Tensor]) -> float:
+    """Return an upper bound of the flops of a product of matrices."""
+    if len(tensors) < 2 or not tensors[0].dim() or not tensors[1].dim():
+        return 0.0
+    return 2.0 * tensors[0].numel() * max(tensors[1].shape[-1], tensors[1].shape[-2] if tensors[1].dim() > 1 else 1)

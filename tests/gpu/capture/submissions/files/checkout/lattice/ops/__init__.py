@@ -1,0 +1,3 @@
+import an_extension_that_nobody_has
+
+from .norm import normed
