@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from kernel_scientist.compile.source import KernelSource, Value
 from kernel_scientist.scientist.playbook.transformation import Apply, Variant
-from kernel_scientist.scientist.playbook.triton_file import TritonFile, calls, keyword, loops
+from kernel_scientist.scientist.playbook.triton_file import TritonFile, calls, has_several_products, keyword
 from kernel_scientist.scientist.roles import CpuInfo
 
 WARPS, STAGES = [1, 2, 4, 8, 16], [1, 2, 3]
@@ -71,6 +71,8 @@ def _present(source: KernelSource, name: str) -> tuple[Value | None, list[Value]
     file = TritonFile.of(source)
     if file is None or (name in PRODUCTS_ONLY and not calls(file.kernel, "tl.dot")):
         return None, []
+    if name == "num_stages" and has_several_products(file.kernel):
+        return None, []  # whether another copy of their tiles fits is not known
     if name in DEFAULTS:
         value = _option(file, name)
         return (DEFAULTS[name] if value is None else _integer(value)), CHOICES[name]
@@ -161,7 +163,7 @@ def _constant(file: TritonFile, name: str) -> ast.expr | None:
     argument = file.argument(name)
     if not isinstance(argument, ast.Name) or argument.id != name or name.endswith("_K"):
         return None  # scales may depend on the depth of a block of k: only declared choices are safe
-    if any(sum(bool(calls(s, "tl.dot")) for s in loop.body) > 1 for loop in loops(file.kernel, "tl.dot")):
+    if has_several_products(file.kernel):
         return None  # the choices are for one product: attention's two need twice the registers and local memory
     for node in file.tree.body:
         if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in node.targets):

@@ -11,6 +11,7 @@ from kernel_scientist.scientist.playbook.triton_file import (
     bound,
     calls,
     dotted,
+    has_several_products,
     keyword,
     loops,
     read,
@@ -68,6 +69,8 @@ def unrolled(file: TritonFile) -> list[Variant]:
 
 def _ranged(file: TritonFile, option: str, value: int, rubric: str) -> list[Variant]:
     heads = [n.iter for n in loops(file.kernel, "tl.load") if isinstance(n.iter, ast.Call)]
+    if has_several_products(file.kernel):
+        return []  # whether another copy of their tiles fits is not known
     if not heads or any(keyword(h, option) is not None for h in heads):
         return []
     edits = [file.replaced(h.func, "tl.range") for h in heads] + [file.appended(h, f"{option}={value}") for h in heads]

@@ -211,6 +211,12 @@ def loops(kernel: ast.FunctionDef, call: str) -> list[ast.For]:
     return [n for n in matches if not any(m is not n and m in ast.walk(n) for m in matches)]
 
 
+def has_several_products(kernel: ast.FunctionDef) -> bool:
+    """Whether a loop has several statements with `tl.dot`, as attention's has: rules for one product's tiles, local
+    memory and registers do not hold there."""
+    return any(sum(bool(calls(s, "tl.dot")) for s in loop.body) > 1 for loop in loops(kernel, "tl.dot"))
+
+
 def terms(node: ast.expr) -> list[ast.expr]:
     """Return the terms of a sum."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
