@@ -8,7 +8,6 @@ The process is untrusted once the kernel is imported. It reports nothing; the pr
 
 import functools
 import hashlib
-import importlib
 import importlib.util
 import json
 import os
@@ -21,7 +20,6 @@ import torch
 
 from kernel_scientist.compile import cpp, extension, gpumode_compat
 from kernel_scientist.compile.request import CompileError
-from kernel_scientist.records import objects
 from kernel_scientist.sandbox import protocol, seccomp
 
 REQUEST, KERNEL, BUILDS = "request.json", "kernel.py", "builds"
@@ -78,9 +76,7 @@ def _inputs(number: int, case: dict[str, Any], device: str) -> Any:
     with Path(f"{number}.bin").open("rb") as file:
         buffers = [bytearray(file.read(size)) for size in case["sizes"]]
     found = protocol.decode(case["data"], buffers, lambda form, part: protocol.tensor(form, part).to(device))
-    if not objects.has_objects(found):
-        return found
-    return objects.revived(found, vars(importlib.import_module("reference")))
+    return gpumode_compat.with_objects(found)
 
 
 def _imported(files: dict[str, str]) -> Callable[[Any], Any]:
@@ -91,11 +87,7 @@ def _imported(files: dict[str, str]) -> Callable[[Any], Any]:
         return str(found)
 
     cpp.set_builder(library)
-    for name, text in files.items():
-        Path(f"{name}.py").write_text(text)
-    sys.path.insert(0, str(Path.cwd()))
-    if "task" not in files:
-        gpumode_compat.provide()
+    gpumode_compat.provide(files)
     path = Path(KERNEL).resolve()
     spec = importlib.util.spec_from_file_location("kernel", path)
     assert spec is not None and spec.loader is not None

@@ -171,6 +171,44 @@ def test_problems_of_a_set_are_listed_and_shown(lab: Path, cli: Cli) -> None:
     assert json.loads(done.stdout)["verdict"] == "ok", done.stderr
 
 
+TRITON = """
+import torch
+import triton
+import triton.language as tl
+from task import input_t, output_t
+from utils import verbose_close
+
+
+@triton.jit
+def kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + at, tl.load(x_ptr + at, mask=at < n), mask=at < n)
+
+
+def custom_kernel(data):
+    x, out = X, OUT
+    kernel[(triton.cdiv(x.numel(), 1024),)](x, out, x.numel(), BLOCK=1024)
+    return RESULT
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("copy", {"X": "data[0]", "OUT": "data[1]", "RESULT": "out"}),
+        ("decode", {"X": "data[2].data", "OUT": "torch.empty_like(x)", "RESULT": "out, data[2].data"}),
+    ],
+)
+def test_a_triton_submission_for_a_folder_is_compiled_without_a_gpu(
+    name: str, values: dict[str, str], lab: Path, cli: Cli, tmp_path: Path
+) -> None:
+    source = TRITON.replace("x, out = X, OUT", f"x = {values['X']}\n    out = {values['OUT']}")
+    (tmp_path / "kernel.py").write_text(source.replace("RESULT", values["RESULT"]))
+    done = cli("compile", str(tmp_path / "kernel.py"), "--problem", str(SET / name), "--arch", "gfx942", "--json")
+    found = json.loads(done.stdout)
+    assert {launch["kernel"] for launch in found["launches"]} == {"kernel"}, (found, done.stderr)
+
+
 class Point:
     """A class of a problem."""
 

@@ -175,7 +175,9 @@ def inspect(source: str, problem: Problem, cases: Sequence[Case], gpu: Gpu, time
     kept = _kept(source, problem, cases, gpu)
     if kept.exists():
         return _inspection(gpu, source, Answer.model_validate_json(kept.read_text()), 0.0, True)
-    found = seen(source, {case.name: case_shapes.described(problem, case) for case in cases}, gpu, timeout_s)
+    inputs = {case.name: case_shapes.described(problem, case) for case in cases}
+    files = problem.read_sources("cuda")
+    found = seen(problem.adapted(source), inputs, gpu, timeout_s, files=files)
     if found.answer.timed_out:
         return found  # with more time the result may be more complete
     temporary = kept.with_suffix(f".{time.monotonic_ns()}")
@@ -185,14 +187,22 @@ def inspect(source: str, problem: Problem, cases: Sequence[Case], gpu: Gpu, time
 
 
 def seen(
-    source: str, inputs: Mapping[str, protocol.Header], gpu: Gpu, timeout_s: float, alone: bool = False
+    source: str,
+    inputs: Mapping[str, protocol.Header],
+    gpu: Gpu,
+    timeout_s: float,
+    alone: bool = False,
+    files: Mapping[str, str] | None = None,
 ) -> Inspection:
     """Import a submission and call it on inputs described by `case_shapes`, by case name. Raises like `inspect`.
 
-    `alone`: also compile each of its Triton kernels with invented arguments.
+    `alone`: also compile each of its Triton kernels with invented arguments. `files`: text of the problem's Python
+    files by module name, which the submission may import.
     """
     cases = [{"name": name, "data": data} for name, data in inputs.items()]
-    return asked(source, gpu, timeout_s, {"file": None, "alone": alone, "cases": cases}, ())
+    return asked(
+        source, gpu, timeout_s, {"file": None, "alone": alone, "cases": cases, "modules": dict(files or {})}, ()
+    )
 
 
 class CompilerEndedError(Exception):

@@ -58,7 +58,7 @@ def main() -> None:
 def _submission(request: dict[str, Any], recorder: Recorder, reply: Reply) -> None:
     """Call the submission's `custom_kernel` on every case, and compile its kernels alone if asked to."""
     try:
-        kernel = _imported()
+        kernel = _imported(request["modules"])
     except Exception as error:
         reply.failure = words(error)
         return
@@ -73,7 +73,7 @@ def _submission(request: dict[str, Any], recorder: Recorder, reply: Reply) -> No
             continue
         try:
             with TorchRecorder(recorder.called, recorder.unknown):
-                kernel(data)
+                kernel(gpumode_compat.with_objects(data))
         except Exception as error:
             if is_compilation(error):
                 reply.failure, reply.refused = words(error), True
@@ -81,12 +81,12 @@ def _submission(request: dict[str, Any], recorder: Recorder, reply: Reply) -> No
             recorder.missed.append(f"{recorder.case}: {words(error)}"[:WORDS])
 
 
-def _imported() -> Any:
+def _imported(files: dict[str, str]) -> Any:
     spec = importlib.util.spec_from_file_location("kernel", Path("kernel.py").resolve())
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules["kernel"] = module
-    gpumode_compat.provide()
+    gpumode_compat.provide(files)
     spec.loader.exec_module(module)
     return module.custom_kernel
 

@@ -17,7 +17,6 @@ Messages (`sandbox.protocol`):
 """
 
 import contextlib
-import importlib
 import importlib.util
 import itertools
 import os
@@ -31,7 +30,6 @@ import torch
 
 from kernel_scientist.compile import cpp, extension, gpumode_compat
 from kernel_scientist.compile.request import MOST_BUILDS, CompileError
-from kernel_scientist.records import objects
 from kernel_scientist.sandbox import protocol, seccomp
 from kernel_scientist.workers.native import NativeHarness
 from kernel_scientist.workers.untrusted import op_profile, outputs
@@ -93,16 +91,11 @@ class Worker:
         source: str = request["source"]
         with open(self.file, "w") as file:  # Triton reads a kernel's source back through its file
             file.write(source)
-        for name, text in request["files"].items():
-            with open(os.path.join(os.getcwd(), f"{name}.py"), "w") as file:
-                file.write(text)
-        sys.path.insert(0, os.getcwd())
         spec = importlib.util.spec_from_file_location("kernel", self.file)
         assert spec is not None and spec.loader is not None
         module = sys.modules["kernel"] = importlib.util.module_from_spec(spec)
         cpp.set_builder(self._build)
-        if "task" not in request["files"]:
-            gpumode_compat.provide()
+        gpumode_compat.provide(request["files"])
         pretending = self.interpreter.pretending() if self.interpreter else contextlib.nullcontext()
         try:
             with extension.built_by(self._build, source), pretending:
@@ -168,10 +161,7 @@ class Worker:
 
     def _inputs(self, slot: int | None) -> Any:
         """Return a slot's inputs; objects among them are new ones of the problem's classes."""
-        found = self.data.get(slot) if slot is not None else None
-        return (
-            objects.revived(found, vars(importlib.import_module("reference"))) if objects.has_objects(found) else found
-        )
+        return gpumode_compat.with_objects(self.data.get(slot) if slot is not None else None)
 
     def _describe(self, output: Any, slot: int, out: list[protocol.Buffer], placed: bool = False) -> protocol.Header:
         """Describe an output. Its bytes are appended to `out`, unless the evaluator has copied them (`placed`)."""
