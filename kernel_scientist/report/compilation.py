@@ -76,7 +76,8 @@ def _file(file: Path, source: str, gpu: Gpu, params: Params, named: str | None, 
     if found["launches"]:
         return {**found, "ok": True}
     reason = found["reason"] or f"nothing of {file.name} compiles"
-    return {"ok": False, "reason": reason, "tried": found["missed"] or [NO_KERNEL]}
+    helpers = [f"{place} is no kernel" for place in entries.functions(source)]
+    return {"ok": False, "reason": reason, "tried": found["missed"] or [NO_KERNEL, *helpers]}
 
 
 def _without_problem(source: str, gpu: Gpu, params: Params, refusals: list[str]) -> dict[str, Any]:

@@ -50,6 +50,15 @@ def own_inputs(text: str) -> bool:
         return False
 
 
+def functions(text: str) -> list[str]:
+    """Return `kernel.py, line N: NAME` for each function of a file that is written in Triton."""
+    try:
+        nodes = ast.walk(ast.parse(text))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+    return [f"kernel.py, line {n.lineno}: {n.name}" for n in nodes if isinstance(n, ast.FunctionDef) and _jitted(n)]
+
+
 def launching(tree: ast.Module) -> list[str]:
     """Return the public functions of a module that launch a kernel themselves (`kernel[grid](...)`)."""
     kernels = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and _jitted(node)}
