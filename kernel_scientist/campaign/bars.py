@@ -9,7 +9,7 @@ from kernel_scientist.campaign.pool.evaluator import PoolEvaluator
 from kernel_scientist.campaign.steps import KernelSteps
 from kernel_scientist.compile.source import language_of, read_kernel
 from kernel_scientist.evaluate.timing.plan import TimedSource
-from kernel_scientist.problems import reference_kernels
+from kernel_scientist.problems.imports import reference_kernels
 from kernel_scientist.records.errors import InfrastructureError, SetupError
 from kernel_scientist.records.evaluation import Bar, Evaluation
 from kernel_scientist.records.kernel import Kernel, Verdict

@@ -12,7 +12,7 @@ from kernel_scientist.campaign.plan import Plan
 from kernel_scientist.campaign.pool.evaluator import PoolEvaluator
 from kernel_scientist.campaign.recorder import Recorder
 from kernel_scientist.campaign.steps import progress
-from kernel_scientist.campaign.tuner import Hold, Tuner
+from kernel_scientist.campaign.tuning.tuner import Hold, Tuner
 from kernel_scientist.compile.fingerprint import fingerprint
 from kernel_scientist.compile.source import read_kernel
 from kernel_scientist.evaluate.evaluator import TimedSource
@@ -191,7 +191,7 @@ class Campaign:
     def tune(self, job: Job, hold: Hold) -> Kernel | None:
         """Search the tunables of a job's kernel; None when there was nothing to try or no time left, or no gain on a
         model target."""
-        from kernel_scientist.campaign.model_tuner import ModelTuner  # these import the compilers for GPUs
+        from kernel_scientist.campaign.tuning.model_tuner import ModelTuner  # these import the compilers for GPUs
         from kernel_scientist.evaluate.predicted import PredictedEvaluator
 
         assert job.tuned_from is not None

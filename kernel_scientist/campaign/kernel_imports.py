@@ -6,8 +6,8 @@ from typing import Any
 
 from kernel_scientist import problems
 from kernel_scientist.compile.source import KernelSource, SourceError, language_of, read_kernel
-from kernel_scientist.problems import dvc_program, imports, provenance, reference_kernels, source
-from kernel_scientist.problems.provenance import Provenance
+from kernel_scientist.problems.imports import dvc_program, importing, provenance, reference_kernels, source
+from kernel_scientist.problems.imports.provenance import Provenance
 from kernel_scientist.records.errors import SetupError
 
 
@@ -30,8 +30,8 @@ def bring(
         language = language_of(text)
         if use == reference_kernels.SEED and not chosen.startswith(f"{language}_"):
             chosen = f"{language}_{chosen}"
-        imports.require_name(chosen, folders=False)
-        return imports.bring(found, found.path, reference_kernels.place(of, use, chosen))
+        importing.require_name(chosen, folders=False)
+        return importing.bring(found, found.path, reference_kernels.place(of, use, chosen))
 
 
 def _is_kernel(text: str) -> bool:
@@ -56,4 +56,4 @@ def update(name: str, rev: str | None = None) -> Provenance:
     files = {reference_kernels.name(file): file for _, _, file in reference_kernels.kept()}
     if name not in files:
         raise SetupError(f"no kernel {name!r} is imported; imported: {', '.join(files) or 'none'}")
-    return imports.update(files[name], rev)
+    return importing.update(files[name], rev)

@@ -9,7 +9,7 @@ from kernel_scientist.cli.common import JSON, not_empty, show
 from kernel_scientist.records import environment
 
 if TYPE_CHECKING:
-    from kernel_scientist.problems.provenance import Provenance
+    from kernel_scientist.problems.imports.provenance import Provenance
 
 REV = click.option("--rev", callback=not_empty, metavar="R", help="Branch, tag or commit; default: the default branch.")
 PROBLEM = "The problem that the kernels are of."

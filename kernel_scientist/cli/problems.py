@@ -49,9 +49,9 @@ def problems_import(source: str, as_json: bool, **options: str | None) -> None:
 
     Example: kernel-scientist problems import https://example.com/kernels.git --path problems/amd/gemm --rev v1
     """
-    from kernel_scientist.problems import imports
+    from kernel_scientist.problems.imports import importing
 
-    show_import(imports.problem(source, **options), as_json)
+    show_import(importing.problem(source, **options), as_json)
 
 
 @problems.command("update")
@@ -63,9 +63,9 @@ def problems_update(name: str, rev: str | None, as_json: bool) -> None:
 
     Example: kernel-scientist problems update amd
     """
-    from kernel_scientist.problems import imports
+    from kernel_scientist.problems.imports import importing
 
-    show_import(imports.update_problem(name, rev), as_json)
+    show_import(importing.update_problem(name, rev), as_json)
 
 
 @problems.command("show")

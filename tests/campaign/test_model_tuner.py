@@ -3,7 +3,7 @@
 import pytest
 
 from kernel_scientist import problems
-from kernel_scientist.campaign.model_tuner import ModelTuner
+from kernel_scientist.campaign.tuning.model_tuner import ModelTuner
 from kernel_scientist.compile.source import KernelSource
 from kernel_scientist.gpu.capture.preview import Previewer
 from kernel_scientist.hardware import gpus

@@ -7,7 +7,7 @@ import pytest
 
 from kernel_scientist import problems
 from kernel_scientist.campaign.evaluation_context import EvaluationContext
-from kernel_scientist.campaign.tuner import Tuner
+from kernel_scientist.campaign.tuning.tuner import Tuner
 from kernel_scientist.compile.source import KernelSource
 from kernel_scientist.evaluate.evaluator import Evaluator
 from kernel_scientist.hardware.targets import resolve

@@ -18,7 +18,7 @@ import httpx
 import psutil
 import pytest
 
-from kernel_scientist.problems import dvc_digest
+from kernel_scientist.problems.imports import dvc_digest
 from tests.conftest import ROOT, Cli, lab_environment, new_lab
 from tests.scientist.model_server import serving
 from tests.scientist.scripted_campaign import NewPlans, settings, stored

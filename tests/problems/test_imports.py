@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kernel_scientist.problems import dvc_program, imports, load, provenance
+from kernel_scientist.problems import load
+from kernel_scientist.problems.imports import dvc_program, importing, provenance
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.report import origins
 from tests.conftest import Cli
@@ -88,19 +89,19 @@ def test_a_problem_comes_with_its_set_is_updated_and_reaches_a_fresh_clone(
 
 def test_folders_and_files_outside_git(project: Path, tmp_path: Path) -> None:
     others.write(tmp_path / "plain", others.their_files())
-    whole = imports.problem(str(tmp_path / "plain/problems/amd"), name="gpumode/amd")
+    whole = importing.problem(str(tmp_path / "plain/problems/amd"), name="gpumode/amd")
     assert not whole.is_git and whole.address == str(tmp_path / "plain/problems/amd") and whole.is_stored
     assert whole.licence == "MIT License (problems/gpumode/amd.LICENSE)"
     assert (project / "problems/gpumode/amd/copy/task.yml").is_file()
     (tmp_path / "plain/problems/amd/utils.py").write_text("N = 3\n")
-    assert imports.update_problem("gpumode/amd").revision != whole.revision
+    assert importing.update_problem("gpumode/amd").revision != whole.revision
     assert (project / "problems/gpumode/amd/utils.py").read_text() == "N = 3\n"
 
 
 def test_kernelbench_is_imported_by_level_and_by_file(project: Path, theirs: Path) -> None:
-    level = imports.problem(str(theirs / "KernelBench/level1"))
+    level = importing.problem(str(theirs / "KernelBench/level1"))
     assert level.path == "KernelBench/level1" and (project / "problems/level1/19_ReLU.py").is_file()
-    one = imports.problem(f"file://{theirs}", "KernelBench/level1/19_ReLU.py", name="one/1_ReLU")
+    one = importing.problem(f"file://{theirs}", "KernelBench/level1/19_ReLU.py", name="one/1_ReLU")
     assert one.content == project / "problems/one/1_ReLU.py" and one.content.is_file()
     found = {row["problem"]: row.get("path") for row in origins.listed() if "ReLU" in row["problem"]}
     assert found == dict.fromkeys(["level1/19_ReLU", "one/1_ReLU"], "KernelBench/level1/19_ReLU.py")
@@ -195,7 +196,7 @@ def test_an_import_that_fails_half_way_leaves_nothing(
 
     monkeypatch.setattr(dvc_program, "run", fails_at_the_licence)
     with pytest.raises(SetupError, match="`dvc import` failed"):
-        imports.problem(str(theirs), "problems/amd", name="new/amd")
+        importing.problem(str(theirs), "problems/amd", name="new/amd")
     assert files(project) == before and not (project / "problems/new").exists()
 
 

@@ -9,7 +9,8 @@ from kernel_scientist.evaluate.timing.plan import TimedSource
 from kernel_scientist.gpu.isa import assembly
 from kernel_scientist.hardware import gpus
 from kernel_scientist.hardware.peaks import Machine
-from kernel_scientist.problems import dvc_digest, load
+from kernel_scientist.problems import load
+from kernel_scientist.problems.imports import dvc_digest
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import InfrastructureError, SetupError

@@ -11,12 +11,12 @@ from kernel_scientist.campaign import single
 from kernel_scientist.campaign.evaluation_context import EvaluationContext, evaluation_context
 from kernel_scientist.campaign.pool.messages import Host, Reply, Request
 from kernel_scientist.campaign.steps import KernelSteps, device
-from kernel_scientist.campaign.tuner import Tuner
+from kernel_scientist.campaign.tuning.tuner import Tuner
 from kernel_scientist.gpu.isa import assembly
 from kernel_scientist.hardware import gpu
 from kernel_scientist.hardware.peaks import this_cpu
 from kernel_scientist.population.entry import beats
-from kernel_scientist.problems import dvc_digest
+from kernel_scientist.problems.imports import dvc_digest
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.evaluation import Evaluation, Trial

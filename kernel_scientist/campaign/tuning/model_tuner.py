@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from kernel_scientist.campaign.tuner import changes, tuned
+from kernel_scientist.campaign.tuning.tuner import changes, tuned
 from kernel_scientist.compile.source import KernelSource, Value
 from kernel_scientist.gpu.capture.preview import Previewer
 from kernel_scientist.hardware import cpu

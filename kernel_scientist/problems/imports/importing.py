@@ -6,9 +6,9 @@ from pathlib import Path
 
 import yaml
 
-from kernel_scientist.problems import dvc_program, provenance, source
-from kernel_scientist.problems.provenance import Provenance
-from kernel_scientist.problems.source import GitSource, Source
+from kernel_scientist.problems.imports import dvc_program, provenance, source
+from kernel_scientist.problems.imports.provenance import Provenance
+from kernel_scientist.problems.imports.source import GitSource, Source
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import SetupError
 

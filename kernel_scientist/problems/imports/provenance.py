@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kernel_scientist.problems import dvc_program
+from kernel_scientist.problems.imports import dvc_program
 from kernel_scientist.records import environment
 from kernel_scientist.records.base import read_mapping
 

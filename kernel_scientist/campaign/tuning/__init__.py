@@ -1,0 +1,1 @@
+"""Searches for the best values of a kernel's tunables."""

@@ -1,0 +1,1 @@
+"""Problems and kernels of others, brought in by DVC."""
