@@ -26,7 +26,7 @@ def resolve(params: Params) -> tuple[Problem, Target]:
         target = targets.of_board(params.kernelbot.gpu, params.language)
     else:
         target = targets.resolve(params.target, params.language)
-    problem = problems.find(params.problem, target.device)
+    problem = problems.find(params.problem, target.device, params.compat)
     if target.pool:  # a host of the pool checks the rest
         if not os.environ.get("PREFECT_API_URL"):
             raise SetupError(

@@ -116,7 +116,8 @@ def cases(out: str, call: Call) -> None:
     from kernel_scientist.problems import frozen
 
     params = call.params()
-    problem = catalogue.find(params.problem, targets.resolve(params.target, params.language).device)
+    device = targets.resolve(params.target, params.language).device
+    problem = catalogue.find(params.problem, device, params.compat)
     try:
         paths = frozen.freeze(problem, params.profile, environment.root() / out)
     except OSError as error:

@@ -36,14 +36,18 @@ def _order(place: Path) -> tuple[str, int, str]:
 
 
 def find(name: str, device: str = "cpu", compat: str = "intended") -> Problem:
-    """Return a problem by name or path. Raises SetupError, which lists the known names, if there is none."""
-    for given in (folder() / name, Path(name)):
+    """Return a problem by name or path; a KernelBench file's may end with `@fp16` or `@bf16`, its precision.
+
+    Raises SetupError, which lists the known names, if there is none.
+    """
+    bare, _, precision = name.partition("@")
+    for given in (folder() / bare, Path(bare)):
         place, own = given.resolve(), _name(given)
-        if (place / "task.yml").is_file():
+        if (place / "task.yml").is_file() and not precision:
             return taskfolder.load(place, device, compat, own)
         for file in (place, place.with_name(f"{place.name}.py")):
             if file.suffix == ".py" and file.is_file():
-                return kernelbench.load(file, device, compat, own)
+                return kernelbench.load(file, device, compat, own, precision or "fp32")
     raise SetupError(f"unknown problem {name!r}; known: {', '.join(names())}, or the path of a task folder")
 
 

@@ -27,6 +27,7 @@ CONTRACT = (
     "define a class ModelNew with Model's constructor, forward and parameter names."
 )
 NAMED = re.compile(r"^\d+_\w+\.py$")
+PRECISIONS = {"fp32": "torch.float32", "fp16": "torch.float16", "bf16": "torch.bfloat16"}
 PARTS = ("Model", "get_inputs", "get_init_inputs")
 SEED = 42
 
@@ -36,8 +37,10 @@ def is_named_so(file: Path) -> bool:
     return bool(NAMED.match(file.name))
 
 
-def load(file: Path, device: str = "cpu", compat: str = "intended", name: str = "") -> Problem:
+def load(file: Path, device: str = "cpu", compat: str = "intended", name: str = "", precision: str = "fp32") -> Problem:
     """Return the problem of a KernelBench file. Raises SetupError that names what is wrong in it.
+
+    precision: that of floating-point inputs and parameters; integers keep their type.
 
     compat: `official` constructs Model and ModelNew with the same seed and keeps the parameters' initial values;
     `intended` passes parameters with other values, so that a bias that is ignored is found.
@@ -48,7 +51,9 @@ def load(file: Path, device: str = "cpu", compat: str = "intended", name: str = 
         raise SetupError(
             f"{file} defines no {', no '.join(missing)}: it is neither a task folder nor a KernelBench file"
         )
-    own = name or file.stem
+    if precision not in PRECISIONS:
+        raise SetupError(f"{file}@{precision}: the precision is one of {', '.join(PRECISIONS)}")
+    own = (name or file.stem) + (f"@{precision}" if precision != "fp32" else "")
     require(own, requirements.missing_packages({"kernelbench_model": file}))
     case = Case(sizes=_sizes(tree), seed=SEED)
     whole = Profile(tests=(case,), benchmarks=(case,), held_out=())
@@ -65,7 +70,7 @@ def load(file: Path, device: str = "cpu", compat: str = "intended", name: str = 
         leaderboard=Leaderboard(),
         reference_file=file,
         files=(file, SHIM),
-        read_sources=functools.partial(_sources, file, compat),
+        read_sources=functools.partial(_sources, file, compat, precision),
         count_work=assumptions.work,
         device=device,
         compat=compat,
@@ -116,8 +121,9 @@ def _described(file: Path, tree: ast.Module) -> str:
     return f"{title}\n\n{ast.get_docstring(model) or ''}\n\n{CONTRACT}".strip()
 
 
-def _sources(file: Path, compat: str, device: str) -> dict[str, str]:
+def _sources(file: Path, compat: str, precision: str, device: str) -> dict[str, str]:
     shim = SHIM.read_text().replace("OFFICIAL = False", f"OFFICIAL = {compat == 'official'}")
+    shim = shim.replace("PRECISION = torch.float32", f"PRECISION = {PRECISIONS[precision]}")
     model = on_device(file.read_text(), device)
     shim = shim.replace('DEVICE = "cpu"', f'DEVICE = "{device}"').replace('TEXT = ""', f"TEXT = {model!r}")
     return {"reference": shim, "kernelbench_model": model}

@@ -17,6 +17,8 @@ import torch
 OFFICIAL = False
 """Parameters are those of the constructor; otherwise they have other values and come with the inputs."""
 DEVICE = "cpu"
+PRECISION = torch.float32
+"""Type of floating-point inputs and parameters. Integers, such as class indices, keep theirs."""
 CONSTRUCTION_SEED = 42
 TOLERANCES = {torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 1e-2}
 """Absolute and relative tolerance by output type, as in KernelBench."""
@@ -87,7 +89,7 @@ def _called(kind: Any, data: Data, dtype: torch.dtype | None = None) -> Any:
 
 def _constructed(kind: Any, init_inputs: list[Any]) -> torch.nn.Module:
     _seed(CONSTRUCTION_SEED)
-    return kind(*init_inputs).to(DEVICE)
+    return kind(*init_inputs).to(device=DEVICE, dtype=PRECISION)
 
 
 def _seed(seed: int) -> None:
@@ -97,7 +99,7 @@ def _seed(seed: int) -> None:
 
 
 def _moved(value: Any) -> Any:
-    return value.to(DEVICE) if isinstance(value, torch.Tensor) else value
+    return _cast(value.to(DEVICE), PRECISION) if isinstance(value, torch.Tensor) else value
 
 
 def _varied(value: torch.Tensor, generator: torch.Generator) -> torch.Tensor:

@@ -2,6 +2,7 @@
 
 import functools
 import random
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -77,7 +78,7 @@ class Controls(Record):
 
 @dataclass(frozen=True)
 class Problem:
-    """A problem. Equality and hash are by folder, device and compatibility."""
+    """A problem. Equality and hash are by reference, name, device and compatibility."""
 
     name: str
     folder: Path
@@ -117,19 +118,19 @@ class Problem:
     """Sentences on what was assumed because no lab.yml says it."""
 
     def __hash__(self) -> int:
-        return hash((self.reference_file, self.device, self.compat))
+        return hash(self._identity)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Problem) and (self.reference_file, self.device, self.compat) == (
-            other.reference_file,
-            other.device,
-            other.compat,
-        )
+        return isinstance(other, Problem) and self._identity == other._identity
+
+    @property
+    def _identity(self) -> tuple[Path, str, str, str]:
+        return self.reference_file, self.name, self.device, self.compat
 
     @property
     def slug(self) -> str:
         """The name without `/`, for files and registries."""
-        return self.name.replace("/", "-")
+        return re.sub(r"[/@:]", "-", self.name)
 
     @property
     def writable(self) -> tuple[int, ...]:
@@ -252,7 +253,9 @@ class Problem:
     def digest(self) -> str:
         """sha256 over the files that define the problem (seeds excluded)."""
         texts = [f.read_text() for f in self.files if f.exists()]
-        return digest("\0".join(texts if self.compat == "intended" else [*texts, self.compat]))
+        variant = [self.compat] if self.compat != "intended" else []
+        variant += [self.name] if "@" in self.name else []
+        return digest("\0".join([*texts, *variant]))
 
     @functools.cached_property
     def _module(self) -> Any:

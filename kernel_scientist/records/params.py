@@ -223,6 +223,7 @@ class Params(Section):
     """All of params.yaml."""
 
     problem: str = "fp8-blockwise-gemm"
+    compat: Literal["intended", "official"] = "intended"
     language: Language = "cpp"
     target: Annotated[str, AfterValidator(_target)] = "auto"
     profile: str = "auto"

@@ -43,7 +43,7 @@ class RecordedCampaign:
 def read_campaign(params: Params, campaign: str | None) -> RecordedCampaign:
     """Return a campaign, by default the latest. Raises SetupError when there is none."""
     target = targets.resolve(params.target, params.language)
-    problem = problems.find(params.problem, target.device)
+    problem = problems.find(params.problem, target.device, params.compat)
     store = open_store(problem.name, target.name, params.tracking.uri, params.tracking.experiment)
     run = store.latest(campaign)
     if run is None:

@@ -154,6 +154,12 @@ def test_integers_are_not_cast_and_parameters_vary() -> None:
     case = linear.profile("auto").tests[0]
     first, second = (linear.generate(case, seed)[1]["linear.bias"] for seed in (1, 2))
     assert first.any() and not torch.equal(first, second)
+    narrow = problems.find(f"{LEVEL / '1_Linear_with_bias.py'}@bf16")
+    x, parameters, _ = narrow.generate(narrow.profile("auto").tests[0])
+    assert {x.dtype, *(p.dtype for p in parameters.values())} == {torch.bfloat16} and narrow.dtype == "bf16"
+    assert narrow.name.endswith("@bf16") and "@" not in narrow.slug and narrow.digest != linear.digest
+    with pytest.raises(SetupError, match="one of fp32, fp16, bf16"):
+        problems.find(f"{LEVEL / '1_Linear_with_bias.py'}@fp4")
     official = problems.load(LEVEL / "1_Linear_with_bias.py", compat="official")
     assert official.generate(case)[1] == {}
 
