@@ -193,17 +193,22 @@ def _sized(problem: Problem, cases: Sequence[Case], grain: int, most_bytes: floa
 
 
 def _grown(problem: Problem, original: Case, grain: int, most_bytes: float, most_flops: float) -> Case:
-    """Return the smallest version of a case with sizes doubled in turn, as long as it stays within the bounds."""
-    case, growing = shrink.smallest(original, grain), list(original.sizes)
+    """Return the smallest version of a case with its sizes doubled while it stays within the bounds.
+
+    First all together, as sizes may have to fit each other, then each in turn.
+    """
+    case = shrink.smallest(original, grain)
     flops, moved = counted.run(problem, case)
     most_bytes, most_flops = max(most_bytes, 2 * moved), max(most_flops, 2 * flops)
+    growing = [tuple(original.sizes), *((name,) for name in original.sizes)]
     while growing:
-        for name in list(growing):
-            candidate = shrink.larger(case, original, grain, name)
-            if candidate is not None and _fits(problem, candidate, most_bytes, most_flops):
-                case = candidate
-            else:
-                growing.remove(name)
+        candidate = shrink.larger(case, original, grain, growing[0])
+        if candidate is not None and _fits(problem, candidate, most_bytes, most_flops):
+            case = candidate
+            if len(growing) <= len(original.sizes):
+                growing.append(growing.pop(0))
+        else:
+            growing.pop(0)
     return case
 
 

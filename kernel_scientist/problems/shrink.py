@@ -5,6 +5,7 @@ scales, heads and tiles still fit. Sizes up to LEAST stay: they are mostly count
 """
 
 import math
+from collections.abc import Iterable
 
 from kernel_scientist.records.kernel import Case, Size
 
@@ -18,18 +19,22 @@ def smallest(case: Case, grain: int) -> Case:
     return Case(sizes={name: _halved(size, grain, MOST_HALVINGS) for name, size in case.sizes.items()}, seed=case.seed)
 
 
-def larger(case: Case, original: Case, grain: int, name: str) -> Case | None:
-    """Return a case with one size halved once less than it is; None if it has its original value."""
-    whole = original.sizes[name]
+def larger(case: Case, original: Case, grain: int, names: Iterable[str]) -> Case | None:
+    """Return a case with some sizes halved once less than they are; None if all of them have their original value."""
+    sizes = {**case.sizes, **{name: _next(case.sizes[name], original.sizes[name], grain) for name in names}}
+    return Case(sizes=sizes, seed=case.seed) if sizes != case.sizes else None
+
+
+def _next(size: Size, whole: Size, grain: int) -> Size:
     values = [_halved(whole, grain, halvings) for halvings in range(MOST_HALVINGS + 1)]
-    place = values.index(case.sizes[name])
-    return Case(sizes={**case.sizes, name: values[place - 1]}, seed=case.seed) if place else None
+    return values[max(0, values.index(size) - 1)]
 
 
 def other(case: Case, original: Case, grain: int) -> Case | None:
     """Return a case of other sizes: the size that was halved most becomes about half as large again.
 
-    If none was halved, the largest becomes about a quarter smaller. None if no size may change.
+    If none was halved, the largest becomes about a quarter smaller. Sizes of the same value change with it, as they may
+    have to fit each other. None if no size may change.
     """
     ratios = {name: original.whole(name) / case.whole(name) for name, size in case.sizes.items() if _is_size(size)}
     if not ratios:
@@ -38,7 +43,11 @@ def other(case: Case, original: Case, grain: int) -> Case | None:
     size, unit = case.whole(name), math.gcd(original.whole(name), grain)
     parts = size // unit
     changed = parts + max(1, parts // 2) if ratios[name] > 1 else parts - max(1, parts // 4)
-    return Case(sizes={**case.sizes, name: changed * unit}, seed=case.seed + 1) if changed else None
+    if not changed:
+        return None
+    same = {n for n, whole in original.sizes.items() if whole in (original.sizes[name], [original.sizes[name]])}
+    new = {n: [changed * unit] if isinstance(case.sizes[n], list) else changed * unit for n in same}
+    return Case(sizes={**case.sizes, **new}, seed=case.seed + 1)
 
 
 def _is_size(value: Size) -> bool:

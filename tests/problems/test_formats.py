@@ -276,7 +276,7 @@ def test_smaller_sizes_keep_their_factor_and_grow_back(sizes: dict[str, int], gr
         found = small.whole(name)
         assert 0 < found <= size and size % found == 0 and found % math.gcd(size, grain) == 0
     for name in sizes:
-        while larger := shrink.larger(small, case, grain, name):
+        while larger := shrink.larger(small, case, grain, [name]):
             assert larger.whole(name) > small.whole(name)
             small = larger
     assert small.sizes == case.sizes
