@@ -20,11 +20,18 @@ CPU_SHARE = 4
 """CPU seconds of one process per second of the time limit (compilers have few threads)."""
 
 
+def patience_s(limit_s: float) -> float:
+    """Return the wall time in which a process gets about `limit_s` seconds of a core beside what else runs here."""
+    busy = os.getloadavg()[0] / len(os.sched_getaffinity(0))
+    return limit_s * min(CPU_SHARE, max(1.0, busy))
+
+
 def run(
     command: list[str], folder: Path, timeout_s: float, memory_bytes: int = MEMORY_BYTES, log_bytes: int = LOG_BYTES
 ) -> tuple[int | None, str]:
     """Run a command in `folder`; return its status (None: timeout) and its output without the folder's path.
 
+    `timeout_s` is that of a machine with nothing else to do (`patience_s`).
     `memory_bytes` limits the address space, `log_bytes` the output; the rest of the output is dropped.
     """
     most = int(CPU_SHARE * timeout_s) + 1  # its children may outlive it
@@ -40,7 +47,7 @@ def run(
             start_new_session=True,
         )
         try:
-            status: int | None = process.wait(timeout_s)
+            status: int | None = process.wait(patience_s(timeout_s))
         except subprocess.TimeoutExpired:
             status = None
             process.terminate()  # `confine` ends children that have left our process group

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kernel_scientist.sandbox import bubblewrap, confine, landlock
+from kernel_scientist.sandbox import bubblewrap, compiler_process, confine, landlock
 
 
 def cat(path: Path, folder: Path, readable: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
@@ -85,3 +85,10 @@ def running(word: str, beside: int = 0) -> list[int]:
             if word.encode() in (path / "cmdline").read_bytes() and int(path.name) not in (beside, os.getpid()):
                 found.append(int(path.name))
     return found
+
+
+def test_a_busy_machine_gives_a_compiler_more_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    cores = len(os.sched_getaffinity(0))
+    for load, factor in ((0.0, 1.0), (cores, 1.0), (2.5 * cores, 2.5), (100.0 * cores, compiler_process.CPU_SHARE)):
+        monkeypatch.setattr(os, "getloadavg", lambda load=load: (load, 0.0, 0.0))
+        assert compiler_process.patience_s(10) == pytest.approx(10 * factor)

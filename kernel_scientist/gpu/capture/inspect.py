@@ -251,7 +251,7 @@ def _ask(
         "facts": asdict(facts(gpu)),
         "gpu": gpu.name,
         "constants": asdict(constants.of(gpu.name)),
-        "seconds": SHARE * timeout_s,
+        "seconds": SHARE * compiler_process.patience_s(timeout_s),
     }
     (folder / "kernel.py").write_text(source)
     (folder / "request.json").write_text(json.dumps(request))
