@@ -19,7 +19,15 @@ from kernel_scientist.sandbox import device_lock
 
 def overview() -> list[dict[str, Any]]:
     """Return each problem's name, first line, and what it needs that this machine lacks. Nothing is executed."""
-    return [_line(place, name) for place, name in zip(within(folder()), names(), strict=True)]
+    return [_safe_line(place, name) for place, name in zip(within(folder()), names(), strict=True)]
+
+
+def _safe_line(place: Path, name: str) -> dict[str, Any]:
+    """Return a problem's line; a broken folder must not hide the others."""
+    try:
+        return _line(place, name)
+    except SetupError as error:
+        return {"problem": name, "about": f"broken: {error}", "needs": []}
 
 
 def _line(place: Path, name: str) -> dict[str, Any]:

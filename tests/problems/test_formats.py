@@ -167,10 +167,12 @@ def test_integers_are_not_cast_and_parameters_vary() -> None:
 def test_problems_of_a_set_are_listed_and_shown(lab: Path, cli: Cli) -> None:
     shutil.copytree(SET, lab / "problems/set_a")
     shutil.copytree(LEVEL, lab / "problems/level1")
+    (lab / "problems/set_a/masked/task.yml").write_text("[")
     rows = json.loads(cli("problems", "list", "--json").stdout)
     names = [row["problem"] for row in rows]
     assert {"set_a/copy", "level1/2_Cross_entropy", "identity"} <= set(names)
-    assert next(r for r in rows if r["problem"] == "level1/6_Needs_a_package")["needs"]
+    by_name = {row["problem"]: row for row in rows}
+    assert by_name["level1/6_Needs_a_package"]["needs"] and "not YAML" in by_name["set_a/masked"]["about"]
     shown = json.loads(cli("problems", "show", "set_a/copy", "--write-lab", "--json").stdout)
     assert shown["assumed"] and (lab / "problems/set_a/copy/lab.yml").exists()
     done = cli("evaluate", str(SET / "copy/submission.py"), "--problem", "set_a/copy", "--json")
