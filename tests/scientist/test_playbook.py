@@ -129,7 +129,7 @@ def test_predictions_use_earlier_measurements() -> None:
 
 
 def test_a_models_plan_is_written_as_the_nearest_entry() -> None:
-    agent, kernel = make_agent("identity"), seeds("identity")[1]
+    agent, kernel = make_agent("identity", MODERN), seeds("identity")[1]
     text = "Bypass the caches with streaming stores: output is not read again"
     plan = Experiment(title="non-temporal output", description=text, rubric=(), uplift=(0, 1), innovation=1)
     draft = agent.write(Population((measured(kernel, 1.0),)), make_task(kernel, kernel, plan), Lessons())
