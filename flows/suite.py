@@ -20,7 +20,7 @@ def campaign(suite: Suite, place: Path, overrides: list[str], params_file: str |
     return suite.run(place, overrides, params_file, PREFECT_API_URL.value())
 
 
-@flow(name="suite", flow_run_name="suite {name}", task_runner=ThreadPoolTaskRunner(max_workers=2))  # pyright: ignore
+@flow(name="suite", flow_run_name="suite {name}", task_runner=ThreadPoolTaskRunner(max_workers=1))  # pyright: ignore
 def suite(
     name: str,
     paths: list[str],

@@ -14,9 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from kernel_scientist import problems
+from kernel_scientist.hardware import targets
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.evaluation import geomean
+from kernel_scientist.records.params import Params
 
 FAST = (0.0, 1.0, 1.5, 2.0)
 """Values p of fast_p: the share of problems with a correct kernel that is more than p times as fast."""
@@ -47,6 +49,12 @@ class Suite:
     def folder(self) -> Path:
         """The folder of the results."""
         return environment.root() / "reports" / "suites" / self.name
+
+    def require_quiet(self, params: Params, jobs: int) -> None:
+        """Raise SetupError if campaigns side by side would build while another times kernels on this CPU."""
+        target = targets.resolve(params.target, params.language)
+        if jobs > 1 and target.device == "cpu" and target.model is None and not target.pool:
+            raise SetupError("builds of one campaign would disturb the timings of another on this CPU: use --jobs 1")
 
     def run(self, place: Path, overrides: Sequence[str], params_file: str | None, api: str | None = None) -> Row:
         """Run or resume one problem's campaign; return its row. A problem that cannot be used is a row too.

@@ -49,7 +49,7 @@ def optimize(call: Call, resume: bool, campaign: str | None, dry_run: bool, metr
 @click.argument("paths", nargs=-1, required=True)
 @click.option("--name", required=True, callback=not_empty, help="Name of the suite; the same name goes on with it.")
 @click.option("--level", type=int, metavar="N", help="Only problems in folders named level<N> (KernelBench).")
-@click.option("--jobs", default=2, show_default=True, help="Campaigns at the same time.")
+@click.option("--jobs", default=1, show_default=True, help="Campaigns at the same time, where no CPU is timed.")
 @with_params
 @METRICS
 @JSON
@@ -63,7 +63,7 @@ def suite(
     from kernel_scientist.campaign.suite import Suite
     from kernel_scientist.report import tables
 
-    Suite.of(name, paths, level)
+    Suite.of(name, paths, level).require_quiet(call.params(), jobs)
     with progress.shown(steps=False):
         summary = _flow("flows.suite:run", call, name=name, paths=list(paths), level=level, jobs=jobs)
     write_json(metrics, summary)

@@ -33,7 +33,6 @@ SLOW_S = 1.0
 """Time of the reference at which sizes are not increased further, in seconds."""
 GARBAGE = 0x5A
 DTYPES = {"float8": "fp8", "bfloat16": "bf16", "float16": "fp16", "float32": "fp32", "float64": "fp64"}
-work = counted.work
 
 
 class Found(Record):
@@ -130,9 +129,9 @@ def _find(problem: Problem) -> Found:
         dtype=_dtype(data),
         exempt=("copy",) if _is_copy(known, data) else (),
         grain=grain,
-        tests=tuple(tests),
-        benchmarks=tuple(benchmarks),
-        held_out=tuple(_others(known, benchmarks, originals, grain)),
+        tests=tuple(case for case, _ in tests),
+        benchmarks=tuple(case for case, _ in benchmarks),
+        held_out=tuple(_others(known, benchmarks, grain)),
         full_held_out=tuple(c for c in (shrink.other(c, c, grain) for c in originals[-1:]) if c),
     )
 
@@ -186,10 +185,12 @@ def _is_copy(problem: Problem, data: Any) -> bool:
     return any(same(one, right[0]) for one in shaped)
 
 
-def _sized(problem: Problem, cases: Sequence[Case], grain: int, most_bytes: float, most_flops: float) -> list[Case]:
-    """Return a version of each case whose sizes are as large as the bounds allow; each once."""
-    found = [_grown(problem, case, grain, most_bytes, most_flops) for case in cases]
-    return list({case.name: case for case in found}.values())
+def _sized(
+    problem: Problem, cases: Sequence[Case], grain: int, most_bytes: float, most_flops: float
+) -> list[tuple[Case, Case]]:
+    """Return a version of each case whose sizes are as large as the bounds allow, and the case; each version once."""
+    found = [(_grown(problem, case, grain, most_bytes, most_flops), case) for case in cases]
+    return list({sized.name: (sized, case) for sized, case in found}.values())
 
 
 def _grown(problem: Problem, original: Case, grain: int, most_bytes: float, most_flops: float) -> Case:
@@ -221,12 +222,13 @@ def _fits(problem: Problem, case: Case, most_bytes: float, most_flops: float) ->
     return flops <= most_flops and moved <= most_bytes and time.monotonic() - start < SLOW_S
 
 
-def _others(problem: Problem, cases: Sequence[Case], originals: Sequence[Case], grain: int) -> list[Case]:
-    """Return cases of sizes that are not listed and that the reference accepts."""
+def _others(problem: Problem, cases: Sequence[tuple[Case, Case]], grain: int) -> list[Case]:
+    """Return cases of sizes that are not listed and that the reference accepts. cases: see `_sized`."""
+    listed = {case.name for case, _ in cases}
     found = dict[str, Case]()
-    for case, original in zip(reversed(cases), reversed(originals), strict=False):
+    for case, original in reversed(cases):
         candidate = shrink.other(case, original, grain)
-        if candidate is None or candidate.name in {c.name for c in cases}:
+        if candidate is None or candidate.name in listed:
             continue
         try:
             counted.run(problem, candidate)

@@ -10,11 +10,10 @@ import functools
 import re
 from pathlib import Path
 
-from kernel_scientist.problems import assumptions, requirements
+from kernel_scientist.problems import assumptions, counted, requirements
 from kernel_scientist.problems.device_names import on_device
 from kernel_scientist.problems.expression import evaluate
 from kernel_scientist.problems.problem import Controls, Leaderboard, Policy, Problem, Profile
-from kernel_scientist.problems.taskfolder import require
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.kernel import Case, Size
 
@@ -54,7 +53,7 @@ def load(file: Path, device: str = "cpu", compat: str = "intended", name: str = 
     if precision not in PRECISIONS:
         raise SetupError(f"{file}@{precision}: the precision is one of {', '.join(PRECISIONS)}")
     own = (name or file.stem) + (f"@{precision}" if precision != "fp32" else "")
-    require(own, requirements.missing_packages({"kernelbench_model": file}))
+    requirements.require(own, requirements.missing_packages({"kernelbench_model": file}))
     case = Case(sizes=_sizes(tree), seed=SEED)
     whole = Profile(tests=(case,), benchmarks=(case,), held_out=())
     problem = Problem(
@@ -71,7 +70,7 @@ def load(file: Path, device: str = "cpu", compat: str = "intended", name: str = 
         reference_file=file,
         files=(file, SHIM),
         read_sources=functools.partial(_sources, file, compat, precision),
-        count_work=assumptions.work,
+        count_work=counted.work,
         device=device,
         compat=compat,
         adapter=ADAPTER,
@@ -106,10 +105,10 @@ def _size(node: ast.expr) -> int | list[int] | None:
     if isinstance(node, ast.Tuple):
         items = [_size(item) for item in node.elts]
         return [item for item in items if isinstance(item, int)] if all(isinstance(i, int) for i in items) else None
+    if isinstance(node, ast.Constant) and isinstance(node.value, bool):
+        return None
     try:
-        value = (
-            0.5 if isinstance(node, ast.Constant) and isinstance(node.value, bool) else evaluate(ast.unparse(node), {})
-        )
+        value = evaluate(ast.unparse(node), {})
     except (ValueError, TypeError):
         return None
     return int(value) if value == int(value) and value > 0 else None

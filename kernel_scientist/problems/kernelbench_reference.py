@@ -5,6 +5,7 @@ Kernels may import it too: `adapted(ModelNew)` makes a `custom_kernel` of a clas
 
 import ast
 import random
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -24,14 +25,17 @@ TOLERANCES = {torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 1e-2}
 """Absolute and relative tolerance by output type, as in KernelBench."""
 Data = tuple[Any, ...]
 _models: dict[tuple[Any, str], torch.nn.Module] = {}
+_seeding = threading.RLock()
+"""Held while values are drawn: torch's random state is that of all threads."""
 
 
 def generate_input(*, seed: int, **sizes: Any) -> Data:
     """Return `(*inputs, parameters, init_inputs)`. sizes: other values of the file's numbers at module level."""
     module = _module(sizes)
-    _seed(seed)
-    inputs = [_moved(value) for value in module.get_inputs()]
-    init_inputs = list(module.get_init_inputs())
+    with _seeding:
+        _seed(seed)
+        inputs = [_moved(value) for value in module.get_inputs()]
+        init_inputs = list(module.get_init_inputs())
     if OFFICIAL:
         return (*inputs, {}, init_inputs)
     state = _constructed(module.Model, init_inputs).state_dict()
@@ -88,8 +92,9 @@ def _called(kind: Any, data: Data, dtype: torch.dtype | None = None) -> Any:
 
 
 def _constructed(kind: Any, init_inputs: list[Any]) -> torch.nn.Module:
-    _seed(CONSTRUCTION_SEED)
-    return kind(*init_inputs).to(device=DEVICE, dtype=PRECISION)
+    with _seeding:
+        _seed(CONSTRUCTION_SEED)
+        return kind(*init_inputs).to(device=DEVICE, dtype=PRECISION)
 
 
 def _seed(seed: int) -> None:

@@ -2,10 +2,12 @@
 
 import ast
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+
+from kernel_scientist.records.errors import SetupError
 
 FP4 = re.compile(r"gfx950|float4_e2m1|mxfp4|fp4x2", re.I)
 
@@ -26,6 +28,15 @@ def missing_packages(files: Mapping[str, Path]) -> tuple[str, ...]:
     """Return the packages that the files import at module level and that are not installed."""
     names = {name for path in files.values() for name in _imported(path)} - set(files)
     return tuple(f"the Python package {name}" for name in sorted(names) if not _installed(name))
+
+
+def require(name: str, lacking: Sequence[str]) -> None:
+    """Raise SetupError if a problem needs what this machine lacks."""
+    if lacking:
+        raise SetupError(
+            f"problem {name} cannot be evaluated here: it needs {', '.join(lacking)}; `kernel-scientist problems show` "
+            "describes it, and `kernel-scientist compile FILE --arch gfx942` compiles kernels for it"
+        )
 
 
 def _imported(path: Path) -> Iterable[str]:

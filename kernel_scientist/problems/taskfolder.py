@@ -6,13 +6,13 @@ Format: `task.yml` of github.com/gpu-mode/reference-kernels.
 
 import dataclasses
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from pydantic import ValidationError
 
-from kernel_scientist.problems import assumptions, published, requirements
+from kernel_scientist.problems import assumptions, counted, published, requirements
 from kernel_scientist.problems.device_names import on_device
 from kernel_scientist.problems.problem import Controls, Leaderboard, Policy, Problem, Profile
 from kernel_scientist.records.base import read_mapping
@@ -47,7 +47,7 @@ def load(folder: Path, device: str = "cpu", compat: str = "intended", name: str 
     if official and ranking == "last":
         full = dataclasses.replace(full, benchmarks=full.benchmarks[-1:])
     files = python_files(task, folder)
-    require(name or folder.name, requirements.of_task(task, files, device))
+    requirements.require(name or folder.name, requirements.of_task(task, files, device))
     problem = Problem(
         name=name or folder.name,
         folder=folder,
@@ -68,7 +68,7 @@ def load(folder: Path, device: str = "cpu", compat: str = "intended", name: str 
             *(f for m, f in files.items() if m != "reference"),
         ),
         read_sources=functools.partial(_sources, files),
-        count_work=assumptions.work,
+        count_work=counted.work,
         stress=tuple({int(k): float(v) for k, v in one.items()} for one in lab.get("stress", [])),
         parts=tuple({int(i): (int(d), int(n)) for i, (d, n) in one.items()} for one in lab.get("parts", [])),
         published=published.read(lab.get("published"), lab_file),
@@ -77,15 +77,6 @@ def load(folder: Path, device: str = "cpu", compat: str = "intended", name: str 
         ranking=ranking,
     )
     return problem if with_lab else assumptions.completed(problem)
-
-
-def require(name: str, lacking: Sequence[str]) -> None:
-    """Raise SetupError if a problem needs what this machine lacks."""
-    if lacking:
-        raise SetupError(
-            f"problem {name} cannot be evaluated here: it needs {', '.join(lacking)}; `kernel-scientist problems show` "
-            "describes it, and `kernel-scientist compile FILE --arch gfx942` compiles kernels for it"
-        )
 
 
 def python_files(task: Mapping[str, Any], folder: Path) -> dict[str, Path]:

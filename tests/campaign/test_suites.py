@@ -8,6 +8,7 @@ import pytest
 
 from kernel_scientist.campaign.suite import Suite, summary
 from kernel_scientist.records.errors import SetupError
+from kernel_scientist.records.params import Params
 from tests.conftest import ROOT, Cli
 
 LEVEL = ROOT / "tests/problems/kernelbench/level1"
@@ -32,6 +33,10 @@ def test_fast_p_counts_correct_kernels_that_are_more_than_p_times_as_fast() -> N
 def test_a_suite_takes_the_problems_below_a_path_in_order() -> None:
     suite = Suite.of("one", [str(LEVEL.parent)], 1)
     assert [place.stem.partition("_")[0] for place in suite.places] == list("123456")
+    with pytest.raises(SetupError, match="use --jobs 1"):
+        suite.require_quiet(Params(target="cpu"), 2)
+    suite.require_quiet(Params(target="cpu"), 1)
+    suite.require_quiet(Params(language="triton", target="model:mi300x"), 2)
     with pytest.raises(SetupError, match="no task folder and no KernelBench file"):
         Suite.of("one", [str(LEVEL)], 2)
 

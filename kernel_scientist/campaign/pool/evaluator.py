@@ -9,7 +9,7 @@ from kernel_scientist.evaluate.timing.plan import TimedSource
 from kernel_scientist.gpu.isa import assembly
 from kernel_scientist.hardware import gpus
 from kernel_scientist.hardware.peaks import Machine
-from kernel_scientist.problems import load
+from kernel_scientist.problems import find
 from kernel_scientist.problems.imports import dvc_digest
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records import environment
@@ -48,7 +48,7 @@ class PoolEvaluator:
         self.params, self.harness, self.transport = params, params.harness, transport
         self._folder, self._problem_digest = problem.folder, dvc_digest.of_folder(problem.folder)
         self.host = self._described()
-        self.problem = load(problem.folder, "cpu" if self.host.target == "cpu" else "cuda")
+        self.problem = find(params.problem, "cpu" if self.host.target == "cpu" else "cuda", params.compat)
         self.profile_name, self.profile = params.profile, self.problem.profile(params.profile)
 
     @property

@@ -63,7 +63,7 @@ def _imported(file: dict[str, Any], recorder: Recorder, reply: Reply) -> ModuleT
 
 
 def _called(module: ModuleType, entry: str, given: dict[str, Any] | None, recorder: Recorder) -> None:
-    """Call the entry; what keeps it from launching is told."""
+    """Call the entry; report what keeps it from launching."""
     try:
         with cpu_seconds(CALL_S, entry), SkipsLarge():
             positional, named = running.arguments(module, given)
