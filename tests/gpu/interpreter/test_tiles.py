@@ -18,6 +18,35 @@ from tests.conftest import ROOT
 
 SOURCE = (ROOT / "tests/gpu/tiles/dispatching.py").read_text()
 WAYS = ("whole", "halves", "persistent", "split", "torch", "atomic", "locked", "turned", "contiguous")
+BY_K = "if k <= 640 or"
+SOUND = {
+    **{
+        f"{way}, tiles of {side}": (way, "SPLIT, BLOCK = 4, 64", f"SPLIT, BLOCK = 4, {side}")
+        for way in WAYS[:7]
+        for side in (32, 128)
+    },
+    **{
+        f"{way}, {parts} parts": (way, "SPLIT, BLOCK = 4", f"SPLIT, BLOCK = {parts}")
+        for way in WAYS[3:7]
+        for parts in (2, 3)
+    },
+    "persistent, 5 tiles a program": ("persistent", "TILES_PER_PROGRAM = 2", "TILES_PER_PROGRAM = 5"),
+    "by rows": ("split", BY_K, "if m < 192 or"),
+    "by columns": ("halves", BY_K, "if n % 128 == 64 and n > 64 and m > 192 or"),
+    "by the number of tiles": ("locked", BY_K, "if tiles[0] * tiles[1] <= 15 or"),
+    "by a table of shapes": ("atomic", BY_K, "if (m, n, k) != (256, 576, 1152) or"),
+    "another width of the sum": (
+        "split",
+        "1024),)](scratch, c, m * n, WIDTH=1024",
+        "512),)](scratch, c, m * n, WIDTH=512",
+    ),
+    "rows in another order": (
+        "whole",
+        "tile_m, tile_n = tl.program_id(0), tl.program_id(1) + offset_n",
+        "tile_m, tile_n = tl.num_programs(0) - 1 - tl.program_id(0), tl.program_id(1) + offset_n",
+    ),
+}
+"""Sound variations of the ways: with WAYS itself, 38 sound kernels."""
 TIMED = ({"m": 192, "n": 320, "k": 1024}, {"m": 256, "n": 576, "k": 1152})
 LOCK = 'tl.atomic_add(locks_ptr + tile_m * tl.num_programs(1) + tile_n, 1, sem="acq_rel")'
 WRONG = {
@@ -70,6 +99,13 @@ def checked(evaluator: PredictedEvaluator, way: str, before: str = "", after: st
 @pytest.mark.parametrize("way", WAYS)
 def test_a_sound_way_is_executed_on_every_timed_case(evaluator: PredictedEvaluator, way: str) -> None:
     found = checked(evaluator, way)
+    assert found.verdict is Verdict.OK and "tiles compared on 2 of 2 timed cases" in found.coverage, found
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", SOUND)
+def test_a_sound_variation_is_ok(evaluator: PredictedEvaluator, name: str) -> None:
+    found = checked(evaluator, *SOUND[name])
     assert found.verdict is Verdict.OK and "tiles compared on 2 of 2 timed cases" in found.coverage, found
 
 
