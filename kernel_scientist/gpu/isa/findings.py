@@ -4,12 +4,15 @@ import re
 from collections.abc import Sequence
 
 from kernel_scientist.gpu.isa.arch_mismatch import suspicions
+from kernel_scientist.gpu.isa.tally import CONFLICT
 from kernel_scientist.hardware import occupancy
 from kernel_scientist.records.evaluation import CodeObject
 
 NARROW_BITS = 32
 NARROW_COUNT = 4
 """Narrow accesses in loops from which a finding is reported; fewer may be a scale or an index."""
+CONFLICT_CYCLES = 16
+"""Cycles per iteration from which bank conflicts are reported."""
 LOW = 0.25
 """Share of a SIMD's maximum waves below which occupancy is low."""
 _MULTIPLIES = re.compile(r"\btl\.dot(_scaled)?\b|__builtin_amdgcn_mfma|\bv_mfma_|\bwmma::|\brocwmma::|\bwgmma\b")
@@ -18,7 +21,10 @@ _MULTIPLIES = re.compile(r"\btl\.dot(_scaled)?\b|__builtin_amdgcn_mfma|\bv_mfma_
 def findings(objects: Sequence[CodeObject], arch: str, source_text: str) -> tuple[str, ...]:
     """Return findings about the code objects and the source, each sentence once, the most important first."""
     said = [
-        line for check in (_lds, _spills, _scratch, _occupancy, _narrow) for code in objects for line in check(code)
+        line
+        for check in (_lds, _spills, _scratch, _occupancy, _narrow, _conflicts)
+        for code in objects
+        for line in check(code)
     ]
     return tuple(dict.fromkeys([*suspicions(source_text, arch), *said, *_matrix(objects, source_text)]))
 
@@ -74,6 +80,14 @@ def _narrow(code: CodeObject) -> list[str]:
             if count >= NARROW_COUNT
         ]
     return said
+
+
+def _conflicts(code: CodeObject) -> list[str]:
+    """Return a sentence about conflicts between banks of the LDS in loops."""
+    cycles = sum(level.get(CONFLICT, 0) for level in code.mix[1:])
+    if cycles < CONFLICT_CYCLES:
+        return []
+    return [f"{code.kernel}: bank conflicts add at least {cycles} cycles to a wave's LDS accesses in its loops"]
 
 
 def _matrix(objects: Sequence[CodeObject], source: str) -> list[str]:

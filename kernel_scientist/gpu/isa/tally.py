@@ -7,6 +7,9 @@ from typing import NamedTuple
 
 from kernel_scientist.gpu.isa.loops import Flow, depths
 
+CONFLICT = "lds_conflict"
+"""Key of a mix: cycles, not instructions."""
+
 
 class Instruction(NamedTuple):
     """The relevant properties of an instruction."""
@@ -20,6 +23,8 @@ class Instruction(NamedTuple):
     """Label of the jump's target, if any."""
     falls: bool = True
     """Whether the next instruction may follow."""
+    conflicts: int = 0
+    """Cycles that conflicts between banks of the LDS add to it."""
 
 
 class Tally(NamedTuple):
@@ -41,6 +46,8 @@ class Tally(NamedTuple):
         mix: list[Counter[str]] = [Counter() for _ in range(max(depth, default=-1) + 1)]
         for instruction, level in zip(instructions, depth, strict=True):
             mix[level][instruction.kind] += 1
+            if instruction.conflicts:
+                mix[level][CONFLICT] += instruction.conflicts
         return Tally(
             mfma=dict(Counter(i.kind for i in instructions if i.matrix)),
             accesses=dict(Counter(i.access for i in instructions if i.access)),

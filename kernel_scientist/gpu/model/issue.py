@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from kernel_scientist.gpu.isa.tally import CONFLICT
 from kernel_scientist.gpu.model.launch import Traffic
 from kernel_scientist.records.evaluation import CodeObject
 
@@ -160,6 +161,8 @@ def pipeline_cycles(name: str, wave: int) -> tuple[str, float]:
         return "vector", wave / lanes
     if kind == "trans":
         return "vector", 4 * wave / lanes
+    if kind == CONFLICT:
+        return "lds", 1.0
     if kind.startswith("lds"):
         return "lds", max(wave / 32, wave * bits / 8 / 128)
     if kind.startswith(("vmem", "scratch")):
