@@ -19,7 +19,15 @@ MOST = 32
 """Registers that one instruction writes."""
 Lanes = npt.NDArray[np.int64]
 _REGISTER = re.compile(r"([va])(?:(\d{1,4})|\[(\d{1,4}):(\d{1,4})\])$")
-_ACCESS = re.compile(r"ds_(read|load|write|store)(2st64|2)?_[biuf](8|16|32|64|96|128)(?!\d)")
+_READ = [[*range(a, a + 4), *range(b, b + 4)] for a, b in ((0, 20), (4, 16), (8, 28), (12, 24))]
+PHASES = {
+    ("read", 16): [[lane + half for lane in phase] for half in (0, 32) for phase in _READ],
+    ("write", 16): [[*range(first, first + 8)] for first in range(0, LANES, 8)],
+}
+"""The lanes that are served together (ROCm's documentation of Composable Kernel, LDS bank conflicts)."""
+EVERY_LANE = [[*range(LANES)]]
+"""Other accesses: the groups are not documented, so the busiest bank of all lanes gives a lower bound."""
+_ACCESS = re.compile(r"ds_(read|write)(2st64|2)?_[biuf](8|16|32|64|96|128)(?!\d)")
 _LITERAL = re.compile(r"-?(0x[0-9a-f]{1,8}|0|[1-9]\d{0,9})$")
 _OFFSET = re.compile(r"offset[01]?:(\d{1,5})\b")
 _ENCODING = re.compile(r"(_e32|_e64)+$")
@@ -61,12 +69,12 @@ class Wave:
         """Execute one instruction; return the cycles that bank conflicts add to it, 0 if its address is unknown."""
         name, parts = _ENCODING.sub("", mnemonic), [part.strip() for part in operands.split(",")]
         if (access := _ACCESS.match(name)) is not None:
-            is_read = access[1] in ("read", "load")
+            is_read = access[1] == "read"
             at = 1 if is_read else 0
             address = self._known(parts[at].split(" ")[0]) if len(parts) > at else None
             if is_read:
                 self._write(parts[0], None)
-            return 0 if address is None else _cycles(address, access[2], int(access[3]) // 8, operands)
+            return 0 if address is None else _cycles(address, access, operands)
         if name.startswith("s_"):
             self._scalars.pop(parts[0], None)
             if name in ("s_mov_b32", "s_movk_i32") and (value := _number(parts[-1])) is not None:
@@ -104,23 +112,21 @@ class Wave:
             self._lanes |= {f"{kind}{number}": value for number in numbers}
 
 
-def _cycles(address: Lanes, pair: str | None, size: int, operands: str) -> int:
+def _cycles(address: Lanes, access: re.Match[str], operands: str) -> int:
     """Return the cycles beyond those of an access without conflicts; `ds_read2` and `ds_write2` are two accesses."""
+    pair, size = access[2], int(access[3]) // 8
     unit = size * (64 if pair == "2st64" else 1) if pair else 1
     offsets = [unit * int(number) for number in _OFFSET.findall(operands)]
     missing = [0] * ((2 if pair else 1) - len(offsets))  # an offset of zero is not printed
-    return sum(_extra(address + offset, size) for offset in offsets + missing)
+    phases = PHASES.get((access[1], size), EVERY_LANE)
+    return sum(_extra(address[phase] + offset, size) for offset in offsets + missing for phase in phases)
 
 
 def _extra(addresses: Lanes, size: int) -> int:
-    """Return the cycles of one access beyond those that it needs without conflicts.
-
-    An access takes at least a cycle for each word of its busiest bank. Which lanes the hardware serves together is not
-    known, so this is a lower bound.
-    """
+    """Return the cycles of a phase beyond those that it needs without conflicts: one for each word of a bank."""
     words = (addresses[:, None] + np.arange(0, max(size, WORD), WORD)) // WORD
     busiest = np.bincount(np.unique(words) % BANKS, minlength=BANKS).max()
-    return max(0, int(busiest) - max(LANES // BANKS, LANES * size // (BANKS * WORD)))
+    return max(0, int(busiest) - words.size // BANKS)
 
 
 def _number(text: str) -> int | None:

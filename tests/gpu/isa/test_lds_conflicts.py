@@ -47,6 +47,13 @@ def test_wide_accesses_to_consecutive_addresses_are_free(bits: int) -> None:
     assert cycles(f"v_lshlrev_b32_e32 v1, {shift}, v0", f"ds_write_b{bits} v1, v[2:{1 + bits // 32}]") == 0
 
 
+@pytest.mark.parametrize("stride, expected", [(128, 8 * 7), (144, 0), (64, 8 * 3), (80, 0)])
+def test_rows_of_a_32_row_fragment(stride: int, expected: int) -> None:
+    """The table of knowledge/lds-banks.md: 16 bytes of row `lane % 32` at chunk `lane / 32`."""
+    row = ["v_and_b32_e32 v1, 31, v0", f"v_mul_u32_u24_e32 v1, {stride}, v1", "v_lshrrev_b32_e32 v2, 5, v0"]
+    assert cycles(*row, "v_lshl_add_u32 v1, v2, 4, v1", "ds_read_b128 v[4:7], v1") == expected
+
+
 def test_both_accesses_of_a_pair_count() -> None:
     assert cycles("v_lshlrev_b32_e32 v1, 7, v0", "ds_read2_b32 v[2:3], v1 offset1:1") == 2 * 62
 
