@@ -1,5 +1,6 @@
 """A campaign: one problem, one target, one budget. The recorded kernels are its only persistent state."""
 
+import secrets
 import threading
 import time
 from collections.abc import Sequence
@@ -51,7 +52,10 @@ class Campaign:
     """
 
     def __init__(self, context: EvaluationContext, resume: bool | str = False) -> None:
-        """Start a campaign, or resume the latest (True) or a named one. Raises SetupError when there is none."""
+        """Start a campaign, or resume the latest (True) or a named one. True with none recorded starts one.
+
+        Raises SetupError when the campaign cannot be resumed.
+        """
         self.context, self.params = context, context.params
         problem, params = context.problem, context.params
         seeds = problem.seeds(params.language)
@@ -61,14 +65,15 @@ class Campaign:
             read_kernel(seed)
         self.store = open_store(problem.name, context.target.name, params.tracking.uri, params.tracking.experiment)
         self.population, self.lessons, loose = Population(), Lessons(), list[str]()
-        if resume:
-            self.run = self.store.recorded(None if resume is True else resume, params.language, problem)
-            self.store.reopen(self.run)
-            self.population, loose = self.store.read_population(self.run)
-            self.lessons = self.store.lessons(self.run)
-        else:
-            name = f"{problem.slug}-{context.target.name}-{time.strftime('%Y%m%d-%H%M%S')}"
-            self.run = self.store.start(name, params.model_dump(by_alias=True), problem)
+        found = self.store.recorded(None if resume is True else resume, params.language, problem) if resume else None
+        if found:
+            self.store.reopen(found)
+            self.population, loose = self.store.read_population(found)
+            self.lessons = self.store.lessons(found)
+        elif resume:
+            where = f"MLflow experiment {self.store.experiment} at {self.store.uri}"
+            progress.warning("there is no campaign to resume in %s: a new one starts", where)
+        self.run = found or self.store.start(self._new_name(), params.model_dump(by_alias=True), problem)
         self._summarising = threading.Lock()
         self.final: Final | None = None
         """Times of the finalists, once the final was run."""
@@ -84,6 +89,11 @@ class Campaign:
         self.incumbent: Kernel | None = best.kernel if best else None
         """The fastest kernel so far by the test."""
         self._promoting = threading.Lock()
+
+    def _new_name(self) -> str:
+        """Return an id with date and time; the end tells campaigns apart that a schedule starts at once."""
+        where = f"{self.context.problem.slug}-{self.context.target.name}"
+        return f"{where}-{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
 
     @property
     def name(self) -> str:

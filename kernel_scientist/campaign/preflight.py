@@ -61,10 +61,10 @@ def campaign(params: Params) -> None:
     for seed in problem.seeds(params.language):
         read_kernel(seed)
     from kernel_scientist.scientist import ensemble
-    from kernel_scientist.tracking.access import require_reachable
+    from kernel_scientist.tracking.access import require_usable
 
     ensemble.require(params.llm, params.language)
-    require_reachable(environment.tracking_uri(params.tracking.uri))
+    require_usable(environment.tracking_uri(params.tracking.uri))
 
 
 def _require_cache() -> None:

@@ -21,7 +21,7 @@ from kernel_scientist.records.errors import SetupError
 from kernel_scientist.report.output import Table
 from kernel_scientist.sandbox import bubblewrap, landlock, seccomp
 from kernel_scientist.sandbox.failure import KernelFailure
-from kernel_scientist.tracking.access import require_reachable
+from kernel_scientist.tracking.access import require_usable
 from kernel_scientist.workers import native_build
 from kernel_scientist.workers.native import NativeHarness, WakePriority
 
@@ -78,7 +78,7 @@ def _required(what: str, find: Callable[[], str]) -> dict[str, Any]:
 
 def _store() -> str:
     uri = environment.tracking_uri()
-    require_reachable(uri)
+    require_usable(uri)
     return uri
 
 

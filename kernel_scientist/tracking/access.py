@@ -1,10 +1,10 @@
 """Access to the MLflow store that the parameters name, and to the campaigns recorded there."""
 
+import contextlib
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from kernel_scientist import problems
@@ -16,6 +16,7 @@ from kernel_scientist.records import environment
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.evaluation import Trial
 from kernel_scientist.records.params import Params
+from kernel_scientist.tracking import local_store
 from kernel_scientist.tracking.mlflow_store import CampaignRun, MlflowStore
 
 
@@ -44,6 +45,13 @@ def read_campaign(params: Params, campaign: str | None) -> RecordedCampaign:
     """Return a campaign, by default the latest. Raises SetupError when there is none."""
     target = targets.resolve(params.target, params.language)
     problem = problems.find(params.problem, target.device, params.compat)
+    uri = environment.tracking_uri(params.tracking.uri)
+    file = local_store.database(uri)
+    if file is not None and not file.exists():
+        raise SetupError(
+            f"there is no MLflow store {file} yet, it is not part of a clone: run `kernel-scientist optimize`, or name "
+            "another store by MLFLOW_TRACKING_URI"
+        )
     store = open_store(problem.name, target.name, params.tracking.uri, params.tracking.experiment)
     run = store.latest(campaign)
     if run is None:
@@ -60,7 +68,11 @@ def open_store(problem: str, target: str, uri: str, experiment: str) -> MlflowSt
     """Open the store of a problem on a target; empty `uri` and `experiment` mean the defaults."""
     address = environment.tracking_uri(uri)
     require_reachable(address)
-    return MlflowStore(address, experiment or f"{problem}-{target}")
+    store = MlflowStore(address, experiment or f"{problem}-{target}")
+    with contextlib.suppress(SetupError):  # a store that is read-only is left as it is
+        local_store.require_writable(address)
+        store.close_dead()
+    return store
 
 
 def suite_store(params: Params) -> MlflowStore:
@@ -81,20 +93,20 @@ def log_suite(params: Params, result: Mapping[str, Any]) -> str:
     return str(run.info.run_id)
 
 
+def require_usable(uri: str) -> None:
+    """Check quickly that a store can be written to. Raises SetupError with the reason."""
+    require_reachable(uri)
+    local_store.require_writable(uri)
+
+
 def require_reachable(uri: str) -> None:
-    """Check quickly that a store answers or can be created. Raises SetupError with the reason."""
+    """Check quickly that a store's server answers. Raises SetupError with the reason."""
     if uri.startswith(("http://", "https://")):
         if reason := no_answer(f"{uri.rstrip('/')}/health"):
             raise SetupError(
                 f"no MLflow server answers at {uri} ({reason}); start one, or unset MLFLOW_TRACKING_URI and "
                 "tracking.uri to use mlruns/"
             )
-    elif uri.startswith("sqlite:///"):
-        folder = Path(uri.removeprefix("sqlite:///")).parent
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise SetupError(f"cannot create the MLflow store's folder {folder}: {error.strerror}") from error
     elif "://" not in uri:
         raise SetupError(f"MLflow store {uri!r}: expected sqlite:///PATH, a database or an http address")
 

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlparse
+from urllib.parse import quote, unquote, urlparse
 
 from kernel_scientist.population.entry import order
 from kernel_scientist.population.final import Final
@@ -25,7 +25,7 @@ from kernel_scientist.records.evaluation import Evaluation, Speedup, Trial
 from kernel_scientist.records.kernel import Kernel
 from kernel_scientist.scientist.lessons import Lessons
 from kernel_scientist.scientist.llm.response_cache import Reply, Spending
-from kernel_scientist.tracking import artifacts, old_records, run_content, snapshots, traces
+from kernel_scientist.tracking import artifacts, local_store, old_records, owner, run_content, snapshots, traces
 from kernel_scientist.tracking.run_content import CAMPAIGN, KERNEL, KIND, PARENT
 
 ALIAS = "champion"
@@ -66,11 +66,12 @@ class MlflowStore:
         """Ids of kernel runs that this process created, by the campaign's run id and the kernel's name."""
         self._complete: set[str] = set()
         """Ids of those that are complete."""
+        local_store.prepare(uri)
         try:
             self.client: Any = MlflowClient(tracking_uri=uri)
-            existing = self.client.get_experiment_by_name(experiment)
-            self.experiment_id: str = existing.experiment_id if existing else self._create(experiment)
-            self._local = str(self.client.get_experiment(self.experiment_id).artifact_location).startswith("file:")
+            found = self.client.get_experiment_by_name(experiment) or self._create(experiment)
+            self.experiment_id: str = found.experiment_id
+            self._local = str(found.artifact_location).startswith("file:")
             self._tracing: Any = TracingClient(uri)
         except MlflowException as error:
             raise SetupError(f"the MLflow store at {uri} returned an error: {error.message}") from error
@@ -80,6 +81,7 @@ class MlflowStore:
     def start(self, campaign: str, params: dict[str, Any], problem: Problem) -> CampaignRun:
         """Open a campaign's parent run."""
         tags = {KIND: "campaign", CAMPAIGN: campaign, "mlflow.runName": campaign, "problem_digest": problem.digest}
+        tags[owner.TAG] = owner.this_process()
         run = self.client.create_run(self.experiment_id, tags=tags)
         flat = {k: str(v) for k, v in _flat(params).items()}
         self._batch(run.info.run_id, {}, flat)
@@ -93,15 +95,16 @@ class MlflowStore:
         runs = self.client.search_runs([self.experiment_id], filter_string=where, max_results=1, order_by=newest)
         return self._campaign(runs[0]) if runs else None
 
-    def recorded(self, campaign: str | None, language: str, problem: Problem) -> CampaignRun:
-        """Return a campaign that can be resumed, by default the latest.
+    def recorded(self, campaign: str | None, language: str, problem: Problem) -> CampaignRun | None:
+        """Return a campaign that can be resumed, by default the latest; None if there is none yet.
 
-        Raises SetupError when there is none, or when it used another language or another version of the problem.
+        Raises SetupError when there is none of that name, or it used another language or version of the problem.
         """
         run = self.latest(campaign)
         if run is None:
-            which = repr(campaign) if campaign else "to resume"
-            raise SetupError(f"no campaign {which} in MLflow experiment {self.experiment} at {self.uri}")
+            if campaign is None:
+                return None
+            raise SetupError(f"no campaign {campaign!r} in MLflow experiment {self.experiment} at {self.uri}")
         if (other := run.params.get("language")) != language:
             raise SetupError(f"campaign {run.campaign} is in {other}, not in {language}")
         if run.tags.get("problem_digest") != problem.digest:
@@ -113,8 +116,16 @@ class MlflowStore:
         incomplete = self._children(parent.run_id, "attributes.status != 'FINISHED'")
         for run in incomplete:
             self.client.delete_run(run.info.run_id)
+        self.client.set_tag(parent.run_id, owner.TAG, owner.this_process())
         self.client.update_run(parent.run_id, status="RUNNING")
         return len(incomplete)
+
+    def close_dead(self) -> None:
+        """Give the status KILLED to campaigns whose process, on this host, has ended without a word."""
+        where = f"tags.{KIND} = 'campaign' and attributes.status = 'RUNNING'"
+        for run in traces.all_pages(self.client.search_runs, [self.experiment_id], filter_string=where):
+            if owner.is_gone(run.data.tags.get(owner.TAG)):
+                self.client.set_terminated(run.info.run_id, status="KILLED")
 
     def run_ids(self, parent: CampaignRun, names: Iterable[str]) -> dict[str, str]:
         """Return the ids of the runs of these kernels by kernel name."""
@@ -244,12 +255,18 @@ class MlflowStore:
             self.client.set_registered_model_alias(model, ALIAS, version.version)
         return str(version.version)
 
-    def _create(self, experiment: str) -> str:
-        location = None
-        if self.uri.startswith("sqlite:///"):
-            folder = Path(self.uri.removeprefix("sqlite:///")).parent / "artifacts" / experiment.replace("/", "-")
-            location = folder.resolve().as_uri()
-        return str(self.client.create_experiment(experiment, artifact_location=location))
+    def _create(self, experiment: str) -> Any:
+        """Create the experiment, unless another process is quicker; return it."""
+        from mlflow.exceptions import MlflowException
+
+        file = local_store.database(self.uri)
+        location = f"{local_store.artifacts(file)}/{quote(experiment.replace('/', '-'))}" if file else None
+        try:
+            self.client.create_experiment(experiment, artifact_location=location)
+        except MlflowException as error:
+            if error.error_code != "RESOURCE_ALREADY_EXISTS":
+                raise
+        return self.client.get_experiment_by_name(experiment)
 
     def _children(self, run_id: str, *conditions: str) -> list[Any]:
         """Return a campaign's kernel runs that meet MLflow's conditions; empty ones are ignored."""

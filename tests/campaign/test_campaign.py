@@ -1,8 +1,10 @@
 """Campaigns through the real flow, server, store and compiler: every kernel is recorded exactly once."""
 
+import contextlib
 import json
 import math
 import os
+import shutil
 import signal
 import statistics
 import subprocess
@@ -126,10 +128,77 @@ def test_ctrl_c_stops_everything_and_the_campaign_can_be_resumed(lab: Path, cli:
     assert not processes_of(lab)
 
 
-def test_resume_without_a_campaign_is_an_error(cli_here: Cli, prefect_api: str) -> None:
-    done = cli_here("optimize", "--resume", *SETTINGS, PREFECT_API_URL=prefect_api)
+def test_a_script_may_always_resume(lab: Path, cli_here: Cli, prefect_api: str) -> None:
+    """Killed before the first kernel, `--resume` begins; a dead campaign does not run for ever."""
+    arguments = ("optimize", "--resume", *SETTINGS, "--set", "budget.kernels=1")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "kernel_scientist", *arguments],
+        cwd=lab,
+        env=lab_environment(lab, PREFECT_API_URL=prefect_api),
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    while not (line := process.stderr.readline()).startswith("there is no campaign to resume"):
+        assert line, "it ended"
+    while not runs_of_campaigns(lab):
+        time.sleep(0.1)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    (dead,) = runs_of_campaigns(lab)
+    assert dead.info.status == "RUNNING"
+    cli_here("report", "--set", "problem=identity", "--out", str(lab / "report.html"))
+    assert [run.info.status for run in runs_of_campaigns(lab)] == ["KILLED"]
+    done = cli_here(*arguments, "--json", PREFECT_API_URL=prefect_api)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["campaign"] == dead.data.tags["campaign"]
+    assert [run.info.status for run in runs_of_campaigns(lab)] == ["FINISHED"]
+    done = cli_here("optimize", "--campaign", "another", *SETTINGS, PREFECT_API_URL=prefect_api)
     (error,) = without_progress(done.stderr)
-    assert done.returncode == 2 and error.startswith("error: no campaign to resume"), done.stderr
+    assert done.returncode == 2 and error.startswith("error: no campaign 'another'"), done.stderr
+
+
+def runs_of_campaigns(lab: Path) -> list[Any]:
+    store = MlflowStore(f"sqlite:///{lab}/mlruns/mlflow.db", "identity-cpu")
+    return store.client.search_runs([store.experiment_id], filter_string="tags.kind = 'campaign'")
+
+
+def test_a_clone_has_no_store_to_report_from(lab: Path, cli_here: Cli) -> None:
+    shutil.rmtree(lab / "mlruns")
+    for command in ("report", "export"):
+        done = cli_here(command, "--set", "problem=identity")
+        (error,) = without_progress(done.stderr)
+        assert done.returncode == 2 and "there is no MLflow store" in error and "not part of a clone" in error
+    assert not (lab / "mlruns").exists()
+
+
+def test_a_laboratory_is_moved(lab: Path, cli_here: Cli, prefect_api: str, tmp_path: Path) -> None:
+    moved = tmp_path / "moved"
+    first = cli_here("optimize", "--json", *SETTINGS, "--set", "budget.kernels=2", PREFECT_API_URL=prefect_api)
+    lab.rename(moved)
+    lab.symlink_to("/nonexistent")  # nothing may be written where it was
+    here: dict[str, str] = {"KERNEL_SCIENTIST_ROOT": str(moved), "PREFECT_API_URL": prefect_api}
+    with contextlib.chdir(moved):
+        commands = (
+            ["optimize", "--resume", "--json", *SETTINGS],
+            ["export", "--out", "data/training.jsonl"],
+            ["report"],
+        )
+        for command in commands:
+            problem = () if command[0] == "optimize" else ("--set", "problem=identity")
+            done = subprocess.run(
+                [sys.executable, "-m", "kernel_scientist", *command, *problem],
+                env=lab_environment(moved, **here),
+                capture_output=True,
+                text=True,
+                timeout=200,
+            )
+            assert done.returncode == 0, done.stderr
+            if command[0] == "optimize":
+                result = json.loads(done.stdout)
+                assert result["campaign"] == json.loads(first.stdout)["campaign"] and result["kernels"] == 6
+    assert len((moved / "data/training.jsonl").read_text().splitlines()) == 6
+    assert (moved / "reports/report.html").exists()
 
 
 def test_the_json_of_evaluate(cli: Cli, cli_here: Cli, lab: Path, prefect_api: str) -> None:

@@ -14,6 +14,7 @@ from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.evaluation import CompileReport, Evaluation, Trial
 from kernel_scientist.records.kernel import Experiment, Kernel, Verdict
 from kernel_scientist.scientist.llm.response_cache import LlmRequest, Message, Reply, ResponseCache
+from kernel_scientist.tracking import local_store
 from kernel_scientist.tracking.access import require_reachable
 from kernel_scientist.tracking.mlflow_store import CampaignRun, MlflowStore
 from tests.conftest import ROOT
@@ -161,8 +162,8 @@ def test_a_trace_that_a_kill_left_without_its_span_is_written_again(
 
 def test_a_store_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(SetupError, match="cannot create"):
-        require_reachable(f"sqlite:///{tmp_path}/file/mlflow.db")
+    with pytest.raises(SetupError, match="cannot write"):
+        local_store.require_writable(f"sqlite:///{tmp_path}/file/mlflow.db")
     with pytest.raises(SetupError, match="expected sqlite"):
         require_reachable("mlruns")
     (tmp_path / "mlflow.db").write_text("this is no database" * 100)
