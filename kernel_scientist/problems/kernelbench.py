@@ -19,6 +19,7 @@ from kernel_scientist.records.kernel import Case, Size
 
 SHIM = Path(__file__).with_name("kernelbench_reference.py")
 ADAPTER = "\n\nfrom reference import adapted as _adapted\n\ncustom_kernel = _adapted(ModelNew)\n"
+COMPILING = "_forward = torch.compile(_forward, dynamic=False)\ncustom_kernel = ref_kernel\n"
 CONTRACT = (
     "The reference is the class Model below. A kernel gets data = (*inputs, parameters, init_inputs): the tensors of "
     "get_inputs(), a dict of Model's parameters and buffers by name (their values differ from call to call), and the "
@@ -74,6 +75,7 @@ def load(file: Path, device: str = "cpu", compat: str = "intended", name: str = 
         device=device,
         compat=compat,
         adapter=ADAPTER,
+        compiling=COMPILING,
     )
     return assumptions.completed(problem)
 
