@@ -16,6 +16,7 @@ from kernel_scientist.problems.expression import evaluate
 from kernel_scientist.problems.problem import Controls, Leaderboard, Policy, Problem, Profile
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.kernel import Case, Size
+from kernel_scientist.records.syntax import parsed
 
 SHIM = Path(__file__).with_name("kernelbench_reference.py")
 ADAPTER = "\n\nfrom reference import adapted as _adapted\n\ncustom_kernel = _adapted(ModelNew)\n"
@@ -82,7 +83,7 @@ def load(file: Path, device: str = "cpu", compat: str = "intended", name: str = 
 
 def _parsed(file: Path) -> ast.Module:
     try:
-        return ast.parse(file.read_text(), str(file))
+        return parsed(file.read_text(), str(file))
     except SyntaxError as error:
         raise SetupError(f"{file}:{error.lineno}: {error.msg}") from error
     except (OSError, ValueError) as error:
