@@ -71,7 +71,7 @@ def times_agree(here: Here) -> Facts:
 def _ours(here: Here, pool: WorkerPool, problem: str, kernel: Kernel) -> dict[str, float]:
     """Return medians of rows of one call in a worker: what is scored, and from an idle device to an idle device."""
     case, samples = here.case(problem), Samples()
-    with pool.workers(1, timing=True) as (worker,):
+    with pool.workers([False], timing=True) as (worker,):
         driver = Driver(here.problem(problem), pool.harness, pool)
         driver.load(worker, kernel.source, [case])
         end = time.monotonic() + WARM_UP_S
@@ -132,7 +132,7 @@ def overheads(here: Here) -> Facts:
         parts.setdefault(name, []).append((time.perf_counter() - start) * 1e6)
         return result
 
-    with here.pool() as pool, pool.workers(1, timing=True) as (worker,):
+    with here.pool() as pool, pool.workers([False], timing=True) as (worker,):
         driver = Driver(here.problem("identity"), pool.harness, pool)
         driver.load(worker, kernel.source, [case])
         unlock = pool.native.unlock

@@ -1,4 +1,7 @@
-"""Bars: others' kernels that a champion is timed beside. A bar that fails is reported, and the campaign goes on."""
+"""Bars: what a champion is timed beside: others' kernels, and the reference compiled by torch.compile.
+
+A bar that fails is reported, and the campaign goes on.
+"""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -6,13 +9,13 @@ from pathlib import Path
 
 from kernel_scientist.campaign.evaluation_context import EvaluationContext
 from kernel_scientist.campaign.pool.evaluator import PoolEvaluator
-from kernel_scientist.campaign.steps import KernelSteps
+from kernel_scientist.campaign.steps import KernelSteps, progress
 from kernel_scientist.compile.source import language_of, read_kernel
 from kernel_scientist.evaluate.timing.plan import TimedSource
 from kernel_scientist.problems.imports import reference_kernels
 from kernel_scientist.records.errors import InfrastructureError, SetupError
 from kernel_scientist.records.evaluation import Bar, Evaluation
-from kernel_scientist.records.kernel import Kernel, Verdict
+from kernel_scientist.records.kernel import COMPILED, Kernel, Verdict
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,33 @@ def checked(
         if one.source is None or one.source.source != source:
             found.append(one)
     return found
+
+
+def torch_compile(context: EvaluationContext) -> list[Checked]:
+    """Compile the problem's reference by torch.compile, if `validate.torch_compile` asks for it."""
+    if not context.params.validate_.torch_compile or _predicts(context):
+        return []
+    evaluator = context.evaluator
+    if isinstance(evaluator, PoolEvaluator) or context.target.board:
+        reason = "the reference is compiled only where this process times kernels"
+        return [Checked(Bar(name=COMPILED, verdict=None, reason=reason))]
+    from kernel_scientist.evaluate.compiled_reference import compiled  # it imports torch, which takes seconds
+
+    with context.quiet.building():
+        progress.info("compiling the reference by torch.compile")
+        return [Checked(*compiled(evaluator))]
+
+
+def predicted_references(context: EvaluationContext, champion: Evaluation) -> list[Bar]:
+    """Predict the reference's times on a model target, eager and compiled, on the cases predicted for a champion."""
+    if not context.params.validate_.torch_compile or not _predicts(context) or not champion.predictions:
+        return []
+    from kernel_scientist.gpu.model import references  # it imports torch
+
+    assert context.target.model is not None
+    names = {one.case for one in champion.predictions}
+    cases = [case for case in context.evaluator.profile.benchmarks if case.name in names]
+    return references.predicted(context.problem, cases, context.target.model)
 
 
 def _checked(context: EvaluationContext, steps: KernelSteps, name: str, file: Path) -> Checked:

@@ -97,6 +97,7 @@ def confirm_beside_bars(
 ) -> Confirmation:
     """Confirm a kernel beside the bars of its problem as well; without them if their timing fails."""
     beside = bars.checked(context, steps, (kernel.name, *(other.name for other in others)), kernel.source)
+    beside += bars.torch_compile(context)
     timed = [one.source for one in beside if one.source is not None]
     confirmation = confirm(context, kernel, [*others[:1], *timed, *others[1:]], baseline, steps)
     shown = [one.bar for one in beside]
@@ -105,6 +106,7 @@ def confirm_beside_bars(
         failure = {"verdict": Verdict.INFRASTRUCTURE, "reason": reason}
         shown = [one.bar.model_copy(update=failure if one.source else {}) for one in beside]
         confirmation = confirm(context, kernel, others, baseline, steps)
+    shown += bars.predicted_references(context, confirmation.evaluation)
     return confirmation.model_copy(update={"bars": tuple(shown)})
 
 

@@ -18,10 +18,13 @@ from kernel_scientist.hardware import targets
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.evaluation import geomean
+from kernel_scientist.records.kernel import COMPILED, EAGER
 from kernel_scientist.records.params import Params
 
 FAST = (0.0, 1.0, 1.5, 2.0)
 """Values p of fast_p: the share of problems with a correct kernel that is more than p times as fast."""
+BASELINES = "validate.torch_compile=true"
+"""Override that adds the second baseline to each campaign's confirmation."""
 Row = dict[str, Any]
 
 
@@ -67,7 +70,7 @@ class Suite:
             return json.loads(file.read_text())
         own.mkdir(parents=True, exist_ok=True)
         command = [sys.executable, "-m", "kernel_scientist", "optimize", "--metrics", str(metrics)]
-        command += [part for override in overrides for part in ("--set", override)]
+        command += [part for override in (BASELINES, *overrides) for part in ("--set", override)]
         command += ["--set", f"problem={place}", *(("--params", params_file) if params_file else ())]
         done = None
         if begun.exists():
@@ -75,7 +78,7 @@ class Suite:
         begun.touch()
         if done is None or "no campaign" in done:
             done = _called(command, log, api)
-        row = _row(place, metrics, done)
+        row = result_row(place, metrics, done)
         if not metrics.exists() and not done.startswith("error: "):
             return row  # it broke off: the next call tries again
         temporary = own / "result.new"
@@ -94,34 +97,66 @@ def _called(command: Sequence[str], log: Path, api: str | None) -> str:
     return (log.read_text().strip().splitlines() or [""])[-1]
 
 
-def _row(place: Path, metrics: Path, last: str) -> Row:
+def result_row(place: Path, metrics: Path, last: str) -> Row:
+    """Return a problem's row from the result of its campaign; without one, `last`, its last line, is the reason."""
     problem = f"{place.parent.name}/{place.stem}"
     if not metrics.exists():
         return {"problem": problem, "correct": False, "speedup": None, "interval": None, "reason": last[:500]}
     found = json.loads(metrics.read_text())
+    keys = ("campaign", "champion", "confirmed", "kernels", "usd", "mlflow")
+    row = {"problem": problem, "reason": found["why"], **{key: found[key] for key in keys}}
+    beside = {bar["kernel"]: bar for bar in found["bars"]}
+    if (predicted := found["predicted"]) and found["speedup"] is None:
+        eager, compiled = (_predicted(beside.get(name), predicted["geomean_us"]) for name in (EAGER, COMPILED))
+        return {**row, "correct": True, "times": "predicted", **eager, COMPILED: compiled}
+    measured = {"speedup": found["speedup"], "interval": found["interval"]}
     correct = found["champion"] is not None and found["speedup"] is not None
-    keys = ("campaign", "champion", "confirmed", "speedup", "interval", "kernels", "usd", "mlflow")
-    return {"problem": problem, "correct": correct, "reason": found["why"], **{key: found[key] for key in keys}}
+    bar = beside.get(COMPILED, {"ratio": None, "interval": None, "reason": ""})
+    compiled = {"speedup": bar["ratio"], "interval": bar["interval"], "baseline": bar["reason"]}
+    return {**row, "correct": correct, "times": "measured", **measured, COMPILED: compiled}
+
+
+def _predicted(baseline: Row | None, champion_us: float) -> Row:
+    """Return the quotient of two predicted times."""
+    us = baseline["predicted_us"] if baseline else None
+    ratio = us / champion_us if us else None
+    return {"speedup": ratio, "interval": None, "baseline": baseline["reason"] if baseline else ""}
 
 
 def summary(suite: str, rows: Sequence[Row]) -> dict[str, Any]:
-    """Return fast_p, geometric means and the table of a suite.
-
-    fast_p counts ratios of measured times; `fast_p_shown` counts only those whose interval lies above p.
-    """
-    ratios = [row["speedup"] if row["correct"] else None for row in rows]
-    lows = [row["interval"][0] if row["correct"] and row["interval"] else None for row in rows]
-    right = [ratio for ratio in ratios if ratio is not None]
+    """Return the table of a suite, and its speedups over the eager reference and over torch.compile."""
     return {
         "suite": suite,
         "problems": len(rows),
         "refused": sum(row.get("campaign") is None for row in rows),
+        "times": " and ".join(sorted({row["times"] for row in rows if row.get("times")})),
+        **_against(rows, rows),
+        COMPILED: _against(rows, [row.get(COMPILED) or {} for row in rows]),
+        "usd": sum(row.get("usd") or 0.0 for row in rows),
+        "rows": list(rows),
+    }
+
+
+def _against(rows: Sequence[Row], compared: Sequence[Row]) -> dict[str, Any]:
+    """Return fast_p and geometric means over a baseline. compared: speedup and interval of each row over it.
+
+    A problem with a correct kernel, on which the baseline has no time, is left out. fast_p counts ratios of times;
+    `fast_p_shown` counts only those whose interval lies above p.
+    """
+    ratios, lows = list[float | None](), list[float | None]()
+    for row, one in zip(rows, compared, strict=True):
+        ratio, interval = one.get("speedup"), one.get("interval")
+        if row["correct"] and ratio is None:
+            continue
+        ratios.append(ratio if row["correct"] else None)
+        lows.append(interval[0] if row["correct"] and interval else None)
+    right = [ratio for ratio in ratios if ratio is not None]
+    return {
+        "compared": len(ratios),
         "fast_p": {f"{p:g}": _share(ratios, p) for p in FAST},
         "fast_p_shown": {f"{p:g}": _share(lows, p) for p in FAST},
         "geomean_correct": geomean(right) if right else None,
         "geomean_faster": geomean([r for r in right if r > 1]) if any(r > 1 for r in right) else None,
-        "usd": sum(row.get("usd") or 0.0 for row in rows),
-        "rows": list(rows),
     }
 
 

@@ -9,6 +9,7 @@ import re
 
 from kernel_scientist.compile.source import without_comments
 from kernel_scientist.records.kernel import digest
+from kernel_scientist.records.syntax import parsed
 
 _BLANKS = re.compile(r"\s+")
 _LOOSE = re.compile(r"(?<!\w) | (?!\w)")
@@ -18,7 +19,7 @@ _LOOSE = re.compile(r"(?<!\w) | (?!\w)")
 def fingerprint(text: str) -> str:
     """Return a kernel file's fingerprint; for a file that is not Python, its digest without layout."""
     try:
-        tree = ast.parse(text)
+        tree = parsed(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return digest(_BLANKS.sub(" ", text))
     return digest(ast.dump(_Plain().visit(tree)))

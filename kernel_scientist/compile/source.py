@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from kernel_scientist.compile.request import MOST_SOURCE
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.kernel import Language
+from kernel_scientist.records.syntax import parsed
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -109,7 +110,7 @@ class KernelSource:
     def tree(self) -> ast.Module:
         """Return the file's syntax tree. Raises SourceError for a file that is not Python."""
         try:
-            return ast.parse(self.text)
+            return parsed(self.text)
         except SyntaxError as error:
             raise SourceError(f"line {error.lineno}: {error.msg}") from error
         except ValueError as error:  # a zero byte

@@ -48,8 +48,11 @@ class Driver:
         self.pool.require_room(worker)
 
     def open(self, worker: WorkerClient, source: str, cases: Sequence[Case]) -> None:
-        """Import a file in its worker. On a GPU, one call per case lets it compile and autotune; later calls cannot."""
-        if not self.pool.programs:
+        """Import a file in its worker.
+
+        If the worker may start programs, one call per case lets the file compile and autotune; later calls cannot.
+        """
+        if not worker.programs:
             return self.imported(worker, source, [])
         self.pool.fill(worker, source)
         self.imported(worker, source, [])

@@ -4,6 +4,8 @@ import ast
 import operator
 from collections.abc import Callable, Mapping
 
+from kernel_scientist.records import syntax
+
 _OPERATORS: dict[type[ast.operator], Callable[[float, float], float]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -26,7 +28,7 @@ def evaluate(text: str, names: Mapping[str, float]) -> float:
     Raises ValueError that names the unknown size or the part that is not arithmetic.
     """
     try:
-        return _value(ast.parse(text, mode="eval").body, names)
+        return _value(syntax.expression(text), names)
     except SyntaxError as error:
         raise ValueError(f"{text!r} is not an expression") from error
     except ZeroDivisionError as error:

@@ -16,9 +16,11 @@ from kernel_scientist.problems.expression import evaluate
 from kernel_scientist.problems.problem import Controls, Leaderboard, Policy, Problem, Profile
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.kernel import Case, Size
+from kernel_scientist.records.syntax import parsed
 
 SHIM = Path(__file__).with_name("kernelbench_reference.py")
 ADAPTER = "\n\nfrom reference import adapted as _adapted\n\ncustom_kernel = _adapted(ModelNew)\n"
+COMPILING = "_forward = torch.compile(_forward, dynamic=False)\ncustom_kernel = ref_kernel\n"
 CONTRACT = (
     "The reference is the class Model below. A kernel gets data = (*inputs, parameters, init_inputs): the tensors of "
     "get_inputs(), a dict of Model's parameters and buffers by name (their values differ from call to call), and the "
@@ -74,13 +76,14 @@ def load(file: Path, device: str = "cpu", compat: str = "intended", name: str = 
         device=device,
         compat=compat,
         adapter=ADAPTER,
+        compiling=COMPILING,
     )
     return assumptions.completed(problem)
 
 
 def _parsed(file: Path) -> ast.Module:
     try:
-        return ast.parse(file.read_text(), str(file))
+        return parsed(file.read_text(), str(file))
     except SyntaxError as error:
         raise SetupError(f"{file}:{error.lineno}: {error.msg}") from error
     except (OSError, ValueError) as error:

@@ -78,7 +78,7 @@ def _called(kind: Any, data: Data, dtype: torch.dtype | None = None) -> Any:
     model = _models[key]
     with torch.no_grad():
         if not parameters:
-            return model(*inputs)
+            return _forward(model, {}, tuple(inputs))
         names = {name for name, _ in (*model.named_parameters(), *model.named_buffers())}
         if names - set(parameters):
             missing = ", ".join(sorted(names - set(parameters))[:3])
@@ -88,13 +88,20 @@ def _called(kind: Any, data: Data, dtype: torch.dtype | None = None) -> Any:
             )
         buffers = {name for name, _ in model.named_buffers()}
         given = {n: p.clone() if n in buffers else p for n, p in parameters.items() if n in names}
-        return torch.func.functional_call(model, given, tuple(inputs))
+        return _forward(model, given, tuple(inputs))
+
+
+def _forward(model: torch.nn.Module, given: dict[str, torch.Tensor], inputs: Data) -> Any:
+    return torch.func.functional_call(model, given, inputs)
 
 
 def _constructed(kind: Any, init_inputs: list[Any]) -> torch.nn.Module:
     with _seeding:
         _seed(CONSTRUCTION_SEED)
-        return kind(*init_inputs).to(device=DEVICE, dtype=PRECISION)
+        model = kind(*init_inputs)
+    if DEVICE == "cpu" and all(t.dtype == PRECISION or not t.is_floating_point() for t in model.state_dict().values()):
+        return model  # tensors without values, which show the shapes of large cases, cannot be converted
+    return model.to(device=DEVICE, dtype=PRECISION)
 
 
 def _seed(seed: int) -> None:
@@ -112,8 +119,8 @@ def _varied(value: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     if not value.is_floating_point():
         return value.clone()
     factor = 0.75 + 0.5 * torch.rand(value.shape, generator=generator)
-    noise = 0.1 * torch.randn(value.shape, generator=generator) if not bool(value.any()) else torch.zeros(())
-    return (value.cpu() * factor + noise).to(value.dtype).to(value.device)
+    noise = 0.1 * torch.randn(value.shape, generator=generator)
+    return (value.cpu() * factor + noise * ~value.cpu().any()).to(value.dtype).to(value.device)
 
 
 def _module(sizes: dict[str, Any]) -> ModuleType:

@@ -18,6 +18,26 @@ from kernel_scientist.records.base import Record
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.kernel import Case, Work, digest
 
+TORCH_COMPILE = """import torch
+import torch._dynamo.utils
+import torch._dynamo.config
+import torch._inductor.config
+
+torch._dynamo.config.recompile_limit = torch._dynamo.config.accumulated_recompile_limit = 1000
+torch._inductor.config.compile_threads = 1
+torch._inductor.config.cpp_cache_precompile_headers = False  # larger than a file of a worker may be
+"""
+IS_COMPILED = """
+_compiled = custom_kernel
+
+
+def custom_kernel(data):
+    output = _compiled(data)
+    if not torch._dynamo.utils.counters["stats"]["unique_graphs"]:
+        raise RuntimeError("torch.compile compiles no part of the reference")
+    return output
+"""
+
 
 @dataclass(frozen=True)
 class Profile:
@@ -114,6 +134,8 @@ class Problem:
     """How the leaderboard makes one figure of the benchmarks: `last`, `mean` or `geom`."""
     adapter: str = ""
     """Python text that makes `custom_kernel` of a file that defines `ModelNew` only."""
+    compiling: str = "custom_kernel = torch.compile(ref_kernel, dynamic=False)\n"
+    """Python text that makes `custom_kernel` of the reference, compiled by torch.compile."""
     assumed: tuple[str, ...] = ()
     """Sentences on what was assumed because no lab.yml says it."""
 
@@ -222,6 +244,14 @@ class Problem:
     def reference_source(self) -> str:
         """Source of the reference in the form of a kernel, so that it can be timed like one."""
         return f"{self.sources['reference']}\n\ncustom_kernel = ref_kernel\n"
+
+    @functools.cached_property
+    def compiled_source(self) -> str:
+        """Source of the reference as `torch.compile` compiles it, in the form of a kernel.
+
+        Each case has code of its own. A call fails if nothing was compiled: torch would run the reference as it is.
+        """
+        return f"{self.sources['reference']}\n\n{TORCH_COMPILE}{self.compiling}{IS_COMPILED}"
 
     def adapted(self, source: str) -> str:
         """Return a kernel's file; one that defines `ModelNew` only gets a `custom_kernel`."""

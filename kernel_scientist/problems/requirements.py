@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kernel_scientist.records.errors import SetupError
+from kernel_scientist.records.syntax import parsed
 
 FP4 = re.compile(r"gfx950|float4_e2m1|mxfp4|fp4x2", re.I)
 
@@ -41,7 +42,7 @@ def require(name: str, lacking: Sequence[str]) -> None:
 
 def _imported(path: Path) -> Iterable[str]:
     try:
-        tree = ast.parse(path.read_text())
+        tree = parsed(path.read_text())
     except (SyntaxError, ValueError):
         return
     for node in tree.body:

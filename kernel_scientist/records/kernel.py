@@ -11,6 +11,8 @@ from kernel_scientist.records.base import Finite, Record
 
 REFERENCE = "reference"
 """Name of a problem's reference in timings."""
+EAGER, COMPILED = "PyTorch eager", "torch.compile"
+"""Names of the reference as PyTorch runs it and as torch.compile compiles it, beside a champion."""
 Language = Literal["cpp", "triton", "hip", "cuda"]
 
 

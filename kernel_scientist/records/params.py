@@ -189,6 +189,7 @@ class Validate(Section):
     processes: int = Field(default=3, ge=1)
     blocks: int = Field(default=6, ge=2)
     finalists: int = Field(default=4, ge=1)
+    torch_compile: bool = False
 
 
 class Tracking(Section):

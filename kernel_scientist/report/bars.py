@@ -1,4 +1,4 @@
-"""Bars, others' kernels beside a champion: rows for JSON, tables for terminal and page.
+"""Bars, what stands beside a champion (others' kernels, torch.compile): rows for JSON, tables for terminal and page.
 
 The champion's time and the bar's time in a row come from the same run, and the ratio is their quotient.
 """
@@ -45,9 +45,9 @@ def _mean(speedup: dict[str, Any] | None, key: str) -> float | None:
 def table(rows: Sequence[dict[str, Any]]) -> Table | None:
     """Return the bars that were timed or predicted; None if there are none."""
     if measured := [one for one in rows if one["us"] is not None]:
-        return Table(MEASURED, measured, "bars: others' kernels, timed in one run with the champion")
+        return Table(MEASURED, measured, "bars, timed in one run with the champion")
     predicted = [one for one in rows if one["predicted_us"] is not None]
-    return Table(PREDICTED, predicted, "bars: others' kernels, predicted") if predicted else None
+    return Table(PREDICTED, predicted, "bars, predicted") if predicted else None
 
 
 def failures(rows: Sequence[dict[str, Any]]) -> list[str]:

@@ -12,7 +12,7 @@ from kernel_scientist.population.entry import score
 from kernel_scientist.problems import published
 from kernel_scientist.records import environment
 from kernel_scientist.records.evaluation import Counters, Trial, geomean
-from kernel_scientist.records.kernel import REFERENCE, Verdict
+from kernel_scientist.records.kernel import COMPILED, REFERENCE, Verdict
 from kernel_scientist.report import bars, ranking
 from kernel_scientist.report.output import Table, interval, number, parts, ratio, text
 
@@ -189,15 +189,33 @@ def campaign(summary: dict[str, Any]) -> Iterator[str | Table]:
 
 def suite(summary: dict[str, Any]) -> Iterator[str | Table]:
     """Yield the result of a suite."""
-    rows = [{**row, "result": row["reason"]} for row in summary["rows"]]
+    compiled = [row.get(COMPILED) or {} for row in summary["rows"]]
+    rows = [
+        {**row, "result": row["reason"], COMPILED: one.get("speedup"), "compiled_interval": one.get("interval")}
+        for row, one in zip(summary["rows"], compiled, strict=True)
+    ]
+    columns = {"problem": "problem", "speedup": "over eager", "interval": "interval"}
+    columns |= {COMPILED: f"over {COMPILED}", "compiled_interval": "interval", "times": "times", "result": "result"}
     title = f"suite {summary['suite']}: {summary['problems']} problems, {summary['refused']} without a campaign"
-    yield Table({name: name for name in ("problem", "speedup", "interval", "result")}, rows, title)
-    for title, shares in (("fast_p", summary["fast_p"]), ("fast_p, shown by the test", summary["fast_p_shown"])):
-        yield f"{title}: {', '.join(f'p {p}: {100 * share:.1f} %' for p, share in shares.items())}"
-    if summary["geomean_correct"]:
-        faster = summary["geomean_faster"]
-        tail = f", of those faster than the reference {ratio(faster)}" if faster else ""
-        yield f"geometric mean of the speedups: {ratio(summary['geomean_correct'])}{tail}"
+    yield Table(columns, rows, title)
+    for row, one in zip(rows, compiled, strict=True):
+        if row["correct"] and one.get("speedup") is None and one.get("baseline"):
+            yield f"{COMPILED} has no time on {row['problem']}: {one['baseline']}"
+    yield from _shares("the eager reference", summary, summary["times"])
+    yield from _shares(COMPILED, summary[COMPILED], summary["times"])
+
+
+def _shares(baseline: str, found: dict[str, Any], times: str) -> Iterator[str]:
+    """Yield fast_p and geometric means of a suite over a baseline."""
+    over = f"over {baseline}, {found['compared']} problems, {times} times"
+    kinds = [("fast_p", found["fast_p"])]
+    kinds += [("fast_p, shown by the test", found["fast_p_shown"])] if times != "predicted" else []
+    for title, shares in kinds:
+        yield f"{title} {over}: {', '.join(f'p {p}: {100 * share:.1f} %' for p, share in shares.items())}"
+    if found["geomean_correct"]:
+        faster = found["geomean_faster"]
+        tail = f", of those that are faster {ratio(faster)}" if faster else ""
+        yield f"geometric mean of the speedups over {baseline}: {ratio(found['geomean_correct'])}{tail}"
 
 
 def _confirmed(summary: dict[str, Any]) -> str:

@@ -15,6 +15,7 @@ from kernel_scientist.problems.published import PublishedTime
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.evaluation import Trial
+from kernel_scientist.records.kernel import COMPILED
 from kernel_scientist.records.params import Params
 from kernel_scientist.tracking import local_store
 from kernel_scientist.tracking.mlflow_store import CampaignRun, MlflowStore
@@ -85,6 +86,7 @@ def log_suite(params: Params, result: Mapping[str, Any]) -> str:
     store = suite_store(params)
     run = store.client.create_run(store.experiment_id, run_name=str(result["suite"]), tags={"suite": result["suite"]})
     shares = {f"fast_{p}": value for p, value in result["fast_p"].items()}
+    shares |= {f"fast_{p}_over_torch_compile": value for p, value in result[COMPILED]["fast_p"].items()}
     figures = {"problems": result["problems"], "refused": result["refused"], "usd": result["usd"], **shares}
     for name, value in figures.items():
         store.client.log_metric(run.info.run_id, name, float(value))

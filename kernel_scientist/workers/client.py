@@ -55,6 +55,8 @@ class WorkerClient(Channel):
     """The worker's process number in the fork server's namespace."""
     inputs: SharedMemory
     native: NativeHarness
+    programs: bool = field(default=False, kw_only=True)
+    """Whether the worker may start programs until it is sealed."""
     untouched: dict[int, int] = field(default_factory=dict[int, int], init=False)
     """Digests, per slot, of the memory that a kernel may not write, on a GPU."""
     can_stop: bool = field(default=False, init=False)

@@ -110,19 +110,20 @@ class WorkerPool:
             self._memories.clear()
 
     @contextmanager
-    def worker(self, timing: bool = False, observed: bool = False) -> Generator[WorkerClient]:
+    def worker(self, timing: bool = False, observed: bool = False, compiles: bool = False) -> Generator[WorkerClient]:
         """Fork a worker; on exit kill it and its descendants.
 
-        Unless `timing`, the worker runs niced. An `observed` worker may start threads, as torch's profiler does.
+        Unless `timing`, the worker runs niced. An `observed` worker may start threads, as torch's profiler does; one
+        that `compiles` may start programs until it is sealed.
         """
-        with self.workers(1, timing, observed) as (worker,):
+        with self.workers([compiles], timing, observed) as (worker,):
             yield worker
 
     @contextmanager
-    def workers(self, count: int, timing: bool, observed: bool = False) -> Generator[list[WorkerClient]]:
-        """Fork `count` workers; each enters its sandbox while the next is forked."""
+    def workers(self, compiles: Sequence[bool], timing: bool, observed: bool = False) -> Generator[list[WorkerClient]]:
+        """Fork a worker for each of `compiles`; each enters its sandbox while the next is forked."""
         with ExitStack() as stack:
-            found = [stack.enter_context(self._worker(timing, observed)) for _ in range(count)]
+            found = [stack.enter_context(self._worker(timing, observed, one)) for one in compiles]
             for worker in found:
                 worker.greet()
                 self.layers = (("bubblewrap",) if self.enclosure == "bubblewrap" else ()) + worker.layers
@@ -132,7 +133,8 @@ class WorkerPool:
             yield found
 
     @contextmanager
-    def _worker(self, timing: bool, observed: bool) -> Generator[WorkerClient]:
+    def _worker(self, timing: bool, observed: bool, compiles: bool) -> Generator[WorkerClient]:
+        programs = self.programs or compiles
         ours, theirs = socket.socketpair()
         ours.setsockopt(socket.SOL_SOCKET, SO_PASSCRED, 1)  # before the fork: a worker may send early
         status_read, status_write = os.pipe()
@@ -140,14 +142,14 @@ class WorkerPool:
         memory, worker = self._memory(), None
         try:
             try:
-                settings = self._settings(timing, self.kernel_threads or observed)
+                settings = self._settings(timing, self.kernel_threads or observed, programs)
                 descriptors = [theirs.fileno(), log, status_write, memory.descriptor]
                 pid: int = self._request({"spawn": settings}, descriptors)["pid"]
             finally:
                 theirs.close()
                 os.close(status_write)
             channel = ours, log, status_read, self.harness, self.stopped
-            worker = WorkerClient(*channel, pid, memory, self.native, on_gpu=self.on_gpu)
+            worker = WorkerClient(*channel, pid, memory, self.native, on_gpu=self.on_gpu, programs=programs)
             yield worker
         finally:
             for descriptor in (ours.detach(), status_read, log):
@@ -190,14 +192,14 @@ class WorkerPool:
         if "landlock" in worker.layers:  # Landlock hides the files from other workers
             self._request({request: worker.pid, "name": name})
 
-    def _settings(self, timing: bool, threads: bool) -> dict[str, Any]:
+    def _settings(self, timing: bool, threads: bool, programs: bool) -> dict[str, Any]:
         limits = {
             "level": self.harness.sandbox,
             "device": self.device,
             "memory_bytes": (self.harness.memory_mib << 20) * (SHADOWS if self.interpreter is not None else 1),
             "inputs_bytes": self.harness.memory_mib << 20,
             "output_bytes": int(self.harness.output_mib * (1 << 20)),
-            "programs": self.programs,
+            "programs": programs,
             "threads": threads,
         }
         sweep = {"sweep_bytes": 0, "sweep_seed": self._sweep_seed}

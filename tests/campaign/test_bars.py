@@ -8,6 +8,9 @@ from typing import Any
 import pytest
 
 from kernel_scientist.campaign import bars, single
+from kernel_scientist.gpu.model import references
+from kernel_scientist.hardware import peaks
+from kernel_scientist.hardware.gpus import MI300X
 from kernel_scientist.hardware.targets import CPU
 from kernel_scientist.problems import load
 from kernel_scientist.records.evaluation import Bar, Confirmation, Evaluation
@@ -68,7 +71,8 @@ def context(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     put_bars(tmp_path)
     problem = load(ROOT / "problems/identity")
     evaluator = SimpleNamespace(profile=problem.profile("cpu"))
-    return SimpleNamespace(problem=problem, evaluator=evaluator, target=CPU, params=SimpleNamespace(language="cpp"))
+    params = SimpleNamespace(language="cpp", validate_=SimpleNamespace(torch_compile=False))
+    return SimpleNamespace(problem=problem, evaluator=evaluator, target=CPU, params=params)
 
 
 def test_a_bar_has_a_name_of_its_own_and_is_not_the_champion(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,3 +112,41 @@ def test_predicted_times_have_a_table_of_their_own() -> None:
     assert found is not None and found.cells[0]["predicted_us"] == "12.5" and "predicted" in found.title
     assert failures([predicted, failed]) == ["bar wrong has no time: incorrect: row 3 differs"]
     assert table([failed]) is None
+
+
+REFUSES = """
+import torch
+
+def ref_kernel(data):
+    if torch.compiler.is_compiling():
+        raise RuntimeError("torch then runs the function without compiling it")
+    return data[1].copy_(data[0])
+"""
+
+
+def test_the_reference_compiled_by_torch_is_timed_beside_the_champion(lab: Path, cli_here: Cli) -> None:
+    settings = ("validate.torch_compile=true", "validate.processes=1", "validate.blocks=3")
+    more = ("--problem", "identity", "--json", *(part for one in settings for part in ("--set", one)))
+    seed = str(lab / "problems/identity/seeds/cpp_blocked.py")
+    row = json.loads(cli_here("validate", seed, *more).stdout)["bars"][0]
+    assert row["kernel"] == "torch.compile" and row["verdict"] == "ok" and row["held_out_us"], row
+    assert row["ratio"] == pytest.approx(row["us"] / row["champion_us"], rel=1e-9)
+    reference = lab / "problems/identity/reference.py"
+    reference.write_text(reference.read_text() + REFUSES)
+    row = json.loads(cli_here("validate", seed, *more).stdout)["bars"][0]
+    assert row["us"] is None and "compiles no part" in row["reason"], row
+
+
+def test_the_reference_is_predicted_beside_a_predicted_champion() -> None:
+    softmax = load(ROOT / "problems/softmax")
+    case = softmax.profile("full").benchmarks[-1]
+    eager, compiled = references.predicted(softmax, [case], MI300X)
+    floor_us = peaks.floor_us(softmax.work(case), MI300X)
+    assert eager.predicted_us and compiled.predicted_us and "predicted" in eager.reason
+    assert floor_us < compiled.predicted_us < 1.5 * floor_us + 10, "one kernel that reads and writes once"
+    assert eager.predicted_us > 2 * compiled.predicted_us, "a conversion to float and one back, each a kernel"
+    assert references.predicted(softmax, [case], MI300X) == [eager, compiled], "not by chance"
+    found, _ = references.predicted(
+        load(ROOT / "problems/moe"), [load(ROOT / "problems/moe").profile("cpu").tests[0]], MI300X
+    )
+    assert found.predicted_us is None and "nonzero" in found.reason

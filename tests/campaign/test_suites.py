@@ -6,19 +6,38 @@ from pathlib import Path
 
 import pytest
 
+from kernel_scientist.campaign import suite
 from kernel_scientist.campaign.suite import Suite, summary
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.params import Params
+from kernel_scientist.report import tables
 from tests.conftest import ROOT, Cli
 
 LEVEL = ROOT / "tests/problems/kernelbench/level1"
 ROWS = [
-    {"problem": "a", "campaign": "a-1", "correct": True, "speedup": 2.0, "interval": [1.6, 2.5], "usd": 0.5},
-    {"problem": "b", "campaign": "b-1", "correct": True, "speedup": 1.2, "interval": [0.9, 1.6], "usd": 0.25},
+    {
+        "problem": "a",
+        "campaign": "a-1",
+        "correct": True,
+        "speedup": 2.0,
+        "interval": [1.6, 2.5],
+        "usd": 0.5,
+        "torch.compile": {"speedup": 1.4, "interval": [1.3, 1.5], "baseline": ""},
+    },
+    {
+        "problem": "b",
+        "campaign": "b-1",
+        "correct": True,
+        "speedup": 1.2,
+        "interval": [0.9, 1.6],
+        "usd": 0.25,
+        "torch.compile": {"speedup": None, "interval": None, "baseline": "no compiler"},
+    },
     {"problem": "c", "campaign": "c-1", "correct": True, "speedup": 0.5, "interval": [0.4, 0.6], "usd": None},
     {"problem": "d", "campaign": "d-1", "correct": False, "speedup": None, "interval": None},
     {"problem": "e", "correct": False, "speedup": None, "interval": None, "reason": "it needs a GPU"},
 ]
+ROWS = [{"reason": "", "times": "measured", **row} for row in ROWS]
 
 
 def test_fast_p_counts_correct_kernels_that_are_more_than_p_times_as_fast() -> None:
@@ -28,15 +47,36 @@ def test_fast_p_counts_correct_kernels_that_are_more_than_p_times_as_fast() -> N
     assert found["problems"] == 5 and found["refused"] == 1 and found["usd"] == 0.75
     assert found["geomean_correct"] == pytest.approx((2.0 * 1.2 * 0.5) ** (1 / 3))
     assert found["geomean_faster"] == pytest.approx((2.0 * 1.2) ** 0.5)
+    over = found["torch.compile"]
+    assert over["compared"] == 3 and over["fast_p"] == {"0": 1 / 3, "1": 1 / 3, "1.5": 0.0, "2": 0.0}, (
+        "b and c have none"
+    )
+    said = "\n".join(str(part) for part in tables.suite({**found, "rows": found["rows"]}))
+    assert "torch.compile has no time on b: no compiler" in said
+    assert "over the eager reference, 5 problems, measured times: p 0: 60.0 %" in said
+
+
+def test_a_suite_on_a_model_target_compares_predictions(tmp_path: Path) -> None:
+    metrics = tmp_path / "campaign.json"
+    eager = {"kernel": "PyTorch eager", "predicted_us": 30.0, "reason": "predicted by a model"}
+    compiled = {"kernel": "torch.compile", "predicted_us": None, "reason": "not predicted: it depends on values"}
+    found = {"champion": "k1", "speedup": None, "interval": None, "why": "predicted", "bars": [eager, compiled]}
+    rest = {"campaign": "c", "confirmed": False, "kernels": 3, "usd": 0.0, "mlflow": {}}
+    metrics.write_text(json.dumps({**found, **rest, "predicted": {"geomean_us": 12.0}}))
+    row = suite.result_row(Path("level1/1_A.py"), metrics, "")
+    assert row["correct"] and row["speedup"] == 2.5 and row["times"] == "predicted"
+    result = summary("one", [row])
+    assert result["fast_p"]["2"] == 1.0 and result["torch.compile"]["compared"] == 0
+    assert "predicted times" in "\n".join(str(part) for part in tables.suite(result))
 
 
 def test_a_suite_takes_the_problems_below_a_path_in_order() -> None:
-    suite = Suite.of("one", [str(LEVEL.parent)], 1)
-    assert [place.stem.partition("_")[0] for place in suite.places] == list("123456")
+    found = Suite.of("one", [str(LEVEL.parent)], 1)
+    assert [place.stem.partition("_")[0] for place in found.places] == list("123456")
     with pytest.raises(SetupError, match="use --jobs 1"):
-        suite.require_quiet(Params(target="cpu"), 2)
-    suite.require_quiet(Params(target="cpu"), 1)
-    suite.require_quiet(Params(language="triton", target="model:mi300x"), 2)
+        found.require_quiet(Params(target="cpu"), 2)
+    found.require_quiet(Params(target="cpu"), 1)
+    found.require_quiet(Params(language="triton", target="model:mi300x"), 2)
     with pytest.raises(SetupError, match="no task folder and no KernelBench file"):
         Suite.of("one", [str(LEVEL)], 2)
 

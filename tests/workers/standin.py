@@ -33,8 +33,8 @@ class Shop(WorkerPool):
         super().__init__(harness, preload=("tests.workers.standin",))
         self.on_gpu = self.programs = True
 
-    def _settings(self, timing: bool, threads: bool) -> dict[str, Any]:
-        return {**super()._settings(timing, threads), "sweep_bytes": SWEEP_BYTES}
+    def _settings(self, timing: bool, threads: bool, programs: bool) -> dict[str, Any]:
+        return {**super()._settings(timing, threads, programs), "sweep_bytes": SWEEP_BYTES}
 
     def _command(self, control: str) -> list[str]:
         command = super()._command(control)

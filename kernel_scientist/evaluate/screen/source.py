@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
 
+from kernel_scientist.records.syntax import parsed
+
 MAX_NODES = 100_000
 """Largest syntax tree that is read, in nodes (about a second of work); an honest kernel has a few thousand."""
 MAX_PATH = 200
@@ -51,7 +53,7 @@ class PythonFile:
     """
 
     def __init__(self, text: str) -> None:
-        self.nodes = list(islice(ast.walk(ast.parse(text)), MAX_NODES))
+        self.nodes = list(islice(ast.walk(parsed(text)), MAX_NODES))
         if len(self.nodes) == MAX_NODES:
             raise ValueError(f"more than {MAX_NODES} nodes")
         self._imports = dict(pair for node in self.nodes for pair in _imported(node))

@@ -14,6 +14,8 @@ class TimedSource(Record):
 
     name: str
     source: str
+    compiles: bool = False
+    """Whether it starts compilers in its first call of each case. True only of sources that are trusted."""
 
     @staticmethod
     def of(kernel: Kernel) -> "TimedSource":
@@ -22,7 +24,7 @@ class TimedSource(Record):
 
     def named(self, name: str) -> "TimedSource":
         """Return the same source under another name."""
-        return TimedSource(name=name, source=self.source)
+        return self.model_copy(update={"name": name})
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ def run(driver: Driver, plan: Plan, sources: Sequence[TimedSource]) -> Samples:
     assert len({source.name for source in sources}) == len(sources), "two sources have one name"
     timing = _TimingRun(driver, plan)
     for stage in range(plan.stages):
-        with driver.pool.workers(len(sources), timing=True) as workers:
+        with driver.pool.workers([source.compiles for source in sources], timing=True) as workers:
             timing.workers = {source.name: worker for source, worker in zip(sources, workers, strict=True)}
             if timing.stage(stage, sources):
                 break

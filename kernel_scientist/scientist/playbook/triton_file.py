@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from kernel_scientist.compile.source import KernelSource
+from kernel_scientist.records.syntax import parsed
 from kernel_scientist.scientist.playbook.transformation import Apply, Variant
 from kernel_scientist.scientist.roles import CpuInfo
 
@@ -38,7 +39,7 @@ class TritonFile:
     @lru_cache(maxsize=16)
     def of(source: KernelSource) -> "TritonFile | None":
         """Return the parsed file; None if its structure differs (several launches in `custom_kernel`, an autotuner)."""
-        tree = ast.parse(source.text)
+        tree = parsed(source.text)
         functions = {n.name: n for n in tree.body if isinstance(n, ast.FunctionDef)}
         kernels = {name: f for name, f in functions.items() if _is_plain_kernel(f)}
         host = functions.get("custom_kernel")
