@@ -5,9 +5,10 @@ What is filled in takes precedence over the params.yaml of the machine that runs
 
 import json
 from collections.abc import Iterable, Iterator
-from typing import Any, Self, cast
+from pathlib import Path
+from typing import Any, cast
 
-from pydantic import GetJsonSchemaHandler, model_serializer
+from pydantic import GetJsonSchemaHandler, ValidationError, model_serializer
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
@@ -35,20 +36,29 @@ class Form(params.Params):
                     _fill(part, f"{key}.{name}", comments, defaults.get(key, {}))
         return schema
 
-    @model_serializer(mode="wrap")
-    def _only_given(self, whole: Any) -> dict[str, Any]:
+    @model_serializer
+    def _only_given(self) -> dict[str, Any]:
         """Return what was filled in: a form that nobody touched must not change the parameters."""
-        given = _given(self)
-        return {key: value for key, value in whole(self).items() if key in given}
+        return _given(self)
 
-    def overrides(self) -> list[str]:
-        """Return what was filled in as `key.sub=value`."""
-        return [f"{key}={json.dumps(value)}" for key, value in _leaves(_given(self))]
+    def overrides(self, more: Iterable[str] | None) -> list[str]:
+        """Return what was filled in as `key.sub=value`, and more overrides, which take precedence."""
+        return [*(f"{key}={json.dumps(value)}" for key, value in _leaves(_given(self))), *(more or ())]
 
-    @classmethod
-    def merged(cls, form: Self | None, overrides: Iterable[str] | None) -> list[str]:
-        """Return a form and overrides as overrides; the latter take precedence."""
-        return [*(form.overrides() if form else ()), *(overrides or ())]
+
+UNTOUCHED = Form()
+"""Nothing is filled in: all parameters are those of params.yaml."""
+
+
+def subject(flow_parameters: dict[str, Any]) -> str:
+    """Return what a flow run is about, for its name: problem, language and target; empty if they are wrong."""
+    form, file = flow_parameters.get("params"), flow_parameters.get("params_file")
+    try:
+        given = Form.model_validate(form or {}).overrides(flow_parameters.get("overrides"))
+        found = params.load(Path(file) if file else environment.root() / "params.yaml", given)
+    except (SetupError, ValidationError):
+        return ""
+    return f"{Path(found.problem).stem} in {found.language} on {found.target}"
 
 
 def _fill(field: dict[str, Any], key: str, comments: dict[str, str], defaults: dict[str, Any]) -> None:

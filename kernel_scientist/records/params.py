@@ -200,6 +200,8 @@ class Validate(Section):
     processes: int = Field(default=3, ge=1)
     blocks: int = Field(default=6, ge=2)
     finalists: int = Field(default=4, ge=1)
+    approval: bool = False
+    approval_wait_s: float = Field(default=86_400, gt=0)
 
 
 class Tracking(Section):
