@@ -1,6 +1,7 @@
 """Flows in service: deployed, scheduled, approved, cancelled, on a Prefect server and MLflow over PostgreSQL."""
 
 import json
+import re
 import shutil
 import time
 from collections.abc import Iterator
@@ -12,7 +13,6 @@ from typing import Any
 
 import psutil
 import pytest
-import yaml
 from mlflow import MlflowClient
 
 from kernel_scientist.records.params import Params
@@ -21,13 +21,7 @@ from tests.conftest import ROOT, new_lab
 from tests.flows.service import Service, until
 
 pytestmark = pytest.mark.alone
-SMALL = {
-    "problem": "identity",
-    "search": {"generations": 0},
-    "tuning": {"tries": 0},
-    "harness": {"noise_runs": 0, "pairs": 0, "stages": 1},
-    "validate": {"processes": 1, "blocks": 2, "finalists": 1},
-}
+SMALL = {"problem": "identity", "generations": 0, "kernels": 3, "stages": 1, "processes": 1, "finalists": 1}
 APPROVAL = {"approval": True, "approval_wait_s": 120}
 
 
@@ -36,19 +30,21 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = new_lab(tmp_path_factory.mktemp("service") / "lab")
     for name in ("prefect.yaml", "automations.yaml"):
         shutil.copy(ROOT / name, folder)
-    params = yaml.safe_load((folder / "params.yaml").read_text())
+    text = (folder / "params.yaml").read_text()
     for key, value in SMALL.items():
-        params[key] = {**params[key], **value} if isinstance(value, dict) else value
-    params["budget"]["kernels"] = 3
-    (folder / "params.yaml").write_text(yaml.safe_dump(params))
+        text, changed = re.subn(rf"(?m)^( *){key}: [^ \n]+", rf"\1{key}: {value}", text, count=1)
+        assert changed, key
+    (folder / "params.yaml").write_text(text)
     return folder
 
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory, lab: Path) -> Iterator[Service]:
-    """The servers, `prefect deploy --all`, and a worker that makes its pool."""
+    """The servers, the pools, `prefect deploy --all`, and a worker."""
     started = Service(tmp_path_factory.mktemp("servers"), lab)
     try:
+        for pool in ("lab", "mi300", "h100"):
+            started.post("work_pools/", {"name": pool, "type": "process"})
         started.start_worker("lab")
         started.prefect("--no-prompt", "deploy", "--all")
         yield started
@@ -75,7 +71,6 @@ def campaigns(store: MlflowClient) -> list[Any]:
 
 
 def test_every_deployment_has_a_form_with_types_and_descriptions(service: Service) -> None:
-    found = {f"{d['name']}": d for d in service.post("deployments/filter", {})}
     names = ("optimize/on-demand", "optimize/nightly", "evaluate/lab", "evaluate/mi300", "evaluate/h100")
     for name in (*names, "validate/weekly", "validate/on-demand", "suite/problems"):
         schema = service.deployment(name)["parameter_openapi_schema"]
@@ -84,7 +79,7 @@ def test_every_deployment_has_a_form_with_types_and_descriptions(service: Servic
         assert schema["properties"]["params"]["default"] == {}
         undescribed = [key for key, field in schema["properties"].items() if not field.get("description")]
         assert not undescribed
-    assert found["weekly"]["schedules"][0]["schedule"]["cron"] == "0 6 * * 0"
+    assert service.deployment("validate/weekly")["schedules"][0]["schedule"]["cron"] == "0 6 * * 0"
     search = schema["definitions"]["Search"]["properties"]
     assert search["strategy"]["enum"][0] == "scientist" and search["strategy"]["description"]
     assert search["generations"] | {"default": 0, "minimum": 0, "type": "integer"} == search["generations"]
