@@ -1,26 +1,40 @@
 """Evaluate one kernel file: compile, check, time, count."""
 
+from pathlib import Path
 from typing import Any
 
 from prefect import flow
+from prefect.runtime import flow_run
 
 from flows import work_pool
+from flows.form import UNTOUCHED, Form, subject
 from kernel_scientist.campaign import single
 from kernel_scientist.report import summaries
 from tasks.evaluation import TASKS
 
 
-@flow(name="evaluate", flow_run_name="evaluate {file}")
+def _run_name() -> str:
+    parameters = flow_run.get_parameters()
+    return f"evaluate {Path(parameters['file']).name} for {subject(parameters)}"[:120]
+
+
+@flow(name="evaluate", flow_run_name=_run_name)
 def evaluate(
     file: str,
+    params: Form = UNTOUCHED,
     overrides: list[str] | None = None,
     against: str | None = None,
     params_file: str | None = None,
 ) -> Any:
-    """Compile, check and time one kernel file, against the reference and `against` (another file).
+    """Compile, check and time one kernel file; return the JSON of `kernel-scientist evaluate`.
 
-    Returns the JSON of `kernel-scientist evaluate`.
+    Args:
+        file: The kernel.
+        params: Parameters that take precedence over params.yaml.
+        overrides: The same as `key.sub=value`.
+        against: The file of another kernel that it is timed beside, with the reference.
+        params_file: Another params.yaml.
     """
     return summaries.evaluation_summary(
-        *single.evaluate(file, overrides, against, params_file, TASKS, work_pool.connect)
+        *single.evaluate(file, params.overrides(overrides), against, params_file, TASKS, work_pool.connect)
     )

@@ -16,10 +16,12 @@ from types import FrameType
 from typing import Any
 
 from prefect import flow
+from prefect.exceptions import TerminationSignal
 from prefect.logging import get_run_logger
 from prefect.runtime import flow_run
 
-from flows import work_pool
+from flows import events, work_pool
+from flows.form import UNTOUCHED, Form, subject
 from flows.progress import Progress
 from kernel_scientist.campaign import champions, single
 from kernel_scientist.campaign.campaign import Campaign
@@ -30,9 +32,9 @@ from kernel_scientist.evaluate.evaluator import TimedSource
 from kernel_scientist.population import final
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import InfrastructureError, StoppedError
-from kernel_scientist.records.evaluation import Evaluation
+from kernel_scientist.records.evaluation import Confirmation, Evaluation
 from kernel_scientist.records.kernel import REFERENCE, Kernel, Verdict
-from kernel_scientist.records.params import Params, load
+from kernel_scientist.records.params import load
 from kernel_scientist.report import summaries
 from tasks.evaluation import steps_for
 from tasks.experiment import tune_kernel
@@ -40,18 +42,29 @@ from tasks.experiment import tune_kernel
 
 def _run_name() -> str:
     parameters = flow_run.get_parameters()
-    resumed = ["resumed"] if parameters.get("resume") else []
-    return " ".join(["optimize", *(parameters.get("overrides") or []), *resumed])[:120]
+    resume = parameters.get("resume")
+    resumed = f", {resume} resumed" if isinstance(resume, str) and resume else ", resumed" if resume else ""
+    return f"optimize {subject(parameters)}{resumed}"[:120]
 
 
 @flow(name="optimize", flow_run_name=_run_name)
-def optimize(overrides: list[str] | None = None, resume: bool | str = False, params_file: str | None = None) -> Any:
+def optimize(
+    params: Form = UNTOUCHED,
+    overrides: list[str] | None = None,
+    resume: bool | str = False,
+    params_file: str | None = None,
+) -> Any:
     """Run one campaign and confirm its champion; return the JSON of `kernel-scientist optimize`.
 
-    `overrides` are `key.sub=value`. `resume`: continue the latest campaign (True) or a named one.
+    Args:
+        params: Parameters that take precedence over params.yaml.
+        overrides: The same as `key.sub=value`.
+        resume: Continue the latest campaign of the problem, language and target (true), or the one with this id.
+        params_file: Another params.yaml.
     """
-    params = load(Path(params_file) if params_file else environment.root() / "params.yaml", overrides or ())
-    with evaluation_context(params, work_pool.connect) as context:
+    file = Path(params_file) if params_file else environment.root() / "params.yaml"
+    settings = load(file, params.overrides(overrides))
+    with evaluation_context(settings, work_pool.connect) as context:
         campaign = Campaign(context, resume)
         progress = Progress(campaign)
         get_run_logger().info("campaign %s, MLflow run %s", campaign.name, campaign.run.run_id)
@@ -59,8 +72,9 @@ def optimize(overrides: list[str] | None = None, resume: bool | str = False, par
             with _stoppable(context.evaluator.close) as check_stop:
                 with progress.live_table():
                     Engine(campaign, steps(campaign), progress, check_stop).run()
-                return _conclude(campaign, progress, params)
-        except StoppedError:
+                confirmed = _confirmed(campaign, progress)
+            return _concluded(campaign, *confirmed)
+        except (StoppedError, KeyboardInterrupt, TerminationSignal):
             campaign.finish("KILLED")
             raise
 
@@ -95,15 +109,14 @@ def steps(campaign: Campaign) -> Steps:
     )
 
 
-def _conclude(campaign: Campaign, progress: Progress, params: Params) -> dict[str, Any]:
-    """Run the final, confirm the champion, export and register it, close the campaign."""
+def _confirmed(campaign: Campaign, progress: Progress) -> tuple[Confirmation | None, champions.Standing | None]:
+    """Run the final and confirm the champion, if there is one, beside the standing one, which is returned as well."""
     campaign.summarise(campaign.population.generations(), last=True)
     _final(campaign)
     progress.leaderboard()
     best, seed = campaign.champion(), campaign.population.best_seed()
     if best is None:
-        campaign.finish()
-        return summaries.campaign_summary(campaign, None)
+        return None, None
     others, baseline, own = [campaign.context.evaluator.reference()], None, steps_for(campaign.context)
     standing = champions.Standing.of(campaign.context, own.build)
     if standing is not None and not standing.is_same(best.kernel):
@@ -111,14 +124,47 @@ def _conclude(campaign: Campaign, progress: Progress, params: Params) -> dict[st
     if seed is None or seed.kernel.name != best.kernel.name:
         others += [TimedSource.of(seed.kernel)] if seed else []
         baseline = seed.kernel.name if seed else REFERENCE
-    confirmation = single.confirm_beside_bars(campaign.context, best.kernel, others, baseline, own)
-    summary = summaries.campaign_summary(campaign, confirmation)
-    is_standing = summaries.export_champion(campaign, confirmation, standing, summary)
-    if confirmation.confirmed and params.tracking.register_champion:
-        model = f"{campaign.context.problem.slug}-{best.kernel.language}-{campaign.context.target.name}"
-        campaign.store.register(campaign.run, best.kernel, model, is_standing)
+    return single.confirm_beside_bars(campaign.context, best.kernel, others, baseline, own), standing
+
+
+def _concluded(
+    campaign: Campaign, confirmation: Confirmation | None, standing: champions.Standing | None
+) -> dict[str, Any]:
+    """Promote the champion if it may be: export and register it. Close the campaign; return its summary."""
+    summary, best = summaries.campaign_summary(campaign, confirmation), campaign.champion()
+    if best is None or confirmation is None:
+        campaign.finish()
+        return summary
+    context, language = campaign.context, best.kernel.language
+    replaces, reason = champions.verdict(standing, best, confirmation)
+    registered = confirmation.confirmed and context.params.tracking.register_champion
+    refusal = ""
+    if replaces or registered:
+        refusal = steps_for(context).approve(context, _question(summary, best.kernel, reason))
+    if refusal:
+        replaces, registered, reason = False, False, f"not promoted: {refusal}"
+    summaries.export_champion(campaign, confirmation, replaces, reason, summary)
+    if registered:
+        model = f"{context.problem.slug}-{language}-{context.target.name}"
+        campaign.store.register(campaign.run, best.kernel, model, replaces)
     campaign.finish()
+    if replaces:
+        told = {key: summary[key] for key in ("campaign", "champion", "speedup", "interval", "confirmed", "mlflow")}
+        events.emit(events.NEW, context.problem.name, language, context.target.name, **told, reason=reason)
     return summary
+
+
+def _question(summary: dict[str, Any], kernel: Kernel, reason: str) -> str:
+    """Return what a person reads who is to approve a champion's promotion."""
+    low_high = f", interval {summary['interval'][0]:.3f} to {summary['interval'][1]:.3f}" if summary["interval"] else ""
+    speed = f"{summary['speedup']:.3f}x the reference's speed{low_high}" if summary["speedup"] else "not measured"
+    return (
+        f"Promote {kernel.name} of {summary['campaign']} "
+        f"({kernel.experiment.title if kernel.experiment else 'a seed'})?\n\n"
+        f"- {summary['problem']} in {kernel.language} on {summary['target']}: {speed}\n"
+        f"- {'confirmed' if summary['confirmed'] else 'not confirmed'}: {summary['why']}\n"
+        f"- the standing champion: {reason}\n- MLflow run {summary['mlflow']['run']}"
+    )
 
 
 def _final(campaign: Campaign) -> None:

@@ -8,6 +8,7 @@ from prefect.artifacts import create_table_artifact
 from prefect.settings import PREFECT_API_URL
 from prefect.task_runners import ThreadPoolTaskRunner
 
+from flows.form import UNTOUCHED, Form
 from kernel_scientist.campaign.suite import Suite, summary
 from kernel_scientist.records import environment
 from kernel_scientist.records.params import load
@@ -25,19 +26,27 @@ def suite(
     name: str,
     paths: list[str],
     level: int | None = None,
+    params: Form = UNTOUCHED,
     overrides: list[str] | None = None,
     params_file: str | None = None,
 ) -> dict[str, Any]:
-    """Run a campaign for each problem at and below `paths`; return the JSON of `kernel-scientist suite`.
+    """Run a campaign for each of many problems; return the JSON of `kernel-scientist suite`.
 
-    Calling it again with the same name goes on with the problems that are left.
+    Args:
+        name: Name of the suite. A run with the name of an earlier one goes on with the problems that are left.
+        paths: Task folders, KernelBench files and folders of them.
+        level: Only problems in folders named level<N> (KernelBench).
+        params: Parameters that take precedence over params.yaml.
+        overrides: The same as `key.sub=value`.
+        params_file: Another params.yaml.
     """
-    params = load(Path(params_file) if params_file else environment.root() / "params.yaml", overrides or ())
+    given = params.overrides(overrides)
+    settings = load(Path(params_file) if params_file else environment.root() / "params.yaml", given)
     found = Suite.of(name, paths, level)
-    access.suite_store(params)  # made before campaigns share it
-    runs = [campaign.submit(found, place, overrides or [], params_file) for place in found.places]
+    access.suite_store(settings)  # made before campaigns share it
+    runs = [campaign.submit(found, place, given, params_file) for place in found.places]
     result = summary(name, [run.result() for run in runs])
-    result["mlflow"] = access.log_suite(params, result)
+    result["mlflow"] = access.log_suite(settings, result)
     rows = [{key: value for key, value in row.items() if key != "mlflow"} for row in result["rows"]]
     create_table_artifact(rows, key="suite", description=f"suite {name}")
     return result

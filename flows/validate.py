@@ -1,26 +1,69 @@
-"""Confirm a kernel in fresh processes, on held-out cases and new seeds."""
+"""Confirm a kernel, or all standing champions, in fresh processes, on held-out cases and new seeds."""
 
+from pathlib import Path
 from typing import Any
 
 from prefect import flow
+from prefect.artifacts import create_table_artifact
+from prefect.logging import get_run_logger
+from prefect.runtime import flow_run
 
-from flows import work_pool
-from kernel_scientist.campaign import single
+from flows import events, work_pool
+from flows.form import UNTOUCHED, Form, subject
+from kernel_scientist.campaign import champions, single
+from kernel_scientist.records.errors import SetupError
 from kernel_scientist.report import summaries
 from tasks.evaluation import TASKS
 
 
-@flow(name="validate", flow_run_name="validate {file}")
+def _run_name() -> str:
+    parameters = flow_run.get_parameters()
+    file = parameters.get("file")
+    return f"confirm {Path(file).name} for {subject(parameters)}"[:120] if file else "confirm all champions again"
+
+
+@flow(name="validate", flow_run_name=_run_name)
 def validate(
-    file: str,
+    file: str | None = None,
+    params: Form = UNTOUCHED,
     overrides: list[str] | None = None,
     against: str | None = None,
     params_file: str | None = None,
 ) -> Any:
     """Confirm one kernel file against the reference and the seeds; return the JSON of `kernel-scientist validate`.
 
-    The kernel must be faster than `against` (a file; default: the last of the problem's other seeds).
+    Args:
+        file: The kernel. None: every standing champion in champions/; a change of machine, driver or compiler since its
+            promotion, and a champion that is not confirmed any more, are sent as events.
+        params: Parameters that take precedence over params.yaml.
+        overrides: The same as `key.sub=value`.
+        against: The file of the kernel that it must beat. None: the last of the problem's other seeds.
+        params_file: Another params.yaml.
     """
-    return summaries.validation_summary(
-        *single.validate(file, overrides, against, params_file, TASKS, work_pool.connect)
-    )
+    given = params.overrides(overrides)
+    if file is not None:
+        judged = single.validate(file, given, against, params_file, TASKS, work_pool.connect)
+        return summaries.validation_summary(*judged)
+    rows = [_again(champion, given, params_file) for champion in champions.promoted()]
+    create_table_artifact(rows, key="champions", description="the standing champions, confirmed again")
+    return {"champions": rows}
+
+
+def _again(champion: champions.Promoted, given: list[str], params_file: str | None) -> dict[str, Any]:
+    """Confirm a standing champion again; return its row. One that cannot be evaluated here is a row, too."""
+    own = [f"problem={champion.problem}", f"language={champion.language}", f"target={champion.target}"]
+    row = {"problem": champion.problem, "language": champion.language, "target": champion.target}
+    try:
+        judged = single.validate(str(champion.source), [*given, *own], None, params_file, TASKS, work_pool.connect)
+    except SetupError as error:
+        return {**row, "confirmed": None, "why": str(error), "speedup": None, "drift": ""}
+    summary = summaries.validation_summary(*judged)
+    drift, why = champion.drift(summary["environment"]), summary["why"]
+    if drift:
+        events.emit(events.DRIFT, **row, changes={key: {"was": was, "is": now} for key, (was, now) in drift.items()})
+    if not summary["confirmed"]:
+        events.emit(events.LOST, **row, why=why)
+        get_run_logger().warning("champion of %(problem)s in %(language)s on %(target)s is not confirmed", row)
+    speedup = summary["speedup"]["ratio"] if summary["speedup"] else None
+    shown = "; ".join(f"{key}: {was} -> {now}" for key, (was, now) in drift.items())
+    return {**row, "confirmed": summary["confirmed"], "why": why, "speedup": speedup, "drift": shown}

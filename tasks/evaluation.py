@@ -1,6 +1,7 @@
 """The steps of evaluating a kernel as Prefect tasks."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from prefect import task
@@ -13,6 +14,7 @@ from kernel_scientist.campaign.evaluation_context import EvaluationContext, cach
 from kernel_scientist.records.errors import InfrastructureError
 from kernel_scientist.records.evaluation import Evaluation
 from kernel_scientist.records.kernel import Case, Kernel, Verdict, digest
+from tasks import approval
 
 PASSING = (Verdict.TIMEOUT, Verdict.CRASHED, Verdict.INFRASTRUCTURE)
 """Verdicts that may have their cause in the state of the machine: they are never served from a cache."""
@@ -94,9 +96,10 @@ def _quoted(step: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-TASKS = steps.KernelSteps(_quoted(build_kernel), _quoted(time_kernel), _quoted(count_kernel))
+TASKS = steps.KernelSteps(_quoted(build_kernel), _quoted(time_kernel), _quoted(count_kernel), approval.ask)
+POOL = replace(steps.PLAIN, approve=approval.ask)
 
 
 def steps_for(context: EvaluationContext) -> steps.KernelSteps:
     """Return the steps of a campaign: tasks, except for a pool, where a kernel is a flow run of its own."""
-    return steps.PLAIN if context.target.pool else TASKS
+    return POOL if context.target.pool else TASKS

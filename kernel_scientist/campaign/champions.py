@@ -7,6 +7,7 @@ A campaign's champion replaces the standing one only if it is better: confirmed 
 both, or, on a model target, predicted to be faster with the same constants.
 """
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from pathlib import Path
 from kernel_scientist.campaign import preflight
 from kernel_scientist.campaign.evaluation_context import EvaluationContext
 from kernel_scientist.compile.fingerprint import fingerprint
+from kernel_scientist.hardware import targets
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.evaluation import Confirmation, Evaluation, Trial
@@ -23,6 +25,8 @@ from kernel_scientist.records.params import Params
 STANDING = "standing"
 """Name of the standing champion in a run that times it."""
 SOURCE, CARD = "kernel.py", "card.json"
+DEVICE = ("machine", "cores", "device", "name", "driver", "compiler", "torch", "system")
+"""What an evaluation's environment says about the device that times depend on."""
 
 
 def folder(problem: str, language: Language, target: str) -> Path:
@@ -42,6 +46,37 @@ def file(params: Params) -> Path:
     if not found.exists():
         what = f"{problem.name} in {params.language} on {target.name}"
         raise SetupError(f"there is no champion of {what} yet: run `kernel-scientist optimize`, or name a file")
+    return found
+
+
+@dataclass(frozen=True)
+class Promoted:
+    """A standing champion as its folder tells it."""
+
+    source: Path
+    problem: str
+    language: str
+    target: str
+    """As in params.yaml."""
+    environment: dict[str, str]
+    """Of the confirmation with which it was promoted; empty on older cards."""
+
+    def drift(self, environment: dict[str, str]) -> dict[str, tuple[str, str]]:
+        """Return what is another machine, driver or compiler than at the promotion: before and now."""
+        both = {key for key in DEVICE if key in self.environment and key in environment}
+        pairs = {key: (self.environment[key], environment[key]) for key in sorted(both)}
+        return {key: pair for key, pair in pairs.items() if pair[0] != pair[1]}
+
+
+def promoted() -> list[Promoted]:
+    """Return all standing champions that can be confirmed again; a leaderboard's are left out: that submits them."""
+    found = list[Promoted]()
+    for card in sorted((environment.root() / "champions").glob(f"*/*/{CARD}")):
+        told = json.loads(card.read_text())
+        target = told.get("run_on", told["target"])
+        if target != targets.BOARD:
+            known = told.get("environment", {})
+            found.append(Promoted(card.with_name(SOURCE), told["problem"], told["language"], target, known))
     return found
 
 

@@ -63,6 +63,10 @@ def campaign(params: Params) -> None:
     from kernel_scientist.scientist import ensemble
     from kernel_scientist.tracking.access import require_usable
 
+    if params.validate_.approval and not os.environ.get("PREFECT_API_URL"):
+        raise SetupError(
+            "validate.approval needs a Prefect server on which a person can answer: set PREFECT_API_URL to its address"
+        )
     ensemble.require(params.llm, params.language)
     require_usable(environment.tracking_uri(params.tracking.uri))
 

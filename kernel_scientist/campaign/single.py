@@ -128,6 +128,9 @@ def confirm(
         if evaluation.verdict is not Verdict.OK:
             return confirmation.of_failure(evaluation)
         if isinstance(context.evaluator, KernelbotEvaluator):
+            board = context.evaluator.judge.board
+            if refusal := steps.approve(context, f"Submit {kernel.name} to the leaderboard {board} for ranking?"):
+                return confirmation.unranked(evaluation, f"not submitted for ranking: {refusal}")
             submit = partial(context.evaluator.confirm, kernel, evaluation, others, baseline)
             return steps.time(context, kernel, submit)
         if context.target.model is not None:

@@ -101,6 +101,11 @@ def retried(step: Function) -> Function:
     return call  # type: ignore[return-value]
 
 
+def nobody_asked(context: EvaluationContext, _question: str) -> str:
+    """Return why something is refused that a person has to approve; empty if nobody has to."""
+    return "nobody can be asked without a Prefect server" if context.params.validate_.approval else ""
+
+
 @dataclass(frozen=True)
 class KernelSteps:
     """The steps, as functions or as Prefect tasks."""
@@ -108,6 +113,8 @@ class KernelSteps:
     build: Callable[..., Evaluation]
     time: Callable[..., Any]
     count: Callable[..., Evaluation]
+    approve: Callable[[EvaluationContext, str], str] = nobody_asked
+    """Ask a person whether something may be done, if `validate.approval` is set; return why not, or nothing."""
 
     def counted(self, context: EvaluationContext, kernel: Kernel, timed: Evaluation) -> Evaluation:
         """Add hardware counters to the evaluation of a kernel that was timed on a GPU; return others unchanged."""

@@ -83,6 +83,11 @@ def unmeasured(evaluation: Evaluation, machine: str) -> Confirmation:
     return Confirmation(confirmed=False, reason=words, evaluation=evaluation)
 
 
+def unranked(evaluation: Evaluation, reason: str) -> Confirmation:
+    """Return the confirmation of a correct kernel that was not submitted for ranking."""
+    return Confirmation(confirmed=False, reason=reason, evaluation=evaluation)
+
+
 def of_failure(evaluation: Evaluation) -> Confirmation:
     """Return the confirmation of a kernel that failed."""
     return Confirmation(

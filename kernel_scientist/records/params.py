@@ -23,7 +23,7 @@ WRITER = "writer"
 class Section(BaseModel):
     """Base of all sections: frozen; an unknown key, NaN and infinity are errors."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
 
 
 class Search(Section):
@@ -40,18 +40,26 @@ class Rates(Section):
     """A model's price in USD per million tokens."""
 
     input_usd: float = Field(ge=0)
+    """Per million tokens of prompts."""
     output_usd: float = Field(ge=0)
+    """Per million tokens of replies."""
 
 
 class Model(Section):
     """A model by its litellm name, and its endpoint. `playbook` is the rule-based agent, which calls no model."""
 
     model: str = Field(default=PLAYBOOK, min_length=1)
+    """litellm's name of the model."""
     api_base: str = ""
+    """Address of an endpoint that speaks OpenAI's protocol; empty: the provider's."""
     api_key_env: str = ""
+    """Environment variable that holds the key for `api_base`."""
     price: Rates | None = None
+    """Needed for a model whose price litellm does not know."""
     weight: float = Field(default=1.0, gt=0)
+    """Share of the calls among the models of `mix`."""
     structured: bool | None = None
+    """Whether it accepts a JSON schema; none: as litellm reports."""
 
 
 def _named(value: Any) -> Any:
@@ -67,8 +75,11 @@ class Role(Model):
 
     temperature: float | None = Field(default=None, ge=0, le=2)
     max_tokens: int = Field(default=16_384, ge=16)
+    """Limit of one reply."""
     fallbacks: Models = ()
+    """Models that are asked when this one does not answer."""
     mix: Models = ()
+    """Models that share the calls with this one."""
 
     @property
     def models(self) -> tuple[Model, ...]:
@@ -190,6 +201,8 @@ class Validate(Section):
     blocks: int = Field(default=6, ge=2)
     finalists: int = Field(default=4, ge=1)
     torch_compile: bool = False
+    approval: bool = False
+    approval_wait_s: float = Field(default=86_400, gt=0)
 
 
 class Tracking(Section):

@@ -20,7 +20,6 @@ from kernel_scientist.report.output import write
 
 if TYPE_CHECKING:
     from kernel_scientist.campaign.campaign import Campaign
-    from kernel_scientist.campaign.champions import Standing
     from kernel_scientist.campaign.evaluation_context import EvaluationContext
 
 DIGITS = 6
@@ -95,23 +94,23 @@ def campaign_summary(campaign: "Campaign", confirmation: Confirmation | None) ->
 
 
 def export_champion(
-    campaign: "Campaign", confirmation: Confirmation, standing: "Standing | None", summary: dict[str, Any]
-) -> bool:
+    campaign: "Campaign", confirmation: Confirmation, replaces: bool, reason: str, summary: dict[str, Any]
+) -> None:
     """Write the champion's source and card, which DVC tracks, and log the confirmation to MLflow.
 
-    Return whether it is the standing champion of its problem, language and target now; the summary's `standing` says
-    why.
+    `replaces`, `reason`: whether it becomes the standing champion of its problem, language and target, and why.
     """
     best, context = campaign.champion(), campaign.context
     assert best is not None
-    replaces, reason = champions.verdict(standing, best, confirmation)
     summary["standing"] = {"replaced": replaces, "reason": reason}
     card = {
         "kernel": best.kernel.name,
         "digest": best.kernel.digest,
         "language": best.kernel.language,
         "target": context.target.name,
+        "run_on": context.target.name if context.params.target == "auto" else context.params.target,
         **{key: summary[key] for key in CARD},
+        "environment": confirmation.evaluation.environment,
         "lineage": ranking.lineage(campaign.population, best.kernel),
         "experiment": best.kernel.experiment.title if best.kernel.experiment else "seed",
     }
@@ -122,7 +121,7 @@ def export_champion(
         write(folder / champions.CARD, json.dumps(card, indent=1) + "\n")
     campaign.store.log_confirmation(campaign.run, confirmation.evaluation, confirmation.held_out_speedups)
     campaign.store.log_bars(campaign.run, summary["bars"])
-    return replaces
+    campaign.store.log_promotion(campaign.run, replaces, reason)
 
 
 def submission(kernel: Kernel, problem: Problem) -> str:

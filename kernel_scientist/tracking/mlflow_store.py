@@ -231,6 +231,11 @@ class MlflowStore:
         if rows:
             self.client.log_text(parent.run_id, json.dumps(rows, indent=1), BARS)
 
+    def log_promotion(self, parent: CampaignRun, promoted: bool, reason: str) -> None:
+        """Write whether a campaign's champion became the standing one, and why, to its run's tags."""
+        self.client.set_tag(parent.run_id, "promoted", str(promoted).lower())
+        self.client.set_tag(parent.run_id, "promotion", reason)
+
     def bars(self, parent: CampaignRun) -> list[dict[str, Any]]:
         """Read the comparison with others' kernels back; empty for a campaign that had none."""
         return json.loads(self._artifact(parent, BARS) or "[]")

@@ -1,0 +1,22 @@
+"""Events of this project on a Prefect server, for automations (automations.yaml) and the server's event feed.
+
+The resource of each is the standing champion of a problem, a language and a target.
+"""
+
+from typing import Any
+
+from prefect.events import emit_event
+
+NEW = "kernel-scientist.champion.new"
+"""A champion was promoted."""
+LOST = "kernel-scientist.champion.lost"
+"""A standing champion was not confirmed again."""
+DRIFT = "kernel-scientist.device.drift"
+"""A standing champion was confirmed on another machine, driver or compiler than the one it was promoted with."""
+
+
+def emit(event: str, problem: str, language: str, target: str, **payload: Any) -> None:
+    """Send an event about a standing champion. Prefect relates it to the flow run that sends it."""
+    name = f"{problem}.{language}-{target}"
+    resource = {"prefect.resource.id": f"kernel-scientist.champion.{name}", "prefect.resource.name": name}
+    emit_event(event, resource=resource, payload=payload)

@@ -1,0 +1,93 @@
+"""The form that the Prefect UI shows for the parameters of a campaign: all of params.yaml, typed and described.
+
+What is filled in takes precedence over the params.yaml of the machine that runs the flow; the rest is as it is there.
+"""
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, cast
+
+from pydantic import GetJsonSchemaHandler, ValidationError, model_serializer
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
+
+from kernel_scientist.records import environment, param_comments, params
+from kernel_scientist.records.errors import SetupError
+
+
+class Form(params.Params):
+    """Parameters that take precedence over those of params.yaml."""
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        """Return the schema, with the comments and the values of params.yaml as descriptions and defaults."""
+        schema = handler(core)
+        file = environment.root() / "params.yaml"
+        try:
+            defaults = params.load(file).model_dump(mode="json", by_alias=True)
+        except SetupError:  # an installed package without a laboratory: the defaults of the package
+            defaults = {}
+        comments = param_comments.read(file)
+        for key, field in handler.resolve_ref_schema(schema)["properties"].items():
+            _fill(field, key, comments, defaults)
+            if "$ref" in field:
+                for name, part in handler.resolve_ref_schema({"$ref": field["$ref"]})["properties"].items():
+                    _fill(part, f"{key}.{name}", comments, defaults.get(key, {}))
+        return schema
+
+    @model_serializer
+    def _only_given(self) -> dict[str, Any]:
+        """Return what was filled in: a form that nobody touched must not change the parameters."""
+        return _given(self)
+
+    def overrides(self, more: Iterable[str] | None) -> list[str]:
+        """Return what was filled in as `key.sub=value`, and more overrides, which take precedence."""
+        return [*(f"{key}={json.dumps(value)}" for key, value in _leaves(_given(self))), *(more or ())]
+
+
+UNTOUCHED = Form()
+"""Nothing is filled in: all parameters are those of params.yaml."""
+
+
+def subject(flow_parameters: dict[str, Any]) -> str:
+    """Return what a flow run is about, for its name: problem, language and target; empty if they are wrong."""
+    form, file = flow_parameters.get("params"), flow_parameters.get("params_file")
+    try:
+        given = Form.model_validate(form or {}).overrides(flow_parameters.get("overrides"))
+        found = params.load(Path(file) if file else environment.root() / "params.yaml", given)
+    except (SetupError, ValidationError):
+        return ""
+    return f"{Path(found.problem).stem} in {found.language} on {found.target}"
+
+
+def _fill(field: dict[str, Any], key: str, comments: dict[str, str], defaults: dict[str, Any]) -> None:
+    name = key.rpartition(".")[2]
+    if key in comments:
+        field["description"] = comments[key]
+    if name in defaults:
+        field["default"] = defaults[name]
+
+
+def _given(section: params.Section) -> dict[str, Any]:
+    """Return the fields of a section that were set, by their names in params.yaml."""
+    dumped: dict[str, Any] = {}
+    for name in section.model_fields_set:
+        value: object = getattr(section, name)
+        key = type(section).model_fields[name].alias or name
+        dumped[key] = _given(value) if isinstance(value, params.Section) else _plain(value)
+    return dumped
+
+
+def _plain(value: object) -> Any:
+    if isinstance(value, params.Section):
+        return _given(value)
+    return [_plain(item) for item in cast(tuple[object, ...], value)] if isinstance(value, tuple) else value
+
+
+def _leaves(values: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in values.items():
+        if isinstance(value, dict):
+            yield from _leaves(cast(dict[str, Any], value), f"{prefix}{key}.")
+        else:
+            yield prefix + key, value

@@ -1,0 +1,227 @@
+"""Flows in service: deployed, scheduled, approved, cancelled, on a Prefect server and MLflow over PostgreSQL."""
+
+import json
+import re
+import shutil
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import psutil
+import pytest
+from mlflow import MlflowClient
+
+from kernel_scientist.records.params import Params
+from kernel_scientist.sandbox import device_lock
+from tests.conftest import ROOT, new_lab
+from tests.flows.service import Service, until
+
+pytestmark = pytest.mark.alone
+SMALL = {"problem": "identity", "generations": 0, "kernels": 3, "stages": 1, "processes": 1, "finalists": 1}
+APPROVAL = {"approval": True, "approval_wait_s": 120}
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = new_lab(tmp_path_factory.mktemp("service") / "lab")
+    for name in ("prefect.yaml", "automations.yaml"):
+        shutil.copy(ROOT / name, folder)
+    text = (folder / "params.yaml").read_text()
+    for key, value in SMALL.items():
+        text, changed = re.subn(rf"(?m)^( *){key}: [^ \n]+", rf"\1{key}: {value}", text, count=1)
+        assert changed, key
+    (folder / "params.yaml").write_text(text)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory, lab: Path) -> Iterator[Service]:
+    """The servers, the pools, `prefect deploy --all`, and a worker."""
+    started = Service(tmp_path_factory.mktemp("servers"), lab)
+    try:
+        for pool in ("lab", "mi300", "h100"):
+            started.post("work_pools/", {"name": pool, "type": "process"})
+        started.start_worker("lab")
+        started.prefect("--no-prompt", "deploy", "--all")
+        yield started
+    finally:
+        started.close()
+
+
+@pytest.fixture
+def store(service: Service) -> MlflowClient:
+    until(lambda: httpx_ok(f"{service.mlflow}/health"), "the MLflow server starts")
+    return MlflowClient(service.mlflow)
+
+
+def httpx_ok(address: str) -> bool:
+    import httpx
+
+    return httpx.get(address).status_code == 200
+
+
+def campaigns(store: MlflowClient) -> list[Any]:
+    experiment = store.get_experiment_by_name("identity-cpu")
+    assert experiment is not None
+    return list(store.search_runs([experiment.experiment_id], "tags.kind = 'campaign'", order_by=["start_time DESC"]))
+
+
+def test_every_deployment_has_a_form_with_types_and_descriptions(service: Service) -> None:
+    names = ("optimize/on-demand", "optimize/nightly", "evaluate/lab", "evaluate/mi300", "evaluate/h100")
+    for name in (*names, "validate/weekly", "validate/on-demand", "suite/problems"):
+        schema = service.deployment(name)["parameter_openapi_schema"]
+        form = schema["definitions"]["Form"]["properties"]
+        assert set(form) == {field.alias or key for key, field in Params.model_fields.items()}
+        assert schema["properties"]["params"]["default"] == {}
+        undescribed = [key for key, field in schema["properties"].items() if not field.get("description")]
+        assert not undescribed
+    assert service.deployment("validate/weekly")["schedules"][0]["schedule"]["cron"] == "0 6 * * 0"
+    search = schema["definitions"]["Search"]["properties"]
+    assert search["strategy"]["enum"][0] == "scientist" and search["strategy"]["description"]
+    assert search["generations"] | {"default": 0, "minimum": 0, "type": "integer"} == search["generations"]
+    assert form["problem"]["default"] == "identity"  # this laboratory's params.yaml
+    assert form["language"]["enum"] == ["cpp", "triton", "hip", "cuda"]
+
+
+def test_a_scheduled_campaign_is_in_mlflow_and_its_champion_in_the_registry(
+    service: Service, store: MlflowClient
+) -> None:
+    if service.database is None:
+        pytest.skip("needs PostgreSQL 15 of the system")
+    nightly = service.deployment("optimize/nightly")
+    soon = (datetime.now(UTC) + timedelta(seconds=6)).isoformat()
+    every = {"interval": 86400, "anchor_date": soon, "timezone": "UTC"}
+    service.post(f"deployments/{nightly['id']}/schedules", [{"schedule": every, "active": True}])  # type: ignore[arg-type]
+
+    def begun() -> str | None:
+        runs = service.post("flow_runs/filter", {"deployments": {"id": {"any_": [nightly["id"]]}}})
+        return next((run["id"] for run in runs if run["auto_scheduled"] and run["state_type"] == "RUNNING"), None)
+
+    run = service.ended(until(begun, "the schedule fires and a worker takes the run"))
+    assert run["state_type"] == "COMPLETED", run["state"]
+    assert run["name"] == "optimize identity in cpp on auto"
+    campaign = campaigns(store)[0]
+    assert campaign.info.status == "FINISHED" and campaign.data.params["search.generations"] == "10"
+    kernels = store.search_runs([campaign.info.experiment_id], f"tags.`mlflow.parentRunId` = '{campaign.info.run_id}'")
+    assert len(kernels) == 3 and all(kernel.info.status == "FINISHED" for kernel in kernels)
+    version = store.get_model_version_by_alias("identity-cpp-cpu", "champion")
+    assert version.tags["kernel"] == campaign.data.tags["champion"]
+    card = json.loads((service.lab / "champions/identity/cpp-cpu/card.json").read_text())
+    assert card["kernel"] == campaign.data.tags["champion"] and card["environment"]["machine"]
+
+
+def test_a_champion_waits_for_approval_and_is_announced(
+    service: Service, store: MlflowClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.rmtree(service.lab / "champions", ignore_errors=True)
+    with notified(service) as messages:
+        waiting = service.run("optimize/on-demand", params={"validate": APPROVAL})
+        until(lambda: service.flow_run(waiting)["state_type"] == "PAUSED", "the flow asks", 120)
+        with device_lock.device("cpu", 1):  # nobody holds it
+            pass
+        assert not (service.lab / "champions/identity/cpp-cpu").exists()
+        answer = {"run_input": {"approve": False, "comment": "the week of the audit"}}
+        service.post(f"flow_runs/{waiting}/resume", answer)
+        assert service.ended(waiting)["state_type"] == "COMPLETED"
+        refused = campaigns(store)[0].data.tags
+        assert refused["promoted"] == "false"
+        assert refused["promotion"] == "not promoted: refused by a person: the week of the audit"
+        assert not (service.lab / "champions/identity/cpp-cpu").exists() and not messages
+
+        impatient = service.run("optimize/on-demand", params={"validate": {**APPROVAL, "approval_wait_s": 1}})
+        assert service.ended(impatient)["state_type"] == "COMPLETED"
+        assert campaigns(store)[0].data.tags["promotion"] == "not promoted: nobody answered in 1 s"
+
+        willing = service.run("optimize/on-demand", params={"validate": APPROVAL})
+        until(lambda: service.flow_run(willing)["state_type"] == "PAUSED", "the flow asks", 120)
+        service.post(f"flow_runs/{willing}/resume", {"run_input": {"approve": True}})
+        assert service.ended(willing)["state_type"] == "COMPLETED"
+        assert campaigns(store)[0].data.tags["promoted"] == "true"
+        told = until(lambda: messages, "the automation tells of the champion")
+        assert "New champion of identity.cpp-cpu" in told[0] and campaigns(store)[0].data.tags["campaign"] in told[0]
+
+        card = service.lab / "champions/identity/cpp-cpu/card.json"
+        changed = json.loads(card.read_text())
+        changed["environment"]["machine"] = "another processor"
+        card.write_text(json.dumps(changed))
+        weekly = service.ended(service.run("validate/weekly"))
+        assert weekly["state_type"] == "COMPLETED" and weekly["name"] == "confirm all champions again"
+        drift = until(lambda: service.events("kernel-scientist.device.drift"), "the drift is an event")
+        assert drift[0]["payload"]["changes"]["machine"]["was"] == "another processor"
+        until(lambda: any("The device of identity.cpp-cpu changed" in m for m in messages), "the drift is told")
+
+        broken = service.ended(service.run("evaluate/lab", file="nothing.py"))
+        assert broken["state_type"] == "FAILED"
+        until(lambda: any("evaluate nothing.py" in m and "Failed" in m for m in messages), "the failure is told")
+
+
+def test_cancelling_a_run_stops_the_kernel_that_is_timed(service: Service, store: MlflowClient) -> None:
+    before = descendants(service)
+    long = {"harness": {"row_us": 1e6, "blocks": 50}}
+    run = service.run("optimize/on-demand", params=long)
+
+    def timing() -> bool:
+        tasks = service.post("task_runs/filter", {"flow_runs": {"id": {"any_": [run]}}})
+        return any(task["name"].startswith("time ") and task["state_type"] == "RUNNING" for task in tasks)
+
+    until(timing, "a kernel is timed", 120)
+    time.sleep(2)
+    at_work = descendants(service) - before
+    assert len(at_work) > 2
+    with pytest.raises(Exception, match="was busy"), device_lock.device("cpu", 0.1):
+        pass
+    service.post(f"flow_runs/{run}/set_state", {"state": {"type": "CANCELLING"}, "force": False})
+    assert service.ended(run, 60)["state_type"] == "CANCELLED"
+    until(lambda: not [pid for pid in at_work if psutil.pid_exists(pid)], "all its processes end", 30)
+    with device_lock.device("cpu", 1):
+        pass
+    assert campaigns(store)[0].info.status == "KILLED"
+
+
+def descendants(service: Service) -> set[int]:
+    workers = [process for process in service.processes if psutil.pid_exists(process.pid)]
+    return {child.pid for process in workers[2:] for child in psutil.Process(process.pid).children(recursive=True)}
+
+
+class notified:  # noqa: N801
+    """The committed automations, installed with a notification block that calls a web server of this test."""
+
+    def __init__(self, service: Service) -> None:
+        self.service, self.messages = service, list[str]()
+        messages = self.messages
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                messages.append(self.rfile.read(int(self.headers["Content-Length"])).decode())
+                self.send_response(200)
+                self.end_headers()
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+
+    def __enter__(self) -> list[str]:
+        Thread(target=self.server.serve_forever, daemon=True).start()
+        block = self._block(f"http://127.0.0.1:{self.server.server_port}/")
+        file = self.service.folder / "automations.yaml"
+        committed = (self.service.lab / "automations.yaml").read_text()
+        file.write_text(committed.replace("NOTIFICATION_BLOCK_ID", block))
+        assert "Created 4 automation(s)" in self.service.prefect("automation", "create", "--from-file", str(file))
+        return self.messages
+
+    def __exit__(self, *_: object) -> None:
+        self.server.shutdown()
+
+    def _block(self, address: str) -> str:
+        from prefect.blocks.notifications import CustomWebhookNotificationBlock
+        from prefect.settings import PREFECT_API_URL, temporary_settings
+
+        with temporary_settings({PREFECT_API_URL: self.service.api}):
+            data = {"text": "{{subject}}: {{body}}"}
+            block = CustomWebhookNotificationBlock(name="here", url=address, json_data=data)
+            return str(block.save("here", overwrite=True))
