@@ -29,7 +29,7 @@ from kernel_scientist.tracking import artifacts, old_records, run_content, snaps
 from kernel_scientist.tracking.run_content import CAMPAIGN, KERNEL, KIND, PARENT
 
 ALIAS = "champion"
-FINDINGS, FINAL, BARS = "findings.json", "final.json", "bars.json"
+FINDINGS, FINAL, BARS, VALIDATION = "findings.json", "final.json", "bars.json", "validation.json"
 MOST_METRICS = 1000
 """MLflow's limit on the metrics of one call."""
 CLOCK_SKEW_MS = 600_000
@@ -214,6 +214,15 @@ class MlflowStore:
         metrics = run_content.comparison_metrics(evaluation.speedups, "confirmed_")
         self._batch(parent.run_id, metrics | run_content.comparison_metrics(held_out, "held_out_"))
         self.client.log_text(parent.run_id, evaluation.model_dump_json(indent=1), "confirmation.json")
+
+    def log_validation(self, parent: CampaignRun, validation: Mapping[str, Any]) -> None:
+        """Write the JSON of a champion's confirmation to its campaign's run, for the page."""
+        self.client.log_text(parent.run_id, json.dumps(validation, indent=1), VALIDATION)
+
+    def validation(self, parent: CampaignRun) -> dict[str, Any] | None:
+        """Read the JSON of the confirmation back; None for a campaign without one, or of an older version."""
+        text = self._artifact(parent, VALIDATION)
+        return json.loads(text) if text else None
 
     def log_bars(self, parent: CampaignRun, rows: Sequence[Mapping[str, Any]]) -> None:
         """Write how a campaign's champion compares with others' kernels, if there are any, to its run."""
