@@ -18,6 +18,7 @@ from typing import Any
 from prefect import flow
 from prefect.logging import get_run_logger
 from prefect.runtime import flow_run
+from prefect.utilities.urls import url_for
 
 from flows import work_pool
 from flows.progress import Progress
@@ -52,7 +53,7 @@ def optimize(overrides: list[str] | None = None, resume: bool | str = False, par
     """
     params = load(Path(params_file) if params_file else environment.root() / "params.yaml", overrides or ())
     with evaluation_context(params, work_pool.connect) as context:
-        campaign = Campaign(context, resume)
+        campaign = Campaign(context, resume, url_for("flow-run", flow_run.get_id()) or "")
         progress = Progress(campaign)
         get_run_logger().info("campaign %s, MLflow run %s", campaign.name, campaign.run.run_id)
         try:
@@ -116,7 +117,7 @@ def _conclude(campaign: Campaign, progress: Progress, params: Params) -> dict[st
     is_standing = summaries.export_champion(campaign, confirmation, standing, summary)
     if confirmation.confirmed and params.tracking.register_champion:
         model = f"{campaign.context.problem.slug}-{best.kernel.language}-{campaign.context.target.name}"
-        campaign.store.register(campaign.run, best.kernel, model, is_standing)
+        campaign.store.register(campaign.run, best.kernel, model, is_standing, f"Confirmed: {confirmation.reason}.")
     campaign.finish()
     return summary
 

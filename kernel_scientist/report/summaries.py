@@ -121,7 +121,7 @@ def export_champion(
         write(folder / champions.SOURCE, submission(best.kernel, context.problem))
         write(folder / champions.CARD, json.dumps(card, indent=1) + "\n")
     campaign.store.log_confirmation(campaign.run, confirmation.evaluation, confirmation.held_out_speedups)
-    campaign.store.log_bars(campaign.run, summary["bars"])
+    campaign.store.log_validation(campaign.run, validation_summary(context, best.kernel, confirmation))
     return replaces
 
 

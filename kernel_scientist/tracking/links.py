@@ -15,7 +15,7 @@ PREDICTED = ("metrics.`predicted_roofline_fraction`", "metrics.`predicted_geomea
 
 
 def tags(by_model: bool) -> dict[str, str]:
-    """Return an experiment's tags: its saved view, and that it opens with its runs, not with its traces."""
+    """Return the tag of an experiment that is its saved view."""
     columns = PREDICTED if by_model else COLUMNS
     view = {
         "searchFilter": "tags.kind = 'kernel'",
@@ -24,7 +24,7 @@ def tags(by_model: bool) -> dict[str, str]:
         "selectedColumns": ["attributes.`Duration`", *columns],
         "columnOrder": ["attributes.`Run Name`", *columns],
     }
-    return {f"mlflow.sharedViewState.{VIEW}": json.dumps(view), "mlflow.experimentKind": "custom_model_development"}
+    return {f"mlflow.sharedViewState.{VIEW}": json.dumps(view)}
 
 
 def server(uri: str) -> str:
@@ -34,13 +34,10 @@ def server(uri: str) -> str:
 
 def runs_table(experiment_id: str, address: str = LOCAL) -> str:
     """Return the address of an experiment's kernels: sorted by speedup, with verdict, experiment and base."""
-    return f"{address}/#/experiments/{experiment_id}/runs?viewStateShareKey={VIEW}"
+    return f"{address}/#/experiments/{experiment_id}/runs?workflowType=machine_learning&viewStateShareKey={VIEW}"
 
 
 def run(experiment_id: str, run_id: str, address: str = LOCAL) -> str:
     """Return the address of a run. An empty `address` makes it relative, for texts that MLflow shows."""
-    return (
-        f"{address}/#/experiments/{experiment_id}/runs/{run_id}"
-        if address
-        else f"#/experiments/{experiment_id}/runs/{run_id}"
-    )
+    page = f"#/experiments/{experiment_id}/runs/{run_id}"
+    return f"{address}/{page}" if address else page

@@ -88,7 +88,7 @@ def test_in_metrics(speedup: Speedup) -> None:
     metrics = run_content.measured(made, Population())
     assert metrics["speedup"] == pytest.approx(metrics["reference_geomean_us"] / metrics["geomean_us"], rel=1e-9)
     for case in speedup.cases:
-        assert metrics[f"reference_us.{case}"] / metrics[f"time_us.{case}"] == speedup.cases[case].ratio
+        assert metrics[f"reference_us/{case}"] / metrics[f"time_us/{case}"] == speedup.cases[case].ratio
     progress = run_content.speedup_metrics(made.evaluation, "best_")
     assert progress["best_speedup"] == metrics["speedup"]
     confirmed = run_content.comparison_metrics([speedup], "confirmed_")

@@ -16,8 +16,15 @@ from matplotlib.ticker import MaxNLocator
 from kernel_scientist.population.prediction_accuracy import UpliftPrediction
 from kernel_scientist.report import tables
 
-COLOURS = {"#000001": "ink", "#000002": "line", "#000003": "first", "#000004": "second", "#000005": "right"}
-COLOURS |= {"#000006": "wrong", "#000007": "muted"}
+COLOURS = {
+    "#000001": "ink",
+    "#000002": "line",
+    "#000003": "first",
+    "#000004": "second",
+    "#000005": "right",
+    "#000006": "wrong",
+    "#000007": "muted",
+}
 """Colours in matplotlib, and the CSS variables that replace them."""
 INK, LINE, FIRST, SECOND, RIGHT, WRONG, MUTED = COLOURS
 WIDTH = 5.2
