@@ -103,6 +103,7 @@ def _conclude(campaign: Campaign, progress: Progress, params: Params) -> dict[st
     progress.leaderboard()
     best, seed = campaign.champion(), campaign.population.best_seed()
     if best is None:
+        progress.publish(None)
         campaign.finish()
         return summaries.campaign_summary(campaign, None)
     others, baseline, own = [campaign.context.evaluator.reference()], None, steps_for(campaign.context)
@@ -118,6 +119,7 @@ def _conclude(campaign: Campaign, progress: Progress, params: Params) -> dict[st
     if confirmation.confirmed and params.tracking.register_champion:
         model = f"{campaign.context.problem.slug}-{best.kernel.language}-{campaign.context.target.name}"
         campaign.store.register(campaign.run, best.kernel, model, is_standing, f"Confirmed: {confirmation.reason}.")
+    progress.publish(confirmation)
     campaign.finish()
     return summary
 

@@ -28,7 +28,7 @@ from kernel_scientist.scientist.llm.response_cache import Reply, Spending
 from kernel_scientist.tracking import artifacts, links, notes, old_records, registry, run_content, snapshots, traces
 from kernel_scientist.tracking.run_content import CAMPAIGN, KERNEL, KIND, PARENT
 
-FINDINGS, FINAL, VALIDATION = "findings.json", "final.json", "validation.json"
+FINDINGS, FINAL, VALIDATION, PAGE = "findings.json", "final.json", "validation.json", "report.html"
 CHAMPION, FLOW = "champion", "prefect_run"
 """Tags: a campaign's champion, and `yes` of that kernel's run; the address of a campaign's Prefect run."""
 MOST_METRICS = 1000
@@ -123,8 +123,7 @@ class MlflowStore:
 
     def run_ids(self, parent: CampaignRun, names: Iterable[str]) -> dict[str, str]:
         """Return the ids of the runs of these kernels by kernel name."""
-        runs = (run for name in names for run in self._children(parent.run_id, _named(name)))
-        return {run.data.tags[KERNEL]: run.info.run_id for run in runs}
+        return {name: run.info.run_id for name in names for run in self._children(parent.run_id, _named(name))}
 
     def population(self, parent: CampaignRun) -> Population:
         """Read a campaign's kernels back."""
@@ -244,6 +243,10 @@ class MlflowStore:
         """Write the JSON of `validate` of a champion to its campaign's run."""
         self.client.log_text(parent.run_id, json.dumps(validation, indent=1), VALIDATION)
 
+    def log_page(self, parent: CampaignRun, html: str) -> None:
+        """Write a campaign's page to its run."""
+        self.client.log_text(parent.run_id, html, PAGE)
+
     def validation(self, parent: CampaignRun) -> dict[str, Any] | None:
         """Read that JSON back; None for a campaign without one, or of an older version."""
         return json.loads(self._artifact(parent, VALIDATION) or "null")
@@ -268,9 +271,7 @@ class MlflowStore:
         return version
 
     def linked(self, parent: CampaignRun, flow_url: str) -> CampaignRun:
-        """Return a campaign's run with the address of its Prefect run as a tag; unchanged without an address."""
-        if not flow_url:
-            return parent
+        """Return a campaign's run with the address of its Prefect run, or an empty one, as a tag."""
         self.client.set_tag(parent.run_id, FLOW, flow_url)
         return replace(parent, tags=parent.tags | {FLOW: flow_url})
 

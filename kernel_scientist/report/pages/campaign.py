@@ -2,20 +2,23 @@
 
 import json
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from kernel_scientist.population import prediction_accuracy
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.problems import published
 from kernel_scientist.records import environment
-from kernel_scientist.records.evaluation import Trial
+from kernel_scientist.records.evaluation import Confirmation, Trial
 from kernel_scientist.records.kernel import REFERENCE
 from kernel_scientist.records.params import Params
-from kernel_scientist.report import bars, ranking, tables
+from kernel_scientist.report import bars, ranking, summaries, tables
 from kernel_scientist.report.output import Table, say, text, write
 from kernel_scientist.report.pages import answer, kernels, plots
 from kernel_scientist.report.pages.rendering import html
 from kernel_scientist.tracking.access import RecordedCampaign, read_campaign
+
+if TYPE_CHECKING:
+    from kernel_scientist.campaign.campaign import Campaign
 
 MOST_FINDINGS = 40
 MOST_BEST = 15
@@ -47,6 +50,25 @@ def report(params: Params, campaign: str | None, out: Path | None) -> None:
     out = out or file(recorded.run.campaign)
     write(out, render(recorded, validation))
     say(tables.report(recorded, validation, out))
+
+
+def finished(campaign: "Campaign", confirmation: Confirmation | None) -> str:
+    """Return the page of a campaign that ends now."""
+    context, best = campaign.context, campaign.champion()
+    problem, validation = context.problem, None
+    if confirmation and best:
+        validation = summaries.validation_summary(context, best.kernel, confirmation)
+    recorded = RecordedCampaign(
+        store=campaign.store,
+        run=campaign.run,
+        population=campaign.population,
+        final=campaign.final,
+        problem=problem.name,
+        target=context.target.name,
+        published=problem.published,
+        bars=validation["bars"] if validation else [],
+    )
+    return render(recorded, validation if validation and validation["speedups"] else None)
 
 
 def _validation(recorded: RecordedCampaign) -> dict[str, Any] | None:
