@@ -19,6 +19,7 @@ from prefect import flow
 from prefect.exceptions import TerminationSignal
 from prefect.logging import get_run_logger
 from prefect.runtime import flow_run
+from prefect.utilities.urls import url_for
 
 from flows import events, work_pool
 from flows.form import UNTOUCHED, Form, subject
@@ -65,7 +66,7 @@ def optimize(
     file = Path(params_file) if params_file else environment.root() / "params.yaml"
     settings = load(file, params.overrides(overrides))
     with evaluation_context(settings, work_pool.connect) as context:
-        campaign = Campaign(context, resume)
+        campaign = Campaign(context, resume, url_for("flow-run", flow_run.get_id()) or "")
         progress = Progress(campaign)
         get_run_logger().info("campaign %s, MLflow run %s", campaign.name, campaign.run.run_id)
         try:
@@ -73,7 +74,7 @@ def optimize(
                 with progress.live_table():
                     Engine(campaign, steps(campaign), progress, check_stop).run()
                 confirmed = _confirmed(campaign, progress)
-            return _concluded(campaign, *confirmed)
+            return _concluded(campaign, progress, *confirmed)
         except (StoppedError, KeyboardInterrupt, TerminationSignal):
             campaign.finish("KILLED")
             raise
@@ -128,11 +129,15 @@ def _confirmed(campaign: Campaign, progress: Progress) -> tuple[Confirmation | N
 
 
 def _concluded(
-    campaign: Campaign, confirmation: Confirmation | None, standing: champions.Standing | None
+    campaign: Campaign,
+    progress: Progress,
+    confirmation: Confirmation | None,
+    standing: champions.Standing | None,
 ) -> dict[str, Any]:
     """Promote the champion if it may be: export and register it. Close the campaign; return its summary."""
     summary, best = summaries.campaign_summary(campaign, confirmation), campaign.champion()
     if best is None or confirmation is None:
+        progress.publish(None)
         campaign.finish()
         return summary
     context, language = campaign.context, best.kernel.language
@@ -146,7 +151,8 @@ def _concluded(
     summaries.export_champion(campaign, confirmation, replaces, reason, summary)
     if registered:
         model = f"{context.problem.slug}-{language}-{context.target.name}"
-        campaign.store.register(campaign.run, best.kernel, model, replaces)
+        campaign.store.register(campaign.run, best.kernel, model, replaces, f"Confirmed: {confirmation.reason}.")
+    progress.publish(confirmation)
     campaign.finish()
     if replaces:
         told = {key: summary[key] for key in ("campaign", "champion", "speedup", "interval", "confirmed", "mlflow")}

@@ -1,21 +1,29 @@
 """Progress of a campaign: a live table in the terminal, a progress bar and a leaderboard in the Prefect UI."""
 
+import logging
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import cast
 from uuid import UUID
 
-from prefect.artifacts import create_progress_artifact, create_table_artifact, update_progress_artifact
+from prefect.artifacts import (
+    create_link_artifact,
+    create_progress_artifact,
+    create_table_artifact,
+    update_progress_artifact,
+)
 from prefect.logging import get_run_logger
-from rich.console import Console
+from rich.console import Console, Group
 from rich.live import Live
+from rich.text import Text
 
 from kernel_scientist.campaign.campaign import Campaign
 from kernel_scientist.population.entry import score
-from kernel_scientist.records.evaluation import Trial
+from kernel_scientist.records.evaluation import Confirmation, Trial
 from kernel_scientist.report import ranking, tables
-from kernel_scientist.report.output import Table
+from kernel_scientist.report.output import Table, write
+from kernel_scientist.tracking import links, mlflow_store
 
 ROWS, TOP = 12, 20
 PUBLISH_S = 5.0
@@ -25,14 +33,20 @@ TITLE = 44
 
 
 class Progress:
-    """Shows a campaign's state. Without a terminal it prints one line per kernel."""
+    """Shows a campaign's state. Without a terminal it prints one line per kernel; called with --quiet, nothing."""
 
     def __init__(self, campaign: Campaign, console: Console | None = None) -> None:
         self.campaign = campaign
         self.console = console or Console(stderr=True)
+        self.quiet = not logging.getLogger("kernel_scientist.progress").isEnabledFor(logging.WARNING)
         self.steps: dict[str, str] = {}
         self._published = 0.0
-        bar = create_progress_artifact(0.0, key=self._key("progress"), description=campaign.name)
+        store = campaign.store
+        address = links.server(store.uri)
+        self._runs = links.runs_table(store.experiment_id, address)
+        self._run = links.run(store.experiment_id, campaign.run.run_id, address)
+        about = f"[{campaign.name}]({self._run}) in MLflow, [its kernels by speedup]({self._runs})"
+        bar = create_progress_artifact(0.0, key=self._key("progress"), description=about)
         self._bar = cast(UUID, bar)  # its type allows a coroutine, which a sync flow never gets
         by_model = campaign.context.target.model is not None
         self._columns = tables.PREDICTED if by_model else tables.MEASURED
@@ -40,7 +54,7 @@ class Progress:
     @contextmanager
     def live_table(self) -> Generator[None]:
         """Show the live table while the context is open."""
-        if not self.console.is_terminal:
+        if self.quiet or not self.console.is_terminal:
             yield
             return
         with Live(get_renderable=self._table, console=self.console, refresh_per_second=4):
@@ -60,7 +74,7 @@ class Progress:
             update_progress_artifact(self._bar, min(100.0, 100 * len(population) / max(1, self.campaign.plan.planned)))
             self.leaderboard()
         get_run_logger().info(_line(trial))
-        if not self.console.is_terminal:
+        if not self.quiet and not self.console.is_terminal:
             self.console.print(_line(trial), highlight=False, markup=False, soft_wrap=True)
 
     def leaderboard(self) -> None:
@@ -72,15 +86,30 @@ class Progress:
         create_table_artifact(
             key=self._key("leaderboard"),
             table=[{key: row.get(key, "") for key in table.columns} for row in table.cells],
-            description=f"{self.campaign.name}: {ranking.reason(population, self.campaign.final)}",
+            description=f"[{self.campaign.name}]({self._runs}): {ranking.reason(population, self.campaign.final)}",
+        )
+
+    def publish(self, confirmation: Confirmation | None) -> None:
+        """Write the campaign's page: a file, an artifact of its MLflow run, a link in the Prefect UI."""
+        from kernel_scientist.report.pages import campaign as page  # it imports matplotlib
+
+        html = page.finished(self.campaign, confirmation)
+        write(page.file(self.campaign.name), html)
+        self.campaign.store.log_page(self.campaign.run, html)
+        update_progress_artifact(self._bar, 100.0)
+        create_link_artifact(
+            f"{self._run}/artifacts/{mlflow_store.PAGE}",
+            link_text=f"report of {self.campaign.name}",
+            key=self._key("report"),
+            description="the campaign's page, in MLflow; also a file in reports/",
         )
 
     def _key(self, name: str) -> str:
         key = f"{name}-{self.campaign.context.problem.slug}-{self.campaign.context.target.name}".lower()
         return "".join(c if c.isalnum() else "-" for c in key)
 
-    def _table(self) -> Table:
-        """Return the kernels tried last and the activities; the incumbent, which a test found faster, is marked."""
+    def _table(self) -> Group:
+        """Return the state in a line, the kernels tried last and the activities; the incumbent is marked."""
         population, best = self.campaign.population, self.campaign.population.incumbent()
         steps = sorted(self.steps.items())
         rows = [
@@ -89,10 +118,22 @@ class Progress:
         ]
         rows += [{"kernel": name, "experiment": step, "verdict": "...", "style": "running"} for name, step in steps]
         cropped = [{**row, "experiment": row["experiment"][:TITLE]} for row in rows]
-        title = (
-            f"{self.campaign.name}: {len(population)} of {self.campaign.plan.planned} kernels, the incumbent in bold"
+        table = Table(self._columns, cropped, f"{self.campaign.name}, the incumbent in bold")
+        return Group(table, Text(f"\n{self.state()}", style="bold"))
+
+    def state(self) -> str:
+        """Return generation, kernels, best, spending and time of the campaign in a line."""
+        campaign, population = self.campaign, self.campaign.population
+        plan, budget, name = campaign.plan, campaign.params.budget, population.incumbent()
+        best = population.entry(name) if name else None
+        shown = f"best {best.name} {tables.score_text(best.score, best.by_model)}" if best else "no correct kernel yet"
+        limit = f" of {budget.usd:g}" if budget.usd is not None else ""
+        left = max(0.0, budget.minutes - plan.elapsed_s() / 60)
+        return (
+            f"generation {max(0, population.generations() - 1)} | {len(population)} of {plan.planned} kernels, "
+            f"{len(campaign.ledger)} in progress | {shown} | {campaign.llm_budget.usd:.2f}{limit} USD | "
+            f"at most {left:.0f} min left"
         )
-        return Table(self._columns, cropped, title)
 
 
 def _line(trial: Trial) -> str:

@@ -21,6 +21,10 @@ CHEAP = {
 least every second; events are not kept and trigger nothing: a server for one flow has no automations."""
 
 
+UI_URL = "http://127.0.0.1:4200"
+"""Where `kernel-scientist ui` shows the runs of a flow's own server, which has no pages and ends with the flow."""
+
+
 @contextmanager
 def serving() -> Generator[None]:
     """Provide a server for flows: the one at PREFECT_API_URL, otherwise a new one that is stopped on exit.
@@ -39,10 +43,10 @@ def serving() -> Generator[None]:
     settings = {"PREFECT_UI_ENABLED": "0", "PREFECT__SERVER_EPHEMERAL": "1", "PREFECT__SERVER_FINAL": "1", **CHEAP}
     with ui.process("Prefect", command, {**os.environ, **settings}) as process:
         importlib.import_module("prefect.main")  # takes seconds: import while the server starts
-        from prefect.settings import PREFECT_API_URL, temporary_settings
+        from prefect.settings import PREFECT_API_URL, PREFECT_UI_URL, temporary_settings
 
         address = ui.wait_for_server("Prefect", port, process)
-        with temporary_settings({PREFECT_API_URL: f"{address}/api"}):
+        with temporary_settings({PREFECT_API_URL: f"{address}/api", PREFECT_UI_URL: UI_URL}):
             try:
                 yield
             finally:

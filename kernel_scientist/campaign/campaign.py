@@ -51,10 +51,10 @@ class Campaign:
     to MLflow. Several threads may call the steps at the same time.
     """
 
-    def __init__(self, context: EvaluationContext, resume: bool | str = False) -> None:
+    def __init__(self, context: EvaluationContext, resume: bool | str = False, flow_url: str = "") -> None:
         """Start a campaign, or resume the latest (True) or a named one. True with none recorded starts one.
 
-        Raises SetupError when the campaign cannot be resumed.
+        `flow_url`: address of its Prefect run. Raises SetupError when the campaign cannot be resumed.
         """
         self.context, self.params = context, context.params
         problem, params = context.problem, context.params
@@ -73,7 +73,10 @@ class Campaign:
         elif resume:
             where = f"MLflow experiment {self.store.experiment} at {self.store.uri}"
             progress.warning("there is no campaign to resume in %s: a new one starts", where)
-        self.run = found or self.store.start(self._new_name(), params.model_dump(by_alias=True), problem)
+        self.run = found or self.store.start(
+            self._new_name(), params.model_dump(by_alias=True), problem, context.target.model is not None
+        )
+        self.run = self.store.linked(self.run, flow_url)
         self._summarising = threading.Lock()
         self.final: Final | None = None
         """Times of the finalists, once the final was run."""
@@ -249,14 +252,15 @@ class Campaign:
 
     def record(self, trials: Sequence[Trial]) -> None:
         """Write kernels as MLflow runs and add them to the population; try again while the server restarts."""
+        began_s = {name: job.began_s for name, job in list(self.ledger.jobs.items())}
         for delay_s in RECORD_DELAYS_S:
             try:
-                return self.recorder.record(trials, self.plan.elapsed_s)
+                return self.recorder.record(trials, self.plan.elapsed_s, began_s)
             except Exception as error:  # the client does not wrap transport and database errors
                 progress.warning("recording again in %s s: %s", delay_s, error)
                 if self.context.evaluator.stopped.wait(delay_s):
                     raise
-        return self.recorder.record(trials, self.plan.elapsed_s)
+        return self.recorder.record(trials, self.plan.elapsed_s, began_s)
 
     def champion(self) -> Trial | None:
         """Return the winner of the final; without a final, the incumbent."""
@@ -265,7 +269,7 @@ class Campaign:
     def finish(self, status: str = "FINISHED") -> None:
         """Close the campaign's run."""
         champion = self.champion()
-        self.recorder.flush()
+        self.recorder.flush(last=True)
         self.store.finish(self.run, champion.kernel.name if champion else "", status)
 
     def _step(self, purpose: str, generation: int) -> Step:

@@ -1,5 +1,7 @@
 """A kernel in progress: a seed, an experiment, or the tuning of a kernel."""
 
+import time
+
 from pydantic import Field
 
 from kernel_scientist.records.base import Record
@@ -12,6 +14,8 @@ class Job(Record):
 
     name: str
     generation: int
+    began_s: float = Field(default_factory=time.time)
+    """Seconds since the epoch."""
     seed_file: str | None = None
     base: str | None = None
     reference: str | None = None

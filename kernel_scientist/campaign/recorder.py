@@ -1,7 +1,7 @@
 """Writes a campaign to MLflow: kernels, curve, costs, findings. What is recorded survives a kill."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.problems.problem import Problem
@@ -9,7 +9,7 @@ from kernel_scientist.records.evaluation import Trial
 from kernel_scientist.records.kernel import Kernel
 from kernel_scientist.scientist.lessons import Lessons
 from kernel_scientist.scientist.llm.response_cache import Reply, ResponseCache
-from kernel_scientist.tracking import run_content, snapshots
+from kernel_scientist.tracking import run_content, snapshots, traces
 from kernel_scientist.tracking.mlflow_store import CampaignRun, MlflowStore
 
 FLUSH_S = 2.0
@@ -37,12 +37,18 @@ class Recorder:
         self._written = time.monotonic()
         self._loose = list(loose)
 
-    def record(self, trials: Sequence[Trial], elapsed_s: Callable[[], float]) -> None:
-        """Write kernels as MLflow runs, then add each to the population. Recording a kernel twice changes nothing."""
+    def record(
+        self, trials: Sequence[Trial], elapsed_s: Callable[[], float], began_s: Mapping[str, float] | None = None
+    ) -> None:
+        """Write kernels as MLflow runs, then add each to the population. Recording a kernel twice changes nothing.
+
+        `began_s`: when the work on each kernel began, by name, in seconds since the epoch.
+        """
         for trial in trials:
             if trial.kernel.name in self.population:
                 continue
-            self.store.log(self.run, trial, self.population, self.problem, self._exchanges(trial.kernel))
+            exchanges, began = self._exchanges(trial.kernel), (began_s or {}).get(trial.kernel.name)
+            self.store.log(self.run, trial, self.population, self.problem, exchanges, began)
             self.population.add(trial)
             self._loose.append(trial.kernel.name)
             self._points.append((len(self.population), self._point(elapsed_s())))
@@ -52,16 +58,24 @@ class Recorder:
         if time.monotonic() - self._written >= FLUSH_S:
             self.flush()
 
-    def flush(self) -> None:
-        """Write the curve's new points, the costs so far and the new replies as traces."""
+    def flush(self, last: bool = False) -> None:
+        """Write the curve's new points, the costs so far and the new replies as traces.
+
+        A reply for a kernel is written with the kernel's run, so it waits until that exists, or until the `last` flush.
+        """
         points, self._points = self._points, []
         self.store.log_curve(self.run, points)
         if spending := self.replies.spending(self.run.campaign):
             self.store.log_spending(self.run, spending)
-        while replies := self.replies.untraced(self.run.campaign, TRACES):
+        while replies := self._traceable(last):
             self.store.log_traces(self.run, [reply for _, reply in replies])
             self.replies.mark_traced(number for number, _ in replies)
         self._written = time.monotonic()
+
+    def _traceable(self, last: bool) -> list[tuple[int, Reply]]:
+        """Return replies that are no traces yet and need not wait, each with its number."""
+        replies = self.replies.untraced(self.run.campaign, TRACES)
+        return [one for one in replies if last or (name := traces.kernel(one[1])) is None or name in self.population]
 
     def lessons(self, lessons: Lessons) -> Lessons:
         """Write the findings; return them with the run ids of the kernels that they name."""

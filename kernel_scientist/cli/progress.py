@@ -45,15 +45,20 @@ class _Line(logging.Handler):
 
 
 @contextmanager
-def shown(steps: bool = True) -> Generator[None]:
+def shown(steps: bool = True, quiet: bool = False) -> Generator[None]:
     """Show what `kernel_scientist.progress` logs while the context is open.
 
-    `steps`: False leaves out the steps of single kernels, which a campaign shows in its own way.
+    `steps`: False leaves out the steps of single kernels, which a campaign shows in its own way. `quiet`: show nothing.
     """
-    logger, line = logging.getLogger("kernel_scientist.progress"), _Line(logging.INFO if steps else logging.WARNING)
+    logger = logging.getLogger("kernel_scientist.progress")
+    logger.propagate = False
+    if quiet:
+        logger.setLevel(logging.CRITICAL)
+        yield
+        return
+    line = _Line(logging.INFO if steps else logging.WARNING)
     logger.addHandler(line)
     logger.setLevel(logging.INFO)
-    logger.propagate = False
     try:
         yield
     finally:

@@ -10,16 +10,16 @@ from kernel_scientist.records import environment
 
 @click.command()
 @click.argument("campaign", required=False)
-@click.option("--out", "out", default="reports/report.html", metavar="FILE", help="The page to write.")
+@click.option("--out", "out", metavar="FILE", help="The page to write; default: reports/CAMPAIGN.html.")
 @with_params
-def report(campaign: str | None, out: str, call: Call) -> None:
+def report(campaign: str | None, out: str | None, call: Call) -> None:
     """Write the page of a campaign (default: the latest) and print its tables.
 
-    Example: kernel-scientist report --out reports/report.html
+    Example: kernel-scientist report --set problem=rmsnorm
     """
-    from kernel_scientist.report import page
+    from kernel_scientist.report.pages import campaign as page
 
-    page.report(call.params(), campaign, environment.root() / out)
+    page.report(call.params(), campaign, environment.root() / out if out else None)
 
 
 @click.command()

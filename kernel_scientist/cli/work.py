@@ -21,8 +21,17 @@ from kernel_scientist.cli.common import INFRASTRUCTURE, JSON, METRICS, Call, not
 @click.option("--campaign", metavar="ID", help="Resume this campaign.")
 @click.option("--dry-run", is_flag=True, help="Print the plan only.")
 @click.option("--metrics", "metrics", metavar="FILE", help="Also write the result to FILE, and curve.csv next to it.")
+@click.option("--quiet", is_flag=True, help="Print the result only.")
 @JSON
-def optimize(call: Call, resume: bool, campaign: str | None, dry_run: bool, metrics: str | None, as_json: bool) -> None:
+def optimize(
+    call: Call,
+    resume: bool,
+    campaign: str | None,
+    dry_run: bool,
+    metrics: str | None,
+    quiet: bool,
+    as_json: bool,
+) -> None:
     """Run one campaign: evolve a kernel.
 
     Example: kernel-scientist optimize --set problem=rmsnorm --set search.generations=10
@@ -35,7 +44,7 @@ def optimize(call: Call, resume: bool, campaign: str | None, dry_run: bool, metr
         show(preflight.plan(params), as_json)
         return
     preflight.campaign(params)
-    with progress.shown(steps=False):
+    with progress.shown(steps=False, quiet=quiet):
         summary = _flow("flows.optimize:optimize", call, resume=campaign or resume)
     curve = summary.pop("curve")
     write_json(metrics, summary)

@@ -19,8 +19,9 @@ from kernel_scientist.problems import published
 from kernel_scientist.records.base import Record
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.params import Params
-from kernel_scientist.report import page
 from kernel_scientist.report.output import Table, parts, ratio, write
+from kernel_scientist.report.pages import plots
+from kernel_scientist.report.pages.rendering import html
 from kernel_scientist.report.summaries import rounded
 from kernel_scientist.tracking.access import read_campaign
 
@@ -187,5 +188,5 @@ def write_page(comparison: dict[str, Any], out: Path) -> None:
     """Write a comparison as a page with its curves."""
     by_model = comparison.get("by_model", False)
     curves = {", ".join(s["campaigns"]): (s["low"], s["median"], s["high"]) for s in comparison["sides"]}
-    picture = page.speeds(curves, {}, by_model)
-    write(out, page.html("comparison.html", shown=shown(comparison), curves=picture, by_model=by_model))
+    picture = plots.speeds(curves, {}, by_model)
+    write(out, html("comparison.html", shown=shown(comparison), curves=picture, by_model=by_model))

@@ -89,15 +89,17 @@ def confirmed_table(validation: dict[str, Any], champion: str, title: str = "") 
             "us": _mean(speedup["cases"], "against_us"),
             "ratio": speedup["ratio"],
             "interval": speedup["interval"],
-            "held_out_us": _mean(held_out[speedup["against"]]["cases"], "against_us"),
-            "held_out_ratio": held_out[speedup["against"]]["ratio"],
+            "held_out_us": _mean(other["cases"], "against_us") if other else None,
+            "held_out_ratio": other["ratio"] if other else None,
         }
         for speedup in sorted(validation["speedups"], key=order)
+        for other in [held_out.get(speedup["against"])]  # None if they were not timed on held-out cases
     ]
     if seeds := [row for row in rows if row["role"] == "seed"]:
         seeds[-1]["role"] = "best seed"
     first = validation["speedups"][0]
-    us, held_out_us = (_mean(s["cases"], "time_us") for s in (first, held_out[first["against"]]))
+    us, other = _mean(first["cases"], "time_us"), held_out.get(first["against"])
+    held_out_us = _mean(other["cases"], "time_us") if other else None
     won = {"role": "champion", "kernel": champion, "us": us, "held_out_us": held_out_us, "style": "champion"}
     return Table(CONFIRMED, [*rows, won], title)
 

@@ -11,7 +11,7 @@ import tempfile
 import time
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote, urlparse
@@ -25,15 +25,27 @@ from kernel_scientist.records.evaluation import Evaluation, Speedup, Trial
 from kernel_scientist.records.kernel import Kernel
 from kernel_scientist.scientist.lessons import Lessons
 from kernel_scientist.scientist.llm.response_cache import Reply, Spending
-from kernel_scientist.tracking import artifacts, local_store, old_records, owner, run_content, snapshots, traces
+from kernel_scientist.tracking import (
+    artifacts,
+    links,
+    local_store,
+    notes,
+    old_records,
+    owner,
+    registry,
+    run_content,
+    snapshots,
+    traces,
+)
 from kernel_scientist.tracking.run_content import CAMPAIGN, KERNEL, KIND, PARENT
 
-ALIAS = "champion"
-FINDINGS, FINAL, BARS = "findings.json", "final.json", "bars.json"
+FINDINGS, FINAL, VALIDATION, PAGE = "findings.json", "final.json", "validation.json", "report.html"
+CHAMPION, FLOW = "champion", "prefect_run"
+"""Tags: a campaign's champion, and `yes` of that kernel's run; the address of a campaign's Prefect run."""
 MOST_METRICS = 1000
 """MLflow's limit on the metrics of one call."""
 CLOCK_SKEW_MS = 600_000
-"""Runs that began this long before the last snapshot are looked at again, in milliseconds."""
+"""Runs that ended this long before the last snapshot are looked at again, in milliseconds."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +76,8 @@ class MlflowStore:
         self.uri, self.experiment = uri, experiment
         self._run_ids: dict[tuple[str, str], str] = {}
         """Ids of kernel runs that this process created, by the campaign's run id and the kernel's name."""
+        self._found: dict[tuple[str, str], str] = {}
+        """The same for runs of earlier processes, once they were asked for."""
         self._complete: set[str] = set()
         """Ids of those that are complete."""
         local_store.prepare(uri)
@@ -78,12 +92,14 @@ class MlflowStore:
         except Exception as error:  # the client does not wrap transport and database errors
             raise SetupError(f"the MLflow store at {uri} cannot be used: {error}") from error
 
-    def start(self, campaign: str, params: dict[str, Any], problem: Problem) -> CampaignRun:
-        """Open a campaign's parent run."""
+    def start(self, campaign: str, params: dict[str, Any], problem: Problem, by_model: bool = False) -> CampaignRun:
+        """Open a campaign's parent run. `by_model`: kernels are ranked by predictions."""
+        for key, value in links.tags(by_model).items():
+            self.client.set_experiment_tag(self.experiment_id, key, value)
         tags = {KIND: "campaign", CAMPAIGN: campaign, "mlflow.runName": campaign, "problem_digest": problem.digest}
         tags[owner.TAG] = owner.this_process()
         run = self.client.create_run(self.experiment_id, tags=tags)
-        flat = {k: str(v) for k, v in _flat(params).items()}
+        flat = {k: str(v) for k, v in run_content.flat(params).items()}
         self._batch(run.info.run_id, {}, flat)
         self._log_problem(run.info.run_id, problem)
         return self._campaign(self.client.get_run(run.info.run_id))
@@ -129,8 +145,7 @@ class MlflowStore:
 
     def run_ids(self, parent: CampaignRun, names: Iterable[str]) -> dict[str, str]:
         """Return the ids of the runs of these kernels by kernel name."""
-        runs = (run for name in names for run in self._children(parent.run_id, _named(name)))
-        return {run.data.tags[KERNEL]: run.info.run_id for run in runs}
+        return {name: run.info.run_id for name in names for run in self._children(parent.run_id, _named(name))}
 
     def population(self, parent: CampaignRun) -> Population:
         """Read a campaign's kernels back."""
@@ -144,7 +159,7 @@ class MlflowStore:
             for entry, record in kernels:
                 population.insert(entry, record)
             since_ms = max(since_ms, time_ms)
-        later = f"attributes.start_time >= {since_ms - CLOCK_SKEW_MS}" if since_ms else ""
+        later = f"attributes.end_time >= {since_ms - CLOCK_SKEW_MS}" if since_ms else ""
         runs = self._children(parent.run_id, "attributes.status = 'FINISHED'", later)
         loose = {run.data.tags[KERNEL]: run for run in runs if run.data.tags[KERNEL] not in population}
         names = sorted(loose, key=order)
@@ -158,19 +173,28 @@ class MlflowStore:
         self.client.log_text(parent.run_id, snapshots.dump(population, names), file)
 
     def log(
-        self, parent: CampaignRun, trial: Trial, population: Population, problem: Problem, replies: Sequence[Reply] = ()
+        self,
+        parent: CampaignRun,
+        trial: Trial,
+        population: Population,
+        problem: Problem,
+        replies: Sequence[Reply] = (),
+        began_s: float | None = None,
     ) -> str:
         """Write one kernel as a run; return the run's id. Writing the same kernel again changes nothing.
 
-        `replies`: the models' replies for this kernel; they become artifacts of the run.
+        `replies`: the models' replies for this kernel; they become artifacts of the run. `began_s`: when the work on
+        the kernel began, in seconds since the epoch; the run lasts from then until it is recorded.
         """
         key = parent.run_id, trial.kernel.name
         if earlier := self._run_ids.get(key):
             if earlier in self._complete:
                 return earlier
             self.client.delete_run(earlier)  # an earlier attempt that was interrupted
-        tags = run_content.tags(parent.run_id, parent.campaign, trial)
-        run = self.client.create_run(self.experiment_id, tags=tags)
+        note = notes.kernel(trial, population, self._link(parent, trial.kernel.base), parent.tags.get(FLOW, ""))
+        tags = run_content.tags(parent.run_id, parent.campaign, trial, note)
+        start_ms = int((began_s or time.time()) * 1000)
+        run = self.client.create_run(self.experiment_id, start_time=start_ms, tags=tags)
         run_id = self._run_ids[key] = str(run.info.run_id)
         self._batch(run_id, run_content.metrics(trial, population), run_content.params(trial, problem))
         with self._uploaded(run) as folder:
@@ -203,8 +227,15 @@ class MlflowStore:
         self._batch(parent.run_id, run_content.spending(rows))
 
     def log_traces(self, parent: CampaignRun, replies: Sequence[Reply]) -> None:
-        """Write replies as traces of a campaign's run. Writing a reply again changes nothing."""
-        traces.write(self._tracing, self.experiment_id, parent.run_id, replies)
+        """Write replies as traces, each of its kernel's run if that is recorded, else of the campaign's run.
+
+        Writing a reply again changes nothing.
+        """
+
+        def run_of(reply: Reply) -> str:
+            return self._run_ids.get((parent.run_id, traces.kernel(reply) or ""), parent.run_id)
+
+        traces.write(self._tracing, self.experiment_id, run_of, replies)
 
     def log_curve(self, parent: CampaignRun, points: Sequence[tuple[int, dict[str, float]]]) -> None:
         """Add points (number of kernels, metrics) to a campaign's curve."""
@@ -216,8 +247,12 @@ class MlflowStore:
             self.client.log_batch(parent.run_id, metrics=values[start : start + MOST_METRICS])
 
     def finish(self, parent: CampaignRun, champion: str, status: str = "FINISHED") -> None:
-        """Close a campaign's parent run; `champion` is empty if there is none."""
-        self.client.set_tag(parent.run_id, "champion", champion)
+        """Close a campaign's parent run; `champion` is empty if there is none. The champion's run gets a tag, too."""
+        self.client.set_tag(parent.run_id, CHAMPION, champion)
+        for run in self._children(parent.run_id, f"tags.{CHAMPION} = 'yes'"):
+            self.client.delete_tag(run.info.run_id, CHAMPION)
+        if champion and (run_id := self.run_id(parent, champion)):
+            self.client.set_tag(run_id, CHAMPION, "yes")
         self.client.set_terminated(parent.run_id, status=status)
 
     def log_confirmation(self, parent: CampaignRun, evaluation: Evaluation, held_out: Sequence[Speedup]) -> None:
@@ -226,10 +261,17 @@ class MlflowStore:
         self._batch(parent.run_id, metrics | run_content.comparison_metrics(held_out, "held_out_"))
         self.client.log_text(parent.run_id, evaluation.model_dump_json(indent=1), "confirmation.json")
 
-    def log_bars(self, parent: CampaignRun, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Write how a campaign's champion compares with others' kernels, if there are any, to its run."""
-        if rows:
-            self.client.log_text(parent.run_id, json.dumps(rows, indent=1), BARS)
+    def log_validation(self, parent: CampaignRun, validation: Mapping[str, Any]) -> None:
+        """Write the JSON of `validate` of a champion to its campaign's run."""
+        self.client.log_text(parent.run_id, json.dumps(validation, indent=1), VALIDATION)
+
+    def log_page(self, parent: CampaignRun, html: str) -> None:
+        """Write a campaign's page to its run."""
+        self.client.log_text(parent.run_id, html, PAGE)
+
+    def validation(self, parent: CampaignRun) -> dict[str, Any] | None:
+        """Read that JSON back; None for a campaign without one, or of an older version."""
+        return json.loads(self._artifact(parent, VALIDATION) or "null")
 
     def log_promotion(self, parent: CampaignRun, promoted: bool, reason: str) -> None:
         """Write whether a campaign's champion became the standing one, and why, to its run's tags."""
@@ -237,28 +279,40 @@ class MlflowStore:
         self.client.set_tag(parent.run_id, "promotion", reason)
 
     def bars(self, parent: CampaignRun) -> list[dict[str, Any]]:
-        """Read the comparison with others' kernels back; empty for a campaign that had none."""
-        return json.loads(self._artifact(parent, BARS) or "[]")
+        """Return the comparison of a campaign's champion with others' kernels; empty for a campaign that had none."""
+        validation = self.validation(parent)
+        return validation["bars"] if validation else json.loads(self._artifact(parent, old_records.BARS) or "[]")
 
-    def register(self, parent: CampaignRun, kernel: Kernel, model: str, is_standing: bool) -> str:
+    def register(self, parent: CampaignRun, kernel: Kernel, model: str, is_standing: bool, confirmed: str = "") -> str:
         """Register a confirmed champion in the Model Registry; return its version.
 
-        `is_standing`: give it the alias `champion`, which an earlier version may have.
+        `is_standing`: give it the alias `champion`, which an earlier version may have. `confirmed`: how, for its card.
         """
-        from mlflow.exceptions import MlflowException
-
         run = self._children(parent.run_id, _named(kernel.name))[0]
-        try:
-            self.client.create_registered_model(model, description="Champion kernels; the source is kernel.py.")
-        except MlflowException as error:
-            if error.error_code != "RESOURCE_ALREADY_EXISTS":
-                raise
-        source = f"{run.info.artifact_uri}/source"
-        tags = {"kernel": kernel.name, "digest": kernel.digest, CAMPAIGN: parent.campaign}
-        version = self.client.create_model_version(model, source, run.info.run_id, tags=tags)
+        card = notes.model_card(model, kernel, parent.campaign, confirmed)
+        with self._uploaded(run) as folder:
+            registry.write_model(folder / registry.SOURCE, card)
+        version = registry.register(self.client, run, kernel, model, parent.campaign, card)
         if is_standing:
-            self.client.set_registered_model_alias(model, ALIAS, version.version)
-        return str(version.version)
+            registry.make_standing(self.client, model, version, card)
+        return version
+
+    def linked(self, parent: CampaignRun, flow_url: str) -> CampaignRun:
+        """Return a campaign's run with the address of its Prefect run, or an empty one, as a tag."""
+        self.client.set_tag(parent.run_id, FLOW, flow_url)
+        return replace(parent, tags=parent.tags | {FLOW: flow_url})
+
+    def run_id(self, parent: CampaignRun, kernel: str) -> str | None:
+        """Return the id of a kernel's run; None if it has none."""
+        key = parent.run_id, kernel
+        if key not in self._run_ids and key not in self._found:
+            self._found |= {(parent.run_id, name): run for name, run in self.run_ids(parent, [kernel]).items()}
+        return self._run_ids.get(key) or self._found.get(key)
+
+    def _link(self, parent: CampaignRun, kernel: str | None) -> str:
+        """Return the address of a kernel's run within MLflow's pages; empty if it has none."""
+        run = self.run_id(parent, kernel) if kernel else None
+        return links.run(self.experiment_id, run, address="") if run else ""
 
     def _create(self, experiment: str) -> Any:
         """Create the experiment, unless another process is quicker; return it."""
@@ -330,10 +384,3 @@ class MlflowStore:
 
 def _named(kernel: str) -> str:
     return f"tags.{KERNEL} = '{kernel}'"
-
-
-def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    out: dict[str, Any] = {}
-    for key, value in values.items():
-        out |= _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value}
-    return out

@@ -12,6 +12,8 @@ METRICS = {"spent_s": "elapsed_s", "llm.broken_off": "llm.truncated"}
 """Metrics of a campaign's run: old and new names."""
 
 
+BARS = "bars.json"
+"""Artifact of a campaign's run: bars, which are part of its validation today."""
 ARTIFACTS = {"llm_calls.json": "asks.json"}
 """Artifacts of a kernel's run: new and old names."""
 

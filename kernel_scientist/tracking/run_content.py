@@ -1,4 +1,8 @@
-"""Tags, params and metrics of MLflow runs. A speedup is the quotient of the two times logged with it."""
+"""Tags, params and metrics of MLflow runs. A speedup is the quotient of the two times logged with it.
+
+MLflow sorts metrics by name and charts those with a slash in sections of their own. So what decides has a plain name
+(geomean_us, speedup), and the rest is in groups that sort after `geomean_us`.
+"""
 
 import math
 import re
@@ -41,8 +45,8 @@ def spending(rows: Sequence[Spending]) -> dict[str, float]:
     return {re.sub(r"[^\w./ -]", "_", key): value for key, value in metrics.items()}
 
 
-def tags(parent_id: str, campaign: str, trial: Trial) -> dict[str, str]:
-    """Return the tags of a kernel's run: lineage, verdict, report."""
+def tags(parent_id: str, campaign: str, trial: Trial, note: str) -> dict[str, str]:
+    """Return the tags of a kernel's run: lineage, verdict, report, and its description `note`."""
     kernel, evaluation = trial.kernel, trial.evaluation
     title = kernel.experiment.title if kernel.experiment else "seed"
     tags = {
@@ -54,19 +58,19 @@ def tags(parent_id: str, campaign: str, trial: Trial) -> dict[str, str]:
         "language": kernel.language,
         "verdict": evaluation.verdict.value,
         "score": "none" if not score(trial) else "predicted" if evaluation.by_model else "measured",
-        "reason": evaluation.reason,
         "generation": str(kernel.generation),
         "digest": kernel.digest,
-        "report": kernel.report,
-        "sandbox": " ".join(evaluation.sandbox),
     }
     optional = {
+        "reason": evaluation.reason,
+        "report": kernel.report,
+        "sandbox": " ".join(evaluation.sandbox),
         "coverage": evaluation.coverage,
         "calibration": next((f"{p.calibration}: {p.calibrated}" for p in evaluation.predictions), ""),
         "base": kernel.base,
         "reference": kernel.reference,
         "tuned_from": kernel.tuned_from,
-        "mlflow.note.content": kernel.experiment.description if kernel.experiment else "",
+        "mlflow.note.content": note,
     }
     return {k: v[:TEXT] for k, v in (tags | {k: v for k, v in optional.items() if v}).items()}
 
@@ -94,16 +98,16 @@ def params(trial: Trial, problem: Problem) -> dict[str, str]:
 def metrics(trial: Trial, population: Population) -> dict[str, float]:
     """Return the metrics of a kernel's run: times, code, resources, cost. `population` holds its base."""
     evaluation, calls = trial.evaluation, trial.kernel.llm_calls
-    metrics = {f"{step}_s": s for step, s in evaluation.seconds.items()}
+    metrics = {f"seconds/{step}": s for step, s in evaluation.seconds.items()}
     if evaluation.compile:
-        metrics["compiler_s"] = evaluation.compile.seconds
-        metrics |= {f"instructions.{k}": v for k, v in evaluation.compile.instructions.items()}
-        metrics |= {"code_bytes": evaluation.compile.code_bytes} if evaluation.compile.code_bytes else {}
+        metrics["seconds/compiler"] = evaluation.compile.seconds
+        metrics |= {f"instructions/{k}": v for k, v in evaluation.compile.instructions.items()}
+        metrics |= {"instructions/bytes": evaluation.compile.code_bytes} if evaluation.compile.code_bytes else {}
         metrics |= _resources(evaluation.compile)
     if calls:
-        metrics |= {"llm.usd": sum(c.usd for c in calls), "llm.calls": len(calls)}
-        metrics |= {"llm.tokens": sum(c.input_tokens + c.output_tokens for c in calls)}
-        metrics |= {"llm.unreadable": sum(bool(c.fault) for c in calls), "repairs": len(trial.kernel.attempts)}
+        metrics |= {"llm/usd": sum(c.usd for c in calls), "llm/calls": len(calls)}
+        metrics |= {"llm/tokens": sum(c.input_tokens + c.output_tokens for c in calls)}
+        metrics |= {"llm/unreadable": sum(bool(c.fault) for c in calls), "llm/repairs": len(trial.kernel.attempts)}
     return metrics | predicted(trial, population) | counted(evaluation) | measured(trial, population)
 
 
@@ -112,12 +116,12 @@ def measured(trial: Trial, population: Population) -> dict[str, float]:
     evaluation = trial.evaluation
     if evaluation.verdict is not Verdict.OK or not evaluation.timings:
         return {}
-    metrics = speedup_metrics(evaluation) | {f"time_us.{t.case}": t.time_us for t in evaluation.timings}
+    metrics = speedup_metrics(evaluation) | {f"time_us/{t.case}": t.time_us for t in evaluation.timings}
     fractions = [t.floor_us / t.time_us for t in evaluation.timings if t.floor_us]
     metrics |= {"roofline_fraction": geomean(fractions)} if fractions else {}
     speedup = evaluation.speedup_over(REFERENCE)
     if speedup:
-        metrics |= {f"reference_us.{case}": times.against_us for case, times in speedup.cases.items()}
+        metrics |= {f"reference_us/{case}": times.against_us for case, times in speedup.cases.items()}
         metrics |= {"log2_speedup": math.log2(speedup.ratio)}
         metrics |= {"speedup_low": speedup.interval[0], "speedup_high": speedup.interval[1]} if speedup.resolved else {}
     uplift = population.uplift(trial)
@@ -164,7 +168,7 @@ def predicted(trial: Trial, population: Population) -> dict[str, float]:
     evaluation = trial.evaluation
     if not evaluation.predictions:
         return {}
-    metrics = {f"predicted_us.{p.case}": p.time_us for p in evaluation.predictions}
+    metrics = {f"predicted_us/{p.case}": p.time_us for p in evaluation.predictions}
     metrics["predicted_geomean_us"] = evaluation.predicted_us or math.nan
     metrics["predicted_roofline_fraction"] = roofline_fraction(evaluation) or math.nan
     uplift = population.uplift(trial) if evaluation.by_model else None
@@ -175,12 +179,20 @@ def counted(evaluation: Evaluation) -> dict[str, float]:
     """Return the GPU's hardware counters, all cases together."""
     total = figures.total(evaluation.counters).model_dump()
     stalls: dict[str, float] = total.pop("stalls")
-    metrics = {f"counter.{name}": value for name, value in total.items() if value is not None}
-    return metrics | {f"counter.stall.{reason}": value for reason, value in stalls.items()}
+    metrics = {f"profiler/{name}": value for name, value in total.items() if value is not None}
+    return metrics | {f"profiler/stall.{reason}": value for reason, value in stalls.items()}
 
 
 def _resources(report: CompileReport) -> dict[str, float]:
     """Return per resource the largest use among a GPU kernel's code objects, and their lowest occupancy."""
     names = ("vgpr", "agpr", "sgpr", "spills", "scratch_bytes", "lds_bytes")
-    most = {f"gpu.{name}": float(max(getattr(o, name) for o in report.objects)) for name in names if report.objects}
-    return most | ({"gpu.occupancy": float(min(o.occupancy for o in report.objects))} if report.objects else {})
+    most = {f"gpu/{name}": float(max(getattr(o, name) for o in report.objects)) for name in names if report.objects}
+    return most | ({"gpu/occupancy": float(min(o.occupancy for o in report.objects))} if report.objects else {})
+
+
+def flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return nested values under names with dots."""
+    out: dict[str, Any] = {}
+    for key, value in values.items():
+        out |= flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value}
+    return out

@@ -19,10 +19,16 @@ PREVIEW = 1000
 """Characters of request and reply in the list of traces."""
 
 
-def write(client: Any, experiment_id: str, run_id: str, replies: Sequence[Reply]) -> None:
-    """Write replies as traces of a run by MLflow's tracing client. Not thread-safe."""
+def kernel(reply: Reply) -> str | None:
+    """Return the name of the kernel that a call was made for; None if it was for a whole generation."""
+    named = re.search(r"/(k\d+)\b", reply.call_key)
+    return named[1] if named else None
+
+
+def write(client: Any, experiment_id: str, run_of: Callable[[Reply], str], replies: Sequence[Reply]) -> None:
+    """Write replies as traces by MLflow's tracing client, each of the run that `run_of` returns. Not thread-safe."""
     for reply in replies:
-        client.start_trace(_info(experiment_id, run_id, reply))
+        client.start_trace(_info(experiment_id, run_of(reply), reply))
     client.log_spans(experiment_id, [_span(reply) for reply in replies])
 
 
@@ -31,8 +37,8 @@ def _info(experiment_id: str, run_id: str, reply: Reply) -> Any:
 
     tags = {"mlflow.traceName": reply.role, "role": reply.role}
     tags |= {"call_key": reply.call_key, "model": reply.request.model}
-    if kernel := re.search(r"/(k\d+)\b", reply.call_key):
-        tags["kernel"] = kernel[1]
+    if name := kernel(reply):
+        tags["kernel"] = name
     return TraceInfo(
         trace_id=identity(reply),
         trace_location=TraceLocation.from_experiment_id(experiment_id),

@@ -53,7 +53,7 @@ def test_a_campaign_ends_with_the_champion_beside_the_bars(lab: Path, cli_here: 
     card = json.loads(next((lab / "champions/identity/cpp-cpu").glob("card.json")).read_text())
     assert card["bars"] == summary["bars"]
 
-    printed = cli_here("report", "--set", "problem=identity").stdout
+    printed = cli_here("report", "--set", "problem=identity", "--out", "reports/report.html").stdout
     page = (lab / "reports/report.html").read_text()
     for text in (printed, page):
         assert "timed in one run with the champion" in text and "theirs" in text

@@ -42,8 +42,8 @@ def test_a_whole_campaign_on_a_model(lab: Path, cli_here: Cli, tmp_path: Path, p
     children: list[Any] = [store.client.get_run(run_id) for run_id in store.run_ids(parent, names).values()]
     for run in children:
         assert run.data.tags["score"] == "predicted" and run.data.tags["calibration"].startswith("published: ")
-        assert run.data.metrics["predicted_geomean_us"] > 0 and run.data.metrics["gpu.vgpr"] > 0
-        assert not [m for m in run.data.metrics if m.split(".")[0] in MEASURED]
+        assert run.data.metrics["predicted_geomean_us"] > 0 and run.data.metrics["gpu/vgpr"] > 0
+        assert not [m for m in run.data.metrics if m.split("/")[0] in MEASURED]
         assert store.client.list_artifacts(run.info.run_id, "assembly")
     campaign = store.client.get_run(parent.run_id).data.metrics
     assert campaign["predicted_best_roofline_fraction"] > 0 and not [m for m in campaign if m in MEASURED]

@@ -97,7 +97,7 @@ def test_a_run_has_figures_as_metrics_and_counts_as_a_file(tmp_path: Path) -> No
     it = evaluation(counters=(LARGE, SMALL))
     trial = Trial(kernel=Kernel(name="k00001", language="triton", source="pass"), evaluation=it)
     found = run_content.metrics(trial, Population())
-    assert found["counter.hbm_read_bytes"] == 4096 and "counter.matrix_share" not in found
+    assert found["profiler/hbm_read_bytes"] == 4096 and "profiler/matrix_share" not in found
     (tmp_path / "run").mkdir()
     artifacts.write(tmp_path / "run", trial, Population())
     rows = json.loads((tmp_path / "run" / "counters.json").read_text())

@@ -13,8 +13,10 @@ from kernel_scientist.population.lineage import Population
 from kernel_scientist.problems import load, published
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.evaluation import Prediction
-from kernel_scientist.records.kernel import REFERENCE
+from kernel_scientist.records.kernel import REFERENCE, Experiment
 from kernel_scientist.report import predictions, ranking, tables
+from kernel_scientist.report.pages import campaign, kernels
+from kernel_scientist.scientist.lessons import Lessons
 from kernel_scientist.tracking.access import RecordedCampaign
 from kernel_scientist.tracking.mlflow_store import CampaignRun, MlflowStore
 from tests.conftest import ROOT, Cli
@@ -47,7 +49,7 @@ def test_the_winner_of_the_final_is_the_champion(
     store.log_final(run, FINAL)
     done = cli_here("report", "--set", "problem=identity")
     assert done.returncode == 0, done.stderr
-    printed, page = " ".join(done.stdout.split()), (lab / "reports/report.html").read_text()
+    printed, page = " ".join(done.stdout.split()), (lab / "reports/a-campaign.html").read_text()
     reason = (
         "k00004 is the fastest of 2 finalists timed in one run: 48 us, 2.083x the reference's speed. "
         "k00012, recorded at 2.23x in another run, took 50 us, 2x the reference's speed."
@@ -55,8 +57,8 @@ def test_the_winner_of_the_final_is_the_champion(
     assert reason in printed and reason.replace("'", "&#39;") in page
     ranks = re.findall(r'<td class="n">(\d)</td><td>(k\d+)</td>', page)
     assert ranks == [("1", "k00004"), ("2", "k00012")]
-    assert '<tr class="champion" id="k00004">' in page and "Not validated yet" in page
-    assert '<a xlink:href="#k00012"' in page, "a dot of the curve links to its row"
+    assert "k00004 computes identity at 2.083x the reference" in page and "not validated" in page
+    assert '<a xlink:href="#k00012"' in page and '<div class="card" id="k00012">' in page, "a dot links to its kernel"
     refused = cli_here("report", "--set", "problem=identity", "--out", "/proc/nope/report.html")
     assert refused.returncode == 2 and "cannot write /proc/nope/report.html" in refused.stderr
 
@@ -105,3 +107,23 @@ def test_the_best_published_time_stands_beside_the_champion_s() -> None:
     (row,) = predictions.rows(known, times)
     assert row["published_us"] == 66.0 and predictions.rows(known, ())[0]["published_us"] is None
     assert published.words(times[1]) == "best published kernel: 66 us (a library; MI300X; no launch)"
+
+
+def test_the_page_of_a_thousand_kernels_is_small_and_leaves_none_out() -> None:
+    source = "\n".join(f"line {n}" for n in range(400))
+    population = Population()
+    for number in range(1, 1001):
+        base = f"k{number // 2:05d}" if number > 1 else None
+        made = trial(f"k{number:05d}", 1 + number % 7 / 10 if number % 5 else None, base=base)
+        experiment = Experiment(title="wider", description="d" * 500, rubric=("r",), uplift=(1, 9), innovation=1)
+        kernel = made.kernel.model_copy(update={"source": f"{source}\n# {number}", "experiment": experiment})
+        population.add(made.model_copy(update={"kernel": kernel}))
+    store = SimpleNamespace(lessons=lambda _: Lessons(), experiment="identity-cpu")
+    run = SimpleNamespace(campaign="a-campaign", run_id="1", params={})
+    recorded = SimpleNamespace(population=population, final=None, store=store, run=run, problem="identity", bars=[])
+    recorded = SimpleNamespace(**vars(recorded), target="cpu", published=(), champion=population.best)
+    page = campaign.render(cast(RecordedCampaign, recorded), None)
+    assert len(page) < 2_000_000
+    assert all(f'id="k{number:05d}"' in page for number in range(1, 1001))
+    assert page.count('<div class="card"') == kernels.MOST_FULL and "120 of 1000 kernels can be opened" in page
+    assert "wrong logic" in page and '<td class="n">200</td>' in page, "failures are counted by kind of bug"

@@ -95,7 +95,7 @@ def test_thirty_kernels_have_every_verdict_and_their_costs_add_up(
     exported = cli_here("export", "--set", "problem=fp8-blockwise-gemm")
     examples = [json.loads(line) for line in exported.stdout.splitlines()]
     assert {e["verdict"] for e in examples} == VERDICTS and len(examples) >= 28
-    page = cli_here("report", "--set", "problem=fp8-blockwise-gemm")
+    page = cli_here("report", "--set", "problem=fp8-blockwise-gemm", "--out", "reports/report.html")
     assert page.returncode == 0 and "openai/scripted" in (lab / "reports/report.html").read_text()
 
 

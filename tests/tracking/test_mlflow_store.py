@@ -1,8 +1,10 @@
 """The MLflow store: what is written is read back, once."""
 
 import math
+import re
 import tempfile
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -72,8 +74,8 @@ def test_runs_hold_what_a_user_compares(store: MlflowStore, campaign: CampaignRu
     runs = {r.data.tags["kernel"]: r for r in store._children(campaign.run_id)}
     good, bad = runs["k00002"], runs["k00003"]
     assert good.data.metrics["speedup"] == 2.0 and good.data.metrics["geomean_us"] == pytest.approx(50)
-    assert good.data.metrics["reference_geomean_us"] == pytest.approx(100) == good.data.metrics["reference_us.c"]
-    assert good.data.metrics["measured_uplift"] == pytest.approx(100) and good.data.metrics["time_us.c"] == 50.0
+    assert good.data.metrics["reference_geomean_us"] == pytest.approx(100) == good.data.metrics["reference_us/c"]
+    assert good.data.metrics["measured_uplift"] == pytest.approx(100) and good.data.metrics["time_us/c"] == 50.0
     assert good.data.params["experiment"] == "unroll" and good.data.params["predicted_uplift_max"] == "12.0"
     assert good.data.params["base"] == "k00001" and good.data.tags["verdict"] == "ok"
     whole = store.client.get_run(campaign.run_id)
@@ -81,7 +83,7 @@ def test_runs_hold_what_a_user_compares(store: MlflowStore, campaign: CampaignRu
     files = {f.path for f in store.client.list_artifacts(good.info.run_id)}
     assert files == {"source", "base.diff", "evaluation.json", "experiment.json"}
     assert bad.data.tags["verdict"] == "compile_error" and bad.data.tags["reason"] == "error: no"
-    assert not {"speedup", "geomean_us"} & set(bad.data.metrics) and bad.data.metrics["compile_s"] == 0.5
+    assert not {"speedup", "geomean_us"} & set(bad.data.metrics) and bad.data.metrics["seconds/compile"] == 0.5
     assert "compiler.txt" in {f.path for f in store.client.list_artifacts(bad.info.run_id)}
     assert all(math.isfinite(v) for r in runs.values() for v in r.data.metrics.values())
     history = store.client.get_metric_history(campaign.run_id, "best_speedup")
@@ -131,6 +133,69 @@ def test_a_champion_is_registered_with_its_source(store: MlflowStore, campaign: 
     for version, one in (("@champion", trials[1]), ("/1", trials[0]), ("/3", trials[2])):
         folder = mlflow.artifacts.download_artifacts(f"models:/identity-cpp-cpu{version}", dst_path=str(tmp_path))
         assert (Path(folder) / "kernel.py").read_text() == one.kernel.source
+
+
+def test_a_champion_is_loaded_as_its_card_says(store: MlflowStore, campaign: CampaignRun) -> None:
+    import mlflow
+
+    champion = trial("k00001", 2.0)
+    source = "def custom_kernel(data):\n    x, out = data\n    return [2 * value for value in x]\n"
+    champion = champion.model_copy(update={"kernel": champion.kernel.model_copy(update={"source": source})})
+    log(store, campaign, [champion])
+    store.register(campaign, champion.kernel, "doubled", True, "Confirmed: faster.")
+    mlflow.set_tracking_uri(store.uri)
+    card = store.client.get_registered_model("doubled").description
+    assert "Confirmed: faster." in card and champion.kernel.digest in card
+    snippets = re.findall(r"```python\n(.*?)```", card, re.DOTALL)
+    assert [len(snippet.splitlines()) for snippet in snippets] == [3, 3]
+    for snippet in snippets:
+        names = {"data": ([1, 2], None)}
+        exec(snippet, names)
+        assert names["output"] == [2, 4]
+
+
+def test_a_run_tells_its_story(store: MlflowStore, campaign: CampaignRun) -> None:
+    linked = store.linked(campaign, "http://127.0.0.1:4200/runs/flow-run/1")
+    child = trial("k00002", 2.0, {"k00001": (1.8, 2.2)}, base="k00001")
+    child = child.model_copy(update={"kernel": child.kernel.model_copy(update={"experiment": EXPERIMENT})})
+    population, began_s = Population(), time.time() - 3600
+    for one in (trial("k00001", 1.0), child):
+        store.log(linked, one, population, PROBLEM, began_s=began_s)
+        population.add(one)
+    store.finish(linked, "k00001")
+    store.finish(linked, "k00002")
+    runs = {r.data.tags["kernel"]: r for r in store._children(campaign.run_id)}
+    base, made = runs["k00001"], runs["k00002"]
+    assert made.info.end_time - made.info.start_time >= 3_600_000, "the kernel's life, not that of the logging"
+    note = made.data.tags["mlflow.note.content"]
+    assert "**Hypothesis.** Faster. Predicted uplift: -5 to +12 %." in note and "2x the reference's speed" in note
+    assert f"[k00001](#/experiments/{store.experiment_id}/runs/{base.info.run_id})" in note
+    assert "Faster than k00001 by the test" in note and "(http://127.0.0.1:4200/runs/flow-run/1)" in note
+    assert "reason" not in made.data.tags and made.data.tags["champion"] == "yes" and "champion" not in base.data.tags
+    names = sorted(made.data.metrics)
+    assert names[0] == "geomean_us", "the first metric of MLflow's comparison"
+    resumed = MlflowStore(store.uri, "identity-cpu")
+    assert tuple(resumed.population(campaign)) == tuple(population)
+
+
+def test_a_trace_belongs_to_the_kernel_that_it_made(store: MlflowStore, campaign: CampaignRun, tmp_path: Path) -> None:
+    request = LlmRequest(model="m", parameters={}, messages=(Message(role="user", content="why?"),))
+    replies, population = ResponseCache(tmp_path), Population()
+    recorder = Recorder(store, campaign, PROBLEM, replies, population)
+    for text, key in (("plan", "design/1/0"), ("code", "write/k00001-aa/0"), ("waits", "write/k00002-bb/0")):
+        replies.add(Reply(request=request, text=text, role="writer", call_key=key, campaign=campaign.campaign))
+
+    def traced(run_id: str) -> list[str]:
+        where = f"request_metadata.`mlflow.sourceRun` = '{run_id}'"
+        found = store.client.search_traces(locations=[store.experiment_id], filter_string=where)
+        return sorted(trace.data.spans[0].outputs["content"] for trace in found)
+
+    recorder.record([trial("k00001", 1.0)], lambda: 1.0)
+    recorder.flush()
+    kernel = store.run_id(campaign, "k00001")
+    assert kernel and traced(kernel) == ["code"] and traced(campaign.run_id) == ["plan"]
+    recorder.flush(last=True)
+    assert traced(campaign.run_id) == ["plan", "waits"]
 
 
 def test_a_trace_that_a_kill_left_without_its_span_is_written_again(

@@ -1,0 +1,224 @@
+"""The family tree of a campaign's kernels for its page: every kernel as a line, the important ones in full."""
+
+import difflib
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from kernel_scientist.population.entry import Entry, order
+from kernel_scientist.population.lineage import Population
+from kernel_scientist.records.evaluation import Trial
+from kernel_scientist.records.kernel import REFERENCE, Verdict
+from kernel_scientist.report import ranking, tables
+from kernel_scientist.report.output import Table, interval, number, ratio
+from kernel_scientist.scientist.context import bug_taxonomy
+
+MOST_FULL = 120
+"""Kernels that a page shows in full, so that the page of a thousand kernels stays below two megabytes."""
+MOST_LINES, MOST_TEXT = 120, 1500
+"""Most lines of a diff or a source, and most characters of a text."""
+CASES = {"case": "case", "us": "us", "reference_us": "reference, us", "ratio": "speedup", "floor_us": "floor, us"}
+PREDICTED_CASES = {"case": "case", "us": "predicted, us", "floor_us": "floor, us", "limited_by": "limited by"}
+FAILURES = {
+    "bug": "what went wrong",
+    "verdict": "verdict",
+    "count": "kernels",
+    "kernel": "example",
+    "reason": "its reason",
+}
+
+
+@dataclass(frozen=True)
+class Card:
+    """What a page says of one kernel when it is opened."""
+
+    facts: Sequence[tuple[str, str]]
+    experiment: str
+    edits: Sequence[str]
+    reason: str
+    """Why it failed; empty for a correct kernel."""
+    cases: Table | None
+    code: Sequence[tuple[str, str]]
+    """Lines of the diff against the base, or of a seed's source, each with its CSS class."""
+    left_out: int
+    """Lines that are left out."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A kernel in the tree: its children follow it, one level deeper."""
+
+    name: str
+    depth: int
+    title: str
+    score: str
+    verdict: str
+    style: str
+    card: Card | None
+
+
+def tree(population: Population, champion: str | None) -> list[Line]:
+    """Return all kernels, each behind its base: the best, the champion's ancestors and the latest with a card."""
+    entries = {entry.name: entry for entry in population.entries()}
+    full = set(_important(population, champion))
+    line = set(_ancestors(population, champion))
+    children: dict[str | None, list[str]] = defaultdict(list)
+    for entry in entries.values():
+        children[entry.base if entry.base in entries else None].append(entry.name)
+    lines, waiting = list[Line](), [(name, 0) for name in reversed(children[None])]
+    while waiting:
+        name, depth = waiting.pop()
+        card = _card(population, population.get(name)) if name in full else None
+        style = "champion" if name == champion else "line" if name in line else _style(entries[name])
+        lines.append(_line(entries[name], depth, style, card))
+        waiting += [(child, depth + 1) for child in sorted(children[name], key=order, reverse=True)]
+    return lines
+
+
+def _style(entry: Entry) -> str:
+    return "" if entry.verdict is Verdict.OK else "failed"
+
+
+def _line(entry: Entry, depth: int, style: str, card: Card | None) -> Line:
+    verdict = "" if entry.verdict is Verdict.OK else entry.verdict.value
+    shown = tables.score_text(entry.score, entry.by_model) if entry.score else ""
+    return Line(entry.name, depth, entry.title or "seed", shown, verdict, style, card)
+
+
+def _important(population: Population, champion: str | None) -> Iterator[str]:
+    """Yield the names of at most `MOST_FULL` kernels: the champion's ancestors, the best, failures, the latest."""
+    latest = [entry.name for entry in reversed(population.entries())]
+    best = [entry.name for entry in population.ranking(MOST_FULL // 2)]
+    candidates = [*_ancestors(population, champion), *best, *population.failures(MOST_FULL // 4)[::-1], *latest]
+    yield from list(dict.fromkeys(candidates))[:MOST_FULL]
+
+
+def _ancestors(population: Population, name: str | None) -> Iterator[str]:
+    while name is not None and name in population:
+        yield name
+        name = population.entry(name).base
+
+
+def _card(population: Population, trial: Trial) -> Card:
+    kernel, evaluation, experiment = trial.kernel, trial.evaluation, trial.kernel.experiment
+    code, left_out = _code(population, trial)
+    return Card(
+        facts=list(_facts(population, trial)),
+        experiment=(experiment.description if experiment else kernel.report)[:MOST_TEXT],
+        edits=experiment.rubric if experiment else (),
+        reason=("" if evaluation.verdict is Verdict.OK else evaluation.reason)[:MOST_TEXT],
+        cases=_cases(trial),
+        code=code,
+        left_out=left_out,
+    )
+
+
+def _facts(population: Population, trial: Trial) -> Iterator[tuple[str, str]]:
+    kernel, evaluation = trial.kernel, trial.evaluation
+    yield "verdict", evaluation.verdict.value
+    for speedup in evaluation.speedups:
+        against = "the reference" if speedup.against == REFERENCE else speedup.against
+        bounds = interval(speedup.interval if speedup.resolved else None)
+        found = "faster by the test" if speedup.faster else "not shown to be faster"
+        yield f"speedup over {against}", f"{ratio(speedup.ratio)} {bounds}, {found}"
+    if (uplift := population.uplift(trial)) is not None and kernel.experiment and evaluation.verdict is Verdict.OK:
+        low, high = kernel.experiment.uplift
+        kind = "by the model" if evaluation.by_model else "measured"
+        yield "uplift over base", f"predicted {low:+.0f} to {high:+.0f} %, {kind} {uplift:+.1f} %"
+    if kernel.attempts:
+        yield "repaired", "; ".join(f"{a.verdict.value}: {a.reason[:120]}" for a in kernel.attempts)
+    if authors := {role: author.model for role, author in kernel.authors.items()}:
+        yield "by", ", ".join(f"{model} ({role})" for role, model in authors.items())
+    if kernel.llm_calls:
+        tokens = sum(call.input_tokens + call.output_tokens for call in kernel.llm_calls)
+        yield "model calls", f"{len(kernel.llm_calls)}, {tokens} tokens, {sum(c.usd for c in kernel.llm_calls):.4f} USD"
+    if evaluation.labels:
+        yield "labels", ", ".join(evaluation.labels)
+
+
+def _cases(trial: Trial) -> Table | None:
+    evaluation = trial.evaluation
+    if evaluation.by_model and evaluation.predictions:
+        rows = [
+            {"case": p.case, "us": number(p.time_us), "floor_us": number(p.floor_us), "limited_by": p.limited_by}
+            for p in evaluation.predictions
+        ]
+        return Table(PREDICTED_CASES, rows)
+    if not evaluation.timings:
+        return None
+    speedup = evaluation.speedup_over(REFERENCE)
+    pairs = speedup.cases if speedup else {}
+    rows = [
+        {
+            "case": timing.case,
+            "us": number(timing.time_us),
+            "reference_us": number(pairs[timing.case].against_us) if timing.case in pairs else "",
+            "ratio": ratio(pairs[timing.case].ratio) if timing.case in pairs else "",
+            "floor_us": number(timing.floor_us),
+        }
+        for timing in evaluation.timings
+    ]
+    return Table(CASES, rows)
+
+
+def _code(population: Population, trial: Trial) -> tuple[list[tuple[str, str]], int]:
+    """Return the first lines of the diff against the base, or of a seed's source, and how many are left out."""
+    kernel = trial.kernel
+    after = kernel.source.splitlines()
+    if kernel.base is None or kernel.base not in population:
+        return [("", line) for line in after[:MOST_LINES]], max(0, len(after) - MOST_LINES)
+    before = population.get(kernel.base).kernel.source.splitlines()
+    diff = list(difflib.unified_diff(before, after, kernel.base, kernel.name, lineterm="", n=2))
+    classes = {"+": "add", "-": "del", "@": "at"}
+    return [(classes.get(line[:1], ""), line) for line in diff[:MOST_LINES]], max(0, len(diff) - MOST_LINES)
+
+
+def failures(population: Population) -> Table | None:
+    """Return how many kernels failed by verdict and kind of bug, with an example each; None if none failed."""
+    groups: dict[tuple[str, str], list[Trial]] = defaultdict(list)
+    for name in population.failures(len(population)):
+        trial = population.get(name)
+        if trial.evaluation.verdict is not Verdict.OK:
+            groups[_bug(trial), trial.evaluation.verdict.value].append(trial)
+    rows = [
+        {
+            "bug": bug,
+            "verdict": verdict,
+            "count": str(len(found)),
+            "kernel": found[0].kernel.name,
+            "link": found[0].kernel.name,
+            "reason": found[0].evaluation.reason[:160],
+        }
+        for (bug, verdict), found in sorted(groups.items(), key=lambda group: -len(group[1]))
+    ]
+    return Table(FAILURES, rows) if rows else None
+
+
+def _bug(trial: Trial) -> str:
+    match trial.evaluation.verdict:
+        case Verdict.NO_CHANGE:
+            return "compiled to its base's machine code"
+        case Verdict.INFRASTRUCTURE:
+            return "not the kernel's fault"
+        case _:
+            return bug_taxonomy.classify(trial.evaluation).name
+
+
+def best(population: Population, champion: Trial | None, by_model: bool, most: int) -> Table:
+    """Return the best kernels with their times, and predicted and actual uplift over their bases."""
+    rows: list[dict[str, str]] = []
+    for trial in population.ranked(most):
+        uplift, experiment = population.uplift(trial), trial.kernel.experiment
+        changes = {
+            "predicted": "{:+.0f} to {:+.0f}".format(*experiment.uplift) if experiment else "",
+            "uplift": f"{uplift:+.1f}" if uplift is not None else "",
+            "link": trial.kernel.name,
+        }
+        rows.append({**tables.kernel_row(trial, champion), **changes})
+    uplifts = {"predicted": "uplift over base, predicted %", "uplift": "by the model %" if by_model else "measured %"}
+    return Table({**(tables.PREDICTED if by_model else tables.MEASURED), **uplifts}, rows)
+
+
+def lineage(population: Population, champion: Trial | None) -> list[str]:
+    """Return the experiments that led to the champion, beginning with its seed."""
+    return ranking.lineage(population, champion.kernel) if champion else []
