@@ -6,13 +6,8 @@ The engine runs the experiments (`campaign.engine`). The campaign's state is the
 was killed can be resumed.
 """
 
-import signal
-import threading
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from prefect import flow
@@ -21,7 +16,7 @@ from prefect.runtime import flow_run
 
 from flows import work_pool
 from flows.progress import Progress
-from kernel_scientist.campaign import champions, single
+from kernel_scientist.campaign import champions, single, stopping
 from kernel_scientist.campaign.campaign import Campaign
 from kernel_scientist.campaign.engine import Engine, Steps
 from kernel_scientist.campaign.evaluation_context import evaluation_context
@@ -30,7 +25,7 @@ from kernel_scientist.evaluate.evaluator import TimedSource
 from kernel_scientist.population import final
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import InfrastructureError, StoppedError
-from kernel_scientist.records.evaluation import Evaluation
+from kernel_scientist.records.evaluation import Evaluation, Trial
 from kernel_scientist.records.kernel import REFERENCE, Kernel, Verdict
 from kernel_scientist.records.params import Params, load
 from kernel_scientist.report import summaries
@@ -56,7 +51,7 @@ def optimize(overrides: list[str] | None = None, resume: bool | str = False, par
         progress = Progress(campaign)
         get_run_logger().info("campaign %s, MLflow run %s", campaign.name, campaign.run.run_id)
         try:
-            with _stoppable(context.evaluator.close) as check_stop:
+            with stopping.stoppable(context.evaluator.close) as check_stop:
                 with progress.live_table():
                     Engine(campaign, steps(campaign), progress, check_stop).run()
                 return _conclude(campaign, progress, params)
@@ -77,7 +72,7 @@ def steps(campaign: Campaign) -> Steps:
         return own.build(context, kernel, base=base)
 
     def time(kernel: Kernel, checked: Evaluation) -> Evaluation:
-        timed = own.time(context, kernel, partial(campaign.time, kernel, checked))
+        timed = own.time(context, kernel, partial(campaign.time, kernel, checked), campaign.incumbent is not None)
         # profiling takes a minute or more, so only the incumbent, the base of the next kernels, is profiled
         return own.counted(context, kernel, timed) if campaign.incumbent == kernel else timed
 
@@ -104,6 +99,11 @@ def _conclude(campaign: Campaign, progress: Progress, params: Params) -> dict[st
     if best is None:
         campaign.finish()
         return summaries.campaign_summary(campaign, None)
+    with champions.turn(campaign.context, best.kernel.language):
+        return _confirmed(campaign, best, seed, params)
+
+
+def _confirmed(campaign: Campaign, best: Trial, seed: Trial | None, params: Params) -> dict[str, Any]:
     others, baseline, own = [campaign.context.evaluator.reference()], None, steps_for(campaign.context)
     standing = champions.Standing.of(campaign.context, own.build)
     if standing is not None and not standing.is_same(best.kernel):
@@ -113,10 +113,10 @@ def _conclude(campaign: Campaign, progress: Progress, params: Params) -> dict[st
         baseline = seed.kernel.name if seed else REFERENCE
     confirmation = single.confirm_beside_bars(campaign.context, best.kernel, others, baseline, own)
     summary = summaries.campaign_summary(campaign, confirmation)
-    is_standing = summaries.export_champion(campaign, confirmation, standing, summary)
+    is_standing = campaign.insist(partial(summaries.export_champion, campaign, confirmation, standing, summary))
     if confirmation.confirmed and params.tracking.register_champion:
         model = f"{campaign.context.problem.slug}-{best.kernel.language}-{campaign.context.target.name}"
-        campaign.store.register(campaign.run, best.kernel, model, is_standing)
+        campaign.insist(partial(campaign.store.register, campaign.run, best.kernel, model, is_standing))
     campaign.finish()
     return summary
 
@@ -135,36 +135,4 @@ def _final(campaign: Campaign) -> None:
     except InfrastructureError as error:
         evaluation = Evaluation(verdict=Verdict.INFRASTRUCTURE, reason=str(error))
     campaign.final = final.Final.of(incumbent.kernel.name, evaluation)
-    campaign.store.log_final(campaign.run, campaign.final)
-
-
-@contextmanager
-def _stoppable(close: Callable[[], None]) -> Generator[Callable[[], None]]:
-    """Handle Ctrl-C and SIGTERM at a safe point: an exception raised inside Prefect's engine breaks it.
-
-    The first signal calls `close`, so running experiments end with StoppedError, and lets the check that is yielded
-    raise it; a second signal acts immediately.
-    """
-    requested = threading.Event()
-    before: dict[int, Any] = {}
-
-    def restore() -> None:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-    def request(_signal: int, _frame: FrameType | None) -> None:
-        requested.set()
-        restore()
-        # in a thread: the interrupted code may hold a lock that `close` needs
-        threading.Thread(target=close).start()
-
-    def check() -> None:
-        if requested.is_set():
-            raise StoppedError("stopped by a signal")
-
-    if threading.current_thread() is threading.main_thread():
-        before |= {number: signal.signal(number, request) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield check
-    finally:
-        restore()
+    campaign.insist(partial(campaign.store.log_final, campaign.run, campaign.final))

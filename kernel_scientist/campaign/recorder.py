@@ -54,8 +54,8 @@ class Recorder:
 
     def flush(self) -> None:
         """Write the curve's new points, the costs so far and the new replies as traces."""
-        points, self._points = self._points, []
-        self.store.log_curve(self.run, points)
+        self.store.log_curve(self.run, self._points)
+        self._points = []
         if spending := self.replies.spending(self.run.campaign):
             self.store.log_spending(self.run, spending)
         while replies := self.replies.untraced(self.run.campaign, TRACES):
