@@ -6,13 +6,9 @@ The engine runs the experiments (`campaign.engine`). The campaign's state is the
 was killed can be resumed.
 """
 
-import signal
-import threading
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from prefect import flow
@@ -24,7 +20,7 @@ from prefect.utilities.urls import url_for
 from flows import events, work_pool
 from flows.form import UNTOUCHED, Form, subject
 from flows.progress import Progress
-from kernel_scientist.campaign import champions, single
+from kernel_scientist.campaign import champions, single, stopping
 from kernel_scientist.campaign.campaign import Campaign
 from kernel_scientist.campaign.engine import Engine, Steps
 from kernel_scientist.campaign.evaluation_context import evaluation_context
@@ -70,11 +66,14 @@ def optimize(
         progress = Progress(campaign)
         get_run_logger().info("campaign %s, MLflow run %s", campaign.name, campaign.run.run_id)
         try:
-            with _stoppable(context.evaluator.close) as check_stop:
-                with progress.live_table():
-                    Engine(campaign, steps(campaign), progress, check_stop).run()
-                confirmed = _confirmed(campaign, progress)
-            return _concluded(campaign, progress, *confirmed)
+            with ExitStack() as turn:
+                with stopping.stoppable(context.evaluator.close) as check_stop:
+                    with progress.live_table():
+                        Engine(campaign, steps(campaign), progress, check_stop).run()
+                    _finalise(campaign, progress)
+                    turn.enter_context(champions.turn(context))
+                    confirmed = _confirmed(campaign)
+                return _concluded(campaign, progress, *confirmed)
         except (StoppedError, KeyboardInterrupt, TerminationSignal):
             campaign.finish("KILLED")
             raise
@@ -92,7 +91,7 @@ def steps(campaign: Campaign) -> Steps:
         return own.build(context, kernel, base=base)
 
     def time(kernel: Kernel, checked: Evaluation) -> Evaluation:
-        timed = own.time(context, kernel, partial(campaign.time, kernel, checked))
+        timed = own.time(context, kernel, partial(campaign.time, kernel, checked), campaign.incumbent is not None)
         # profiling takes a minute or more, so only the incumbent, the base of the next kernels, is profiled
         return own.counted(context, kernel, timed) if campaign.incumbent == kernel else timed
 
@@ -110,11 +109,15 @@ def steps(campaign: Campaign) -> Steps:
     )
 
 
-def _confirmed(campaign: Campaign, progress: Progress) -> tuple[Confirmation | None, champions.Standing | None]:
-    """Run the final and confirm the champion, if there is one, beside the standing one, which is returned as well."""
+def _finalise(campaign: Campaign, progress: Progress) -> None:
+    """Write the last findings, run the final and show its ranking."""
     campaign.summarise(campaign.population.generations(), last=True)
     _final(campaign)
     progress.leaderboard()
+
+
+def _confirmed(campaign: Campaign) -> tuple[Confirmation | None, champions.Standing | None]:
+    """Confirm the champion, if there is one, beside the standing one, which is returned as well."""
     best, seed = campaign.champion(), campaign.population.best_seed()
     if best is None:
         return None, None
@@ -148,10 +151,11 @@ def _concluded(
         refusal = steps_for(context).approve(context, _question(summary, best.kernel, reason))
     if refusal:
         replaces, registered, reason = False, False, f"not promoted: {refusal}"
-    summaries.export_champion(campaign, confirmation, replaces, reason, summary)
+    campaign.insist(partial(summaries.export_champion, campaign, confirmation, replaces, reason, summary))
     if registered:
         model = f"{context.problem.slug}-{language}-{context.target.name}"
-        campaign.store.register(campaign.run, best.kernel, model, replaces, f"Confirmed: {confirmation.reason}.")
+        how = f"Confirmed: {confirmation.reason}."
+        campaign.insist(partial(campaign.store.register, campaign.run, best.kernel, model, replaces, how))
     progress.publish(confirmation)
     campaign.finish()
     if replaces:
@@ -187,36 +191,4 @@ def _final(campaign: Campaign) -> None:
     except InfrastructureError as error:
         evaluation = Evaluation(verdict=Verdict.INFRASTRUCTURE, reason=str(error))
     campaign.final = final.Final.of(incumbent.kernel.name, evaluation)
-    campaign.store.log_final(campaign.run, campaign.final)
-
-
-@contextmanager
-def _stoppable(close: Callable[[], None]) -> Generator[Callable[[], None]]:
-    """Handle Ctrl-C and SIGTERM at a safe point: an exception raised inside Prefect's engine breaks it.
-
-    The first signal calls `close`, so running experiments end with StoppedError, and lets the check that is yielded
-    raise it; a second signal acts immediately.
-    """
-    requested = threading.Event()
-    before: dict[int, Any] = {}
-
-    def restore() -> None:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-    def request(_signal: int, _frame: FrameType | None) -> None:
-        requested.set()
-        restore()
-        # in a thread: the interrupted code may hold a lock that `close` needs
-        threading.Thread(target=close).start()
-
-    def check() -> None:
-        if requested.is_set():
-            raise StoppedError("stopped by a signal")
-
-    if threading.current_thread() is threading.main_thread():
-        before |= {number: signal.signal(number, request) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield check
-    finally:
-        restore()
+    campaign.insist(partial(campaign.store.log_final, campaign.run, campaign.final))

@@ -2,13 +2,17 @@
 
 import importlib
 import os
+import signal
 import socket
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 
+from kernel_scientist.records.errors import StoppedError
 from kernel_scientist.report import ui
 
+DRAIN_S, STOPPED_S = 10.0, 1.0
+"""How long the last logs and events of a flow may take to be sent: at its end, and after Ctrl-C."""
 SERVICES = "PREFECT_SERVER_SERVICES_"
 CHEAP = {
     f"{SERVICES}TASK_RUN_RECORDER_BATCH_SIZE": "100",
@@ -49,14 +53,20 @@ def serving() -> Generator[None]:
         with temporary_settings({PREFECT_API_URL: f"{address}/api", PREFECT_UI_URL: UI_URL}):
             try:
                 yield
-            finally:
-                _drain()
+            except (KeyboardInterrupt, StoppedError):
+                _drain(STOPPED_S)
+                os.killpg(process.pid, signal.SIGKILL)  # whoever stopped the flow does not wait for its farewell
+                raise
+            except BaseException:
+                _drain(DRAIN_S)
+                raise
+            _drain(DRAIN_S)
 
 
-def _drain() -> None:
+def _drain(timeout_s: float) -> None:
     """Flush Prefect's background threads while the server is still running."""
     from prefect.events.worker import EventsWorker
     from prefect.logging.handlers import APILogWorker
 
-    APILogWorker.drain_all(at_exit=True, timeout=10)
-    EventsWorker.drain_all(at_exit=True, timeout=10)
+    APILogWorker.drain_all(at_exit=True, timeout=timeout_s)
+    EventsWorker.drain_all(at_exit=True, timeout=timeout_s)

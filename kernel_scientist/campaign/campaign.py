@@ -3,8 +3,9 @@
 import secrets
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from kernel_scientist.campaign.evaluation_context import EvaluationContext
 from kernel_scientist.campaign.job import Job
@@ -36,12 +37,12 @@ from kernel_scientist.scientist.proposals import Design, Draft, Selection
 from kernel_scientist.scientist.roles import Agent, InFlight, Step
 from kernel_scientist.search import strategies
 from kernel_scientist.search.prescreen import Prescreen
+from kernel_scientist.tracking import patience
 from kernel_scientist.tracking.access import open_store
 
+T = TypeVar("T")
 REPAIRABLE = (Verdict.COMPILE_ERROR, Verdict.INCORRECT, Verdict.CRASHED, Verdict.TIMEOUT)
 """Verdicts that the Repairer handles: bugs, but neither tampering nor infrastructure errors."""
-RECORD_DELAYS_S = (1, 2, 5, 15, 30)
-"""Delays before kernels are written to MLflow again, in seconds."""
 
 
 class Campaign:
@@ -153,7 +154,8 @@ class Campaign:
                 lessons = self.agent.summarise(self.population, self.lessons, self._step("distil", done))
             except (ReplyError, BudgetError, ModelError):
                 lessons = self.lessons  # the campaign continues without new findings
-            self.lessons = self.recorder.lessons(lessons.model_copy(update={"generation": done}))
+            lessons = lessons.model_copy(update={"generation": done})
+            self.lessons = self.insist(lambda: self.recorder.lessons(lessons))
 
     def write(self, job: Job) -> Kernel | None:
         """Return the kernel of a job; None when the budget of money or tokens is used up."""
@@ -251,16 +253,13 @@ class Campaign:
         return evaluator.time(kernel, so_far, against)
 
     def record(self, trials: Sequence[Trial]) -> None:
-        """Write kernels as MLflow runs and add them to the population; try again while the server restarts."""
+        """Write kernels as MLflow runs and add them to the population."""
         began_s = {name: job.began_s for name, job in list(self.ledger.jobs.items())}
-        for delay_s in RECORD_DELAYS_S:
-            try:
-                return self.recorder.record(trials, self.plan.elapsed_s, began_s)
-            except Exception as error:  # the client does not wrap transport and database errors
-                progress.warning("recording again in %s s: %s", delay_s, error)
-                if self.context.evaluator.stopped.wait(delay_s):
-                    raise
-        return self.recorder.record(trials, self.plan.elapsed_s, began_s)
+        self.insist(lambda: self.recorder.record(trials, self.plan.elapsed_s, began_s))
+
+    def insist(self, act: Callable[[], T]) -> T:
+        """Return what an act on the store returns; wait while the store does not answer."""
+        return patience.insist(act, self.store.uri, self.context.evaluator.stopped)
 
     def champion(self) -> Trial | None:
         """Return the winner of the final; without a final, the incumbent."""
@@ -269,8 +268,16 @@ class Campaign:
     def finish(self, status: str = "FINISHED") -> None:
         """Close the campaign's run."""
         champion = self.champion()
-        self.recorder.flush(last=True)
-        self.store.finish(self.run, champion.kernel.name if champion else "", status)
+        name = champion.kernel.name if champion else ""
+
+        def close() -> None:
+            self.recorder.flush(last=True)
+            self.store.finish(self.run, name, status)
+
+        if self.context.evaluator.stopped.is_set():  # who stopped it does not want to wait
+            close()
+        else:
+            self.insist(close)
 
     def _step(self, purpose: str, generation: int) -> Step:
         jobs = [(job, job.base or job.tuned_from) for job in list(self.ledger.jobs.values())]

@@ -8,7 +8,8 @@ both, or, on a model target, predicted to be faster with the same constants.
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.evaluation import Confirmation, Evaluation, Trial
 from kernel_scientist.records.kernel import Kernel, Language, Verdict
 from kernel_scientist.records.params import Params
+from kernel_scientist.sandbox import device_lock
 
 STANDING = "standing"
 """Name of the standing champion in a run that times it."""
@@ -37,6 +39,14 @@ def folder(problem: str, language: Language, target: str) -> Path:
 def of_campaign(problem: str, campaign: str) -> Path:
     """Return the folder of a campaign's champion."""
     return environment.root() / "champions" / problem / "campaigns" / campaign
+
+
+@contextmanager
+def turn(context: EvaluationContext) -> Generator[None]:
+    """Let one campaign at a time compare its champion with the standing one and replace it."""
+    standing = folder(context.problem.name, context.params.language, context.target.name)
+    with device_lock.turn(standing, context.evaluator.stopped):
+        yield
 
 
 def file(params: Params) -> Path:

@@ -16,6 +16,9 @@ from kernel_scientist.records import environment
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.params import ROLES, Params
 
+LEAST_BYTES = 1 << 20
+"""A cache folder without room for so much is full."""
+
 
 def resolve(params: Params) -> tuple[Problem, Target]:
     """Return the parameters' problem and target.
@@ -75,8 +78,8 @@ def _require_cache() -> None:
     folder = environment.cache_folder()
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(bytes(LEAST_BYTES))
     except OSError as error:
         raise SetupError(
             f"cannot write to {folder}, the folder of compiled kernels and locks: {error.strerror}; "

@@ -63,8 +63,8 @@ class Recorder:
 
         A reply for a kernel is written with the kernel's run, so it waits until that exists, or until the `last` flush.
         """
-        points, self._points = self._points, []
-        self.store.log_curve(self.run, points)
+        self.store.log_curve(self.run, self._points)
+        self._points = []
         if spending := self.replies.spending(self.run.campaign):
             self.store.log_spending(self.run, spending)
         while replies := self._traceable(last):

@@ -54,8 +54,15 @@ def build_kernel(
         return context.evaluator.check(kernel, evaluation, cases)
 
 
-def time_kernel(context: EvaluationContext, kernel: Kernel, measure: Callable[[], Measured]) -> Measured:
-    """Return what `measure` returns, which times a kernel and others while the device is locked."""
+def time_kernel(
+    context: EvaluationContext, kernel: Kernel, measure: Callable[[], Measured], noise: bool = True
+) -> Measured:
+    """Return what `measure` returns, which times a kernel and others while the device is locked.
+
+    `noise`: measure this machine's noise first if it is due, with the device free for others between two A/A runs.
+    """
+    if noise and _is_here(context) and not isinstance(context.evaluator, PoolEvaluator):
+        context.evaluator.measure_noise(lambda: device(context))
     progress.info("waiting for the device")
     with device(context):
         progress.info("timing %s", kernel.name)
@@ -78,11 +85,17 @@ def count_kernel(context: EvaluationContext, kernel: Kernel, timed: Evaluation) 
 @contextmanager
 def device(context: EvaluationContext) -> Generator[None]:
     """Lock the target's device, if it is on this host. Raises DeviceBusyError after `harness.device_wait_s`."""
-    if (context.target.model is not None and not context.target.board) or context.target.pool:
+    if not (_is_here(context) or context.target.board):
         yield
         return
-    with device_lock.device(context.target.lock, context.params.harness.device_wait_s), context.quiet.timing():
+    wait_s, stopped = context.params.harness.device_wait_s, context.evaluator.stopped
+    with device_lock.device(context.target.lock, wait_s, stopped), context.quiet.timing():
         yield
+
+
+def _is_here(context: EvaluationContext) -> bool:
+    """Whether kernels are timed on this host."""
+    return not (context.target.model or context.target.board or context.target.pool)
 
 
 def retried(step: Function) -> Function:

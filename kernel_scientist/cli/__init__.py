@@ -34,9 +34,10 @@ class Program(click.Group):
             click.echo(f"error: {error}; nothing was decided about the kernel, try again", err=True)
             ctx.exit(INFRASTRUCTURE)
         except (KeyboardInterrupt, StoppedError):
-            resume = "; logged kernels are kept: continue with `kernel-scientist optimize --resume`"
-            click.echo(f"stopped{resume if ctx.invoked_subcommand == 'optimize' else ''}", err=True)
-            ctx.exit(130)
+            from kernel_scientist.campaign import stopping
+
+            click.echo(stopping.sentence() if ctx.invoked_subcommand == "optimize" else "stopped", err=True)
+            ctx.exit(stopping.EXIT_CODE)
 
 
 @click.group(cls=Program, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})

@@ -3,6 +3,7 @@
 The compiler reads untrusted text, so it runs with limits (`compiler_process`) and cannot read our files (`confine`).
 """
 
+import errno
 import functools
 import hashlib
 import os
@@ -19,13 +20,16 @@ from typing import NamedTuple
 from kernel_scientist.compile import flags
 from kernel_scientist.compile.request import BuildRequest
 from kernel_scientist.records import environment
-from kernel_scientist.records.errors import SetupError
+from kernel_scientist.records.errors import InfrastructureError, SetupError
 from kernel_scientist.records.evaluation import CompileReport
 from kernel_scientist.sandbox import compiler_process, confine
 
 BASE_FLAGS = ("-O3", "-march=native", "-fopenmp", "-std=c++20", "-fPIC", "-shared")
 MOST_COUNTED = 1 << 20
 """Largest object, in bytes, whose instructions are counted (its disassembly is a hundred times as long)."""
+
+FULL = (errno.ENOSPC, errno.EDQUOT)
+"""Errors of a disk without room."""
 
 
 class Built(NamedTuple):
@@ -74,8 +78,20 @@ def build(request: BuildRequest, timeout_s: float = 60) -> Built:
 
 
 def kept(name: str, make: Callable[[Path], Built]) -> Built:
-    """Return the build stored under a name, else build with `make` in an empty folder and store it if it is ok."""
+    """Return the build stored under a name, else build with `make` in an empty folder and store it if it is ok.
+
+    Raises InfrastructureError when the disk is full.
+    """
     folder = environment.cache_folder() / "objects"
+    try:
+        return _kept(folder, name, make)
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        raise InfrastructureError(f"{os.strerror(error.errno).lower()}: {folder}") from error
+
+
+def _kept(folder: Path, name: str, make: Callable[[Path], Built]) -> Built:
     folder.mkdir(parents=True, exist_ok=True)
     target, report_file = folder / f"{name}.so", folder / f"{name}.json"
     if target.exists() and report_file.exists():
@@ -109,12 +125,17 @@ def run(
     memory_bytes: int = compiler_process.MEMORY_BYTES,
     log_bytes: int = compiler_process.LOG_BYTES,
 ) -> Built:
-    """Run a confined command that writes the shared object `out`; return object and report."""
+    """Run a confined command that writes the shared object `out`; return object and report.
+
+    Raises OSError when the disk is full, which is no fault of the source.
+    """
     start = time.monotonic()
     status, log = compiler_process.run(command, out.parent, timeout_s, memory_bytes, log_bytes)
     seconds = round(time.monotonic() - start, 3)
     if status is None:
         log = f"the compiler took longer than {timeout_s:g} s and was stopped\n{log}"
+    if status != 0 and (full := next((code for code in FULL if os.strerror(code) in log), None)):
+        raise OSError(full, os.strerror(full))
     if status != 0 or not out.is_file():
         return Built(None, CompileReport(ok=False, compiler=compiler, seconds=seconds, log=log))
     code_bytes = out.stat().st_size

@@ -21,6 +21,7 @@ DEFAULTS = {
     "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "WARNING",  # the server gets all logs; the terminal shows our table
     "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "120",
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "3",
+    "MLFLOW_HTTP_REQUEST_TIMEOUT": "30",  # a server that hangs is noticed; a campaign waits for it in its own way
     "MLFLOW_LOGGING_LEVEL": "WARNING",
     "GIT_PYTHON_REFRESH": "quiet",
     "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
@@ -64,6 +65,12 @@ def host_target() -> str:
 def cache_folder() -> Path:
     """Return the folder of built kernels and locks; safe to delete at any time."""
     return Path(os.environ.get("KERNEL_SCIENTIST_CACHE") or root() / ".cache")
+
+
+def host_folder() -> Path:
+    """Return the folder of what all checkouts of a user share on this host, unless a cache folder is named."""
+    given, shared = os.environ.get("KERNEL_SCIENTIST_CACHE"), os.environ.get("XDG_CACHE_HOME")
+    return Path(given) if given else Path(shared or Path.home() / ".cache") / "gpu-kernel-scientist"
 
 
 @functools.cache

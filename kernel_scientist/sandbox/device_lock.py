@@ -1,12 +1,14 @@
-"""Locks of devices that every process on this host shares: one timing at a time per device."""
+"""Locks that every process on this host shares: one timing at a time per device, turns at a shared file."""
 
 import contextlib
+import hashlib
 import os
+import threading
 import time
 from collections.abc import Generator, Sequence
 from pathlib import Path
 
-from kernel_scientist.records.errors import DeviceBusyError
+from kernel_scientist.records.errors import DeviceBusyError, StoppedError
 
 FOLDER = Path("/tmp/kernel-scientist.locks")
 """Folder of the locks: the same for all users of this host, whatever their TMPDIR. It is world-writable but not sticky,
@@ -16,17 +18,27 @@ POLL_S = 0.02
 
 
 @contextlib.contextmanager
-def device(name: str, timeout_s: float) -> Generator[None]:
+def device(name: str, timeout_s: float, stopped: threading.Event | None = None) -> Generator[None]:
     """Hold the lock of device `name`; the operating system releases it if this process dies.
 
-    Raises DeviceBusyError after `timeout_s` seconds.
+    Raises DeviceBusyError after `timeout_s` seconds, StoppedError once `stopped` is set.
     """
-    with one_of([name], timeout_s):
+    with one_of([name], timeout_s, stopped):
         yield
 
 
 @contextlib.contextmanager
-def one_of(names: Sequence[str], timeout_s: float) -> Generator[str]:
+def turn(file: Path, stopped: threading.Event) -> Generator[None]:
+    """Take turns with the other processes of this host that read and then replace a file; wait as long as it takes.
+
+    Raises StoppedError once `stopped` is set.
+    """
+    with one_of([hashlib.sha256(str(file.resolve()).encode()).hexdigest()[:32]], float("inf"), stopped):
+        yield
+
+
+@contextlib.contextmanager
+def one_of(names: Sequence[str], timeout_s: float, stopped: threading.Event | None = None) -> Generator[str]:
     """Hold the lock of the first device that is free, and yield its name. Raises as `device`."""
     from filelock import FileLock, Timeout
 
@@ -49,4 +61,7 @@ def one_of(names: Sequence[str], timeout_s: float) -> Generator[str]:
                 f"device {', '.join(names)} was busy for {timeout_s:g} s (another timing holds "
                 f"{', '.join(map(str, paths.values()))}, this is process {os.getpid()})"
             )
-        time.sleep(POLL_S)
+        if stopped is None:
+            time.sleep(POLL_S)
+        elif stopped.wait(POLL_S):
+            raise StoppedError("stopped while waiting for a device")

@@ -20,8 +20,9 @@ class Tuner:
 
     def __init__(self, context: EvaluationContext, base: Kernel, hold: Hold) -> None:
         self.context, self.base, self.hold = context, base, hold
-        # one stage is enough: the best configuration is evaluated in full as a kernel of the campaign
-        self.evaluator = context.evaluator.with_harness(context.params.harness.model_copy(update={"stages": 1}))
+        # one stage without a margin is enough: the best configuration is evaluated in full as a kernel of the campaign
+        quick = context.params.harness.model_copy(update={"stages": 1, "noise_runs": 0})
+        self.evaluator = context.evaluator.with_harness(quick)
 
     def tune(self, name: str, is_tried: Callable[[str], bool], stop: Callable[[], bool]) -> Kernel | None:
         """Return the best other configuration as a kernel of that name; None when there was nothing to try.

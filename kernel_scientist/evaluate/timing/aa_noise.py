@@ -1,11 +1,15 @@
-"""A/A noise of this machine: a source timed against itself; the result is kept for a day per problem.
+"""A/A noise of this machine: a source timed against itself; the result is kept for a day per problem and host.
 
 A kernel counts as faster only if its gain exceeds this noise. A/A runs use the same protocol as kernels, so the
 margin covers differences between processes (memory layout, placement) as well as between minutes.
 """
 
+import contextlib
 import json
+import socket
 import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from kernel_scientist.evaluate.driver import Driver
@@ -14,11 +18,14 @@ from kernel_scientist.evaluate.timing.plan import Plan, TimedSource
 from kernel_scientist.hardware import cpu
 from kernel_scientist.records import environment
 from kernel_scientist.records.kernel import digest
+from kernel_scientist.sandbox import device_lock
 
 VALID_S, VALID_LARGE_S = 24 * 3600, 3600
 """Seconds for which a measurement is reused: shorter if it is large, which suggests a busy machine."""
 LARGE = 0.03
 FIRST, SECOND = "first", "second"
+Hold = Callable[[], AbstractContextManager[object]]
+"""Context manager that holds the device's lock."""
 
 
 def kept(driver: Driver, profile: str) -> list[float] | None:
@@ -31,26 +38,37 @@ def kept(driver: Driver, profile: str) -> list[float] | None:
     return None if due else noise
 
 
-def measured(driver: Driver, profile: str, plan: Plan, source: TimedSource) -> list[float]:
-    """Measure the noise per stage with a source, and keep it. `plan` has no baseline and the candidate FIRST."""
-    noise = measure(driver, plan, source, driver.harness.noise_runs)
+def once(driver: Driver, profile: str, measure: Callable[[], list[float]]) -> list[float]:
+    """Return the noise that another process of this host measured meanwhile, else measure and keep it.
+
+    Raises StoppedError when the work is to end.
+    """
     file = _file(driver, profile)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    part = file.with_suffix(f".{time.monotonic_ns()}")
-    part.write_text(json.dumps({"margins": noise, "machine": cpu.model(), "problem": driver.problem.name}))
-    part.replace(file)
+    with device_lock.turn(file, driver.pool.stopped):
+        if (noise := kept(driver, profile)) is not None:
+            return noise
+        noise = measure()
+        file.parent.mkdir(parents=True, exist_ok=True)
+        part = file.with_suffix(f".{time.monotonic_ns()}")
+        part.write_text(json.dumps({"margins": noise, "machine": cpu.model(), "problem": driver.problem.name}))
+        part.replace(file)
     return noise
 
 
-def measure(driver: Driver, plan: Plan, source: TimedSource, runs: int) -> list[float]:
+def measure(
+    driver: Driver, plan: Plan, source: TimedSource, runs: int, hold: Hold = contextlib.nullcontext
+) -> list[float]:
     """Time a source against itself `runs` times, with all stages; return the noise after each stage.
+
+    `plan` has no baseline and the candidate FIRST. `hold` holds the device's lock during each run.
 
     The noise is the largest distance from 1 of an interval of a source against itself, over all runs. (One interval
     reflects the spread of its blocks, not differences between processes or minutes.)
     """
     deviations: list[list[float]] = [[] for _ in range(plan.stages)]
     for _ in range(runs):
-        samples = schedule.run(driver, plan, [source.named(FIRST), source.named(SECOND)])
+        with hold():
+            samples = schedule.run(driver, plan, [source.named(FIRST), source.named(SECOND)])
         for stage in range(plan.stages):
             tables = (samples.table(name, stage + 1) for name in (FIRST, SECOND))
             low, high = statistics.ratio(*tables).interval(plan.confidence)
@@ -61,6 +79,7 @@ def measure(driver: Driver, plan: Plan, source: TimedSource, runs: int) -> list[
 def _file(driver: Driver, profile: str) -> Path:
     keys = {"blocks", "pairs", "stages", "row_us", "threads", "warmup_calls", "sandbox"}
     settings, pool = driver.harness.model_dump_json(include=keys), driver.pool
-    machine = (cpu.model(), str(cpu.cores()), pool.device, pool.enclosure)
-    key = digest("\0".join((driver.problem.digest, profile, *machine, settings, environment.evaluator_digest())))[:32]
-    return environment.cache_folder() / "noise" / f"{key}.json"
+    machine = (socket.gethostname(), cpu.model(), str(cpu.cores()), pool.device, pool.enclosure)
+    protocol = environment.sources_digest("evaluate/timing", "workers")
+    key = digest("\0".join((driver.problem.digest, profile, *machine, settings, protocol)))[:32]
+    return environment.host_folder() / "noise" / f"{key}.json"

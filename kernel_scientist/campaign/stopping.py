@@ -1,0 +1,54 @@
+"""Ctrl-C and SIGTERM: the first ends a campaign at a safe point, the second at once. Both say how to go on."""
+
+import os
+import shlex
+import signal
+import sys
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+from kernel_scientist.records.errors import StoppedError
+
+EXIT_CODE = 130
+
+
+def sentence() -> str:
+    """Return what a user is told when a campaign was stopped."""
+    given = [argument for argument in sys.argv[1:] if argument != "--resume"]
+    command = ["optimize", "--resume", *given[1:]] if given[:1] == ["optimize"] else ["optimize", "--resume"]
+    return f"stopped; logged kernels are kept: continue with `kernel-scientist {shlex.join(command)}`"
+
+
+@contextmanager
+def stoppable(close: Callable[[], None]) -> Generator[Callable[[], None]]:
+    """Handle both signals; an exception raised by a handler, inside of Prefect's engine, would break it.
+
+    The first signal calls `close`, so running experiments end with StoppedError, and lets the check that is yielded
+    raise it. The second ends this process; its servers and workers end with it, and the next command closes its run.
+    """
+    requested = threading.Event()
+
+    def request(_signal: int, _frame: FrameType | None) -> None:
+        if requested.is_set():
+            os.write(2, f"\n{sentence()}\n".encode())  # not print: the interrupted code may be in the middle of one
+            os._exit(EXIT_CODE)
+        requested.set()
+        # in a thread: the interrupted code may hold a lock that `close` needs
+        threading.Thread(target=close).start()
+
+    def check() -> None:
+        if requested.is_set():
+            raise StoppedError("stopped by a signal")
+
+    before: dict[int, Any] = {}
+    if threading.current_thread() is threading.main_thread():
+        before |= {number: signal.signal(number, request) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield check
+    finally:
+        if not requested.is_set():  # else a second signal still counts while servers are stopped
+            for number, handler in before.items():
+                signal.signal(number, handler)
