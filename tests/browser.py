@@ -82,7 +82,7 @@ def served(lab: Path, *overrides: str) -> Iterator[Served]:
             env=env | {"PREFECT_API_URL": f"{address}/api", "PREFECT_UI_URL": address},
             stdout=subprocess.PIPE,
             text=True,
-            timeout=280,
+            timeout=600,
         )
         assert done.returncode == 0
         summary = json.loads(done.stdout)

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
-from tests.browser import Browser, Served, chromium, served
+from tests.browser import SMALL, Browser, Served, chromium, served
 from tests.conftest import ROOT, new_lab
 
-CAMPAIGN = ("problem=rmsnorm", "search.generations=2", "search.experiments=3", "harness.noise_runs=2")
+CAMPAIGN = (*SMALL, "problem=rmsnorm", "search.generations=2", "search.experiments=3")
 FOLDER = ROOT / "docs" / "img"
 SETTLE_MS = 4000
 """How long charts may take to be drawn after the page shows its text."""
