@@ -1,7 +1,6 @@
 """A finished campaign whose pages a real, headless Chromium opens: its report, MLflow, Prefect."""
 
 import json
-import os
 import shutil
 import signal
 import socket
@@ -17,8 +16,17 @@ from tests.conftest import lab_environment
 
 ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update")
 """The browser talks to nothing but the pages."""
+CLOSED = """localStorage.setItem("mlflow.assistant.panelOpen_v1", "false");
+localStorage.setItem("mlflow.assistant.fab.autoOpenedOnFirstLoad_v1", "true");"""
+"""Keeps MLflow's assistant closed."""
 WAIT_MS = 60_000
 """How long a page may take to show its text on a busy machine."""
+SMALL = (
+    *("problem=identity", "search.generations=1", "search.experiments=2", "tuning.tries=0"),
+    *("harness.noise_runs=0", "harness.pairs=0", "harness.blocks=3", "harness.stages=1"),
+    *("validate.processes=1", "validate.blocks=3", "validate.finalists=2"),
+)
+"""Parameters of a campaign of a few seconds."""
 IGNORED = ("404 (Not Found)", "Failed to fetch")
 """Console errors that are MLflow's and Prefect's own: requests for features that are off, and for version numbers."""
 
@@ -74,7 +82,7 @@ def served(lab: Path, *overrides: str) -> Iterator[Served]:
             env=env | {"PREFECT_API_URL": f"{address}/api", "PREFECT_UI_URL": address},
             stdout=subprocess.PIPE,
             text=True,
-            timeout=280,
+            timeout=600,
         )
         assert done.returncode == 0
         summary = json.loads(done.stdout)
@@ -104,7 +112,7 @@ class Browser:
     def __init__(self, playwright: Any, scheme: str = "light", width: int = 1500, height: int = 900) -> None:
         self._browser = playwright.chromium.launch(executable_path=chromium(), args=ARGUMENTS)
         self._context = self._browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
-        self._context.add_init_script("localStorage.setItem('mlflow.assistant.panel.visible_v1', 'false')")
+        self._context.add_init_script(CLOSED)
         self.page = self._context.new_page()
         self.errors: list[str] = []
         self.page.on("console", self._heard)
@@ -123,9 +131,3 @@ class Browser:
     def _heard(self, message: Any) -> None:
         if message.type == "error" and not any(known in message.text for known in IGNORED):
             self.errors.append(message.text)
-
-
-SMALL = ("problem=identity", "search.generations=1", "search.experiments=2", "harness.noise_runs=0", "harness.pairs=0")
-"""A campaign of a few seconds; `harness.stages` and others as in params.yaml."""
-SMALL = (*SMALL, "harness.blocks=3", "harness.stages=1", "validate.processes=1", "validate.blocks=3", "tuning.tries=0")
-os.environ.setdefault("PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD", "1")

@@ -11,15 +11,17 @@ from kernel_scientist.records import environment
 @click.command()
 @click.argument("campaign", required=False)
 @click.option("--out", "out", metavar="FILE", help="The page to write; default: reports/CAMPAIGN.html.")
+@click.option("--metrics", metavar="FILE", help="Also write the figures that DVC compares, and cases.csv next to them.")
 @with_params
-def report(campaign: str | None, out: str | None, call: Call) -> None:
+def report(campaign: str | None, out: str | None, metrics: str | None, call: Call) -> None:
     """Write the page of a campaign (default: the latest) and print its tables.
 
     Example: kernel-scientist report --set problem=rmsnorm
     """
     from kernel_scientist.report.pages import campaign as page
 
-    page.report(call.params(), campaign, environment.root() / out if out else None)
+    root = environment.root()
+    page.report(call.params(), campaign, root / out if out else None, root / metrics if metrics else None)
 
 
 @click.command()

@@ -231,11 +231,8 @@ class MlflowStore:
 
         Writing a reply again changes nothing.
         """
-
-        def run_of(reply: Reply) -> str:
-            return self._run_ids.get((parent.run_id, traces.kernel(reply) or ""), parent.run_id)
-
-        traces.write(self._tracing, self.experiment_id, run_of, replies)
+        runs = {name: run for (campaign, name), run in self._run_ids.items() if campaign == parent.run_id}
+        traces.write(self._tracing, self.experiment_id, parent.run_id, runs, replies)
 
     def log_curve(self, parent: CampaignRun, points: Sequence[tuple[int, dict[str, float]]]) -> None:
         """Add points (number of kernels, metrics) to a campaign's curve."""

@@ -7,7 +7,7 @@ with explicit ids: the fluent API would write to the store that the process used
 import base64
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from kernel_scientist.records.kernel import digest
@@ -25,10 +25,13 @@ def kernel(reply: Reply) -> str | None:
     return named[1] if named else None
 
 
-def write(client: Any, experiment_id: str, run_of: Callable[[Reply], str], replies: Sequence[Reply]) -> None:
-    """Write replies as traces by MLflow's tracing client, each of the run that `run_of` returns. Not thread-safe."""
+def write(client: Any, experiment_id: str, campaign: str, kernels: Mapping[str, str], replies: Sequence[Reply]) -> None:
+    """Write replies as traces by MLflow's tracing client. Not thread-safe.
+
+    `campaign`: id of the campaign's run. `kernels`: ids of runs by kernel; a reply for one of them belongs to it.
+    """
     for reply in replies:
-        client.start_trace(_info(experiment_id, run_of(reply), reply))
+        client.start_trace(_info(experiment_id, kernels.get(kernel(reply) or "", campaign), reply))
     client.log_spans(experiment_id, [_span(reply) for reply in replies])
 
 

@@ -58,7 +58,11 @@ def test_the_pipeline_reproduces_and_the_second_time_does_nothing(tmp_path: Path
     assert card["kernel"] == optimized["champion"] and card["campaign"] == optimized["campaign"]
     page = (lab / "reports/report.html").read_text()
     assert optimized["campaign"] in page and "custom_kernel" in page and "<svg" in page
-    assert "reports/validate.json" in dvc("metrics", "show")
+    shown = json.loads(dvc("metrics", "show", "--json"))[""]["data"]
+    assert list(shown) == ["reports/metrics.json"] and shown["reports/metrics.json"]["data"]["speedup"] > 0
+    assert len(shown["reports/metrics.json"]["data"]) <= 12, "what one decides by"
+    plots = dvc("plots", "show")
+    assert "index.html" in plots and (lab / "dvc_plots/index.html").stat().st_size > 0
     shutil.rmtree(lab / "reports")
     assert "Running stage" not in dvc("checkout") and (lab / "reports/report.html").exists()
 

@@ -60,7 +60,7 @@ def test_a_kernel_s_run_and_the_report_in_mlflow(campaign: Served, browser: Brow
     browser.page.get_by_role("link", name="k00003").first.click()
     for text in ("Hypothesis.", "Outcome.", "Prefect run"):
         browser.page.get_by_text(text).first.wait_for()
-    browser.page.get_by_role("link", name="k00002", exact=True).first.click()
+    browser.page.get_by_role("link", name="k00001", exact=True).first.click()
     browser.page.get_by_text("Seed.").first.wait_for()
     run = f"{campaign.mlflow}/#/experiments/{campaign.experiment}/runs/{campaign.summary['mlflow']['run']}"
     browser.open(f"{run}/artifacts/report.html", "report.html")

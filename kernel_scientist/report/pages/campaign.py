@@ -11,7 +11,7 @@ from kernel_scientist.records import environment
 from kernel_scientist.records.evaluation import Confirmation, Trial
 from kernel_scientist.records.kernel import REFERENCE
 from kernel_scientist.records.params import Params
-from kernel_scientist.report import bars, ranking, summaries, tables
+from kernel_scientist.report import bars, figures, ranking, summaries, tables
 from kernel_scientist.report.output import Table, say, text, write
 from kernel_scientist.report.pages import answer, kernels, plots
 from kernel_scientist.report.pages.rendering import html
@@ -40,15 +40,19 @@ def file(campaign: str) -> Path:
     return environment.root() / "reports" / f"{campaign}.html"
 
 
-def report(params: Params, campaign: str | None, out: Path | None) -> None:
+def report(params: Params, campaign: str | None, out: Path | None, metrics: Path | None = None) -> None:
     """Write the page of a campaign, by default to `file`, and print its tables.
 
+    `metrics`: a file for the figures that DVC compares; the times by case are written to cases.csv next to it.
     Raises SetupError when there is no such campaign.
     """
     recorded = read_campaign(params, campaign)
     validation = _validation(recorded)
     out = out or file(recorded.run.campaign)
     write(out, render(recorded, validation))
+    if metrics:
+        write(metrics, json.dumps(figures.of(recorded, validation), indent=1) + "\n")
+        write(metrics.with_name("cases.csv"), figures.cases(recorded))
     say(tables.report(recorded, validation, out))
 
 

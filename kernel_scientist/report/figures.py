@@ -1,0 +1,77 @@
+"""The few figures of a campaign that DVC compares (`dvc metrics diff`, `dvc exp show`), and the plot of its cases."""
+
+import csv
+import io
+from collections.abc import Mapping
+from typing import Any
+
+from kernel_scientist.problems import published
+from kernel_scientist.records.evaluation import Trial, geomean
+from kernel_scientist.records.kernel import REFERENCE, Verdict
+from kernel_scientist.report import ranking
+from kernel_scientist.report.summaries import rounded
+from kernel_scientist.tracking.access import RecordedCampaign
+
+
+def of(recorded: RecordedCampaign, validation: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return a campaign's figures. `validation`: the JSON of `validate` of the champion, if there is one.
+
+    `speedup` and `held_out_speedup` are over the reference, `over_seed` over the best seed; measured and predicted
+    figures have different names. What is not known is left out.
+    """
+    population, best = recorded.population, recorded.champion()
+    figures: dict[str, Any] = {}
+    if best and best.evaluation.by_model:
+        figures |= {"predicted_us": best.evaluation.predicted_us}
+        figures |= {"predicted_roofline": population.entry(best.kernel.name).score}
+    elif best and validation:
+        figures |= _confirmed(validation)
+    elif best:
+        figures |= _unconfirmed(recorded, best)
+    figures |= {"kernels": len(population), "correct": population.verdicts()[Verdict.OK.value]}
+    figures |= {"minutes": recorded.run.elapsed_s / 60, "usd": recorded.run.metrics.get("llm.usd", 0.0)}
+    return {name: rounded(value) for name, value in figures.items() if value is not None}
+
+
+def _unconfirmed(recorded: RecordedCampaign, best: Trial) -> dict[str, Any]:
+    """Return the figures of the final, or of the champion's own run if there was none."""
+    final, name = recorded.final, best.kernel.name
+    if final and final.ranking():
+        return {"speedup": final.speedup(name), "us": final.geomean_us(name), "confirmed": 0}
+    return {"speedup": ranking.recorded(best)["speedup"], "us": best.evaluation.geomean_us, "confirmed": 0}
+
+
+def _confirmed(validation: Mapping[str, Any]) -> dict[str, Any]:
+    over = {s["against"]: s for s in validation["speedups"]}
+    held_out = {s["against"]: s["ratio"] for s in validation["held_out"]["speedups"]}
+    bars = {bar["kernel"] for bar in validation.get("bars", [])}
+    seeds = [s for name, s in over.items() if name != REFERENCE and name not in bars]
+    reference = over.get(REFERENCE, {})
+    return {
+        "speedup": reference.get("ratio"),
+        "speedup_low": (reference.get("interval") or [None])[0],
+        "held_out_speedup": held_out.get(REFERENCE),
+        "over_seed": min((s["ratio"] for s in seeds), default=None),
+        "us": geomean([case["time_us"] for case in validation["cases"]]) if validation.get("cases") else None,
+        "confirmed": int(validation["confirmed"]),
+    }
+
+
+def cases(recorded: RecordedCampaign) -> str:
+    """Return the champion's times by case as CSV: a row per case and source, in us, measured or predicted."""
+    best, rows = recorded.champion(), list[dict[str, Any]]()
+    if best:
+        evaluation, known = best.evaluation, published.best(recorded.published)
+        speedup = evaluation.speedup_over(REFERENCE)
+        for case, us in evaluation.times_us.items():
+            pair = speedup.cases.get(case) if speedup else None
+            rows.append({"case": case, "source": "champion", "us": rounded(pair.time_us if pair else us)})
+            rows += [{"case": case, "source": "reference", "us": rounded(pair.against_us)}] if pair else []
+            rows += [{"case": case, "source": "best published", "us": known[case].us}] if case in known else []
+        of = evaluation.predictions if evaluation.by_model else evaluation.timings
+        rows += [{"case": one.case, "source": "floor", "us": rounded(one.floor_us)} for one in of if one.floor_us]
+    text = io.StringIO()
+    writer = csv.DictWriter[str](text, ("bar", "case", "source", "us"), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({"bar": f"{row['case']} {row['source']}", **row} for row in rows)
+    return text.getvalue()
