@@ -26,10 +26,11 @@ USUAL = not (soak or adversarial)
 # PROBLEM replaces the parameter `problem` while DVC runs; params.yaml is put back afterwards, also after Ctrl-C.
 run: install
 ifdef PROBLEM
-	@test -f problems/$(PROBLEM)/task.yml || { echo "no problem $(PROBLEM); known: $(notdir $(wildcard problems/*))"; exit 2; }
+	@test -f problems/$(PROBLEM)/task.yml -o -f problems/$(PROBLEM).py || { \
+		echo "no problem $(PROBLEM); known: $$(kernel-scientist problems list | cut -d' ' -f1 | xargs)"; exit 2; }
 	@mkdir -p .cache && cp params.yaml .cache/params.yaml
 	@trap 'cp .cache/params.yaml params.yaml' EXIT; trap 'exit 130' INT TERM; \
-	sed -i 's/^problem: [^ ]*/problem: $(PROBLEM)/' params.yaml && dvc repro
+	sed -i 's|^problem: [^ ]*|problem: $(PROBLEM)|' params.yaml && dvc repro
 else
 	@dvc repro
 endif

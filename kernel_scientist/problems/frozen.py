@@ -4,15 +4,20 @@ They record which outputs were correct when a result was made: `baseline` fails 
 another torch) no longer reproduces them. Only the evaluator reads them.
 """
 
+import json
 from pathlib import Path
 from typing import Any
 
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records.errors import SetupError
+from kernel_scientist.records.kernel import digest
+
+DIGESTS = "problem.json"
+"""File beside the cases: digests of the problem and of its seeds."""
 
 
 def freeze(problem: Problem, profile: str, folder: Path) -> list[Path]:
-    """Write one file per checking case; return their paths."""
+    """Write one file per checking case, and the digests of the problem; return the cases' paths."""
     import torch
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -23,7 +28,14 @@ def freeze(problem: Problem, profile: str, folder: Path) -> list[Path]:
         path = folder / f"{case.name}.pt"
         torch.save({"sizes": case.sizes, "seed": case.seed, "inputs": inputs, "expected": expected}, path)
         paths.append(path)
+    (folder / DIGESTS).write_text(json.dumps(_digests(problem), indent=1) + "\n")
     return paths
+
+
+def _digests(problem: Problem) -> dict[str, str]:
+    """Return the digests of a problem and of its seeds; DVC's later stages are repeated if they change."""
+    seeds = sorted((*problem.folder.glob("seeds/*.py"), *problem.folder.glob("submission.py")))
+    return {problem.name: problem.digest, **{file.name: digest(file.read_text()) for file in seeds}}
 
 
 def verify(problem: Problem, profile: str, folder: Path) -> int:

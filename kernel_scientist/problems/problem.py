@@ -274,7 +274,7 @@ class Problem:
     def _reference_kernel(self) -> Path:
         """Return a file with the reference in the form of a kernel."""
         kernel = "class ModelNew(Model):\n    pass\n" if self.adapter else "custom_kernel = ref_kernel\n"
-        file = environment.cache_folder() / "seeds" / self.digest / "reference.py"
+        file = environment.cache_folder() / "seeds" / self.digest / "reference_as_kernel.py"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(f"{self.reference_text}\n\n{kernel}")
         return file

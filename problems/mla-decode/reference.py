@@ -7,7 +7,7 @@ follow by its own matrices, and 64 rotated values that all heads share. bf16 in 
 import torch
 
 NOPE, ROPE, LATENT = 128, 64, 512  # of a head's key: part without rotation, rotated part; latent of a position
-RTOL, OF_ROW = 1e-2, 2e-2  # of the element, and of its row's root mean square
+RTOL, OF_ROW = 1e-2, 3e-2  # of the element, and of its row's root mean square
 
 Data = tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]
 

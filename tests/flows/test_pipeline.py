@@ -14,15 +14,15 @@ from tests.conftest import ROOT, lab_environment
 STAGES = ["cases", "baseline", "optimize", "validate", "report"]
 
 
-def test_the_pipeline_reproduces_and_the_second_time_does_nothing(tmp_path: Path, prefect_api: str) -> None:
-    lab = tmp_path / "lab"
+def repository(lab: Path, problem: str, prefect_api: str) -> dict[str, str]:
+    """Make a laboratory with the pipeline, under git and DVC; return the environment for its commands."""
     lab.mkdir()
     for name in ("problems", "reference-kernels", "knowledge", "flows", "tasks", "kernel_scientist"):
         shutil.copytree(ROOT / name, lab / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("dvc.yaml", ".dvcignore"):
         shutil.copy(ROOT / name, lab)
     params = yaml.safe_load((ROOT / "params.yaml").read_text())
-    params |= {"problem": "identity"}
+    params |= {"problem": problem}
     params["search"] |= {"generations": 1, "experiments": 1}
     params["harness"] |= {"blocks": 6, "pairs": 0, "noise_runs": 0, "warmup_calls": 1}
     params["tuning"] |= {"tries": 0}
@@ -33,14 +33,20 @@ def test_the_pipeline_reproduces_and_the_second_time_does_nothing(tmp_path: Path
     )
     env["PREFECT_API_URL"] = prefect_api
     env.pop("PYTHONDONTWRITEBYTECODE", None)  # .pyc files must not make a stage run again
+    subprocess.run(["git", "init", "-q"], cwd=lab, check=True)
+    subprocess.run(["dvc", "init", "-q"], cwd=lab, check=True, env=env)
+    return env
+
+
+def test_the_pipeline_reproduces_and_the_second_time_does_nothing(tmp_path: Path, prefect_api: str) -> None:
+    lab = tmp_path / "lab"
+    env = repository(lab, "identity", prefect_api)
 
     def dvc(*arguments: str) -> str:
         done = subprocess.run(["dvc", *arguments], cwd=lab, env=env, capture_output=True, text=True, timeout=280)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout + done.stderr
 
-    subprocess.run(["git", "init", "-q"], cwd=lab, check=True)
-    dvc("init", "-q")
     first = dvc("repro")
     assert all(f"Running stage '{stage}'" in first for stage in STAGES)
     assert "champion is faster by" in first and "make ui" in first
@@ -77,3 +83,34 @@ def test_the_pipeline_reproduces_and_the_second_time_does_nothing(tmp_path: Path
         timeout=60,
     )
     assert done.returncode == 2 and "is missing: run `dvc repro cases`" in done.stderr
+
+
+def test_a_kernelbench_file_goes_through_the_pipeline(tmp_path: Path, prefect_api: str) -> None:
+    """By `make run PROBLEM=...`. What changes in another problem repeats no measurement."""
+    lab, name = tmp_path / "lab", "level1/2_Cross_entropy"
+    env = repository(lab, "identity", prefect_api)
+    (lab / "problems/level1").mkdir()
+    shutil.copy(ROOT / f"tests/problems/kernelbench/{name}.py", lab / "problems/level1")
+    for file in ("Makefile", "pyproject.toml", "constraints.txt", "install.py"):
+        shutil.copy(ROOT / file, lab)
+    (lab / ".venv").mkdir()
+    (lab / ".venv/.installed").touch()
+    params = (lab / "params.yaml").read_text()
+
+    def make(problem: str) -> subprocess.CompletedProcess[str]:
+        command = ["make", "run", f"PROBLEM={problem}"]
+        return subprocess.run(command, cwd=lab, env=env, capture_output=True, text=True, timeout=280)
+
+    first = make(name)
+    assert first.returncode == 0, first.stdout + first.stderr
+    assert all(f"Running stage '{stage}'" in first.stdout for stage in STAGES)
+    assert (lab / "params.yaml").read_text() == params
+    card = json.loads((lab / f"champions/{name}/cpp-cpu/card.json").read_text())
+    assert card["problem"] == name and name in (lab / "reports/report.html").read_text()
+
+    other = lab / "problems/rmsnorm/task.yml"
+    other.write_text(other.read_text() + "# a remark\n")
+    again = make(name).stdout
+    assert [stage for stage in STAGES if f"Running stage '{stage}'" in again] == ["cases"]
+    refused = make("level1/nothing")
+    assert refused.returncode == 2 and "known: attention-prefill" in refused.stdout and name in refused.stdout
