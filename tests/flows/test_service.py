@@ -186,7 +186,7 @@ def descendants(service: Service) -> set[int]:
     return {child.pid for process in workers[2:] for child in psutil.Process(process.pid).children(recursive=True)}
 
 
-class notified:  # noqa: N801
+class notified:
     """The committed automations, installed with a notification block that calls a web server of this test."""
 
     def __init__(self, service: Service) -> None:
