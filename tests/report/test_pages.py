@@ -69,5 +69,7 @@ def test_a_kernel_s_run_and_the_report_in_mlflow(campaign: Served, browser: Brow
 
 def test_the_flow_run_in_prefect(campaign: Served, browser: Browser) -> None:
     address = f"{campaign.prefect}/runs/flow-run/{campaign.flow_run}"
-    browser.open(address, "Completed", "build k00001")
-    browser.open(f"{address}?tab=Artifacts", "leaderboard-identity-cpu", "report-identity-cpu")
+    browser.open(address, "Completed", "k00001 from seed")
+    artifacts = f"{campaign.prefect}/artifacts/key"
+    browser.open(f"{artifacts}/leaderboard-identity-cpu", campaign.summary["campaign"])
+    browser.open(f"{artifacts}/report-identity-cpu", "the campaign's page")
