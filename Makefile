@@ -6,6 +6,7 @@
 # make first-light  a GPU's first run in steps, each with its own result; ten minutes
 # make bench-model  the model of the MI300X against published measurements
 # make ui     the Prefect and MLflow web pages       make prompts      an example of each prompt into docs/prompts
+# make docs   docs/reference, from the code
 # make screenshots  the pictures in docs/img, by a campaign and Chromium
 PYTHON ?= python3
 VENV := .venv
@@ -21,7 +22,7 @@ STAMP := $(VENV)/.installed
 ALONE = $(shell grep -rlE "mark\.(alone|gpu)" --include=test_*.py tests)
 USUAL = not (soak or adversarial)
 
-.PHONY: run test check adversarial soak lint bench bench-model first-light gpu-check prompts screenshots ui install clean
+.PHONY: run test check adversarial soak lint bench bench-model first-light gpu-check prompts docs screenshots ui install clean
 
 # PROBLEM replaces the parameter `problem` while DVC runs; params.yaml is put back afterwards, also after Ctrl-C.
 run: install
@@ -73,6 +74,9 @@ screenshots: install
 
 prompts: install
 	@python -m kernel_scientist.scientist.showcase
+
+docs: install
+	@python -m docs.write_reference
 
 ui: install
 	@kernel-scientist ui

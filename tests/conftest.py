@@ -47,7 +47,7 @@ LONG = (
     *("test_imports.py", "test_bars.py"),
 )
 """Files that take longest: started first, so that the processes end at the same time."""
-QUICK = ("records", "population", "search", "hardware", "report", "tracking", "gpu/isa", "gpu/model")
+QUICK = ("records", "population", "search", "hardware", "report", "docs", "tracking", "gpu/isa", "gpu/model")
 """Folders whose tests `make check` runs: together less than a minute on two cores."""
 
 
