@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import httpx
+import psutil
 
 from tests.conftest import lab_environment
 
@@ -28,7 +29,7 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def until(found: Callable[[], T | None], what: str, timeout_s: float = 90) -> T:
+def until(found: Callable[[], T | None], what: str, timeout_s: float = 240) -> T:
     """Return what `found` returns, once it returns something."""
     end = time.monotonic() + timeout_s
     while time.monotonic() < end:
@@ -139,7 +140,7 @@ class Service:
     def flow_run(self, run: str) -> dict[str, Any]:
         return httpx.get(f"{self.api}/flow_runs/{run}").json()
 
-    def ended(self, run: str, timeout_s: float = 120) -> dict[str, Any]:
+    def ended(self, run: str, timeout_s: float = 240) -> dict[str, Any]:
         """Wait until a run has ended; return it."""
 
         def final() -> dict[str, Any] | None:
@@ -153,6 +154,9 @@ class Service:
 
     def close(self) -> None:
         for process in self.processes:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                for child in psutil.Process(process.pid).children(recursive=True):  # runs have sessions of their own
+                    child.kill()
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()

@@ -21,10 +21,10 @@ from kernel_scientist.sandbox import device_lock
 from tests.conftest import ROOT, new_lab
 from tests.flows.service import Service, until
 
-pytestmark = pytest.mark.alone
+pytestmark = [pytest.mark.alone, pytest.mark.timeout(900)]
 SMALL = {"problem": "identity", "generations": 0, "stages": 1, "processes": 1, "finalists": 1}
 """One seed and no experiments: a champion that is only to be correct, so no test hangs on a time."""
-APPROVAL = {"approval": True, "approval_wait_s": 120}
+APPROVAL = {"approval": True, "approval_wait_s": 600}
 
 
 @pytest.fixture(scope="module")
@@ -119,8 +119,8 @@ def test_a_champion_waits_for_approval_and_is_announced(
     shutil.rmtree(service.lab / "champions", ignore_errors=True)
     with notified(service) as messages:
         waiting = service.run("optimize/on-demand", params={"validate": APPROVAL})
-        until(lambda: service.flow_run(waiting)["state_type"] == "PAUSED", "the flow asks", 120)
-        with device_lock.device("cpu", 1):  # nobody holds it
+        until(lambda: service.flow_run(waiting)["state_type"] == "PAUSED", "the flow asks")
+        with device_lock.device("cpu", 60):  # tests of others may hold it for a while
             pass
         assert not (service.lab / "champions/identity/cpp-cpu").exists()
         answer = {"run_input": {"approve": False, "comment": "the week of the audit"}}
@@ -131,12 +131,8 @@ def test_a_champion_waits_for_approval_and_is_announced(
         assert refused["promotion"] == "not promoted: refused by a person: the week of the audit"
         assert not (service.lab / "champions/identity/cpp-cpu").exists() and not messages
 
-        impatient = service.run("optimize/on-demand", params={"validate": {**APPROVAL, "approval_wait_s": 1}})
-        assert service.ended(impatient)["state_type"] == "COMPLETED"
-        assert campaigns(store)[0].data.tags["promotion"] == "not promoted: nobody answered in 1 s"
-
         willing = service.run("optimize/on-demand", params={"validate": APPROVAL})
-        until(lambda: service.flow_run(willing)["state_type"] == "PAUSED", "the flow asks", 120)
+        until(lambda: service.flow_run(willing)["state_type"] == "PAUSED", "the flow asks")
         service.post(f"flow_runs/{willing}/resume", {"run_input": {"approve": True}})
         assert service.ended(willing)["state_type"] == "COMPLETED"
         assert campaigns(store)[0].data.tags["promoted"] == "true"
@@ -167,16 +163,16 @@ def test_cancelling_a_run_stops_the_kernel_that_is_timed(service: Service, store
         tasks = service.post("task_runs/filter", {"flow_runs": {"id": {"any_": [run]}}})
         return any(task["name"].startswith("time ") and task["state_type"] == "RUNNING" for task in tasks)
 
-    until(timing, "a kernel is timed", 120)
+    until(timing, "a kernel is timed")
     time.sleep(2)
     at_work = descendants(service) - before
     assert len(at_work) > 2
     with pytest.raises(Exception, match="was busy"), device_lock.device("cpu", 0.1):
         pass
     service.post(f"flow_runs/{run}/set_state", {"state": {"type": "CANCELLING"}, "force": False})
-    assert service.ended(run, 60)["state_type"] == "CANCELLED"
-    until(lambda: not [pid for pid in at_work if psutil.pid_exists(pid)], "all its processes end", 30)
-    with device_lock.device("cpu", 1):
+    assert service.ended(run)["state_type"] == "CANCELLED"
+    until(lambda: not [pid for pid in at_work if psutil.pid_exists(pid)], "all its processes end", 60)
+    with device_lock.device("cpu", 60):
         pass
     assert campaigns(store)[0].info.status == "KILLED"
 
