@@ -1,19 +1,27 @@
-"""Ask a person: the flow run pauses, and its page in the Prefect UI shows a form."""
+"""Ask a person: the flow run pauses, and its page in the Prefect UI shows a form.
 
-import math
+Prefect's `pause_flow_run` fails the run when nobody answers in time. Here that is an answer, too, so the server's own
+deadline is set later than ours.
+"""
+
+import time
+from typing import cast
+from uuid import UUID
 
 from prefect.client.orchestration import get_client
-from prefect.exceptions import FlowPauseTimeout
-from prefect.flow_runs import pause_flow_run
-from prefect.input import RunInput
+from prefect.input import RunInput, keyset_from_paused_state
 from prefect.runtime import flow_run
-from prefect.states import Running
+from prefect.states import Paused, Running
 from pydantic import Field
 
 from kernel_scientist.campaign.evaluation_context import EvaluationContext
+from kernel_scientist.records.errors import StoppedError
+from kernel_scientist.records.kernel import digest
 
-POLL_S = 5
+POLL_S = 2.0
 """Interval at which the server is asked for the answer, in seconds."""
+LATER_S = 600
+"""How much later than we the server would give up, in seconds."""
 
 
 class Decision(RunInput):
@@ -31,18 +39,32 @@ def ask(context: EvaluationContext, question: str) -> str:
     settings = context.params.validate_
     if not settings.approval:
         return ""
-    form = Decision.with_initial_data(description=question, approve=False)
-    try:
-        answer = pause_flow_run(wait_for_input=form, timeout=math.ceil(settings.approval_wait_s), poll_interval=POLL_S)
-    except FlowPauseTimeout:
-        _go_on()
+    answer = _answer(question, settings.approval_wait_s)
+    if answer is None:
         return f"nobody answered in {settings.approval_wait_s:g} s"
     if answer.approve:
         return ""
     return f"refused by a person: {answer.comment}" if answer.comment else "refused by a person"
 
 
-def _go_on() -> None:
-    """Let the flow run end as usual: the server would turn every state that follows a late answer into Failed."""
+def _answer(question: str, wait_s: float) -> Decision | None:
+    """Pause the flow run until it is resumed with an answer; None if that takes longer than `wait_s`.
+
+    Raises StoppedError when the run is cancelled meanwhile.
+    """
+    form, run = Decision.with_initial_data(description=question, approve=False), UUID(str(flow_run.get_id()))
+    paused = Paused(timeout_seconds=int(wait_s) + LATER_S, pause_key=digest(question)[:8])
+    keyset = keyset_from_paused_state(paused)
+    paused.state_details.run_input_keyset = {str(key): value for key, value in keyset.items()}
     with get_client(sync_client=True) as client:
-        client.set_flow_run_state(str(flow_run.get_id()), Running(), force=True)  # type: ignore[arg-type]
+        form.save(keyset, flow_run_id=run)
+        client.set_flow_run_state(run, paused)
+        until = time.monotonic() + wait_s
+        while (state := client.read_flow_run(run).state) is not None and state.is_paused():
+            if time.monotonic() > until:
+                client.set_flow_run_state(run, Running(), force=True)
+                return None
+            time.sleep(POLL_S)
+        if state is None or not state.is_running():
+            raise StoppedError("the flow run was cancelled while it waited for approval")
+        return cast(Decision, form.load(keyset, flow_run_id=run))  # its type allows a coroutine, as in async code

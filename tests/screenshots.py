@@ -29,7 +29,10 @@ def take(campaign: Served, folder: Path) -> None:
         "mlflow-report": (f"{experiment}/runs/{run}/artifacts/report.html", "report.html"),
         "mlflow-compare": (_comparison(campaign), "Parallel Coordinates Plot"),
         "prefect-run": (flow, "Completed"),
-        "prefect-artifacts": (f"{flow}?tab=Artifacts", "leaderboard"),
+        "prefect-artifacts": (
+            f"{campaign.prefect}/artifacts/key/leaderboard-rmsnorm-cpu",
+            campaign.summary["campaign"],
+        ),
     }
     with sync_playwright() as playwright:
         browser = Browser(playwright, width=1300, height=850)

@@ -7,14 +7,10 @@ Only `MlflowClient` with explicit run ids is used: the fluent API keeps its stat
 
 import json
 import math
-import tempfile
 import time
-from collections.abc import Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
-from urllib.parse import quote, unquote, urlparse
 
 from kernel_scientist.population.entry import order
 from kernel_scientist.population.final import Final
@@ -28,7 +24,6 @@ from kernel_scientist.scientist.llm.response_cache import Reply, Spending
 from kernel_scientist.tracking import (
     artifacts,
     links,
-    local_store,
     notes,
     old_records,
     owner,
@@ -37,7 +32,8 @@ from kernel_scientist.tracking import (
     snapshots,
     traces,
 )
-from kernel_scientist.tracking.run_content import CAMPAIGN, KERNEL, KIND, PARENT
+from kernel_scientist.tracking.experiment import Experiment
+from kernel_scientist.tracking.run_content import CAMPAIGN, KERNEL, KIND
 
 FINDINGS, FINAL, VALIDATION, PAGE = "findings.json", "final.json", "validation.json", "report.html"
 CHAMPION, FLOW = "champion", "prefect_run"
@@ -64,33 +60,18 @@ class CampaignRun:
         return self.metrics.get("elapsed_s", 0.0)
 
 
-class MlflowStore:
+class MlflowStore(Experiment):
     """The runs of one MLflow experiment: one problem on one target."""
 
     def __init__(self, uri: str, experiment: str) -> None:
         """Open or create the experiment. Raises SetupError when the store cannot be used."""
-        from mlflow import MlflowClient
-        from mlflow.exceptions import MlflowException
-        from mlflow.tracing.client import TracingClient
-
-        self.uri, self.experiment = uri, experiment
+        super().__init__(uri, experiment)
         self._run_ids: dict[tuple[str, str], str] = {}
         """Ids of kernel runs that this process created, by the campaign's run id and the kernel's name."""
         self._found: dict[tuple[str, str], str] = {}
         """The same for runs of earlier processes, once they were asked for."""
         self._complete: set[str] = set()
         """Ids of those that are complete."""
-        local_store.prepare(uri)
-        try:
-            self.client: Any = MlflowClient(tracking_uri=uri)
-            found = self.client.get_experiment_by_name(experiment) or self._create(experiment)
-            self.experiment_id: str = found.experiment_id
-            self._local = str(found.artifact_location).startswith("file:")
-            self._tracing: Any = TracingClient(uri)
-        except MlflowException as error:
-            raise SetupError(f"the MLflow store at {uri} returned an error: {error.message}") from error
-        except Exception as error:  # the client does not wrap transport and database errors
-            raise SetupError(f"the MLflow store at {uri} cannot be used: {error}") from error
 
     def start(self, campaign: str, params: dict[str, Any], problem: Problem, by_model: bool = False) -> CampaignRun:
         """Open a campaign's parent run. `by_model`: kernels are ranked by predictions."""
@@ -155,7 +136,7 @@ class MlflowStore:
         """Read a campaign's kernels back; also return the names of those that no snapshot contains."""
         population, since_ms = Population(), 0
         for file in self.client.list_artifacts(parent.run_id, snapshots.FOLDER):
-            time_ms, kernels = snapshots.load(self._artifact(parent, file.path) or "")
+            time_ms, kernels = snapshots.load(self._artifact(parent.run_id, file.path) or "")
             for entry, record in kernels:
                 population.insert(entry, record)
             since_ms = max(since_ms, time_ms)
@@ -209,7 +190,7 @@ class MlflowStore:
 
     def lessons(self, parent: CampaignRun) -> Lessons:
         """Read a campaign's findings back; empty before the first distillation."""
-        text = self._artifact(parent, FINDINGS)
+        text = self._artifact(parent.run_id, FINDINGS)
         return Lessons.model_validate(old_records.lessons(text)) if text else Lessons()
 
     def log_final(self, parent: CampaignRun, final: Final) -> None:
@@ -219,7 +200,7 @@ class MlflowStore:
 
     def final(self, parent: CampaignRun) -> Final | None:
         """Read the final back; None for a campaign that had none."""
-        text = self._artifact(parent, FINAL)
+        text = self._artifact(parent.run_id, FINAL)
         return Final.model_validate_json(text) if text else None
 
     def log_spending(self, parent: CampaignRun, rows: Sequence[Spending]) -> None:
@@ -268,7 +249,7 @@ class MlflowStore:
 
     def validation(self, parent: CampaignRun) -> dict[str, Any] | None:
         """Read that JSON back; None for a campaign without one, or of an older version."""
-        return json.loads(self._artifact(parent, VALIDATION) or "null")
+        return json.loads(self._artifact(parent.run_id, VALIDATION) or "null")
 
     def log_promotion(self, parent: CampaignRun, promoted: bool, reason: str) -> None:
         """Write whether a campaign's champion became the standing one, and why, to its run's tags."""
@@ -278,7 +259,7 @@ class MlflowStore:
     def bars(self, parent: CampaignRun) -> list[dict[str, Any]]:
         """Return the comparison of a campaign's champion with others' kernels; empty for a campaign that had none."""
         validation = self.validation(parent)
-        return validation["bars"] if validation else json.loads(self._artifact(parent, old_records.BARS) or "[]")
+        return validation["bars"] if validation else json.loads(self._artifact(parent.run_id, old_records.BARS) or "[]")
 
     def register(self, parent: CampaignRun, kernel: Kernel, model: str, is_standing: bool, confirmed: str = "") -> str:
         """Register a confirmed champion in the Model Registry; return its version.
@@ -311,66 +292,13 @@ class MlflowStore:
         run = self.run_id(parent, kernel) if kernel else None
         return links.run(self.experiment_id, run, address="") if run else ""
 
-    def _create(self, experiment: str) -> Any:
-        """Create the experiment, unless another process is quicker; return it."""
-        from mlflow.exceptions import MlflowException
-
-        file = local_store.database(self.uri)
-        location = f"{local_store.artifacts(file)}/{quote(experiment.replace('/', '-'))}" if file else None
-        try:
-            self.client.create_experiment(experiment, artifact_location=location)
-        except MlflowException as error:
-            if error.error_code != "RESOURCE_ALREADY_EXISTS":
-                raise
-        return self.client.get_experiment_by_name(experiment)
-
-    def _children(self, run_id: str, *conditions: str) -> list[Any]:
-        """Return a campaign's kernel runs that meet MLflow's conditions; empty ones are ignored."""
-        where = " and ".join(filter(None, (f"tags.`{PARENT}` = '{run_id}'", *conditions)))
-        return traces.all_pages(self.client.search_runs, [self.experiment_id], filter_string=where)
-
     def _campaign(self, run: Any) -> CampaignRun:
         data, metrics = run.data, old_records.metrics(run.data.metrics)
         return CampaignRun(run.info.run_id, data.tags[CAMPAIGN], dict(data.params), dict(data.tags), metrics)
 
-    def _artifact(self, parent: CampaignRun, name: str) -> str | None:
-        folder = name.rpartition("/")[0] or None
-        if all(f.path != name for f in self.client.list_artifacts(parent.run_id, folder)):
-            return None
-        with self._downloaded(parent.run_id, name) as file:
-            return file.read_text()
-
     def _read(self, run: Any) -> Trial:
         with self._downloaded(run.info.run_id, "") as folder:
             return artifacts.read(folder, run.data.tags)
-
-    @contextmanager
-    def _uploaded(self, run: Any) -> Generator[Path]:
-        """Yield a folder whose files become artifacts of a run."""
-        if self._local:
-            folder = Path(unquote(urlparse(run.info.artifact_uri).path))
-            folder.mkdir(parents=True, exist_ok=True)
-            yield folder
-            return
-        with tempfile.TemporaryDirectory() as folder:
-            yield Path(folder)
-            self.client.log_artifacts(run.info.run_id, folder)
-
-    @contextmanager
-    def _downloaded(self, run_id: str, name: str) -> Generator[Path]:
-        """Yield an artifact, without a copy if it is a local file."""
-        if self._local:
-            yield Path(self.client.download_artifacts(run_id, name))
-            return
-        with tempfile.TemporaryDirectory() as folder:
-            yield Path(self.client.download_artifacts(run_id, name, folder))
-
-    def _batch(self, run_id: str, metrics: dict[str, float], params: dict[str, str] | None = None) -> None:
-        from mlflow.entities import Metric, Param
-
-        now = int(time.time() * 1000)
-        finite = [Metric(k, float(v), now, 0) for k, v in metrics.items() if math.isfinite(v)]
-        self.client.log_batch(run_id, finite, [Param(k, v[:500]) for k, v in (params or {}).items()])
 
     def _log_problem(self, run_id: str, problem: Problem) -> None:
         from mlflow.entities import Dataset, DatasetInput

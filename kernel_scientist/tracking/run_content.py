@@ -1,7 +1,7 @@
 """Tags, params and metrics of MLflow runs. A speedup is the quotient of the two times logged with it.
 
-MLflow sorts metrics by name and charts those with a slash in sections of their own. So what decides has a plain name
-(geomean_us, speedup), and the rest is in groups that sort after `geomean_us`.
+MLflow shows metrics in the order in which they were logged, params by name, and charts metrics with a slash in sections
+of their own. So what decides is logged first under a plain name (speedup, geomean_us), and the rest is in groups.
 """
 
 import math
@@ -86,7 +86,7 @@ def params(trial: Trial, problem: Problem) -> dict[str, str]:
         params |= {"predicted_uplift_min": low, "predicted_uplift_max": high}
     else:
         params["experiment"] = "seed"
-    params |= {f"author.{role}": author.model for role, author in kernel.authors.items()}
+    params |= {f"model.{role}": author.model for role, author in kernel.authors.items()}
     params |= {f"prompt.{role}": author.prompt[:12] for role, author in kernel.authors.items() if author.prompt}
     try:
         params |= {f"tunable.{k}": v for k, v in KernelSource(kernel.source).tunables.items()}
@@ -98,7 +98,8 @@ def params(trial: Trial, problem: Problem) -> dict[str, str]:
 def metrics(trial: Trial, population: Population) -> dict[str, float]:
     """Return the metrics of a kernel's run: times, code, resources, cost. `population` holds its base."""
     evaluation, calls = trial.evaluation, trial.kernel.llm_calls
-    metrics = {f"seconds/{step}": s for step, s in evaluation.seconds.items()}
+    metrics = measured(trial, population) | predicted(trial, population)
+    metrics |= {f"seconds/{step}": s for step, s in evaluation.seconds.items()}
     if evaluation.compile:
         metrics["seconds/compiler"] = evaluation.compile.seconds
         metrics |= {f"instructions/{k}": v for k, v in evaluation.compile.instructions.items()}
@@ -108,7 +109,7 @@ def metrics(trial: Trial, population: Population) -> dict[str, float]:
         metrics |= {"llm/usd": sum(c.usd for c in calls), "llm/calls": len(calls)}
         metrics |= {"llm/tokens": sum(c.input_tokens + c.output_tokens for c in calls)}
         metrics |= {"llm/unreadable": sum(bool(c.fault) for c in calls), "llm/repairs": len(trial.kernel.attempts)}
-    return metrics | predicted(trial, population) | counted(evaluation) | measured(trial, population)
+    return metrics | counted(evaluation)
 
 
 def measured(trial: Trial, population: Population) -> dict[str, float]:
@@ -116,24 +117,25 @@ def measured(trial: Trial, population: Population) -> dict[str, float]:
     evaluation = trial.evaluation
     if evaluation.verdict is not Verdict.OK or not evaluation.timings:
         return {}
-    metrics = speedup_metrics(evaluation) | {f"time_us/{t.case}": t.time_us for t in evaluation.timings}
+    metrics = speedup_metrics(evaluation)
     fractions = [t.floor_us / t.time_us for t in evaluation.timings if t.floor_us]
     metrics |= {"roofline_fraction": geomean(fractions)} if fractions else {}
     speedup = evaluation.speedup_over(REFERENCE)
     if speedup:
-        metrics |= {f"reference_us/{case}": times.against_us for case, times in speedup.cases.items()}
         metrics |= {"log2_speedup": math.log2(speedup.ratio)}
         metrics |= {"speedup_low": speedup.interval[0], "speedup_high": speedup.interval[1]} if speedup.resolved else {}
     uplift = population.uplift(trial)
-    return metrics if uplift is None else {**metrics, "measured_uplift": uplift}
+    metrics |= {} if uplift is None else {"measured_uplift": uplift}
+    metrics |= {f"time_us/{t.case}": t.time_us for t in evaluation.timings}
+    return metrics | {f"reference_us/{c}": pair.against_us for c, pair in speedup.cases.items()} if speedup else metrics
 
 
 def speedup_metrics(evaluation: Evaluation, prefix: str = "") -> dict[str, float]:
     """Return time, reference time and speedup, the quotient of the two."""
     speedup = evaluation.speedup_over(REFERENCE)
-    metrics = {f"{prefix}geomean_us": evaluation.geomean_us or math.nan}
+    metrics = {f"{prefix}speedup": speedup.ratio} if speedup else {}
+    metrics |= {f"{prefix}geomean_us": evaluation.geomean_us or math.nan}
     if speedup:
-        metrics |= {f"{prefix}speedup": speedup.ratio}
         metrics |= {f"{prefix}reference_geomean_us": speedup.against_us} if speedup.cases else {}
     return metrics
 
@@ -168,9 +170,9 @@ def predicted(trial: Trial, population: Population) -> dict[str, float]:
     evaluation = trial.evaluation
     if not evaluation.predictions:
         return {}
-    metrics = {f"predicted_us/{p.case}": p.time_us for p in evaluation.predictions}
+    metrics = {"predicted_roofline_fraction": roofline_fraction(evaluation) or math.nan}
     metrics["predicted_geomean_us"] = evaluation.predicted_us or math.nan
-    metrics["predicted_roofline_fraction"] = roofline_fraction(evaluation) or math.nan
+    metrics |= {f"predicted_us/{p.case}": p.time_us for p in evaluation.predictions}
     uplift = population.uplift(trial) if evaluation.by_model else None
     return metrics if uplift is None else {**metrics, "predicted_uplift": uplift}
 

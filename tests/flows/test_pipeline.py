@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 import yaml
 
 from tests.conftest import ROOT, lab_environment
@@ -85,6 +86,7 @@ def test_the_pipeline_reproduces_and_the_second_time_does_nothing(tmp_path: Path
     assert done.returncode == 2 and "is missing: run `dvc repro cases`" in done.stderr
 
 
+@pytest.mark.timeout(600)  # five stages, one process each
 def test_a_kernelbench_file_goes_through_the_pipeline(tmp_path: Path, prefect_api: str) -> None:
     """By `make run PROBLEM=...`. What changes in another problem repeats no measurement."""
     lab, name = tmp_path / "lab", "level1/2_Cross_entropy"
@@ -99,14 +101,14 @@ def test_a_kernelbench_file_goes_through_the_pipeline(tmp_path: Path, prefect_ap
 
     def make(problem: str) -> subprocess.CompletedProcess[str]:
         command = ["make", "run", f"PROBLEM={problem}"]
-        return subprocess.run(command, cwd=lab, env=env, capture_output=True, text=True, timeout=280)
+        return subprocess.run(command, cwd=lab, env=env, capture_output=True, text=True, timeout=540)
 
     first = make(name)
     assert first.returncode == 0, first.stdout + first.stderr
     assert all(f"Running stage '{stage}'" in first.stdout for stage in STAGES)
     assert (lab / "params.yaml").read_text() == params
     card = json.loads((lab / f"champions/{name}/cpp-cpu/card.json").read_text())
-    assert card["problem"] == name and name in (lab / "reports/report.html").read_text()
+    assert card["problem"] == name and card["campaign"] in (lab / "reports/report.html").read_text()
 
     other = lab / "problems/rmsnorm/task.yml"
     other.write_text(other.read_text() + "# a remark\n")

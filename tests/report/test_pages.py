@@ -8,7 +8,11 @@ import pytest
 from tests.browser import SMALL, Browser, Served, chromium, served
 from tests.conftest import new_lab
 
-pytestmark = pytest.mark.skipif(chromium() is None, reason="needs Chromium: apt-get install chromium")
+pytestmark = [
+    pytest.mark.skipif(chromium() is None, reason="needs Chromium: apt-get install chromium"),
+    pytest.mark.alone,  # a campaign that is timed waits for the device when others are
+    pytest.mark.timeout(600),
+]
 
 
 @pytest.fixture(scope="module")
@@ -69,5 +73,7 @@ def test_a_kernel_s_run_and_the_report_in_mlflow(campaign: Served, browser: Brow
 
 def test_the_flow_run_in_prefect(campaign: Served, browser: Browser) -> None:
     address = f"{campaign.prefect}/runs/flow-run/{campaign.flow_run}"
-    browser.open(address, "Completed", "build k00001")
-    browser.open(f"{address}?tab=Artifacts", "leaderboard-identity-cpu", "report-identity-cpu")
+    browser.open(address, "Completed", "k00001 from seed")
+    artifacts = f"{campaign.prefect}/artifacts/key"
+    browser.open(f"{artifacts}/leaderboard-identity-cpu", campaign.summary["campaign"])
+    browser.open(f"{artifacts}/report-identity-cpu", "the campaign's page")

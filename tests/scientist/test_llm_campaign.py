@@ -90,7 +90,7 @@ def test_thirty_kernels_have_every_verdict_and_their_costs_add_up(
     by_name = {r.data.tags["kernel"]: r for r in children}
     exchanges = store.client.list_artifacts(by_name[judged[0].kernel.name].info.run_id, "exchanges")
     assert [f.path.rpartition("-")[2] for f in exchanges][:3] == ["writer.md", "writer.md", "judge.md"]
-    assert by_name[judged[0].kernel.name].data.params["author.designer"] == "openai/scripted"
+    assert by_name[judged[0].kernel.name].data.params["model.designer"] == "openai/scripted"
 
     exported = cli_here("export", "--set", "problem=fp8-blockwise-gemm")
     examples = [json.loads(line) for line in exported.stdout.splitlines()]

@@ -42,7 +42,7 @@ def of(recorded: RecordedCampaign, validation: Mapping[str, Any] | None) -> Answ
     held_out = next((s for s in validation["held_out"]["speedups"] if s["against"] == REFERENCE), None)
     facts = [("interval", sure)]
     if held_out:
-        facts.append(("held-out cases", f"{ratio(held_out['ratio'])} {interval(held_out['interval'])}"))
+        facts.append(("held-out cases", f"{ratio(held_out['ratio'])}, interval: {interval(held_out['interval'])}"))
     facts += [("confirmation", f"in fresh processes, with new seeds: {validation['why']}"), where]
     return Answer(headline, "confirmed" if validation["confirmed"] else "not confirmed", facts)
 

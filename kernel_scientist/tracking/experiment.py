@@ -1,0 +1,90 @@
+"""An experiment of an MLflow store: its runs, and the artifacts that are files of a folder or on a server."""
+
+import math
+import tempfile
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, unquote, urlparse
+
+from kernel_scientist.records.errors import SetupError
+from kernel_scientist.tracking import local_store, traces
+from kernel_scientist.tracking.run_content import PARENT
+
+
+class Experiment:
+    """One MLflow experiment. Only `MlflowClient` with explicit run ids is used."""
+
+    def __init__(self, uri: str, experiment: str) -> None:
+        """Open or create the experiment. Raises SetupError when the store cannot be used."""
+        from mlflow import MlflowClient
+        from mlflow.exceptions import MlflowException
+        from mlflow.tracing.client import TracingClient
+
+        self.uri, self.experiment = uri, experiment
+        local_store.prepare(uri)
+        try:
+            self.client: Any = MlflowClient(tracking_uri=uri)
+            found = self.client.get_experiment_by_name(experiment) or self._create(experiment)
+            self.experiment_id: str = found.experiment_id
+            self._local = str(found.artifact_location).startswith("file:")
+            self._tracing: Any = TracingClient(uri)
+        except MlflowException as error:
+            raise SetupError(f"the MLflow store at {uri} returned an error: {error.message}") from error
+        except Exception as error:  # the client does not wrap transport and database errors
+            raise SetupError(f"the MLflow store at {uri} cannot be used: {error}") from error
+
+    def _create(self, experiment: str) -> Any:
+        """Create the experiment, unless another process is quicker; return it."""
+        from mlflow.exceptions import MlflowException
+
+        file = local_store.database(self.uri)
+        location = f"{local_store.artifacts(file)}/{quote(experiment.replace('/', '-'))}" if file else None
+        try:
+            self.client.create_experiment(experiment, artifact_location=location)
+        except MlflowException as error:
+            if error.error_code != "RESOURCE_ALREADY_EXISTS":
+                raise
+        return self.client.get_experiment_by_name(experiment)
+
+    def _children(self, run_id: str, *conditions: str) -> list[Any]:
+        """Return a campaign's kernel runs that meet MLflow's conditions; empty ones are ignored."""
+        where = " and ".join(filter(None, (f"tags.`{PARENT}` = '{run_id}'", *conditions)))
+        return traces.all_pages(self.client.search_runs, [self.experiment_id], filter_string=where)
+
+    def _artifact(self, run_id: str, name: str) -> str | None:
+        folder = name.rpartition("/")[0] or None
+        if all(f.path != name for f in self.client.list_artifacts(run_id, folder)):
+            return None
+        with self._downloaded(run_id, name) as file:
+            return file.read_text()
+
+    @contextmanager
+    def _uploaded(self, run: Any) -> Generator[Path]:
+        """Yield a folder whose files become artifacts of a run."""
+        if self._local:
+            folder = Path(unquote(urlparse(run.info.artifact_uri).path))
+            folder.mkdir(parents=True, exist_ok=True)
+            yield folder
+            return
+        with tempfile.TemporaryDirectory() as folder:
+            yield Path(folder)
+            self.client.log_artifacts(run.info.run_id, folder)
+
+    @contextmanager
+    def _downloaded(self, run_id: str, name: str) -> Generator[Path]:
+        """Yield an artifact, without a copy if it is a local file."""
+        if self._local:
+            yield Path(self.client.download_artifacts(run_id, name))
+            return
+        with tempfile.TemporaryDirectory() as folder:
+            yield Path(self.client.download_artifacts(run_id, name, folder))
+
+    def _batch(self, run_id: str, metrics: dict[str, float], params: dict[str, str] | None = None) -> None:
+        from mlflow.entities import Metric, Param
+
+        now = int(time.time() * 1000)
+        finite = [Metric(k, float(v), now, 0) for k, v in metrics.items() if math.isfinite(v)]
+        self.client.log_batch(run_id, finite, [Param(k, v[:500]) for k, v in (params or {}).items()])

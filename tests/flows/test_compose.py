@@ -1,0 +1,26 @@
+"""compose.yaml: what can be told without a Docker engine."""
+
+import re
+
+import yaml
+
+from tests.conftest import ROOT
+
+
+def test_the_servers_are_local_healthy_and_have_no_default_secret() -> None:
+    text = (ROOT / "compose.yaml").read_text()
+    services = yaml.safe_load(text)["services"]
+    assert set(services) == {"postgres", "prefect", "mlflow", "deploy", "worker"}
+    assert all("healthcheck" in service for name, service in services.items() if name != "deploy")
+    assert all(port.startswith("127.0.0.1:") for service in services.values() for port in service.get("ports", ()))
+    variables = re.findall(r"(?<!\$)\$\{?(\w+)([^}\s]*)", text)
+    assert variables and all(rest.startswith(":?") for name, rest in variables if name.isupper())
+    volumes = {v.split(":")[0] for s in services.values() for v in s.get("volumes", ())}
+    assert volumes == set(yaml.safe_load(text)["volumes"])
+
+
+def test_the_image_deploys_pools_that_prefect_yaml_names() -> None:
+    deployments = yaml.safe_load((ROOT / "prefect.yaml").read_text())["deployments"]
+    script = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]["deploy"]["command"][-1]
+    pools = re.search(r"for pool in (.*); do", script)
+    assert pools and {d["work_pool"]["name"] for d in deployments} == set(pools[1].split())
