@@ -46,7 +46,7 @@ KERNEL: Mapping[str, Names] = {
         "innovation": "0 to 100, by the Designer",
         "predicted_uplift_min": "least predicted gain in percent of speed",
         "predicted_uplift_max": "largest predicted gain in percent of speed",
-        "author.{role}": "the agent that played this role: a model's name or `playbook`",
+        "model.{role}": "the agent that played this role: a model's name or `playbook`",
         "prompt.{role}": "digest of the prompt's templates",
         "tunable.{name}": "value of a tunable that the source declares",
     },
