@@ -6,6 +6,9 @@
 import re
 from collections.abc import Iterable, Mapping
 
+from kernel_scientist.tracking import snapshots
+from kernel_scientist.tracking.artifacts import EVALUATION, EXPERIMENT, LISTS, SOURCE
+
 Names = dict[str, str]
 """Meaning by name."""
 
@@ -43,7 +46,7 @@ KERNEL: Mapping[str, Names] = {
         "innovation": "0 to 100, by the Designer",
         "predicted_uplift_min": "least predicted gain in percent of speed",
         "predicted_uplift_max": "largest predicted gain in percent of speed",
-        "author.{role}": "the agent that played this role: a model's name or `playbook`",
+        "model.{role}": "the agent that played this role: a model's name or `playbook`",
         "prompt.{role}": "digest of the prompt's templates",
         "tunable.{name}": "value of a tunable that the source declares",
     },
@@ -69,21 +72,21 @@ KERNEL: Mapping[str, Names] = {
         "llm/{figure}": "model calls for this kernel: `usd`, `calls`, `tokens`, `unreadable` replies, `repairs`",
     },
     "artifacts": {
-        "source/kernel.py": "the source",
+        SOURCE: "the source",
         "source/MLmodel": "with the next two: the registered champion as an MLflow model",
         "source/README.md": "its model card",
         "source/code/kernel_loader.py": "loads it",
-        "evaluation.json": "`Evaluation`",
-        "experiment.json": "`Experiment`; absent for seeds",
+        EVALUATION: "`Evaluation`",
+        EXPERIMENT: "`Experiment`; absent for seeds",
         "base.diff": "difference from the base",
         "compiler.txt": "the compiler's messages",
         "assembly/{kernel}.s": "GPU assembly per code object, with source lines",
         "counters.json": "list of `Counters`",
         "exchanges/{number}-{role}.md": "a prompt and its reply",
-        "llm_calls.json": "list of `LlmCall`",
-        "attempts.json": "list of `Attempt`: versions that were repaired",
-        "tuning.json": "list of `Try`: configurations that were tried",
-        "authors.json": "`Author` by role",
+        LISTS["llm_calls"][0]: "list of `LlmCall`",
+        LISTS["attempts"][0]: "list of `Attempt`: versions that were repaired",
+        LISTS["tries"][0]: "list of `Try`: configurations that were tried",
+        LISTS["authors"][0]: "`Author` by role",
     },
 }
 """A kernel's run. Its start and end are those of the work on the kernel."""
@@ -129,7 +132,7 @@ CAMPAIGN: Mapping[str, Names] = {
         "confirmation.json": "`Evaluation` of the champion's confirmation",
         "validation.json": "what `validate --json` says about the champion",
         "report.html": "the campaign's page",
-        "snapshots/{kernels}.jsonl": "kernels in bulk, so that a resume reads few files",
+        f"{snapshots.FOLDER}/{{first}}-{{last}}.jsonl": "kernels in bulk, so that a resume reads few files",
     },
 }
 """A campaign's run, the parent of its kernels' runs. Model calls are traces of the run of the kernel they led to."""
