@@ -18,6 +18,7 @@ import pytest
 from kernel_scientist.tracking.mlflow_store import MlflowStore
 from tests.conftest import Cli, dedent, lab_environment, without_progress
 from tests.processes import processes_of
+from tests.trials import undescribed
 
 QUICK = ["problem=identity", "search.generations=2", "search.experiments=2", "harness.blocks=4", "validate.processes=1"]
 QUICK += ["validate.blocks=3", "harness.warmup_calls=1", "harness.call_timeout_s=2", "harness.import_timeout_s=5"]
@@ -48,7 +49,8 @@ def test_bad_kernels_get_their_verdict_and_the_campaign_continues(lab: Path, cli
     done = cli_here("optimize", "--json", *SETTINGS, "--set", "search.generations=1", PREFECT_API_URL=prefect_api)
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
-    _, children, _ = runs(lab)
+    parent, children, store = runs(lab)
+    assert undescribed(store, parent) == set()
     by_report = {r.data.tags["report"]: r for r in children}
     for name, verdict in VERDICTS.items():
         run = by_report[f"seed cpp_{name}.py"]

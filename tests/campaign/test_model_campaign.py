@@ -15,6 +15,7 @@ from kernel_scientist.records.kernel import Experiment, Kernel, Verdict
 from kernel_scientist.search.prescreen import Prescreen
 from kernel_scientist.tracking.mlflow_store import MlflowStore
 from tests.conftest import ROOT, Cli, without_progress
+from tests.trials import undescribed
 
 MODEL = [x for s in ("language=triton", "target=model:mi300x") for x in ("--set", s)]
 MEASURED = ("time_us", "geomean_us", "speedup", "log2_speedup", "roofline_fraction", "measured_uplift", "best_speedup")
@@ -38,6 +39,7 @@ def test_a_whole_campaign_on_a_model(lab: Path, cli_here: Cli, tmp_path: Path, p
     store = MlflowStore(f"sqlite:///{lab}/mlruns/mlflow.db", "identity-model-mi300x")
     parent = store.latest()
     assert parent is not None
+    assert undescribed(store, parent) == set()
     names = [trial.kernel.name for trial in store.population(parent)]
     children: list[Any] = [store.client.get_run(run_id) for run_id in store.run_ids(parent, names).values()]
     for run in children:
