@@ -32,6 +32,8 @@ from kernel_scientist.report import summaries
 from tasks.evaluation import steps_for
 from tasks.experiment import tune_kernel
 
+SEED_REMAINS = "correct on every case; the best seed remains champion, as no experiment beat it"
+
 
 def _run_name() -> str:
     parameters = flow_run.get_parameters()
@@ -108,10 +110,13 @@ def _confirmed(campaign: Campaign, best: Trial, seed: Trial | None, params: Para
     standing = champions.Standing.of(campaign.context, own.build)
     if standing is not None and not standing.is_same(best.kernel):
         others.append(TimedSource.of(standing.kernel))
-    if seed is None or seed.kernel.name != best.kernel.name:
+    is_seed = best.kernel.base is None
+    if not is_seed:
         others += [TimedSource.of(seed.kernel)] if seed else []
         baseline = seed.kernel.name if seed else REFERENCE
     confirmation = single.confirm_beside_bars(campaign.context, best.kernel, others, baseline, own)
+    if is_seed and confirmation.confirmed:
+        confirmation = confirmation.model_copy(update={"reason": SEED_REMAINS})
     summary = summaries.campaign_summary(campaign, confirmation)
     is_standing = campaign.insist(partial(summaries.export_champion, campaign, confirmation, standing, summary))
     if confirmation.confirmed and params.tracking.register_champion:
