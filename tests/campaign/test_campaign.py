@@ -195,7 +195,7 @@ def test_a_laboratory_is_moved(lab: Path, cli_here: Cli, prefect_api: str, tmp_p
                 env=lab_environment(moved, **here),
                 capture_output=True,
                 text=True,
-                timeout=200,
+                timeout=280,
             )
             assert done.returncode == 0, done.stderr
             if command[0] == "optimize":
