@@ -3,6 +3,7 @@
 # make test   what CI runs                           make adversarial  the whole corpus of cheats
 # make lint   style, types, layers                   make soak         campaigns that are killed twenty times
 # make bench  measurements into benchmarks/results/  make gpu-check    everything that needs a GPU, in ten minutes
+# make chaos  servers, workers, disk and database fail at random moments of a campaign; every kernel is there once
 # make first-light  a GPU's first run in steps, each with its own result; ten minutes
 # make bench-model  the model of the MI300X against published measurements
 # make ui     the Prefect and MLflow web pages       make prompts      an example of each prompt into docs/prompts
@@ -22,7 +23,7 @@ STAMP := $(VENV)/.installed
 ALONE = $(shell grep -rlE "mark\.(alone|gpu)" --include=test_*.py tests)
 USUAL = not (soak or adversarial)
 
-.PHONY: run test check adversarial soak lint bench bench-model first-light gpu-check prompts docs screenshots ui install clean
+.PHONY: run test check adversarial soak chaos lint bench bench-model first-light gpu-check prompts docs screenshots ui install clean
 
 # PROBLEM replaces the parameter `problem` while DVC runs; params.yaml is put back afterwards, also after Ctrl-C.
 run: install
@@ -47,7 +48,10 @@ adversarial: install
 	@pytest -q -m adversarial tests/cheats
 
 soak: install
-	@pytest -q -m soak
+	@pytest -q -m soak --ignore tests/chaos
+
+chaos: install
+	@pytest -q -s -m soak tests/chaos
 
 lint: install
 	@ruff check .

@@ -36,6 +36,8 @@ from kernel_scientist.report import summaries
 from tasks.evaluation import steps_for
 from tasks.experiment import tune_kernel
 
+SEED_REMAINS = "correct on every case; the best seed remains champion, as no experiment beat it"
+
 
 def _run_name() -> str:
     parameters = flow_run.get_parameters()
@@ -125,10 +127,14 @@ def _confirmed(campaign: Campaign) -> tuple[Confirmation | None, champions.Stand
     standing = champions.Standing.of(campaign.context, own.build)
     if standing is not None and not standing.is_same(best.kernel):
         others.append(TimedSource.of(standing.kernel))
-    if seed is None or seed.kernel.name != best.kernel.name:
+    is_seed = best.kernel.base is None
+    if not is_seed:
         others += [TimedSource.of(seed.kernel)] if seed else []
         baseline = seed.kernel.name if seed else REFERENCE
-    return single.confirm_beside_bars(campaign.context, best.kernel, others, baseline, own), standing
+    confirmation = single.confirm_beside_bars(campaign.context, best.kernel, others, baseline, own)
+    if is_seed and confirmation.confirmed:
+        confirmation = confirmation.model_copy(update={"reason": SEED_REMAINS})
+    return confirmation, standing
 
 
 def _concluded(

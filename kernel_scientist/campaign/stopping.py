@@ -13,6 +13,8 @@ from typing import Any
 from kernel_scientist.records.errors import StoppedError
 
 EXIT_CODE = 130
+_requested = threading.Event()
+"""Set by the first signal."""
 
 
 def sentence() -> str:
@@ -22,6 +24,14 @@ def sentence() -> str:
     return f"stopped; logged kernels are kept: continue with `kernel-scientist {shlex.join(command)}`"
 
 
+def leave() -> None:
+    """End this process if a signal asked for it and all work has ended: taking down its libraries takes seconds."""
+    if _requested.is_set():
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(EXIT_CODE)
+
+
 @contextmanager
 def stoppable(close: Callable[[], None]) -> Generator[Callable[[], None]]:
     """Handle both signals; an exception raised by a handler, inside of Prefect's engine, would break it.
@@ -29,18 +39,17 @@ def stoppable(close: Callable[[], None]) -> Generator[Callable[[], None]]:
     The first signal calls `close`, so running experiments end with StoppedError, and lets the check that is yielded
     raise it. The second ends this process; its servers and workers end with it, and the next command closes its run.
     """
-    requested = threading.Event()
 
     def request(_signal: int, _frame: FrameType | None) -> None:
-        if requested.is_set():
+        if _requested.is_set():
             os.write(2, f"\n{sentence()}\n".encode())  # not print: the interrupted code may be in the middle of one
             os._exit(EXIT_CODE)
-        requested.set()
+        _requested.set()
         # in a thread: the interrupted code may hold a lock that `close` needs
         threading.Thread(target=close).start()
 
     def check() -> None:
-        if requested.is_set():
+        if _requested.is_set():
             raise StoppedError("stopped by a signal")
 
     before: dict[int, Any] = {}
@@ -49,6 +58,6 @@ def stoppable(close: Callable[[], None]) -> Generator[Callable[[], None]]:
     try:
         yield check
     finally:
-        if not requested.is_set():  # else a second signal still counts while servers are stopped
+        if not _requested.is_set():  # else a second signal still counts while servers are stopped
             for number, handler in before.items():
                 signal.signal(number, handler)

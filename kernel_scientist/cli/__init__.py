@@ -37,6 +37,7 @@ class Program(click.Group):
             from kernel_scientist.campaign import stopping
 
             click.echo(stopping.sentence() if ctx.invoked_subcommand == "optimize" else "stopped", err=True)
+            stopping.leave()
             ctx.exit(stopping.EXIT_CODE)
 
 

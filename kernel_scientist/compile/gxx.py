@@ -30,6 +30,8 @@ MOST_COUNTED = 1 << 20
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 """Errors of a disk without room."""
+LEAST_BYTES = 1 << 20
+"""A disk with less room is full: the compiler's messages had no room either."""
 
 
 class Built(NamedTuple):
@@ -134,8 +136,8 @@ def run(
     seconds = round(time.monotonic() - start, 3)
     if status is None:
         log = f"the compiler took longer than {timeout_s:g} s and was stopped\n{log}"
-    if status != 0 and (full := next((code for code in FULL if os.strerror(code) in log), None)):
-        raise OSError(full, os.strerror(full))
+    if status != 0 and (shutil.disk_usage(out.parent).free < LEAST_BYTES or os.strerror(errno.ENOSPC) in log):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     if status != 0 or not out.is_file():
         return Built(None, CompileReport(ok=False, compiler=compiler, seconds=seconds, log=log))
     code_bytes = out.stat().st_size

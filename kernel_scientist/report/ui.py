@@ -9,11 +9,13 @@ import time
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import click
 
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import SetupError
+from kernel_scientist.tracking import local_store
 from kernel_scientist.tracking.access import no_answer
 
 START_S, STOP_S = 180, 10
@@ -33,25 +35,40 @@ def serve(prefect_port: int, mlflow_port: int) -> None:
         "Prefect": [str(folder / "prefect"), "server", "start", "--port", str(prefect_port)],
         "MLflow": [str(folder / "mlflow"), "server", "--backend-store-uri", uri, "--port", str(mlflow_port)],
     }
-    if uri.startswith("sqlite:///"):
-        Path(uri.removeprefix("sqlite:///")).parent.mkdir(parents=True, exist_ok=True)
-        commands["MLflow"] += ["--default-artifact-root", (environment.root() / "mlruns" / "artifacts").as_uri()]
+    local_store.prepare(uri)
+    if file := local_store.database(uri):
+        commands["MLflow"] += ["--default-artifact-root", local_store.artifacts(file)]
+    api = f"http://127.0.0.1:{prefect_port}/api"  # the page asks this address, by default that of port 4200
+    env = {**os.environ, "PREFECT_SERVER_API_PORT": str(prefect_port), "PREFECT_UI_API_URL": api}
     for number in (signal.SIGINT, signal.SIGTERM):  # SIGINT too: a background job of a shell ignores it by default
         signal.signal(number, signal.default_int_handler)
     try:
         with ExitStack() as stack:
-            running = {name: stack.enter_context(process(name, command)) for name, command in commands.items()}
+            running = {name: stack.enter_context(process(name, command, env)) for name, command in commands.items()}
             for name, server in running.items():
                 click.echo(f"{name:8} {wait_for_server(name, ports[name], server)}")
-            click.echo(
-                f"flows use this Prefect server with: export PREFECT_API_URL=http://127.0.0.1:{prefect_port}/api"
-            )
+            if page := runs_page(f"http://127.0.0.1:{mlflow_port}"):
+                click.echo(f"kernels, the fastest first: {page}")
+            click.echo(f"flows use this Prefect server with: export PREFECT_API_URL={api}")
             click.echo("Ctrl-C stops both")
             while all(server.poll() is None for server in running.values()):
                 time.sleep(0.5)
             raise SetupError(f"a server stopped by itself; its log is in {environment.cache_folder()}")
     except KeyboardInterrupt:
         click.echo("stopped")
+
+
+def runs_page(server: str) -> str | None:
+    """Return the address of the table of the newest experiment's runs, sorted by speedup; None without a run."""
+    from mlflow import MlflowClient
+
+    client: Any = MlflowClient(tracking_uri=server)
+    experiments = [one.experiment_id for one in client.search_experiments(filter_string="name != 'suites'")]
+    newest = client.search_runs(experiments, max_results=1, order_by=["attributes.start_time DESC"])
+    if not newest:
+        return None
+    sorting = "orderByKey=metrics.%60speedup%60&orderByAsc=false"
+    return f"{server}/#/experiments/{newest[0].info.experiment_id}/runs?{sorting}"
 
 
 def _require_free(name: str, port: int) -> None:

@@ -1,13 +1,20 @@
 """A champion is replaced only by a better one of the same problem, language and target."""
 
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
 import pytest
 
 from kernel_scientist.campaign import champions
 from kernel_scientist.campaign.champions import STANDING, Standing
 from kernel_scientist.records import environment
+from kernel_scientist.records.errors import StoppedError
 from kernel_scientist.records.evaluation import Confirmation, Evaluation, Prediction, Trial
 from kernel_scientist.records.kernel import Kernel, Verdict
-from tests.conftest import Cli
+from kernel_scientist.sandbox import device_lock
+from tests.conftest import ROOT, Cli
 from tests.trials import trial
 
 
@@ -66,3 +73,25 @@ def test_champions_of_other_languages_and_targets_lie_elsewhere() -> None:
 def test_validate_without_a_file_needs_a_champion(cli_here: Cli) -> None:
     done = cli_here("validate", "--set", "problem=identity")
     assert done.returncode == 2 and "there is no champion of identity in cpp on cpu yet" in done.stderr
+
+
+def test_one_process_at_a_time_replaces_a_champion(tmp_path: Path) -> None:
+    """Two processes each read a number and write the next one: without turns one of them would be lost."""
+    (tmp_path / "number").write_text("0")
+    code = (
+        "import sys, threading, time\nfrom pathlib import Path\nfrom kernel_scientist.sandbox import device_lock\n"
+        "file = Path(sys.argv[1], 'number')\n"
+        "for _ in range(20):\n"
+        "    with device_lock.turn(file, threading.Event()):\n"
+        "        number = int(file.read_text())\n        time.sleep(0.001)\n        file.write_text(str(number + 1))\n"
+    )
+    both = [subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], cwd=ROOT) for _ in range(2)]
+    assert [process.wait() for process in both] == [0, 0] and (tmp_path / "number").read_text() == "40"
+
+
+def test_who_waits_for_a_turn_can_be_stopped(tmp_path: Path) -> None:
+    stopped = threading.Event()
+    with device_lock.turn(tmp_path, stopped):
+        threading.Timer(0.2, stopped.set).start()
+        with pytest.raises(StoppedError), device_lock.turn(tmp_path, stopped):
+            raise AssertionError("two turns at once")

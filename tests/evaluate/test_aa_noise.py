@@ -1,5 +1,6 @@
 """The margin comes from A/A runs on this machine, is kept for a day, and is never below the one in the parameters."""
 
+import contextlib
 import json
 import os
 import time
@@ -30,7 +31,7 @@ def evaluator(shop: WorkerPool) -> Evaluator:
 def test_noise_is_measured_once_a_day(shop: WorkerPool) -> None:
     first = evaluator(shop).margins
     assert len(first) == 2 and all(0.001 <= margin < 10 for margin in first)
-    (file,) = (environment.cache_folder() / "noise").glob("*.json")
+    (file,) = (environment.host_folder() / "noise").glob("*.json")
     file.write_text(json.dumps({"margins": [0.025, 0.0001]}))
     assert evaluator(shop).margins == (0.025, 0.001)
     yesterday = time.time() - 25 * 3600
@@ -38,14 +39,29 @@ def test_noise_is_measured_once_a_day(shop: WorkerPool) -> None:
     assert evaluator(shop).margins[0] != 0.025
 
 
+def test_the_device_is_free_between_two_runs_and_other_evaluators_need_no_second_measurement(shop: WorkerPool) -> None:
+    held = list[str]()
+
+    @contextlib.contextmanager
+    def hold() -> Iterator[None]:
+        held.append("taken")
+        yield
+        held.append("free")
+
+    evaluator(shop).measure_noise(hold)
+    assert held == ["taken", "free"] * 2
+    evaluator(shop).measure_noise(hold)
+    assert len(held) == 4 and not evaluator(shop).noise_is_due()
+
+
 def test_noise_that_is_not_needed_is_not_measured_but_heeded_if_known(shop: WorkerPool) -> None:
     first = evaluator(shop)
     assert first.noise_is_due()
     first.forgo_noise()
     assert first.margins == (0.001, 0.001) and not first.noise_is_due()
-    assert not (environment.cache_folder() / "noise").exists()
+    assert not (environment.host_folder() / "noise").exists()
     assert evaluator(shop).margins[0] > 0
-    (file,) = (environment.cache_folder() / "noise").glob("*.json")
+    (file,) = (environment.host_folder() / "noise").glob("*.json")
     file.write_text(json.dumps({"margins": [0.025, 0.0001]}))
     second = evaluator(shop)
     second.forgo_noise()
@@ -55,4 +71,4 @@ def test_noise_that_is_not_needed_is_not_measured_but_heeded_if_known(shop: Work
 def test_without_runs_the_margin_is_the_parameters(shop: WorkerPool) -> None:
     shop.harness = shop.harness.model_copy(update={"noise_runs": 0})
     assert evaluator(shop).margins == (0.001, 0.001)
-    assert not (environment.cache_folder() / "noise").exists()
+    assert not (environment.host_folder() / "noise").exists()

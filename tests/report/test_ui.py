@@ -21,9 +21,8 @@ def free_port() -> int:
 
 
 def test_both_servers_answer_and_end(lab: Path) -> None:
-    MlflowStore(f"sqlite:///{lab}/mlruns/mlflow.db", "identity-cpu").start(
-        "a-campaign", {}, load(ROOT / "problems" / "identity")
-    )
+    store = MlflowStore(f"sqlite:///{lab}/mlruns/mlflow.db", "identity-cpu")
+    store.start("a-campaign", {}, load(ROOT / "problems" / "identity"))
     prefect, mlflow = free_port(), free_port()
     process = subprocess.Popen(
         [sys.executable, "-m", "kernel_scientist", "ui", "--prefect-port", str(prefect), "--mlflow-port", str(mlflow)],
@@ -34,8 +33,12 @@ def test_both_servers_answer_and_end(lab: Path) -> None:
     )
     assert process.stdout is not None
     try:
-        lines = [process.stdout.readline() for _ in range(3)]
+        lines = [process.stdout.readline() for _ in range(4)]
         assert f"http://127.0.0.1:{prefect}" in lines[0] and f"http://127.0.0.1:{mlflow}" in lines[1], lines
+        runs = f"http://127.0.0.1:{mlflow}/#/experiments/{store.experiment_id}/runs?orderByKey=metrics.%60speedup%60"
+        assert runs in lines[2], lines
+        with urllib.request.urlopen(f"http://127.0.0.1:{prefect}/ui-settings", timeout=10) as answer:
+            assert json.load(answer)["api_url"] == f"http://127.0.0.1:{prefect}/api"
         with urllib.request.urlopen(f"http://127.0.0.1:{prefect}/api/health", timeout=10) as answer:
             assert json.load(answer) is True
         with urllib.request.urlopen(f"http://127.0.0.1:{mlflow}/", timeout=10) as page:

@@ -1,0 +1,46 @@
+"""A full disk is told as one, not as an error in a kernel's source."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+
+BUILD = """
+from kernel_scientist.compile import gxx
+from kernel_scientist.compile.request import BuildRequest
+print(gxx.build(BuildRequest('extern "C" void f() {}', {}, [])).report.ok)
+"""
+
+
+def on_a_disk_of(size: str, folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    """Run a command in a mount namespace where the cache is a file system of this size."""
+    folder.mkdir(exist_ok=True)
+    alone = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c"]
+    mount = f"mount -t tmpfs -o size={size} none {folder}"
+    if subprocess.run([*alone, mount], capture_output=True).returncode:
+        pytest.skip("this user can mount no file system")
+    return subprocess.run(
+        [*alone, f'{mount} && exec "$@"', "sh", sys.executable, *command],
+        env={**os.environ, "KERNEL_SCIENTIST_CACHE": str(folder), "PYTHONPATH": str(ROOT)},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_a_disk_that_fills_during_a_build_is_infrastructure(tmp_path: Path) -> None:
+    assert on_a_disk_of("8m", tmp_path / "large", "-c", BUILD).stdout == "True\n"
+    done = on_a_disk_of("12k", tmp_path / "small", "-c", BUILD)
+    assert f"InfrastructureError: no space left on device: {tmp_path}/small/objects" in done.stderr, done.stderr
+
+
+def test_a_cache_without_room_is_named_before_anything_starts(tmp_path: Path) -> None:
+    seed = str(ROOT / "problems/identity/seeds/cpp_blocked.py")
+    done = on_a_disk_of("64k", tmp_path / "cache", "-m", "kernel_scientist", "evaluate", seed, "--problem", "identity")
+    (error,) = [line for line in done.stderr.splitlines() if not line.endswith(" ...")]
+    assert done.returncode == 2 and error.startswith(f"error: cannot write to {tmp_path}/cache")
+    assert "No space left on device" in error
