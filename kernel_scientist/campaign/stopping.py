@@ -52,6 +52,7 @@ def stoppable(close: Callable[[], None]) -> Generator[Callable[[], None]]:
         if _requested.is_set():
             raise StoppedError("stopped by a signal")
 
+    _requested.clear()  # an earlier flow of this process may have been stopped
     before: dict[int, Any] = {}
     if threading.current_thread() is threading.main_thread():
         before |= {number: signal.signal(number, request) for number in (signal.SIGINT, signal.SIGTERM)}

@@ -40,6 +40,8 @@ CHAMPION, FLOW = "champion", "prefect_run"
 """Tags: a campaign's champion, and `yes` of that kernel's run; the address of a campaign's Prefect run."""
 MOST_METRICS = 1000
 """MLflow's limit on the metrics of one call."""
+NUMBER = "number"
+"""Metric of a kernel's run: how many kernels the campaign has with it."""
 CLOCK_SKEW_MS = 600_000
 """Runs that ended this long before the last snapshot are looked at again, in milliseconds."""
 
@@ -140,8 +142,10 @@ class MlflowStore(Experiment):
             for entry, record in kernels:
                 population.insert(entry, record)
             since_ms = max(since_ms, time_ms)
-        later = f"attributes.end_time >= {since_ms - CLOCK_SKEW_MS}" if since_ms else ""
-        runs = self._children(parent.run_id, "attributes.status = 'FINISHED'", later)
+        later = [f"attributes.end_time >= {since_ms - CLOCK_SKEW_MS}"] if since_ms else [""]
+        if since_ms:  # the clock may have jumped
+            later.append(f"metrics.{NUMBER} > {len(population)}")
+        runs = [run for one in later for run in self._children(parent.run_id, "attributes.status = 'FINISHED'", one)]
         loose = {run.data.tags[KERNEL]: run for run in runs if run.data.tags[KERNEL] not in population}
         names = sorted(loose, key=order)
         for name in names:
@@ -177,7 +181,8 @@ class MlflowStore(Experiment):
         start_ms = int((began_s or time.time()) * 1000)
         run = self.client.create_run(self.experiment_id, start_time=start_ms, tags=tags)
         run_id = self._run_ids[key] = str(run.info.run_id)
-        self._batch(run_id, run_content.metrics(trial, population), run_content.params(trial, problem))
+        metrics = run_content.metrics(trial, population) | {NUMBER: len(population) + 1}
+        self._batch(run_id, metrics, run_content.params(trial, problem))
         with self._uploaded(run) as folder:
             artifacts.write(folder, trial, population, replies)
         self.client.set_terminated(run_id, status="FINISHED")

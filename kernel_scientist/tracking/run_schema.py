@@ -69,6 +69,7 @@ KERNEL: Mapping[str, Names] = {
         "gpu/{resource}": "registers, spills, LDS: the largest of the kernel's code objects; occupancy: the lowest",
         "instructions/{class}": "instructions of a C++ kernel by class; `bytes`: size of the code",
         "seconds/{step}": "wall time of a step, such as `compile`, `check`, `time`; `compiler`: the compiler alone",
+        "number": "how many kernels the campaign has with this one",
         "llm/{figure}": "model calls for this kernel: `usd`, `calls`, `tokens`, `unreadable` replies, `repairs`",
     },
     "artifacts": {

@@ -112,6 +112,21 @@ def test_a_run_that_was_being_written_is_removed_on_resume(store: MlflowStore, c
     assert [t.kernel.name for t in store.population(campaign)] == ["k00001", "k00002"]
 
 
+def test_a_clock_that_jumps_hides_no_kernel_from_a_resume(
+    store: MlflowStore, campaign: CampaignRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ["k00001", "k00002", "k00003"]
+    population = log(store, campaign, [trial(name, 1.0) for name in names[:2]])
+    store.log_snapshot(campaign, population, names[:2])
+    hour_ago = time.time() - 3600
+    with monkeypatch.context() as patch:
+        patch.setattr(time, "time", lambda: hour_ago)
+        store.log(campaign, trial("k00003", 1.0), population, PROBLEM)
+    (late,) = (run for run in store._children(campaign.run_id) if run.data.tags["kernel"] == "k00003")
+    assert late.info.start_time < hour_ago * 1000 + 60_000
+    assert [one.kernel.name for one in store.population(campaign)] == names
+
+
 def test_threads_write_at_the_same_time(store: MlflowStore, campaign: CampaignRun) -> None:
     trials = [trial(f"k{n:05d}", 1.0 + n) for n in range(1, 13)]
     threads = [threading.Thread(target=store.log, args=(campaign, t, Population(), PROBLEM)) for t in trials]
