@@ -75,7 +75,7 @@ def optimize(
                     _finalise(campaign, progress)
                     turn.enter_context(champions.turn(context))
                     confirmed = _confirmed(campaign)
-                return _concluded(campaign, progress, *confirmed)
+                return _concluded(campaign, progress, *confirmed, turn)
         except (StoppedError, KeyboardInterrupt, TerminationSignal):
             campaign.finish("KILLED")
             raise
@@ -142,8 +142,12 @@ def _concluded(
     progress: Progress,
     confirmation: Confirmation | None,
     standing: champions.Standing | None,
+    turn: ExitStack,
 ) -> dict[str, Any]:
-    """Promote the champion if it may be: export and register it. Close the campaign; return its summary."""
+    """Promote the champion if it may be: export and register it. Close the campaign; return its summary.
+
+    `turn`: holds the right to replace the standing champion.
+    """
     summary, best = summaries.campaign_summary(campaign, confirmation), campaign.champion()
     if best is None or confirmation is None:
         progress.publish(None)
@@ -153,8 +157,8 @@ def _concluded(
     replaces, reason = champions.verdict(standing, best, confirmation)
     registered = confirmation.confirmed and context.params.tracking.register_champion
     refusal = ""
-    if replaces or registered:
-        refusal = steps_for(context).approve(context, _question(summary, best.kernel, reason))
+    if (replaces or registered) and context.params.validate_.approval:
+        refusal = _refusal(campaign, _question(summary, best.kernel, reason), turn)
     if refusal:
         replaces, registered, reason = False, False, f"not promoted: {refusal}"
     campaign.insist(partial(summaries.export_champion, campaign, confirmation, replaces, reason, summary))
@@ -168,6 +172,18 @@ def _concluded(
         told = {key: summary[key] for key in ("campaign", "champion", "speedup", "interval", "confirmed", "mlflow")}
         events.emit(events.NEW, context.problem.name, language, context.target.name, **told, reason=reason)
     return summary
+
+
+def _refusal(campaign: Campaign, question: str, turn: ExitStack) -> str:
+    """Return why a person refuses a promotion; empty if it is approved. Other campaigns do not wait for the answer."""
+    context = campaign.context
+    standing = champions.source(context)
+    turn.close()
+    refusal = steps_for(context).approve(context, question)
+    turn.enter_context(champions.turn(context))
+    if not refusal and champions.source(context) != standing:
+        return "another champion was promoted while this one waited for approval"
+    return refusal
 
 
 def _question(summary: dict[str, Any], kernel: Kernel, reason: str) -> str:

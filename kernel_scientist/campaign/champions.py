@@ -49,6 +49,12 @@ def turn(context: EvaluationContext) -> Generator[None]:
         yield
 
 
+def source(context: EvaluationContext) -> str | None:
+    """Return the source of the standing champion; None if there is none."""
+    path = folder(context.problem.name, context.params.language, context.target.name) / SOURCE
+    return path.read_text() if path.exists() else None
+
+
 def file(params: Params) -> Path:
     """Return the source of the standing champion of the parameters. Raises SetupError if there is none."""
     problem, target = preflight.resolve(params)
@@ -105,11 +111,10 @@ class Standing:
     @staticmethod
     def of(context: EvaluationContext, build: Callable[[EvaluationContext, Kernel], Evaluation]) -> "Standing | None":
         """Return the standing champion; None if there is none, or it is not correct."""
-        language = context.params.language
-        path = folder(context.problem.name, language, context.target.name) / SOURCE
-        if not path.exists():
+        text = source(context)
+        if text is None:
             return None
-        kernel = Kernel(name=STANDING, language=language, source=path.read_text())
+        kernel = Kernel(name=STANDING, language=context.params.language, source=text)
         evaluation = build(context, kernel)
         return Standing(kernel, evaluation) if evaluation.verdict is Verdict.OK else None
 

@@ -131,6 +131,10 @@ def test_a_kernel_is_evaluated_and_confirmed_by_the_leaderboard(lab: Path, cli: 
         assert done.returncode == 0, done.stderr
         result = json.loads(done.stdout)
         confirmed = cli("validate", str(faster), "--against", str(slow), *arguments, **own)
+        sent = len(board.accepted)
+        asked = cli("validate", str(slow), *arguments, "--set", "validate.approval=true", **own)
+        assert asked.returncode == 1 and len(board.accepted) == sent
+        assert "not submitted for ranking: nobody can be asked without" in json.loads(asked.stdout)["why"]
     assert result["speedup"]["ratio"] == pytest.approx(2.0) and result["speedup"]["faster"]
     assert result["cases"][0]["time_us"] == pytest.approx(40) and len(result["cases"]) == 7
     assert result["environment"]["compared"] == "times of separate submissions"
