@@ -113,6 +113,7 @@ def test_a_scheduled_campaign_is_in_mlflow_and_its_champion_in_the_registry(
     assert card["kernel"] == campaign.data.tags["champion"] and card["environment"]["machine"]
 
 
+@pytest.mark.soak
 def test_a_champion_waits_for_approval_and_is_announced(
     service: Service, store: MlflowClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
