@@ -31,7 +31,7 @@ from tests.conftest import ROOT, Cli, lab_environment, new_lab
 from tests.scientist.model_server import Response, serving
 from tests.scientist.scripted_campaign import NewPlans, settings, stored
 from tests.scientist.scripted_model import ScriptedModel
-from tests.trials import trial
+from tests.trials import trial, undescribed
 
 VERDICTS = {"ok", "compile_error", "incorrect", "crashed", "rejected", "timeout"}
 
@@ -55,6 +55,7 @@ def test_thirty_kernels_have_every_verdict_and_their_costs_add_up(
         result, requests = json.loads(done.stdout), len(server.requests)
     parent, children, store = stored(lab, "fp8-blockwise-gemm")
     assert result["campaign"] == first["campaign"] and result["kernels"] == len(children) == 30
+    assert undescribed(store, parent) == set()
     assert {v for v, n in result["verdicts"].items() if n} == VERDICTS
 
     replies = ResponseCache(lab / "data/replies").paid_by(parent.campaign)
