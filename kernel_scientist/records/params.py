@@ -74,6 +74,7 @@ class Role(Model):
     """The models of one role of the Scientist."""
 
     temperature: float | None = Field(default=None, ge=0, le=2)
+    """Sampling temperature; null: the model's own."""
     max_tokens: int = Field(default=16_384, ge=16)
     """Limit of one reply."""
     fallbacks: Models = ()
