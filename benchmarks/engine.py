@@ -61,6 +61,9 @@ class Judge(Evaluator):
         """Return this evaluator: no setting changes it."""
         return self
 
+    def measure_noise(self, hold: Any) -> None:
+        """Do nothing: made-up timings have no noise."""
+
     def compile(self, kernel: Kernel) -> Evaluation:
         """Return an evaluation without a compiler."""
         return Evaluation(verdict=Verdict.OK, compile=CompileReport(ok=True, compiler="none"))

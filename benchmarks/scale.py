@@ -228,7 +228,7 @@ def _runs(store: MlflowStore, run: CampaignRun, trials: list[Trial]) -> None:
     backend: Any = store.client._tracking_client.store
     with backend.ManagedSessionMaker() as session:
         session.bulk_insert_mappings(SqlRun, [{"run_uuid": i, **common} for i in ids])
-        tags = [run_content.tags(run.run_id, run.campaign, trial) for trial in trials]
+        tags = [run_content.tags(run.run_id, run.campaign, trial, "") for trial in trials]
         rows = [{"run_uuid": i, "key": k, "value": v} for i, t in zip(ids, tags, strict=True) for k, v in t.items()]
         session.bulk_insert_mappings(SqlTag, rows)
 
