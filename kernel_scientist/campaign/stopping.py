@@ -18,7 +18,7 @@ _requested = threading.Event()
 
 
 def sentence() -> str:
-    """Return what a user is told when a campaign was stopped."""
+    """Return the message for a campaign that was stopped."""
     given = [argument for argument in sys.argv[1:] if argument != "--resume"]
     command = ["optimize", "--resume", *given[1:]] if given[:1] == ["optimize"] else ["optimize", "--resume"]
     return f"stopped; logged kernels are kept: continue with `kernel-scientist {shlex.join(command)}`"

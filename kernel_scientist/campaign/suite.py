@@ -72,12 +72,9 @@ class Suite:
         command = [sys.executable, "-m", "kernel_scientist", "optimize", "--metrics", str(metrics)]
         command += [part for override in (BASELINES, *overrides) for part in ("--set", override)]
         command += ["--set", f"problem={place}", *(("--params", params_file) if params_file else ())]
-        done = None
-        if begun.exists():
-            done = _called([*command, "--resume"], log, api)
+        resume = ["--resume"] if begun.exists() else []  # the first time, the latest campaign is another's
         begun.touch()
-        if done is None or "no campaign" in done:
-            done = _called(command, log, api)
+        done = _called([*command, *resume], log, api)
         row = result_row(place, metrics, done)
         if not metrics.exists() and not done.startswith("error: "):
             return row  # it broke off: the next call tries again

@@ -54,21 +54,20 @@ class Evaluator:
     @functools.cached_property
     def margins(self) -> tuple[float, ...]:
         """Margin per stage: `harness.margin` or this machine's A/A noise, whichever is larger."""
-        noise = aa_noise.kept(self.driver, self.profile_name) or self._noise(contextlib.nullcontext)
+        noise = aa_noise.kept(self.driver, self.profile_name)
+        if noise is None:  # outside of `once`: its holder may wait for the device, whose lock may be held here
+            noise = aa_noise.keep(self.driver, self.profile_name, self._noise(contextlib.nullcontext))
         return tuple(max(self.harness.margin, one) for one in noise)
 
     def measure_noise(self, hold: Hold) -> None:
         """Measure this machine's noise if that is due; `hold` holds the device's lock during each A/A run."""
         if self.noise_is_due():
-            self._noise(hold)
+            aa_noise.once(self.driver, self.profile_name, functools.partial(self._noise, hold))
 
     def _noise(self, hold: Hold) -> list[float]:
-        def measured() -> list[float]:
-            progress.warning("measuring this machine's noise, once a day: %s A/A runs", self.harness.noise_runs)
-            plan = self.plan(self.profile.benchmarks, aa_noise.FIRST, None, margins=False)
-            return aa_noise.measure(self.driver, plan, self._quick_source(), self.harness.noise_runs, hold)
-
-        return aa_noise.once(self.driver, self.profile_name, measured)
+        progress.warning("measuring this machine's noise, once a day: %s A/A runs", self.harness.noise_runs)
+        plan = self.plan(self.profile.benchmarks, aa_noise.FIRST, None, margins=False)
+        return aa_noise.measure(self.driver, plan, self._quick_source(), self.harness.noise_runs, hold)
 
     def noise_is_due(self) -> bool:
         """Whether the next timing measures this machine's noise first, which takes a minute or more."""

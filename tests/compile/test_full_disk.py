@@ -1,4 +1,4 @@
-"""A full disk is told as one, not as an error in a kernel's source."""
+"""A full disk is reported as a full disk, not as an error in a kernel's source."""
 
 import os
 import subprocess

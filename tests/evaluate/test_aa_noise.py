@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,8 +12,10 @@ import pytest
 
 from kernel_scientist import problems
 from kernel_scientist.evaluate.evaluator import Evaluator
+from kernel_scientist.evaluate.timing import aa_noise
 from kernel_scientist.records import environment
 from kernel_scientist.records.params import Harness
+from kernel_scientist.sandbox import device_lock
 from kernel_scientist.workers.pool import WorkerPool
 from tests.conftest import ROOT
 
@@ -52,6 +55,12 @@ def test_the_device_is_free_between_two_runs_and_other_evaluators_need_no_second
     assert held == ["taken", "free"] * 2
     evaluator(shop).measure_noise(hold)
     assert len(held) == 4 and not evaluator(shop).noise_is_due()
+
+
+def test_a_timing_does_not_wait_for_a_process_that_waits_for_its_device(shop: WorkerPool) -> None:
+    own = evaluator(shop)
+    with device_lock.turn(aa_noise._file(own.driver, "cpu"), threading.Event()):
+        assert len(own.margins) == 2 and not evaluator(shop).noise_is_due()
 
 
 def test_noise_that_is_not_needed_is_not_measured_but_heeded_if_known(shop: WorkerPool) -> None:

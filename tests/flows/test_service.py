@@ -154,11 +154,11 @@ def test_a_champion_waits_for_approval_and_is_announced(
         assert weekly["state_type"] == "COMPLETED" and weekly["name"] == "confirm all champions again"
         drift = until(lambda: service.events("kernel-scientist.device.drift"), "the drift is an event")
         assert drift[0]["payload"]["changes"]["machine"]["was"] == "another processor"
-        until(lambda: any("The device of identity.cpp-cpu changed" in m for m in messages), "the drift is told")
+        until(lambda: any("The device of identity.cpp-cpu changed" in m for m in messages), "the drift is announced")
 
         broken = service.ended(service.run("evaluate/lab", file="nothing.py"))
         assert broken["state_type"] == "FAILED"
-        until(lambda: any("evaluate nothing.py" in m and "Failed" in m for m in messages), "the failure is told")
+        until(lambda: any("evaluate nothing.py" in m and "Failed" in m for m in messages), "the failure is announced")
 
 
 def test_cancelling_a_run_stops_the_kernel_that_is_timed(service: Service, store: MlflowClient) -> None:

@@ -38,20 +38,23 @@ def kept(driver: Driver, profile: str) -> list[float] | None:
     return None if due else noise
 
 
-def once(driver: Driver, profile: str, measure: Callable[[], list[float]]) -> list[float]:
-    """Return the noise that another process of this host measured meanwhile, else measure and keep it.
+def once(driver: Driver, profile: str, measure: Callable[[], list[float]]) -> None:
+    """Measure and keep the noise, unless another process of this host has done so meanwhile.
 
     Raises StoppedError when the work is to end.
     """
+    with device_lock.turn(_file(driver, profile), driver.pool.stopped):
+        if kept(driver, profile) is None:
+            keep(driver, profile, measure())
+
+
+def keep(driver: Driver, profile: str, noise: list[float]) -> list[float]:
+    """Store the noise for a day; return it."""
     file = _file(driver, profile)
-    with device_lock.turn(file, driver.pool.stopped):
-        if (noise := kept(driver, profile)) is not None:
-            return noise
-        noise = measure()
-        file.parent.mkdir(parents=True, exist_ok=True)
-        part = file.with_suffix(f".{time.monotonic_ns()}")
-        part.write_text(json.dumps({"margins": noise, "machine": cpu.model(), "problem": driver.problem.name}))
-        part.replace(file)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    part = file.with_suffix(f".{time.monotonic_ns()}")
+    part.write_text(json.dumps({"margins": noise, "machine": cpu.model(), "problem": driver.problem.name}))
+    part.replace(file)
     return noise
 
 
