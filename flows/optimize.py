@@ -36,7 +36,7 @@ from kernel_scientist.report import summaries
 from tasks.evaluation import steps_for
 from tasks.experiment import tune_kernel
 
-SEED_REMAINS = "correct on every case; the best seed remains champion, as no experiment beat it"
+SEED_REMAINS = "the best seed remains champion, as no experiment beat it"
 
 
 def _run_name() -> str:
@@ -133,7 +133,7 @@ def _confirmed(campaign: Campaign) -> tuple[Confirmation | None, champions.Stand
         baseline = seed.kernel.name if seed else REFERENCE
     confirmation = single.confirm_beside_bars(campaign.context, best.kernel, others, baseline, own)
     if is_seed and confirmation.confirmed:
-        confirmation = confirmation.model_copy(update={"reason": SEED_REMAINS})
+        confirmation = confirmation.model_copy(update={"reason": f"{confirmation.reason}; {SEED_REMAINS}"})
     return confirmation, standing
 
 

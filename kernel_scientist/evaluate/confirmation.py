@@ -105,7 +105,7 @@ def decide(evaluation: Evaluation, held_out: Sequence[Speedup], against: str | N
     if evaluation.verdict is not Verdict.OK:
         return False, evaluation.reason
     if against is None:
-        return True, "correct on every case; no baseline was named"
+        return True, "correct on every case"
     public = evaluation.speedup_over(against)
     hidden = next((s for s in held_out if s.against == against), None)
     other = "the reference" if against == REFERENCE else against

@@ -71,7 +71,7 @@ def cases(recorded: RecordedCampaign) -> str:
         of = evaluation.predictions if evaluation.by_model else evaluation.timings
         rows += [{"case": one.case, "source": "floor", "us": rounded(one.floor_us)} for one in of if one.floor_us]
     text = io.StringIO()
-    writer = csv.DictWriter[str](text, ("bar", "case", "source", "us"), lineterminator="\n")
+    writer: csv.DictWriter[str] = csv.DictWriter(text, ("bar", "case", "source", "us"), lineterminator="\n")
     writer.writeheader()
     writer.writerows({"bar": f"{row['case']} {row['source']}", **row} for row in rows)
     return text.getvalue()

@@ -204,7 +204,7 @@ def test_a_laboratory_is_moved(lab: Path, cli_here: Cli, prefect_api: str, tmp_p
                 result = json.loads(done.stdout)
                 assert result["campaign"] == json.loads(first.stdout)["campaign"] and result["kernels"] == 6
     assert len((moved / "data/training.jsonl").read_text().splitlines()) == 4  # no seeds
-    assert (moved / "reports/report.html").exists()
+    assert (moved / f"reports/{json.loads(first.stdout)['campaign']}.html").exists()
 
 
 def test_the_json_of_evaluate(cli: Cli, cli_here: Cli, lab: Path, prefect_api: str) -> None:

@@ -25,6 +25,8 @@ from kernel_scientist.records.kernel import COMPILED, EAGER, Case, Verdict
 
 NOT_KERNELS = ("empty", "new_empty", "detach", "_unsafe_view", "set_", "resize_", "lift_fresh", "_local_scalar_dense")
 """Operations, or beginnings of their names, that launch nothing, besides views."""
+OVERWRITES = ("copy_", "fill_", "zero_")
+"""Operations that write their first argument without reading it."""
 DTYPES = {torch.float64: "fp64", torch.bfloat16: "bf16", torch.float16: "fp16"}
 
 
@@ -115,10 +117,10 @@ class _Recorder(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run an operation and record it."""
-        output = func(*args, **(kwargs or {}))
-        inputs, outputs = _tensors((args, kwargs)), _tensors(output)
+        output, packet = func(*args, **(kwargs or {})), func._overloadpacket
+        read = args[1:] if packet.__name__ in OVERWRITES else args
+        inputs, outputs = _tensors((read, kwargs)), _tensors(output)
         self.held += [inputs, outputs]
-        packet = func._overloadpacket
         if func.is_view or not outputs or packet.__name__.startswith(NOT_KERNELS):
             return output
         count = flop_registry.get(packet)
