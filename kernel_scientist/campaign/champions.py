@@ -1,4 +1,4 @@
-"""The champions: per problem, language and target the best kernel so far, as files that DVC tracks.
+"""The champions: per problem, language and target the best kernel of all campaigns, as files. DVC does not track them.
 
     champions/PROBLEM/LANGUAGE-TARGET/       the standing champion: kernel.py and card.json
     champions/PROBLEM/campaigns/CAMPAIGN/    the champion of each campaign
@@ -26,7 +26,7 @@ from kernel_scientist.sandbox import device_lock
 
 STANDING = "standing"
 """Name of the standing champion in a run that times it."""
-SOURCE, CARD = "kernel.py", "card.json"
+SOURCE, CARD, CAMPAIGNS = "kernel.py", "card.json", "campaigns"
 DEVICE = ("machine", "cores", "device", "name", "driver", "compiler", "torch", "system")
 """What an evaluation's environment says about the device that times depend on."""
 
@@ -38,7 +38,7 @@ def folder(problem: str, language: Language, target: str) -> Path:
 
 def of_campaign(problem: str, campaign: str) -> Path:
     """Return the folder of a campaign's champion."""
-    return environment.root() / "champions" / problem / "campaigns" / campaign
+    return environment.root() / "champions" / problem / CAMPAIGNS / campaign
 
 
 @contextmanager
@@ -87,7 +87,9 @@ class Promoted:
 def promoted() -> list[Promoted]:
     """Return all standing champions that can be confirmed again; a leaderboard's are left out: that submits them."""
     found = list[Promoted]()
-    for card in sorted((environment.root() / "champions").glob(f"*/*/{CARD}")):
+    for card in sorted((environment.root() / "champions").rglob(CARD)):
+        if card.parent.parent.name == CAMPAIGNS:
+            continue
         told = json.loads(card.read_text())
         target = told.get("run_on", told["target"])
         if target != targets.BOARD:

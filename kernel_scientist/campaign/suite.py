@@ -1,7 +1,7 @@
 """A suite: one campaign for each of many problems, and what came of them together.
 
-A campaign runs in a process of its own. Its result is a file in the suite's folder, so a suite that was killed goes on
-with the problems that have none; a campaign that had begun is resumed.
+A campaign runs in a process of its own, which ends with the suite's. Its result is a file in the suite's folder, so a
+suite that was killed goes on with the problems that have none; a campaign that had begun is resumed.
 """
 
 import json
@@ -20,6 +20,7 @@ from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.evaluation import geomean
 from kernel_scientist.records.kernel import COMPILED, EAGER
 from kernel_scientist.records.params import Params
+from kernel_scientist.sandbox import lifetime
 
 FAST = (0.0, 1.0, 1.5, 2.0)
 """Values p of fast_p: the share of problems with a correct kernel that is more than p times as fast."""
@@ -69,7 +70,8 @@ class Suite:
         if file.exists():
             return json.loads(file.read_text())
         own.mkdir(parents=True, exist_ok=True)
-        command = [sys.executable, "-m", "kernel_scientist", "optimize", "--metrics", str(metrics)]
+        python = [sys.executable, "-m"]
+        command = [*python, lifetime.__name__, *python, "kernel_scientist", "optimize", "--metrics", str(metrics)]
         command += [part for override in (BASELINES, *overrides) for part in ("--set", override)]
         command += ["--set", f"problem={place}", *(("--params", params_file) if params_file else ())]
         resume = ["--resume"] if begun.exists() else []  # the first time, the latest campaign is another's

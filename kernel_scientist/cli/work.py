@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import os
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -20,7 +21,12 @@ from kernel_scientist.cli.common import INFRASTRUCTURE, JSON, METRICS, Call, not
 @click.option("--resume", is_flag=True, help="Resume the latest campaign of this problem and target.")
 @click.option("--campaign", metavar="ID", help="Resume this campaign.")
 @click.option("--dry-run", is_flag=True, help="Print the plan only.")
-@click.option("--metrics", "metrics", metavar="FILE", help="Also write the result to FILE, and curve.csv next to it.")
+@click.option(
+    "--metrics",
+    "metrics",
+    metavar="FILE",
+    help="Also write the result to FILE, and curve.csv and champion/ next to it.",
+)
 @click.option("--quiet", is_flag=True, help="Print the result only.")
 @JSON
 def optimize(
@@ -50,6 +56,8 @@ def optimize(
     write_json(metrics, summary)
     if metrics:
         _write_curve(Path(metrics).with_name("curve.csv"), curve)
+        if summary["source"]:
+            shutil.copytree(Path(summary["source"]).parent, Path(metrics).with_name("champion"), dirs_exist_ok=True)
     show(summary, as_json, tables.campaign(summary))
     sys.exit(0 if summary["champion"] else 1)
 

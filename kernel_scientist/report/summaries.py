@@ -96,7 +96,7 @@ def campaign_summary(campaign: "Campaign", confirmation: Confirmation | None) ->
 def export_champion(
     campaign: "Campaign", confirmation: Confirmation, replaces: bool, reason: str, summary: dict[str, Any]
 ) -> None:
-    """Write the champion's source and card, which DVC tracks, and log the confirmation to MLflow.
+    """Write the champion's source and card, and log the confirmation to MLflow.
 
     `replaces`, `reason`: whether it becomes the standing champion of its problem, language and target, and why.
     """

@@ -55,6 +55,8 @@ class CampaignRun:
     params: dict[str, str]
     tags: dict[str, str]
     metrics: dict[str, float]
+    running: bool
+    """Whether it has not ended, as far as the store knows."""
 
     @property
     def elapsed_s(self) -> float:
@@ -97,7 +99,8 @@ class MlflowStore(Experiment):
     def recorded(self, campaign: str | None, language: str, problem: Problem) -> CampaignRun | None:
         """Return a campaign that can be resumed, by default the latest; None if there is none yet.
 
-        Raises SetupError when there is none of that name, or it used another language or version of the problem.
+        Raises SetupError when there is none of that name, it used another language or version of the problem, or
+        another process of this host runs it.
         """
         run = self.latest(campaign)
         if run is None:
@@ -108,6 +111,8 @@ class MlflowStore(Experiment):
             raise SetupError(f"campaign {run.campaign} is in {other}, not in {language}")
         if run.tags.get("problem_digest") != problem.digest:
             raise SetupError(f"campaign {run.campaign} was run on another version of problem {problem.name}")
+        if run.running and (process := owner.other_process(run.tags.get(owner.TAG))):
+            raise SetupError(f"campaign {run.campaign} is being run by process {process}: wait for its end, or stop it")
         return run
 
     def reopen(self, parent: CampaignRun) -> int:
@@ -299,7 +304,14 @@ class MlflowStore(Experiment):
 
     def _campaign(self, run: Any) -> CampaignRun:
         data, metrics = run.data, old_records.metrics(run.data.metrics)
-        return CampaignRun(run.info.run_id, data.tags[CAMPAIGN], dict(data.params), dict(data.tags), metrics)
+        return CampaignRun(
+            run.info.run_id,
+            data.tags[CAMPAIGN],
+            dict(data.params),
+            dict(data.tags),
+            metrics,
+            run.info.status == "RUNNING",
+        )
 
     def _read(self, run: Any) -> Trial:
         with self._downloaded(run.info.run_id, "") as folder:

@@ -20,10 +20,18 @@ def is_gone(owner: str | None) -> bool:
     return host == socket.gethostname() and start != _start(int(pid))
 
 
+def other_process(owner: str | None) -> int | None:
+    """Return the id of the owner if it is another process of this host that lives."""
+    host, pid, start = owner.split() if owner else ("", "0", "")
+    alive = host == socket.gethostname() and start == _start(int(pid))
+    return int(pid) if alive and int(pid) != os.getpid() else None
+
+
 def _start(pid: int) -> str:
-    """Return when a process started, in ticks since boot, with the boot's id; empty if there is no such process."""
+    """Return when a process started, in ticks since boot, with the boot's id; empty if it has ended."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        return f"{boot}/{Path(f'/proc/{pid}/stat').read_text().rpartition(')')[2].split()[19]}"
+        state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return "" if state in "ZX" else f"{boot}/{fields[18]}"
     except OSError:
         return ""

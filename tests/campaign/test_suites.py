@@ -2,16 +2,20 @@
 
 import json
 import shutil
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
+from mlflow import MlflowClient
 
 from kernel_scientist.campaign import suite
 from kernel_scientist.campaign.suite import Suite, summary
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.params import Params
 from kernel_scientist.report import tables
-from tests.conftest import ROOT, Cli
+from tests.conftest import ROOT, Cli, lab_environment
 
 LEVEL = ROOT / "tests/problems/kernelbench/level1"
 ROWS = [
@@ -101,3 +105,65 @@ def test_a_suite_runs_campaigns_and_goes_on_with_those_that_are_left(lab: Path, 
     assert new["correct"] and new["campaign"].startswith("level1-2_Cross_entropy-cpu"), new
     assert result["fast_p"]["0"] == pytest.approx(2 / 3) and result["fast_p"]["1.5"] >= 1 / 3
     assert json.loads((lab / "reports/suites/one/level1-2_Cross_entropy/result.json").read_text()) == new
+
+
+OPERATIONS = (
+    *("torch.relu(x)", "torch.tanh(x) * 0.5", "torch.sigmoid(x)", "x.abs().sqrt()", "torch.softmax(x, dim=-1)"),
+    *("x.sum(dim=1)", "x.cumsum(dim=1)", "torch.nn.functional.gelu(x)", "x.mean(dim=0)", "(x * x).amax(dim=1)"),
+)
+FILE = """import torch
+
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return {operation}
+
+
+def get_inputs():
+    return [torch.randn(256, 1024)]
+
+
+def get_init_inputs():
+    return []
+"""
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(2400)
+def test_a_suite_of_ten_problems_goes_on_after_sigkill(lab: Path) -> None:
+    """The suite alone is killed, twice, in the middle of a campaign; no campaign is begun twice."""
+    level, results = lab / "problems/level1", lab / "reports/suites/ten"
+    level.mkdir()
+    for number, operation in enumerate(OPERATIONS, 1):
+        (level / f"{number}_Operation.py").write_text(FILE.format(operation=operation))
+    settings = ("search.generations=1", "search.experiments=2", "harness.blocks=4", "harness.stages=1")
+    command = [sys.executable, "-m", "kernel_scientist", "suite", str(level), "--name", "ten", "--json"]
+    command += [part for setting in settings for part in ("--set", setting)]
+    with (lab / "suite.log").open("w+") as log:
+        for _ in range(2):
+            before = len(list(results.glob("*/result.json")))
+            process = subprocess.Popen(command, cwd=lab, env=lab_environment(lab), stdout=log, stderr=log)
+            while len(list(results.glob("*/result.json"))) < before + 2:
+                assert process.poll() is None, Path(log.name).read_text()
+                time.sleep(0.5)
+            time.sleep(8)
+            process.kill()
+            process.wait()
+    done = subprocess.run(command, cwd=lab, env=lab_environment(lab), capture_output=True, text=True, timeout=1500)
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    rows = result["rows"]
+    assert len(rows) == 10 and not result["refused"] and all(row["correct"] for row in rows), rows
+    for p in (0, 1, 1.5, 2):
+        assert result["fast_p"][f"{p:g}"] == sum(row["speedup"] > p for row in rows) / 10
+    compared = [row["torch.compile"]["speedup"] for row in rows if row["torch.compile"]["speedup"] is not None]
+    assert result["torch.compile"]["compared"] == len(compared) > 0
+    assert result["torch.compile"]["fast_p"]["1"] == sum(speedup > 1 for speedup in compared) / len(compared)
+    client = MlflowClient(f"sqlite:///{lab}/mlruns/mlflow.db")
+    for row in rows:
+        experiment = client.get_experiment_by_name(f"{row['campaign'].rpartition('-cpu-')[0]}-cpu")
+        assert experiment is not None
+        runs = client.search_runs([experiment.experiment_id], "tags.kind = 'campaign'")
+        assert [run.data.tags["campaign"] for run in runs] == [row["campaign"]]
+    parent = client.get_run(result["mlflow"])
+    assert parent.data.metrics["fast_p_1"] == result["fast_p"]["1"]

@@ -75,7 +75,7 @@ class Service:
         self.database = Database() if POSTGRES.is_dir() else None
         port, self.mlflow = free_port(), f"http://127.0.0.1:{free_port()}"
         self.api = f"http://127.0.0.1:{port}/api"
-        own = {"PREFECT_SERVER_SERVICES_SCHEDULER_LOOP_SECONDS": "2"}
+        own = {"PREFECT_SERVER_SERVICES_SCHEDULER_LOOP_SECONDS": "2", "PREFECT_UI_API_URL": self.api}
         backend = f"sqlite:///{folder}/mlflow.db"
         if self.database:
             own["PREFECT_API_DATABASE_CONNECTION_URL"] = self.database.url("asyncpg", "prefect")
@@ -107,8 +107,9 @@ class Service:
             own["MLFLOW_TRACKING_URI"] = self.mlflow
         return lab_environment(self.lab, **{**own, **more})
 
-    def start_worker(self, pool: str) -> subprocess.Popen[bytes]:
-        return self.start(f"worker-{pool}", *PREFECT, "worker", "start", "--pool", pool, "--type", "process")
+    def start_worker(self, pool: str, **environment: str) -> subprocess.Popen[bytes]:
+        command = (*PREFECT, "worker", "start", "--pool", pool, "--type", "process")
+        return self.start(f"worker-{pool}", *command, **environment)
 
     def prefect(self, *arguments: str) -> str:
         """Run Prefect's command line in the laboratory's folder."""

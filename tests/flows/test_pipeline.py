@@ -53,6 +53,9 @@ def test_the_pipeline_reproduces_and_the_second_time_does_nothing(tmp_path: Path
     assert "champion is faster by" in first and "make ui" in first
     lock = (lab / "dvc.lock").read_text()
     assert set(yaml.safe_load(lock)["stages"]) == set(STAGES)
+    later = lab / "champions/identity/campaigns/a-later-campaign/kernel.py"
+    later.parent.mkdir()
+    later.write_text("# campaigns outside the pipeline make no stage run again")
     again = dvc("repro")
     assert not any(f"Running stage '{stage}'" in again for stage in STAGES)
     assert (lab / "dvc.lock").read_text() == lock
@@ -61,7 +64,9 @@ def test_the_pipeline_reproduces_and_the_second_time_does_nothing(tmp_path: Path
     assert [s["kernel"] for s in baseline["seeds"]] == ["cpp_naive", "cpp_blocked"] and baseline["frozen_cases"] == 4
     optimized = json.loads((lab / "reports/optimize.json").read_text())
     assert optimized["kernels"] == 3
-    card = json.loads((lab / "champions/identity/cpp-cpu/card.json").read_text())
+    card = json.loads((lab / "reports/champion/card.json").read_text())
+    assert card == json.loads((lab / "champions/identity/cpp-cpu/card.json").read_text())
+    assert json.loads((lab / "reports/validate.json").read_text())["digest"] == card["digest"]
     assert card["kernel"] == optimized["champion"] and card["campaign"] == optimized["campaign"]
     page = (lab / "reports/report.html").read_text()
     assert optimized["campaign"] in page and "custom_kernel" in page and "<svg" in page

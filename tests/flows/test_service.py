@@ -1,8 +1,11 @@
 """Flows in service: deployed, scheduled, approved, cancelled, on a Prefect server and MLflow over PostgreSQL."""
 
 import json
+import os
 import re
 import shutil
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -18,8 +21,10 @@ from mlflow import MlflowClient
 
 from kernel_scientist.records.params import Params
 from kernel_scientist.sandbox import device_lock
+from kernel_scientist.tracking import links
+from tests.browser import Browser, chromium
 from tests.conftest import ROOT, new_lab
-from tests.flows.service import Service, until
+from tests.flows.service import POSTGRES, Service, until
 
 pytestmark = [pytest.mark.alone, pytest.mark.timeout(900)]
 SMALL = {"problem": "identity", "generations": 0, "stages": 1, "processes": 1, "finalists": 1}
@@ -61,8 +66,8 @@ def store(service: Service) -> MlflowClient:
     return MlflowClient(service.mlflow)
 
 
-def campaigns(store: MlflowClient) -> list[Any]:
-    experiment = store.get_experiment_by_name("identity-cpu")
+def campaigns(store: MlflowClient, name: str = "identity-cpu") -> list[Any]:
+    experiment = store.get_experiment_by_name(name)
     assert experiment is not None
     return list(store.search_runs([experiment.experiment_id], "tags.kind = 'campaign'", order_by=["start_time DESC"]))
 
@@ -84,13 +89,16 @@ def test_every_deployment_has_a_form_with_types_and_descriptions(service: Servic
     assert form["language"]["enum"] == ["cpp", "triton", "hip", "cuda"]
 
 
-def test_a_scheduled_campaign_is_in_mlflow_and_its_champion_in_the_registry(
+@pytest.mark.skipif(not POSTGRES.is_dir(), reason="needs PostgreSQL 15 of the system")
+def test_a_scheduled_campaign_on_another_pool_leaves_the_pipeline_up_to_date(
     service: Service, store: MlflowClient
 ) -> None:
-    if service.database is None:
-        pytest.skip("needs PostgreSQL 15 of the system")
+    """Its kernels are in MLflow over PostgreSQL, its champion in the registry; `dvc repro` has nothing to do."""
+    first = dvc_repro(service)
+    assert "Running stage 'optimize'" in first and "Running stage 'report'" in first
+    service.start_worker("mi300", KERNEL_SCIENTIST_TARGET="cpu")
     nightly = service.deployment("optimize/nightly")
-    few = {"params": {"search": {"generations": 0, "seed": 7}}}
+    few = {"params": {"target": "pool:mi300", "search": {"generations": 0, "seed": 7}}}
     httpx.patch(f"{service.api}/deployments/{nightly['id']}", json={"parameters": few}).raise_for_status()
     soon = (datetime.now(UTC) + timedelta(seconds=6)).isoformat()
     every = {"interval": 86400, "anchor_date": soon, "timezone": "UTC"}
@@ -102,15 +110,51 @@ def test_a_scheduled_campaign_is_in_mlflow_and_its_champion_in_the_registry(
 
     run = service.ended(until(begun, "the schedule fires and a worker takes the run"))
     assert run["state_type"] == "COMPLETED", run["state"]
-    assert run["name"] == "optimize identity in cpp on auto"
-    campaign = campaigns(store)[0]
+    assert run["name"] == "optimize identity in cpp on pool:mi300"
+    evaluated = service.post("flow_runs/filter", {"work_pools": {"name": {"any_": ["mi300"]}}})
+    assert {"evaluate k00001"} <= {one["name"] for one in evaluated if one["state_type"] == "COMPLETED"}
+    campaign = campaigns(store, "identity-pool-mi300")[0]
     assert campaign.info.status == "FINISHED" and campaign.data.params["search.seed"] == "7"
     kernels = store.search_runs([campaign.info.experiment_id], f"tags.`mlflow.parentRunId` = '{campaign.info.run_id}'")
     assert len(kernels) == 1 and all(kernel.info.status == "FINISHED" for kernel in kernels)
-    version = store.get_model_version_by_alias("identity-cpp-cpu", "champion")
+    version = store.get_model_version_by_alias("identity-cpp-pool-mi300", "champion")
     assert version.tags["kernel"] == campaign.data.tags["champion"]
-    card = json.loads((service.lab / "champions/identity/cpp-cpu/card.json").read_text())
-    assert card["kernel"] == campaign.data.tags["champion"] and card["environment"]["machine"]
+    card = json.loads((service.lab / "champions/identity/cpp-pool-mi300/card.json").read_text())
+    assert card["kernel"] == campaign.data.tags["champion"] and card["environment"]["host"]
+    assert "Data and pipelines are up to date" in dvc_repro(service)
+
+
+@pytest.mark.skipif(chromium() is None, reason="needs Chromium: apt-get install chromium")
+def test_a_campaign_of_a_deployment_on_the_pages(service: Service, store: MlflowClient) -> None:
+    from playwright.sync_api import sync_playwright
+
+    run = service.ended(service.run("optimize/on-demand"))
+    campaign = campaigns(store)[0]
+    with sync_playwright() as playwright:
+        browser = Browser(playwright)
+        table = links.runs_table(campaign.info.experiment_id, service.mlflow)
+        browser.open(table, "speedup", "geomean_us", "verdict", "k00001")
+        address = service.api.removesuffix("/api")
+        browser.open(f"{address}/runs/flow-run/{run['id']}", "Completed", "k00001 from seed")
+        browser.open(f"{address}/deployments/deployment/{run['deployment_id']}", "on-demand")
+        browser.close()
+        assert not browser.errors
+
+
+def dvc_repro(service: Service) -> str:
+    """Run `dvc repro` in the laboratory, on the service's servers; return what it says."""
+    lab, programs = service.lab, Path(sys.executable).parent
+    env = service.environment("client", PATH=f"{programs}{os.pathsep}{os.environ['PATH']}")
+    if not (lab / ".dvc").is_dir():
+        for name in ("reference-kernels", "flows", "tasks", "kernel_scientist"):  # what stages depend on
+            shutil.copytree(ROOT / name, lab / name, ignore=shutil.ignore_patterns("__pycache__"))
+        for name in ("dvc.yaml", ".dvcignore"):
+            shutil.copy(ROOT / name, lab)
+        for command in (["git", "init", "-q"], ["dvc", "init", "-q"]):
+            subprocess.run(command, cwd=lab, check=True, env=env)
+    done = subprocess.run(["dvc", "repro"], cwd=lab, env=env, capture_output=True, text=True, timeout=280)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
 
 
 @pytest.mark.soak

@@ -1,7 +1,10 @@
 """The MLflow store: what is written is read back, once."""
 
 import math
+import os
 import re
+import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -110,6 +113,22 @@ def test_a_run_that_was_being_written_is_removed_on_resume(store: MlflowStore, c
     assert len(store._children(campaign.run_id)) == 1
     store.log(campaign, torn, Population(), PROBLEM)
     assert [t.kernel.name for t in store.population(campaign)] == ["k00001", "k00002"]
+
+
+def test_a_campaign_that_another_process_runs_is_not_resumed(store: MlflowStore) -> None:
+    campaign = store.start("shared", {"language": "cpp"}, PROBLEM)
+    assert store.recorded("shared", "cpp", PROBLEM), "this process runs it"
+    program = "from kernel_scientist.tracking import owner; print(owner.this_process(), flush=True); input()"
+    command = [sys.executable, "-c", program]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdin and other.stdout
+        store.client.set_tag(campaign.run_id, "owner", other.stdout.readline().strip())
+        with pytest.raises(SetupError, match=f"is being run by process {other.pid}: wait"):
+            store.recorded("shared", "cpp", PROBLEM)
+        other.stdin.write("\n")
+        other.stdin.flush()
+        os.waitid(os.P_PID, other.pid, os.WEXITED | os.WNOWAIT)
+        assert store.recorded("shared", "cpp", PROBLEM), "a process that waits to be reaped has ended"
 
 
 def test_a_clock_that_jumps_hides_no_kernel_from_a_resume(
