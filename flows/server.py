@@ -5,7 +5,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 
 from kernel_scientist.records.errors import StoppedError
@@ -30,8 +30,10 @@ UI_URL = "http://127.0.0.1:4200"
 
 
 @contextmanager
-def serving() -> Generator[None]:
+def serving(imports: Sequence[str] = ()) -> Generator[None]:
     """Provide a server for flows: the one at PREFECT_API_URL, otherwise a new one that is stopped on exit.
+
+    `imports`: modules that the flow needs and that take seconds to import; that is done while the server starts.
 
     Prefect would start a server as well, but that one keeps running when the flow is killed.
     """
@@ -46,7 +48,8 @@ def serving() -> Generator[None]:
     command = [sys.executable, "-m", "kernel_scientist.sandbox.lifetime", sys.executable, "-m", *server, *options]
     settings = {"PREFECT_UI_ENABLED": "0", "PREFECT__SERVER_EPHEMERAL": "1", "PREFECT__SERVER_FINAL": "1", **CHEAP}
     with ui.process("Prefect", command, {**os.environ, **settings}) as process:
-        importlib.import_module("prefect.main")  # takes seconds: import while the server starts
+        for name in ("prefect.main", *imports):
+            importlib.import_module(name)
         from prefect.settings import PREFECT_API_URL, PREFECT_UI_URL, temporary_settings
 
         address = ui.wait_for_server("Prefect", port, process)

@@ -172,7 +172,8 @@ def _flow(entry_point: str, call: Call, **arguments: Any) -> Any:
     from kernel_scientist.campaign import preflight
 
     preflight.prefect()
-    with resolve_name("flows.server:serving")():
+    module = entry_point.partition(":")[0]
+    with resolve_name("flows.server:serving")((module, "mlflow.store.tracking.sqlalchemy_store")):
         flow = resolve_name(entry_point)
         return flow(overrides=list(call.overrides), params_file=call.params_file, **arguments)
 
