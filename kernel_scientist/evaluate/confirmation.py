@@ -53,7 +53,8 @@ def conclude(
     """Combine the runs and decide whether the kernel is confirmed.
 
     A kernel is confirmed if it is correct on every case and faster than `against`: by more than the margin on the
-    public cases, by any amount on the held-out ones (`Speedup.above`). If `against` is None, correctness suffices.
+    public cases, by any amount on the held-out ones (`Speedup.above`), if the problem has any. If `against` is None,
+    correctness suffices.
     """
     if failure := next((r.failure for r in runs if r.failure), None):
         return of_failure(failure)
@@ -65,7 +66,8 @@ def conclude(
     except KernelFailure as failure:
         return of_failure(failed(failure, checked))
     hidden_shape = replace(shape, cases=evaluator.profile.held_out)
-    held_out = tuple(evaluator.estimator.speedup(hidden, hidden_shape, other) for other in others)
+    compared = others if hidden_shape.cases else ()
+    held_out = tuple(evaluator.estimator.speedup(hidden, hidden_shape, other) for other in compared)
     confirmed, reason = decide(evaluation, held_out, against)
     return Confirmation(
         confirmed=confirmed,
@@ -111,6 +113,8 @@ def decide(evaluation: Evaluation, held_out: Sequence[Speedup], against: str | N
     other = "the reference" if against == REFERENCE else against
     if public is None or not public.faster:
         return False, f"not faster than {other} on the public cases{_interval(public)}"
+    if not held_out:
+        return True, f"faster than {other} on the public cases; the problem has no held-out ones"
     if hidden is None or not hidden.above(0.0):
         return False, f"not faster than {other} on the held-out cases{_interval(hidden)}"
     return True, f"faster than {other} on public and held-out cases"

@@ -46,6 +46,13 @@ def test_a_wrong_kernel_is_not_confirmed_and_without_a_baseline_a_right_one_is()
     assert not decide(Evaluation(verdict=Verdict.OK), [], REFERENCE)[0]
 
 
+def test_a_problem_without_held_out_cases_is_decided_on_the_public_ones() -> None:
+    """As a KernelBench file that names no sizes."""
+    evaluation = Evaluation(verdict=Verdict.OK, timings=(TIMING,), speedups=(speedup(GOOD),))
+    confirmed, why = decide(evaluation, [], REFERENCE)
+    assert confirmed and "the problem has no held-out ones" in why
+
+
 def test_held_out_cases_have_times_and_speedups_of_their_own() -> None:
     harness = Harness(stages=1, pairs=0, blocks=2, noise_runs=0)
     with WorkerPool(harness) as pool:
