@@ -16,9 +16,11 @@ from tests.conftest import lab_environment
 
 ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update")
 """The browser talks to nothing but the pages."""
-CLOSED = """localStorage.setItem("mlflow.assistant.panelOpen_v1", "false");
-localStorage.setItem("mlflow.assistant.fab.autoOpenedOnFirstLoad_v1", "true");"""
-"""Keeps MLflow's assistant closed."""
+CLOSED = """if (window.origin !== "null") {
+    localStorage.setItem("mlflow.assistant.panelOpen_v1", "false");
+    localStorage.setItem("mlflow.assistant.fab.autoOpenedOnFirstLoad_v1", "true");
+}"""
+"""Keeps MLflow's assistant closed; the sandboxed frame of an artifact has no storage."""
 WAIT_MS = 60_000
 """How long a page may take to show its text on a busy machine."""
 SMALL = (

@@ -10,22 +10,21 @@ MOST = 1000
 
 
 def kernel(trial: Trial, population: Population, base_link: str, flow_link: str) -> str:
-    """Return a kernel's description: hypothesis, outcome, and links to its base and its Prefect run.
+    """Return a kernel's description: links to its base and its Prefect run, hypothesis, outcome.
 
     `base_link`, `flow_link`: addresses; empty if there is none.
     """
     made, experiment = trial.kernel, trial.kernel.experiment
-    parts = [f"**Outcome.** {outcome(trial, population)}"]
+    base = f"[{made.base}]({base_link})" if base_link else made.base
+    links = [f"Base {base}"] if base else []
+    links += [f"[Prefect run]({flow_link})"] if flow_link else []
     if experiment:
         low, high = experiment.uplift
-        parts.insert(0, f"**Hypothesis.** {experiment.description[:MOST]} Predicted uplift: {low:+g} to {high:+g} %.")
+        why = f"**Hypothesis.** {experiment.description[:MOST]} Predicted uplift: {low:+g} to {high:+g} %."
     else:
-        parts.insert(0, f"**Seed.** {made.report[:MOST]}")
-    if made.base:
-        parts.append(f"**Base.** [{made.base}]({base_link})" if base_link else f"**Base.** {made.base}")
-    if flow_link:
-        parts.append(f"**Campaign.** [Prefect run]({flow_link})")
-    return "\n\n".join(parts)
+        why = f"**Seed.** {made.report[:MOST]}"
+    # links first: MLflow folds a long text and lays a gradient over its end
+    return "\n\n".join(filter(None, (", ".join(links), why, f"**Outcome.** {outcome(trial, population)}")))
 
 
 def outcome(trial: Trial, population: Population) -> str:
