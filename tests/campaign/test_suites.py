@@ -161,7 +161,7 @@ def test_a_suite_of_ten_problems_goes_on_after_sigkill(lab: Path) -> None:
     assert result["torch.compile"]["fast_p"]["1"] == sum(speedup > 1 for speedup in compared) / len(compared)
     client = MlflowClient(f"sqlite:///{lab}/mlruns/mlflow.db")
     for row in rows:
-        experiment = client.get_experiment_by_name(f"{row['campaign'].rpartition('-cpu-')[0]}-cpu")
+        experiment = client.get_experiment_by_name(f"{row['problem']}-cpu")
         assert experiment is not None
         runs = client.search_runs([experiment.experiment_id], "tags.kind = 'campaign'")
         assert [run.data.tags["campaign"] for run in runs] == [row["campaign"]]
