@@ -121,6 +121,8 @@ def test_a_scheduled_campaign_on_another_pool_leaves_the_pipeline_up_to_date(
     assert version.tags["kernel"] == campaign.data.tags["champion"]
     card = json.loads((service.lab / "champions/identity/cpp-pool-mi300/card.json").read_text())
     assert card["kernel"] == campaign.data.tags["champion"] and card["environment"]["host"]
+    of_the_pipeline = json.loads((service.lab / "champions/identity/cpp-cpu/card.json").read_text())
+    assert of_the_pipeline["environment"]["machine"]
     assert "Data and pipelines are up to date" in dvc_repro(service)
 
 
