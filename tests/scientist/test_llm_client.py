@@ -35,7 +35,7 @@ def make_client(
 ) -> LlmClient:
     writer = {"model": "openai/scripted", "api_base": server.address, "price": PRICE, "max_tokens": 1000}
     role = Role.model_validate({**writer, **llm.pop("writer", {})})
-    settings = {"attempts": 3, "first_delay_s": 0.01, "longest_delay_s": 0.5, "timeout_s": 3, **llm}
+    settings = {"attempts": 3, "first_delay_s": 0.01, "longest_delay_s": 0.5, "timeout_s": 30, **llm}
     cache = ResponseCache(folder)
     llm_budget = LlmBudget.of(cache, budget or Budget(), campaign)
     return LlmClient(Llm.model_validate({"writer": role, **settings}), cache, llm_budget, campaign, threading.Event())

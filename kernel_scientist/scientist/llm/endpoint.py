@@ -43,6 +43,7 @@ class ModelOutput:
 def complete(model: Model, request: LlmRequest, timeout_s: float) -> ModelOutput:
     """Call a model once. Raises CallError; SetupError if key or address are refused."""
     import litellm
+    import openai.resources  # noqa: F401 - otherwise the first call loads it, for seconds of its time limit
 
     litellm.suppress_debug_info = True  # otherwise litellm prints to standard output, which carries our JSON
     deadline = time.monotonic() + timeout_s
