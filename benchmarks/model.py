@@ -2,14 +2,12 @@
 
 Prints the figures of `data/published`: predicted against published times of the same tiles, ranks of published best
 configurations, and the order of the shapes; rows whose (n, k) were fitted and rows whose (n, k) were not, apart. The
-constants are those in use (`data/published/calibration.json`); nothing is fitted. The competition's official times are
-by the host's clock, so predictions get what that adds (`HOST_US`); no constant was fitted to them. Needs no GPU and no
-network.
+constants are those in use (`data/published/calibration.json`); nothing is fitted. `contest` adds the competition's
+entries. Needs no GPU and no network.
 Exit code: 0 the goals are met on rows that were not fitted, 1 they are not.
 """
 
 import math
-import statistics
 import sys
 from dataclasses import dataclass, replace
 
@@ -19,36 +17,22 @@ from kernel_scientist.records import environment
 
 environment.prepare()
 
+from benchmarks import contest  # noqa: E402
 from kernel_scientist.calibrate import published, tables  # noqa: E402
 from kernel_scientist.calibrate.features import features  # noqa: E402
 from kernel_scientist.calibrate.published import Half  # noqa: E402
-from kernel_scientist.calibrate.suite import Entry, Setting  # noqa: E402
-from kernel_scientist.calibrate.tables import DEEPEST, Entries, Shape, Time, rows_of, setting_of, shape_of  # noqa: E402
+from kernel_scientist.calibrate.suite import Entry  # noqa: E402
+from kernel_scientist.calibrate.tables import DEEPEST, Entries, Shape, Time, setting_of  # noqa: E402
 from kernel_scientist.gpu.model import constants, predict  # noqa: E402
 from kernel_scientist.gpu.model.constants import Constants  # noqa: E402
 from kernel_scientist.hardware import gpus  # noqa: E402
 
 GOALS = {"rank": 0.06, "rank_few": 0.08, "error": 0.08, "worst": 0.6, "rho": 0.97}
 """Limits of the held-out figures; rho is a least value."""
-LEAST_RHO, MOST_FACTOR = 0.97, 1.3
-"""Goals of the order of the shapes, and of predicted / published times (or the inverse): of the competition's winner
-shape by shape, and of the geometric means of four entries."""
-PLACES = (103.392, 114.878, 115.734)
-"""Geometric means in us of the competition's first three entries (award slide of 12 June 2025); no times per shape."""
-WINNER, FIFTH = "RadeonFlow", "luongthecong123"
-"""Entries with times per shape: the winner's own checker's, and the competition's."""
-HOST_US = PLACES[0] - 92.03
-"""What the competition's host clock (around call and synchronization) adds: the winner's official time less its time in
-the winner's own checker (README of github.com/RadeonFlow/RadeonFlow_Kernels)."""
+LEAST_RHO = 0.97
+"""Goal of the order of the shapes."""
 SHAPES = 36
 """Shapes whose best times are compared."""
-CONTEST = "fp8-blockwise-gemm"
-"""Problem of the competition: the operands are column-major."""
-ENTERED: tuple[Setting, ...] = (
-    {"BLOCK_M": 128, "BLOCK_N": 128, "BLOCK_K": 128, "num_warps": 8, "matrix_instr_nonkdim": 32},
-    {"BLOCK_M": 64, "BLOCK_N": 64, "BLOCK_K": 128, "num_warps": 4},
-)
-"""Tiles of luongthecong123's entry. Its larger tile has 16 waves, for which our seed has no tunable."""
 
 
 @dataclass(frozen=True)
@@ -82,16 +66,8 @@ def main() -> int:
     print("\n".join(table(halves)))
     order = ordered(bests(), replace(known, launch_us=0.0))
     print(f"\nSpearman's rho of predicted best and best published times over {SHAPES} shapes: {order:.4f}")
-    entries = contest()
-    print("\ncompetition: predicted us, published us, ratio")
-    winner = entered(entries[WINNER], known)
-    fifth = entered(entries[FIFTH], replace(known, launch_us=HOST_US))
-    theirs = statistics.geometric_mean([best.us for best in entries[FIFTH]])
-    factors = [statistics.geometric_mean(fifth) * theirs / us for us in (*PLACES, theirs)]
-    print(f"  geometric means of 18 shapes by the host's clock, which adds {HOST_US:.1f} us:")
-    print("".join(f"  {us:8.1f} {factor:.2f}" for us, factor in zip((*PLACES, theirs), factors, strict=True)))
-    good = met(halves["held out"]) and order >= LEAST_RHO and all(map(_close, (*winner, *factors)))
-    return 0 if good else 1
+    close = contest.show(known)
+    return 0 if met(halves["held out"]) and order >= LEAST_RHO and close else 1
 
 
 def bests() -> list[Best]:
@@ -109,16 +85,6 @@ def bests() -> list[Best]:
     ]
 
 
-def contest() -> dict[str, list[Best]]:
-    """Return the competition's entries whose times are known shape by shape; they contain the launch."""
-    made, found = Entries(CONTEST), dict[str, list[Best]]()
-    for row in rows_of("competition-fp8-gemm.csv"):
-        shape = shape_of(row)
-        best = Best(shape, float(row["us"]), tuple(made.entry(shape, tile) for tile in ENTERED))
-        found.setdefault(row["entry"], []).append(best)
-    return found
-
-
 def predicted(bests: list[Best], known: Constants) -> list[float]:
     """Return the least predicted time of each shape."""
     gpu = gpus.named(published.MACHINES[0])
@@ -130,20 +96,6 @@ def predicted(bests: list[Best], known: Constants) -> list[float]:
 def ordered(bests: list[Best], known: Constants) -> float:
     """Return Spearman's rho of the predicted best times and the published ones; without launches."""
     return float(spearmanr(predicted(bests, known), [best.us for best in bests]).statistic)
-
-
-def entered(bests: list[Best], known: Constants) -> list[float]:
-    """Print the shapes of one of the competition's entries; return predicted / published times."""
-    times = predicted(bests, known)
-    factors = [us / best.us for us, best in zip(times, bests, strict=True)]
-    for best, us, factor in zip(bests, times, factors, strict=True):
-        print(f"  {best.shape.case.name:<22}{us:8.1f}{best.us:8.1f}{factor:8.2f}")
-    print(f"  {sum(map(_close, factors))} of {len(factors)} within a factor of {MOST_FACTOR}\n")
-    return factors
-
-
-def _close(factor: float) -> bool:
-    return max(factor, 1 / factor) <= MOST_FACTOR
 
 
 def table(halves: dict[str, Half]) -> list[str]:

@@ -166,4 +166,4 @@ def test_a_suite_of_ten_problems_goes_on_after_sigkill(lab: Path) -> None:
         runs = client.search_runs([experiment.experiment_id], "tags.kind = 'campaign'")
         assert [run.data.tags["campaign"] for run in runs] == [row["campaign"]]
     parent = client.get_run(result["mlflow"])
-    assert parent.data.metrics["fast_p_1"] == result["fast_p"]["1"]
+    assert parent.data.metrics["fast_1"] == result["fast_p"]["1"]

@@ -6,6 +6,7 @@ depends on a value that is not computed is recorded as a guess. Runs in untruste
 library, numpy and triton only.
 """
 
+import bisect
 import contextlib
 import ctypes
 import sys
@@ -28,6 +29,8 @@ SHORT, ROUNDS = 4, 2
 interpreter: Any = _interpreter_module
 MOST_KNOWN = 16 << 20
 """Largest storage whose integers are read, in bytes."""
+ALIGNED = 512
+"""Bytes to which torch's allocator on GPUs aligns storages. In main memory it is 64."""
 MOST_ACCESSES = 20_000
 """Memory accesses of one program after which it is taken for one that waits for another."""
 Array = np.ndarray[Any, Any]
@@ -56,6 +59,8 @@ class Counter:
     touched: list[tuple[Array, float]] = field(default_factory=list[tuple[Array, float]])
     """Cache line numbers of every access, and how many accesses of a loop it represents."""
     line_bytes: int = 128
+    storages: Sequence[int] = ()
+    """First addresses of the arguments' storages, ascending."""
     known: Ranges = ()
     """Memory whose integers are real."""
     atomics: bool = False
@@ -76,7 +81,7 @@ class Counter:
     def taken(self) -> "Counter":
         """Return the counts so far, and begin anew."""
         counts = replace(self)
-        fresh = Counter(line_bytes=self.line_bytes, known=self.known, atomics=self.atomics)
+        fresh = Counter(line_bytes=self.line_bytes, storages=self.storages, known=self.known, atomics=self.atomics)
         vars(self).update(vars(fresh))
         return counts
 
@@ -101,9 +106,12 @@ class Counter:
         self.count()
         self.asked += self.weight * pointers.data.size * size
         inside = np.broadcast_to(True if mask is None else mask.data, pointers.data.shape)
-        if access == "store" and inside.any():
-            self.stored.add(int(pointers.data.flat[inside.argmax()]))
-        lines = pointers.data // np.uint64(self.line_bytes)
+        first = int(pointers.data.flat[inside.argmax()]) if inside.any() else 0
+        if access == "store" and first:
+            self.stored.add(first)
+        place = bisect.bisect_right(self.storages, first) - 1
+        beyond = self.storages[place] % ALIGNED if place >= 0 else 0  # no such remainder on a GPU
+        lines = (pointers.data - np.uint64(beyond)) // np.uint64(self.line_bytes)
         if lines.ndim == 2 and len(lines) > 1 and lines[0, 0] == lines[1, 0]:  # contiguous by columns
             lines, inside = lines.T, inside.T
         lines = lines[inside]

@@ -72,6 +72,7 @@ class Recorder:
     """The function of each compiled kernel, by the compiled kernel's `id`."""
     _configurations: int = 0
     _trying: bool = False
+    _tracing: bool = False
     _tried_us: float = 0.0
     _tuned_until: float = 0.0
 
@@ -118,7 +119,7 @@ class Recorder:
 
     def called(self, name: str, storages: dict[str, float], fetches: bool) -> None:
         """Record an operation of torch (see `TorchOperation`)."""
-        if self._trying:
+        if self._trying or self._tracing:  # Triton's interpreter itself converts constants by torch
             return
         self.operations.append(
             {"case": self.case, "name": name, "after": len(self.launches), "storages": storages, "fetches": fetches}
@@ -183,12 +184,15 @@ class Recorder:
         )
         arguments = [tensor for value in bound.values() if hasattr(tensor := getattr(value, "base", value), "stride")]
         known = integers(arguments, self.unknown)
+        self._tracing = True
         try:
             with cpu_seconds(self.trace_s, f"the trace of {code.kernel}"):
                 found = trace(kernel, bound, grid, slots, self.gpu, known, self._trying)
         except Exception as error:
             self._miss(f"{self.case}: {code.kernel} could not be traced: {type(error).__name__}: {error}"[:400])
             return Trace(programs=max(1, grid[0] * grid[1] * grid[2]))
+        finally:
+            self._tracing = False
         self.unknown |= {start for start, end in known if any(start <= place < end for place in found.stored)}
         return found
 

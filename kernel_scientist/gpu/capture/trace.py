@@ -74,10 +74,12 @@ class Tracer:
         self.programs = int(np.prod(self.grid))
         constants = {p.name for p in kernel.params if p.is_constexpr}
         self.arguments, self.constants = arguments, constants
+        self.storages = _storages(arguments)
 
     def run(self, numbers: Iterable[int], most: int = ACCESSES, atomics: bool = False) -> list[Counter]:
         """Return the counts of each of some programs; the sample ends after `most` accesses. Raises as the kernel."""
-        total = Counter(line_bytes=self.gpu.line_bytes, known=self.known, atomics=atomics)
+        starts = sorted(map(int, self.storages))
+        total = Counter(line_bytes=self.gpu.line_bytes, storages=starts, known=self.known, atomics=atomics)
         found: list[Counter] = []
         builder = interpreter.interpreter_builder
         with counting(self.function, total):
@@ -130,7 +132,7 @@ def trace(
 
 
 def _summed(tracer: Tracer, spread: Sequence[Counter], sharing: Sequence[Counter]) -> Trace:
-    programs, line_bytes, storages = tracer.programs, tracer.gpu.line_bytes, _storages(tracer.arguments)
+    programs, line_bytes, storages = tracer.programs, tracer.gpu.line_bytes, tracer.storages
     scale, sizes = programs / len(spread), sum(storages.values())
     lines_bytes = sum(one.lines for one in spread) * line_bytes * scale
     shared, alone = _union(one for each in sharing for one in each.touched), sum(one.lines for one in sharing)

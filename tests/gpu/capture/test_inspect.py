@@ -62,6 +62,30 @@ def test_the_seed_gemm_is_seen_as_mi300_would_run_it() -> None:
         assert prediction.time_us > prediction.floor_us and "MI300X" in prediction.machine
 
 
+def test_workspaces_lie_where_the_gpu_s_allocator_would_put_them() -> None:
+    """In main memory torch aligns a large workspace to 64 bytes, so that each of its rows would begin inside a line."""
+    source = """
+import torch, triton, triton.language as tl
+
+@triton.jit
+def double(x, out, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + at, 2 * tl.load(x + at, mask=at < n), mask=at < n)
+
+def custom_kernel(data):
+    x, weight, out = data
+    half = torch.empty_like(x)
+    grid = (triton.cdiv(x.numel(), 64),)
+    double[grid](x, half, x.numel(), BLOCK=64)
+    double[grid](half, out, x.numel(), BLOCK=64)
+    return out
+"""
+    case = CASES[0]
+    launches = inspected(source, cases=(case,)).loads(case.name)
+    assert len(launches) == 2, "the interpreter's own conversions of constants are no launches"
+    assert [one.traffic.lines_bytes for one in launches] == [one.traffic.asked_bytes for one in launches]
+
+
 def test_autotuned_configurations_are_compiled_and_one_is_chosen() -> None:
     found = wild("autotuned")
     assert not found.report.missed
