@@ -1,6 +1,7 @@
 """One model call over HTTP through litellm: time limit, size limit, classified errors, circuit breaker."""
 
 import contextlib
+import importlib
 import os
 import random
 import threading
@@ -43,8 +44,8 @@ class ModelOutput:
 def complete(model: Model, request: LlmRequest, timeout_s: float) -> ModelOutput:
     """Call a model once. Raises CallError; SetupError if key or address are refused."""
     import litellm
-    import openai.resources  # noqa: F401 - otherwise the first call loads it, for seconds of its time limit
 
+    importlib.import_module("openai.resources")  # otherwise the first call loads it, for seconds of its time limit
     litellm.suppress_debug_info = True  # otherwise litellm prints to standard output, which carries our JSON
     deadline = time.monotonic() + timeout_s
     extra = {"api_base": model.api_base} if model.api_base else {}
