@@ -1,7 +1,7 @@
 """A suite: one campaign for each of many problems, and what came of them together.
 
-A campaign runs in a process of its own, which ends with the suite's. Its result is a file in the suite's folder, so a
-suite that was killed goes on with the problems that have none; a campaign that had begun is resumed.
+A campaign runs in a process of its own, which ends when the suite's process ends. Its result is a file in the suite's
+folder. A suite that is started again skips problems that have a result, and resumes campaigns that had begun.
 """
 
 import json

@@ -64,7 +64,7 @@ def optimize(
 
 @click.command()
 @click.argument("paths", nargs=-1, required=True)
-@click.option("--name", required=True, callback=not_empty, help="Name of the suite; the same name goes on with it.")
+@click.option("--name", required=True, callback=not_empty, help="Name of the suite; a name used before continues it.")
 @click.option("--level", type=int, metavar="N", help="Only problems in folders named level<N> (KernelBench).")
 @click.option("--jobs", default=1, show_default=True, help="Campaigns at the same time, where no CPU is timed.")
 @with_params
@@ -129,7 +129,7 @@ def evaluate(verbose: bool, as_json: bool, **arguments: Any) -> None:
     sys.exit({"ok": 0, "infrastructure": INFRASTRUCTURE}.get(summary["verdict"], 1))
 
 
-@_kernel_command(against="The kernel it must beat; default: the best seed.", needs_file=False)
+@_kernel_command(against="The kernel it must beat; default: the problem's last seed.", needs_file=False)
 @METRICS
 def validate(metrics: str | None, verbose: bool, as_json: bool, **arguments: Any) -> None:
     """Confirm a kernel in fresh processes, on new seeds and held-out cases; by default the standing champion.

@@ -1,4 +1,7 @@
-"""The process that runs a campaign, as a tag of its MLflow run: after its death the run is not RUNNING any more."""
+"""A tag of a campaign's MLflow run that names the process that runs the campaign.
+
+If that process is gone, the next command on this host sets the run to KILLED.
+"""
 
 import os
 import socket
