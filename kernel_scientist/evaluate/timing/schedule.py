@@ -1,8 +1,8 @@
 """Timing sources against each other in interleaved blocks, each in its own live worker.
 
-Within a block every source is timed `2 * turns` times per case: in a random order, then in its reverse. The quickest row
-counts, because interruptions only add time. A sample is a row of calls on distinct new inputs, the same for all sources, long enough
-that the cost of its start and end signals does not matter. After each stage, of which there are
+Within a block every source is timed `2 * turns` times per case: in a random order, then in its reverse. The quickest
+row counts, because interruptions only add time. A sample is a row of calls on distinct new inputs, the same for all
+sources, long enough that the cost of its start and end signals does not matter. After each stage, of which there are
 `harness.stages` at most, the workers are replaced by fresh ones, and the plan's test decides whether to go on.
 """
 

@@ -1,9 +1,9 @@
 """Estimates of times and ratios, with confidence intervals, from interleaved blocks.
 
-A time is the interquartile geometric mean over blocks: on a shared machine some blocks take ten times as long. A ratio is
-the geometric mean over cases of the quotients of such times. The bootstrap draws processes, then blocks within each. All
-cases and both kernels share a draw, because the samples of a block are close in time, and the blocks of a process share
-its memory layout. The interval is Student's t around the estimate, because the spread itself is
+A time is the interquartile geometric mean over blocks: on a shared machine some blocks take ten times as long. A ratio
+is the geometric mean over cases of the quotients of such times. The bootstrap draws processes, then blocks within
+each. All cases and both kernels share a draw, because the samples of a block are close in time, and the blocks of a
+process share its memory layout. The interval is Student's t around the estimate, because the spread itself is
 estimated from few blocks: quantiles of the draws would be too narrow.
 """
 

@@ -1,13 +1,13 @@
 """Encrypted inputs that are unreadable before timing starts, and a verifiable cache sweep. Worker's side, GPU only.
 
 A GPU's worker has to copy its inputs itself, so they are there before the call. They arrive encrypted, and the keys
-arrive at the start barrier, so that the evaluator's clock includes all work on the values. Before the barrier opens, the
-worker reads more memory than the GPU's caches hold. It sends a checksum that depends on all of that memory and on another
-key. The baseline's worker has the same memory and gives the expected checksum.
+arrive at the start barrier, so that the evaluator's clock includes all work on the values. Before the barrier opens,
+the worker reads more memory than the GPU's caches hold. It sends a checksum that depends on all of that memory and on
+another key. The baseline's worker has the same memory and gives the expected checksum.
 
 The cipher is Philox 4x32-10 (Salmon et al., 2011) with a secret key and a secret half of its counter; `native.cpp`
-implements it for the evaluator. There is one launch per tensor, and one for the sum. This module imports torch and triton;
-import it only where they are used.
+implements it for the evaluator. There is one launch per tensor, and one for the sum. This module imports torch and
+triton; import it only where they are used.
 """
 
 # Triton would interpret annotations of a kernel's arguments.
