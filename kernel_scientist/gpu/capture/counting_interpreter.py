@@ -6,7 +6,6 @@ depends on a value that is not computed is recorded as a guess. Runs in untruste
 library, numpy and triton only.
 """
 
-import bisect
 import contextlib
 import ctypes
 import sys
@@ -109,8 +108,7 @@ class Counter:
         first = int(pointers.data.flat[inside.argmax()]) if inside.any() else 0
         if access == "store" and first:
             self.stored.add(first)
-        place = bisect.bisect_right(self.storages, first) - 1
-        beyond = self.storages[place] % ALIGNED if place >= 0 else 0  # no such remainder on a GPU
+        beyond = next((s % ALIGNED for s in reversed(self.storages) if s <= first), 0)  # 0 on a GPU
         lines = (pointers.data - np.uint64(beyond)) // np.uint64(self.line_bytes)
         if lines.ndim == 2 and len(lines) > 1 and lines[0, 0] == lines[1, 0]:  # contiguous by columns
             lines, inside = lines.T, inside.T
