@@ -8,7 +8,7 @@ from kernel_scientist.compile.source import defines, leaderboard, read_file
 from kernel_scientist.gpu.capture import case_shapes, file_inspection, inspect
 from kernel_scientist.gpu.capture.files import entries, input_text, surroundings
 from kernel_scientist.gpu.capture.inspect import Inspection
-from kernel_scientist.gpu.isa import assembly
+from kernel_scientist.gpu.isa import assembly_store
 from kernel_scientist.gpu.toolchains import load_inline
 from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.problems import find, names
@@ -129,7 +129,7 @@ def _report(inspection: Inspection, problem: Problem | None, cases: Sequence[Cas
 def write_assembly(report: dict[str, Any], folder: Path) -> list[str]:
     """Write each code object's assembly into a folder; return the files."""
     names = {launch["digest"]: f"{launch['kernel']}-{launch['digest'][:8]}.s" for launch in report["launches"]}
-    texts = {name: text for digest, name in names.items() if (text := assembly.get(digest)) is not None}
+    texts = {name: text for digest, name in names.items() if (text := assembly_store.get(digest)) is not None}
     for name, text in texts.items():
         write(folder / name, text)
     return [str(folder / name) for name in texts]
@@ -214,7 +214,24 @@ def _launched(launches: list[dict[str, Any]]) -> Iterator[str]:
     if first.get("constants"):
         yield f"  constants  {text(first['constants'])}"
     code = CodeObject.model_validate({k: v for k, v in first.items() if k in CodeObject.model_fields} | {"arch": ""})
-    yield from (f"  {line}" for line in assembly.described(code))
+    yield from (f"  {line}" for line in _described(code))
+
+
+def _described(code: CodeObject) -> list[str]:
+    """Return a code object as text, one line per subject (registers, occupancy, ...), each beginning with its name."""
+    return [
+        f"registers  {code.vgpr} vector + {code.agpr} accumulation, {code.sgpr} scalar; {code.spills} spilled, "
+        f"{code.scratch_bytes} B scratch per lane",
+        f"occupancy  {code.occupancy} waves per SIMD ({4 * code.occupancy} per compute unit), "
+        f"limited by {code.limited_by or 'nothing'}; {code.lds_bytes} B LDS per workgroup",
+        f"matrix     {_counts(code.mfma) or 'no matrix instruction'}",
+        f"memory     {_counts(code.accesses) or 'none'} (bits per lane)",
+        f"code       {code.code_bytes} B, {code.waits} waits, {code.barriers} barriers",
+    ]
+
+
+def _counts(counts: dict[str, int]) -> str:
+    return ", ".join(f"{n} x {name}" for name, n in sorted(counts.items(), key=lambda p: -p[1]))
 
 
 def _predictions(predictions: list[dict[str, Any]]) -> Iterator[str | Table]:

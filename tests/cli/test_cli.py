@@ -4,6 +4,8 @@ import json
 import os
 import shutil
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -183,3 +185,11 @@ def _one_sentence(code: int, stderr: str, message: str) -> None:
     assert code == 2, stderr
     assert len(lines) == 1 and lines[0].startswith("error: ") and message in lines[0], stderr
     assert os.linesep not in lines[0]
+
+
+def test_the_process_ends_with_the_exit_code_after_other_handlers_of_its_end() -> None:
+    program = "import atexit, sys; from kernel_scientist.__main__ import run; atexit.register(print, 'last'); "
+    program += "sys.argv = ['kernel-scientist', 'evaluate', 'absent.py']; run()"
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "last\n")
+    assert "cannot read kernel absent.py" in done.stderr

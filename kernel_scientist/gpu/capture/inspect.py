@@ -20,7 +20,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from kernel_scientist.gpu.capture import case_shapes
 from kernel_scientist.gpu.capture.facts import Facts
-from kernel_scientist.gpu.isa import assembly
+from kernel_scientist.gpu.isa import assembly, assembly_store
 from kernel_scientist.gpu.isa.findings import findings
 from kernel_scientist.gpu.model import constants, predict, torch_kernels
 from kernel_scientist.hardware import occupancy
@@ -310,7 +310,7 @@ def _require_true(text: str, code: CodeObject) -> None:
         raise KernelFailure(Verdict.REJECTED, "its inspection left code that cannot be read") from error
     if own != code:
         raise KernelFailure(Verdict.REJECTED, "its inspection tells of other code than it left")
-    assembly.put(text)
+    assembly_store.put(text)
 
 
 def _end(status: int, log: str, error: Exception | None) -> str:

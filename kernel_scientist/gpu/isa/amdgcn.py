@@ -8,13 +8,13 @@ import re
 from dataclasses import dataclass, field
 from typing import Annotated
 
-import yaml
 from pydantic import BaseModel, Field
 
 from kernel_scientist.gpu.isa.amdgcn_classes import classify
 from kernel_scientist.gpu.isa.lds_conflicts import ARCHITECTURES, Wave
 from kernel_scientist.gpu.isa.tally import Instruction, Tally, plain
 from kernel_scientist.hardware import occupancy
+from kernel_scientist.records.base import parse_yaml
 from kernel_scientist.records.evaluation import CodeObject
 from kernel_scientist.records.kernel import digest
 
@@ -81,7 +81,7 @@ def _metadata(text: str) -> Metadata:
     block = _BLOCK.search(text)
     if block is None:
         raise ValueError("no .amdgpu_metadata block: the text is cut off or is not a whole file of AMD assembly")
-    return Metadata.model_validate(yaml.safe_load(block[1].split("\n...")[0]))
+    return Metadata.model_validate(parse_yaml(block[1].split("\n...")[0]))
 
 
 def _bodies(text: str, kernels: set[str], known_banks: bool) -> dict[str, Body]:

@@ -1,15 +1,9 @@
-"""GPU assembly of either vendor: read into code objects, described in text, and stored under its digest."""
-
-import os
-import threading
-from pathlib import Path
+"""GPU assembly of either vendor, read into code objects."""
 
 import yaml
 
 from kernel_scientist.gpu.isa import amdgcn, sass
-from kernel_scientist.records import environment
 from kernel_scientist.records.evaluation import CodeObject
-from kernel_scientist.records.kernel import digest
 
 
 class AssemblyError(ValueError):
@@ -30,42 +24,3 @@ def read(text: str, num_warps: int = 0, shared_bytes: int = 0) -> list[CodeObjec
         return reader(text, num_warps, shared_bytes)
     except (ValueError, yaml.YAMLError, RecursionError) as error:
         raise AssemblyError(f"the assembly cannot be read: {error}") from error
-
-
-def described(code: CodeObject) -> list[str]:
-    """Return a code object as text, one line per subject (registers, occupancy, ...), each beginning with its name."""
-    return [
-        f"registers  {code.vgpr} vector + {code.agpr} accumulation, {code.sgpr} scalar; {code.spills} spilled, "
-        f"{code.scratch_bytes} B scratch per lane",
-        f"occupancy  {code.occupancy} waves per SIMD ({4 * code.occupancy} per compute unit), "
-        f"limited by {code.limited_by or 'nothing'}; {code.lds_bytes} B LDS per workgroup",
-        f"matrix     {_counts(code.mfma) or 'no matrix instruction'}",
-        f"memory     {_counts(code.accesses) or 'none'} (bits per lane)",
-        f"code       {code.code_bytes} B, {code.waits} waits, {code.barriers} barriers",
-    ]
-
-
-def _counts(counts: dict[str, int]) -> str:
-    return ", ".join(f"{n} x {name}" for name, n in sorted(counts.items(), key=lambda p: -p[1]))
-
-
-def put(text: str) -> str:
-    """Store assembly, so that records only need its digest; return the digest."""
-    name = digest(text)
-    path = _path(name)
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
-        temporary.write_text(text)
-        temporary.replace(path)
-    return name
-
-
-def get(name: str) -> str | None:
-    """Return assembly by its digest; None if it is not stored."""
-    path = _path(name)
-    return path.read_text() if path.exists() else None
-
-
-def _path(name: str) -> Path:
-    return environment.cache_folder() / "assembly" / f"{name}.s"

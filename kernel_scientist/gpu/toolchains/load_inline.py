@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 
 from kernel_scientist.gpu.capture.inspect import Build, Inspection
-from kernel_scientist.gpu.isa import assembly
+from kernel_scientist.gpu.isa import assembly, assembly_store
 from kernel_scientist.gpu.isa.findings import findings
 from kernel_scientist.gpu.toolchains import cuda, hip, load_inline
 from kernel_scientist.gpu.toolchains.compiled import Compiled
@@ -48,7 +48,7 @@ def _build(build: Build, arch: str, timeout_s: float) -> Compiled:
 
 def _objects(text: str) -> list[CodeObject]:
     """Return the code objects of a translation unit; its assembly is stored under their digest."""
-    assembly.put(text)
+    assembly_store.put(text)
     try:
         return assembly.read(text)
     except assembly.AssemblyError as error:  # the text may contain inline assembly of the submission
