@@ -187,9 +187,10 @@ def _one_sentence(code: int, stderr: str, message: str) -> None:
     assert os.linesep not in lines[0]
 
 
-def test_the_process_ends_with_the_exit_code_after_other_handlers_of_its_end() -> None:
-    program = "import atexit, sys; from kernel_scientist.__main__ import run; atexit.register(print, 'last'); "
+def test_the_process_ends_with_the_exit_code_after_its_threads_and_other_handlers() -> None:
+    program = "import atexit, sys, threading; from kernel_scientist.__main__ import run; "
+    program += "threading.Timer(2, atexit.register, [print, 'a handler']).start(); "
     program += "sys.argv = ['kernel-scientist', 'evaluate', 'absent.py']; run()"
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
-    assert (done.returncode, done.stdout) == (2, "last\n")
+    assert (done.returncode, done.stdout) == (2, "a handler\n")
     assert "cannot read kernel absent.py" in done.stderr
