@@ -46,7 +46,7 @@ def kernels() -> None:
 
 
 @kernels.command("import")
-@click.argument("source", callback=not_empty)
+@click.argument("source", callback=not_empty, help="Address of a git repository, or a local path.")
 @click.option("--problem", required=True, callback=not_empty, metavar="P", help=PROBLEM)
 @click.option(
     "--as",
@@ -60,8 +60,6 @@ def kernels() -> None:
 @JSON
 def kernels_import(source: str, problem: str, use: str, as_json: bool, **options: str | None) -> None:
     """Import a kernel file of others by DVC.
-
-    SOURCE is the address of a git repository, or a local path.
 
     Example: kernel-scientist reference-kernels import ../kernels/fast.py --problem rmsnorm --as bar
     """
@@ -90,7 +88,7 @@ def _line(row: dict[str, Any]) -> str:
 
 
 @kernels.command("update")
-@click.argument("name", callback=not_empty)
+@click.argument("name", callback=not_empty, help="The imported kernel, as `list` names it.")
 @REV
 @JSON
 def kernels_update(name: str, rev: str | None, as_json: bool) -> None:

@@ -38,7 +38,7 @@ def ui(prefect_port: int, mlflow_port: int) -> None:
 
 
 @click.command()
-@click.argument("file", callback=not_empty)
+@click.argument("file", callback=not_empty, help="A kernel, or any file with Triton kernels.")
 @click.option(
     "--problem",
     callback=not_empty,

@@ -38,14 +38,14 @@ def _lines(row: dict[str, Any]) -> Iterator[str]:
 
 
 @problems.command("import")
-@click.argument("source", callback=not_empty)
+@click.argument("source", callback=not_empty, help="Address of a git repository, or a local path.")
 @IMPORTED
 @JSON
 def problems_import(source: str, as_json: bool, **options: str | None) -> None:
     """Import a problem, or a set of problems, of others by DVC.
 
-    SOURCE is the address of a git repository, or a local path. It is imported as problems/NAME, with its licence. If a
-    problem's task.yml names files above its folder, the folder that holds them all is imported.
+    It is imported as problems/NAME, with its licence. If a problem's task.yml names files above its folder, the folder
+    that holds them all is imported.
 
     Example: kernel-scientist problems import https://example.com/kernels.git --path problems/amd/gemm --rev v1
     """
@@ -55,7 +55,7 @@ def problems_import(source: str, as_json: bool, **options: str | None) -> None:
 
 
 @problems.command("update")
-@click.argument("name", callback=not_empty)
+@click.argument("name", callback=not_empty, help="The imported problem or set.")
 @REV
 @JSON
 def problems_update(name: str, rev: str | None, as_json: bool) -> None:
@@ -69,7 +69,7 @@ def problems_update(name: str, rev: str | None, as_json: bool) -> None:
 
 
 @problems.command("show")
-@click.argument("name")
+@click.argument("name", help="Name or path of a problem.")
 @click.option("--write-lab", is_flag=True, help="Write what was assumed into the folder's lab.yml.")
 @JSON
 def problems_show(name: str, write_lab: bool, as_json: bool) -> None:
@@ -83,7 +83,7 @@ def problems_show(name: str, write_lab: bool, as_json: bool) -> None:
 
 
 @problems.command("admit")
-@click.argument("paths", nargs=-1, required=True)
+@click.argument("paths", nargs=-1, required=True, help="Files of problems, or folders that contain them.")
 @click.option("--limit", "limit_s", default=60.0, show_default=True, metavar="SECONDS", help="Time limit of a problem.")
 @click.option("--compat", type=click.Choice(["intended", "official"]), default="intended", show_default=True)
 @JSON

@@ -7,14 +7,16 @@ import click
 from kernel_scientist.cli.common import JSON, Call, show, with_params
 from kernel_scientist.records import environment
 
+CAMPAIGN = "A campaign's id; default: the latest of the problem, language and target."
+
 
 @click.command()
-@click.argument("campaign", required=False)
+@click.argument("campaign", required=False, help=CAMPAIGN)
 @click.option("--out", "out", metavar="FILE", help="The page to write; default: reports/CAMPAIGN.html.")
 @click.option("--metrics", metavar="FILE", help="Also write the figures that DVC compares, and cases.csv next to them.")
 @with_params
 def report(campaign: str | None, out: str | None, metrics: str | None, call: Call) -> None:
-    """Write the page of a campaign (default: the latest) and print its tables.
+    """Write the page of a campaign and print its tables.
 
     Example: kernel-scientist report --set problem=rmsnorm
     """
@@ -25,8 +27,8 @@ def report(campaign: str | None, out: str | None, metrics: str | None, call: Cal
 
 
 @click.command()
-@click.argument("first")
-@click.argument("second")
+@click.argument("first", help="Campaigns' ids, separated by commas.")
+@click.argument("second", help="The campaigns to compare with.")
 @click.option("--out", "out", metavar="FILE", help="Also write the curves as a page (.html).")
 @with_params
 @JSON
@@ -44,12 +46,12 @@ def compare(first: str, second: str, out: str | None, call: Call, as_json: bool)
 
 
 @click.command()
-@click.argument("campaign", required=False)
+@click.argument("campaign", required=False, help=CAMPAIGN)
 @click.option("--format", "_form", type=click.Choice(["jsonl"]), default="jsonl", show_default=True)
 @click.option("--out", "out", metavar="FILE", help="Where to write; default: standard output.")
 @with_params
 def export(campaign: str | None, _form: str, out: str | None, call: Call) -> None:
-    """Write a campaign (default: the latest) as training data, one JSON line per kernel.
+    """Write a campaign as training data, one JSON line per kernel.
 
     Example: kernel-scientist export --format jsonl --out data/training.jsonl
     """

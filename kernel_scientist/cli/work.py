@@ -63,7 +63,7 @@ def optimize(
 
 
 @click.command()
-@click.argument("paths", nargs=-1, required=True)
+@click.argument("paths", nargs=-1, required=True, help="Files of problems, or folders that contain them.")
 @click.option("--name", required=True, callback=not_empty, help="Name of the suite; a name used before continues it.")
 @click.option("--level", type=int, metavar="N", help="Only problems in folders named level<N> (KernelBench).")
 @click.option("--jobs", default=1, show_default=True, help="Campaigns at the same time, where no CPU is timed.")
@@ -105,7 +105,7 @@ def _kernel_command(against: str, needs_file: bool = True) -> Callable[[Callable
             JSON,
             with_params,
             *reversed(options),
-            click.argument("file", callback=not_empty, required=needs_file),
+            click.argument("file", callback=not_empty, required=needs_file, help="The kernel's file."),
         ):
             function = option(function)
         return click.command()(function)

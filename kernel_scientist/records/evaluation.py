@@ -16,17 +16,23 @@ class CompileReport(Record):
     """The compiler's log, and facts from the object code."""
 
     ok: bool
+    """Whether it compiled."""
     compiler: str
+    """Compiler and version."""
     seconds: Finite = 0.0
+    """Wall time of the compilation."""
     cached: bool = False
+    """Whether an earlier compilation of the same source was used."""
     log: str = ""
     """The compiler's messages, truncated."""
     code_bytes: int | None = None
+    """Size of the machine code."""
     instructions: dict[str, int] = Field(default_factory=dict)
     """Counts by class (zmm, ymm, xmm, fma, dot, branch, ...)."""
     objects: tuple[CodeObject, ...] = ()
     """Code objects of a GPU kernel."""
     launches: tuple[Launch, ...] = ()
+    """Launches of the GPU kernels, per case."""
     findings: tuple[str, ...] = ()
     """Remarks on the code for its GPU: LDS over the limit, spills, an unsuitable fp8 format, ..."""
     missed: tuple[str, ...] = ()
@@ -37,6 +43,7 @@ class Timing(Record):
     """Measured times of one kernel on one case. A time is per call, in microseconds."""
 
     case: str
+    """Name of the case."""
     time_us: Finite
     """Interquartile geometric mean over the blocks: host wall time on a CPU, events on a GPU."""
     interval_us: tuple[Finite, Finite]
@@ -51,6 +58,7 @@ class Clocks(Record):
     """Diagnostics of the timed rows of one case, without effect on results. Times are medians per call."""
 
     case: str
+    """Name of the case."""
     host_us: Finite
     """The evaluator's clock, from the start barrier to the completion signal."""
     worker_us: Finite
@@ -60,6 +68,7 @@ class Clocks(Record):
     cpu_us: Finite | None = None
     """CPU time of the worker's process, as the worker reports it."""
     calls_per_row: int = 1
+    """Calls between start barrier and completion signal."""
     switches: int = 0
     """Involuntary context switches in all rows together."""
 
@@ -68,7 +77,9 @@ class PairedTime(Record):
     """Times of a kernel and of the other source on one case, in the same interleaved run."""
 
     time_us: Finite
+    """The kernel's time per call."""
     against_us: Finite
+    """The other source's time per call."""
 
     @property
     def ratio(self) -> float:
@@ -80,6 +91,7 @@ class Speedup(Record):
     """How many times faster a kernel was than `against`: above 1 means faster."""
 
     against: str
+    """Name of the other source: a kernel or `reference`."""
     ratio: Finite
     """Geometric mean over the cases of `against_us` / `time_us`."""
     interval: tuple[Finite, Finite]
@@ -89,6 +101,7 @@ class Speedup(Record):
     stages: int = 1
     """Stages of the group-sequential test that were run; each has worker processes of its own."""
     cases: dict[str, PairedTime] = Field(default_factory=dict[str, PairedTime])
+    """Both times, by case."""
     slower_cases: tuple[str, ...] = ()
     """Names of cases whose whole interval lies below 1 - margin."""
 
@@ -129,10 +142,13 @@ class Evaluation(Record):
     """Result of evaluating one kernel: compile report, verdict, timings."""
 
     verdict: Verdict
+    """The verdict."""
     reason: str = ""
     """One sentence; empty only when the verdict is `ok` and there is nothing to add."""
     compile: CompileReport | None = None
+    """Compile report; None if nothing was compiled."""
     timings: tuple[Timing, ...] = ()
+    """The kernel's own times, per case."""
     predictions: tuple[Prediction, ...] = ()
     """Predictions of the performance model, per case."""
     by_model: bool = False
@@ -142,14 +158,19 @@ class Evaluation(Record):
     coverage: str = ""
     """Extent of the interpreted check: executed share of the kernel and checked memory accesses."""
     speedups: tuple[Speedup, ...] = ()
+    """Comparisons with the sources that were timed beside it."""
     clocks: tuple[Clocks, ...] = ()
+    """Diagnostics of the timing, per case."""
     counters: tuple[Counters, ...] = ()
     """Hardware counters of the GPU; `environment` names the tool, or the reason why there are none."""
     labels: tuple[str, ...] = ()
+    """Remarks `SEVERITY:NAME` of the screen of the source, and `measured:NAME` of what calls did."""
     evidence: tuple[str, ...] = ()
+    """What the labels rest on, such as a line of the source."""
     sandbox: tuple[str, ...] = ()
     """Active layers of the sandbox."""
     environment: dict[str, str] = Field(default_factory=dict)
+    """Machine, load, versions and settings of the measurement, by name."""
     seconds: dict[str, Finite] = Field(default_factory=dict)
     """Wall time per step."""
 
@@ -186,16 +207,20 @@ class Trial(Record):
     """A kernel and its evaluation: one MLflow run."""
 
     kernel: Kernel
+    """The kernel."""
     evaluation: Evaluation
+    """Its evaluation."""
 
 
 class Bar(Record):
     """Another's kernel beside a champion. Its measured times are in the confirmation's speedups over its name."""
 
     name: str
+    """Name of the kernel."""
     verdict: Verdict | None
     """None: it was not evaluated, because this target does not time its language."""
     reason: str = ""
+    """The verdict in a sentence."""
     predicted_us: Finite | None = None
     """On a model target: geometric mean over the cases of the predicted times."""
 
@@ -204,10 +229,15 @@ class Confirmation(Record):
     """Result of a confirmation. `evaluation` holds the published figures, which are on the public cases."""
 
     confirmed: bool
+    """Whether the kernel is confirmed."""
     reason: str
+    """Why, in a sentence."""
     evaluation: Evaluation
+    """Evaluation on the public cases."""
     held_out: tuple[Timing, ...] = ()
+    """Times on the held-out cases."""
     held_out_speedups: tuple[Speedup, ...] = ()
+    """Comparisons on the held-out cases."""
     bars: tuple[Bar, ...] = ()
     """Others' kernels that the champion was to be timed beside, also those that failed."""
 

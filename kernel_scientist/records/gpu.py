@@ -11,15 +11,19 @@ class CodeObject(Record):
     """A kernel's machine code for one GPU, and its metadata. Registers are per lane."""
 
     kernel: str
+    """The kernel's name."""
     arch: str
     """`gfx942`, `gfx950`, `sm_90`, ..."""
     digest: str
     """sha256 of the assembly."""
     num_warps: int
+    """Waves (warps) of a workgroup."""
     vgpr: int
     """Vector registers without accumulation registers; on NVIDIA all registers."""
     agpr: int = 0
+    """Accumulation registers (AMD only)."""
     sgpr: int = 0
+    """Scalar registers (AMD only)."""
     spills: int = 0
     """Vector and scalar registers spilled to scratch memory; on NVIDIA bytes stored."""
     scratch_bytes: int = 0
@@ -27,6 +31,7 @@ class CodeObject(Record):
     lds_bytes: int = 0
     """Local data share (NVIDIA: shared memory) of a workgroup, including memory allocated at the launch."""
     code_bytes: int = 0
+    """Size of the machine code."""
     occupancy: int = 0
     """Waves per SIMD that fit at the same time (on NVIDIA: warps per scheduler)."""
     limited_by: str = ""
@@ -36,7 +41,9 @@ class CodeObject(Record):
     accesses: dict[str, int] = Field(default_factory=dict)
     """Memory instructions in the code by kind and bits per lane, such as `buffer_load 128`, `ds_write 16`."""
     waits: int = 0
+    """Instructions that wait for memory."""
     barriers: int = 0
+    """Barriers of the workgroup."""
     mix: tuple[dict[str, int], ...] = ()
     """Instructions by class, per depth of loops: `mix[0]` is code outside loops, `mix[1]` that of outermost loops."""
 
@@ -45,10 +52,15 @@ class Launch(Record):
     """One launch of a kernel by a submission on one case."""
 
     case: str
+    """Name of the case."""
     kernel: str
+    """Name of the kernel."""
     grid: tuple[int, int, int]
+    """Workgroups in x, y and z."""
     num_warps: int
+    """Waves (warps) of a workgroup."""
     num_stages: int = 0
+    """Triton's `num_stages`."""
     constants: dict[str, str] = Field(default_factory=dict)
     """Compile-time arguments."""
     code: int
@@ -61,7 +73,9 @@ class TorchOperation(Record):
     """An operation of torch that a submission calls on one case: on a GPU a kernel of its own."""
 
     case: str
+    """Name of the case."""
     name: str
+    """The operation, such as `sum`."""
     after: int = Field(ge=0)
     """Number of launches of the submission, on all cases, before it."""
     storages: dict[str, Annotated[Finite, Field(ge=0)]] = Field(max_length=64)
@@ -74,7 +88,9 @@ class Prediction(Record):
     """Prediction of the performance model for a kernel on one case. Never a measurement."""
 
     case: str
+    """Name of the case."""
     machine: str
+    """Name of the GPU."""
     time_us: Finite
     """With the launches."""
     launch_us: Finite = 0.0
@@ -126,11 +142,14 @@ class Counters(Record):
     """Counts of one kernel in one call of a submission on one case."""
 
     case: str
+    """Name of the case."""
     kernel: str
     """The kernel's name from the profiler, without arguments."""
     tool: str
     """`rocprofv3` or `ncu`."""
     dispatches: int
+    """Launches of the kernel in the call."""
     counts: dict[str, Finite]
     """Counts by the tool's own names: sums over the dispatches, means for shares."""
     figures: Figures
+    """Figures derived from the counts."""

@@ -38,7 +38,9 @@ class Case(Record):
     """One set of sizes. The seed of a published case is fixed; timed calls draw secret ones."""
 
     sizes: dict[str, Size]
+    """Arguments of `generate_input` by name, without the seed."""
     seed: int
+    """Seed of the inputs that everybody may know."""
 
     def whole(self, name: str) -> int:
         """Return a size that is a whole number. Raises ValueError for another value."""
@@ -57,8 +59,11 @@ class Work(Record):
     """Minimum work of a case, for the roofline."""
 
     flops: Finite
+    """Operations: a multiplication with its addition counts as two."""
     bytes: Finite
+    """Bytes read and written if each is moved once."""
     dtype: str
+    """Type of the operations, such as `fp32`: it chooses the peak of the machine table."""
 
 
 class Experiment(Record):
@@ -73,6 +78,7 @@ class Experiment(Record):
     uplift: tuple[Finite, Finite]
     """Predicted uplift [min, max] in percent of speed."""
     innovation: int = Field(ge=0, le=100)
+    """How new the idea is, by the designer's own judgement."""
 
     @model_validator(mode="after")
     def _ordered(self) -> "Experiment":
@@ -85,18 +91,23 @@ class LlmCall(Record):
     """One request to a model, and what its reply cost."""
 
     role: str
+    """Role of the agent: `selector`, `designer`, `writer`, `repairer`, `distiller`, `judge`."""
     call_key: str = Field(validation_alias=AliasChoices("call_key", "place"))  # older stores: `place`
     """The request's place in the campaign, such as `write/k00012-1a2b3c4d/0`."""
     model: str
+    """The model that replied, by its litellm name."""
     key: str
     """Key of the reply in the response cache."""
     prompt: str
     """Digest of the prompt's templates, which are the same for all kernels."""
     input_tokens: int
+    """Tokens of the prompt, as the provider counts them."""
     output_tokens: int
+    """Tokens of the reply, with those of its reasoning."""
     usd: Finite
     """Cost of the reply when it was paid for."""
     seconds: Finite
+    """Wall time of the call."""
     recalled: bool = False
     """Whether the reply came from the response cache, at no cost."""
     fault: str = ""
@@ -107,6 +118,7 @@ class Author(Record):
     """The agent that filled a role: a model's name or `playbook`, the rule-based agent."""
 
     model: str
+    """The model's litellm name, or `playbook`."""
     prompt: str = ""
     """Digest of the prompt's templates."""
 
@@ -121,8 +133,11 @@ class Attempt(Record):
     """A version of a kernel that failed and was repaired."""
 
     source: str
+    """The version's source."""
     verdict: Verdict
+    """Why it failed."""
     reason: str
+    """The verdict in a sentence."""
     bug: str
     """Class of the bug, A.1 to C.4 (`scientist.context.bug_taxonomy`)."""
     critique: str = ""
@@ -133,12 +148,17 @@ class Try(Record):
     """One configuration of a kernel's tunables, evaluated against the untuned kernel."""
 
     values: dict[str, int | float | str]
+    """The configuration: a value for each tunable."""
     source: str
+    """The kernel with these values."""
     verdict: Verdict
+    """Verdict of the configuration."""
     reason: str = ""
+    """The verdict in a sentence."""
     log2_ratio: Finite | None = None
     """Binary logarithm of the speedup over the untuned kernel; None if the configuration is not correct."""
     seconds: Finite = 0.0
+    """Wall time of the evaluation."""
 
 
 class Kernel(Record):
@@ -147,13 +167,17 @@ class Kernel(Record):
     name: str
     """`k00042`, unique within its campaign."""
     language: Language
+    """Language of the source."""
     source: str
+    """The kernel's file."""
     base: str | None = None
     """Name of the base kernel; None for a seed."""
     reference: str | None = None
     """Name of the reference kernel of the experiment."""
     experiment: Experiment | None = None
+    """The experiment that it implements; None for a seed."""
     generation: int = 0
+    """Generation of its experiment; 0 for a seed."""
     report: str = ""
     """The Writer's report on its changes."""
     llm_calls: tuple[LlmCall, ...] = ()

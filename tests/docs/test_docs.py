@@ -54,6 +54,11 @@ def test_every_page_of_the_documentation_is_on_its_map() -> None:
 
 
 @pytest.mark.parametrize("name", write_reference.pages())
+def test_every_row_of_the_reference_has_a_meaning(name: str) -> None:
+    assert not [row for row in write_reference.pages()[name].splitlines() if row.endswith("|  |")]
+
+
+@pytest.mark.parametrize("name", write_reference.pages())
 def test_the_reference_is_up_to_date(name: str) -> None:
     assert (write_reference.FOLDER / name).read_text() == write_reference.pages()[name], "run `make docs`"
 
