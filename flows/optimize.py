@@ -20,7 +20,7 @@ from prefect.utilities.urls import url_for
 from flows import events, work_pool
 from flows.form import UNTOUCHED, Form, subject
 from flows.progress import Progress
-from kernel_scientist.campaign import champions, single, stopping
+from kernel_scientist.campaign import champions, preflight, single, stopping
 from kernel_scientist.campaign.campaign import Campaign
 from kernel_scientist.campaign.engine import Engine, Steps
 from kernel_scientist.campaign.evaluation_context import evaluation_context
@@ -63,6 +63,7 @@ def optimize(
     """
     file = Path(params_file) if params_file else environment.root() / "params.yaml"
     settings = load(file, params.overrides(overrides))
+    preflight.campaign(settings)
     with evaluation_context(settings, work_pool.connect) as context:
         campaign = Campaign(context, resume, url_for("flow-run", flow_run.get_id()) or "")
         progress = Progress(campaign)

@@ -22,7 +22,7 @@ from mlflow import MlflowClient
 from kernel_scientist.records.params import Params
 from kernel_scientist.sandbox import device_lock
 from kernel_scientist.tracking import links
-from tests.browser import Browser, chromium
+from tests.browser import WAIT_MS, Browser, chromium
 from tests.conftest import ROOT, new_lab
 from tests.flows.service import POSTGRES, Service, until
 
@@ -143,6 +143,26 @@ def test_a_campaign_of_a_deployment_on_the_pages(service: Service, store: Mlflow
         assert not browser.errors
 
 
+@pytest.mark.skipif(chromium() is None, reason="needs Chromium: apt-get install chromium")
+def test_a_person_approves_on_the_page(service: Service, store: MlflowClient) -> None:
+    from playwright.sync_api import sync_playwright
+
+    shutil.rmtree(service.lab / "champions", ignore_errors=True)
+    run = service.run("optimize/on-demand", params={"validate": APPROVAL})
+    until(lambda: service.flow_run(run)["state_type"] == "PAUSED", "the flow asks")
+    with sync_playwright() as playwright:
+        browser = Browser(playwright)
+        browser.open(f"{service.api.removesuffix('/api')}/runs/flow-run/{run}", "Paused")
+        browser.page.get_by_role("button", name="Resume").click()
+        browser.page.get_by_text("Promote k00001").first.wait_for(timeout=WAIT_MS)
+        browser.page.get_by_role("dialog").get_by_role("switch").click()
+        browser.page.get_by_role("button", name="Submit").click()
+        assert service.ended(run)["state_type"] == "COMPLETED"
+        browser.close()
+        assert not browser.errors
+    assert campaigns(store)[0].data.tags["promoted"] == "true"
+
+
 def dvc_repro(service: Service) -> str:
     """Run `dvc repro` in the laboratory, on the service's servers; return what it says."""
     lab, programs = service.lab, Path(sys.executable).parent
@@ -227,7 +247,34 @@ def test_cancelling_a_run_stops_the_kernel_that_is_timed(service: Service, store
     until(lambda: not [pid for pid in at_work if psutil.pid_exists(pid)], "all its processes end", 60)
     with device_lock.device("cpu", 60):
         pass
-    assert campaigns(store)[0].info.status == "KILLED"
+    stopped = campaigns(store)[0]
+    assert stopped.info.status == "KILLED"
+
+    resumed = service.ended(service.run("optimize/on-demand", resume=stopped.data.tags["campaign"]))
+    assert resumed["state_type"] == "COMPLETED"
+    assert resumed["name"].endswith(f"{stopped.data.tags['campaign']} resumed")
+    campaign = campaigns(store)[0]
+    assert (campaign.info.run_id, campaign.info.status) == (stopped.info.run_id, "FINISHED")
+    assert campaign.data.tags["champion"] == "k00001"
+
+
+def test_a_run_that_waits_for_approval_can_be_cancelled(service: Service, store: MlflowClient) -> None:
+    shutil.rmtree(service.lab / "champions", ignore_errors=True)
+    run = service.run("optimize/on-demand", params={"validate": APPROVAL})
+    until(lambda: service.flow_run(run)["state_type"] == "PAUSED", "the flow asks")
+    service.post(f"flow_runs/{run}/set_state", {"state": {"type": "CANCELLING"}, "force": False})
+    assert service.ended(run)["state_type"] == "CANCELLED"
+    until(lambda: campaigns(store)[0].info.status == "KILLED", "the campaign ends", 60)
+    assert not (service.lab / "champions/identity/cpp-cpu").exists()
+
+
+def test_a_deployed_run_that_cannot_work_fails_with_a_sentence_and_leaves_no_campaign(
+    service: Service, store: MlflowClient
+) -> None:
+    before = len(campaigns(store))
+    run = service.ended(service.run("optimize/on-demand", params={"llm": {"writer": {"model": "gpt-9"}}}))
+    assert run["state_type"] == "FAILED" and "gpt-9" in run["state"]["message"]
+    assert len(campaigns(store)) == before
 
 
 def descendants(service: Service) -> set[int]:
