@@ -35,7 +35,7 @@ def present() -> Device | None:
     import triton
 
     return Device(
-        name=torch.cuda.get_device_name(0),
+        name=gpus.name_of("cuda"),
         platform="rocm" if torch.version.hip else "cuda",
         platform_version=str(torch.version.hip or torch.version.cuda),
         torch=torch.__version__,

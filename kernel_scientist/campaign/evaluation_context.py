@@ -123,7 +123,7 @@ def _device(target: Target) -> str:
         return ""
     import torch
 
-    name, listed = torch.cuda.get_device_name(target.device), gpus.of_device(target.device)
+    name, listed = gpus.name_of(target.device), gpus.of_device(target.device)
     fitted = str(constants.of(listed.name)) if listed else ""
     return f"{name} {torch.version.hip} {torch.version.cuda} {gpu.state().get('driver', '')} {fitted}"
 

@@ -59,7 +59,7 @@ GPUS = {
     "h100": _hopper("H100", 3350),
     "h200": _hopper("H200", 4800),
 }
-OTHER_PARTS = {"nvl", "pcie", "mig", "gh200"}
+OTHER_PARTS = {"nvl", "pcie", "mig", "gh200", "partition"}
 """Words in names of related GPUs whose memory or number of units differs from the table's entry."""
 
 
@@ -80,11 +80,19 @@ def detected(device_name: str) -> Gpu | None:
 
 def of_device(device: str) -> Gpu | None:
     """Return the GPU of this host behind torch's name for a device; None for a CPU and for a GPU not in the table."""
-    if device == "cpu":
-        return None
+    return None if device == "cpu" else detected(name_of(device))
+
+
+def name_of(device: str) -> str:
+    """Return the driver's name of a GPU of this host; for a part of one, such as an MI300X in CPX mode, it says so.
+
+    The driver gives a partition the name of the whole GPU, but the table's rates hold for the whole.
+    """
     import torch
 
-    return detected(torch.cuda.get_device_name(device))
+    name, units = torch.cuda.get_device_name(device), torch.cuda.get_device_properties(device).multi_processor_count
+    whole = detected(name)
+    return name if whole is None or whole.units == units else f"{name}, partition of {units} units"
 
 
 def chosen(machine: str, arch: str) -> Gpu:

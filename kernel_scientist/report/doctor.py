@@ -137,7 +137,7 @@ def _gpu() -> list[dict[str, Any]]:
     tool = profiler.find(vendor) if here else "no GPU"
     hip, nvidia = rocm.find(), cuda.find()
     return [
-        _row("gpu", here, f"{vendor}: {torch.cuda.get_device_name(0)}" if here else none),
+        _row("gpu", here, f"{vendor}: {gpus.name_of('cuda')}" if here else none),
         _row("counters", not isinstance(tool, str), tool if isinstance(tool, str) else tool.program),
         _row("hip compiler", not isinstance(hip, str), hip if isinstance(hip, str) else hip.version),
         _row("cuda compiler", nvidia is not None, nvidia.version if nvidia else "neither nvcc nor NVRTC"),

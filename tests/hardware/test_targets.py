@@ -1,6 +1,9 @@
 """Targets, and the table of GPUs that they are looked up in."""
 
+from types import SimpleNamespace
+
 import pytest
+import torch
 
 from kernel_scientist.hardware import gpu, gpus, targets
 from kernel_scientist.records.errors import SetupError
@@ -63,3 +66,13 @@ def test_a_drivers_name_is_looked_up_by_whole_words() -> None:
     assert gpus.detected("NVIDIA H100 80GB HBM3") is gpus.named("h100")
     assert gpus.detected("AMD Instinct MI300X OAM") is gpus.MI300X
     assert gpus.detected("NVIDIA H100 PCIe") is gpus.detected("NVIDIA GeForce RTX 4090") is None
+
+
+@pytest.mark.parametrize(
+    ("units", "name"), [(304, "AMD Instinct MI300X"), (38, "AMD Instinct MI300X, partition of 38 units")]
+)
+def test_a_partition_is_not_taken_for_the_whole_gpu(units: int, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda _: "AMD Instinct MI300X")
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: SimpleNamespace(multi_processor_count=units))
+    assert gpus.name_of("cuda") == name
+    assert gpus.of_device("cuda") is (gpus.MI300X if units == 304 else None)

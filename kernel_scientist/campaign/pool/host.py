@@ -13,7 +13,7 @@ from kernel_scientist.campaign.pool.messages import Host, Reply, Request
 from kernel_scientist.campaign.steps import KernelSteps, device
 from kernel_scientist.campaign.tuning.tuner import Tuner
 from kernel_scientist.gpu.isa import assembly_store
-from kernel_scientist.hardware import gpu
+from kernel_scientist.hardware import gpu, gpus
 from kernel_scientist.hardware.peaks import this_cpu
 from kernel_scientist.population.entry import beats
 from kernel_scientist.problems.imports import dvc_digest
@@ -70,12 +70,7 @@ def _free_device() -> Generator[None]:
 
 def _host(context: EvaluationContext, name: str) -> Host:
     target = context.target
-    if target.device == "cpu":
-        model = this_cpu().name
-    else:
-        import torch
-
-        model = torch.cuda.get_device_name(target.device)
+    model = this_cpu().name if target.device == "cpu" else gpus.name_of(target.device)
     return Host(
         name=name,
         target=target.name,  # type: ignore[arg-type]
