@@ -1,4 +1,4 @@
-"""Events of this project on a Prefect server, for automations (automations.yaml) and the server's event feed.
+"""Events of this project on a Prefect server, for automations (notifications.yaml) and the server's event feed.
 
 The resource of each is the standing champion of a problem, a language and a target.
 """

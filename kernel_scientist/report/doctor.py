@@ -84,15 +84,13 @@ def _store() -> str:
 
 def _sandbox() -> list[dict[str, Any]]:
     """Return the sandbox layers; `harness.sandbox: auto` uses all that are available."""
-    works, version = bubblewrap.bubblewrap_works(), landlock.version()
-    installed = shutil.which("bwrap") is not None
-    missing = "this system allows it no namespaces" if installed else "not installed: apt-get install bubblewrap"
+    refusal, version = bubblewrap.bubblewrap_refusal(), landlock.version()
     namespaces = "own users, processes, network, mounts; read-only root, private /tmp"
     scopes = f"files{', TCP' if version >= 4 else ''}{', signals' if version >= 6 else ''}"
     return [
-        _row("bubblewrap", works, namespaces if works else missing),
+        _row("bubblewrap", not refusal, refusal or namespaces),
         _row("landlock", version > 0, f"version {version}: {scopes}" if version else "this system has none"),
-        _row("files hidden", works or version > 0, "from kernels, by bubblewrap or landlock", needed=True),
+        _row("files hidden", not refusal or version > 0, "from kernels, by bubblewrap or landlock", needed=True),
         _row("seccomp", seccomp.supported(), "no new processes, no tracing, no sockets", needed=True),
     ]
 

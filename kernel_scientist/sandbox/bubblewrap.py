@@ -58,15 +58,20 @@ def writable(device: str, scratch: str) -> tuple[str, ...]:
 
 
 @functools.cache
+def bubblewrap_refusal() -> str:
+    """Return why this system cannot use bubblewrap: an empty string if it can."""
+    if shutil.which("bwrap") is None:
+        return "not installed: apt-get install bubblewrap"
+    try:
+        done = subprocess.run([*bubblewrap("cpu", ()), "true"], capture_output=True, timeout=20, text=True, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    return "" if done.returncode == 0 else done.stderr.strip() or f"exit code {done.returncode}"
+
+
 def bubblewrap_works() -> bool:
     """Whether bubblewrap is installed and this system lets it make namespaces."""
-    if shutil.which("bwrap") is None:
-        return False
-    try:
-        done = subprocess.run([*bubblewrap("cpu", ()), "true"], capture_output=True, timeout=20, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return False
-    return done.returncode == 0
+    return not bubblewrap_refusal()
 
 
 def bubblewrap(device: str, files: Sequence[str], folder: str = "/tmp") -> list[str]:

@@ -153,13 +153,20 @@ class Service:
     def events(self, name: str) -> list[dict[str, Any]]:
         return self.post("events/filter", {"filter": {"event": {"name": [name]}}})["events"]
 
+    def kill(self, process: subprocess.Popen[bytes]) -> None:
+        """Kill a server or a worker, then the runs that it started: they have sessions of their own."""
+        started = list[psutil.Process]()
+        with contextlib.suppress(psutil.NoSuchProcess):
+            started = psutil.Process(process.pid).children(recursive=True)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        for child in started:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                child.kill()
+
     def close(self) -> None:
         for process in self.processes:
-            with contextlib.suppress(psutil.NoSuchProcess):
-                for child in psutil.Process(process.pid).children(recursive=True):  # runs have sessions of their own
-                    child.kill()
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+            self.kill(process)
         if self.database:
             self.database.close()

@@ -35,7 +35,7 @@ APPROVAL = {"approval": True, "approval_wait_s": 600}
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = new_lab(tmp_path_factory.mktemp("service") / "lab")
-    for name in ("prefect.yaml", "automations.yaml"):
+    for name in ("prefect.yaml", "automations.yaml", "notifications.yaml"):
         shutil.copy(ROOT / name, folder)
     (folder / "problems/identity/seeds/cpp_naive.py").unlink()
     text = (folder / "params.yaml").read_text()
@@ -268,6 +268,26 @@ def test_a_run_that_waits_for_approval_can_be_cancelled(service: Service, store:
     assert not (service.lab / "champions/identity/cpp-cpu").exists()
 
 
+def test_a_run_whose_machine_died_is_marked_as_crashed(service: Service) -> None:
+    committed = (service.lab / "automations.yaml").read_text()
+    file = service.folder / "automations.yaml"
+    file.write_text(committed.replace("within: 300", "within: 32"))
+    service.prefect("automation", "create", "--from-file", str(file))
+    run = service.run("optimize/on-demand", params={"harness": {"row_us": 1e6, "blocks": 50}})
+    alive = {"prefect.resource.id": f"prefect.flow-run.{run}"}
+
+    def sign_of_life() -> bool:
+        return any(alive.items() <= event["resource"].items() for event in service.events("prefect.flow-run.heartbeat"))
+
+    until(sign_of_life, "the run sends a sign of life")
+    for worker in service.processes[2:]:
+        service.kill(worker)
+    assert service.flow_run(run)["state_type"] == "RUNNING"
+    crashed = service.ended(run)
+    assert crashed["state_type"] == "CRASHED" and "`resume`" in crashed["state"]["message"]
+    service.start_worker("lab")
+
+
 def test_a_deployed_run_that_cannot_work_fails_with_a_sentence_and_leaves_no_campaign(
     service: Service, store: MlflowClient
 ) -> None:
@@ -283,7 +303,7 @@ def descendants(service: Service) -> set[int]:
 
 
 class notified:
-    """The committed automations, installed with a notification block that calls a web server of this test."""
+    """The committed notifications, installed with a notification block that calls a web server of this test."""
 
     def __init__(self, service: Service) -> None:
         self.service, self.messages = service, list[str]()
@@ -303,8 +323,8 @@ class notified:
     def __enter__(self) -> list[str]:
         Thread(target=self.server.serve_forever, daemon=True).start()
         block = self._block(f"http://127.0.0.1:{self.server.server_port}/")
-        file = self.service.folder / "automations.yaml"
-        committed = (self.service.lab / "automations.yaml").read_text()
+        file = self.service.folder / "notifications.yaml"
+        committed = (self.service.lab / "notifications.yaml").read_text()
         file.write_text(committed.replace("NOTIFICATION_BLOCK_ID", block))
         assert "Created 4 automation(s)" in self.service.prefect("automation", "create", "--from-file", str(file))
         return self.messages
