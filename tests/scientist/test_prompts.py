@@ -228,28 +228,30 @@ def test_published_times_stand_beside_ours_with_their_source(problem: Problem) -
 
 def test_the_distiller_gets_the_best_and_the_most_surprising(problem: Problem) -> None:
     """Of twelve experiments: one was expected to gain little and gained most, one failed to gain what was expected."""
-    seeds = list(showcase.population(problem))[:2]
+    shown = showcase.population(problem)
+    seeds = list(shown)[:2]
     factors = {10: 0.5, 15: 0.99} | dict.fromkeys((11, 12, 13, 14, 16, 17, 18, 19, 20, 21), 0.9)
-    trials = [experiment(number, factor, problem) for number, factor in sorted(factors.items())]
+    trials = [experiment(number, factor, shown) for number, factor in sorted(factors.items())]
     chosen = windows.for_distilling(Population((*seeds, *trials)), random.Random(0))
     names = [t.kernel.name for t in chosen]
     assert {"k00010", "k00015"} <= {*names} and "k00001" not in names and len(names) <= 8
 
 
 def test_a_tuned_kernel_has_no_designers_bet(problem: Problem) -> None:
-    tuned = experiment(10, 0.9, problem)
+    shown = showcase.population(problem)
+    tuned = experiment(10, 0.9, shown)
     kernel = tuned.kernel.model_copy(update={"tuned_from": "k00002", "report": "kpack 2: 1.111x"})
-    population = Population((*list(showcase.population(problem))[:2], tuned.model_copy(update={"kernel": kernel})))
+    population = Population((*list(shown)[:2], tuned.model_copy(update={"kernel": kernel})))
     rows, _ = outcomes.tried(population, "k00002")
     assert [row["expected"] for row in rows] == ["-"] and outcomes.record(population) == "not known yet"
 
 
 def test_prompts_stay_bounded_as_the_population_grows(problem: Problem) -> None:
-    seeds = list(showcase.population(problem))[:2]
+    shown = showcase.population(problem)
+    seeds, failed = list(shown)[:2], shown.get("k00005")
     lengths: list[dict[str, int]] = []
     for count in (150, 450):
-        trials = [experiment(n, 1 - n / 1000, problem) for n in range(10, 10 + count)]
-        failed = showcase.population(problem).get("k00005")
+        trials = [experiment(n, 1 - n / 1000, shown) for n in range(10, 10 + count)]
         best = trials[-1].kernel.model_copy(update={"name": "k00003"})
         last = failed.model_copy(update={"kernel": failed.kernel.model_copy(update={"name": "k00999"})})
         population = Population((*seeds, trials[-1].model_copy(update={"kernel": best}), *trials, last))
@@ -259,9 +261,9 @@ def test_prompts_stay_bounded_as_the_population_grows(problem: Problem) -> None:
         assert lengths[1][role] <= 1.03 * lengths[0][role], role
 
 
-def experiment(number: int, factor: float, problem: Problem) -> Trial:
+def experiment(number: int, factor: float, shown: Population) -> Trial:
     """Return an experiment on k00002 that takes `factor` of its time; its designer expected 5 to 15 %."""
-    second, warps = list(showcase.population(problem))[1:3]
+    second, warps = list(shown)[1:3]
     kernel = warps.kernel.model_copy(update={"name": f"k{number:05d}", "source": f"{warps.kernel.source}# {number}\n"})
     predictions = tuple(p.model_copy(update={"time_us": factor * p.time_us}) for p in second.evaluation.predictions)
     return Trial(kernel=kernel, evaluation=warps.evaluation.model_copy(update={"predictions": predictions}))
