@@ -1,7 +1,9 @@
 # make run    evolve a kernel, end to end            make check        lint and the quick half of the tests
 # make run PROBLEM=softmax                           the same for another problem than params.yaml names
-# make test   what CI runs                           make adversarial  the whole corpus of cheats
-# make lint   style, types, layers                   make soak         campaigns that are killed twenty times
+# make test   lint, and the tests without those of   make slow         tests that take long: whole campaigns, servers in
+#             the two targets at the right                             service, every edit of the playbook compiled
+# make lint   style, types, layers                   make adversarial  the whole corpus of cheats
+# make soak   campaigns that are killed twenty times
 # make bench  measurements into benchmarks/results/  make gpu-check    everything that needs a GPU, in ten minutes
 # make chaos  servers, workers, disk and database fail at random moments of a campaign; every kernel is there once
 # make first-light  a GPU's first run in steps, each with its own result; ten minutes
@@ -22,8 +24,10 @@ STAMP := $(VENV)/.installed
 # their time is waiting.
 ALONE = $(shell grep -rlE "mark\.(alone|gpu)" --include=test_*.py tests)
 USUAL = not (soak or adversarial)
+TESTS = pytest -q -m "(alone or gpu) and $(1) and $(USUAL)" $(ALONE) && \
+	pytest -q -m "not (alone or gpu) and $(1) and $(USUAL)" -n 3 --dist loadfile --no-loadscope-reorder tests
 
-.PHONY: run test check adversarial soak chaos lint bench bench-model first-light gpu-check prompts docs screenshots ui install clean
+.PHONY: run test slow check adversarial soak chaos lint bench bench-model first-light gpu-check prompts docs screenshots ui install clean
 
 # PROBLEM replaces the parameter `problem` while DVC runs; params.yaml is put back afterwards, also after Ctrl-C.
 run: install
@@ -38,11 +42,13 @@ else
 endif
 
 test: lint
-	@pytest -q -m "(alone or gpu) and $(USUAL)" $(ALONE)
-	@pytest -q -m "not (alone or gpu) and $(USUAL)" -n 3 --dist loadfile --no-loadscope-reorder tests
+	@$(call TESTS,not slow)
+
+slow: install
+	@$(call TESTS,slow)
 
 check: lint
-	@pytest -q -m "quick" -n 2 tests
+	@pytest -q -m "quick and not slow" -n 2 tests
 
 adversarial: install
 	@pytest -q -m adversarial tests/cheats

@@ -8,6 +8,7 @@ import pytest
 from benchmarks import endpoint, engine, scale
 
 
+@pytest.mark.slow
 @pytest.mark.alone
 @pytest.mark.parametrize("services", [True, False])
 def test_a_campaign_on_the_scripted_endpoint_is_measured(
@@ -21,6 +22,7 @@ def test_a_campaign_on_the_scripted_endpoint_is_measured(
     assert found["kernels"] > 0 and found["kernels_per_hour"] > 0 and found["cpu_s_per_kernel"] > 0
 
 
+@pytest.mark.slow
 def test_a_large_campaign_is_read_back_and_goes_on(tmp_path: Path) -> None:
     found, record = scale.one_size(scale.snapshots.KERNELS + 30, tmp_path)
     assert (

@@ -32,6 +32,7 @@ def test_all_steps_together_take_less_than_ten_minutes() -> None:
         assert callable(getattr(importlib.import_module(f"benchmarks.first_light.{module}"), function))
 
 
+@pytest.mark.slow
 def test_each_step_leaves_its_own_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     steps = ["torch", "events", "lock", "sweep", "calibration"]
     assert first_light.run(tmp_path, "standin", steps, "", time.monotonic() + 200) == 0

@@ -54,6 +54,7 @@ def cli(lab: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=lab, env=env, capture_output=True, text=True, timeout=120)
 
 
+@pytest.mark.slow
 def test_without_a_gpu_the_command_tells_of_the_last_calibrations(root: Path) -> None:
     history.keep(calibration())
     said = cli(root)
@@ -69,6 +70,7 @@ def test_without_a_gpu_the_command_tells_of_the_last_calibrations(root: Path) ->
     assert "datasheet" in cli(root, "--machine", "h200").stdout
 
 
+@pytest.mark.slow
 def test_the_commands_mistakes_are_one_sentence(root: Path) -> None:
     constants.path("h100").parent.mkdir(parents=True)
     constants.path("h100").write_text("{")

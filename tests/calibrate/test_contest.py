@@ -1,9 +1,12 @@
 """The competition's entries, predicted by kernels that take their published steps."""
 
+import pytest
+
 from benchmarks import contest
 from kernel_scientist.gpu.model import constants
 
 
+@pytest.mark.slow
 def test_both_entries_are_predicted_within_the_goal_on_every_published_shape() -> None:
     rows = contest.rows(constants.of("mi300x"))
     assert [len(of_entry) for of_entry in rows.values()] == [18, 18]

@@ -25,6 +25,7 @@ def test_the_fit_finds_the_constants_that_made_the_times() -> None:
         assert found.constants[name] == getattr(Constants(), name)
 
 
+@pytest.mark.slow
 def test_constants_that_no_time_depends_on_keep_their_defaults() -> None:
     single = [replace(p, loads=p.loads[:1], time_us=p.time_us) for p in points(0.0) if len(p.loads) == 1]
     _, kept = fit.solve(gpus.named("h100"), [replace(p, loads=(_on_hopper(p.loads[0]),)) for p in single[:30]])

@@ -47,6 +47,7 @@ def test_a_family_ends_at_memory_and_at_latency_and_a_gemm_at_arithmetic() -> No
     assert 2 * 4096**3 / gpu.peak_gflops["bf16"] > 2 * moved_bytes(gemm) / gpu.memory_gbps
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("machine", ["mi300x", "h100"])
 def test_kernels_compile_and_are_traced_without_a_gpu(machine: str) -> None:
     gpu = gpus.named(machine)
@@ -76,6 +77,7 @@ def test_a_source_that_does_not_compile_says_why() -> None:
     assert not seen.loads and "lode" in seen.missed[entry.name]
 
 
+@pytest.mark.slow
 def test_every_kernel_is_right_and_can_be_timed_in_the_interpreter(tmp_path: Path) -> None:
     """The whole of `measure`, but for the device: tensors lie in main memory, and events tell the host's time."""
     script = dedent("""

@@ -21,6 +21,8 @@ from kernel_scientist.report.bars import failures, row, table
 from tests.campaign.test_campaign import SETTINGS
 from tests.conftest import ROOT, Cli
 
+pytestmark = pytest.mark.slow
+
 COPIES = "def custom_kernel(data):\n    return data[1].copy_(data[0])\n"
 THEIRS = {
     "theirs": COPIES,

@@ -61,6 +61,7 @@ def test_bad_kernels_get_their_verdict_and_the_campaign_continues(lab: Path, cli
     assert sorted(r.data.tags["kernel"] for r in children) == [f"k{n:05d}" for n in range(1, len(children) + 1)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moment", [3])
 def test_a_killed_campaign_is_resumed_without_loss_or_duplicates(
     moment: int, lab: Path, cli_here: Cli, prefect_api: str
@@ -110,6 +111,7 @@ def test_budgets_are_hard(lab: Path, cli_here: Cli, prefect_api: str) -> None:
     assert "budget.minutes" in result["stopped"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("times", [1, 2])
 def test_ctrl_c_stops_everything_and_the_campaign_can_be_resumed(times: int, lab: Path) -> None:
     """With the flow's own Prefect server: no process is left running. A second Ctrl-C waits for nothing."""
@@ -178,6 +180,7 @@ def test_a_clone_has_no_store_to_report_from(lab: Path, cli_here: Cli) -> None:
     assert not (lab / "mlruns").exists()
 
 
+@pytest.mark.slow
 def test_a_laboratory_is_moved(lab: Path, cli_here: Cli, prefect_api: str, tmp_path: Path) -> None:
     moved = tmp_path / "moved"
     first = cli_here("optimize", "--json", *SETTINGS, "--set", "budget.kernels=2", PREFECT_API_URL=prefect_api)
@@ -233,6 +236,7 @@ def test_the_json_of_evaluate(cli: Cli, cli_here: Cli, lab: Path, prefect_api: s
     assert done.returncode == 1 and json.loads(done.stdout)["verdict"] == "incorrect"
 
 
+@pytest.mark.slow
 def test_validation_confirms_only_a_faster_kernel(cli_here: Cli, lab: Path, prefect_api: str) -> None:
     slow = lab / "slow.py"
     slow.write_text("import time\ndef custom_kernel(d):\n    time.sleep(0.01)\n    return d[1].copy_(d[0])\n")

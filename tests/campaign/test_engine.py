@@ -89,6 +89,7 @@ def names(campaign: Campaign) -> list[str]:
     return [entry.name for entry in campaign.population.entries()]
 
 
+@pytest.mark.slow
 def test_one_call_in_flight_means_one_kernel_at_a_time(tmp_path: Path, address: str) -> None:
     run = Run(tmp_path, address, 1, generations=2)
     campaign = run()
@@ -98,6 +99,7 @@ def test_one_call_in_flight_means_one_kernel_at_a_time(tmp_path: Path, address: 
     assert generations == [0, 0, 1, 1, 1, 2, 2, 2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("designer", ["", "writer"])
 def test_eight_calls_in_flight_make_each_kernel_once(tmp_path: Path, address: str, designer: str) -> None:
     run = Run(tmp_path, address, 8, generations=10, designer=designer, strategy="scientist" if not designer else "tree")
@@ -115,6 +117,7 @@ def test_eight_calls_in_flight_make_each_kernel_once(tmp_path: Path, address: st
     assert sorted(m.step for m in history) == list(range(1, 33))
 
 
+@pytest.mark.slow
 def test_a_stopped_campaign_is_completed_and_nothing_is_paid_twice(tmp_path: Path, address: str) -> None:
     for designer in ("", "writer"):
         folder = tmp_path / (designer or "model")

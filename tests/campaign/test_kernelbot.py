@@ -94,6 +94,7 @@ for number in range(int(sys.argv[3])):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("events", "many"), [(False, 200), (True, 40)])
 def test_submissions_with_faults_and_three_kills_arrive_once(tmp_path: Path, events: bool, many: int) -> None:
     rng, done = Random(3), ""
@@ -120,6 +121,7 @@ def test_submissions_with_faults_and_three_kills_arrive_once(tmp_path: Path, eve
     assert [float(row[2]) for row in rows] == pytest.approx([number + 1 for number in range(many)])
 
 
+@pytest.mark.slow
 def test_a_kernel_is_evaluated_and_confirmed_by_the_leaderboard(lab: Path, cli: Cli, tmp_path: Path) -> None:
     faster, slow = tmp_path / "faster.py", tmp_path / "slow.py"
     faster.write_text(f"# us: 40\n{SEED.read_text()}")
@@ -147,6 +149,7 @@ def test_a_kernel_is_evaluated_and_confirmed_by_the_leaderboard(lab: Path, cli: 
     assert CLI_ID not in texts and str(SECRET_SEED) not in texts
 
 
+@pytest.mark.slow
 def test_the_refused_word_is_named_before_a_submission(lab: Path, cli: Cli, tmp_path: Path) -> None:
     kernel = tmp_path / "kernel.py"
     kernel.write_text(f"{SEED.read_text()}\n# on the current stream\n")
@@ -163,6 +166,7 @@ def test_the_refused_word_is_named_before_a_submission(lab: Path, cli: Cli, tmp_
     assert done.returncode == 2 and "popcorn register" in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(280)
 def test_a_campaign_with_the_leaderboard_as_judge(lab: Path, cli: Cli, prefect_api: str) -> None:
     changes = ("problem=identity", "language=triton", "target=kernelbot", "budget.kernels=4", "search.generations=1")

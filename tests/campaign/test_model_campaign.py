@@ -25,6 +25,7 @@ def predicted(us: float, floor_us: float = 1.0) -> Prediction:
     return Prediction(case="a", machine="MI300X", time_us=us, floor_us=floor_us, limited_by="hbm")
 
 
+@pytest.mark.slow
 def test_a_whole_campaign_on_a_model(lab: Path, cli_here: Cli, tmp_path: Path, prefect_api: str) -> None:
     more = ["problem=identity", "search.generations=1", "search.experiments=2"]
     arguments = [*MODEL, *(x for s in more for x in ("--set", s))]

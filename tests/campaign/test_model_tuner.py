@@ -11,6 +11,8 @@ from kernel_scientist.records.kernel import Kernel
 from kernel_scientist.records.params import Harness
 from tests.conftest import ROOT
 
+pytestmark = pytest.mark.slow
+
 PROBLEM = problems.find("rmsnorm")
 CASES = PROBLEM.profile("full").benchmarks[:2]
 SEED = (ROOT / "problems/rmsnorm/seeds/triton_tiled.py").read_text()

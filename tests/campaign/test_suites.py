@@ -17,6 +17,8 @@ from kernel_scientist.records.params import Params
 from kernel_scientist.report import tables
 from tests.conftest import ROOT, Cli, lab_environment
 
+pytestmark = pytest.mark.slow
+
 LEVEL = ROOT / "tests/problems/kernelbench/level1"
 ROWS = [
     {

@@ -110,6 +110,7 @@ REFUSED = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_sound_extension_is_built_once_judged_and_timed(evaluator_for: EvaluatorFor) -> None:
     evaluator = evaluator_for("identity")
     evaluation = evaluator.compile(kernel(RIGHT))
@@ -129,6 +130,7 @@ def test_a_sound_extension_is_built_once_judged_and_timed(evaluator_for: Evaluat
     assert late.verdict is Verdict.COMPILE_ERROR and "while the kernel's file is imported" in late.reason
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OWN)
 def test_an_extensions_own_code_is_seen_however_it_is_called(name: str, evaluator_for: EvaluatorFor) -> None:
     evaluator, decoy = evaluator_for("identity"), OWN[name].replace("return out", "return out.copy_(x)")
@@ -146,6 +148,7 @@ def test_an_operator_of_its_own_makes_no_other_its_own(name: str, evaluator_for:
     assert "measured:library-only" in evaluator.check(kernel(source), evaluator.compile(kernel(source))).labels
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_cannot_be_built_is_a_verdict_that_says_why(name: str, evaluator_for: EvaluatorFor) -> None:
     source, words = REFUSED[name]

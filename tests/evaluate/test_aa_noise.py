@@ -31,6 +31,7 @@ def evaluator(shop: WorkerPool) -> Evaluator:
     return Evaluator(problems.load(ROOT / "problems/rmsnorm"), "cpu", shop.harness, shop)
 
 
+@pytest.mark.slow
 def test_noise_is_measured_once_a_day(shop: WorkerPool) -> None:
     first = evaluator(shop).margins
     assert len(first) == 2 and all(0.001 <= margin < 10 for margin in first)
@@ -42,6 +43,7 @@ def test_noise_is_measured_once_a_day(shop: WorkerPool) -> None:
     assert evaluator(shop).margins[0] != 0.025
 
 
+@pytest.mark.slow
 def test_the_device_is_free_between_two_runs_and_other_evaluators_need_no_second_measurement(shop: WorkerPool) -> None:
     held = list[str]()
 
@@ -57,12 +59,14 @@ def test_the_device_is_free_between_two_runs_and_other_evaluators_need_no_second
     assert len(held) == 4 and not evaluator(shop).noise_is_due()
 
 
+@pytest.mark.slow
 def test_a_timing_does_not_wait_for_a_process_that_waits_for_its_device(shop: WorkerPool) -> None:
     own = evaluator(shop)
     with device_lock.turn(aa_noise._file(own.driver, "cpu"), threading.Event()):
         assert len(own.margins) == 2 and not evaluator(shop).noise_is_due()
 
 
+@pytest.mark.slow
 def test_noise_that_is_not_needed_is_not_measured_but_heeded_if_known(shop: WorkerPool) -> None:
     first = evaluator(shop)
     assert first.noise_is_due()

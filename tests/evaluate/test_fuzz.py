@@ -181,6 +181,7 @@ class HostilePool(WorkerPool):
                 os.close(descriptor)
 
 
+@pytest.mark.slow
 def test_no_reply_breaks_the_evaluator_or_passes(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (channel, client):
         monkeypatch.setattr(module, "TRANSFER_TIMEOUT_S", 0.3)
@@ -229,6 +230,7 @@ def test_mutated_outputs_are_never_right() -> None:
     assert passed < 100
 
 
+@pytest.mark.slow
 def test_broken_submissions_are_verdicts() -> None:
     """Seeds with lines and characters gone, doubled, swapped or replaced, and plain garbage."""
     rng = random.Random(5)

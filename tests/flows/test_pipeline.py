@@ -12,6 +12,8 @@ import yaml
 
 from tests.conftest import ROOT, lab_environment
 
+pytestmark = pytest.mark.slow
+
 STAGES = ["cases", "baseline", "optimize", "validate", "report"]
 
 

@@ -98,6 +98,7 @@ def flow_process(worker: subprocess.Popen[bytes]) -> psutil.Process | None:
     return next((child for child in children if child.children()), None)
 
 
+@pytest.mark.slow
 def test_a_pool_that_the_server_does_not_know_is_named(lab: Path, cli: Cli, prefect_api: str) -> None:
     done = cli("evaluate", SEED, "--problem", "identity", "--target", "pool:nowhere", PREFECT_API_URL=prefect_api)
     assert done.returncode == 2 and "no work pool 'nowhere'" in done.stderr and "prefect worker start" in done.stderr
@@ -105,6 +106,7 @@ def test_a_pool_that_the_server_does_not_know_is_named(lab: Path, cli: Cli, pref
     assert done.returncode == 2 and "PREFECT_API_URL" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_host_evaluates_a_kernel_and_one_with_another_problem_refuses(
     lab: Path, cli: Cli, cluster: Cluster, tmp_path: Path
 ) -> None:

@@ -164,6 +164,7 @@ def test_integers_are_not_cast_and_parameters_vary() -> None:
     assert official.generate(case)[1] == {}
 
 
+@pytest.mark.slow
 def test_problems_of_a_set_are_listed_and_shown(lab: Path, cli: Cli) -> None:
     shutil.copytree(SET, lab / "problems/set_a")
     shutil.copytree(LEVEL, lab / "problems/level1")
@@ -200,6 +201,7 @@ def custom_kernel(data):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "values"),
     [

@@ -38,6 +38,7 @@ def files(folder: Path) -> dict[str, bytes]:
     return {f.relative_to(folder).as_posix(): f.read_bytes() for f in inside}
 
 
+@pytest.mark.slow
 def test_a_problem_comes_with_its_set_is_updated_and_reaches_a_fresh_clone(
     project: Path, theirs: Path, cli_here: Cli, tmp_path: Path
 ) -> None:
@@ -98,6 +99,7 @@ def test_folders_and_files_outside_git(project: Path, tmp_path: Path) -> None:
     assert (project / "problems/gpumode/amd/utils.py").read_text() == "N = 3\n"
 
 
+@pytest.mark.slow
 def test_kernelbench_is_imported_by_level_and_by_file(project: Path, theirs: Path) -> None:
     level = importing.problem(str(theirs / "KernelBench/level1"))
     assert level.path == "KernelBench/level1" and (project / "problems/level1/19_ReLU.py").is_file()
@@ -108,6 +110,7 @@ def test_kernelbench_is_imported_by_level_and_by_file(project: Path, theirs: Pat
     assert origins.shown("one/1_ReLU")["path"] == "KernelBench/level1/19_ReLU.py"
 
 
+@pytest.mark.slow
 def test_a_kernel_is_imported_as_a_seed_or_as_a_bar(project: Path, theirs: Path, cli_here: Cli) -> None:
     call = ("reference-kernels", "import", str(theirs), "--path", "kernels/fast.py", "--problem", "identity")
     for options in (("--as", "seed"), ("--as", "bar", "--name", "theirs")):

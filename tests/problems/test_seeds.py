@@ -33,7 +33,11 @@ def interpreting() -> Iterator[Callable[[Problem], WorkerPool]]:
         yield pool
 
 
-@pytest.mark.parametrize("path", SEEDS, ids=lambda p: f"{p.parts[-3]}-{p.stem}")
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(p, marks=pytest.mark.slow) if p.stem.startswith("triton") else p for p in SEEDS],
+    ids=lambda p: f"{p.parts[-3]}-{p.stem}",
+)
 def test_a_seed_is_right(
     path: object, evaluator_for: Callable[[str], Evaluator], interpreting: Callable[[Problem], WorkerPool]
 ) -> None:

@@ -10,6 +10,7 @@ from tests.browser import SMALL, Browser, Served, chromium, served
 from tests.conftest import new_lab
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.skipif(chromium() is None, reason="needs Chromium: apt-get install chromium"),
     pytest.mark.alone,  # a campaign that is timed waits for the device when others are
     pytest.mark.timeout(600),

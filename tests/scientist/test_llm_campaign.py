@@ -33,6 +33,8 @@ from tests.scientist.scripted_campaign import NewPlans, settings, stored
 from tests.scientist.scripted_model import ScriptedModel
 from tests.trials import trial, undescribed
 
+pytestmark = pytest.mark.slow
+
 VERDICTS = {"ok", "compile_error", "incorrect", "crashed", "rejected", "timeout"}
 
 

@@ -175,6 +175,7 @@ REPLIES = [
 ]
 
 
+@pytest.mark.slow
 def test_ten_thousand_mutated_replies_become_a_record_or_an_error() -> None:
     rng, results = random.Random(4), {"record": 0, "failure": 0}
     for number in range(10_000):

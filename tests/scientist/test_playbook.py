@@ -58,6 +58,7 @@ def test_the_catalogue_is_well_formed() -> None:
         assert entry.hypothesis.endswith(".") and entry.uplift[0] <= entry.uplift[1] and 0 <= entry.innovation <= 100
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("problem", sorted({*problems.names()} - {"fp8-blockwise-gemm-rowmajor"}))
 def test_every_edit_gives_a_correct_kernel(problem: str, evaluator_for: Callable[[str], Evaluator]) -> None:
     evaluator, agent = evaluator_for(problem), make_agent(problem)

@@ -38,6 +38,8 @@ from kernel_scientist.scientist.proposals import ExperimentTask
 from kernel_scientist.scientist.roles import Assignment, CpuInfo, Step
 from tests.trials import trial
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 CASES = {  # ragged and dividing
     "fp8-blockwise-gemm": [{"m": 80, "n": 192, "k": 256}, {"m": 128, "n": 128, "k": 128}],

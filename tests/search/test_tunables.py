@@ -4,6 +4,7 @@ import math
 import random
 from collections.abc import Callable, Mapping
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -72,6 +73,7 @@ def test_a_large_space_is_searched_better_than_at_random() -> None:
     assert searched > drawn
 
 
+@pytest.mark.slow
 @given(st.integers(0, 1000))
 def test_the_same_seed_gives_the_same_tries(seed: int) -> None:
     assert tuned(BIG, 5, seed) == tuned(BIG, 5, seed)

@@ -42,6 +42,7 @@ def files(folder: Path) -> dict[str, bytes]:
     return {str(f.relative_to(folder)): f.read_bytes() for f in folder.rglob("*") if f.is_file()}
 
 
+@pytest.mark.slow
 def test_a_kill_while_the_store_is_made_and_two_processes_after_it_leave_one_store(tmp_path: Path) -> None:
     killed = opening(tmp_path)
     while not list(tmp_path.glob("mlflow.db.part*")):

@@ -50,6 +50,7 @@ class Server:
         self.process.wait()
 
 
+@pytest.mark.slow
 def test_a_kernel_is_recorded_once_by_a_server_that_was_away(
     tmp_path: Path, empty_store: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -62,6 +62,7 @@ def call(driver: Driver, source: str) -> None:
         driver.verify(worker, [inputs], outputs)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("busy")
 @pytest.mark.parametrize("source", [kernel(called=WORK), kernel(imported=WORK)], ids=["call", "import"])
 def test_a_busy_machine_is_no_timeout(driver: Driver, source: str) -> None:

@@ -52,6 +52,7 @@ def test_an_entry_of_a_package_s_file_is_called() -> None:
     assert launch["constants"]["HAS_WEIGHT"] == "True" and launch["num_warps"] == 2, "gfx942 says that it is 9.4"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gpu", ["mi300x", "h100"])
 def test_arguments_are_invented_for_each_kernel(gpu: str) -> None:
     found = compiled("alone.py", gpu)

@@ -41,6 +41,7 @@ def modeller(pool: WorkerPool) -> Callable[[str], PredictedEvaluator]:
     return make
 
 
+@pytest.mark.slow
 def test_the_seed_gemm_is_seen_as_mi300_would_run_it() -> None:
     source = (ROOT / "problems/fp8-blockwise-gemm/seeds/triton_tiled.py").read_text()
     problem = problems.find("fp8-blockwise-gemm")
@@ -94,6 +95,7 @@ def test_autotuned_configurations_are_compiled_and_one_is_chosen() -> None:
     assert len(found.report.objects) == 6, "every configuration of both sizes"
 
 
+@pytest.mark.slow
 def test_several_kernels_and_helpers_are_seen_in_order() -> None:
     found = wild("several")
     assert [launch.kernel for launch in found.report.launches] == ["scales", "rows"] * 2
@@ -114,6 +116,7 @@ def test_other_architectures(gpu: str) -> None:
     assert {code.arch for code in found.report.objects} == {gpus.named(gpu).arch} and not found.report.missed
 
 
+@pytest.mark.slow
 def test_lds_over_the_limit_is_refused_from_the_code_object(modeller: Callable[[str], PredictedEvaluator]) -> None:
     kernel = Kernel(name="k", language="triton", source=(WILD / "too_much_lds.py").read_text())
     evaluation = modeller("rmsnorm").compile(kernel)
@@ -128,6 +131,7 @@ def test_the_compiler_s_words_come_with_the_line() -> None:
     assert "undefined_name is not defined" in found.report.log
 
 
+@pytest.mark.slow
 def test_what_cannot_be_seen_is_named() -> None:
     source = (
         (WILD / "several.py").read_text().replace("m, n = x.shape", "m, n = x.shape\n    x.tolist()[0][-1].nonsense()")
@@ -137,6 +141,7 @@ def test_what_cannot_be_seen_is_named() -> None:
     assert len(found.report.missed) == 2 and "nonsense" in found.report.missed[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("body", "verdict"),
     [
@@ -270,6 +275,7 @@ def test_right_and_wrong_are_executed_with_the_gpu_s_own_arithmetic(
     assert "not executed" in evaluator.check(hip, right).reason
 
 
+@pytest.mark.slow
 def test_a_larger_tile_reads_less_and_fewer_units_take_longer() -> None:
     source = (ROOT / "problems/fp8-blockwise-gemm/seeds/triton_tiled.py").read_text()
     case = problems.find("fp8-blockwise-gemm").profile("full").benchmarks[:1]

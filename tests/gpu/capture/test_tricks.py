@@ -41,6 +41,7 @@ def way(name: str) -> str:
     return WAYS.replace('WAY = "split"', f'WAY = "{name}"')
 
 
+@pytest.mark.slow
 def test_work_is_not_hidden_from_the_programs_of_one_die() -> None:
     """Every eighth program, all of one die, computes one tile; the others compute two."""
     head, rest = SEED.split("    pid = tl.program_id(0)\n")
@@ -85,6 +86,7 @@ def test_half_of_the_product_is_not_predicted() -> None:
     assert "`tl.dot` compute" in reason and "that the case needs" in reason
 
 
+@pytest.mark.slow
 def test_torch_s_operations_cost_their_bytes_and_a_launch() -> None:
     copies = changed((CALL, f"a_scale = a_scale.clone()\n    b = b.clone()\n    {CALL}"))
     base = time_us(SEED)
@@ -101,6 +103,7 @@ def test_torch_s_other_operations_are_not_predicted(call: str) -> None:
     assert "torch's `" in reason
 
 
+@pytest.mark.slow
 def test_the_last_one_to_arrive_is_charged_for_what_it_adds() -> None:
     cases = (Case(sizes={"m": 512, "n": 1280, "k": 1024}, seed=1),)  # 160 tiles, 4 programs each
     (last,), two = (inspected(way(name), cases).loads(cases[0].name)[-n:] for name, n in (("locked", 1), ("split", 2)))
@@ -112,6 +115,7 @@ def test_a_while_loop_is_predicted_as_the_same_for_loop() -> None:
     assert time_us(changed((LOOP, body))) == pytest.approx(time_us(SEED), rel=0.3)
 
 
+@pytest.mark.slow
 def test_a_loop_without_an_end_is_not_predicted() -> None:
     (reason,) = inspected(changed((LOOP, "    while k > 0:\n"))).unpredicted(PROBLEM, CASES)
     assert "was not traced" in reason

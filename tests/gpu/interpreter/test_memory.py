@@ -11,6 +11,8 @@ import pytest
 
 from tests.conftest import ROOT
 
+pytestmark = pytest.mark.slow
+
 HERE = Path(__file__).parent
 SCRIPT = HERE / "scripts" / "memory.py"
 DEFECTS = sorted((ROOT / "tests" / "memory" / "defects").glob("*.py"))

@@ -96,6 +96,7 @@ def checked(evaluator: PredictedEvaluator, way: str, before: str = "", after: st
     return evaluator.check(kernel, Evaluation(verdict=Verdict.OK, by_model=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 def test_a_sound_way_is_executed_on_every_timed_case(evaluator: PredictedEvaluator, way: str) -> None:
     found = checked(evaluator, way)
@@ -109,6 +110,7 @@ def test_a_sound_variation_is_ok(evaluator: PredictedEvaluator, name: str) -> No
     assert found.verdict is Verdict.OK and "tiles compared on 2 of 2 timed cases" in found.coverage, found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WRONG)
 def test_an_error_on_timed_cases_only_is_found(evaluator: PredictedEvaluator, name: str) -> None:
     found = checked(evaluator, *WRONG[name])

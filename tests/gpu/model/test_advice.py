@@ -28,6 +28,7 @@ def time_us(source: str) -> float:
     return predict.time_us(gpus.MI300X, found.loads("c"), Constants())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stages", [2, 8])
 def test_stages_at_the_launch_that_the_loop_refuses_gain_nothing(stages: int) -> None:
     source = entry().source

@@ -207,6 +207,7 @@ def test_a_builtin_that_is_unknown_is_the_kernels_error_with_a_note() -> None:
     assert not got.ok and not got.missing and "__builtin_amdgcn_does_not_exist" in got.log and "older" in got.log
 
 
+@pytest.mark.slow
 @needs_hip
 def test_what_our_few_declarations_lack_torch_has() -> None:
     body = "void f(torch::Tensor x) { auto y = torch::softmax(x.matmul(x.t()).to(torch::kFloat), -1); }"
