@@ -19,6 +19,14 @@ def test_the_servers_are_local_healthy_and_have_no_default_secret() -> None:
     assert volumes == set(yaml.safe_load(text)["volumes"])
 
 
+def test_one_service_builds_the_image_and_none_looks_for_it_elsewhere() -> None:
+    services = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]
+    ours = {name: service for name, service in services.items() if service["image"] == "kernel-scientist"}
+    assert set(ours) == {"prefect", "mlflow", "deploy", "worker"}
+    assert [name for name, service in ours.items() if "build" in service] == ["prefect"]
+    assert {service["pull_policy"] for service in ours.values()} == {"never"}
+
+
 def test_the_image_deploys_pools_that_prefect_yaml_names() -> None:
     deployments = yaml.safe_load((ROOT / "prefect.yaml").read_text())["deployments"]
     script = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]["deploy"]["command"][-1]
