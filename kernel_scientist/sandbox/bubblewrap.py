@@ -4,9 +4,11 @@ In the namespaces there is no network, no other process, no home, no problem fol
 a read-only root made of the system's libraries, Python and this package. Landlock (see `landlock`) uses the same paths.
 """
 
+import contextlib
 import functools
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -72,6 +74,22 @@ def bubblewrap_refusal() -> str:
 def bubblewrap_works() -> bool:
     """Whether bubblewrap is installed and this system lets it make namespaces."""
     return not bubblewrap_refusal()
+
+
+def end_orphans(program: str) -> None:
+    """Kill namespaces of `program` that an evaluator left which was killed while bubblewrap made them.
+
+    bubblewrap's inner process asks to die with the outer one only after it has waited for it. If the outer one is killed
+    before, the inner one waits for ever (https://github.com/containers/bubblewrap/issues/633).
+    """
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it has ended, or is not ours
+            if (folder / "comm").read_text() != "bwrap\n" or program.encode() not in (folder / "cmdline").read_bytes():
+                continue
+            status = dict(line.split(":", 1) for line in (folder / "status").read_text().splitlines())
+            inner = status["NSpid"].split()[1:] == ["1"]
+            if inner and Path(f"/proc/{int(status['PPid'])}/comm").read_text() != "bwrap\n":
+                os.kill(int(folder.name), signal.SIGKILL)
 
 
 def bubblewrap(device: str, files: Sequence[str], folder: str = "/tmp") -> list[str]:

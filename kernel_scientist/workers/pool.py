@@ -34,6 +34,7 @@ MALLOC = {"mmap_threshold": 32 << 20, "trim_threshold": 4 << 30, "tcache_count":
 """Settings of glibc that make it keep freed memory. By default the history of a process decides whether a buffer
 gets new pages in each call: the same kernel took 0.3 ms in one worker and 1.5 ms in the next. The per-thread cache
 is off because blocks left in it prevent merging of free neighbours. 32 MiB is the largest value."""
+FORK_SERVER = "kernel_scientist.workers.fork_server"
 KEPT = ("PATH", "LANG", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "CUDA_DEVICE_ORDER", "ROCR_VISIBLE_DEVICES")
 """Environment variables that workers inherit."""
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, TRIM_BYTES = -1, -3, 1 << 30
@@ -231,6 +232,7 @@ class WorkerPool:
         return control
 
     def _spawn(self) -> socket.socket:
+        bubblewrap.end_orphans(FORK_SERVER)
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self._process = subprocess.Popen(
@@ -248,7 +250,7 @@ class WorkerPool:
         cores = ",".join(str(core) for core in self.cores)
         around = bubblewrap.bubblewrap(self.device, [native]) if self.enclosure == "bubblewrap" else []
         # -P: the current folder must not come first on Python's path
-        python = [sys.executable, "-P", "-m", "kernel_scientist.workers.fork_server"]
+        python = [sys.executable, "-P", "-m", FORK_SERVER]
         masks = ["kernel_scientist.workers.untrusted.input_masking"] if self.on_gpu else []
         return [*around, *python, control, native, cores, *masks, *self.preload]
 

@@ -20,10 +20,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from kernel_scientist.sandbox import device_lock
+from kernel_scientist.sandbox import bubblewrap, device_lock
+from kernel_scientist.workers.pool import FORK_SERVER
 from tests.conftest import lab_environment, new_lab
 from tests.flows.test_pool import Cluster
-from tests.processes import processes_of
+from tests.processes import fork_servers, processes_of
 from tests.scientist.model_server import ModelServer, serving
 from tests.scientist.scripted_campaign import NewPlans, settings
 from tests.tracking.test_patience import Server
@@ -32,6 +33,11 @@ KERNELS = int(os.environ.get("CHAOS_KERNELS", "60"))
 PAUSE_S = 2.0, 15.0
 """A fault happens so long after its share of the kernels is recorded, in seconds: the faults cover the campaign."""
 KINDS = ("good", "good", "wrong", "good", "compile error", "good")
+
+
+def survivors(house: "House") -> list[str]:
+    cache = Path(os.environ["KERNEL_SCIENTIST_CACHE"])
+    return [*processes_of(house.lab), *processes_of(house.prefect.folder), *fork_servers(cache)]
 
 
 class House:
@@ -178,8 +184,9 @@ def test_whatever_dies_every_kernel_is_there_once(house: House) -> None:
         with device_lock.device(name, 30):
             pass
     house.close()
+    bubblewrap.end_orphans(FORK_SERVER)  # as the next evaluator does
     until = time.monotonic() + 30
-    while (left := [*processes_of(house.lab), *processes_of(house.prefect.folder)]) and time.monotonic() < until:
+    while (left := survivors(house)) and time.monotonic() < until:
         time.sleep(0.5)
     assert not left
     print(house.said())

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from kernel_scientist import problems
@@ -22,6 +23,7 @@ from kernel_scientist.workers import fork_server
 from kernel_scientist.workers.client import WorkerClient
 from kernel_scientist.workers.pool import WorkerPool
 from tests.conftest import ROOT, dedent
+from tests.flows.service import until
 
 pytestmark = pytest.mark.alone
 KINDS = ("bubblewrap", "landlock")
@@ -309,6 +311,30 @@ def test_without_namespaces_and_landlock_files_stay_readable_only_by_hand(monkey
         WorkerPool(Harness())
     with WorkerPool(Harness(sandbox="basic")) as shop, shop.worker() as worker:
         assert "seccomp" in worker.layers and "landlock" not in worker.layers
+
+
+@pytest.mark.skipif(not bubblewrap.bubblewrap_works(), reason="needs bubblewrap")
+def test_a_namespace_whose_evaluator_was_killed_ends_with_the_next_one() -> None:
+    around = [word for word in bubblewrap.bubblewrap("cpu", ()) if word != "--die-with-parent"]
+    command = [*around, "sh", "-c", "sleep 60", "a program of this test"]
+
+    def namespace() -> tuple[subprocess.Popen[bytes], psutil.Process]:
+        outer = subprocess.Popen(command)
+        inner = until(lambda: psutil.Process(outer.pid).children(), "bubblewrap starts")[0]
+        until(lambda: inner.children(), "the program runs")
+        return outer, inner
+
+    killed, orphan = namespace()
+    alive, inner = namespace()
+    killed.kill()
+    killed.wait()
+    bubblewrap.end_orphans("another program")
+    assert orphan.is_running()
+    bubblewrap.end_orphans("a program of this test")
+    until(lambda: not orphan.is_running() or orphan.status() == psutil.STATUS_ZOMBIE, "the orphan ends")
+    assert inner.is_running()
+    inner.kill()
+    alive.wait()
 
 
 def test_a_closed_pool_stays_closed() -> None:
