@@ -77,10 +77,10 @@ def bubblewrap_works() -> bool:
 
 
 def end_orphans(program: str) -> None:
-    """Kill namespaces of `program` that an evaluator left which was killed while bubblewrap made them.
+    """Kill half-made namespaces for `program` whose evaluator was killed.
 
-    bubblewrap's inner process asks to die with the outer one only after it has waited for it. If the outer one is killed
-    before, the inner one waits for ever (https://github.com/containers/bubblewrap/issues/633).
+    bubblewrap's inner process waits for the outer one before it asks to die with it. If the outer one is killed first,
+    the inner one waits for ever (https://github.com/containers/bubblewrap/issues/633).
     """
     for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):  # it has ended, or is not ours
