@@ -42,6 +42,13 @@ def root() -> Path:
     return Path(__file__).resolve().parents[2]
 
 
+def enter() -> dict[str, str]:
+    """Make the project's folder the working directory: the pull step of the deployments in prefect.yaml."""
+    folder = root()
+    os.chdir(folder)
+    return {"directory": str(folder)}
+
+
 def prepare() -> Path:
     """Set the process defaults that the user has not set; return the project's folder."""
     folder = root()

@@ -86,11 +86,11 @@ class Service:
         self.start("mlflow", sys.executable, "-m", "mlflow", "server", *where, *stores)
         until(lambda: httpx.get(f"{self.api}/health").status_code == 200, "the Prefect server starts")
 
-    def start(self, name: str, *command: str, **environment: str) -> subprocess.Popen[bytes]:
+    def start(self, name: str, *command: str, cwd: Path | None = None, **environment: str) -> subprocess.Popen[bytes]:
         with (self.folder / f"{name}.log").open("ab") as log:
             process = subprocess.Popen(
                 command,
-                cwd=self.folder,
+                cwd=cwd or self.folder,
                 env=self.environment(name, **environment),
                 stdout=log,
                 stderr=log,
@@ -107,9 +107,11 @@ class Service:
             own["MLFLOW_TRACKING_URI"] = self.mlflow
         return lab_environment(self.lab, **{**own, **more})
 
-    def start_worker(self, pool: str, **environment: str) -> subprocess.Popen[bytes]:
+    def start_worker(self, pool: str, lab: Path | None = None, **environment: str) -> subprocess.Popen[bytes]:
+        """Start a worker in this laboratory, which it knows by its working directory alone, or for the service's."""
         command = (*PREFECT, "worker", "start", "--pool", pool, "--type", "process")
-        return self.start(f"worker-{pool}", *command, **environment)
+        own = {"KERNEL_SCIENTIST_ROOT": ""} if lab else {}
+        return self.start(f"worker-{pool}", *command, cwd=lab, **own, **environment)
 
     def prefect(self, *arguments: str) -> str:
         """Run Prefect's command line in the laboratory's folder."""

@@ -127,6 +127,16 @@ def test_a_scheduled_campaign_on_another_pool_leaves_the_pipeline_up_to_date(
 
 
 @pytest.mark.skipif(chromium() is None, reason="needs Chromium: apt-get install chromium")
+def test_a_worker_in_another_folder_uses_its_own(service: Service, tmp_path: Path) -> None:
+    """As on another machine: the folder of the deployments does not exist there, or is another one's."""
+    elsewhere = new_lab(tmp_path / "elsewhere")
+    shutil.copy(elsewhere / "problems/identity/seeds/cpp_blocked.py", elsewhere / "mine.py")
+    worker = service.start_worker("h100", elsewhere)
+    run = service.run("evaluate/h100", file="mine.py", params={"problem": "identity", "target": "auto"})
+    assert service.ended(run)["state_type"] == "COMPLETED"
+    service.kill(worker)
+
+
 def test_a_campaign_of_a_deployment_on_the_pages(service: Service, store: MlflowClient) -> None:
     from playwright.sync_api import sync_playwright
 
