@@ -200,8 +200,9 @@ def main() -> None:
     _clear_stale()
     folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-"))
     try:
-        control.send(b'{"ready": true}')
-        ForkServer(control, native, folder).serve()
+        with contextlib.suppress(ConnectionError):  # the evaluator has gone
+            control.send(b'{"ready": true}')
+            ForkServer(control, native, folder).serve()
     finally:
         cleanup.remove(folder)
     os._exit(0)  # the interpreter's end takes half a second with torch, for which the evaluator waits

@@ -1,6 +1,7 @@
 """The sandbox, tried from inside: what a kernel cannot see, reach, write or outlive, with and without namespaces."""
 
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -335,6 +336,16 @@ def test_a_namespace_whose_evaluator_was_killed_ends_with_the_next_one() -> None
     assert inner.is_running()
     inner.kill()
     alive.wait()
+
+
+def test_a_fork_server_whose_evaluator_has_gone_ends_without_a_word() -> None:
+    pool = WorkerPool(Harness())
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    ours.close()
+    with theirs:
+        command, control = pool._command(str(theirs.fileno())), [theirs.fileno()]
+        done = subprocess.run(command, env=pool._environment(), pass_fds=control, capture_output=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, b"")
 
 
 def test_a_closed_pool_stays_closed() -> None:
