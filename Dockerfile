@@ -10,7 +10,7 @@ RUN python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))
 COPY . .
 RUN pip install --no-cache-dir --no-deps --editable . \
     && useradd --create-home lab \
-    && mkdir -p .cache champions data mlruns reports /artifacts \
+    && mkdir -p .cache champions data/replies mlruns reports /artifacts \
     && chown -R lab .cache champions data mlruns reports /artifacts
 USER lab
 ENV KERNEL_SCIENTIST_ROOT=/lab PREFECT_HOME=/home/lab/.prefect
