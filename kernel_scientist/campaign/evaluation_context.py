@@ -3,9 +3,9 @@
 import math
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from importlib import metadata
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kernel_scientist.campaign import preflight
 from kernel_scientist.campaign.pool.evaluator import Connect, PoolEvaluator
@@ -24,6 +24,7 @@ from kernel_scientist.records.kernel import Kernel, Language, digest
 from kernel_scientist.records.params import Params
 from kernel_scientist.scientist.context import knowledge
 from kernel_scientist.scientist.roles import Assignment, CpuInfo, Published
+from kernel_scientist.workers import prepared
 from kernel_scientist.workers.pool import WorkerPool
 
 if TYPE_CHECKING:
@@ -81,22 +82,12 @@ def evaluation_context(params: Params, connect: Connect | None = None) -> Genera
         remote = PoolEvaluator(params, problem, connect(target.pool))
         yield EvaluationContext(params, remote.problem, target, remote, Quiet(active=False))
         return
-    interpreted = params.language == "triton" and target.device == "cpu"
-    preload = ("kernel_scientist.gpu.interpreter.worker_setup",) if interpreted else ()
-    interpreter = _interpreter(problem, target) if interpreted else None
-    with WorkerPool(params.harness, target.device, preload, interpreter, problem.policy.threads) as pool:
+    with prepared.pool(params, problem, target) as pool:
         from kernel_scientist.problems import admission  # imports torch, while the pool's fork server does so as well
 
         admission.require(problem, params.profile)
         evaluator = _evaluator(params, problem, target, pool)
         yield EvaluationContext(params, problem, target, evaluator, Quiet(active=target.device == "cpu"))
-
-
-def _interpreter(problem: Problem, target: Target) -> dict[str, Any]:
-    from kernel_scientist.gpu.capture import inspect
-
-    facts = asdict(inspect.facts(target.model)) if target.model else None
-    return {"facts": facts, "writes": problem.writes}
 
 
 def _evaluator(params: Params, problem: Problem, target: Target, pool: WorkerPool) -> "Evaluator":

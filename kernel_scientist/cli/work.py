@@ -44,13 +44,14 @@ def optimize(
     """
     from kernel_scientist.campaign import preflight
     from kernel_scientist.report import tables
+    from kernel_scientist.workers import prepared
 
     params = call.params()
     if dry_run:
         show(preflight.plan(params), as_json)
         return
     preflight.campaign(params)
-    with progress.shown(steps=False, quiet=quiet):
+    with progress.shown(steps=False, quiet=quiet), prepared.started_ahead(params, *preflight.resolve(params)):
         summary = _flow("flows.optimize:optimize", call, resume=campaign or resume)
     curve = summary.pop("curve")
     write_json(metrics, summary)

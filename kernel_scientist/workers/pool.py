@@ -86,9 +86,10 @@ class WorkerPool:
         return NativeHarness(str(native_build.build()))
 
     def __enter__(self) -> Self:
-        """Start the fork server. It takes seconds to import torch; the first worker waits for it."""
+        """Start the fork server, if it was not. It takes seconds to import torch; the first worker waits for it."""
         with self._lock:
-            self._spawn()
+            if self._control is None:
+                self._spawn()
         return self
 
     def __exit__(self, *_: object) -> None:

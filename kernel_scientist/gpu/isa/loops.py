@@ -6,10 +6,12 @@ the loop's entries is a nested loop (Steensgaard, Sequentializing program depend
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from scipy.sparse import csgraph, csr_array
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 DEEPEST = 16
 """Maximum depth: deeper loops count as this deep, which bounds the work on hostile code."""
@@ -26,6 +28,8 @@ class Flow(NamedTuple):
 
 def depths(flow: Sequence[Flow]) -> list[int]:
     """Return the number of loops around each instruction; 0 for unreachable ones."""
+    from scipy.sparse import csgraph  # here, as most commands that import this module never call it
+
     count = len(flow)
     edges = [(i, step.target) for i, step in enumerate(flow) if step.target is not None]
     edges += [(i, i + 1) for i, step in enumerate(flow[:-1]) if step.falls]
@@ -42,11 +46,15 @@ def depths(flow: Sequence[Flow]) -> list[int]:
     return [int(d) for d in depth[:count]]
 
 
-def _graph(edges: np.ndarray, count: int) -> csr_array:
+def _graph(edges: np.ndarray, count: int) -> "csr_array":
+    from scipy.sparse import csr_array
+
     return csr_array((np.ones(len(edges), dtype=np.int8), (edges[:, 0], edges[:, 1])), shape=(count, count))
 
 
 def _components(edges: np.ndarray, count: int) -> np.ndarray:
+    from scipy.sparse import csgraph
+
     return csgraph.connected_components(_graph(edges, count), directed=True, connection="strong")[1]
 
 
