@@ -69,7 +69,7 @@ def _workers() -> dict[str, Any]:
         marked = (seed.replace("// @begin core", f"// variant {n}\n// @begin core") for n in range(8))
         varied = [Kernel(name="k", language="cpp", source=text) for text in marked]
         with shop.worker():
-            pass  # the zygote's start is not a fork's
+            pass  # the fork server's start does not count
 
         def fork() -> None:
             with shop.worker():

@@ -104,10 +104,10 @@ class PredictedEvaluator(PreviewedEvaluator):
         return failed(why, so_far)
 
     def _with_preview(self, kernel: Kernel, so_far: Evaluation) -> Evaluation:
-        """Add the preview. A kernel whose predicted time is below the roofline bound is rejected."""
+        """Add the preview. A kernel whose predicted time is below the roofline bound is rejected, if it is a bound."""
         found = super()._with_preview(kernel, so_far)
         for p in found.predictions:
-            if p.time_us * FLOOR_SLACK < p.floor_us:
+            if self.problem.work_is_least and p.time_us * FLOOR_SLACK < p.floor_us:
                 words = f"{p.case}: {p.time_us:.2f} us predicted, the roofline bound is {p.floor_us:.2f} us"
                 reason = "quarantined: predicted below the roofline floor"
                 cleared = found.model_copy(update={"predictions": ()})

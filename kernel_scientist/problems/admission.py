@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from kernel_scientist.problems.assumptions import tensors
-from kernel_scientist.problems.problem import Problem, cloned, secret_seed
+from kernel_scientist.problems.problem import Problem, cloned
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.kernel import Case, digest
@@ -40,7 +40,7 @@ def require(problem: Problem, profile: str) -> None:
 
 def examine(problem: Problem, case: Case) -> str:
     """Return a sentence about the first failed control; empty if all pass."""
-    data = problem.generate(case, secret_seed(random.SystemRandom()))
+    data = problem.generate(case, problem.secret_seed(random.SystemRandom()))
     right = problem.reference(cloned(data))
     if not problem.check(data, problem.reference(cloned(data)))[0]:
         return f"its reference is random: a second output for the same inputs of {case.name} fails its own check"
@@ -52,18 +52,23 @@ def examine(problem: Problem, case: Case) -> str:
         if name not in problem.controls.exempt and problem.check(data, wrong)[0]:
             if name in ("mean", "permuted rows") and _is_constant(problem, case, data):
                 return constant
-            return (
-                f"its check passes a wrong output on {case.name}: {name}; tighten the tolerance or the inputs, or "
-                f"except it in {problem.folder / 'lab.yml'} (controls: exempt)"
+            mend = (
+                f"tighten the tolerance or the inputs, or except it in {problem.folder / 'lab.yml'} (controls: exempt)"
             )
+            fault = f"its check passes a wrong output on {case.name}: {name}"
+            return fault if problem.adapter else f"{fault}; {mend}"
     return constant if _is_constant(problem, case, data) else ""
 
 
 def _is_constant(problem: Problem, case: Case, data: Any) -> bool:
-    """Whether the outputs for several other inputs are right for these."""
-    rng = random.SystemRandom()
-    others = (problem.reference(problem.generate(case, secret_seed(rng))) for _ in range(OTHERS))
-    return all(problem.check(data, other)[0] for other in others)
+    """Whether the outputs for several other inputs are right for these. Parameters of a model stay."""
+    rng, parameters = random.SystemRandom(), data[-2:] if problem.adapter else ()
+
+    def other() -> Any:
+        inputs = problem.generate(case, problem.secret_seed(rng))
+        return problem.reference((*inputs[:-2], *parameters) if parameters else inputs)
+
+    return all(problem.check(data, other())[0] for _ in range(OTHERS))
 
 
 def _controls(problem: Problem, data: Any, right: Any) -> Outputs:
@@ -107,7 +112,8 @@ def _each(value: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
     if isinstance(value, torch.Tensor):
         return change(value)
     if isinstance(value, (list, tuple)):
-        return type(value)(_each(v, change) for v in value)  # pyright: ignore
+        changed = [_each(v, change) for v in value]  # pyright: ignore
+        return tuple(changed) if isinstance(value, tuple) else changed
     return value
 
 

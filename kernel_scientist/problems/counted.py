@@ -2,8 +2,10 @@
 
 import contextlib
 import dataclasses
+import gc
 import json
 import threading
+from collections.abc import Generator
 from typing import Any, cast
 
 from kernel_scientist.problems.problem import Problem, cloned
@@ -55,7 +57,7 @@ def _count(problem: Problem, case: Case) -> tuple[float, float]:
     from torch.utils.flop_counter import FlopCounterMode
 
     inputs, apart = 0.0, dataclasses.replace(problem)  # the problem's own module keeps no tensors without values
-    with contextlib.suppress(Exception), FakeTensorMode():
+    with contextlib.suppress(Exception), _uncollected(), FakeTensorMode():
         data = apart.generate(case)
         inputs = _bytes(problem, data)
         if inputs > REAL_BYTES:
@@ -66,6 +68,19 @@ def _count(problem: Problem, case: Case) -> tuple[float, float]:
         with contextlib.suppress(Exception):
             return run(problem, case)
     return 0.0, inputs
+
+
+@contextlib.contextmanager
+def _uncollected() -> Generator[None]:
+    """Stop Python's garbage collector: with it, `Module.to` without values failed at random (torch 2.13)."""
+    gc.collect()
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def _bytes(problem: Problem, value: Any, inputs: bool = True) -> float:

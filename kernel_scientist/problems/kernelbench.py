@@ -91,21 +91,26 @@ def _parsed(file: Path) -> ast.Module:
 
 
 def _sizes(tree: ast.Module) -> dict[str, Size]:
-    """Return the whole numbers, and tuples of them, that the file assigns at module level."""
+    """Return the whole numbers, and tuples and lists of them, that the file assigns at module level.
+
+    Names that are assigned together (`height = width = 128`) are one size, that of the first.
+    """
     found = dict[str, Size]()
     for node in tree.body:
         match node:
-            case ast.Assign(targets=[ast.Name(id=name)], value=value):
-                if (size := _size(value)) is not None:
-                    found[name] = size
+            case ast.Assign(targets=[ast.Name(id=name), *_], value=value):
+                pairs = [(name, value)]
+            case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Tuple(elts=values)) if len(names) == len(values):
+                pairs = [(n.id, value) for n, value in zip(names, values, strict=True) if isinstance(n, ast.Name)]
             case _:
-                pass
+                pairs = list[tuple[str, ast.expr]]()
+        found |= {name: size for name, value in pairs if (size := _size(value)) is not None}
     return found
 
 
 def _size(node: ast.expr) -> int | list[int] | None:
-    """Return a whole number, or a tuple of some as a list; None for other expressions."""
-    if isinstance(node, ast.Tuple):
+    """Return a whole number, or a tuple or list of some as a list; None for other expressions, such as 1.0."""
+    if isinstance(node, (ast.Tuple, ast.List)):
         items = [_size(item) for item in node.elts]
         return [item for item in items if isinstance(item, int)] if all(isinstance(i, int) for i in items) else None
     if isinstance(node, ast.Constant) and isinstance(node.value, bool):
@@ -114,7 +119,7 @@ def _size(node: ast.expr) -> int | list[int] | None:
         value = evaluate(ast.unparse(node), {})
     except (ValueError, TypeError):
         return None
-    return int(value) if value == int(value) and value > 0 else None
+    return value if isinstance(value, int) and value > 0 else None
 
 
 def _described(file: Path, tree: ast.Module) -> str:

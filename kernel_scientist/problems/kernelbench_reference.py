@@ -128,13 +128,25 @@ def _module(sizes: dict[str, Any]) -> ModuleType:
     path = Path(str(kernelbench_model.__file__))
     tree = ast.parse(TEXT or path.read_text())
     for node in tree.body:
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id in sizes:
-            value = sizes[node.targets[0].id]
-            text = repr(tuple(value) if isinstance(value, list) else value)
-            node.value = ast.copy_location(ast.parse(text, mode="eval").body, node.value)
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name), *_], value=value):
+                node.value = _replaced(sizes, name, value)
+            case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Tuple(elts=values)) if len(names) == len(values):
+                for place, name in enumerate(names):
+                    values[place] = _replaced(sizes, name.id if isinstance(name, ast.Name) else "", values[place])
+            case _:
+                pass
     module = ModuleType("kernelbench_model")
     exec(compile(ast.fix_missing_locations(tree), str(path), "exec"), module.__dict__)
     return module
+
+
+def _replaced(sizes: dict[str, Any], name: str, value: ast.expr) -> ast.expr:
+    """Return the expression of a size's other value, or the file's own if it has none."""
+    if name not in sizes:
+        return value
+    other = tuple(sizes[name]) if isinstance(value, ast.Tuple) else sizes[name]
+    return ast.copy_location(ast.parse(repr(other), mode="eval").body, value)
 
 
 TEXT = ""

@@ -39,6 +39,10 @@ def custom_kernel(data):
 """
 
 
+SEED_BITS = 31
+"""Bits of secret seeds: numpy takes no larger ones."""
+
+
 @dataclass(frozen=True)
 class Profile:
     """Checking cases, timed cases, and held-out cases, which a search never sees."""
@@ -54,7 +58,7 @@ class Profile:
         if not self.vary:
             return None
         sizes = {k: rng.randrange(a, b + 1, step) for k, (a, b, step) in self.vary.items()}
-        return Case(sizes={**sizes}, seed=secret_seed(rng))
+        return Case(sizes={**sizes}, seed=_seed(rng, SEED_BITS))
 
 
 class Policy(Record):
@@ -138,6 +142,8 @@ class Problem:
     """Python text that makes `custom_kernel` of the reference, compiled by torch.compile."""
     assumed: tuple[str, ...] = ()
     """Sentences on what was assumed because no lab.yml says it."""
+    seed_bits: int = SEED_BITS
+    """Secret seeds have as many bits: fewer where the generator may use its seed as a value, as some of GPU MODE do."""
 
     def __hash__(self) -> int:
         return hash(self._identity)
@@ -148,6 +154,11 @@ class Problem:
     @property
     def _identity(self) -> tuple[Path, str, str, str]:
         return self.reference_file, self.name, self.device, self.compat
+
+    @property
+    def work_is_least(self) -> bool:
+        """Whether `work` is a lower bound: lab.yml says so. Counted work is the reference's, which may do more."""
+        return bool(self.work_expressions)
 
     @property
     def slug(self) -> str:
@@ -169,6 +180,13 @@ class Problem:
         if name not in self.profiles:
             raise SetupError(f"problem {self.name} has no profile {name!r}; it has: {', '.join(self.profiles)}")
         return self.profiles[name]
+
+    def secret_seed(self, rng: random.Random) -> int:
+        """Return a random seed that no listed case uses."""
+        listed = {case.seed for profile in self.profiles.values() for case in (*profile.tests, *profile.benchmarks)}
+        while (seed := _seed(rng, self.seed_bits)) in listed:
+            pass
+        return seed
 
     def generate(self, case: Case, seed: int | None = None) -> Any:
         """Return a case's inputs as plain data, generated with `seed` or else the case's own seed."""
@@ -315,6 +333,5 @@ def _checked(module: ModuleType, path: Path) -> ModuleType:
     return module
 
 
-def secret_seed(rng: random.Random) -> int:
-    """Return a random seed that no published case uses."""
-    return rng.randrange(1 << 30, 1 << 31)  # numpy takes no larger seeds
+def _seed(rng: random.Random, bits: int) -> int:
+    return rng.randrange(1 << (bits - 1), 1 << bits)

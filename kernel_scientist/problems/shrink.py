@@ -1,27 +1,88 @@
 """Smaller cases for a CPU: sizes are halved while they stay multiples of what they were multiples of.
 
-A size keeps its factor of `grain`: with a grain of 128, 7168 may become 896 (7 x 128), 576 (9 x 64) stays. So blocks of
-scales, heads and tiles still fit. Sizes up to LEAST stay: they are mostly counts, such as experts per token.
+A size keeps its factor of its grain: with a grain of 128, 7168 may become 896 (7 x 128), 576 (9 x 64) stays. So blocks
+of scales, heads and tiles still fit. Sizes up to LEAST stay: they are mostly counts, such as experts per token. Large
+odd sizes stay odd: 5921 becomes 2961.
 """
 
+import itertools
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from kernel_scientist.records.kernel import Case, Size
 
 GRAINS = (4, 16, 32, 64, 128, 256)
 LEAST = 8
+LEAST_ODD = 512
+"""Odd sizes up to this one stay."""
+SMALL = 32
+"""Sizes up to this one are not halved further than the others of their case."""
 MOST_HALVINGS = 20
+Grains = Mapping[str, int]
+"""The grain of each size, by name."""
 
 
-def smallest(case: Case, grain: int) -> Case:
+def grains(cases: Sequence[Case], least: int) -> Grains:
+    """Return each size's grain: `least`, or the power of two that divides all its values, if cases list several.
+
+    Kernels may rely on what all listed sizes have in common, such as k being a multiple of 128.
+    """
+    values = dict[str, set[int]]()
+    for case in cases:
+        for name, size in case.sizes.items():
+            each = size if isinstance(size, list) else [size]
+            values.setdefault(name, set()).update(n for n in each if isinstance(n, int) and _is_size(n))
+    common = {name: math.gcd(*found, GRAINS[-1]) if len(found) > 1 else 1 for name, found in values.items()}
+    return {name: max(least, shared) for name, shared in common.items()}
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How sizes are halved: all of a case equally often as long as possible (`together`), or each by itself."""
+
+    grains: Grains
+    together: bool
+
+    def smallest(self, case: Case) -> Case:
+        """Return the smallest version of a case."""
+        return (together if self.together else smallest)(case, self.grains)
+
+
+def smallest(case: Case, grains: Grains) -> Case:
     """Return a case with each size halved as often as possible."""
-    return Case(sizes={name: _halved(size, grain, MOST_HALVINGS) for name, size in case.sizes.items()}, seed=case.seed)
+    sizes = {name: _halved(size, grains[name], MOST_HALVINGS) for name, size in case.sizes.items()}
+    return Case(sizes=sizes, seed=case.seed)
 
 
-def larger(case: Case, original: Case, grain: int, names: Iterable[str]) -> Case | None:
+def together(case: Case, grains: Grains) -> Case:
+    """Return a case with all sizes that can be halved halved equally often, as often as the first allows.
+
+    So the sizes keep their ratios, such as channels per group. Then those above SMALL are halved further.
+    """
+    possible = {name: n for name, size in case.sizes.items() if (n := _halvings(size, grains[name]))}
+    halvings = dict.fromkeys(case.sizes, min(possible.values(), default=0))
+    for name, most in possible.items():
+        while halvings[name] < most and _largest(_halved(case.sizes[name], grains[name], halvings[name])) > SMALL:
+            halvings[name] += 1
+    sizes = {name: _halved(size, grains[name], halvings[name]) for name, size in case.sizes.items()}
+    return Case(sizes=sizes, seed=case.seed)
+
+
+def _largest(size: Size) -> int:
+    each = size if isinstance(size, list) else [size]
+    return max((n for n in each if isinstance(n, int)), default=0)
+
+
+def _halvings(size: Size, grain: int) -> int:
+    """Return how often a size can be halved."""
+    values = [_halved(size, grain, halvings) for halvings in range(MOST_HALVINGS + 1)]
+    return sum(a != b for a, b in itertools.pairwise(values))
+
+
+def larger(case: Case, original: Case, grains: Grains, names: Iterable[str]) -> Case | None:
     """Return a case with some sizes halved once less than they are; None if all of them have their original value."""
-    sizes = {**case.sizes, **{name: _next(case.sizes[name], original.sizes[name], grain) for name in names}}
+    sizes = {**case.sizes, **{name: _next(case.sizes[name], original.sizes[name], grains[name]) for name in names}}
     return Case(sizes=sizes, seed=case.seed) if sizes != case.sizes else None
 
 
@@ -30,24 +91,22 @@ def _next(size: Size, whole: Size, grain: int) -> Size:
     return values[max(0, values.index(size) - 1)]
 
 
-def other(case: Case, original: Case, grain: int) -> Case | None:
-    """Return a case of other sizes: the size that was halved most becomes about half as large again.
+def others(case: Case, original: Case, grains: Grains) -> Iterator[Case]:
+    """Yield cases of other sizes: the size that was halved most becomes about half as large again, then the next.
 
-    If none was halved, the largest becomes about a quarter smaller. Sizes of the same value change with it, as they may
-    have to fit each other. None if no size may change.
+    A size that was not halved becomes about a quarter smaller. Sizes of the same value change with it, as they may have
+    to fit each other.
     """
-    ratios = {name: original.whole(name) / case.whole(name) for name, size in case.sizes.items() if _is_size(size)}
-    if not ratios:
-        return None
-    name = max(ratios, key=lambda n: (ratios[n], case.whole(n)))
-    size, unit = case.whole(name), math.gcd(original.whole(name), grain)
-    parts = size // unit
-    changed = parts + max(1, parts // 2) if ratios[name] > 1 else parts - max(1, parts // 4)
-    if not changed:
-        return None
-    same = {n for n, whole in original.sizes.items() if whole in (original.sizes[name], [original.sizes[name]])}
-    new = {n: [changed * unit] if isinstance(case.sizes[n], list) else changed * unit for n in same}
-    return Case(sizes={**case.sizes, **new}, seed=case.seed + 1)
+    ratios = {n: original.whole(n) / case.whole(n) for n, size in original.sizes.items() if _is_size(size)}
+    for name in sorted(ratios, key=lambda n: (ratios[n], case.whole(n)), reverse=True):
+        size, unit = case.whole(name), math.gcd(original.whole(name), grains[name])
+        parts = max(1, size // unit)
+        changed = parts + max(1, parts // 2) if ratios[name] > 1 else parts - max(1, parts // 4)
+        if not changed:
+            continue
+        same = {n for n, whole in original.sizes.items() if whole in (original.sizes[name], [original.sizes[name]])}
+        new = {n: [changed * unit] if isinstance(case.sizes[n], list) else changed * unit for n in same}
+        yield Case(sizes={**case.sizes, **new}, seed=case.seed + 1)
 
 
 def _is_size(value: Size) -> bool:
@@ -65,7 +124,10 @@ def _half(value: int, grain: int, halvings: int) -> int:
         return value
     unit = math.gcd(value, grain)
     for _ in range(halvings):
-        if value % 2 or value // 2 % unit or value // 2 < unit:
+        if value % 2 and unit == 1 and value > LEAST_ODD:
+            value = value // 2 | 1
+        elif value % 2 or value // 2 % unit or value // 2 < unit:
             break
-        value //= 2
+        else:
+            value //= 2
     return value

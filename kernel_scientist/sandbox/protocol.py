@@ -166,7 +166,8 @@ def encode(value: object, buffers: list[Buffer]) -> Header:
         buffers.append(flat.view(torch.uint8).numpy().data if flat.numel() else b"")
         return {**shape.header(), "buffer": len(buffers) - 1}
     if isinstance(value, (list, tuple)):
-        return {"kind": type(value).__name__, "items": [encode(v, buffers) for v in value]}  # pyright: ignore
+        kind = "tuple" if isinstance(value, tuple) else "list"  # torch's named tuples are tuples
+        return {"kind": kind, "items": [encode(v, buffers) for v in value]}  # pyright: ignore
     if isinstance(value, dict):
         return {"kind": "dict", "items": {str(k): encode(v, buffers) for k, v in value.items()}}  # pyright: ignore
     if value is None or isinstance(value, (bool, int, float, str)):

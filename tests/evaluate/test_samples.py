@@ -1,5 +1,6 @@
 """From timed rows to results: the clock that counts, and ratios that are ratios of the times shown."""
 
+import dataclasses
 import math
 
 import pytest
@@ -38,8 +39,11 @@ def samples(times: dict[str, Row], blocks: int = 4) -> Samples:
     return found
 
 
-def result(found: Samples, machine: object = None) -> Evaluation:
-    estimator = Estimator(problems.load(ROOT / "problems/identity"), machine, 0.95)  # type: ignore[arg-type]
+def result(found: Samples, machine: object = None, counted: bool = False) -> Evaluation:
+    problem = problems.load(ROOT / "problems/identity")
+    if counted:
+        problem = dataclasses.replace(problem, work_expressions={}, count_work=lambda problem, case: (1e6, 1e6))
+    estimator = Estimator(problem, machine, 0.95)  # type: ignore[arg-type]
     plan = Plan(CASES, "k", REFERENCE, 4, 1, 1, 0.95)
     return estimator.result(Evaluation(verdict=Verdict.OK), plan, found, [REFERENCE])
 
@@ -93,6 +97,13 @@ def test_work_on_another_stream_than_the_events_is_added() -> None:
 def test_a_time_below_the_roofline_floor_is_refused() -> None:
     with pytest.raises(KernelFailure, match="below the roofline floor"):
         result(samples({"k": row(10_000), REFERENCE: row(100_000)}), Machine("slow", 1e-6, {"fp16": 1.0}))
+
+
+def test_a_time_below_that_of_work_that_was_only_counted_is_a_label() -> None:
+    found = result(samples({"k": row(10_000), REFERENCE: row(100_000)}), Machine("slow", 1e-6, {"fp16": 1.0}), True)
+    assert [label for label in found.labels if "references-work" in label] == [
+        f"measured:less-than-the-references-work:{case.name}" for case in CASES
+    ]
 
 
 def test_runs_are_joined_process_by_process() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from kernel_scientist.problems.problem import Problem, Profile, secret_seed
+from kernel_scientist.problems.problem import Problem, Profile
 from kernel_scientist.records.kernel import Case
 from kernel_scientist.sandbox import protocol
 from kernel_scientist.workers.native import Keys, NativeHarness
@@ -59,7 +59,7 @@ class InputGenerator:
 
     def draw(self, case: Case, seed: int | None = None) -> InputSet:
         """Return new inputs, from a secret seed if none is given. The problem's static inputs stay until `renew`."""
-        data = self.problem.generate(case, secret_seed(self._rng) if seed is None else seed)
+        data = self.problem.generate(case, self.problem.secret_seed(self._rng) if seed is None else seed)
         if positions := self.problem.policy.static:
             kept = self._static.setdefault(case.name, {i: data[i] for i in positions})
             data = tuple(kept.get(i, x) for i, x in enumerate(data))
@@ -71,7 +71,7 @@ class InputGenerator:
 
     def stressed(self, case: Case, scales: dict[int, float]) -> InputSet:
         """Return new inputs, some of them scaled (`stress` in lab.yml)."""
-        items = list(self.problem.generate(case, secret_seed(self._rng)))
+        items = list(self.problem.generate(case, self.problem.secret_seed(self._rng)))
         for position, scale in scales.items():
             items[position] = (items[position].to(torch.float32) * scale).to(items[position].dtype)
         return self._input_set(case, tuple(items))

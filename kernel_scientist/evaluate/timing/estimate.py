@@ -28,15 +28,20 @@ class Estimator:
     confidence: float
 
     def result(self, evaluation: Evaluation, plan: Plan, samples: Samples, others: Sequence[str]) -> Evaluation:
-        """Return the evaluation with times and speedups. Raises KernelFailure when a time is impossible."""
+        """Return the evaluation with times and speedups. Raises KernelFailure when a time is impossible.
+
+        A time below that of the reference's work is a label only: a better algorithm may do less.
+        """
         timings = self.timings(samples, plan.candidate, plan.cases)
-        for timing in timings:
-            if timing.floor_us is not None and timing.time_us * FLOOR_SLACK < timing.floor_us:
+        below = [t for t in timings if t.floor_us is not None and t.time_us * FLOOR_SLACK < t.floor_us]
+        for timing in below:
+            if self.problem.work_is_least:
                 limit = f"{timing.case}: {timing.time_us:.2f} us, below the bound of {timing.floor_us:.2f} us"
                 raise KernelFailure(Verdict.REJECTED, "quarantined: below the roofline floor of this machine", (limit,))
         speedups = tuple(self.speedup(samples, plan, other) for other in others)
         slower = [case for s in speedups if s.against == plan.baseline for case in s.slower_cases]
         labels = (*evaluation.labels, *(f"measured:slower-case:{case}" for case in slower))
+        labels = (*labels, *(f"measured:less-than-the-references-work:{timing.case}" for timing in below))
         clocks = tuple(_clocks(samples, plan.candidate, case.name) for case in plan.cases)
         return evaluation.model_copy(
             update={"timings": timings, "speedups": speedups, "labels": labels, "clocks": clocks}

@@ -24,9 +24,11 @@ def describe(output: object, inputs: list[torch.Tensor], copy: Callable[[torch.T
         if output.layout is not torch.strided or output.is_quantized:
             return {"kind": "object", "type": f"a {output.layout} tensor"}
         return {**protocol.form(output).header(), "buffer": copy(output), **_storage_facts(output, inputs)}
-    if type(output) in (list, tuple):
-        items = [describe(item, inputs, copy) for item in output]  # type: ignore[attr-defined]
-        return {"kind": type(output).__name__, "items": items}
+    if type(output) is list or issubclass(type(output), tuple):  # torch's named tuples are tuples
+        kind = "list" if type(output) is list else "tuple"
+        # tuple's own iterator: that of a subclass could compute when it is read, after the timed call
+        members = list(output) if kind == "list" else list(tuple.__iter__(output))  # type: ignore[call-overload,arg-type]
+        return {"kind": kind, "items": [describe(item, inputs, copy) for item in members]}
     if type(output) is dict:
         return {"kind": "dict", "items": {str(k): describe(v, inputs, copy) for k, v in output.items()}}
     if output is None or type(output) in (bool, int, float, str):

@@ -2,6 +2,7 @@
 // as the compiler's builtins have them. Ours; used where the installed headers lack it. Not all of its functions are
 // here, and a conversion to the format that the hardware has not is the other format's: see the findings.
 #pragma once
+#include <hip/hip_bf16.h>
 #include <hip/hip_fp16.h>
 #include <hip/hip_runtime.h>
 
