@@ -29,6 +29,8 @@ TESTS, BENCHMARKS, HELD_OUT = 4, 6, 2
 TEST_BYTES, TEST_FLOPS = 1 << 20, 5e7
 BYTES, FLOPS = 4 << 20, 2e8
 """Most bytes of inputs and flops of a checked and of a timed case on a CPU, if the smallest sizes stay below."""
+ROOM = 10
+"""How far cases may exceed these bounds so that sizes keep what all listed ones have in common."""
 SLOW_S = 2.0
 """CPU time of the reference on all cores at which sizes are not increased further, in seconds."""
 GARBAGE = 0x5A
@@ -45,6 +47,8 @@ class Found(Record):
     grain: int
     together: bool
     """Whether all sizes of a case were halved equally often."""
+    common: bool
+    """Whether sizes keep the power of two that all listed values have in common."""
     tests: tuple[Case, ...]
     benchmarks: tuple[Case, ...]
     held_out: tuple[Case, ...]
@@ -101,6 +105,7 @@ def _sentences(problem: Problem, found: Found) -> tuple[str, ...]:
 
     told = f"There is no {problem.folder / 'lab.yml'}, so this was assumed; `problems show --write-lab` writes it down."
     sizes = "the file's sizes" if problem.adapter else "sizes of task.yml"
+    common = " and of the power of two that all listed values have in common" if found.common else ""
     return (
         "The file does not say the following, so it was assumed." if problem.adapter else told,
         f"Output buffers among the inputs: {positions(found.writes)}; inputs that are changed in place: "
@@ -108,8 +113,7 @@ def _sentences(problem: Problem, found: Found) -> tuple[str, ...]:
         f"Arithmetic type: {found.dtype}, that of the largest input. Work is counted while the reference runs: it is "
         "the reference's work, not the least possible.",
         f"Profile cpu: {sizes} halved, {'all equally often' if found.together else 'each by itself'}, while they stay "
-        f"multiples of their factor of {found.grain} and of the power of two that all listed values have in common, "
-        "until a call moves at most "
+        f"multiples of their factor of {found.grain}{common}, until a call moves at most "
         f"{BYTES >> 20} MiB and makes {FLOPS:g} flops (checks: {TEST_BYTES >> 20} MiB, {TEST_FLOPS:g}) or twice what "
         "it does at the smallest sizes.",
         "Held-out cases: the size that was halved most, about half as large again; if none was, the largest, about a "
@@ -137,6 +141,7 @@ def _find(problem: Problem) -> Found:
         exempt=("copy",) if _is_copy(known, data) else (),
         grain=grain,
         together=rule.together,
+        common=rule.common,
         tests=tuple(case for case, _ in tests),
         benchmarks=tuple(case for case, _ in benchmarks),
         held_out=tuple(_others(known, benchmarks, rule)),
@@ -147,16 +152,23 @@ def _find(problem: Problem) -> Found:
 def _rule(problem: Problem, cases: Sequence[Case]) -> tuple[int, shrink.Rule]:
     """Return the first rule by which the reference runs and passes its own check on every case, and its least grain.
 
-    First all sizes of a case together, if they become small enough by that; then each by itself, at coarser and coarser
-    grains.
+    First all sizes of a case together, then each by itself, at coarser and coarser grains. What all listed values have
+    in common is given up last, if cases would be too large with it.
     """
-    reason = ""
-    for grain, together in ((shrink.GRAINS[0], True), *((grain, False) for grain in shrink.GRAINS)):
-        rule = shrink.Rule(shrink.grains(cases, grain), together)
+    finest, reason = shrink.GRAINS[0], ""
+    each = [(grain, False) for grain in shrink.GRAINS]
+    tried, too_large = [*((*rule, True) for rule in [(finest, True), *each]), *((*rule, False) for rule in each)], False
+    for grain, together, common in tried:
+        if common and too_large:
+            continue
+        rule = shrink.Rule(shrink.grains(cases, grain, common), together, common)
         try:
             for case in {case.name: case for case in map(rule.smallest, cases)}.values():
-                if together and not _fits(problem, case, BYTES, FLOPS):
-                    raise ValueError(f"{case.name} is too large")
+                if common:
+                    flops, moved = counted.run(problem, case)
+                    if max(flops / FLOPS, moved / BYTES) > (1 if together else ROOM):
+                        too_large = not together
+                        raise ValueError(f"{case.name} is too large")
                 data = problem.generate(case)
                 good, reason = problem.check(cloned(data), problem.reference(cloned(data)))
                 if not good:

@@ -23,8 +23,8 @@ Grains = Mapping[str, int]
 """The grain of each size, by name."""
 
 
-def grains(cases: Sequence[Case], least: int) -> Grains:
-    """Return each size's grain: `least`, or the power of two that divides all its values, if cases list several.
+def grains(cases: Sequence[Case], least: int, common: bool = True) -> Grains:
+    """Return each size's grain: `least`, or (`common`) the power of two that divides all its values, if it has several.
 
     Kernels may rely on what all listed sizes have in common, such as k being a multiple of 128.
     """
@@ -33,8 +33,8 @@ def grains(cases: Sequence[Case], least: int) -> Grains:
         for name, size in case.sizes.items():
             each = size if isinstance(size, list) else [size]
             values.setdefault(name, set()).update(n for n in each if isinstance(n, int) and _is_size(n))
-    common = {name: math.gcd(*found, GRAINS[-1]) if len(found) > 1 else 1 for name, found in values.items()}
-    return {name: max(least, shared) for name, shared in common.items()}
+    shared = {name: math.gcd(*found, GRAINS[-1]) for name, found in values.items() if common and len(found) > 1}
+    return {name: max(least, shared.get(name, least)) for name in values}
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,7 @@ class Rule:
 
     grains: Grains
     together: bool
+    common: bool
 
     def smallest(self, case: Case) -> Case:
         """Return the smallest version of a case."""
