@@ -153,13 +153,15 @@ def _rule(problem: Problem, cases: Sequence[Case]) -> tuple[int, shrink.Rule]:
     """Return the first rule by which the reference runs and passes its own check on every case, and its least grain.
 
     First all sizes of a case together, then each by itself, at coarser and coarser grains. What all listed values have
-    in common is given up last, if cases would be too large with it.
+    in common is given up last: if the reference does not run with it, or cases are too large.
     """
-    finest, reason = shrink.GRAINS[0], ""
-    each = [(grain, False) for grain in shrink.GRAINS]
-    tried, too_large = [*((*rule, True) for rule in [(finest, True), *each]), *((*rule, False) for rule in each)], False
-    for grain, together, common in tried:
-        if common and too_large:
+    finest, reason, too_large = shrink.GRAINS[0], "", False
+    for grain, together, common in (
+        (finest, True, True),
+        *((grain, False, True) for grain in shrink.GRAINS),
+        *((grain, False, False) for grain in shrink.GRAINS),
+    ):
+        if common and too_large:  # a coarser grain makes them larger
             continue
         rule = shrink.Rule(shrink.grains(cases, grain, common), together, common)
         try:
@@ -169,16 +171,21 @@ def _rule(problem: Problem, cases: Sequence[Case]) -> tuple[int, shrink.Rule]:
                     if max(flops / FLOPS, moved / BYTES) > (1 if together else ROOM):
                         too_large = not together
                         raise ValueError(f"{case.name} is too large")
-                data = problem.generate(case)
-                good, reason = problem.check(cloned(data), problem.reference(cloned(data)))
-                if not good:
-                    raise ValueError(f"its own output fails its check on {case.name} (is it random?): {reason}")
+                _require_own_check(problem, case)
             return grain, rule
         except SetupError:
             raise
         except Exception as error:  # sizes that do not fit each other
             reason = f"{type(error).__name__}: {error}"
     raise SetupError(f"{problem.reference_file}: the reference fails at all sizes that were tried: {reason[:300]}")
+
+
+def _require_own_check(problem: Problem, case: Case) -> None:
+    """Raise ValueError if the reference's output fails the problem's check."""
+    data = problem.generate(case)
+    good, reason = problem.check(cloned(data), problem.reference(cloned(data)))
+    if not good:
+        raise ValueError(f"its own output fails its check on {case.name} (is it random?): {reason}")
 
 
 def _written(problem: Problem, data: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -34,7 +34,8 @@ class Comparison:
     def require(self, inputs: InputSet, got: protocol.Header, buffers: Sequence[bytearray]) -> None:
         """Raise KernelFailure unless a worker's output is correct for its inputs."""
         name = inputs.case.name
-        if fault := self._wrong_form(inputs, got) or _shared(got) or self._alias(inputs, got):
+        form, fault = self._right_form(inputs, got)
+        if fault := fault or _shared(got) or self._alias(inputs, got, form):
             raise KernelFailure(Verdict.INCORRECT, f"{name}: {fault}")
         if self._equals_reference(inputs, buffers):
             return
@@ -76,23 +77,23 @@ class Comparison:
             self._forms[name] = described(self.problem.reference(inputs.data))
         return self._forms[name]
 
-    def _wrong_form(self, inputs: InputSet, got: protocol.Header) -> str:
-        """Return how the form of an output is wrong; that of the reference's output or of a buffer for it is right."""
+    def _right_form(self, inputs: InputSet, got: protocol.Header) -> tuple[protocol.Header, str]:
+        """Return the form that an output should have, the reference's or that of a buffer for it; how it differs."""
         right = self._form(inputs)
         fault = _mismatch(right, got)
-        if not fault or right["kind"] != "tensor" or not isinstance(inputs.data, tuple):
-            return fault
-        buffers = (described(inputs.data[place]) for place in self.problem.writes)
-        fits = any(form.get("shape") == right["shape"] and not _mismatch(form, got) for form in buffers)
-        return "" if fits else fault
+        if fault and right["kind"] == "tensor" and isinstance(inputs.data, tuple):
+            for form in (described(inputs.data[place]) for place in self.problem.writes):
+                if form.get("shape") == right["shape"] and not _mismatch(form, got):
+                    return form, ""
+        return right, fault
 
-    def _alias(self, inputs: InputSet, got: protocol.Header) -> str:
+    def _alias(self, inputs: InputSet, got: protocol.Header, form: protocol.Header) -> str:
         """Return how an output shares memory with an input or a larger storage; empty if it does not."""
         if self.problem.policy.aliases or not isinstance(inputs.data, tuple):
             return ""
         positions = [place for place, item in enumerate(inputs.data) for _ in tensors(item)]
-        for leaf in leaves(got):
-            number, size = leaf.get("input"), protocol.Form.read(leaf).bytes  # its form was found to be right
+        for leaf, right in zip(leaves(got), leaves(form), strict=True):
+            number, size = leaf.get("input"), protocol.Form.read(right).bytes
             known = type(number) is int and 0 <= number < len(positions)  # the worker's word
             if number is not None and (not known or positions[number] not in self.problem.writable):
                 return f"the memory of its output is that of input {positions[number] if known else '?'}"
