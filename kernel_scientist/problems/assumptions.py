@@ -6,6 +6,7 @@ work              flops counted by torch while the reference runs, bytes of inpu
 """
 
 import dataclasses
+import itertools
 import logging
 import time
 from collections.abc import Sequence
@@ -77,6 +78,7 @@ def lab(problem: Problem) -> str:
         "dtype": problem.dtype,
         "writes": list(problem.writes),
         "updates": list(problem.updates),
+        "seed_bits": problem.seed_bits,
         "controls": {"exempt": list(problem.controls.exempt)},
         "profiles": {"full": {}, "cpu": named},
         "held_out": [{**c.sizes, "seed": c.seed} for c in full.held_out],
@@ -145,7 +147,7 @@ def _find(problem: Problem) -> Found:
         tests=tuple(case for case, _ in tests),
         benchmarks=tuple(case for case, _ in benchmarks),
         held_out=tuple(_others(known, benchmarks, rule)),
-        full_held_out=tuple(next(shrink.others(c, c, rule.grains), c) for c in originals[-1:]),
+        full_held_out=tuple(itertools.islice(shrink.others(originals[-1], originals[-1], rule.grains), 1)),
     )
 
 

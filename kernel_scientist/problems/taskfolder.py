@@ -78,9 +78,17 @@ def load(folder: Path, device: str = "cpu", compat: str = "intended", name: str 
         device=device,
         compat=compat,
         ranking=ranking,
-        seed_bits=SEED_BITS if with_lab else SMALL_SEED_BITS,
+        seed_bits=_seed_bits(lab, lab_file) if with_lab else SMALL_SEED_BITS,
     )
     return problem if with_lab else assumptions.completed(problem)
+
+
+def _seed_bits(lab: Mapping[str, Any], lab_file: Path) -> int:
+    """Return the bits of secret seeds. Raises SetupError for a number with which listed seeds could use them up."""
+    bits = lab.get("seed_bits", SEED_BITS)
+    if not isinstance(bits, int) or not SMALL_SEED_BITS <= bits <= SEED_BITS:
+        raise SetupError(f"{lab_file}: seed_bits: {bits!r} is no number from {SMALL_SEED_BITS} to {SEED_BITS}")
+    return bits
 
 
 def python_files(task: Mapping[str, Any], folder: Path) -> dict[str, Path]:

@@ -111,8 +111,18 @@ def test_a_buffer_that_the_reference_ignores_may_be_the_output(
 def test_seeds_are_small_enough_for_generators_that_add_them_to_their_values(tmp_path: Path) -> None:
     place = folder(tmp_path / "sort", SORT, {"size": 256}, {"size": 1024})
     assert admission.fault(place) == ""
-    (place / "lab.yml").write_text(problems.assumptions.lab(problems.load(place)))
-    assert "fails its admission" in admission.fault(place)  # with a lab.yml seeds have 31 bits
+    lab = problems.assumptions.lab(problems.load(place))
+    (place / "lab.yml").write_text(lab)
+    assert admission.fault(place) == ""
+    (place / "lab.yml").write_text(lab.replace("seed_bits: 14", ""))  # then they have 31 bits
+    assert "fails its admission" in admission.fault(place)
+    (place / "lab.yml").write_text(lab.replace("seed_bits: 14", "seed_bits: 3"))
+    assert "seed_bits: 3 is no number from 14 to 31" in admission.fault(place)
+
+
+def test_a_listed_case_is_never_a_held_out_one(tmp_path: Path) -> None:
+    problem = problems.load(folder(tmp_path / "product", PRODUCT, {"m": 4, "k": 8}, {"m": 8, "k": 8}))
+    assert problem.profile("full").held_out == problem.profile("cpu").held_out == ()
 
 
 @pytest.mark.parametrize(

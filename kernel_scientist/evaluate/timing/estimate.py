@@ -34,10 +34,9 @@ class Estimator:
         """
         timings = self.timings(samples, plan.candidate, plan.cases)
         below = [t for t in timings if t.floor_us is not None and t.time_us * FLOOR_SLACK < t.floor_us]
-        for timing in below:
-            if self.problem.work_is_least:
-                limit = f"{timing.case}: {timing.time_us:.2f} us, below the bound of {timing.floor_us:.2f} us"
-                raise KernelFailure(Verdict.REJECTED, "quarantined: below the roofline floor of this machine", (limit,))
+        if below and self.problem.work_is_least:
+            limit = f"{below[0].case}: {below[0].time_us:.2f} us, below the bound of {below[0].floor_us:.2f} us"
+            raise KernelFailure(Verdict.REJECTED, "quarantined: below the roofline floor of this machine", (limit,))
         speedups = tuple(self.speedup(samples, plan, other) for other in others)
         slower = [case for s in speedups if s.against == plan.baseline for case in s.slower_cases]
         labels = (*evaluation.labels, *(f"measured:slower-case:{case}" for case in slower))
