@@ -8,6 +8,7 @@ Sizes are the file's whole numbers at module level. Format: github.com/ScalingIn
 import ast
 import functools
 import re
+import symtable
 from pathlib import Path
 
 from kernel_scientist.problems import assumptions, counted, requirements
@@ -56,7 +57,8 @@ def load(file: Path, device: str = "cpu", compat: str = "intended", name: str = 
         raise SetupError(f"{file}@{precision}: the precision is one of {', '.join(PRECISIONS)}")
     own = (name or file.stem) + (f"@{precision}" if precision != "fp32" else "")
     requirements.require(own, requirements.missing_packages({"kernelbench_model": file}))
-    case = Case(sizes=_sizes(tree), seed=SEED)
+    fixed = _read_by_model(file)
+    case = Case(sizes={name: size for name, size in _sizes(tree).items() if name not in fixed}, seed=SEED)
     whole = Profile(tests=(case,), benchmarks=(case,), held_out=())
     problem = Problem(
         name=own,
@@ -106,6 +108,18 @@ def _sizes(tree: ast.Module) -> dict[str, Size]:
                 pairs = list[tuple[str, ast.expr]]()
         found |= {name: size for name, value in pairs if (size := _size(value)) is not None}
     return found
+
+
+def _read_by_model(file: Path) -> set[str]:
+    """Return the names at module level that classes and functions read, other than those that make the inputs.
+
+    Such a size keeps its value: a kernel's file has a copy of it.
+    """
+    outermost = symtable.symtable(file.read_text(), str(file), "exec").get_children()
+    scopes = [scope for scope in outermost if scope.get_name() not in PARTS[1:]]
+    for scope in scopes:
+        scopes.extend(scope.get_children())
+    return {name.get_name() for scope in scopes for name in scope.get_symbols() if name.is_global()}
 
 
 def _size(node: ast.expr) -> int | list[int] | None:

@@ -10,7 +10,9 @@ from typing import Any
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.syntax import parsed
 
-FP4 = re.compile(r"gfx950|float4_e2m1|mxfp4|fp4x2", re.I)
+FP4 = re.compile(r"gfx950|float4_e2m1|fp4x2", re.I)
+"""Names of types and GPUs in code that runs with fp4 matrix instructions only; a reference may also compute fp4 by
+other operations."""
 
 
 def of_task(task: Mapping[str, Any], files: Mapping[str, Path], device: str) -> tuple[str, ...]:
@@ -20,8 +22,8 @@ def of_task(task: Mapping[str, Any], files: Mapping[str, Path], device: str) -> 
         cases = (*(task.get("tests") or ()), *(task.get("benchmarks") or ()))
         most = max((int(case.get("world_size", 0)) for case in cases), default=0)
         found.append(f"{most or 'several'} GPUs in one machine (multi_gpu), which this evaluator does not use")
-    if device == "cpu" and any(FP4.search(path.read_text()) for path in files.values()):
-        found.append("a GPU with fp4 matrix instructions (gfx950: MI350X, MI355X)")
+    if device == "cpu" and any(FP4.search(word) for path in files.values() for word in _words(path)):
+        found.append("a GPU with fp4 matrix instructions (such as MI355X or B200)")
     return (*found, *missing_packages(files))
 
 
@@ -40,12 +42,30 @@ def require(name: str, lacking: Sequence[str]) -> None:
         )
 
 
-def _imported(path: Path) -> Iterable[str]:
+def _tree(path: Path) -> ast.Module:
+    """Return a file's syntax tree; an empty one if it cannot be parsed, which is reported when it is executed."""
     try:
-        tree = parsed(path.read_text())
+        return parsed(path.read_text())
     except (SyntaxError, ValueError):
-        return
-    for node in tree.body:
+        return ast.Module([], [])
+
+
+def _words(path: Path) -> Iterable[str]:
+    """Yield the names and texts in a file's code, without comments and docstrings."""
+    nodes = list(ast.walk(_tree(path)))
+    alone = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    for node in nodes:
+        match node:
+            case ast.Name(id=word) | ast.Attribute(attr=word) | ast.alias(name=word):
+                yield word
+            case ast.Constant(value=str(word)) if id(node) not in alone:
+                yield word
+            case _:
+                pass
+
+
+def _imported(path: Path) -> Iterable[str]:
+    for node in _tree(path).body:
         if isinstance(node, ast.Import):
             yield from (alias.name.partition(".")[0] for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:

@@ -1,13 +1,19 @@
-"""Which of many problems can be used: each is loaded and admitted in a process of its own, within a time limit."""
+"""Which of many problems can be used: each is loaded and admitted in a process of its own, within a time limit.
 
-import json
-import subprocess
-import sys
+The processes are forked from one that has imported torch and its flop counter, which takes four seconds.
+"""
+
+import multiprocessing
+import os
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from multiprocessing.connection import Connection
+from multiprocessing.context import ForkServerContext
 from pathlib import Path
 from typing import Any
+
+import torch
 
 from kernel_scientist import problems
 from kernel_scientist.hardware import cpu
@@ -29,14 +35,16 @@ def admitted(paths: Sequence[str], limit_s: float, compat: str, done: Callable[[
         if not found:
             raise SetupError(f"{path}: there is no task folder and no KernelBench file at or below it")
         places += found
-    if len(places) == 1:  # in this process: `_judged` starts one for each of several
+    if len(places) == 1:  # in this process, and on all cores
         start = time.monotonic()
         row = _row(places[0], admission.fault(places[0], compat), time.monotonic() - start)
         done(row)
         return _summary([row])
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["kernel_scientist.problems.admission", "torch.utils.flop_counter", "torch._dynamo"])
 
     def judge(place: Path) -> Row:
-        row = _judged(place, limit_s, compat)
+        row = _judged(context, place, limit_s, compat)
         done(row)
         return row
 
@@ -44,19 +52,35 @@ def admitted(paths: Sequence[str], limit_s: float, compat: str, done: Callable[[
         return _summary(list(pool.map(judge, places)))
 
 
-def _judged(place: Path, limit_s: float, compat: str) -> Row:
+def _judged(context: ForkServerContext, place: Path, limit_s: float, compat: str) -> Row:
     start = time.monotonic()
-    command = [sys.executable, "-m", "kernel_scientist", "problems", "admit", str(place), "--compat", compat, "--json"]
+    receiving, sending = context.Pipe(duplex=False)
+    process = context.Process(target=_send_fault, args=(sending, place, compat), daemon=True)
+    process.start()
+    sending.close()
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=limit_s, check=False)
-    except subprocess.TimeoutExpired:
-        return _row(place, f"it was not admitted within {limit_s:g} s", time.monotonic() - start)
-    try:
-        reason = str(json.loads(done.stdout)["problems"][0]["reason"])
-    except (ValueError, LookupError):
-        lines = done.stderr.strip().splitlines() or [f"its process ended with status {done.returncode}"]
-        reason = lines[-1][:500]
+        if receiving.poll(limit_s):
+            reason = str(receiving.recv())
+        else:
+            reason = f"it was not admitted within {limit_s:g} s"
+            process.kill()
+        process.join()
+    except EOFError:
+        process.join()
+        reason = f"its process ended with status {process.exitcode}"
     return _row(place, reason, time.monotonic() - start)
+
+
+def _send_fault(sending: Connection, place: Path, compat: str) -> None:
+    """Send why a problem cannot be used. Runs in a process of its own, on one core, as others run beside it."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)  # what references print
+    os.dup2(nowhere, 2)
+    torch.set_num_threads(1)
+    try:
+        sending.send(admission.fault(place, compat))
+    except Exception as error:
+        sending.send(f"{type(error).__name__}: {error}"[:500])
 
 
 def _row(place: Path, reason: str, seconds: float) -> Row:

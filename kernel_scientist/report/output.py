@@ -14,6 +14,8 @@ from kernel_scientist.records.errors import SetupError
 
 WIDTH = 240
 """Most characters per line of a table where there is no terminal."""
+LONG = 60
+"""Characters from which the items of a list have lines of their own."""
 EMPTY = (None, "", [], (), {})
 STYLES = {"champion": "bold green", "failed": "red", "running": "dim", "total": "bold"}
 """Styles of rows in the terminal; pages have CSS classes of the same names."""
@@ -81,11 +83,17 @@ def text(value: Any, key: str = "") -> str:
 
 
 def parts(value: Mapping[str, Any]) -> Iterator[str | Table]:
-    """Yield a JSON object: lists of records as tables, other values as lines; empty values are left out."""
+    """Yield a JSON object: lists of records as tables, lists of sentences as lists, other values as lines.
+
+    Empty values are left out.
+    """
     for key, field in value.items():
         if isinstance(field, list) and field and isinstance(field[0], dict):
             rows = cast(list[dict[str, Any]], field)
             yield Table({column: column for column in rows[0]}, rows, key)
+        elif isinstance(field, list) and any(len(str(item)) > LONG for item in cast(list[Any], field)):
+            yield f"{key}:"
+            yield from (f"- {text(item)}" for item in cast(list[Any], field))
         elif field not in EMPTY:
             yield f"{key + ':':16} {text(field, key)}"
 

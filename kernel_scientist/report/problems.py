@@ -8,6 +8,7 @@ from kernel_scientist.compile.source import read_kernel
 from kernel_scientist.hardware.gpus import MI300X
 from kernel_scientist.hardware.peaks import floor_us
 from kernel_scientist.problems import assumptions, find, folder, frozen, names, requirements, taskfolder, within
+from kernel_scientist.problems.kernelbench import is_named_so
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records.base import read_mapping
 from kernel_scientist.records.errors import InfrastructureError, SetupError
@@ -48,7 +49,8 @@ def described(name: str, write_lab: bool = False) -> dict[str, Any]:
     try:
         problem = find(name)
     except SetupError as error:
-        place = next((p for p in (folder() / name, Path(name)) if (p / "task.yml").is_file()), None)
+        places = (folder() / name, Path(name), folder() / f"{name}.py")
+        place = next((p for p in places if (p / "task.yml").is_file() or (is_named_so(p) and p.is_file())), None)
         if place is None:
             raise
         return {**_line(place, name), "reason": str(error)}

@@ -108,13 +108,29 @@ def test_what_cannot_be_served_is_named(tmp_path: Path, change: dict[str, Any], 
         problems.load(file.parent)
 
 
-@pytest.mark.parametrize(("line", "words"), [("import aiter_of_nobody", "aiter_of_nobody"), ("# mxfp4", "gfx950")])
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("import aiter_of_nobody", "aiter_of_nobody"),
+        ("DTYPE = getattr(torch, 'float4_e2m1fn_x2', None)", "fp4"),
+        ("def narrow(x):\n    return x.view(torch.float4_e2m1fn_x2)", "fp4"),
+    ],
+)
 def test_a_missing_package_or_gpu_is_named(tmp_path: Path, line: str, words: str) -> None:
     shutil.copytree(SET, tmp_path / "set")
     file = tmp_path / "set/copy/reference.py"
     file.write_text(f"{line}\n{file.read_text()}")
     with pytest.raises(SetupError, match=words):
         problems.load(file.parent)
+
+
+def test_a_reference_that_computes_fp4_by_other_operations_is_served(tmp_path: Path) -> None:
+    shutil.copytree(SET, tmp_path / "set")
+    file = tmp_path / "set/copy/reference.py"
+    file.write_text(
+        f'"""For gfx950: mxfp4 by integers."""\n\n{file.read_text()}\n\ndef mxfp4(x):  # float4_e2m1\n    return x\n'
+    )
+    assert problems.load(file.parent).profiles["cpu"].tests
 
 
 @pytest.mark.parametrize(
@@ -174,6 +190,7 @@ def test_problems_of_a_set_are_listed_and_shown(lab: Path, cli: Cli) -> None:
     assert {"set_a/copy", "level1/2_Cross_entropy", "identity"} <= set(names)
     by_name = {row["problem"]: row for row in rows}
     assert by_name["level1/6_Needs_a_package"]["needs"] and "not YAML" in by_name["set_a/masked"]["about"]
+    assert "a_package_nobody_has" in cli("problems", "show", "level1/6_Needs_a_package").stdout
     shown = json.loads(cli("problems", "show", "set_a/copy", "--write-lab", "--json").stdout)
     assert shown["assumed"] and (lab / "problems/set_a/copy/lab.yml").exists()
     done = cli("evaluate", str(SET / "copy/submission.py"), "--problem", "set_a/copy", "--json")

@@ -69,6 +69,13 @@ IRREGULAR = {
     "sizes": "M = 8205\nK = 5921\nunused = 100",
     "inputs": "torch.rand(M, K)",
 }
+STATEFUL = {
+    "arguments": "width",
+    "build": "self.state = torch.ones(batch_size, width)",
+    "call": "torch.tanh(x + self.state)",
+    "sizes": "batch_size = 48\nwidth = 65536",
+    "inputs": "torch.randn(batch_size, width)",
+}
 
 
 def loaded(folder: Path, parts: dict[str, str]) -> Problem:
@@ -112,6 +119,12 @@ def test_large_odd_sizes_become_smaller_and_stay_odd(tmp_path: Path) -> None:
     for case in [*cases(problem), *problem.profile("cpu").held_out]:
         assert case.whole("M") % 2 and case.whole("M") < 8205
     assert problem.profile("cpu").held_out  # another size than the one that has no effect
+
+
+def test_a_size_that_the_model_reads_keeps_its_value(tmp_path: Path) -> None:
+    problem = loaded(tmp_path, STATEFUL)  # a kernel's file has a copy of the value
+    for case in cases(problem):
+        assert set(case.sizes) == {"width"} and problem.generate(case)[0].shape == (48, case.whole("width"))
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,10 @@ estimated from few blocks: quantiles of the draws would be too narrow.
 
 import math
 from collections.abc import Sequence
+from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import ndtri, stdtrit
 
 from kernel_scientist.records.evaluation import UNRESOLVED
 
@@ -41,7 +41,7 @@ class Estimate(NamedTuple):
         """Return the interval of the value itself; `UNRESOLVED` with too few blocks."""
         if self.blocks < LEAST_BLOCKS:
             return UNRESOLVED
-        reach = float(stdtrit(self.blocks - 1, 1 - (1 - confidence) / 2)) * self.deviation
+        reach = _student(self.blocks - 1, confidence) * self.deviation
         return math.exp(self.log - reach), math.exp(self.log + reach)
 
 
@@ -67,9 +67,16 @@ def attainable(estimate: Estimate, confidence: float, margin: float, stages: tup
     if estimate.blocks < LEAST_BLOCKS or estimate.deviation == 0:
         return True
     done = stages[0] / stages[1]
-    needed = float(stdtrit(estimate.blocks / done - 1, 1 - (1 - confidence) / 2))
+    needed = _student(estimate.blocks / done - 1, confidence)
     expected = (estimate.log - math.log1p(margin)) / estimate.deviation / math.sqrt(done)
-    return expected + float(ndtri(1 - CHANCE)) * math.sqrt(1 - done) >= needed
+    return expected + NormalDist().inv_cdf(1 - CHANCE) * math.sqrt(1 - done) >= needed
+
+
+def _student(freedom: float, confidence: float) -> float:
+    """Return the half-width of Student's t interval, in standard deviations."""
+    from scipy.special import stdtrit  # its import takes up to half a second; a kernel that fails needs none
+
+    return float(stdtrit(freedom, 1 - (1 - confidence) / 2))
 
 
 def _estimate(tables: Sequence[Blocks], weights: Sequence[float]) -> Estimate:
