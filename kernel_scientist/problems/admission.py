@@ -11,14 +11,13 @@ from typing import Any
 
 import torch
 
-from kernel_scientist.problems.assumptions import tensors
-from kernel_scientist.problems.problem import Problem, cloned
+from kernel_scientist.problems.assumptions import is_constant
+from kernel_scientist.problems.problem import Problem
+from kernel_scientist.problems.trees import cloned, tensors
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.kernel import Case, digest
 
-OTHERS = 4
-"""Other inputs whose outputs are compared."""
 Outputs = Iterator[tuple[str, Any]]
 
 
@@ -50,25 +49,14 @@ def examine(problem: Problem, case: Case) -> str:
     constant = f"its output hardly depends on its inputs: its check passes the outputs for other inputs of {case.name}"
     for name, wrong in _controls(problem, data, right):
         if name not in problem.controls.exempt and problem.check(data, wrong)[0]:
-            if name in ("mean", "permuted rows") and _is_constant(problem, case, data):
+            if name in ("mean", "permuted rows") and is_constant(problem, case):
                 return constant
             mend = (
                 f"tighten the tolerance or the inputs, or except it in {problem.folder / 'lab.yml'} (controls: exempt)"
             )
             fault = f"its check passes a wrong output on {case.name}: {name}"
             return fault if problem.adapter else f"{fault}; {mend}"
-    return constant if _is_constant(problem, case, data) else ""
-
-
-def _is_constant(problem: Problem, case: Case, data: Any) -> bool:
-    """Whether the outputs for several other inputs are right for these. Parameters of a model stay."""
-    rng, parameters = random.SystemRandom(), data[-2:] if problem.adapter else ()
-
-    def other() -> Any:
-        inputs = problem.generate(case, problem.secret_seed(rng))
-        return problem.reference((*inputs[:-2], *parameters) if parameters else inputs)
-
-    return all(problem.check(data, other())[0] for _ in range(OTHERS))
+    return constant if is_constant(problem, case) else ""
 
 
 def _controls(problem: Problem, data: Any, right: Any) -> Outputs:

@@ -8,6 +8,7 @@ work              flops counted by torch while the reference runs, bytes of inpu
 import dataclasses
 import itertools
 import logging
+import random
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
@@ -15,14 +16,15 @@ from typing import TYPE_CHECKING, Any, cast
 import yaml
 
 from kernel_scientist.problems import counted, shrink
-from kernel_scientist.problems.problem import Problem, Profile, cloned
+from kernel_scientist.problems.problem import Problem, Profile
+from kernel_scientist.problems.trees import cloned, raw, same, tensors
 from kernel_scientist.records import environment
 from kernel_scientist.records.base import Record
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.kernel import Case, digest
 
 if TYPE_CHECKING:
-    import torch
+    pass
 
 progress = logging.getLogger("kernel_scientist.progress")
 TESTS, BENCHMARKS, HELD_OUT = 4, 6, 2
@@ -30,6 +32,8 @@ TESTS, BENCHMARKS, HELD_OUT = 4, 6, 2
 TEST_BYTES, TEST_FLOPS = 1 << 20, 5e7
 BYTES, FLOPS = 4 << 20, 2e8
 """Most bytes of inputs and flops of a checked and of a timed case on a CPU, if the smallest sizes stay below."""
+OTHERS = 4
+"""Other inputs whose outputs are compared."""
 ROOM = 10
 """How far cases may exceed these bounds so that sizes keep what all listed ones have in common."""
 SLOW_S = 2.0
@@ -155,9 +159,11 @@ def _rule(problem: Problem, cases: Sequence[Case]) -> tuple[int, shrink.Rule]:
     """Return the first rule by which the reference runs and passes its own check on every case, and its least grain.
 
     First all sizes of a case together, then each by itself, at coarser and coarser grains. What all listed values have
-    in common is given up last: if the reference does not run with it, or cases are too large.
+    in common is given up last: if the reference does not run with it, or cases are too large. A rule by which the first
+    case's output hardly depends on its inputs is taken only if no other is left: GroupNorm leaves little of channels
+    that are as few as its groups.
     """
-    finest, reason, too_large = shrink.GRAINS[0], "", False
+    finest, reason, too_large, constant = shrink.GRAINS[0], "", False, None
     for grain, together, common in (
         (finest, True, True),
         *((grain, False, True) for grain in shrink.GRAINS),
@@ -174,12 +180,30 @@ def _rule(problem: Problem, cases: Sequence[Case]) -> tuple[int, shrink.Rule]:
                         too_large = not together
                         raise ValueError(f"{case.name} is too large")
                 _require_own_check(problem, case)
-            return grain, rule
+            if not is_constant(problem, rule.smallest(cases[0])):
+                return grain, rule
+            constant = constant or (grain, rule)
         except SetupError:
             raise
         except Exception as error:  # sizes that do not fit each other
             reason = f"{type(error).__name__}: {error}"
-    raise SetupError(f"{problem.reference_file}: the reference fails at all sizes that were tried: {reason[:300]}")
+    if constant:
+        return constant
+    raise SetupError(
+        f"{problem.reference_file}: no sizes were found at which the reference runs and passes its own check: {reason[:300]}"
+    )
+
+
+def is_constant(problem: Problem, case: Case) -> bool:
+    """Whether the check passes outputs for several other inputs of a case. Parameters of a model stay."""
+    rng, data = random.SystemRandom(), problem.generate(case)
+    parameters = data[-2:] if problem.adapter else ()
+
+    def other() -> Any:
+        inputs = problem.generate(case, problem.secret_seed(rng))
+        return problem.reference((*inputs[:-2], *parameters) if parameters else inputs)
+
+    return all(problem.check(cloned(data), other())[0] for _ in range(OTHERS))
 
 
 def _require_own_check(problem: Problem, case: Case) -> None:
@@ -306,32 +330,3 @@ def _dtype(data: Any) -> str:
         return "fp32"
     name = str(max(floating, key=lambda t: t.nbytes).dtype).removeprefix("torch.")
     return next((short for long, short in DTYPES.items() if name.startswith(long)), "fp32")
-
-
-def tensors(value: Any) -> "list[torch.Tensor]":
-    """Return the tensors of a tree, in order."""
-    if hasattr(value, "untyped_storage"):
-        return [value]
-    if isinstance(value, dict):
-        return [t for item in cast(dict[str, Any], value).values() for t in tensors(item)]
-    if isinstance(value, (list, tuple)):
-        return [t for item in cast(list[Any], value) for t in tensors(item)]
-    return []
-
-
-def raw(tensor: "torch.Tensor") -> "torch.Tensor":
-    """Return the bytes of a tensor's storage."""
-    import torch
-
-    return torch.empty(0, dtype=torch.uint8).set_(tensor.untyped_storage())
-
-
-def same(one: Any, other: Any) -> bool:
-    """Whether two trees hold the same bits."""
-    import torch
-
-    def flat(tensor: "torch.Tensor") -> "torch.Tensor":
-        return tensor.contiguous().reshape(-1).view(torch.uint8)
-
-    pairs = [(flat(a), flat(b)) for a, b in zip(tensors(one), tensors(other), strict=True)]
-    return all(a.shape == b.shape and bool((a == b).all()) for a, b in pairs)

@@ -8,7 +8,8 @@ import threading
 from collections.abc import Generator
 from typing import Any, cast
 
-from kernel_scientist.problems.problem import Problem, cloned
+from kernel_scientist.problems.problem import Problem
+from kernel_scientist.problems.trees import cloned
 from kernel_scientist.records import environment
 from kernel_scientist.records.kernel import Case, digest
 

@@ -28,7 +28,7 @@ CONTRACT = (
     "list of get_init_inputs(); it returns what Model.forward returns. Instead of custom_kernel(data) the file may "
     "define a class ModelNew with Model's constructor, forward and parameter names."
 )
-NAMED = re.compile(r"^\d+_\w+\.py$")
+NAMED = re.compile(r"^\d+_[\w.+-]+\.py$")
 PRECISIONS = {"fp32": "torch.float32", "fp16": "torch.float16", "bf16": "torch.bfloat16"}
 PARTS = ("Model", "get_inputs", "get_init_inputs")
 SEED = 42

@@ -3,7 +3,7 @@
 import functools
 import random
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -13,6 +13,7 @@ from kernel_scientist.problems import modules
 from kernel_scientist.problems.expression import evaluate
 from kernel_scientist.problems.imports import reference_kernels
 from kernel_scientist.problems.published import PublishedTime
+from kernel_scientist.problems.trees import cloned
 from kernel_scientist.records import environment, objects
 from kernel_scientist.records.base import Record
 from kernel_scientist.records.errors import SetupError
@@ -308,19 +309,6 @@ class Problem:
     @functools.cached_property
     def _module(self) -> Any:
         return _checked(modules.imported("reference", self.sources, self.reference_file), self.reference_file)
-
-
-def cloned(value: Any) -> Any:
-    """Return a tree of containers with every tensor copied; strides stay."""
-    if hasattr(value, "clone"):
-        storage = value.untyped_storage().clone()
-        return value.new_empty(0).set_(storage, value.storage_offset(), value.shape, value.stride())
-    if isinstance(value, Mapping):
-        return {key: cloned(item) for key, item in cast(Mapping[str, Any], value).items()}
-    if isinstance(value, (list, tuple)):
-        items = [cloned(item) for item in cast(list[Any], value)]
-        return tuple(items) if isinstance(value, tuple) else items
-    return value
 
 
 def _checked(module: ModuleType, path: Path) -> ModuleType:

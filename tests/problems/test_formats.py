@@ -180,6 +180,11 @@ def test_integers_are_not_cast_and_parameters_vary() -> None:
     assert official.generate(case)[1] == {}
 
 
+def test_files_named_after_models_are_found(tmp_path: Path) -> None:
+    (tmp_path / "7_some-lab-model-1.3b_bs32.py").write_text("")  # as in level 4
+    assert [place.name for place in problems.within(tmp_path)] == ["7_some-lab-model-1.3b_bs32.py"]
+
+
 @pytest.mark.slow
 def test_problems_of_a_set_are_listed_and_shown(lab: Path, cli: Cli) -> None:
     shutil.copytree(SET, lab / "problems/set_a")

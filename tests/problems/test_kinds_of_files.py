@@ -77,6 +77,15 @@ STATEFUL = {
     "inputs": "torch.randn(batch_size, width)",
 }
 
+GROUPED = {
+    "arguments": "in_channels, out_channels",
+    "build": "self.conv, self.norm = torch.nn.Conv2d(in_channels, out_channels, 3), "
+    "torch.nn.GroupNorm(4, out_channels)",
+    "call": "self.norm(self.conv(x)).mean(dim=[2, 3])",
+    "sizes": "batch_size, in_channels, out_channels = 128, 3, 16\nheight = width = 64",
+    "inputs": "torch.rand(batch_size, in_channels, height, width)",
+}
+
 
 def loaded(folder: Path, parts: dict[str, str]) -> Problem:
     file = folder / "1_Model.py"
@@ -97,6 +106,12 @@ def test_sizes_keep_their_ratios(tmp_path: Path) -> None:
         x = problem.generate(case)[0]
         assert x.shape[2] == x.shape[3] == case.whole("height") < 128
     assert problem.profile("cpu").held_out
+
+
+def test_sizes_at_which_the_output_depends_on_the_inputs_are_preferred(tmp_path: Path) -> None:
+    problem = loaded(tmp_path, GROUPED)  # the mean of a group of one channel is always the bias
+    for case in cases(problem):
+        assert case.whole("out_channels") > 4
 
 
 def test_numbers_with_a_point_are_no_sizes(tmp_path: Path) -> None:

@@ -1,0 +1,49 @@
+"""Trees of tuples, lists and dicts with tensors: a problem's inputs and outputs."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+if TYPE_CHECKING:
+    import torch
+
+
+def cloned(value: Any) -> Any:
+    """Return a tree of containers with every tensor copied; strides stay."""
+    if hasattr(value, "clone"):
+        storage = value.untyped_storage().clone()
+        return value.new_empty(0).set_(storage, value.storage_offset(), value.shape, value.stride())
+    if isinstance(value, Mapping):
+        return {key: cloned(item) for key, item in cast(Mapping[str, Any], value).items()}
+    if isinstance(value, (list, tuple)):
+        items = [cloned(item) for item in cast(list[Any], value)]
+        return tuple(items) if isinstance(value, tuple) else items
+    return value
+
+
+def tensors(value: Any) -> "list[torch.Tensor]":
+    """Return the tensors of a tree, in order."""
+    if hasattr(value, "untyped_storage"):
+        return [value]
+    if isinstance(value, dict):
+        return [t for item in cast(dict[str, Any], value).values() for t in tensors(item)]
+    if isinstance(value, (list, tuple)):
+        return [t for item in cast(list[Any], value) for t in tensors(item)]
+    return []
+
+
+def raw(tensor: "torch.Tensor") -> "torch.Tensor":
+    """Return the bytes of a tensor's storage."""
+    import torch
+
+    return torch.empty(0, dtype=torch.uint8).set_(tensor.untyped_storage())
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two trees hold the same bits."""
+    import torch
+
+    def flat(tensor: "torch.Tensor") -> "torch.Tensor":
+        return tensor.contiguous().reshape(-1).view(torch.uint8)
+
+    pairs = [(flat(a), flat(b)) for a, b in zip(tensors(one), tensors(other), strict=True)]
+    return all(a.shape == b.shape and bool((a == b).all()) for a, b in pairs)
