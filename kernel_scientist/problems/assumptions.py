@@ -189,9 +189,8 @@ def _rule(problem: Problem, cases: Sequence[Case]) -> tuple[int, shrink.Rule]:
             reason = f"{type(error).__name__}: {error}"
     if constant:
         return constant
-    raise SetupError(
-        f"{problem.reference_file}: no sizes were found at which the reference runs and passes its own check: {reason[:300]}"
-    )
+    where = "no sizes were found at which the reference runs and passes its own check"
+    raise SetupError(f"{problem.reference_file}: {where}: {reason[:300]}")
 
 
 def is_constant(problem: Problem, case: Case) -> bool:
