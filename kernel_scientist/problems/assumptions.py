@@ -117,7 +117,8 @@ def _sentences(problem: Problem, found: Found) -> tuple[str, ...]:
         f"Output buffers among the inputs: {positions(found.writes)}; inputs that are changed in place: "
         f"{positions(found.updates)}. The reference was observed.",
         f"Arithmetic type: {found.dtype}, that of the largest input. Work is counted while the reference runs: it is "
-        "the reference's work, not the least possible.",
+        "the reference's work, not the least possible. Flops are those of matrix products, convolutions and attention; "
+        "none are shown where there are none, or where a large case cannot be followed without values.",
         f"Profile cpu: {sizes} halved, {'all equally often' if found.together else 'each by itself'}, while they stay "
         f"multiples of their factor of {found.grain}{common}, until a call moves at most "
         f"{BYTES >> 20} MiB and makes {FLOPS:g} flops (checks: {TEST_BYTES >> 20} MiB, {TEST_FLOPS:g}) or twice what "

@@ -95,7 +95,7 @@ def _cases(problem: Problem, profile: str) -> list[dict[str, Any]]:
         {
             "use": use,
             "case": case.name,
-            "gflop": work.flops / 1e9,
+            "gflop": work.flops / 1e9 if work.flops or problem.work_is_least else None,
             "mbyte": work.bytes / 1e6,
             "mi300x_floor_us (predicted)": floor_us(work, MI300X),
         }
