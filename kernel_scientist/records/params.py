@@ -189,7 +189,7 @@ class Harness(Section):
     gpu_warmup_s: float = Field(default=1.0, ge=0)
     tiles: int = Field(default=2, ge=0)
     tiles_s: float = Field(default=60.0, ge=0)
-    tile_timeout_s: float = Field(default=60.0, gt=0)
+    tile_timeout_s: float = Field(default=180.0, gt=0)
     device_wait_s: float = Field(default=300, gt=0)
     counters: Literal["auto", "off"] = "auto"
     counters_timeout_s: float = Field(default=180, gt=0)

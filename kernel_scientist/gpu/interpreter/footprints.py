@@ -71,21 +71,21 @@ class Footprint:
 class _Recorder(Counter):
     """Records the addresses of a program's accesses."""
 
-    def __init__(self, known: Sequence[tuple[int, int]], reads: bool) -> None:
-        """`reads`: record all accesses; else only writes, and leave out rounds of loops without any."""
+    def __init__(self, known: Sequence[tuple[int, int]], readable: Array) -> None:
+        """`readable`: memory of which reads are recorded. Rounds of loops without a recorded access are left out."""
         super().__init__(known=known, atomics=True)
-        self.with_reads = reads
+        self.readable = readable
         self.found: dict[str, list[Array]] = {"load": [], "store": [], "atomic": []}
 
     def range(self, *bounds: Any, step: Any = None, **_: Any) -> Iterator[int]:
         """Iterate over a loop."""
-        rounds, before = rounds_of(bounds, step), self._writes()
+        rounds, before = rounds_of(bounds, step), self._recorded()
         for done, number in enumerate(rounds):
-            if self.with_reads or done < ROUNDS or number == rounds[-1] or self._writes() > before:
+            if done < ROUNDS or number == rounds[-1] or self._recorded() > before:
                 yield number
 
-    def _writes(self) -> int:
-        return len(self.found["store"]) + len(self.found["atomic"])
+    def _recorded(self) -> int:
+        return sum(map(len, self.found.values()))
 
     def guess(self, line: int) -> None:
         """Raise UnknownError for a branch that depends on a value that is not computed."""
@@ -94,7 +94,7 @@ class _Recorder(Counter):
     def touch(self, pointers: Any, mask: Any, access: str) -> None:
         """Record an access. Raises UnknownError if its addresses or its mask are not computed."""
         self.count()
-        if access == "load" and not self.with_reads:
+        if access == "load" and not len(self.readable):
             return
         if pointers.attr.get(GUESS) or getattr(mask, "attr", {}).get(GUESS):
             raise UnknownError("addresses or masks depend on values that other programs or the inputs hold")
@@ -103,7 +103,12 @@ class _Recorder(Counter):
             active = active[np.broadcast_to(mask.data, active.shape)]
         if active.size:
             size = max(1, pointers.get_element_ty().primitive_bitwidth // 8)
+            if access == "load" and not self._is_readable(int(active.min()), int(active.max()) + size):
+                return
             self.found[access].append(ranges.of_accesses(active, size))
+
+    def _is_readable(self, first: int, end: int) -> bool:
+        return bool(ranges.overlapping(np.array([[first, end]]), self.readable).any())
 
     def footprint(self) -> Footprint:
         """Return the accesses so far, and begin anew."""
@@ -129,7 +134,7 @@ class Launch:
     is_executed: bool = False
     """Whether the survey has executed it, because it writes integers that others may read addresses from."""
     _whole: list[Array] = field(default_factory=list[Array])
-    """Writes of the programs whose accesses were all recorded."""
+    """Writes of the programs whose reads were recorded as well."""
 
     @property
     def name(self) -> str:
@@ -141,9 +146,9 @@ class Launch:
         """Return the number of programs."""
         return self.grid[0] * self.grid[1] * self.grid[2]
 
-    def footprints(self, programs: Sequence[int], reads: bool = True) -> list[Footprint]:
-        """Return what programs access if these run one after the other; of writes only, unless `reads`."""
-        recorder, builder = _Recorder(self.known, reads), interpreter.interpreter_builder
+    def footprints(self, programs: Sequence[int], readable: Array = ranges.NONE) -> list[Footprint]:
+        """Return what programs write, and what they read of the `readable` memory, if they run one after the other."""
+        recorder, builder = _Recorder(self.known, readable), interpreter.interpreter_builder
         found: list[Footprint] = []
         with restored(self.known), counting(self.function, recorder):
             builder.set_grid_dim(*self.grid)
@@ -156,7 +161,7 @@ class Launch:
                 except EndlessError as error:
                     raise UnknownError(str(error)) from error
                 found.append(recorder.footprint())
-        self._whole += [one.writes for one in found if reads]
+        self._whole += [one.writes for one in found if len(readable)]
         return found
 
     @functools.cached_property
@@ -164,7 +169,7 @@ class Launch:
         """The writes of some programs. If they are unknown: all of its memory, as if updated atomically."""
         numbers = sorted({self.programs * i // SAMPLE for i in range(SAMPLE if self.programs else 0)})
         try:
-            return self.footprints(numbers, reads=False)
+            return self.footprints(numbers)
         except UnknownError:
             return [Footprint(self.memory, self.memory, True)]
 
@@ -209,7 +214,7 @@ class Launch:
         if self.is_atomic:  # what a program writes may depend on those before it
             if self.programs > MOST_IN_ORDER:
                 raise TooLargeError(f"{self.name} with {self.programs} programs: they depend on each other")
-            return ranges.merged([one.writes for one in self.footprints(range(self.programs), reads=False)])
+            return ranges.merged([one.writes for one in self.footprints(range(self.programs))])
         if not ranges.overlapping(self.written, within).any():
             return ranges.NONE
         written = self._every_write[1]
@@ -230,7 +235,7 @@ class Launch:
         """Ranges that programs write, and the number of the program of each; perhaps more at the edges of a grid."""
         found = _by_rule(self)
         if found is None:
-            each = self.footprints(range(self.programs), reads=False)
+            each = self.footprints(range(self.programs))
             found = [(number, one.writes) for number, one in enumerate(each)]
             return np.repeat([n for n, _ in found], [len(w) for _, w in found]), np.concatenate([w for _, w in found])
         return found
@@ -238,7 +243,7 @@ class Launch:
 
 def _by_rule(launch: Launch) -> Any:
     """Return what every program writes, by a rule for the addresses; None if there is no simple one."""
-    (first,) = launch.footprints([0], reads=False)
+    (first,) = launch.footprints([0])
     storages = [one for t in launch.tensors if ranges.overlapping(one := ranges.storage(t), launch.written).any()]
     parts = [first.writes[ranges.overlapping(first.writes, one)] for one in storages]
     if not all(len(part) for part in parts):
@@ -246,7 +251,7 @@ def _by_rule(launch: Launch) -> Any:
 
     def shifts(number: int) -> Array | None:
         """Return by how much a program's writes are shifted from those of the first, by storage."""
-        (one,) = launch.footprints([number], reads=False)
+        (one,) = launch.footprints([number])
         mine = [one.writes[ranges.overlapping(one.writes, place)] for place in storages]
         if not all(len(part) for part in mine):
             return None

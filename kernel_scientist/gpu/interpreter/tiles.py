@@ -239,27 +239,32 @@ def _tile(steps: Sequence[Launch | _Operation], last: Launch, number: int) -> di
         return chosen
     at = next(i for i, step in enumerate(steps) if step is last)
     try:
-        needed = ranges.merged([one.writes for one in last.footprints([number], reads=False)])
+        needed = ranges.merged([one.writes for one in last.footprints([number])])
     except UnknownError:
         needed = last.memory
     for step in steps[at + 1 :]:  # what torch makes of it
         if isinstance(step, _Operation):
             needed = ranges.merged([needed, step.reached(needed)])
-    for step in reversed(steps):
+    for position, step in reversed(list(enumerate(steps))):
         if isinstance(step, _Operation):
             needed = ranges.merged([needed, step.needed(needed)])
         elif writers := step.writers(needed):
-            programs, reads = _exchanging(step, writers)
+            earlier = [one.places() if isinstance(one, _Operation) else one.written for one in steps[:position]]
+            programs, reads = _exchanging(step, writers, ranges.merged(earlier))
             chosen[id(step)] = programs | chosen.get(id(step), set())
             needed = ranges.merged([needed, *reads])
     return chosen
 
 
-def _exchanging(launch: Launch, programs: set[int]) -> tuple[set[int], list[Array]]:
-    """Return the programs of a launch that exchange data with some of its programs, these included; and their reads."""
+def _exchanging(launch: Launch, programs: set[int], earlier: Array) -> tuple[set[int], list[Array]]:
+    """Return the programs of a launch that exchange data with some of its programs, these included.
+
+    Also return what they read of `earlier`, the memory that steps before it write.
+    """
+    readable = ranges.merged([earlier, launch.written]) if launch.is_atomic else earlier
     while True:
         try:
-            found = launch.footprints(sorted(programs))
+            found = launch.footprints(sorted(programs), readable)
         except UnknownError:
             return launch.every_program(), [launch.memory]
         if not launch.is_atomic:
