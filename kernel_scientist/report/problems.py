@@ -8,6 +8,7 @@ from kernel_scientist.compile.source import read_kernel
 from kernel_scientist.hardware.gpus import MI300X
 from kernel_scientist.hardware.peaks import floor_us
 from kernel_scientist.problems import assumptions, find, folder, frozen, names, requirements, taskfolder, within
+from kernel_scientist.problems.imports import provenance
 from kernel_scientist.problems.kernelbench import is_named_so
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records.base import read_mapping
@@ -58,6 +59,11 @@ def described(name: str, write_lab: bool = False) -> dict[str, Any]:
     if write_lab:
         if not problem.assumed or problem.adapter:
             raise SetupError(f"nothing was assumed about {problem.name} that a lab.yml could say")
+        if around := provenance.of(problem.folder):
+            raise SetupError(
+                f"{problem.folder} lies in the import {around.content}, and DVC removes what is added to it: copy the "
+                "import to another name in problems/, and write the lab.yml there"
+            )
         (problem.folder / "lab.yml").write_text(assumptions.lab(problem))
     return found
 

@@ -55,6 +55,10 @@ def test_a_problem_comes_with_its_set_is_updated_and_reaches_a_fresh_clone(
     assert f"from {theirs} problems/amd/copy at {first[:12]}" in cli_here("problems", "list").stdout
     assert origin.items() <= json.loads(cli_here("problems", "show", "amd/copy", "--json").stdout).items()
 
+    refused = cli_here("problems", "show", "amd/copy", "--write-lab")  # an update would remove the file
+    assert refused.returncode == 2 and "lies in the import" in refused.stderr
+    assert not (project / "problems/amd/copy/lab.yml").exists()
+
     (project / "dvc.yaml").write_text(PIPELINE)
     assert "Running stage 'measure'" in others.dvc(project, "repro")
     assert "Running stage" not in others.dvc(project, "repro")

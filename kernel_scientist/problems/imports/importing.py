@@ -9,6 +9,7 @@ import yaml
 from kernel_scientist.problems.imports import dvc_program, provenance, source
 from kernel_scientist.problems.imports.provenance import Provenance
 from kernel_scientist.problems.imports.source import GitSource, Source
+from kernel_scientist.problems.kernelbench import is_named_so
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import SetupError
 
@@ -163,7 +164,7 @@ def _require_free(target: Path) -> None:
 def _require_kernelbench_name(name: str) -> None:
     """Raise SetupError if a KernelBench file would not be found by its name."""
     folder, _, file = name.rpartition("/")
-    if not folder or not re.fullmatch(r"\d+_\w+\.py", file):
+    if not folder or not is_named_so(Path(file)):
         raise SetupError(f"{name!r}: a KernelBench file is named like level1/19_ReLU.py (--name)")
 
 
