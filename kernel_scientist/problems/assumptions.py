@@ -11,7 +11,7 @@ import logging
 import random
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import yaml
 
@@ -22,9 +22,6 @@ from kernel_scientist.records import environment
 from kernel_scientist.records.base import Record
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.kernel import Case, digest
-
-if TYPE_CHECKING:
-    pass
 
 progress = logging.getLogger("kernel_scientist.progress")
 TESTS, BENCHMARKS, HELD_OUT = 4, 6, 2
