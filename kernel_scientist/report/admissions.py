@@ -5,6 +5,7 @@ The processes are forked from one that has imported torch and its flop counter, 
 
 import multiprocessing
 import os
+import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -77,10 +78,19 @@ def _send_fault(sending: Connection, place: Path, compat: str) -> None:
     os.dup2(nowhere, 1)  # what references print
     os.dup2(nowhere, 2)
     torch.set_num_threads(1)
+    threading.Thread(target=_end_with_command, daemon=True).start()
     try:
         sending.send(admission.fault(place, compat))
     except Exception as error:
         sending.send(f"{type(error).__name__}: {error}"[:500])
+
+
+def _end_with_command() -> None:
+    """End this process when the command has ended, however it did."""
+    command = multiprocessing.parent_process()
+    assert command is not None
+    command.join()
+    os._exit(1)
 
 
 def _row(place: Path, reason: str, seconds: float) -> Row:

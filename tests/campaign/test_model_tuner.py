@@ -33,7 +33,6 @@ def slow() -> str:
     return source
 
 
-@pytest.mark.timeout(900)  # some fifty compilations
 def test_only_a_gain_is_entered_and_it_gains_on_every_case_together(slow: str) -> None:
     tuned = tuner(slow).tune("k00002", lambda _: False, lambda: False)
     assert tuned is not None and tuned.tuned_from == tuned.base == "k00001"

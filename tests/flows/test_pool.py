@@ -107,7 +107,6 @@ def test_a_pool_that_the_server_does_not_know_is_named(lab: Path, cli: Cli, pref
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
 def test_a_host_evaluates_a_kernel_and_one_with_another_problem_refuses(
     lab: Path, cli: Cli, cluster: Cluster, tmp_path: Path
 ) -> None:
