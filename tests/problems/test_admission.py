@@ -1,6 +1,11 @@
 """Problems are examined before use: a check that accepts a known wrong output is refused, with the reason."""
 
+import os
 import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -97,3 +102,26 @@ def test_a_wrong_key_in_lab_yml_is_one_sentence(
     done = cli("evaluate", seed, "--problem", "rmsnorm", PREFECT_API_URL=prefect_api)
     lines = without_progress(done.stderr)
     assert done.returncode == 2 and len(lines) == 1 and words in lines[0], done.stderr
+
+
+@pytest.mark.slow
+def test_processes_end_with_a_killed_command(tmp_path: Path) -> None:
+    for number in (1, 2):
+        pid = tmp_path / f"pid{number}"
+        text = f"import os, pathlib, time\npathlib.Path({str(pid)!r}).write_text(str(os.getpid()))\ntime.sleep(120)\n"
+        parts = "class Model: ...\ndef get_inputs(): ...\ndef get_init_inputs(): ...\n"
+        (tmp_path / f"{number}_Slow.py").write_text(f"n = 4\n{parts}{text}")
+    env = {**os.environ, "KERNEL_SCIENTIST_CACHE": str(tmp_path / "cache")}
+    command = [sys.executable, "-m", "kernel_scientist", "problems", "admit", str(tmp_path)]
+    with subprocess.Popen(command, cwd=ROOT, env=env, stderr=subprocess.DEVNULL) as process:
+        wait_until(lambda: len([f for f in tmp_path.glob("pid*") if f.read_text()]) == 2)
+        process.kill()
+    pids = [int(f.read_text()) for f in tmp_path.glob("pid*")]
+    wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids))
+
+
+def wait_until(is_so: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
