@@ -43,6 +43,7 @@ def suite(
     given = params.overrides(overrides)
     settings = load(Path(params_file) if params_file else environment.root() / "params.yaml", given)
     found = Suite.of(name, paths, level)
+    found.begin()
     access.suite_store(settings)  # made before campaigns share it
     runs = [campaign.submit(found, place, given, params_file) for place in found.places]
     result = summary(name, [run.result() for run in runs])

@@ -66,7 +66,8 @@ class Campaign:
             read_kernel(seed)
         self.store = open_store(problem.name, context.target.name, params.tracking.uri, params.tracking.experiment)
         self.population, self.lessons, loose = Population(), Lessons(), list[str]()
-        found = self.store.recorded(None if resume is True else resume, params.language, problem) if resume else None
+        wanted = None if resume is True else resume or None
+        found = self.store.recorded(wanted, params.language, problem, params.tracking.suite) if resume else None
         if found:
             self.store.reopen(found)
             self.population, loose = self.store.read_population(found)

@@ -1,6 +1,6 @@
 """The engine of a campaign: models, builds, timings and records go on side by side, each at its own pace.
 
-    mind (llm.concurrency calls) -> build (one per core) -> device (one timing each) -> record (one writer)
+    model (llm.concurrency calls) -> build (one per core) -> device (one timing each) -> record (one writer)
 
 One thread decides what is next; nothing waits for a generation to end. A model designs or writes the next kernels,
 from those recorded so far, while others are built and timed. With `llm.concurrency` = n, at most 2n - 1 model calls
@@ -58,8 +58,14 @@ class Engine:
     def __init__(self, campaign: Campaign, steps: Steps, watcher: Watcher, check_stop: Callable[[], None]) -> None:
         """`check_stop` raises an exception to stop; it is called at least every POLL_S seconds."""
         self.campaign, self.steps, self.watcher, self.check_stop = campaign, steps, watcher, check_stop
-        self.minds = campaign.params.llm.calls_in_flight
-        widths = {"mind": self.minds, "build": cpu.cores(), "device": campaign.context.devices, "tune": 1, "record": 1}
+        self.most_calls = campaign.params.llm.calls_in_flight
+        widths = {
+            "model": self.most_calls,
+            "build": cpu.cores(),
+            "device": campaign.context.devices,
+            "tune": 1,
+            "record": 1,
+        }
         self.pipeline = Pipeline(widths)
         self._ready: deque[Job] = deque()
         self._repairs: deque[tuple[Job, Trial]] = deque()
@@ -90,9 +96,9 @@ class Engine:
         if self.campaign.plan.late():  # what has begun may end; nothing new begins
             while self._ready:
                 self.campaign.ledger.drop(self._ready.popleft())
-        while self._repairs and self._thinking < self.minds:
+        while self._repairs and self._thinking < self.most_calls:
             self._repair(*self._repairs.popleft())
-        while self._thinking < self.minds and self._thinking + len(self._behind) < 2 * self.minds - 1:
+        while self._thinking < self.most_calls and self._thinking + len(self._behind) < 2 * self.most_calls - 1:
             if self._ready:
                 self._begin(self._ready.popleft())
             elif not self._plan_more():
@@ -137,7 +143,7 @@ class Engine:
 
     def _think(self, work: Callable[[], T], then: Callable[[T], None]) -> None:
         self._thinking += 1
-        self.pipeline.submit("mind", work, then)
+        self.pipeline.submit("model", work, then)
 
     def _written(self, job: Job, kernel: Kernel | None) -> None:
         self._thinking -= 1

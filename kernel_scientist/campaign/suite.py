@@ -1,11 +1,13 @@
 """A suite: one campaign for each of many problems, and what came of them together.
 
 A campaign runs in a process of its own, which ends when the suite's process ends. Its result is a file in the suite's
-folder. A suite that is started again skips problems that have a result, and resumes campaigns that had begun.
+folder. A suite that is started again skips problems that have a result, and resumes the campaigns that it had begun.
 """
 
 import json
 import os
+import re
+import secrets
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -18,7 +20,7 @@ from kernel_scientist.hardware import targets
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.evaluation import geomean
-from kernel_scientist.records.kernel import COMPILED, EAGER
+from kernel_scientist.records.kernel import COMPILED, EAGER, Verdict, digest
 from kernel_scientist.records.params import Params
 from kernel_scientist.sandbox import lifetime
 
@@ -42,17 +44,31 @@ class Suite:
 
         level: only problems in folders of the name `level<N>`, as in KernelBench.
         """
-        given = [Path(path) if Path(path).exists() else problems.folder() / path for path in paths]
-        found = [place for path in given if path.exists() for place in problems.within(path.resolve())]
-        places = [p for p in found if level is None or f"level{level}" in p.parts]
+        places = [p for p in problems.below(paths) if level is None or f"level{level}" in p.parts]
         if not places:
-            raise SetupError(f"no task folder and no KernelBench file at or below {', '.join(paths)}")
-        return Suite(name, tuple(dict.fromkeys(places)))
+            raise SetupError(f"no problem at or below {', '.join(paths)} is in a folder level{level}")
+        return Suite(name, tuple(places))
 
     @property
     def folder(self) -> Path:
         """The folder of the results."""
         return environment.root() / "reports" / "suites" / self.name
+
+    def begin(self) -> None:
+        """Make the folder and the name by which the suite's campaigns are found again, unless they exist."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        if not self._tag.exists():
+            self._tag.write_text(f"{re.sub(r'[^A-Za-z0-9._-]', '-', self.name)}-{secrets.token_hex(4)}")
+
+    @property
+    def _tag(self) -> Path:
+        return self.folder / "tag"
+
+    def folder_of(self, place: Path) -> Path:
+        """Return the folder of one problem's result."""
+        root = environment.root()
+        known = place.relative_to(root) if place.is_relative_to(root) else place  # the project may be moved
+        return self.folder / f"{_label(place).replace('/', '-')}-{digest(str(known))[:8]}"
 
     def require_quiet(self, params: Params, jobs: int) -> None:
         """Raise SetupError if campaigns side by side would build while another times kernels on this CPU."""
@@ -65,25 +81,28 @@ class Suite:
 
         api: address of the Prefect server; None: the campaign starts its own.
         """
-        own = self.folder / f"{place.parent.name}-{place.stem}"
-        file, begun, metrics, log = (own / name for name in ("result.json", "begun", "campaign.json", "log.txt"))
+        own = self.folder_of(place)
+        file, metrics, log = (own / name for name in ("result.json", "campaign.json", "log.txt"))
         if file.exists():
             return json.loads(file.read_text())
         own.mkdir(parents=True, exist_ok=True)
         python = [sys.executable, "-m"]
-        command = [*python, lifetime.__name__, *python, "kernel_scientist", "optimize", "--metrics", str(metrics)]
-        command += [part for override in (BASELINES, *overrides) for part in ("--set", override)]
-        command += ["--set", f"problem={place}", *(("--params", params_file) if params_file else ())]
-        resume = ["--resume"] if begun.exists() else []  # the first time, the latest campaign is another's
-        begun.touch()
-        done = _called([*command, *resume], log, api)
-        row = result_row(place, metrics, done)
-        if not metrics.exists() and not done.startswith("error: "):
-            return row  # it broke off: the next call tries again
+        command = [*python, lifetime.__name__, *python, "kernel_scientist", "optimize", "--resume"]
+        command += ["--metrics", str(metrics), *(("--params", params_file) if params_file else ())]
+        named = (f"problem={place}", f"tracking.suite={self._tag.read_text()}")
+        command += [part for override in (BASELINES, *overrides, *named) for part in ("--set", override)]
+        metrics.unlink(missing_ok=True)
+        row = result_row(place, metrics, _called(command, log, api))
+        if not metrics.exists() or row["verdict"] == Verdict.INFRASTRUCTURE:
+            return row  # the next call tries again: what stopped it may be gone by then
         temporary = own / "result.new"
         temporary.write_text(json.dumps(row, indent=1))
         temporary.replace(file)
         return row
+
+
+def _label(place: Path) -> str:
+    return f"{place.parent.name}/{place.name.removesuffix('.py')}"
 
 
 def _called(command: Sequence[str], log: Path, api: str | None) -> str:
@@ -98,18 +117,17 @@ def _called(command: Sequence[str], log: Path, api: str | None) -> str:
 
 def result_row(place: Path, metrics: Path, last: str) -> Row:
     """Return a problem's row from the result of its campaign; without one, `last`, its last line, is the reason."""
-    problem = f"{place.parent.name}/{place.stem}"
+    problem = _label(place)
     if not metrics.exists():
         return {"problem": problem, "correct": False, "speedup": None, "interval": None, "reason": last[:500]}
     found = json.loads(metrics.read_text())
-    keys = ("campaign", "champion", "confirmed", "kernels", "usd", "mlflow")
+    keys = ("campaign", "champion", "verdict", "confirmed", "kernels", "usd", "mlflow")
     row = {"problem": problem, "reason": found["why"], **{key: found[key] for key in keys}}
-    beside = {bar["kernel"]: bar for bar in found["bars"]}
-    if (predicted := found["predicted"]) and found["speedup"] is None:
+    beside, correct = {bar["kernel"]: bar for bar in found["bars"]}, found["verdict"] == Verdict.OK
+    if correct and (predicted := found["predicted"]) and found["speedup"] is None:
         eager, compiled = (_predicted(beside.get(name), predicted["geomean_us"]) for name in (EAGER, COMPILED))
         return {**row, "correct": True, "times": "predicted", **eager, COMPILED: compiled}
     measured = {"speedup": found["speedup"], "interval": found["interval"]}
-    correct = found["champion"] is not None and found["speedup"] is not None
     bar = beside.get(COMPILED, {"ratio": None, "interval": None, "reason": ""})
     compiled = {"speedup": bar["ratio"], "interval": bar["interval"], "baseline": bar["reason"]}
     return {**row, "correct": correct, "times": "measured", **measured, COMPILED: compiled}

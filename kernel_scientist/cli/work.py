@@ -93,7 +93,7 @@ def _kernel_command(against: str, needs_file: bool = True) -> Callable[[Callable
     """Return a decorator for a command about one kernel file, with the options that such commands share."""
     named = {
         "problem": "The problem; default: that of params.yaml.",
-        "target": "auto, cpu, cuda, rocm, model:mi300x, pool:NAME.",
+        "target": "auto, cpu, cuda, rocm, model:mi300x, pool:NAME, kernelbot.",
     }
     options = [click.option(f"--{n}", callback=not_empty, metavar="NAME", help=text) for n, text in named.items()]
     options += [

@@ -1,5 +1,6 @@
 """Problems by name or by path."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from kernel_scientist.problems import kernelbench, taskfolder
@@ -29,10 +30,25 @@ def within(place: Path) -> list[Path]:
     return sorted((*tasks, *files), key=_order)
 
 
+def below(paths: Sequence[str]) -> list[Path]:
+    """Return the problems at and below some paths, in order, each once; a path may be one below `problems/`.
+
+    Raises SetupError for a path without problems.
+    """
+    found = list[Path]()
+    for path in paths:
+        place = Path(path) if Path(path).exists() else folder() / path
+        here = within(located(place)) if place.exists() else []
+        if not here:
+            raise SetupError(f"{path}: there is no task folder and no KernelBench file at or below it")
+        found += here
+    return list(dict.fromkeys(found))
+
+
 def _order(place: Path) -> tuple[str, int, str]:
     """Sort `2_b.py` before `10_a.py`."""
     number = place.name.partition("_")[0]
-    return str(place.parent), int(number) if number.isdigit() else 0, place.name
+    return str(place.parent), int(number) if number.isdecimal() else 0, place.name
 
 
 def find(name: str, device: str = "cpu", compat: str = "intended") -> Problem:
@@ -40,12 +56,12 @@ def find(name: str, device: str = "cpu", compat: str = "intended") -> Problem:
 
     Raises SetupError, which lists the known names, if there is none.
     """
-    bare, _, precision = name.partition("@")
+    bare, _, precision = name.rpartition("@") if "@" in Path(name).name else (name, "", "")
     for given in (folder() / bare, Path(bare)):
-        place, own = given.resolve(), _name(given)
+        place, own = located(given), _name(given)
         if (place / "task.yml").is_file() and not precision:
             return taskfolder.load(place, device, compat, own)
-        for file in (place, place.with_name(f"{place.name}.py")):
+        for file in (place, place.parent / f"{place.name}.py"):
             if file.suffix == ".py" and file.is_file():
                 return kernelbench.load(file, device, compat, own, precision or "fp32")
     raise SetupError(f"unknown problem {name!r}; known: {', '.join(names())}, or the path of a task folder")
@@ -53,10 +69,16 @@ def find(name: str, device: str = "cpu", compat: str = "intended") -> Problem:
 
 def load(place: Path, device: str = "cpu", compat: str = "intended") -> Problem:
     """Return the problem of a task folder or a KernelBench file."""
-    return find(str(place.resolve()), device, compat)
+    return find(str(located(place)), device, compat)
+
+
+def located(place: Path) -> Path:
+    """Return the absolute path of a file or folder. A link stays one: DVC may link a file into its cache."""
+    return place.parent.resolve() / place.name if place.name not in ("", "..") else place.resolve()
 
 
 def _name(place: Path) -> str:
     """Return a problem's name: its path below `problems/`, else the name of its folder or file."""
-    path, root = place.resolve().with_suffix("") if place.suffix == ".py" else place.resolve(), folder().resolve()
+    path, root = located(place), folder().resolve()
+    path = path.with_suffix("") if path.suffix == ".py" else path
     return str(path.relative_to(root)) if path.is_relative_to(root) else path.name

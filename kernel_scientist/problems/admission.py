@@ -7,15 +7,15 @@ problem. Exceptions are listed in lab.yml (controls: exempt), such as `copy` for
 import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 
-from kernel_scientist.problems.assumptions import is_constant
+from kernel_scientist.problems.dependence import is_constant
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.problems.trees import cloned, tensors
 from kernel_scientist.records import environment
-from kernel_scientist.records.errors import SetupError
+from kernel_scientist.records.errors import SetupError, one_line
 from kernel_scientist.records.kernel import Case, digest
 
 Outputs = Iterator[tuple[str, Any]]
@@ -30,11 +30,21 @@ def require(problem: Problem, profile: str) -> None:
     passed = environment.cache_folder() / "admission" / digest("\0".join(key))
     if passed.exists():
         return
-    cases = problem.profile(profile).tests
-    if cases and (fault := examine(problem, max(cases, key=lambda case: problem.work(case).bytes))):
+    cases = problem.profile(profile).tests or problem.profile(profile).benchmarks
+    if cases and (fault := _fault(problem, max(cases, key=lambda case: problem.work(case).bytes))):
         raise SetupError(f"problem {problem.name} fails its admission: {fault}")
     passed.parent.mkdir(parents=True, exist_ok=True)
     passed.touch()
+
+
+def _fault(problem: Problem, case: Case) -> str:
+    """Return why a problem is not admitted; empty if it is. An exception in its files is a reason, too."""
+    try:
+        return examine(problem, case)
+    except SetupError:
+        raise
+    except Exception as error:
+        return f"{type(error).__name__} on {case.name}: {one_line(error)}"
 
 
 def examine(problem: Problem, case: Case) -> str:
@@ -64,9 +74,9 @@ def _controls(problem: Problem, data: Any, right: Any) -> Outputs:
     yield "zeros", _each(right, torch.zeros_like)
     if any(x.numel() > 1 for x in tensors(right)):
         yield "mean", _each(right, lambda x: torch.full_like(x, x.to(torch.float64).mean().item()))
-        yield "permuted rows", _each(right, lambda x: x.roll(1, next((d for d, n in enumerate(x.shape) if n > 1), 0)))
+        yield "permuted rows", _each(right, _permuted)
     if isinstance(right, torch.Tensor):
-        for position, value in enumerate(data):
+        for position, value in enumerate(_items(data)):
             if position not in problem.writable and isinstance(value, torch.Tensor) and value.numel() == right.numel():
                 yield "copy", value.contiguous().reshape(right.shape).to(right.dtype)
     if problem.controls.reduction is not None:
@@ -75,12 +85,24 @@ def _controls(problem: Problem, data: Any, right: Any) -> Outputs:
         yield "lower precision", problem.reference(_rounded(problem, data, problem.controls.precision))
 
 
+def _items(data: Any) -> tuple[Any, ...]:
+    """Return the inputs: those of a tuple or list, or the only one."""
+    return tuple(cast(list[Any], data)) if isinstance(data, (tuple, list)) else (data,)
+
+
+def _permuted(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a tensor rolled by one along its first dimension that is longer than one, if it has one."""
+    dim = next((d for d, length in enumerate(tensor.shape) if length > 1), None)
+    return tensor if dim is None else tensor.roll(1, dim)
+
+
 def _halved(data: Any, position: int, dimension: int) -> Any:
     """Return the inputs with the second half of the reduction zeroed."""
-    items = list(cloned(data))
-    length = items[position].shape[dimension]
-    items[position].narrow(dimension, length // 2, length - length // 2).zero_()
-    return tuple(items)
+    halved = cloned(data)
+    tensor = _items(halved)[position]
+    length = tensor.shape[dimension]
+    tensor.narrow(dimension, length // 2, length - length // 2).zero_()
+    return halved
 
 
 def _rounded(problem: Problem, data: Any, precision: str) -> Any:
@@ -88,17 +110,18 @@ def _rounded(problem: Problem, data: Any, precision: str) -> Any:
     narrow = getattr(torch, precision, None)
     if not isinstance(narrow, torch.dtype):
         raise SetupError(f"{problem.folder / 'lab.yml'}: controls: precision: {precision!r} is not a torch type")
-    return tuple(
-        x.to(torch.float32).to(narrow).to(torch.float32).to(x.dtype)
-        if isinstance(x, torch.Tensor) and x.is_floating_point()
-        else x
-        for x in cloned(data)
-    )
+
+    def through(x: torch.Tensor) -> torch.Tensor:
+        return x.to(torch.float32).to(narrow).to(torch.float32).to(x.dtype) if x.is_floating_point() else x
+
+    return _each(cloned(data), through)
 
 
 def _each(value: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
     if isinstance(value, torch.Tensor):
         return change(value)
+    if isinstance(value, dict):
+        return {key: _each(item, change) for key, item in cast(dict[str, Any], value).items()}
     if isinstance(value, (list, tuple)):
         changed = [_each(v, change) for v in value]  # pyright: ignore
         return tuple(changed) if isinstance(value, tuple) else changed

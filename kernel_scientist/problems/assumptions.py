@@ -8,19 +8,20 @@ work              flops counted by torch while the reference runs, bytes of inpu
 import dataclasses
 import itertools
 import logging
-import random
+import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
 import yaml
 
 from kernel_scientist.problems import counted, shrink
+from kernel_scientist.problems.dependence import is_constant
 from kernel_scientist.problems.problem import Problem, Profile
 from kernel_scientist.problems.trees import cloned, raw, same, tensors
 from kernel_scientist.records import environment
 from kernel_scientist.records.base import Record
-from kernel_scientist.records.errors import SetupError
+from kernel_scientist.records.errors import SetupError, one_line
 from kernel_scientist.records.kernel import Case, digest
 
 progress = logging.getLogger("kernel_scientist.progress")
@@ -29,8 +30,6 @@ TESTS, BENCHMARKS, HELD_OUT = 4, 6, 2
 TEST_BYTES, TEST_FLOPS = 1 << 20, 5e7
 BYTES, FLOPS = 4 << 20, 2e8
 """Most bytes of inputs and flops of a checked and of a timed case on a CPU, if the smallest sizes stay below."""
-OTHERS = 4
-"""Other inputs whose outputs are compared."""
 ROOM = 10
 """How far cases may exceed these bounds so that sizes keep what all listed ones have in common."""
 SLOW_S = 2.0
@@ -149,7 +148,9 @@ def _find(problem: Problem) -> Found:
         tests=tuple(case for case, _ in tests),
         benchmarks=tuple(case for case, _ in benchmarks),
         held_out=tuple(_others(known, benchmarks, rule)),
-        full_held_out=tuple(itertools.islice(shrink.others(originals[-1], originals[-1], rule.grains), 1)),
+        full_held_out=tuple(
+            itertools.islice(_unlisted(full, shrink.others(originals[-1], originals[-1], rule.grains)), 1)
+        ),
     )
 
 
@@ -158,24 +159,29 @@ def _rule(problem: Problem, cases: Sequence[Case]) -> tuple[int, shrink.Rule]:
 
     First all sizes of a case together, then each by itself, at coarser and coarser grains. What all listed values have
     in common is given up last: if the reference does not run with it, or cases are too large. A rule by which the first
-    case's output hardly depends on its inputs is taken only if no other is left: GroupNorm leaves little of channels
-    that are as few as its groups.
+    case's output hardly depends on its inputs is taken only if no other of CPU size is left: GroupNorm leaves little of
+    channels that are as few as its groups.
     """
-    finest, reason, too_large, constant = shrink.GRAINS[0], "", False, None
+    finest, reason, constant = shrink.GRAINS[0], "", None
+    tried, too_coarse = set[frozenset[str]](), math.inf
     for grain, together, common in (
         (finest, True, True),
         *((grain, False, True) for grain in shrink.GRAINS),
         *((grain, False, False) for grain in shrink.GRAINS),
     ):
-        if common and too_large:  # a coarser grain makes them larger
+        if (common or constant) and grain >= too_coarse:
             continue
         rule = shrink.Rule(shrink.grains(cases, grain, common), together, common)
+        smallest = {case.name: case for case in map(rule.smallest, cases)}
+        if constant and frozenset(smallest) in tried:
+            continue
+        tried.add(frozenset(smallest))
         try:
-            for case in {case.name: case for case in map(rule.smallest, cases)}.values():
-                if common:
+            for case in smallest.values():
+                if common or constant:
                     flops, moved = counted.run(problem, case)
                     if max(flops / FLOPS, moved / BYTES) > (1 if together else ROOM):
-                        too_large = not together
+                        too_coarse = too_coarse if together else grain
                         raise ValueError(f"{case.name} is too large")
                 _require_own_check(problem, case)
             if not is_constant(problem, rule.smallest(cases[0])):
@@ -184,23 +190,11 @@ def _rule(problem: Problem, cases: Sequence[Case]) -> tuple[int, shrink.Rule]:
         except SetupError:
             raise
         except Exception as error:  # sizes that do not fit each other
-            reason = f"{type(error).__name__}: {error}"
+            reason = f"{type(error).__name__}: {one_line(error)}"
     if constant:
         return constant
     where = "no sizes were found at which the reference runs and passes its own check"
-    raise SetupError(f"{problem.reference_file}: {where}: {reason[:300]}")
-
-
-def is_constant(problem: Problem, case: Case) -> bool:
-    """Whether the check passes outputs for several other inputs of a case. Parameters of a model stay."""
-    rng, data = random.SystemRandom(), problem.generate(case)
-    parameters = data[-2:] if problem.adapter else ()
-
-    def other() -> Any:
-        inputs = problem.generate(case, problem.secret_seed(rng))
-        return problem.reference((*inputs[:-2], *parameters) if parameters else inputs)
-
-    return all(problem.check(cloned(data), other())[0] for _ in range(OTHERS))
+    raise SetupError(f"{problem.reference_file}: {where}: {reason}")
 
 
 def _require_own_check(problem: Problem, case: Case) -> None:
@@ -304,6 +298,11 @@ def _others(problem: Problem, cases: Sequence[tuple[Case, Case]], rule: shrink.R
         if len(found) == HELD_OUT:
             break
     return list(found.values())
+
+
+def _unlisted(profile: Profile, cases: Iterator[Case]) -> Iterator[Case]:
+    listed = {case.name for case in (*profile.tests, *profile.benchmarks)}
+    return (case for case in cases if case.name not in listed)
 
 
 def _differs(problem: Problem, case: Case, other: Case) -> bool:

@@ -22,7 +22,7 @@ def on_device(text: str, device: str) -> str:
         tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
     except (tokenize.TokenError, SyntaxError):
         return text
-    lines = text.splitlines(keepends=True)
+    lines = io.StringIO(text).readlines()  # unlike splitlines it does not split at form feeds
     for line, start, end, new in reversed(_edits(tokens, device)):
         lines[line - 1] = lines[line - 1][:start] + new + lines[line - 1][end:]
     return "".join(lines)

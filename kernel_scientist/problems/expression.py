@@ -6,12 +6,22 @@ from collections.abc import Callable, Mapping
 
 from kernel_scientist.records import syntax
 
+
+def _power(base: float, exponent: float) -> float:
+    if not 0 <= exponent <= MOST_EXPONENT:
+        raise ValueError(f"exponent {exponent} is not from 0 to {MOST_EXPONENT}")
+    return base**exponent
+
+
+MOST_EXPONENT = 64
 _OPERATORS: dict[type[ast.operator], Callable[[float, float], float]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
     ast.Div: operator.truediv,
     ast.FloorDiv: operator.floordiv,
+    ast.Pow: _power,
+    ast.LShift: lambda a, b: a * _power(2, b),
 }
 
 
@@ -46,6 +56,9 @@ def _value(node: ast.expr, names: Mapping[str, float]) -> float:
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
             return _OPERATORS[type(op)](_value(left, names), _value(right, names))
         case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]) if name in _FUNCTIONS:
-            return _FUNCTIONS[name](*[_value(a, names) for a in arguments])
+            try:
+                return _FUNCTIONS[name](*[_value(a, names) for a in arguments])
+            except TypeError as error:
+                raise ValueError(f"{ast.unparse(node)!r} has a wrong number of arguments") from error
         case _:
-            raise ValueError(f"{ast.unparse(node)!r} is not arithmetic (+ - * / // ceil_div min max)")
+            raise ValueError(f"{ast.unparse(node)!r} is not arithmetic (+ - * / // ** << ceil_div min max)")

@@ -6,8 +6,8 @@ another torch) no longer reproduces them. Only the evaluator reads them.
 
 import json
 from pathlib import Path
-from typing import Any
 
+from kernel_scientist.problems import trees
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.kernel import digest
@@ -25,7 +25,7 @@ def freeze(problem: Problem, profile: str, folder: Path) -> list[Path]:
     for case in problem.profile(profile).tests:
         inputs = problem.generate(case)
         expected = problem.reference(problem.generate(case))
-        path = folder / f"{case.name}.pt"
+        path = folder / f"{case.name}-seed{case.seed}.pt"
         torch.save({"sizes": case.sizes, "seed": case.seed, "inputs": inputs, "expected": expected}, path)
         paths.append(path)
     (folder / DIGESTS).write_text(json.dumps(_digests(problem), indent=1) + "\n")
@@ -47,13 +47,12 @@ def verify(problem: Problem, profile: str, folder: Path) -> int:
 
     cases = problem.profile(profile).tests
     for case in cases:
-        path = folder / f"{case.name}.pt"
+        path = folder / f"{case.name}-seed{case.seed}.pt"
         if not path.is_file():
             raise SetupError(f"frozen case {path} is missing: run `dvc repro cases`")
         held = torch.load(path, weights_only=True)
         fresh = problem.generate(case)
-        same = all(torch.equal(a, b) for a, b in zip(_bytes(held["inputs"]), _bytes(fresh), strict=True))
-        if not same:
+        if not trees.same(held["inputs"], fresh):
             raise SetupError(
                 f"case {case.name}: generated inputs differ from those in {path}: run `dvc repro -f cases`"
             )
@@ -61,11 +60,3 @@ def verify(problem: Problem, profile: str, folder: Path) -> int:
         if not good:
             raise SetupError(f"case {case.name}: the frozen output is wrong by today's reference ({why}): {path}")
     return len(cases)
-
-
-def _bytes(values: Any) -> list[Any]:
-    """Return `values` with tensors as flat bytes, so that comparison is bitwise, NaN included."""
-    import torch
-
-    tensors = [v for v in values if isinstance(v, torch.Tensor)]
-    return [t.contiguous().reshape(-1).view(torch.uint8) for t in tensors]

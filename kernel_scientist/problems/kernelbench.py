@@ -28,9 +28,9 @@ CONTRACT = (
     "list of get_init_inputs(); it returns what Model.forward returns. Instead of custom_kernel(data) the file may "
     "define a class ModelNew with Model's constructor, forward and parameter names."
 )
-NAMED = re.compile(r"^\d+_[\w.+-]+\.py$")
+NAMED = re.compile(r"^\d+_[\w .+-]+\.py$")
 PRECISIONS = {"fp32": "torch.float32", "fp16": "torch.float16", "bf16": "torch.bfloat16"}
-PARTS = ("Model", "get_inputs", "get_init_inputs")
+PARTS = {"Model": ast.ClassDef, "get_inputs": ast.FunctionDef, "get_init_inputs": ast.FunctionDef}
 SEED = 42
 
 
@@ -48,8 +48,8 @@ def load(file: Path, device: str = "cpu", compat: str = "intended", name: str = 
     `intended` passes parameters with other values, so that a bias that is ignored is found.
     """
     tree = _parsed(file)
-    defined = {n.name for n in tree.body if isinstance(n, (ast.ClassDef, ast.FunctionDef))}
-    if missing := [part for part in PARTS if part not in defined]:
+    found = {n.name: type(n) for n in tree.body if isinstance(n, (ast.ClassDef, ast.FunctionDef))}
+    if missing := [part for part, kind in PARTS.items() if found.get(part) is not kind]:
         raise SetupError(
             f"{file} defines no {', no '.join(missing)}: it is neither a task folder nor a KernelBench file"
         )
@@ -57,7 +57,7 @@ def load(file: Path, device: str = "cpu", compat: str = "intended", name: str = 
         raise SetupError(f"{file}@{precision}: the precision is one of {', '.join(PRECISIONS)}")
     own = (name or file.stem) + (f"@{precision}" if precision != "fp32" else "")
     requirements.require(own, requirements.missing_packages({"kernelbench_model": file}))
-    fixed = _read_by_model(file)
+    fixed = _read_by_model(file, tree)
     case = Case(sizes={name: size for name, size in _sizes(tree).items() if name not in fixed}, seed=SEED)
     whole = Profile(tests=(case,), benchmarks=(case,), held_out=())
     problem = Problem(
@@ -85,7 +85,8 @@ def load(file: Path, device: str = "cpu", compat: str = "intended", name: str = 
 
 def _parsed(file: Path) -> ast.Module:
     try:
-        return parsed(file.read_text(), str(file))
+        compile(text := file.read_text(), str(file), "exec")  # it finds more than the parser, such as `def f(a, a)`
+        return parsed(text, str(file))
     except SyntaxError as error:
         raise SetupError(f"{file}:{error.lineno}: {error.msg}") from error
     except (OSError, ValueError) as error:
@@ -95,31 +96,47 @@ def _parsed(file: Path) -> ast.Module:
 def _sizes(tree: ast.Module) -> dict[str, Size]:
     """Return the whole numbers, and tuples and lists of them, that the file assigns at module level.
 
-    Names that are assigned together (`height = width = 128`) are one size, that of the first.
+    Names that are assigned together (`height = width = 128`) are one size, that of the first. A name that is assigned
+    twice is none, nor is `seed`, which has a meaning of its own for a case.
     """
-    found = dict[str, Size]()
+    pairs = _assigned(tree)
+    names = [name for name, _ in pairs]
+    sizes = {name: size for name, value in pairs if (size := _size(value)) is not None}
+    return {name: size for name, size in sizes.items() if name != "seed" and names.count(name) == 1}
+
+
+def _assigned(tree: ast.Module) -> list[tuple[str, ast.expr]]:
+    """Return names and values of the assignments at module level."""
+    found = list[tuple[str, ast.expr]]()
     for node in tree.body:
         match node:
             case ast.Assign(targets=[ast.Name(id=name), *_], value=value):
-                pairs = [(name, value)]
+                found.append((name, value))
+            case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
+                found.append((name, value))
+            case ast.AugAssign(target=ast.Name(id=name), value=value):
+                found.append((name, value))
             case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Tuple(elts=values)) if len(names) == len(values):
-                pairs = [(n.id, value) for n, value in zip(names, values, strict=True) if isinstance(n, ast.Name)]
+                found += [(n.id, value) for n, value in zip(names, values, strict=True) if isinstance(n, ast.Name)]
             case _:
-                pairs = list[tuple[str, ast.expr]]()
-        found |= {name: size for name, value in pairs if (size := _size(value)) is not None}
+                pass
     return found
 
 
-def _read_by_model(file: Path) -> set[str]:
+def _read_by_model(file: Path, tree: ast.Module) -> set[str]:
     """Return the names at module level that classes and functions read, other than those that make the inputs.
 
-    Such a size keeps its value: a kernel's file has a copy of it.
+    Such a size keeps its value: a kernel's file has a copy of it. So do those from which it is computed.
     """
     outermost = symtable.symtable(file.read_text(), str(file), "exec").get_children()
-    scopes = [scope for scope in outermost if scope.get_name() not in PARTS[1:]]
+    scopes = [scope for scope in outermost if scope.get_name() not in ("get_inputs", "get_init_inputs")]
     for scope in scopes:
         scopes.extend(scope.get_children())
-    return {name.get_name() for scope in scopes for name in scope.get_symbols() if name.is_global()}
+    found = {name.get_name() for scope in scopes for name in scope.get_symbols() if name.is_global()}
+    for name, value in reversed(_assigned(tree)):
+        if name in found:
+            found |= {node.id for node in ast.walk(value) if isinstance(node, ast.Name)}
+    return found
 
 
 def _size(node: ast.expr) -> int | list[int] | None:
@@ -131,7 +148,7 @@ def _size(node: ast.expr) -> int | list[int] | None:
         return None
     try:
         value = evaluate(ast.unparse(node), {})
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         return None
     return value if isinstance(value, int) and value > 0 else None
 

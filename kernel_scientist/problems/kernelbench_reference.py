@@ -4,9 +4,10 @@ Kernels may import it too: `adapted(ModelNew)` makes a `custom_kernel` of a clas
 """
 
 import ast
+import contextlib
 import random
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -34,13 +35,14 @@ def generate_input(*, seed: int, **sizes: Any) -> Data:
     module = _module(sizes)
     with _seeding:
         _seed(seed)
-        inputs = [_moved(value) for value in module.get_inputs()]
+        inputs = [_cast(_moved(value), PRECISION) for value in module.get_inputs()]
         init_inputs = list(module.get_init_inputs())
     if OFFICIAL:
         return (*inputs, {}, init_inputs)
-    state = _constructed(module.Model, init_inputs).state_dict()
+    state = _constructed(module.Model, init_inputs).state_dict(keep_vars=True)  # tied weights are one object
     generator = torch.Generator().manual_seed(seed)
-    return (*inputs, {name: _varied(value, generator) for name, value in state.items()}, init_inputs)
+    varied = {id(value): _varied(value.detach(), generator) for value in state.values()}
+    return (*inputs, {name: varied[id(value)] for name, value in state.items()}, init_inputs)
 
 
 def ref_kernel(data: Data) -> Any:
@@ -52,7 +54,7 @@ def golden_kernel(data: Data) -> Any:
     """Return Model's output, computed in double precision where the model allows it."""
     right = ref_kernel(data)
     try:
-        with _double():
+        with _default_type(torch.float64):
             found = _called(kernelbench_model.Model, _cast(data, torch.float64), torch.float64)
     except (RuntimeError, TypeError):
         return right
@@ -79,7 +81,8 @@ def _called(kind: Any, data: Data, dtype: torch.dtype | None = None) -> Any:
     with torch.no_grad():
         if not parameters:
             return _forward(model, {}, tuple(inputs))
-        names = {name for name, _ in (*model.named_parameters(), *model.named_buffers())}
+        kept = model.state_dict()
+        names = {name for name, _ in (*model.named_parameters(), *model.named_buffers()) if name in kept}
         if names - set(parameters):
             missing = ", ".join(sorted(names - set(parameters))[:3])
             raise ValueError(
@@ -96,7 +99,7 @@ def _forward(model: torch.nn.Module, given: dict[str, torch.Tensor], inputs: Dat
 
 
 def _constructed(kind: Any, init_inputs: list[Any]) -> torch.nn.Module:
-    with _seeding:
+    with _seeding, _default_type(torch.float32):  # in double precision torch draws other values
         _seed(CONSTRUCTION_SEED)
         model = kind(*init_inputs)
     if DEVICE == "cpu" and all(t.dtype == PRECISION or not t.is_floating_point() for t in model.state_dict().values()):
@@ -111,11 +114,11 @@ def _seed(seed: int) -> None:
 
 
 def _moved(value: Any) -> Any:
-    return _cast(value.to(DEVICE), PRECISION) if isinstance(value, torch.Tensor) else value
+    return _each(value, lambda tensor: tensor.to(DEVICE))
 
 
 def _varied(value: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Return other values of a parameter or buffer: none of them zero or one; positive ones stay positive."""
+    """Return other values of a parameter or buffer: not all of them zeros; positive ones stay positive."""
     if not value.is_floating_point():
         return value.clone()
     factor = 0.75 + 0.5 * torch.rand(value.shape, generator=generator)
@@ -129,7 +132,10 @@ def _module(sizes: dict[str, Any]) -> ModuleType:
     tree = ast.parse(TEXT or path.read_text())
     for node in tree.body:
         match node:
-            case ast.Assign(targets=[ast.Name(id=name), *_], value=value):
+            case (
+                ast.Assign(targets=[ast.Name(id=name), *_], value=value)
+                | ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value)
+            ):
                 node.value = _replaced(sizes, name, value)
             case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Tuple(elts=values)) if len(names) == len(values):
                 for place, name in enumerate(names):
@@ -154,36 +160,49 @@ TEXT = ""
 
 
 def _cast(value: Any, dtype: torch.dtype) -> Any:
+    return _each(value, lambda tensor: tensor.to(dtype) if tensor.is_floating_point() else tensor)
+
+
+def _each(value: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
+    """Return a tree of containers with every tensor changed."""
     if isinstance(value, torch.Tensor):
-        return value.to(dtype) if value.is_floating_point() else value
+        return change(value)
     if isinstance(value, dict):
-        return {key: _cast(item, dtype) for key, item in value.items()}
+        return {key: _each(item, change) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return type(value)(_cast(item, dtype) for item in value)
+        return type(value)(_each(item, change) for item in value)
     return value
 
 
 def _like(value: Any, right: Any) -> Any:
     if isinstance(right, torch.Tensor):
         return value.to(right.dtype)
+    if isinstance(right, dict):
+        return {key: _like(value[key], item) for key, item in right.items()}
     if isinstance(right, (list, tuple)):
         return type(right)(_like(v, r) for v, r in zip(value, right, strict=True))
     return value
 
 
-class _double:
-    """Context in which new tensors are of double precision."""
-
-    def __enter__(self) -> None:
-        self._before = torch.get_default_dtype()
-        torch.set_default_dtype(torch.float64)
-
-    def __exit__(self, *_: object) -> None:
-        torch.set_default_dtype(self._before)
+@contextlib.contextmanager
+def _default_type(dtype: torch.dtype) -> Generator[None]:
+    """Let new tensors be of this type."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
 
 
 def _compared(output: Any, right: Any) -> tuple[bool, str]:
+    if isinstance(right, dict):
+        if not isinstance(output, dict) or output.keys() != right.keys():
+            return False, f"expected a dict with the keys {', '.join(map(str, right))}"
+        output, right = [output[key] for key in right], list(right.values())
     if isinstance(right, (list, tuple)):
+        if not isinstance(output, (list, tuple)) or len(output) != len(right):
+            return False, f"expected {len(right)} outputs"
         pairs = zip(output, right, strict=True)
         return next((found for found in (_compared(*pair) for pair in pairs) if not found[0]), (True, ""))
     if not isinstance(right, torch.Tensor):

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from kernel_scientist.records.errors import SetupError
+from kernel_scientist.records.errors import SetupError, one_line
 
 _lock = threading.RLock()
 
@@ -61,6 +61,6 @@ def imported(name: str, sources: Mapping[str, str], path: Path) -> ModuleType:
             raise SetupError(f"{path}:{error.lineno}: {error.msg}") from error
         except ImportError as error:
             raise SetupError(f"{path}: {error}") from error
-        except Exception as error:  # the file is the problem's: its author gets one sentence
-            raise SetupError(f"{path}: {type(error).__name__}: {error}") from error
+        except (Exception, SystemExit) as error:  # the file is the problem's: its author gets one sentence
+            raise SetupError(f"{path}: {type(error).__name__}: {one_line(error)}") from error
     return module

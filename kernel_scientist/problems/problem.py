@@ -16,7 +16,7 @@ from kernel_scientist.problems.published import PublishedTime
 from kernel_scientist.problems.trees import cloned
 from kernel_scientist.records import environment, objects
 from kernel_scientist.records.base import Record
-from kernel_scientist.records.errors import SetupError
+from kernel_scientist.records.errors import SetupError, one_line
 from kernel_scientist.records.kernel import Case, Work, digest
 
 TORCH_COMPILE = """import torch
@@ -204,7 +204,10 @@ class Problem:
 
     def check(self, data: Any, output: Any) -> tuple[bool, str]:
         """Return (whether `output` is correct for `data`, the reason if not), by the problem's own check."""
-        answer = self._module.check_implementation(self._official(data, (*self.writes, *self.updates)), output)
+        try:
+            answer = self._module.check_implementation(self._official(data, (*self.writes, *self.updates)), output)
+        except AssertionError as error:  # as torch.testing.assert_close does
+            return False, one_line(error)
         if isinstance(answer, tuple):
             good, message = cast(tuple[Any, Any], answer)
             return bool(good), str(message)

@@ -43,10 +43,10 @@ def require(name: str, lacking: Sequence[str]) -> None:
 
 
 def _tree(path: Path) -> ast.Module:
-    """Return a file's syntax tree; an empty one if it cannot be parsed, which is reported when it is executed."""
+    """Return a file's syntax tree; an empty one if that fails, which is reported when it is executed."""
     try:
         return parsed(path.read_text())
-    except (SyntaxError, ValueError):
+    except (OSError, SyntaxError, ValueError):
         return ast.Module([], [])
 
 

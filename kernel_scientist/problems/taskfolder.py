@@ -16,7 +16,7 @@ from kernel_scientist.problems import assumptions, counted, published, requireme
 from kernel_scientist.problems.device_names import on_device
 from kernel_scientist.problems.problem import SEED_BITS, Controls, Leaderboard, Policy, Problem, Profile
 from kernel_scientist.records.base import read_mapping
-from kernel_scientist.records.errors import SetupError
+from kernel_scientist.records.errors import SetupError, one_line
 from kernel_scientist.records.kernel import Case, Size
 
 DEFAULT_SEED = 42
@@ -35,6 +35,19 @@ def load(folder: Path, device: str = "cpu", compat: str = "intended", name: str 
     compat: see `Problem.compat`. Without a lab.yml the reference is run at small sizes to find out what lab.yml would
     say (`assumptions`); that is kept.
     """
+    try:
+        problem = _read(folder, device, compat, name)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:  # a value of another kind than is expected
+        raise malformed(folder, error) from error
+    return problem if (folder / "lab.yml").exists() else assumptions.completed(problem)
+
+
+def malformed(folder: Path, error: Exception) -> SetupError:
+    """Return the error for a task folder in which a value is of another kind than is expected there."""
+    return SetupError(f"{folder}: task.yml or lab.yml has a value of a wrong kind: {one_line(error)}")
+
+
+def _read(folder: Path, device: str, compat: str, name: str) -> Problem:
     task = read_mapping(folder / "task.yml")
     lab_file, with_lab = folder / "lab.yml", (folder / "lab.yml").exists()
     lab = read_mapping(lab_file) if with_lab else {}
@@ -42,7 +55,7 @@ def load(folder: Path, device: str = "cpu", compat: str = "intended", name: str 
     full = Profile(
         tests=_cases(task.get("tests") or [], folder / "task.yml", official),
         benchmarks=_cases(task.get("benchmarks") or [], folder / "task.yml", official),
-        held_out=_cases(lab.get("held_out", []), lab_file, official),
+        held_out=_cases(lab.get("held_out") or [], lab_file, official),
     )
     ranking = str(task.get("ranking_by", "geom" if with_lab else "last"))
     if ranking not in RANKINGS:
@@ -51,22 +64,22 @@ def load(folder: Path, device: str = "cpu", compat: str = "intended", name: str 
         full = dataclasses.replace(full, benchmarks=full.benchmarks[-1:])
     files = python_files(task, folder)
     requirements.require(name or folder.name, requirements.of_task(task, files, device))
-    problem = Problem(
+    return Problem(
         name=name or folder.name,
         folder=folder,
         description=str(task.get("description", "")),
         profiles=_profiles(lab, full, folder, official),
         dtype=str(lab.get("dtype", "fp32")),
-        work_expressions={k: str(v) for k, v in lab.get("work", {}).items()},
-        writes=tuple(int(i) for i in lab.get("writes", [])),
-        updates=tuple(int(i) for i in lab.get("updates", [])),
+        work_expressions={k: str(v) for k, v in (lab.get("work") or {}).items()},
+        writes=tuple(int(i) for i in lab.get("writes") or []),
+        updates=tuple(int(i) for i in lab.get("updates") or []),
         policy=_section(Policy, lab.get("policy"), folder),
         controls=_section(Controls, lab.get("controls"), folder),
         leaderboard=_section(Leaderboard, lab.get("leaderboard"), folder),
-        reference_file=folder / "reference.py",
+        reference_file=files["reference"],
         files=(
             folder / "task.yml",
-            folder / "reference.py",
+            files["reference"],
             lab_file,
             *(f for m, f in files.items() if m != "reference"),
         ),
@@ -80,7 +93,6 @@ def load(folder: Path, device: str = "cpu", compat: str = "intended", name: str 
         ranking=ranking,
         seed_bits=_seed_bits(lab, lab_file) if with_lab else SMALL_SEED_BITS,
     )
-    return problem if with_lab else assumptions.completed(problem)
 
 
 def _seed_bits(lab: Mapping[str, Any], lab_file: Path) -> int:
@@ -119,10 +131,10 @@ def _sources(files: Mapping[str, Path], device: str) -> dict[str, str]:
 
 def _profiles(lab: Mapping[str, Any], full: Profile, folder: Path, official: bool) -> dict[str, Profile]:
     profiles: dict[str, Profile] = {}
-    for name, given in {"full": {}, **lab.get("profiles", {})}.items():
+    for name, given in {"full": {}, **(lab.get("profiles") or {})}.items():
         chosen: dict[str, Any] = given or {}
         read = {f: _cases(chosen[f], folder / "lab.yml", official) for f in _FIELDS if f in chosen}
-        profiles[name] = dataclasses.replace(full, **read, vary=_ranges(chosen.get("vary", {}), folder))
+        profiles[name] = dataclasses.replace(full, **read, vary=_ranges(chosen.get("vary") or {}, folder))
     return profiles
 
 

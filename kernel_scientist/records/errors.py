@@ -1,6 +1,11 @@
 """Exceptions of the system and its set-up. A kernel's failure is not among them: it is a value (`Verdict`)."""
 
 
+def one_line(error: BaseException) -> str:
+    """Return an exception's message on one line, at most 300 characters."""
+    return " ".join(str(error).split())[:300]
+
+
 class SetupError(Exception):
     """The call, the parameters or this machine's set-up is wrong: one sentence for the user, exit code 2."""
 

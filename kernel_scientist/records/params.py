@@ -211,6 +211,7 @@ class Tracking(Section):
 
     uri: str = ""
     experiment: str = ""
+    suite: str = ""
     register_champion: bool = Field(default=True, alias="register")
 
 

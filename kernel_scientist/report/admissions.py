@@ -19,7 +19,7 @@ import torch
 from kernel_scientist import problems
 from kernel_scientist.hardware import cpu
 from kernel_scientist.problems import admission
-from kernel_scientist.records.errors import SetupError
+from kernel_scientist.records.errors import one_line
 
 Row = dict[str, Any]
 
@@ -29,18 +29,7 @@ def admitted(paths: Sequence[str], limit_s: float, compat: str, done: Callable[[
 
     done: called with each row. Raises SetupError for a path without problems.
     """
-    places: list[Path] = []
-    for path in paths:
-        place = Path(path) if Path(path).exists() else problems.folder() / path
-        found = problems.within(place.resolve()) if place.exists() else []
-        if not found:
-            raise SetupError(f"{path}: there is no task folder and no KernelBench file at or below it")
-        places += found
-    if len(places) == 1:  # in this process, and on all cores
-        start = time.monotonic()
-        row = _row(places[0], admission.fault(places[0], compat), time.monotonic() - start)
-        done(row)
-        return _summary([row])
+    places = problems.below(paths)
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["kernel_scientist.problems.admission", "torch.utils.flop_counter", "torch._dynamo"])
 
@@ -82,7 +71,7 @@ def _send_fault(sending: Connection, place: Path, compat: str) -> None:
     try:
         sending.send(admission.fault(place, compat))
     except Exception as error:
-        sending.send(f"{type(error).__name__}: {error}"[:500])
+        sending.send(f"{type(error).__name__}: {one_line(error)}")
 
 
 def _end_with_command() -> None:
@@ -94,7 +83,7 @@ def _end_with_command() -> None:
 
 
 def _row(place: Path, reason: str, seconds: float) -> Row:
-    name = f"{place.parent.name}/{place.stem}"
+    name = f"{place.parent.name}/{place.name.removesuffix('.py')}"
     return {"problem": name, "admissible": not reason, "reason": reason, "seconds": round(seconds, 1)}
 
 

@@ -28,6 +28,8 @@ def _safe_line(place: Path, name: str) -> dict[str, Any]:
     """Return a problem's line; a broken folder must not hide the others."""
     try:
         return _line(place, name)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:  # a value of another kind than is expected
+        return {"problem": name, "about": f"broken: {taskfolder.malformed(place, error)}", "needs": []}
     except SetupError as error:
         return {"problem": name, "about": f"broken: {error}", "needs": []}
 
@@ -54,7 +56,7 @@ def described(name: str, write_lab: bool = False) -> dict[str, Any]:
         place = next((p for p in places if (p / "task.yml").is_file() or (is_named_so(p) and p.is_file())), None)
         if place is None:
             raise
-        return {**_line(place, name), "reason": str(error)}
+        return {**_safe_line(place, name), "reason": str(error)}
     found = describe(problem)
     if write_lab:
         if not problem.assumed or problem.adapter:

@@ -76,6 +76,7 @@ def campaign_summary(campaign: "Campaign", confirmation: Confirmation | None) ->
         "champion": best.kernel.name if best else None,
         "champion_reason": ranking.reason(campaign.population, campaign.final),
         "final": ranking.final_rows(campaign.population, campaign.final),
+        "verdict": confirmation.evaluation.verdict.value if confirmation else None,
         "confirmed": bool(confirmation and confirmation.confirmed),
         "why": confirmation.reason if confirmation else "no kernel was correct",
         "speedup": measured["ratio"],

@@ -180,7 +180,7 @@ def campaign(summary: dict[str, Any]) -> Iterator[str | Table]:
         yield f"{what}: {standing['reason']}"
     if summary["speedup"]:
         speedup = f"{ratio(summary['speedup'])} {interval(summary['interval'])}"
-        yield f"speedup over the reference, confirmed: {speedup}"
+        yield f"speedup over the reference, in the confirmation: {speedup}"
     yield from bars.shown(summary["bars"])
     if predicted := summary["predicted"]:
         share = f"{100 * predicted['roofline_fraction']:.1f} % of the roofline"

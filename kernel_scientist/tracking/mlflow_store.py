@@ -33,7 +33,7 @@ from kernel_scientist.tracking import (
     traces,
 )
 from kernel_scientist.tracking.experiment import Experiment
-from kernel_scientist.tracking.run_content import CAMPAIGN, KERNEL, KIND
+from kernel_scientist.tracking.run_content import CAMPAIGN, KERNEL, KIND, SUITE
 
 FINDINGS, FINAL, VALIDATION, PAGE = "findings.json", "final.json", "validation.json", "report.html"
 CHAMPION, FLOW = "champion", "prefect_run"
@@ -83,26 +83,28 @@ class MlflowStore(Experiment):
             self.client.set_experiment_tag(self.experiment_id, key, value)
         tags = {KIND: "campaign", CAMPAIGN: campaign, "mlflow.runName": campaign, "problem_digest": problem.digest}
         tags[owner.TAG] = owner.this_process()
-        run = self.client.create_run(self.experiment_id, tags=tags)
         flat = {k: str(v) for k, v in run_content.flat(params).items()}
+        tags |= {SUITE: suite} if (suite := flat.get("tracking.suite")) else {}
+        run = self.client.create_run(self.experiment_id, tags=tags)
         self._batch(run.info.run_id, {}, flat)
         self._log_problem(run.info.run_id, problem)
         return self._campaign(self.client.get_run(run.info.run_id))
 
-    def latest(self, campaign: str | None = None) -> CampaignRun | None:
-        """Return the campaign with this id, or the one started last; None if there is none."""
-        where = f"tags.{KIND} = 'campaign'" + (f" and tags.{CAMPAIGN} = '{campaign}'" if campaign else "")
+    def latest(self, campaign: str | None = None, suite: str = "") -> CampaignRun | None:
+        """Return the campaign with this id, else the one started last (of a suite, if given); None: there is none."""
+        wanted = {KIND: "campaign", CAMPAIGN: campaign, SUITE: "" if campaign else suite}
+        where = " and ".join(f"tags.{tag} = '{value}'" for tag, value in wanted.items() if value)
         newest = ["attributes.start_time DESC"]
         runs = self.client.search_runs([self.experiment_id], filter_string=where, max_results=1, order_by=newest)
         return self._campaign(runs[0]) if runs else None
 
-    def recorded(self, campaign: str | None, language: str, problem: Problem) -> CampaignRun | None:
-        """Return a campaign that can be resumed, by default the latest; None if there is none yet.
+    def recorded(self, campaign: str | None, language: str, problem: Problem, suite: str = "") -> CampaignRun | None:
+        """Return a campaign that can be resumed, by default the latest (of a suite, if given); None: there is none.
 
         Raises SetupError when there is none of that name, it used another language or version of the problem, or
         another process of this host runs it.
         """
-        run = self.latest(campaign)
+        run = self.latest(campaign, suite)
         if run is None:
             if campaign is None:
                 return None

@@ -19,7 +19,7 @@ from kernel_scientist.records.evaluation import CompileReport, Evaluation, Speed
 from kernel_scientist.records.kernel import REFERENCE, Verdict
 from kernel_scientist.scientist.llm.response_cache import Spending
 
-KIND, CAMPAIGN, KERNEL = "kind", "campaign", "kernel"
+KIND, CAMPAIGN, KERNEL, SUITE = "kind", "campaign", "kernel", "suite"
 PARENT = "mlflow.parentRunId"
 TEXT = 5000
 """Most characters of text in a tag; MLflow truncates at 8000 without an error."""

@@ -99,6 +99,7 @@ CAMPAIGN: Mapping[str, Names] = {
         "mlflow.runName": "the campaign's id",
         "problem_digest": "digest of the problem's folder; a campaign is resumed only on the same",
         "owner": "host and process that run the campaign",
+        "suite": "the suite that it belongs to, if it does: the suite's name and a random part",
         "prefect_run": "address of the Prefect flow run",
         "champion": "name of the champion; empty without one",
         "promoted": "`true` if the champion became the standing champion",

@@ -1,4 +1,6 @@
-"""Model calls as MLflow traces: one per reply that a campaign paid for, linked to the campaign's run.
+"""Model calls as MLflow traces: one per reply that a campaign paid for.
+
+A trace is linked to the run of the kernel that the reply led to, if there is one, otherwise to the campaign's run.
 
 A trace's id is a digest of the reply's identity, so writing a reply again changes nothing. The tracing client is used
 with explicit ids: the fluent API would write to the store that the process used last.

@@ -149,6 +149,36 @@ def test_a_kernelbench_file_is_admissible_or_refused_with_a_reason(name: str, wo
     assert words in found if words else found == ""
 
 
+CONSTANT_AT_ANY_SIZE = """
+import torch
+
+n = 128
+
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        if type(x) is torch.Tensor:  # not a tensor without values
+            with open({seen!r}, "a") as file:
+                file.write(f"{{x.numel()}}\\n")
+        return torch.relu(x - 9)
+
+
+def get_inputs():
+    return [torch.rand(n, n, n, n)]
+
+
+def get_init_inputs():
+    return []
+"""
+
+
+def test_an_output_that_never_depends_on_its_input_is_not_looked_for_at_large_sizes(tmp_path: Path) -> None:
+    seen, file = tmp_path / "seen", tmp_path / "1_Constant.py"
+    file.write_text(CONSTANT_AT_ANY_SIZE.format(seen=str(seen)))
+    assert "zeros" in admission.fault(file)
+    assert max(map(int, seen.read_text().split())) < 128**4
+
+
 @pytest.mark.parametrize(
     ("kernel", "verdict"),
     [

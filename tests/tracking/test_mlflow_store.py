@@ -115,6 +115,18 @@ def test_a_run_that_was_being_written_is_removed_on_resume(store: MlflowStore, c
     assert [t.kernel.name for t in store.population(campaign)] == ["k00001", "k00002"]
 
 
+def test_a_suite_resumes_its_own_campaigns_only(store: MlflowStore) -> None:
+    of_suite = {"language": "cpp", "tracking": {"suite": "one-12ab"}}
+    assert store.recorded(None, "cpp", PROBLEM, "one-12ab") is None
+    mine = store.start("mine", of_suite, PROBLEM)
+    store.start("other", {"language": "cpp", "tracking": {"suite": "two-34cd"}}, PROBLEM)
+    store.start("plain", {"language": "cpp", "tracking": {"suite": ""}}, PROBLEM)
+    found = store.recorded(None, "cpp", PROBLEM, "one-12ab")
+    assert found is not None and found.run_id == mine.run_id
+    latest = store.recorded(None, "cpp", PROBLEM)
+    assert latest is not None and latest.campaign == "plain"
+
+
 def test_a_campaign_that_another_process_runs_is_not_resumed(store: MlflowStore) -> None:
     campaign = store.start("shared", {"language": "cpp"}, PROBLEM)
     assert store.recorded("shared", "cpp", PROBLEM), "this process runs it"

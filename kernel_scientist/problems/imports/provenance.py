@@ -77,7 +77,7 @@ def of(path: Path) -> Provenance | None:
 
 def every(folder: Path) -> list[Provenance]:
     """Return the provenance of all imports in a folder of this project."""
-    records = [f for f in sorted(folder.rglob("*.dvc")) if not f.name.endswith((dvc_program.STORED, ".LICENSE.dvc"))]
+    records = [f for f in sorted(folder.rglob("?*.dvc")) if not f.name.endswith((dvc_program.STORED, ".LICENSE.dvc"))]
     found = [_read(record.with_name(record.name.removesuffix(".dvc"))) for record in records]
     return [one for one in found if one is not None and of(one.content.parent) is None]
 

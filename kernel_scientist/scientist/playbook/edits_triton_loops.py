@@ -52,7 +52,7 @@ def hoisted_loads(file: TritonFile) -> list[Variant]:
         if loads:
             names = ", ".join(ast.unparse(s.targets[0]) for s in loads)
             edits = [file.before(loop, *(file.code(s) for s in loads)), *(file.removed(s) for s in loads)]
-            rubric = (f"load {names} before the loop that does not change what it reads",)
+            rubric = (f"move the load of {names} before the loop, which does not change what it reads",)
             return [Variant(f"{names} out of the loop", rubric, file.edited(*edits))]
     return []
 
@@ -63,8 +63,8 @@ def loop_stages(file: TritonFile) -> list[Variant]:
 
 
 def unrolled(file: TritonFile) -> list[Variant]:
-    """Unroll loops twice."""
-    return _ranged(file, "loop_unroll_factor", 2, "unroll the loops twice")
+    """Unroll loops by a factor of 2."""
+    return _ranged(file, "loop_unroll_factor", 2, "unroll the loops by a factor of 2")
 
 
 def _ranged(file: TritonFile, option: str, value: int, rubric: str) -> list[Variant]:
