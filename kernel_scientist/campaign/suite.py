@@ -4,6 +4,7 @@ A campaign runs in a process of its own, which ends when the suite's process end
 folder. A suite that is started again skips problems that have a result, and resumes the campaigns that it had begun.
 """
 
+import contextlib
 import json
 import os
 import re
@@ -58,7 +59,11 @@ class Suite:
         """Make the folder and the name by which the suite's campaigns are found again, unless they exist."""
         self.folder.mkdir(parents=True, exist_ok=True)
         if not self._tag.exists():
-            self._tag.write_text(f"{re.sub(r'[^A-Za-z0-9._-]', '-', self.name)}-{secrets.token_hex(4)}")
+            new = self.folder / secrets.token_hex(4)
+            new.write_text(f"{re.sub(r'[^A-Za-z0-9._-]', '-', self.name)}-{new.name}")
+            with contextlib.suppress(FileExistsError):  # another process began the suite
+                self._tag.hardlink_to(new)
+            new.unlink()
 
     @property
     def _tag(self) -> Path:
@@ -128,8 +133,8 @@ def result_row(place: Path, metrics: Path, last: str) -> Row:
         eager, compiled = (_predicted(beside.get(name), predicted["geomean_us"]) for name in (EAGER, COMPILED))
         return {**row, "correct": True, "times": "predicted", **eager, COMPILED: compiled}
     measured = {"speedup": found["speedup"], "interval": found["interval"]}
-    bar = beside.get(COMPILED, {"ratio": None, "interval": None, "reason": ""})
-    compiled = {"speedup": bar["ratio"], "interval": bar["interval"], "baseline": bar["reason"]}
+    bar = beside.get(COMPILED, {"reason": ""})
+    compiled = {"speedup": bar.get("ratio"), "interval": bar.get("interval"), "baseline": bar["reason"]}
     return {**row, "correct": correct, "times": "measured", **measured, COMPILED: compiled}
 
 

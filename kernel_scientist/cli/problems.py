@@ -84,7 +84,9 @@ def problems_show(name: str, write_lab: bool, as_json: bool) -> None:
 
 @problems.command("admit")
 @click.argument("paths", nargs=-1, required=True, help="Files of problems, or folders that contain them.")
-@click.option("--limit", "limit_s", default=300.0, show_default=True, metavar="SECONDS", help="Time limit of a problem.")
+@click.option(
+    "--limit", "limit_s", default=300.0, show_default=True, metavar="SECONDS", help="Time limit of a problem."
+)
 @click.option("--compat", type=click.Choice(["intended", "official"]), default="intended", show_default=True)
 @JSON
 def problems_admit(paths: tuple[str, ...], limit_s: float, compat: str, as_json: bool) -> None:

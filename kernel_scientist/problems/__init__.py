@@ -42,6 +42,8 @@ def below(paths: Sequence[str]) -> list[Path]:
         if not here:
             raise SetupError(f"{path}: there is no task folder and no KernelBench file at or below it")
         found += here
+    if not found:
+        raise SetupError("name the files of problems, or folders that contain them")
     return list(dict.fromkeys(found))
 
 
@@ -73,8 +75,8 @@ def load(place: Path, device: str = "cpu", compat: str = "intended") -> Problem:
 
 
 def located(place: Path) -> Path:
-    """Return the absolute path of a file or folder. A link stays one: DVC may link a file into its cache."""
-    return place.parent.resolve() / place.name if place.name not in ("", "..") else place.resolve()
+    """Return the absolute path of a file or folder. A link to a file stays one: DVC may link files into its cache."""
+    return place.parent.resolve() / place.name if place.is_file() else place.resolve()
 
 
 def _name(place: Path) -> str:

@@ -163,25 +163,27 @@ def _rule(problem: Problem, cases: Sequence[Case]) -> tuple[int, shrink.Rule]:
     channels that are as few as its groups.
     """
     finest, reason, constant = shrink.GRAINS[0], "", None
-    tried, too_coarse = set[frozenset[str]](), math.inf
+    tried, too_coarse = dict[frozenset[str], bool](), {True: math.inf, False: math.inf}
     for grain, together, common in (
         (finest, True, True),
         *((grain, False, True) for grain in shrink.GRAINS),
         *((grain, False, False) for grain in shrink.GRAINS),
     ):
-        if (common or constant) and grain >= too_coarse:
+        if (common or constant) and grain >= too_coarse[common]:
             continue
         rule = shrink.Rule(shrink.grains(cases, grain, common), together, common)
         smallest = {case.name: case for case in map(rule.smallest, cases)}
-        if constant and frozenset(smallest) in tried:
+        sizes, too_large = frozenset(smallest), False
+        if constant and sizes in tried:
+            too_coarse[common] = grain if tried[sizes] else too_coarse[common]
             continue
-        tried.add(frozenset(smallest))
         try:
             for case in smallest.values():
                 if common or constant:
                     flops, moved = counted.run(problem, case)
-                    if max(flops / FLOPS, moved / BYTES) > (1 if together else ROOM):
-                        too_coarse = too_coarse if together else grain
+                    too_large = max(flops / FLOPS, moved / BYTES) > (1 if together else ROOM)
+                    if too_large:
+                        too_coarse[common] = too_coarse[common] if together else grain
                         raise ValueError(f"{case.name} is too large")
                 _require_own_check(problem, case)
             if not is_constant(problem, rule.smallest(cases[0])):
@@ -191,6 +193,7 @@ def _rule(problem: Problem, cases: Sequence[Case]) -> tuple[int, shrink.Rule]:
             raise
         except Exception as error:  # sizes that do not fit each other
             reason = f"{type(error).__name__}: {one_line(error)}"
+        tried[sizes] = too_large and not together
     if constant:
         return constant
     where = "no sizes were found at which the reference runs and passes its own check"

@@ -43,6 +43,8 @@ def evaluate(text: str, names: Mapping[str, float]) -> float:
         raise ValueError(f"{text!r} is not an expression") from error
     except ZeroDivisionError as error:
         raise ValueError(f"{text!r} divides by zero") from error
+    except OverflowError as error:
+        raise ValueError(f"{text!r} is too large") from error
 
 
 def _value(node: ast.expr, names: Mapping[str, float]) -> float:

@@ -133,9 +133,18 @@ def _read_by_model(file: Path, tree: ast.Module) -> set[str]:
     for scope in scopes:
         scopes.extend(scope.get_children())
     found = {name.get_name() for scope in scopes for name in scope.get_symbols() if name.is_global()}
-    for name, value in reversed(_assigned(tree)):
-        if name in found:
-            found |= {node.id for node in ast.walk(value) if isinstance(node, ast.Name)}
+    for node in reversed(tree.body):
+        match node:
+            case ast.FunctionDef() | ast.ClassDef():
+                parts = list[list[ast.expr]]()
+            case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Tuple(elts=values)) if len(names) == len(values):
+                parts = [list(pair) for pair in zip(names, values, strict=True)]
+            case _:
+                parts = [[name for name in ast.walk(node) if isinstance(name, ast.Name)]]
+        for part in parts:
+            names = [name for item in part for name in ast.walk(item) if isinstance(name, ast.Name)]
+            if any(name.id in found for name in names if isinstance(name.ctx, ast.Store)):
+                found |= {name.id for name in names}
     return found
 
 
@@ -148,7 +157,7 @@ def _size(node: ast.expr) -> int | list[int] | None:
         return None
     try:
         value = evaluate(ast.unparse(node), {})
-    except (ValueError, TypeError, OverflowError):
+    except (ValueError, TypeError):
         return None
     return value if isinstance(value, int) and value > 0 else None
 

@@ -25,7 +25,8 @@ CONSTRUCTION_SEED = 42
 TOLERANCES = {torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 1e-2}
 """Absolute and relative tolerance by output type, as in KernelBench."""
 Data = tuple[Any, ...]
-_models: dict[tuple[Any, str], torch.nn.Module] = {}
+_models: dict[tuple[Any, str], tuple[torch.nn.Module, set[str], set[str]]] = {}
+"""Models, names of their parameters and buffers, names of their buffers; by class and constructor's arguments."""
 _seeding = threading.RLock()
 """Held while values are drawn: torch's random state is that of all threads."""
 
@@ -76,20 +77,19 @@ def _called(kind: Any, data: Data, dtype: torch.dtype | None = None) -> Any:
     key = (kind, repr((init_inputs, dtype)))
     if key not in _models:
         model = _constructed(kind, init_inputs)
-        _models[key] = model if dtype is None else model.to(dtype)
-    model = _models[key]
+        kept, buffers = model.state_dict(), {name for name, _ in model.named_buffers()}
+        names = {name for name, _ in model.named_parameters()} | buffers
+        _models[key] = (model if dtype is None else model.to(dtype), names & kept.keys(), buffers)
+    model, names, buffers = _models[key]
     with torch.no_grad():
         if not parameters:
             return _forward(model, {}, tuple(inputs))
-        kept = model.state_dict()
-        names = {name for name, _ in (*model.named_parameters(), *model.named_buffers()) if name in kept}
         if names - set(parameters):
             missing = ", ".join(sorted(names - set(parameters))[:3])
             raise ValueError(
                 f"ModelNew has parameters that Model has not ({missing}): name them as Model does, define "
                 "custom_kernel(data), or use compat=official, where both are constructed with one seed"
             )
-        buffers = {name for name, _ in model.named_buffers()}
         given = {n: p.clone() if n in buffers else p for n, p in parameters.items() if n in names}
         return _forward(model, given, tuple(inputs))
 

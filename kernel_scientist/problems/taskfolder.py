@@ -37,7 +37,13 @@ def load(folder: Path, device: str = "cpu", compat: str = "intended", name: str 
     """
     try:
         problem = _read(folder, device, compat, name)
-    except (AttributeError, KeyError, TypeError, ValueError) as error:  # a value of another kind than is expected
+    except (
+        AttributeError,
+        KeyError,
+        OverflowError,
+        TypeError,
+        ValueError,
+    ) as error:  # a value of another kind than is expected
         raise malformed(folder, error) from error
     return problem if (folder / "lab.yml").exists() else assumptions.completed(problem)
 
@@ -57,7 +63,7 @@ def _read(folder: Path, device: str, compat: str, name: str) -> Problem:
         benchmarks=_cases(task.get("benchmarks") or [], folder / "task.yml", official),
         held_out=_cases(lab.get("held_out") or [], lab_file, official),
     )
-    ranking = str(task.get("ranking_by", "geom" if with_lab else "last"))
+    ranking = str(task.get("ranking_by") or ("geom" if with_lab else "last"))
     if ranking not in RANKINGS:
         raise SetupError(f"{folder / 'task.yml'}: ranking_by: {ranking!r} is none of {', '.join(RANKINGS)}")
     if official and ranking == "last":
@@ -69,7 +75,7 @@ def _read(folder: Path, device: str, compat: str, name: str) -> Problem:
         folder=folder,
         description=str(task.get("description", "")),
         profiles=_profiles(lab, full, folder, official),
-        dtype=str(lab.get("dtype", "fp32")),
+        dtype=str(lab.get("dtype") or "fp32"),
         work_expressions={k: str(v) for k, v in (lab.get("work") or {}).items()},
         writes=tuple(int(i) for i in lab.get("writes") or []),
         updates=tuple(int(i) for i in lab.get("updates") or []),
@@ -85,8 +91,8 @@ def _read(folder: Path, device: str, compat: str, name: str) -> Problem:
         ),
         read_sources=functools.partial(_sources, files),
         count_work=counted.work,
-        stress=tuple({int(k): float(v) for k, v in one.items()} for one in lab.get("stress", [])),
-        parts=tuple({int(i): (int(d), int(n)) for i, (d, n) in one.items()} for one in lab.get("parts", [])),
+        stress=tuple({int(k): float(v) for k, v in one.items()} for one in lab.get("stress") or []),
+        parts=tuple({int(i): (int(d), int(n)) for i, (d, n) in one.items()} for one in lab.get("parts") or []),
         published=published.read(lab.get("published"), lab_file),
         device=device,
         compat=compat,
@@ -97,7 +103,7 @@ def _read(folder: Path, device: str, compat: str, name: str) -> Problem:
 
 def _seed_bits(lab: Mapping[str, Any], lab_file: Path) -> int:
     """Return the bits of secret seeds. Raises SetupError for a number with which listed seeds could use them up."""
-    bits = lab.get("seed_bits", SEED_BITS)
+    bits = lab.get("seed_bits") or SEED_BITS
     if not isinstance(bits, int) or not SMALL_SEED_BITS <= bits <= SEED_BITS:
         raise SetupError(f"{lab_file}: seed_bits: {bits!r} is no number from {SMALL_SEED_BITS} to {SEED_BITS}")
     return bits

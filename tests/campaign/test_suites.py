@@ -102,6 +102,24 @@ def test_a_problem_without_a_result_is_tried_again(
     assert named[0] == named[1] != named[2] and all("--resume" in call for call in calls)
 
 
+def test_a_result_is_kept_once_the_confirmation_was_decided(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def called(command: Sequence[str], log: Path, api: str | None) -> str:
+        metrics = Path(command[command.index("--metrics") + 1])
+        assert not metrics.exists()
+        found = {"champion": "k1", "speedup": 1.5, "interval": [1.4, 1.6], "why": "", "bars": [], "predicted": None}
+        rest = {"campaign": "c", "confirmed": True, "kernels": 3, "usd": 0.0, "mlflow": {}}
+        metrics.write_text(json.dumps({**found, **rest, "verdict": verdicts.pop(0)}))
+        return ""
+
+    verdicts = ["infrastructure", "ok"]
+    monkeypatch.setenv("KERNEL_SCIENTIST_ROOT", str(tmp_path))
+    monkeypatch.setattr(suite, "_called", called)
+    one = Suite("one", (LEVEL / "1_A.py",))
+    one.begin()
+    assert [one.run(LEVEL / "1_A.py", (), None)["correct"] for _ in range(3)] == [False, True, True]
+    assert not verdicts
+
+
 def test_names_of_results_differ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KERNEL_SCIENTIST_ROOT", str(tmp_path))
     paths = ("set/gemm-1.5", "set/gemm-1.7", "a/level1/1_X.py", "b/level1/1_X.py")

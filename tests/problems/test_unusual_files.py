@@ -58,7 +58,7 @@ SERVED: dict[str, dict[str, str]] = {
         "inputs": "[torch.randn(rows, width), torch.randn(rows, width)]",
     },
     "a dict as output": {"call": "{'sine': torch.sin(x), 'sum': x.sum(1)}"},
-    "a number beside a tensor as output": {"call": "(torch.sin(x), (x * x).mean())"},
+    "a tensor of one element beside another as output": {"call": "(torch.sin(x), (x * x).mean())"},
 }
 
 
@@ -104,6 +104,18 @@ def test_sizes_are_whole_numbers_however_they_are_written(tmp_path: Path) -> Non
     small = problem.profile("cpu").tests[0]
     assert problem.generate(small)[0].shape == (small.sizes["rows"], small.sizes["width"], 64)
     assert small.whole("rows") * small.whole("width") < 256 * 512
+
+
+@pytest.mark.parametrize(
+    "sizes", ["height = width = 256", "size = (256, 256)\nheight, width = size", "n = 64\nheight, width = n * 4, n * 4"]
+)
+def test_sizes_that_the_model_reads_keep_their_value_however_they_are_assigned(sizes: str, tmp_path: Path) -> None:
+    rows = "rows = 8192\n"
+    file = written(
+        tmp_path, sizes=rows + sizes, call="x * torch.arange(1, width + 1)", inputs="torch.randn(rows, width)"
+    )
+    assert admission.fault(file) == ""
+    assert problems.load(file).profile("cpu").tests[0].whole("rows") < 8192
 
 
 @pytest.mark.parametrize(
@@ -188,6 +200,7 @@ def test_an_exception_of_a_reference_is_a_reason(tmp_path: Path) -> None:
         {"task.yml": "tests: {size: 4}\n"},
         {"task.yml": "tests: [{size: 4, seed: x}]\n"},
         {"task.yml": "tests: [{size: [1.5]}]\n"},
+        {"task.yml": "tests: [{size: 4, seed: .inf}]\n"},
         {"lab.yml": "writes: 1\n"},
         {"lab.yml": "profiles: 3\n"},
     ],
@@ -211,21 +224,32 @@ def test_a_folder_without_a_reference_does_not_hide_the_others(tmp_path: Path, m
 
 
 def test_sections_of_a_lab_file_may_be_empty(tmp_path: Path) -> None:
-    empty = "".join(f"{name}:\n" for name in ("held_out", "profiles", "work", "writes", "updates", "policy"))
-    assert admission.fault(folder(tmp_path / "one", **{"lab.yml": empty})) == ""
+    names = ("held_out", "profiles", "work", "writes", "updates", "policy", "stress", "parts", "dtype", "seed_bits")
+    files = {"lab.yml": "".join(f"{name}:\n" for name in names), "task.yml": f"{TASK}ranking_by:\n"}
+    assert admission.fault(folder(tmp_path / "one", **files)) == ""
+    assert problems.load(tmp_path / "one").dtype == "fp32"
+
+
+def test_a_linked_folder_is_that_which_it_links_to(tmp_path: Path) -> None:
+    reference = f"import utils\n{REFERENCE.replace('OUTPUT', 'torch.cumsum(data, 0)')}"
+    place = folder(tmp_path / "amd/one", **{"reference.py": reference})
+    (tmp_path / "amd/utils.py").write_text("N = 1\n")
+    (tmp_path / "one").symlink_to(place)
+    assert admission.fault(tmp_path / "one") == ""
 
 
 def test_paths_with_unusual_characters(tmp_path: Path) -> None:
     place = tmp_path / "me@work/level1"
     place.mkdir(parents=True)
     content = written(tmp_path).rename(tmp_path / "content")
-    for name in ("2_With space.py", "3_Dots-2.5.py", "²_x.py"):
+    folder(place / "²_x")
+    for name in ("2_With space.py", "3_Dots-2.5.py"):
         (place / name).write_text(content.read_text())
     (place / "1_Linked.py").symlink_to(content)  # as DVC does with cache.type symlink
     names = [p.name for p in problems.below([str(place)])]
-    assert names == ["1_Linked.py", "2_With space.py", "3_Dots-2.5.py"]
-    assert [problems.load(place / name).name for name in names] == ["1_Linked", "2_With space", "3_Dots-2.5"]
-    assert problems.find(f"{place / names[0]}@fp16").name == "1_Linked@fp16"
+    assert names == ["²_x", "1_Linked.py", "2_With space.py", "3_Dots-2.5.py"]
+    assert [problems.load(place / name).name for name in names[1:]] == ["1_Linked", "2_With space", "3_Dots-2.5"]
+    assert problems.find(f"{place / names[1]}@fp16").name == "1_Linked@fp16"
     with pytest.raises(SetupError, match="nowhere: there is no task folder"):
         problems.below([str(place), "nowhere"])
     with pytest.raises(SetupError, match="unknown problem"):
