@@ -83,7 +83,9 @@ def kernels_list(problem: str | None, as_json: bool) -> None:
 
 
 def _line(row: dict[str, Any]) -> str:
-    source = f"from {row['address']} {row['path']} at {row['revision'][:12]}; licence: {row['licence']}"
+    source = "added here, not imported"
+    if "address" in row:
+        source = f"from {row['address']} {row['path']} at {row['revision'][:12]}; licence: {row['licence']}"
     return f"{row['kernel']:40} {row['as']:5} {row['language']:8} {source}"
 
 

@@ -53,7 +53,7 @@ class KernelSource:
 
     def defines(self, name: str) -> bool:
         """Whether the module defines a function or a variable of that name, in an `if` or a `try` too."""
-        return any(name in _defined(statement) for statement in _statements(self.tree()))
+        return name in defined_names(self.tree())
 
     @property
     def tunables(self) -> dict[str, Value]:
@@ -137,7 +137,7 @@ def read_file(path: Path) -> str:
             raise SetupError(f"cannot read kernel {path}: it is no regular file")
         if (size := path.stat().st_size) > MOST_SOURCE:
             raise SetupError(f"kernel {path} has {size} bytes: at most {MOST_SOURCE} are read")
-        return path.read_text()
+        return path.read_text(encoding="utf-8-sig")
     except (OSError, ValueError) as error:
         raise SetupError(f"cannot read kernel {path}: {getattr(error, 'strerror', None) or error}") from error
 
@@ -201,7 +201,12 @@ def without_comments(code: str) -> str:
     return C_COMMENT.sub(lambda found: found["literal"] or " ", code)
 
 
-def _statements(tree: ast.Module) -> Iterator[ast.AST]:
+def defined_names(tree: ast.Module) -> set[str]:
+    """Return the names that a module defines or imports, in an `if` or a `try` too."""
+    return {name for statement in statements(tree) for name in _defined(statement)}
+
+
+def statements(tree: ast.Module) -> Iterator[ast.AST]:
     """Yield the statements that run when a module is imported."""
     waiting: list[ast.AST] = list(tree.body)
     while waiting:

@@ -103,7 +103,7 @@ def _fitting(source: str, gpu: Gpu, params: Params) -> tuple[str | None, list[st
     problems = {name: find(name) for name in order}
     inputs = {name: case_shapes.described(p, p.profile("full").benchmarks[0]) for name, p in problems.items()}
     answer = inspect.seen(source, inputs, gpu, params.harness.inspect_timeout_s).answer
-    launched = [launch.case for launch in answer.launches]
+    launched = [launch.case for launch in answer.launches if launch.case in problems]
     if answer.inline or answer.failure:  # launches of extensions are not captured; build errors do not depend on inputs
         launched += [name for name in order if not any(m.startswith(f"{name}: ") for m in answer.missed)]
     return next(iter(launched), None), list(answer.missed)
@@ -136,7 +136,7 @@ def write_assembly(report: dict[str, Any], folder: Path) -> list[str]:
 
 
 def listed(report: CompileReport) -> list[dict[str, Any]]:
-    """Return the different launches of a submission, each with its cases; without launches, its code objects."""
+    """Return the different launches of a submission, each with its cases, then the kernels that were compiled alone."""
     objects = [code.model_dump(mode="json", exclude={"arch", "mix"}) for code in report.objects]
     launched = [
         {
@@ -146,7 +146,8 @@ def listed(report: CompileReport) -> list[dict[str, Any]]:
         }
         for same in _groups(report.launches, lambda launch: (launch.kernel, launch.code, launch.grid))
     ]
-    return launched or [{"cases": [], **code, "grid": None} for code in objects]
+    names = {launch.kernel for launch in report.launches}
+    return [*launched, *({"cases": [], **code, "grid": None} for code in objects if code["kernel"] not in names)]
 
 
 def _groups(items: Iterable[Item], key: Callable[[Item], Hashable]) -> list[list[Item]]:

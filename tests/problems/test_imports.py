@@ -183,6 +183,28 @@ def test_a_mistake_is_one_sentence_and_leaves_nothing(name: str, lab: Path, thei
     assert files(lab) == before
 
 
+@pytest.mark.slow
+def test_of_a_local_repository_only_what_is_committed_is_imported(project: Path, theirs: Path) -> None:
+    folder = theirs / "problems/amd/copy"
+    committed = (folder / "reference.py").read_text()
+    (theirs / ".gitignore").write_text(".env\n")
+    others.commit(theirs)
+    (folder / "reference.py").write_text(f"{committed}# not committed\n")
+    (folder / ".env").write_text("secret")
+    (folder / "untracked.py").write_text("")
+    found = importing.problem(str(theirs), "problems/amd", name="dirty")
+    place = project / "problems/dirty/copy"
+    assert (place / "reference.py").read_text() == committed
+    assert not (place / ".env").exists() and not (place / "untracked.py").exists()
+    record = project / "problems/dirty.dvc"
+    record.write_text(record.read_text().replace("file://", ""))  # as an earlier version wrote it
+    others.git(theirs, "commit", "--quiet", "--all", "--message", "comment")
+    (folder / "reference.py").write_text(f"{committed}# again not committed\n")
+    after = importing.update_problem("dirty")
+    assert after.revision != found.revision and after.address == str(theirs)
+    assert (place / "reference.py").read_text() == f"{committed}# not committed\n" and not (place / ".env").exists()
+
+
 def test_without_dvc(lab: Path, theirs: Path, cli_here: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     done = cli_here("problems", "import", str(theirs))
     assert done.returncode == 2 and "is not a DVC repository: run `dvc init`" in done.stderr

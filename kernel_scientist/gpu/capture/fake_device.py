@@ -5,8 +5,10 @@ processes, so it imports only the standard library, torch and `facts`.
 """
 
 import contextlib
+import functools
 from collections.abc import Callable, Generator
-from typing import Any
+from types import FunctionType
+from typing import Any, cast
 
 import torch
 from torch.overrides import TorchFunctionMode
@@ -14,6 +16,8 @@ from torch.overrides import TorchFunctionMode
 from kernel_scientist.gpu.capture.facts import Facts
 
 DEVICE = torch.device("cuda", 0)
+MEMORY = 192 << 30
+"""Bytes of free and of total memory that `torch.cuda.mem_get_info` answers."""
 HIP, CUDA = "6.4.43482", "12.8"
 """The values of `torch.version.hip` and `torch.version.cuda`: releases that torch 2.13 was built for."""
 
@@ -26,13 +30,17 @@ class _Elsewhere(TorchFunctionMode):
             return told
         if func is torch.Tensor.cuda:
             return args[0]
+        if func is torch.Tensor.get_device:
+            return DEVICE.index
+        if func is torch.device:
+            return func(*args, **(kwargs or {}))
         kwargs = {k: v for k, v in (kwargs or {}).items() if k not in ("pin_memory",)}
         if kwargs.get("device") is not None:
             kwargs["device"] = "cpu"
         return func(*[_here(a) for a in args], **kwargs)
 
 
-_TOLD: dict[Any, Any] = {torch.Tensor.is_cuda: True, torch.Tensor.device: DEVICE}
+_TOLD: dict[Any, Any] = {torch.Tensor.is_cuda: True, torch.Tensor.is_cpu: False, torch.Tensor.device: DEVICE}
 
 
 def _here(argument: Any) -> Any:
@@ -67,6 +75,45 @@ def _saying(answer: Any) -> Callable[..., Any]:
     return say
 
 
+class _Generator(torch.Generator):
+    """A generator of random numbers, in main memory wherever it is asked for."""
+
+    def __new__(cls, device: Any = "cpu") -> "_Generator":
+        return super().__new__(cls, device=_here(device))  # pyright: ignore[reportCallIssue]
+
+
+def _on_cpu(register: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of torch.library that registers for the CPU what is meant for the GPU: tensors lie there."""
+
+    def place(value: Any) -> Any:
+        if isinstance(value, FunctionType):
+            return _elsewhere(value)
+        if isinstance(value, (list, tuple)):
+            return type(value)(place(item) for item in cast(list[Any], value))
+        return {"cuda": "cpu", "CUDA": "CPU"}.get(value, value) if isinstance(value, str) else value
+
+    def registered(*args: Any, **kwargs: Any) -> Any:
+        result = register(*map(place, args), **{name: place(value) for name, value in kwargs.items()})
+
+        def decorated(function: Callable[..., Any]) -> Any:
+            return result(_elsewhere(function))
+
+        return decorated if isinstance(result, FunctionType) else result
+
+    return registered
+
+
+def _elsewhere(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return an operator's function for which tensors lie on the fake GPU as well: torch switches modes off for it."""
+
+    @functools.wraps(function)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        with _Elsewhere():
+            return function(*args, **kwargs)
+
+    return called
+
+
 @contextlib.contextmanager
 def pretended(facts: Facts) -> Generator[None]:
     """Make torch report this GPU within the context."""
@@ -82,8 +129,22 @@ def pretended(facts: Facts) -> Generator[None]:
         (cuda, "get_device_capability"): _saying(facts.capability),
         (cuda, "get_device_properties"): _saying(facts.properties()),
         (cuda, "get_arch_list"): _saying([facts.arch]),
+        (cuda, "mem_get_info"): _saying((MEMORY, MEMORY)),
+        (cuda, "is_current_stream_capturing"): _saying(False),
+        (torch.accelerator, "is_available"): _saying(True),
+        (torch.accelerator, "current_accelerator"): _saying(torch.device("cuda")),
+        (torch, "Generator"): _Generator,
     }
     answers |= {(cuda, name): _saying(None) for name in ("synchronize", "set_device", "empty_cache", "init")}
+    answers |= {(cuda, name): _saying(None) for name in ("manual_seed", "manual_seed_all")}
+    library: Any = torch.library
+    answers |= {
+        (library, "custom_op"): _on_cpu(library.custom_op),
+        (library, "register_kernel"): _on_cpu(library.register_kernel),
+        (library, "impl"): _on_cpu(library.impl),
+        (library.Library, "impl"): _on_cpu(library.Library.impl),
+        (library.CustomOpDef, "register_kernel"): _on_cpu(library.CustomOpDef.register_kernel),
+    }
     answers |= {(cuda, name): _Nothing for name in ("current_stream", "default_stream", "stream", "device", "Stream")}
     answers |= {(cuda, "Event"): _Nothing}
     before = {place: getattr(*place, None) for place in answers}

@@ -4,6 +4,7 @@ Runs in an untrusted process: imports the standard library, torch, triton, and m
 more.
 """
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -74,7 +75,7 @@ class Recorder:
     _trying: bool = False
     _tracing: bool = False
     _tried_us: float = 0.0
-    _tuned_until: float = 0.0
+    _tuned_until: float = math.inf
 
     def begin(self, case: str, data: Any) -> None:
         """Begin a case with these inputs."""
@@ -103,7 +104,7 @@ class Recorder:
             try:
                 return tuned(tuner, *args, **options)
             finally:
-                self._configurations = 0
+                self._configurations, self._tuned_until = 0, math.inf
 
         def loaded(code: CompiledKernel) -> None:
             found = self._code(code).object

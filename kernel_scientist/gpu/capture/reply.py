@@ -90,7 +90,7 @@ def is_compilation(error: BaseException | None) -> bool:
 
 def words(error: BaseException) -> str:
     """Return the error message and its line: the kernel's line that the compiler names, or the file's last."""
-    lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename.endswith("kernel.py")]
+    lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).name == "kernel.py"]
     line = _compiled_line(error) or (lines[-1] if lines else None)
     where = f"kernel.py, line {line}: " if line else ""
     return f"{where}{type(error).__name__}: {error}"[:WORDS]

@@ -80,7 +80,7 @@ def kernels(module: ModuleType) -> list[Kernel]:
     Functions that kernels call, and functions that return a value, are no kernels.
     """
     found: dict[str, Any] = {}
-    for name, value in vars(module).items():
+    for name, value in _values(module):
         if (function := unwrapped(value)) is not None and not any(function is other for other, _ in found.values()):
             found[name] = (function, value)
     own = {n: both for n, both in found.items() if both[0].fn.__globals__ is vars(module)}
@@ -93,6 +93,14 @@ def kernels(module: ModuleType) -> list[Kernel]:
         for name, (function, value) in chosen.items()
         if id(function) not in called and not _returns(function)
     ]
+
+
+def _values(module: ModuleType) -> Iterator[tuple[str, Any]]:
+    """Yield names and values of a module, then those of its classes."""
+    yield from vars(module).items()
+    for kind in [one for one in vars(module).values() if isinstance(one, type) and one.__module__ == module.__name__]:
+        for name, value in vars(kind).items():
+            yield f"{kind.__name__}.{name}", value.__func__ if isinstance(value, staticmethod) else value
 
 
 def unwrapped(value: Any) -> Any:

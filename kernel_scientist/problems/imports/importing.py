@@ -127,7 +127,10 @@ def update(content: Path, rev: str | None = None) -> Provenance:
     where = before.path if before.is_git else None
     with source.opened(before.address, where, wanted if before.is_git else rev) as found:
         pinned = ["--rev", rev] if rev else []
-        dvc_program.run("update", "--quiet", *pinned, _shown(dvc_program.record(content)))
+        record = dvc_program.record(content)
+        if before.is_git and Path(before.address).exists():  # an earlier version recorded the plain path
+            record.write_text(record.read_text().replace(f" {before.address}\n", f" file://{before.address}\n"))
+        dvc_program.run("update", "--quiet", *pinned, _shown(record))
         if not _bring_licence(found, found.path, content):
             beside = dvc_program.licence(content)
             for old in (beside, dvc_program.record(beside)):

@@ -94,5 +94,5 @@ def _read(content: Path, below: str = ".") -> Provenance | None:
     inside = (Path(str(dependency["path"])) / below).as_posix()
     if repository := dependency.get("repo"):
         rev, commit = str(repository.get("rev", "")), str(repository.get("rev_lock", ""))
-        return Provenance(content, str(repository["url"]), inside, rev, commit, True)
+        return Provenance(content, str(repository["url"]).removeprefix("file://"), inside, rev, commit, True)
     return Provenance(content, inside, "", "", str(dependency.get("md5", "")), False)

@@ -20,6 +20,7 @@ LICENCES = re.compile(r"(licen[cs]e|copying|unlicense)", re.IGNORECASE)
 """How the name of a licence file begins."""
 ADDRESS = re.compile(r"\w[\w+.-]*://|[\w.-]+@[\w.-]+:|.*\.git/?$")
 """Pattern of an address of a git repository."""
+LOCAL = "file://"
 FOLDERS_ABOVE = 3
 """How many folders above a path outside git are searched for a licence."""
 
@@ -100,7 +101,9 @@ class GitSource(Source):
         """Return the arguments of `dvc import`."""
         named = self.revision if self.rev and self.revision.startswith(self.rev) else self.rev
         pinned = ["--rev", named] if named else []
-        return ["import", "--quiet", "--force", self.address, path, "--out", target, *pinned]
+        # from a plain path DVC would take the working tree, with what is not committed
+        address = f"{LOCAL}{self.address}" if Path(self.address).exists() else self.address
+        return ["import", "--quiet", "--force", address, path, "--out", target, *pinned]
 
     def above(self, path: str) -> Iterator[str]:
         """Yield the folders that contain a path, up to the repository's root."""

@@ -185,3 +185,102 @@ def test_descriptions_of_inputs_are_plain_data() -> None:
     assert json.loads(json.dumps(input_text.headers("x:bf16[2]"))) == {
         "x": {"kind": "tensor", "dtype": "bfloat16", "shape": [2], "stride": [1]}
     }
+
+
+SCRIPT = """
+import torch
+import triton
+import triton.language as tl
+
+DEVICE = triton.runtime.driver.active.get_active_torch_device()
+
+
+@triton.jit
+def doubled(x, y, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + at, 2 * tl.load(x + at, mask=at < n), mask=at < n)
+
+
+@triton.jit
+def added(x, y, z, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(z + at, tl.load(x + at, mask=at < n) + tl.load(y + at, mask=at < n), mask=at < n)
+
+
+class Tripled(torch.autograd.Function):
+    @staticmethod
+    @triton.jit
+    def kernel(x, y, n, BLOCK: tl.constexpr):
+        at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        tl.store(y + at, 3 * tl.load(x + at, mask=at < n), mask=at < n)
+
+
+@torch.library.custom_op("lab_of_tests::twice", mutates_args=(), device_types="cuda")
+def twice(x: torch.Tensor) -> torch.Tensor:
+    assert x.device == DEVICE and x.get_device() == 0 and not x.is_cpu
+    y = torch.empty_like(x)
+    doubled[(triton.cdiv(x.numel(), 1024),)](x, y, x.numel(), BLOCK=1024)
+    return y
+
+
+@torch.compile
+def shifted(x):
+    return x + 1
+
+
+def tuned(x):
+    calls = []
+    times = {block: triton.testing.do_bench(lambda: calls.append(block)) for block in (256, 512)}
+    assert set(calls) == {256, 512} and max(times.values()) < float("inf")
+
+
+if torch.cuda.is_available():
+    def chosen(x):
+        return twice(shifted(x))
+
+
+torch.cuda.manual_seed(0)
+gen = torch.Generator(device="cuda").manual_seed(1)
+assert isinstance(gen, torch.Generator) and torch.cuda.mem_get_info()[1] > 1 << 30
+small = torch.randn(4096, device=torch.device("cuda"), generator=gen)
+large = torch.randn(4096, 4096, device=DEVICE).requires_grad_(True)
+assert large.requires_grad
+tuned(small)
+twice(small)
+"""
+
+
+def test_a_script_that_asks_for_the_device_in_many_ways(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(f"\ufeff{SCRIPT}")
+    found = compilation.compiled(tmp_path / "script.py", gpus.named("mi300x"), None, Params())
+    assert found["ok"] and names(found) == {"doubled", "added", "kernel"}, found["missed"]
+    assert all("by itself" in line for line in found["missed"]), found["missed"]
+    launches = {launch["kernel"]: launch for launch in found["launches"]}
+    assert launches["doubled"]["grid"] is not None and launches["added"]["grid"] is None
+    called = compilation.compiled(
+        tmp_path / "script.py", gpus.named("mi300x"), None, Params(), "chosen", "x:fp32[8192]"
+    )
+    assert any(tuple(launch["grid"] or ()) == (8, 1, 1) for launch in called["launches"]), called["missed"]
+
+
+def test_relative_imports_need_no_init_file(tmp_path: Path) -> None:
+    place = tmp_path / "ops"
+    place.mkdir()
+    helper = (
+        "import triton\nimport triton.language as tl\n\n\n@triton.jit\ndef silu(x):\n    return x * tl.sigmoid(x)\n"
+    )
+    (place / "helpers.py").write_text(helper)
+    kernel = SCRIPT.partition("class Tripled")[0].replace("2 * tl.load(x + at, mask=at < n)", "silu(tl.load(x + at))")
+    (place / "act.py").write_text(f"from .helpers import silu\n{kernel}")
+    found = compilation.compiled(place / "act.py", gpus.named("mi300x"), None, Params())
+    assert found["ok"] and names(found) == {"doubled", "added"}, found["missed"]
+
+
+def test_a_submission_that_launches_at_import_is_tried_on_problems(tmp_path: Path) -> None:
+    kernel = SCRIPT.partition("class Tripled")[0]
+    kernel += "\n\ndef custom_kernel(data):\n    x, y = data\n"
+    kernel += "    doubled[(triton.cdiv(x.numel(), 1024),)](x, y, x.numel(), BLOCK=1024)\n    return y\n\n\n"
+    kernel += "one = torch.ones(64, device='cuda')\ncustom_kernel((one, one))\n"
+    (tmp_path / "sub.py").write_text(kernel)
+    found = compilation.compiled(tmp_path / "sub.py", gpus.named("mi300x"), None, Params(problem="identity"))
+    assert found["ok"] and found["problem"] == "identity"

@@ -4,8 +4,8 @@ Trusted side: executes nothing.
 """
 
 import ast
-from collections.abc import Iterator
 
+from kernel_scientist.compile.source import defined_names, statements
 from kernel_scientist.records.errors import SetupError
 
 NAMED = ("custom_kernel", "ModelNew", "Model", "forward")
@@ -22,7 +22,7 @@ def entry(text: str, file: str, named: str | None, needed: bool) -> str | None:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return named
-    defined = set(_defined(tree))
+    defined = defined_names(tree)
     if named is not None:
         if named.split(".")[0] not in defined:
             raise SetupError(f"{file} defines no {named}; it defines {', '.join(sorted(defined)) or 'nothing'}")
@@ -45,7 +45,7 @@ def entry(text: str, file: str, named: str | None, needed: bool) -> str | None:
 def own_inputs(text: str) -> bool:
     """Whether a file defines `get_inputs`."""
     try:
-        return "get_inputs" in set(_defined(ast.parse(text)))
+        return "get_inputs" in defined_names(ast.parse(text))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
 
@@ -70,7 +70,7 @@ def launching(tree: ast.Module) -> list[str]:
     }
     return [
         node.name
-        for node in tree.body
+        for node in sorted(statements(tree), key=lambda node: getattr(node, "lineno", 0))
         if isinstance(node, ast.FunctionDef) and not node.name.startswith("_") and not _jitted(node)
         if any(_launches(inner, kernels) for inner in ast.walk(node))
     ]
@@ -86,16 +86,3 @@ def _launches(node: ast.AST, kernels: set[str]) -> bool:
 
 def _jitted(node: ast.FunctionDef) -> bool:
     return any(ast.unparse(one).partition("(")[0].rpartition(".")[2] == "jit" for one in node.decorator_list)
-
-
-def _defined(tree: ast.Module) -> Iterator[str]:
-    for node in tree.body:
-        match node:
-            case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
-                yield name
-            case ast.Assign(targets=targets):
-                yield from (target.id for target in targets if isinstance(target, ast.Name))
-            case ast.ImportFrom(names=names):
-                yield from (alias.asname or alias.name for alias in names)
-            case _:
-                pass

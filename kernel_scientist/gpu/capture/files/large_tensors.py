@@ -31,6 +31,18 @@ PRODUCTS = (
 )
 CREATING = ("rand", "randn", "randint", "randperm", "ones", "zeros", "full", "arange", "linspace", "tensor", "normal")
 READING = ("item", "tolist", "__bool__", "__int__", "__float__", "__index__", "__getitem__", "__get__", "__set__")
+SHAPING = (
+    "resize_",
+    "t_",
+    "transpose_",
+    "swapaxes_",
+    "swapdims_",
+    "squeeze_",
+    "unsqueeze_",
+    "requires_grad_",
+    "detach_",
+)
+"""Operations in place that change no value."""
 
 
 class SkipsLarge(TorchFunctionMode):
@@ -44,7 +56,11 @@ class SkipsLarge(TorchFunctionMode):
         tensors = list(_tensors((args, kwargs)))
         size = max((one.numel() for one in tensors), default=0)
         products = name in PRODUCTS and _work(tensors) > WORK
-        if name in READING or not (products or size > LARGE) or any(one.layout != torch.strided for one in tensors):
+        if (
+            name in (*READING, *SHAPING)
+            or not (products or size > LARGE)
+            or any(one.layout != torch.strided for one in tensors)
+        ):
             return func(*args, **kwargs)
         return self._shaped(func, name, args, kwargs)
 
@@ -58,8 +74,8 @@ class SkipsLarge(TorchFunctionMode):
 
     def _shaped(self, func: Callable[..., Any], name: str, args: Any, kwargs: dict[str, Any]) -> Any:
         """Return an operation's result without its values; views and operations without a shape are computed."""
-        if name.endswith("_") and not name.startswith("__") and _same(func, args, kwargs):
-            return args[0]
+        if name.endswith("_") and not name.startswith("__") and args and isinstance(args[0], torch.Tensor):
+            return args[0]  # shape and type stay
         try:
             result = _moved(func, args, kwargs)
         except Exception:
@@ -71,12 +87,6 @@ class SkipsLarge(TorchFunctionMode):
         if any(one.requires_grad for one in given) and torch.is_grad_enabled():
             return func(*args, **kwargs)
         return pytree.tree_map_only(torch.Tensor, _zeros, result)
-
-
-def _same(func: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> bool:
-    """Whether an operation in place leaves shape and type as they are."""
-    before = args[0] if args else None
-    return isinstance(before, torch.Tensor) and getattr(func, "__name__", "") not in ("resize_", "t_", "transpose_")
 
 
 def _moved(func: Callable[..., Any], args: Any, kwargs: dict[str, Any], create: bool = False) -> Any:

@@ -36,7 +36,7 @@ def around(path: Path, text: str) -> Surroundings:
     """Return the surroundings of a file with this text."""
     path = path.resolve()
     wanted = imported(text)
-    top = _package(path, wanted)
+    top = _package(path, wanted, _level(text))
     roots = {top.name: str(top)} if top is not None else {}
     waiting = [(path.parent, name) for name in sorted(wanted)]
     while waiting:
@@ -69,7 +69,16 @@ def _names(tree: ast.AST) -> Iterator[str]:
             yield node.module
 
 
-def _package(path: Path, wanted: set[str]) -> Path | None:
+def _level(text: str) -> int:
+    """Return how many folders above itself a file's relative imports begin; 0 without any."""
+    try:
+        nodes = ast.walk(ast.parse(text))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return 0
+    return max((node.level for node in nodes if isinstance(node, ast.ImportFrom)), default=0)
+
+
+def _package(path: Path, wanted: set[str], level: int) -> Path | None:
     """Return the folder of the outermost package around a file.
 
     A package is a folder with `__init__.py`, or one that the file's imports name.
@@ -85,7 +94,8 @@ def _package(path: Path, wanted: set[str]) -> Path | None:
             found, gaps = folder, 0
         else:
             gaps += 1
-    return found
+    above = list(path.parents)[:level][-1:]  # what the file's relative imports reach
+    return above[0] if above and (found is None or found.is_relative_to(above[0])) else found
 
 
 def _beside(folder: Path, name: str) -> Path | None:
