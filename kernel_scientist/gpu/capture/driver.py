@@ -36,6 +36,8 @@ class FakeDriver:
             "mem_clock_rate": 2_600_000,
             "mem_bus_width": 8192,
             "arch": facts.arch,
+            "max_threads_per_sm": 2048,
+            "cooperativeLaunch": 1,
         }
         self.utils = SimpleNamespace(get_device_properties={0: properties}.__getitem__)
 

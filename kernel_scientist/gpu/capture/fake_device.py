@@ -16,8 +16,6 @@ from torch.overrides import TorchFunctionMode
 from kernel_scientist.gpu.capture.facts import Facts
 
 DEVICE = torch.device("cuda", 0)
-MEMORY = 192 << 30
-"""Bytes of free and of total memory that `torch.cuda.mem_get_info` answers."""
 HIP, CUDA = "6.4.43482", "12.8"
 """The values of `torch.version.hip` and `torch.version.cuda`: releases that torch 2.13 was built for."""
 
@@ -129,7 +127,7 @@ def pretended(facts: Facts) -> Generator[None]:
         (cuda, "get_device_capability"): _saying(facts.capability),
         (cuda, "get_device_properties"): _saying(facts.properties()),
         (cuda, "get_arch_list"): _saying([facts.arch]),
-        (cuda, "mem_get_info"): _saying((MEMORY, MEMORY)),
+        (cuda, "mem_get_info"): _saying((facts.memory_bytes, facts.memory_bytes)),
         (cuda, "is_current_stream_capturing"): _saying(False),
         (torch.accelerator, "is_available"): _saying(True),
         (torch.accelerator, "current_accelerator"): _saying(torch.device("cuda")),

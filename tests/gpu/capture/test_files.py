@@ -242,6 +242,7 @@ if torch.cuda.is_available():
 torch.cuda.manual_seed(0)
 gen = torch.Generator(device="cuda").manual_seed(1)
 assert isinstance(gen, torch.Generator) and torch.cuda.mem_get_info()[1] > 1 << 30
+assert triton.runtime.driver.active.utils.get_device_properties(DEVICE.index)["max_threads_per_sm"] == 2048
 small = torch.randn(4096, device=torch.device("cuda"), generator=gen)
 large = torch.randn(4096, 4096, device=DEVICE).requires_grad_(True)
 assert large.requires_grad
