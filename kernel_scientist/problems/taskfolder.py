@@ -26,6 +26,8 @@ its inputs, and float32 has no digits left for them at 2^30."""
 SUBMISSION = "@SUBMISSION@"
 """Source of the file that a submission takes the place of."""
 RANKINGS = ("last", "mean", "geom")
+MALFORMED = (AttributeError, KeyError, OverflowError, TypeError, ValueError)
+"""What reading a task folder raises if a value is of another kind than is expected there."""
 _FIELDS = ("tests", "benchmarks", "held_out")
 
 
@@ -37,13 +39,7 @@ def load(folder: Path, device: str = "cpu", compat: str = "intended", name: str 
     """
     try:
         problem = _read(folder, device, compat, name)
-    except (
-        AttributeError,
-        KeyError,
-        OverflowError,
-        TypeError,
-        ValueError,
-    ) as error:  # a value of another kind than is expected
+    except MALFORMED as error:  # a value of another kind than is expected
         raise malformed(folder, error) from error
     return problem if (folder / "lab.yml").exists() else assumptions.completed(problem)
 

@@ -28,13 +28,7 @@ def _safe_line(place: Path, name: str) -> dict[str, Any]:
     """Return a problem's line; a broken folder must not hide the others."""
     try:
         return _line(place, name)
-    except (
-        AttributeError,
-        KeyError,
-        OverflowError,
-        TypeError,
-        ValueError,
-    ) as error:  # a value of another kind than is expected
+    except taskfolder.MALFORMED as error:  # a value of another kind than is expected
         return {"problem": name, "about": f"broken: {taskfolder.malformed(place, error)}", "needs": []}
     except SetupError as error:
         return {"problem": name, "about": f"broken: {error}", "needs": []}
