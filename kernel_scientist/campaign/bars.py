@@ -5,15 +5,16 @@ A bar that fails is reported, and the campaign goes on.
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from kernel_scientist.campaign.evaluation_context import EvaluationContext
 from kernel_scientist.campaign.pool.evaluator import PoolEvaluator
-from kernel_scientist.campaign.steps import KernelSteps, progress
+from kernel_scientist.campaign.steps import decided, progress
 from kernel_scientist.compile.source import language_of, read_kernel
 from kernel_scientist.evaluate.timing.plan import TimedSource
 from kernel_scientist.problems.imports import reference_kernels
-from kernel_scientist.records.errors import InfrastructureError, SetupError
+from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.evaluation import Bar, Evaluation
 from kernel_scientist.records.kernel import COMPILED, Kernel, Verdict
 
@@ -26,9 +27,7 @@ class Checked:
     source: TimedSource | None = None
 
 
-def checked(
-    context: EvaluationContext, steps: KernelSteps, taken: Collection[str], source: str | None = None
-) -> list[Checked]:
+def checked(context: EvaluationContext, taken: Collection[str], source: str | None = None) -> list[Checked]:
     """Compile and check the bars of a problem. `taken`: names of the other sources; `source`: of the champion."""
     names, found = set(taken), list[Checked]()
     for file in reference_kernels.files(context.problem.name, reference_kernels.BAR):
@@ -36,7 +35,7 @@ def checked(
         while name in names:
             name += "-bar"
         names.add(name)
-        one = _checked(context, steps, name, file)
+        one = _checked(context, name, file)
         if one.source is None or one.source.source != source:
             found.append(one)
     return found
@@ -69,7 +68,7 @@ def predicted_references(context: EvaluationContext, champion: Evaluation) -> li
     return references.predicted(context.problem, cases, context.target.model)
 
 
-def _checked(context: EvaluationContext, steps: KernelSteps, name: str, file: Path) -> Checked:
+def _checked(context: EvaluationContext, name: str, file: Path) -> Checked:
     try:
         text = read_kernel(file)
     except SetupError as error:
@@ -77,24 +76,21 @@ def _checked(context: EvaluationContext, steps: KernelSteps, name: str, file: Pa
     kernel = Kernel(name=name, language=language_of(text), source=text)
     if reason := _not_timed(context, kernel):
         return Checked(Bar(name=name, verdict=None, reason=reason))
-    try:
-        evaluation = _evaluated(context, steps, kernel)
-    except InfrastructureError as error:
-        evaluation = Evaluation(verdict=Verdict.INFRASTRUCTURE, reason=str(error))
+    evaluation = decided(partial(_evaluated, context, kernel))
     predicted_us = evaluation.predicted_us if _predicts(context) else None
     bar = Bar(name=name, verdict=evaluation.verdict, reason=evaluation.reason, predicted_us=predicted_us)
     is_timed = evaluation.verdict is Verdict.OK and not _predicts(context)
     return Checked(bar, TimedSource.of(kernel) if is_timed else None)
 
 
-def _evaluated(context: EvaluationContext, steps: KernelSteps, kernel: Kernel) -> Evaluation:
+def _evaluated(context: EvaluationContext, kernel: Kernel) -> Evaluation:
     """Check a bar on all cases that the champion is timed on; on a model target also predict its time."""
     from kernel_scientist.evaluate import confirmation  # it imports torch, which takes seconds
 
     evaluator = context.evaluator
     if isinstance(evaluator, PoolEvaluator):
         return Evaluation(verdict=Verdict.OK)  # a host checks its outputs when it times it
-    evaluation = steps.build(context, kernel, confirmation.held_out_check(evaluator))
+    evaluation = context.steps.build(context, kernel, confirmation.held_out_check(evaluator))
     if evaluation.verdict is Verdict.OK and _predicts(context):
         return evaluator.time(kernel, evaluation, ())
     return evaluation

@@ -8,7 +8,7 @@ both, or, on a model target, predicted to be faster with the same constants.
 """
 
 import json
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -111,13 +111,13 @@ class Standing:
         return fingerprint(self.kernel.source) == fingerprint(kernel.source)
 
     @staticmethod
-    def of(context: EvaluationContext, build: Callable[[EvaluationContext, Kernel], Evaluation]) -> "Standing | None":
+    def of(context: EvaluationContext) -> "Standing | None":
         """Return the standing champion; None if there is none, or it is not correct."""
         text = source(context)
         if text is None:
             return None
         kernel = Kernel(name=STANDING, language=context.params.language, source=text)
-        evaluation = build(context, kernel)
+        evaluation: Evaluation = context.steps.build(context, kernel)
         return Standing(kernel, evaluation) if evaluation.verdict is Verdict.OK else None
 
 

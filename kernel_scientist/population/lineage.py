@@ -6,11 +6,10 @@ records are kept compressed and read when asked for, so that a hundred thousand 
 
 import bisect
 import functools
-import itertools
 import threading
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Collection, Container, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from kernel_scientist.population.entry import Entry, order, score
 from kernel_scientist.records.evaluation import Trial
@@ -260,8 +259,3 @@ def distinct_name(name: str, taken: Collection[str], mark: str) -> str:
     while name in taken:
         name = f"{name} ({mark})"
     return name
-
-
-def free_names(taken: Container[str]) -> Iterator[str]:
-    """Yield unused kernel names in order from `k00001`, including those that a killed run left unused."""
-    return (name for number in itertools.count(1) if (name := f"k{number:05d}") not in taken)
