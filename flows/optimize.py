@@ -27,7 +27,7 @@ from kernel_scientist.campaign.steps import decided
 from kernel_scientist.evaluate.evaluator import TimedSource
 from kernel_scientist.population import final
 from kernel_scientist.records.errors import StoppedError
-from kernel_scientist.records.evaluation import Confirmation
+from kernel_scientist.records.evaluation import Confirmation, Trial
 from kernel_scientist.records.kernel import REFERENCE, Kernel
 from kernel_scientist.records.params import load
 from kernel_scientist.report import summaries
@@ -70,7 +70,9 @@ def optimize(
                 with stopping.stoppable(context.evaluator.close) as check_stop:
                     with progress.live_table():
                         Engine(campaign, progress.step, progress.done, check_stop).run()
-                    _finalise(campaign, progress)
+                    campaign.summarise(campaign.population.generations(), last=True)
+                    _final(campaign)
+                    progress.leaderboard()
                     turn.enter_context(champions.turn(context))
                     confirmed = _confirmed(campaign)
                 return _concluded(campaign, progress, *confirmed, turn)
@@ -79,21 +81,14 @@ def optimize(
             raise
 
 
-def _finalise(campaign: Campaign, progress: Progress) -> None:
-    """Write the last findings, run the final and show its ranking."""
-    campaign.summarise(campaign.population.generations(), last=True)
-    _final(campaign)
-    progress.leaderboard()
-
-
-def _confirmed(campaign: Campaign) -> tuple[Confirmation | None, champions.Standing | None]:
+def _confirmed(campaign: Campaign) -> tuple[Confirmation | None, Trial | None]:
     """Confirm the champion, if there is one, beside the standing one, which is returned as well."""
     best, seed = campaign.champion(), campaign.population.best_seed()
     if best is None:
         return None, None
     others, baseline = [campaign.context.evaluator.reference()], None
-    standing = champions.Standing.of(campaign.context)
-    if standing is not None and not standing.is_same(best.kernel):
+    standing = champions.standing(campaign.context)
+    if standing is not None and not champions.is_same(standing, best):
         others.append(TimedSource.of(standing.kernel))
     is_seed = best.kernel.base is None
     if not is_seed:
@@ -109,7 +104,7 @@ def _concluded(
     campaign: Campaign,
     progress: Progress,
     confirmation: Confirmation | None,
-    standing: champions.Standing | None,
+    standing: Trial | None,
     turn: ExitStack,
 ) -> dict[str, Any]:
     """Promote the champion if it may be: export and register it. Close the campaign; return its summary.

@@ -55,8 +55,7 @@ def _summary(file: str, settings: Params, against: str | None) -> dict[str, Any]
 
 def _again(champion: champions.Promoted, given: list[str], params_file: str | None) -> dict[str, Any]:
     """Confirm a standing champion again; return its row. One that cannot be evaluated here is a row, too."""
-    own = [f"problem={champion.problem}", f"language={champion.language}", f"target={champion.target}"]
-    row = {"problem": champion.problem, "language": champion.language, "target": champion.target}
+    row, own = champion.params, [f"{key}={value}" for key, value in champion.params.items()]
     try:
         summary = _summary(str(champion.source), load(params_file, [*given, *own]), None)
     except SetupError as error:

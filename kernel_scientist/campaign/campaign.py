@@ -73,9 +73,10 @@ class Campaign:
         elif resume:
             where = f"MLflow experiment {self.store.experiment} at {self.store.uri}"
             progress.warning("there is no campaign to resume in %s: a new one starts", where)
-        self.run = found or self.store.start(
-            self._new_name(), params.model_dump(by_alias=True), problem, context.target.model is not None
-        )
+        # date and time; the end tells campaigns apart that a schedule starts at once
+        new = f"{problem.slug}-{context.target.name}-{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
+        by_model = context.target.model is not None
+        self.run = found or self.store.start(new, params.model_dump(by_alias=True), problem, by_model)
         self.run = self.store.linked(self.run, flow_url)
         self._summarising = threading.Lock()
         self.final: Final | None = None
@@ -92,11 +93,6 @@ class Campaign:
         self.incumbent: Kernel | None = best.kernel if best else None
         """The fastest kernel so far by the test."""
         self._promoting = threading.Lock()
-
-    def _new_name(self) -> str:
-        """Return an id with date and time; the end tells campaigns apart that a schedule starts at once."""
-        where = f"{self.context.problem.slug}-{self.context.target.name}"
-        return f"{where}-{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
 
     @property
     def name(self) -> str:

@@ -96,8 +96,7 @@ class Plan:
         enough = len(population.tuned()) >= population.generations() or self.tuned_enough()
         if not self.params.tuning.tries or full or enough or self.ledger.tuning() or self.late():
             return []
-        chosen = tunables.candidate(population, self.params.tuning.promising, self._untunable)
-        if chosen is None:
+        if (chosen := tunables.candidate(population, self.params.tuning.promising, self._untunable)) is None:
             return []
         self._untunable |= {chosen.kernel.name}  # even if tuning fails: this process does not try again
         return [self.ledger.open(Job(generation=chosen.kernel.generation, tuned_from=chosen.kernel.name))]

@@ -82,13 +82,13 @@ def confirm_beside_bars(
     """Confirm a kernel beside the bars of its problem as well; without them if their timing fails."""
     beside = bars.checked(context, (kernel.name, *(other.name for other in others)), kernel.source)
     beside += bars.torch_compile(context)
-    timed = [one.source for one in beside if one.source is not None]
+    timed = [source for _, source in beside if source is not None]
     confirmation = confirm(context, kernel, [*others[:1], *timed, *others[1:]], baseline)
-    shown = [one.bar for one in beside]
+    shown = [bar for bar, _ in beside]
     if timed and confirmation.evaluation.verdict is Verdict.INFRASTRUCTURE:
         reason = f"the timing beside it failed: {confirmation.evaluation.reason}"
         failure = {"verdict": Verdict.INFRASTRUCTURE, "reason": reason}
-        shown = [one.bar.model_copy(update=failure if one.source else {}) for one in beside]
+        shown = [bar.model_copy(update=failure if source else {}) for bar, source in beside]
         confirmation = confirm(context, kernel, others, baseline)
     shown += bars.predicted_references(context, confirmation.evaluation)
     return confirmation.model_copy(update={"bars": tuple(shown)})

@@ -82,9 +82,9 @@ def context(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def test_a_bar_has_a_name_of_its_own_and_is_not_the_champion(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     here = context(tmp_path, monkeypatch)
-    names = [one.bar.name for one in bars.checked(here, ("reference", "theirs"))]
+    names = [bar.name for bar, _ in bars.checked(here, ("reference", "theirs"))]
     assert names == ["of_triton", "theirs-bar", "uncompiled", "wrong"]
-    assert "theirs" not in [one.bar.name for one in bars.checked(here, (), COPIES)]
+    assert "theirs" not in [bar.name for bar, _ in bars.checked(here, (), COPIES)]
 
 
 def test_a_bar_that_breaks_the_timing_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
