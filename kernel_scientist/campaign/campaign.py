@@ -251,25 +251,19 @@ class Campaign:
         If another kernel has become the incumbent meanwhile, on another device, it is timed against that one, too.
         """
         while True:
-            incumbent = self.incumbent
-            evaluation = self._timed(kernel, so_far, incumbent)
-            if evaluation.speedup_over(REFERENCE) is None:  # it failed
-                return evaluation
-            if incumbent is not None and not beats(Trial(kernel=kernel, evaluation=evaluation), incumbent.name):
+            incumbent, evaluator = self.incumbent, self.context.evaluator
+            if incumbent is None:  # the machine's noise decides whether an incumbent is replaced: there is none yet
+                evaluator = evaluator.with_harness(self.params.harness.model_copy(update={"noise_runs": 0}))
+            against = [evaluator.reference(), *([TimedSource.of(incumbent)] if incumbent else [])]
+            evaluation = evaluator.time(kernel, so_far, against)
+            rival = incumbent.name if incumbent else None
+            failed = evaluation.speedup_over(REFERENCE) is None
+            if failed or (rival and not beats(Trial(kernel=kernel, evaluation=evaluation), rival)):
                 return evaluation
             with self._promoting:
                 if self.incumbent is incumbent:
                     self.incumbent = kernel
                     return evaluation
-
-    def _timed(self, kernel: Kernel, so_far: Evaluation, incumbent: Kernel | None) -> Evaluation:
-        against = [self.context.evaluator.reference()]
-        if incumbent is not None:
-            against.append(TimedSource.of(incumbent))
-        evaluator = self.context.evaluator
-        if incumbent is None:  # the machine's noise decides whether an incumbent is replaced: there is none yet
-            evaluator = evaluator.with_harness(self.params.harness.model_copy(update={"noise_runs": 0}))
-        return evaluator.time(kernel, so_far, against)
 
     def record(self, trials: Sequence[Trial]) -> None:
         """Write kernels as MLflow runs and add them to the population."""

@@ -8,8 +8,7 @@ both, or, on a model target, predicted to be faster with the same constants.
 """
 
 import json
-from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,12 +40,10 @@ def of_campaign(problem: str, campaign: str) -> Path:
     return environment.root() / "champions" / problem / CAMPAIGNS / campaign
 
 
-@contextmanager
-def turn(context: EvaluationContext) -> Generator[None]:
+def turn(context: EvaluationContext) -> AbstractContextManager[None]:
     """Let one campaign at a time compare its champion with the standing one and replace it."""
     standing = folder(context.problem.name, context.params.language, context.target.name)
-    with device_lock.turn(standing, context.evaluator.stopped):
-        yield
+    return device_lock.turn(standing, context.evaluator.stopped)
 
 
 def source(context: EvaluationContext) -> str | None:

@@ -2,8 +2,9 @@
 
 import math
 import threading
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections import Counter
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from importlib import metadata
 from typing import TYPE_CHECKING
@@ -47,34 +48,32 @@ class Quiet:
         """`active`: False lets everything run at once, as on a GPU."""
         self.active = active
         self._changed = threading.Condition()
-        self._builds, self._timings, self._waiting = 0, 0, 0
+        self._running, self._waiting = Counter[str](), 0
 
-    @contextmanager
-    def building(self) -> Generator[None]:
+    def building(self) -> AbstractContextManager[None]:
         """Hold off timings."""
-        with self._changed:
-            self._changed.wait_for(lambda: not self.active or not (self._timings or self._waiting))
-            self._builds += 1
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._builds -= 1
-                self._changed.notify_all()
+        return self._held("build", lambda: self._running["timing"] + self._waiting)
 
     @contextmanager
     def timing(self) -> Generator[None]:
         """Hold off builds and other timings."""
         with self._changed:
             self._waiting += 1
-            self._changed.wait_for(lambda: not self.active or not (self._builds or self._timings))
-            self._waiting -= 1
-            self._timings += 1
+        with self._held("timing", lambda: self._running.total()):
+            with self._changed:
+                self._waiting -= 1
+            yield
+
+    @contextmanager
+    def _held(self, work: str, hindrances: Callable[[], int]) -> Generator[None]:
+        with self._changed:
+            self._changed.wait_for(lambda: not (self.active and hindrances()))
+            self._running[work] += 1
         try:
             yield
         finally:
             with self._changed:
-                self._timings -= 1
+                self._running[work] -= 1
                 self._changed.notify_all()
 
 
