@@ -171,6 +171,6 @@ def _final(campaign: Campaign) -> None:
     evaluator = campaign.context.evaluator
     against = [evaluator.reference(), *reversed(others)]  # last: the strongest, which decides when to stop
     measure = partial(evaluator.time, incumbent.kernel, incumbent.evaluation, against)
-    evaluation = decided(partial(campaign.context.steps.time, campaign.context, incumbent.kernel, measure))
+    evaluation = decided(campaign.context.steps.time)(campaign.context, incumbent.kernel, measure)
     campaign.final = final.Final.of(incumbent.kernel.name, evaluation)
     campaign.insist(partial(campaign.store.log_final, campaign.run, campaign.final))

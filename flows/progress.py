@@ -30,9 +30,9 @@ TITLE = 44
 class Progress:
     """Shows a campaign's state. Without a terminal it prints one line per kernel; called with --quiet, nothing."""
 
-    def __init__(self, campaign: Campaign, console: Console | None = None) -> None:
+    def __init__(self, campaign: Campaign) -> None:
         self.campaign = campaign
-        self.console = console or Console(stderr=True)
+        self.console = Console(stderr=True)
         self.quiet = not logging.getLogger("kernel_scientist.progress").isEnabledFor(logging.WARNING)
         self.steps: dict[str, str] = {}
         self._published = 0.0

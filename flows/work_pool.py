@@ -175,7 +175,7 @@ class _Watch:
     def __init__(self, pool: str, start_s: float) -> None:
         self.pool, self.start_s = pool, start_s
         self._news: Any = None
-        self._since = self._begun = time.monotonic()
+        self._since = time.monotonic()
         self._away: datetime | None = None
         self._told = False
 

@@ -4,7 +4,6 @@ A bar that fails is reported, and the campaign goes on.
 """
 
 from collections.abc import Collection
-from functools import partial
 from pathlib import Path
 
 from kernel_scientist.campaign.evaluation_context import EvaluationContext
@@ -70,13 +69,14 @@ def _checked(context: EvaluationContext, name: str, file: Path) -> Checked:
     kernel = Kernel(name=name, language=language_of(text), source=text)
     if reason := _not_timed(context, kernel):
         return Bar(name=name, verdict=None, reason=reason), None
-    evaluation = decided(partial(_evaluated, context, kernel))
+    evaluation = _evaluated(context, kernel)
     predicted_us = evaluation.predicted_us if _predicts(context) else None
     bar = Bar(name=name, verdict=evaluation.verdict, reason=evaluation.reason, predicted_us=predicted_us)
     is_timed = evaluation.verdict is Verdict.OK and not _predicts(context)
     return bar, TimedSource.of(kernel) if is_timed else None
 
 
+@decided
 def _evaluated(context: EvaluationContext, kernel: Kernel) -> Evaluation:
     """Check a bar on all cases that the champion is timed on; on a model target also predict its time."""
     from kernel_scientist.evaluate import confirmation  # it imports torch, which takes seconds

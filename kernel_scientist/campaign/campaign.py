@@ -198,11 +198,12 @@ class Campaign:
         changes = {"source": draft.source, "report": draft.report, "attempts": (*kernel.attempts, attempt)}
         return unchanged.model_copy(update=changes)
 
+    @decided
     def build(self, kernel: Kernel) -> Evaluation:
         """Compile and check a kernel; it is not executed if its code is its base's or it is prescreened."""
         base = self.population.get(kernel.base).evaluation if kernel.base else None
         skip = partial(self.prescreen.skipped, kernel) if self.prescreen.most else None
-        return decided(partial(self.context.steps.build, self.context, kernel, skip=skip, base=base))
+        return self.context.steps.build(self.context, kernel, skip=skip, base=base)
 
     def tune(self, job: Job) -> Kernel | None:
         """Search the tunables of a job's kernel; None when there was nothing to try or no time left, when it failed, or
@@ -234,16 +235,13 @@ class Campaign:
             return evaluator.tune(base, name, self.plan.tuning_s())
         return tuner.tune(self.context, base, name, is_tried, stop)
 
+    @decided
     def time(self, kernel: Kernel, built: Evaluation) -> Evaluation:
         """Time a kernel against the reference and the incumbent; count it if it becomes the incumbent."""
-
-        def timed() -> Evaluation:
-            steps, measure = self.context.steps, partial(self._promoted, kernel, built)
-            evaluation: Evaluation = steps.time(self.context, kernel, measure, self.incumbent is not None)
-            # profiling takes a minute or more, so only the incumbent, the base of the next kernels, is profiled
-            return steps.counted(self.context, kernel, evaluation) if self.incumbent == kernel else evaluation
-
-        return decided(timed)
+        steps, measure = self.context.steps, partial(self._promoted, kernel, built)
+        timed: Evaluation = steps.time(self.context, kernel, measure, self.incumbent is not None)
+        # profiling takes a minute or more, so only the incumbent, the base of the next kernels, is profiled
+        return steps.counted(self.context, kernel, timed) if self.incumbent == kernel else timed
 
     def _promoted(self, kernel: Kernel, so_far: Evaluation) -> Evaluation:
         """Time a kernel against the reference and the incumbent; if the test finds it faster it becomes the incumbent.

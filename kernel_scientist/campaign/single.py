@@ -36,6 +36,7 @@ def evaluate(
         return context, evaluated(context, kernel, others), others[-1].name
 
 
+@decided
 def evaluated(
     context: EvaluationContext,
     kernel: Kernel,
@@ -47,16 +48,12 @@ def evaluated(
 
     `baseline`: see `Evaluator.time`. An infrastructure error becomes the verdict.
     """
-
-    def judge() -> Evaluation:
-        evaluation = context.steps.build(context, kernel)
-        if evaluation.verdict is not Verdict.OK:
-            return evaluation
-        measure = partial(context.evaluator.time, kernel, evaluation, against, baseline)
-        timed: Evaluation = context.steps.time(context, kernel, measure)
-        return context.steps.counted(context, kernel, timed) if is_counted(timed) else timed
-
-    return decided(judge)
+    evaluation = context.steps.build(context, kernel)
+    if evaluation.verdict is not Verdict.OK:
+        return evaluation
+    measure = partial(context.evaluator.time, kernel, evaluation, against, baseline)
+    timed: Evaluation = context.steps.time(context, kernel, measure)
+    return context.steps.counted(context, kernel, timed) if is_counted(timed) else timed
 
 
 def validate(

@@ -9,7 +9,7 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from kernel_scientist.campaign.pool.evaluator import PoolEvaluator
 from kernel_scientist.evaluate.unchanged import unchanged
@@ -20,6 +20,7 @@ from kernel_scientist.records.kernel import Case, Kernel, Verdict
 if TYPE_CHECKING:
     from kernel_scientist.campaign.evaluation_context import EvaluationContext
 
+Arguments = ParamSpec("Arguments")
 Measured = TypeVar("Measured")
 Function = TypeVar("Function", bound=Callable[..., Any])
 Skip = Callable[[Evaluation], Evaluation | None]
@@ -103,12 +104,17 @@ def retried(step: Function) -> Function:
     return call  # type: ignore[return-value]
 
 
-def decided(step: Callable[[], Evaluation]) -> Evaluation:
-    """Return a step's evaluation; an infrastructure error that persists after retries becomes the verdict."""
-    try:
-        return step()
-    except InfrastructureError as error:
-        return Evaluation(verdict=Verdict.INFRASTRUCTURE, reason=str(error))
+def decided(step: Callable[Arguments, Evaluation]) -> Callable[Arguments, Evaluation]:
+    """Return a step whose infrastructure error, if it persists after retries, becomes the verdict."""
+
+    @functools.wraps(step)
+    def call(*arguments: Arguments.args, **named: Arguments.kwargs) -> Evaluation:
+        try:
+            return step(*arguments, **named)
+        except InfrastructureError as error:
+            return Evaluation(verdict=Verdict.INFRASTRUCTURE, reason=str(error))
+
+    return call
 
 
 def nobody_asked(context: "EvaluationContext", _question: str) -> str:
