@@ -8,10 +8,9 @@ and kernels are in progress together. With n = 1 one kernel is finished before t
 """
 
 import contextvars
-import queue
 from collections import deque
 from collections.abc import Callable, Generator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from functools import partial
 from typing import Any, TypeVar
 
@@ -40,36 +39,26 @@ class Pipeline:
     def __init__(self, widths: Mapping[str, int]) -> None:
         """`widths`: number of threads by stage."""
         self._stages = {name: ThreadPoolExecutor(width, thread_name_prefix=name) for name, width in widths.items()}
-        self._done: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
-        self.busy = 0
-        """Pieces of work that are submitted and whose results are not handled yet."""
+        self.busy: dict[Future[Any], Callable[[Any], None]] = {}
+        """Work that is submitted and whose results are not handled yet, and what handles them."""
 
     def submit(self, stage: str, work: Callable[[], T], then: Callable[[T], None]) -> None:
         """Queue work for a stage. `then` gets its result, in the thread that calls `handle`."""
-
-        def finished(future: Future[T]) -> None:
-            self._done.put(lambda: then(future.result()))
-
-        self.busy += 1
-        self._stages[stage].submit(contextvars.copy_context().run, work).add_done_callback(finished)
+        self.busy[self._stages[stage].submit(contextvars.copy_context().run, work)] = then
 
     def handle(self, timeout_s: float) -> None:
-        """Wait for the next result and handle it; return without one after `timeout_s`. Raises what the work raised."""
-        try:
-            handler = self._done.get(timeout=timeout_s)
-        except queue.Empty:
-            return
-        self.busy -= 1
-        handler()
+        """Wait for results and handle them; return without one after `timeout_s`. Raises what the work raised."""
+        for future in wait(self.busy, timeout_s, FIRST_COMPLETED).done:
+            self.busy.pop(future)(future.result())
 
     def __enter__(self) -> "Pipeline":
         return self
 
     def __exit__(self, *_: object) -> None:
         """Cancel what has not begun, and wait for the rest."""
-        for wait in (False, True):
+        for waits in (False, True):
             for stage in self._stages.values():
-                stage.shutdown(wait=wait, cancel_futures=True)
+                stage.shutdown(wait=waits, cancel_futures=True)
 
 
 class Engine:
