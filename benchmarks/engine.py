@@ -187,43 +187,39 @@ def run(
 def _campaign(params: Params, device_s: float, services: bool, samples: list[Sample]) -> None:
     from prefect import flow
 
-    from flows.optimize import steps
     from flows.progress import Progress
     from flows.server import serving
     from kernel_scientist.campaign.campaign import Campaign
-    from kernel_scientist.campaign.engine import Engine, Steps
+    from kernel_scientist.campaign.engine import Engine
+    from kernel_scientist.campaign.steps import Steps
+    from tasks.evaluation import TASKS
 
     def work() -> None:
         with evaluation_context(params) as context:
             judge = Judge(context.evaluator, device_s)
-            campaign = Campaign(dataclasses.replace(context, evaluator=judge))
+            plain = Steps(
+                lambda _, kernel, **_given: judge.compile(kernel), lambda *given: given[2](), lambda *_: _[-1]
+            )
+            steps = TASKS if services else plain
+            campaign = Campaign(dataclasses.replace(context, evaluator=judge, steps=steps))
             with _sampled(lambda: len(campaign.population), lambda: judge.count * device_s, samples):
                 if services:
-                    Engine(campaign, steps(campaign), Progress(campaign), lambda: None).run()
+                    progress = Progress(campaign)
+                    Engine(campaign, progress.step, progress.done, lambda: None).run()
                     return
 
                 def keep(trials: Sequence[Any]) -> None:
                     for trial in trials:
                         campaign.population.add(trial)
 
-                plain = Steps(judge.compile, campaign.time, lambda job: None, keep)
-                Engine(campaign, plain, Silent(), lambda: None).run()
+                campaign.record = keep
+                Engine(campaign, lambda *_: None, lambda _: None, lambda: None).run()
 
     if not services:
         work()
         return
     with serving():
         flow(work, name="bench")()
-
-
-class Silent:
-    """A watcher that shows nothing."""
-
-    def step(self, kernel: str, activity: str | None) -> None:
-        """Do nothing."""
-
-    def done(self, trial: Any) -> None:
-        """Do nothing."""
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from prefect.runtime import flow_run
 from flows import work_pool
 from flows.form import UNTOUCHED, Form, subject
 from kernel_scientist.campaign import single
+from kernel_scientist.records.params import load
 from kernel_scientist.report import summaries
 from tasks.evaluation import TASKS
 
@@ -35,6 +36,5 @@ def evaluate(
         against: The file of another kernel that it is timed beside, with the reference.
         params_file: Another params.yaml.
     """
-    return summaries.evaluation_summary(
-        *single.evaluate(file, params.overrides(overrides), against, params_file, TASKS, work_pool.connect)
-    )
+    settings = load(params_file, params.overrides(overrides))
+    return summaries.evaluation_summary(*single.evaluate(file, settings, against, TASKS, work_pool.connect))

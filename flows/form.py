@@ -8,12 +8,14 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, cast
 
-from pydantic import GetJsonSchemaHandler, ValidationError, model_serializer
+from pydantic import GetJsonSchemaHandler, TypeAdapter, ValidationError, model_serializer
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from kernel_scientist.records import environment, param_comments, params
 from kernel_scientist.records.errors import SetupError
+
+_PARAMS = TypeAdapter(params.Params)
 
 
 class Form(params.Params):
@@ -39,11 +41,11 @@ class Form(params.Params):
     @model_serializer
     def _only_given(self) -> dict[str, Any]:
         """Return what was filled in: a form that nobody touched must not change the parameters."""
-        return _given(self)
+        return _PARAMS.dump_python(self, mode="json", by_alias=True, exclude_unset=True)
 
     def overrides(self, more: Iterable[str] | None) -> list[str]:
         """Return what was filled in as `key.sub=value`, and more overrides, which take precedence."""
-        return [*(f"{key}={json.dumps(value)}" for key, value in _leaves(_given(self))), *(more or ())]
+        return [*(f"{key}={json.dumps(value)}" for key, value in _leaves(self.model_dump())), *(more or ())]
 
 
 UNTOUCHED = Form()
@@ -55,7 +57,7 @@ def subject(flow_parameters: dict[str, Any]) -> str:
     form, file = flow_parameters.get("params"), flow_parameters.get("params_file")
     try:
         given = Form.model_validate(form or {}).overrides(flow_parameters.get("overrides"))
-        found = params.load(Path(file) if file else environment.root() / "params.yaml", given)
+        found = params.load(file, given)
     except (SetupError, ValidationError):
         return ""
     return f"{Path(found.problem).stem} in {found.language} on {found.target}"
@@ -67,22 +69,6 @@ def _fill(field: dict[str, Any], key: str, comments: dict[str, str], defaults: d
         field["description"] = comments[key]
     if name in defaults:
         field["default"] = defaults[name]
-
-
-def _given(section: params.Section) -> dict[str, Any]:
-    """Return the fields of a section that were set, by their names in params.yaml."""
-    dumped: dict[str, Any] = {}
-    for name in section.model_fields_set:
-        value: object = getattr(section, name)
-        key = type(section).model_fields[name].alias or name
-        dumped[key] = _given(value) if isinstance(value, params.Section) else _plain(value)
-    return dumped
-
-
-def _plain(value: object) -> Any:
-    if isinstance(value, params.Section):
-        return _given(value)
-    return [_plain(item) for item in cast(tuple[object, ...], value)] if isinstance(value, tuple) else value
 
 
 def _leaves(values: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

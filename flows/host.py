@@ -9,7 +9,6 @@ import socket
 import threading
 import time
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -22,6 +21,7 @@ from prefect.runtime import flow_run
 
 from kernel_scientist.campaign.pool import host
 from kernel_scientist.campaign.pool.messages import Reply, Request
+from kernel_scientist.campaign.steps import progress
 from tasks.evaluation import TASKS
 
 T = TypeVar("T")
@@ -38,7 +38,8 @@ AWAY = (httpx.HTTPError, PrefectHTTPStatusError, OSError)
 def evaluate(request: Request) -> None:
     """Carry out one request of a campaign on a device of this host."""
     with _Report(UUID(str(flow_run.get_id()))) as report:
-        report.post(host.answer(request, TASKS))
+        reply = host.answer(request, TASKS)
+    report.post(reply)
 
 
 class _Report(logging.Handler):
@@ -52,14 +53,13 @@ class _Report(logging.Handler):
         self._heart = threading.Thread(target=self._beats, daemon=True)
 
     def __enter__(self) -> "_Report":
-        progress = logging.getLogger("kernel_scientist.progress")
         progress.addHandler(self)
         progress.setLevel(logging.INFO)
         self._heart.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        logging.getLogger("kernel_scientist.progress").removeHandler(self)
+    def __exit__(self, *_: object) -> None:
+        progress.removeHandler(self)
         self._done.set()
         self._heart.join()
 
@@ -69,8 +69,6 @@ class _Report(logging.Handler):
 
     def post(self, reply: Reply) -> None:
         """Publish the reply, however often the server has to be asked."""
-        self._done.set()
-        self._heart.join()
         _insist(lambda: self._update(reply.model_dump(mode="json")))
 
     def _create(self, run: UUID) -> UUID:

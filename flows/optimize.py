@@ -8,7 +8,6 @@ was killed can be resumed.
 
 from contextlib import ExitStack
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from prefect import flow
@@ -22,19 +21,17 @@ from flows.form import UNTOUCHED, Form, subject
 from flows.progress import Progress
 from kernel_scientist.campaign import champions, preflight, single, stopping
 from kernel_scientist.campaign.campaign import Campaign
-from kernel_scientist.campaign.engine import Engine, Steps
+from kernel_scientist.campaign.engine import Engine
 from kernel_scientist.campaign.evaluation_context import evaluation_context
-from kernel_scientist.campaign.job import Job
+from kernel_scientist.campaign.steps import decided
 from kernel_scientist.evaluate.evaluator import TimedSource
 from kernel_scientist.population import final
-from kernel_scientist.records import environment
-from kernel_scientist.records.errors import InfrastructureError, StoppedError
-from kernel_scientist.records.evaluation import Confirmation, Evaluation
-from kernel_scientist.records.kernel import REFERENCE, Kernel, Verdict
+from kernel_scientist.records.errors import StoppedError
+from kernel_scientist.records.evaluation import Confirmation, Trial
+from kernel_scientist.records.kernel import REFERENCE, Kernel
 from kernel_scientist.records.params import load
 from kernel_scientist.report import summaries
-from tasks.evaluation import steps_for
-from tasks.experiment import tune_kernel
+from tasks.evaluation import POOL, TASKS
 
 SEED_REMAINS = "the best seed remains champion, as no experiment beat it"
 
@@ -61,10 +58,10 @@ def optimize(
         resume: Continue the latest campaign of the problem, language and target (true), or the one with this id.
         params_file: Another params.yaml.
     """
-    file = Path(params_file) if params_file else environment.root() / "params.yaml"
-    settings = load(file, params.overrides(overrides))
+    settings = load(params_file, params.overrides(overrides))
     preflight.campaign(settings)
-    with evaluation_context(settings, work_pool.connect) as context:
+    steps = POOL if settings.target.startswith("pool:") else TASKS
+    with evaluation_context(settings, steps, work_pool.connect) as context:
         campaign = Campaign(context, resume, url_for("flow-run", flow_run.get_id()) or "")
         progress = Progress(campaign)
         get_run_logger().info("campaign %s, MLflow run %s", campaign.name, campaign.run.run_id)
@@ -72,8 +69,10 @@ def optimize(
             with ExitStack() as turn:
                 with stopping.stoppable(context.evaluator.close) as check_stop:
                     with progress.live_table():
-                        Engine(campaign, steps(campaign), progress, check_stop).run()
-                    _finalise(campaign, progress)
+                        Engine(campaign, progress.step, progress.done, check_stop).run()
+                    campaign.summarise(campaign.population.generations(), last=True)
+                    _final(campaign)
+                    progress.leaderboard()
                     turn.enter_context(champions.turn(context))
                     confirmed = _confirmed(campaign)
                 return _concluded(campaign, progress, *confirmed, turn)
@@ -82,57 +81,20 @@ def optimize(
             raise
 
 
-def steps(campaign: Campaign) -> Steps:
-    """Return the steps of an experiment as Prefect tasks."""
-    context = campaign.context
-    own = steps_for(context)
-
-    def build(kernel: Kernel) -> Evaluation:
-        base = campaign.population.get(kernel.base).evaluation if kernel.base else None
-        if campaign.prescreen.most:
-            return own.build(context, kernel, skip=partial(campaign.prescreen.skipped, kernel), base=base)
-        return own.build(context, kernel, base=base)
-
-    def time(kernel: Kernel, checked: Evaluation) -> Evaluation:
-        timed = own.time(context, kernel, partial(campaign.time, kernel, checked), campaign.incumbent is not None)
-        # profiling takes a minute or more, so only the incumbent, the base of the next kernels, is profiled
-        return own.counted(context, kernel, timed) if campaign.incumbent == kernel else timed
-
-    def tune(job: Job) -> Kernel | None:
-        try:
-            return tune_kernel(campaign, job)
-        except InfrastructureError:
-            return None  # tuning is optional: the campaign continues without it
-
-    return Steps(
-        build=build,
-        time=time,
-        tune=tune,
-        record=campaign.record,
-    )
-
-
-def _finalise(campaign: Campaign, progress: Progress) -> None:
-    """Write the last findings, run the final and show its ranking."""
-    campaign.summarise(campaign.population.generations(), last=True)
-    _final(campaign)
-    progress.leaderboard()
-
-
-def _confirmed(campaign: Campaign) -> tuple[Confirmation | None, champions.Standing | None]:
+def _confirmed(campaign: Campaign) -> tuple[Confirmation | None, Trial | None]:
     """Confirm the champion, if there is one, beside the standing one, which is returned as well."""
     best, seed = campaign.champion(), campaign.population.best_seed()
     if best is None:
         return None, None
-    others, baseline, own = [campaign.context.evaluator.reference()], None, steps_for(campaign.context)
-    standing = champions.Standing.of(campaign.context, own.build)
-    if standing is not None and not standing.is_same(best.kernel):
+    others, baseline = [campaign.context.evaluator.reference()], None
+    standing = champions.standing(campaign.context)
+    if standing is not None and not champions.is_same(standing, best):
         others.append(TimedSource.of(standing.kernel))
     is_seed = best.kernel.base is None
     if not is_seed:
         others += [TimedSource.of(seed.kernel)] if seed else []
         baseline = seed.kernel.name if seed else REFERENCE
-    confirmation = single.confirm_beside_bars(campaign.context, best.kernel, others, baseline, own)
+    confirmation = single.confirm_beside_bars(campaign.context, best.kernel, others, baseline)
     if is_seed and confirmation.confirmed:
         confirmation = confirmation.model_copy(update={"reason": f"{confirmation.reason}; {SEED_REMAINS}"})
     return confirmation, standing
@@ -142,7 +104,7 @@ def _concluded(
     campaign: Campaign,
     progress: Progress,
     confirmation: Confirmation | None,
-    standing: champions.Standing | None,
+    standing: Trial | None,
     turn: ExitStack,
 ) -> dict[str, Any]:
     """Promote the champion if it may be: export and register it. Close the campaign; return its summary.
@@ -180,7 +142,7 @@ def _refusal(campaign: Campaign, question: str, turn: ExitStack) -> str:
     context = campaign.context
     standing = champions.source(context)
     turn.close()
-    refusal = steps_for(context).approve(context, question)
+    refusal = context.steps.approve(context, question)
     turn.enter_context(champions.turn(context))
     if not refusal and champions.source(context) != standing:
         return "another champion was promoted while this one waited for approval"
@@ -209,9 +171,6 @@ def _final(campaign: Campaign) -> None:
     evaluator = campaign.context.evaluator
     against = [evaluator.reference(), *reversed(others)]  # last: the strongest, which decides when to stop
     measure = partial(evaluator.time, incumbent.kernel, incumbent.evaluation, against)
-    try:
-        evaluation = steps_for(campaign.context).time(campaign.context, incumbent.kernel, measure)
-    except InfrastructureError as error:
-        evaluation = Evaluation(verdict=Verdict.INFRASTRUCTURE, reason=str(error))
+    evaluation = decided(campaign.context.steps.time)(campaign.context, incumbent.kernel, measure)
     campaign.final = final.Final.of(incumbent.kernel.name, evaluation)
     campaign.insist(partial(campaign.store.log_final, campaign.run, campaign.final))

@@ -7,12 +7,7 @@ from contextlib import contextmanager
 from typing import cast
 from uuid import UUID
 
-from prefect.artifacts import (
-    create_link_artifact,
-    create_progress_artifact,
-    create_table_artifact,
-    update_progress_artifact,
-)
+from prefect import artifacts
 from prefect.logging import get_run_logger
 from rich.console import Console, Group
 from rich.live import Live
@@ -35,9 +30,9 @@ TITLE = 44
 class Progress:
     """Shows a campaign's state. Without a terminal it prints one line per kernel; called with --quiet, nothing."""
 
-    def __init__(self, campaign: Campaign, console: Console | None = None) -> None:
+    def __init__(self, campaign: Campaign) -> None:
         self.campaign = campaign
-        self.console = console or Console(stderr=True)
+        self.console = Console(stderr=True)
         self.quiet = not logging.getLogger("kernel_scientist.progress").isEnabledFor(logging.WARNING)
         self.steps: dict[str, str] = {}
         self._published = 0.0
@@ -46,7 +41,7 @@ class Progress:
         self._runs = links.runs_table(store.experiment_id, address)
         self._run = links.run(store.experiment_id, campaign.run.run_id, address)
         about = f"[{campaign.name}]({self._run}) in MLflow, [its kernels by speedup]({self._runs})"
-        bar = create_progress_artifact(0.0, key=self._key("progress"), description=about)
+        bar = artifacts.create_progress_artifact(0.0, key=self._key("progress"), description=about)
         self._bar = cast(UUID, bar)  # its type allows a coroutine, which a sync flow never gets
         by_model = campaign.context.target.model is not None
         self._columns = tables.PREDICTED if by_model else tables.MEASURED
@@ -69,9 +64,9 @@ class Progress:
 
     def done(self, trial: Trial) -> None:
         """Show a finished kernel."""
-        population = self.campaign.population
         if time.monotonic() - self._published >= PUBLISH_S:
-            update_progress_artifact(self._bar, min(100.0, 100 * len(population) / max(1, self.campaign.plan.planned)))
+            percent = 100 * len(self.campaign.population) / max(1, self.campaign.plan.planned)
+            artifacts.update_progress_artifact(self._bar, min(100.0, percent))
             self.leaderboard()
         get_run_logger().info(_line(trial))
         if not self.quiet and not self.console.is_terminal:
@@ -83,7 +78,7 @@ class Progress:
         population, ranked = self.campaign.population, ranking.final_rows(self.campaign.population, self.campaign.final)
         recorded = Table(self._columns, [tables.kernel_row(trial) for trial in population.ranked(TOP)])
         table = tables.final_table(ranked) if ranked else recorded
-        create_table_artifact(
+        artifacts.create_table_artifact(
             key=self._key("leaderboard"),
             table=[{key: row.get(key, "") for key in table.columns} for row in table.cells],
             description=f"[{self.campaign.name}]({self._runs}): {ranking.reason(population, self.campaign.final)}",
@@ -96,8 +91,8 @@ class Progress:
         html = page.finished(self.campaign, confirmation)
         write(page.file(self.campaign.name), html)
         self.campaign.store.log_page(self.campaign.run, html)
-        update_progress_artifact(self._bar, 100.0)
-        create_link_artifact(
+        artifacts.update_progress_artifact(self._bar, 100.0)
+        artifacts.create_link_artifact(
             f"{self._run}/artifacts/{mlflow_store.PAGE}",
             link_text=f"report of {self.campaign.name}",
             key=self._key("report"),
@@ -110,12 +105,9 @@ class Progress:
 
     def _table(self) -> Group:
         """Return the state in a line, the kernels tried last and the activities; the incumbent is marked."""
-        population, best = self.campaign.population, self.campaign.population.incumbent()
+        population, best = self.campaign.population, self.campaign.population.best()
+        rows = [tables.kernel_row(trial, best) for trial in population.latest(ROWS)]
         steps = sorted(self.steps.items())
-        rows = [
-            {**tables.kernel_row(t), **({"style": "champion"} if t.kernel.name == best else {})}
-            for t in population.latest(ROWS)
-        ]
         rows += [{"kernel": name, "experiment": step, "verdict": "...", "style": "running"} for name, step in steps]
         cropped = [{**row, "experiment": row["experiment"][:TITLE]} for row in rows]
         table = Table(self._columns, cropped, f"{self.campaign.name}, the incumbent in bold")
@@ -140,9 +132,5 @@ def _line(trial: Trial) -> str:
     """Return a finished kernel as one line."""
     evaluation, row = trial.evaluation, tables.kernel_row(trial)
     times = f"{row['us']} us, {row['speedup']}" + (" predicted" if evaluation.by_model else "")
-    origin = f"{row['kernel']} from {row['base']:6} {row['verdict']:13}"
-    return (
-        f"{origin} {times:24} {row['experiment']}"
-        if score(trial)
-        else f"{origin} {row['experiment']}: {evaluation.reason}"
-    )
+    outcome = f"{times:24} {row['experiment']}" if score(trial) else f"{row['experiment']}: {evaluation.reason}"
+    return f"{row['kernel']} from {row['base']:6} {row['verdict']:13} {outcome}"

@@ -10,7 +10,6 @@ from prefect.task_runners import ThreadPoolTaskRunner
 
 from flows.form import UNTOUCHED, Form
 from kernel_scientist.campaign.suite import Suite, summary
-from kernel_scientist.records import environment
 from kernel_scientist.records.params import load
 from kernel_scientist.tracking import access
 
@@ -41,7 +40,7 @@ def suite(
         params_file: Another params.yaml.
     """
     given = params.overrides(overrides)
-    settings = load(Path(params_file) if params_file else environment.root() / "params.yaml", given)
+    settings = load(params_file, given)
     found = Suite.of(name, paths, level)
     found.begin()
     access.suite_store(settings)  # made before campaigns share it

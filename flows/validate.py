@@ -12,6 +12,7 @@ from flows import events, work_pool
 from flows.form import UNTOUCHED, Form, subject
 from kernel_scientist.campaign import champions, single
 from kernel_scientist.records.errors import SetupError
+from kernel_scientist.records.params import Params, load
 from kernel_scientist.report import summaries
 from tasks.evaluation import TASKS
 
@@ -42,22 +43,23 @@ def validate(
     """
     given = params.overrides(overrides)
     if file is not None:
-        judged = single.validate(file, given, against, params_file, TASKS, work_pool.connect)
-        return summaries.validation_summary(*judged)
+        return _summary(file, load(params_file, given), against)
     rows = [_again(champion, given, params_file) for champion in champions.promoted()]
     create_table_artifact(rows, key="champions", description="the standing champions, confirmed again")
     return {"champions": rows}
 
 
+def _summary(file: str, settings: Params, against: str | None) -> dict[str, Any]:
+    return summaries.validation_summary(*single.validate(file, settings, against, TASKS, work_pool.connect))
+
+
 def _again(champion: champions.Promoted, given: list[str], params_file: str | None) -> dict[str, Any]:
     """Confirm a standing champion again; return its row. One that cannot be evaluated here is a row, too."""
-    own = [f"problem={champion.problem}", f"language={champion.language}", f"target={champion.target}"]
-    row = {"problem": champion.problem, "language": champion.language, "target": champion.target}
+    row, own = champion.params, [f"{key}={value}" for key, value in champion.params.items()]
     try:
-        judged = single.validate(str(champion.source), [*given, *own], None, params_file, TASKS, work_pool.connect)
+        summary = _summary(str(champion.source), load(params_file, [*given, *own]), None)
     except SetupError as error:
         return {**row, "confirmed": None, "why": str(error), "speedup": None, "drift": ""}
-    summary = summaries.validation_summary(*judged)
     drift, why = champion.drift(summary["environment"]), summary["why"]
     if drift:
         events.emit(events.DRIFT, **row, changes={key: {"was": was, "is": now} for key, (was, now) in drift.items()})

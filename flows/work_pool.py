@@ -4,7 +4,6 @@ A flow run shows that it is alive by a rising number in its artifact (`flows.hos
 worker does not start, is marked as crashed, and the request is sent again.
 """
 
-import logging
 import threading
 import time
 from collections.abc import Generator
@@ -14,12 +13,7 @@ from typing import Any, NamedTuple
 from uuid import UUID, uuid4
 
 from prefect.client.orchestration import SyncPrefectClient, get_client
-from prefect.client.schemas.filters import (
-    ArtifactFilter,
-    ArtifactFilterFlowRunId,
-    FlowRunFilter,
-    FlowRunFilterId,
-)
+from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterFlowRunId, FlowRunFilter, FlowRunFilterId
 from prefect.client.schemas.objects import State, StateType, WorkerStatus
 from prefect.exceptions import ObjectNotFound
 from prefect.states import Cancelled, Cancelling, Crashed
@@ -27,9 +21,9 @@ from prefect.utilities.callables import parameter_schema
 
 from flows import host
 from kernel_scientist.campaign.pool.messages import Reply, Request
+from kernel_scientist.campaign.steps import progress
 from kernel_scientist.records.errors import InfrastructureError, SetupError, StoppedError
 
-progress = logging.getLogger("kernel_scientist.progress")
 POLL_S = 1.0
 SILENT_S = 45.0
 """A running flow run without a new heartbeat for so long is given up."""
@@ -86,7 +80,8 @@ class WorkPool:
         self.stopped = threading.Event()
         self._start_s = START_S.get(kind, START_ELSEWHERE_S)
         self._hybrid = kind == "process"
-        self._room, self._in_flight, self._most, self._counted = threading.Condition(), 0, 2, float("-inf")
+        self._most = 2 if self._hybrid else 64  # other infrastructure queues
+        self._room, self._in_flight, self._counted = threading.Condition(), 0, float("-inf")
         self._workers, self._devices = 1, 1
 
     def send(self, request: Request, title: str) -> Reply:
@@ -121,7 +116,7 @@ class WorkPool:
                         if report.reply is not None:
                             return Reply.model_validate(report.reply), ""
                         if death := watch.death(state, report):
-                            _end(client, run, Crashed(message=death))
+                            client.set_flow_run_state(run, Crashed(message=death), force=True)
                             return None, death
                 except host.AWAY as error:
                     watch.server_away(error)
@@ -162,10 +157,7 @@ class WorkPool:
 
     def _count(self) -> None:
         """Set the most flow runs: for each worker of a process pool one per device and one that waits."""
-        if not self._hybrid:
-            self._most = 64  # the infrastructure queues
-            return
-        if time.monotonic() - self._counted < COUNT_S:
+        if not self._hybrid or time.monotonic() - self._counted < COUNT_S:
             return
         self._counted = time.monotonic()
         try:
@@ -183,7 +175,7 @@ class _Watch:
     def __init__(self, pool: str, start_s: float) -> None:
         self.pool, self.start_s = pool, start_s
         self._news: Any = None
-        self._since = self._begun = time.monotonic()
+        self._since = time.monotonic()
         self._away: datetime | None = None
         self._told = False
 
@@ -222,11 +214,6 @@ def _read(client: SyncPrefectClient, run: UUID) -> tuple[State[Any], _Report]:
     artifacts = client.read_artifacts(artifact_filter=ArtifactFilter(flow_run_id=ArtifactFilterFlowRunId(any_=[run])))
     data: Any = next((artifact.data for artifact in artifacts if artifact.type == host.ARTIFACT), None)
     return found[0].state, _Report(**data) if data else _Report()
-
-
-def _end(client: SyncPrefectClient, run: UUID, state: State[Any]) -> None:
-    """Set a flow run's final state, unless it has one."""
-    client.set_flow_run_state(run, state, force=True)
 
 
 def _cancel(run: UUID) -> None:

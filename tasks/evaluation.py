@@ -1,4 +1,8 @@
-"""The steps of evaluating a kernel as Prefect tasks."""
+"""The steps of evaluating a kernel as Prefect tasks.
+
+Calls to models are no tasks, as their client retries them and caches replies. Nor is recording: MLflow's client retries
+its requests, and a Prefect task run costs as much CPU time as half of the MLflow run.
+"""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -83,6 +87,15 @@ count_kernel = task(
     cache_policy=NO_CACHE,  # counters belong to the times of the same run
 )(steps.count_kernel)
 
+tune_kernel = task(
+    task_run_name="tune {kernel.name}",
+    retries=1,
+    retry_delay_seconds=[5],
+    retry_condition_fn=infrastructure_only,
+    timeout_seconds=7200,
+    cache_policy=NO_CACHE,
+)(steps.tune_kernel)
+
 
 def _quoted(step: Callable[..., Any]) -> Callable[..., Any]:
     """Return a task whose arguments Prefect does not search for futures of other tasks.
@@ -96,10 +109,6 @@ def _quoted(step: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-TASKS = steps.KernelSteps(_quoted(build_kernel), _quoted(time_kernel), _quoted(count_kernel), approval.ask)
-POOL = replace(steps.PLAIN, approve=approval.ask)
-
-
-def steps_for(context: EvaluationContext) -> steps.KernelSteps:
-    """Return the steps of a campaign: tasks, except for a pool, where a kernel is a flow run of its own."""
-    return POOL if context.target.pool else TASKS
+TASKS = steps.Steps(*map(_quoted, (build_kernel, time_kernel, count_kernel, tune_kernel)), approve=approval.ask)
+POOL = replace(TASKS, build=steps.build_kernel, time=steps.time_kernel, count=steps.count_kernel)
+"""The steps of a campaign on a pool, where a kernel is a flow run of its own, and hosts retry."""

@@ -4,31 +4,23 @@ A bar that fails is reported, and the campaign goes on.
 """
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from pathlib import Path
 
 from kernel_scientist.campaign.evaluation_context import EvaluationContext
 from kernel_scientist.campaign.pool.evaluator import PoolEvaluator
-from kernel_scientist.campaign.steps import KernelSteps, progress
+from kernel_scientist.campaign.steps import decided, progress
 from kernel_scientist.compile.source import language_of, read_kernel
 from kernel_scientist.evaluate.timing.plan import TimedSource
 from kernel_scientist.problems.imports import reference_kernels
-from kernel_scientist.records.errors import InfrastructureError, SetupError
+from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.evaluation import Bar, Evaluation
 from kernel_scientist.records.kernel import COMPILED, Kernel, Verdict
 
-
-@dataclass(frozen=True)
-class Checked:
-    """A bar with its source; the source is None if it failed or is not timed here."""
-
-    bar: Bar
-    source: TimedSource | None = None
+Checked = tuple[Bar, TimedSource | None]
+"""A bar with its source; the source is None if it failed or is not timed here."""
 
 
-def checked(
-    context: EvaluationContext, steps: KernelSteps, taken: Collection[str], source: str | None = None
-) -> list[Checked]:
+def checked(context: EvaluationContext, taken: Collection[str], source: str | None = None) -> list[Checked]:
     """Compile and check the bars of a problem. `taken`: names of the other sources; `source`: of the champion."""
     names, found = set(taken), list[Checked]()
     for file in reference_kernels.files(context.problem.name, reference_kernels.BAR):
@@ -36,9 +28,9 @@ def checked(
         while name in names:
             name += "-bar"
         names.add(name)
-        one = _checked(context, steps, name, file)
-        if one.source is None or one.source.source != source:
-            found.append(one)
+        bar, timed = _checked(context, name, file)
+        if timed is None or timed.source != source:
+            found.append((bar, timed))
     return found
 
 
@@ -49,12 +41,12 @@ def torch_compile(context: EvaluationContext) -> list[Checked]:
     evaluator = context.evaluator
     if isinstance(evaluator, PoolEvaluator) or context.target.board:
         reason = "the reference is compiled only where this process times kernels"
-        return [Checked(Bar(name=COMPILED, verdict=None, reason=reason))]
+        return [(Bar(name=COMPILED, verdict=None, reason=reason), None)]
     from kernel_scientist.evaluate.compiled_reference import compiled  # it imports torch, which takes seconds
 
     with context.quiet.building():
         progress.info("compiling the reference by torch.compile")
-        return [Checked(*compiled(evaluator))]
+        return [compiled(evaluator)]
 
 
 def predicted_references(context: EvaluationContext, champion: Evaluation) -> list[Bar]:
@@ -69,35 +61,30 @@ def predicted_references(context: EvaluationContext, champion: Evaluation) -> li
     return references.predicted(context.problem, cases, context.target.model)
 
 
-def _checked(context: EvaluationContext, steps: KernelSteps, name: str, file: Path) -> Checked:
+def _checked(context: EvaluationContext, name: str, file: Path) -> Checked:
     try:
         text = read_kernel(file)
     except SetupError as error:
-        return Checked(Bar(name=name, verdict=Verdict.COMPILE_ERROR, reason=str(error)))
+        return Bar(name=name, verdict=Verdict.COMPILE_ERROR, reason=str(error)), None
     kernel = Kernel(name=name, language=language_of(text), source=text)
     if reason := _not_timed(context, kernel):
-        return Checked(Bar(name=name, verdict=None, reason=reason))
-    try:
-        evaluation = _evaluated(context, steps, kernel)
-    except InfrastructureError as error:
-        evaluation = Evaluation(verdict=Verdict.INFRASTRUCTURE, reason=str(error))
+        return Bar(name=name, verdict=None, reason=reason), None
+    evaluation = _evaluated(context, kernel)
     predicted_us = evaluation.predicted_us if _predicts(context) else None
     bar = Bar(name=name, verdict=evaluation.verdict, reason=evaluation.reason, predicted_us=predicted_us)
     is_timed = evaluation.verdict is Verdict.OK and not _predicts(context)
-    return Checked(bar, TimedSource.of(kernel) if is_timed else None)
+    return bar, TimedSource.of(kernel) if is_timed else None
 
 
-def _evaluated(context: EvaluationContext, steps: KernelSteps, kernel: Kernel) -> Evaluation:
+@decided
+def _evaluated(context: EvaluationContext, kernel: Kernel) -> Evaluation:
     """Check a bar on all cases that the champion is timed on; on a model target also predict its time."""
     from kernel_scientist.evaluate import confirmation  # it imports torch, which takes seconds
 
-    evaluator = context.evaluator
-    if isinstance(evaluator, PoolEvaluator):
+    if isinstance(context.evaluator, PoolEvaluator):
         return Evaluation(verdict=Verdict.OK)  # a host checks its outputs when it times it
-    evaluation = steps.build(context, kernel, confirmation.held_out_check(evaluator))
-    if evaluation.verdict is Verdict.OK and _predicts(context):
-        return evaluator.time(kernel, evaluation, ())
-    return evaluation
+    evaluation = context.steps.build(context, kernel, confirmation.held_out_check(context.evaluator))
+    return context.evaluator.time(kernel, evaluation, ()) if _predicts(context) else evaluation
 
 
 def _not_timed(context: EvaluationContext, kernel: Kernel) -> str:

@@ -4,17 +4,17 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 from kernel_scientist.campaign.evaluation_context import EvaluationContext
-from kernel_scientist.campaign.job import Job
-from kernel_scientist.campaign.ledger import Ledger
+from kernel_scientist.campaign.ledger import Job, Ledger
 from kernel_scientist.campaign.plan import Plan
 from kernel_scientist.campaign.pool.evaluator import PoolEvaluator
 from kernel_scientist.campaign.recorder import Recorder
-from kernel_scientist.campaign.steps import progress
-from kernel_scientist.campaign.tuning.tuner import Hold, Tuner
+from kernel_scientist.campaign.steps import decided, progress
+from kernel_scientist.campaign.tuning import tuner
 from kernel_scientist.compile.fingerprint import fingerprint
 from kernel_scientist.compile.source import read_kernel
 from kernel_scientist.evaluate.evaluator import TimedSource
@@ -22,7 +22,7 @@ from kernel_scientist.population.entry import beats
 from kernel_scientist.population.final import Final
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.records import environment
-from kernel_scientist.records.errors import BudgetError, ModelError, SetupError
+from kernel_scientist.records.errors import BudgetError, InfrastructureError, ModelError, SetupError
 from kernel_scientist.records.evaluation import Evaluation, Trial
 from kernel_scientist.records.kernel import REFERENCE, Attempt, Author, Kernel, Verdict
 from kernel_scientist.records.params import PLAYBOOK
@@ -62,8 +62,6 @@ class Campaign:
         seeds = problem.seeds(params.language)
         if not seeds:
             raise SetupError(f"problem {problem.name} has no seeds for {params.language} in {problem.folder}")
-        for seed in seeds:
-            read_kernel(seed)
         self.store = open_store(problem.name, context.target.name, params.tracking.uri, params.tracking.experiment)
         self.population, self.lessons, loose = Population(), Lessons(), list[str]()
         wanted = None if resume is True else resume or None
@@ -75,9 +73,10 @@ class Campaign:
         elif resume:
             where = f"MLflow experiment {self.store.experiment} at {self.store.uri}"
             progress.warning("there is no campaign to resume in %s: a new one starts", where)
-        self.run = found or self.store.start(
-            self._new_name(), params.model_dump(by_alias=True), problem, context.target.model is not None
-        )
+        # date and time; the end tells campaigns apart that a schedule starts at once
+        new = f"{problem.slug}-{context.target.name}-{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
+        by_model = context.target.model is not None
+        self.run = found or self.store.start(new, params.model_dump(by_alias=True), problem, by_model)
         self.run = self.store.linked(self.run, flow_url)
         self._summarising = threading.Lock()
         self.final: Final | None = None
@@ -94,11 +93,6 @@ class Campaign:
         self.incumbent: Kernel | None = best.kernel if best else None
         """The fastest kernel so far by the test."""
         self._promoting = threading.Lock()
-
-    def _new_name(self) -> str:
-        """Return an id with date and time; the end tells campaigns apart that a schedule starts at once."""
-        where = f"{self.context.problem.slug}-{self.context.target.name}"
-        return f"{where}-{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
 
     @property
     def name(self) -> str:
@@ -204,13 +198,27 @@ class Campaign:
         changes = {"source": draft.source, "report": draft.report, "attempts": (*kernel.attempts, attempt)}
         return unchanged.model_copy(update=changes)
 
-    def tune(self, job: Job, hold: Hold) -> Kernel | None:
-        """Search the tunables of a job's kernel; None when there was nothing to try or no time left, or no gain on a
-        model target."""
+    @decided
+    def build(self, kernel: Kernel) -> Evaluation:
+        """Compile and check a kernel; it is not executed if its code is its base's or it is prescreened."""
+        base = self.population.get(kernel.base).evaluation if kernel.base else None
+        skip = partial(self.prescreen.skipped, kernel) if self.prescreen.most else None
+        return self.context.steps.build(self.context, kernel, skip=skip, base=base)
+
+    def tune(self, job: Job) -> Kernel | None:
+        """Search the tunables of a job's kernel; None when there was nothing to try or no time left, when it failed, or
+        without a gain on a model target."""
+        assert job.tuned_from is not None
+        base = self.population.get(job.tuned_from).kernel
+        try:
+            return self.context.steps.tune(base, partial(self._best_configuration, base, job.name))
+        except InfrastructureError:
+            return None  # tuning is optional: the campaign continues without it
+
+    def _best_configuration(self, base: Kernel, name: str) -> Kernel | None:
         from kernel_scientist.campaign.tuning.model_tuner import ModelTuner  # these import the compilers for GPUs
         from kernel_scientist.evaluate.predicted import PredictedEvaluator
 
-        assert job.tuned_from is not None
         started = time.monotonic()
 
         def stop() -> bool:
@@ -219,39 +227,41 @@ class Campaign:
         def is_tried(source: str) -> bool:
             return self.population.has_source(fingerprint(source))
 
-        base, evaluator = self.population.get(job.tuned_from).kernel, self.context.evaluator
+        evaluator = self.context.evaluator
         if isinstance(evaluator, PredictedEvaluator):
             cases, tries = evaluator.profile.benchmarks, self.params.tuning.predictions
-            return ModelTuner(evaluator.previewer, cases, base, tries).tune(job.name, is_tried, stop)
+            return ModelTuner(evaluator.previewer, cases, base, tries, is_tried, stop).tune(name)
         if isinstance(evaluator, PoolEvaluator):
-            return evaluator.tune(base, job.name, self.plan.tuning_s())
-        return Tuner(self.context, base, hold).tune(job.name, is_tried, stop)
+            return evaluator.tune(base, name, self.plan.tuning_s())
+        return tuner.tune(self.context, base, name, is_tried, stop)
 
-    def time(self, kernel: Kernel, so_far: Evaluation) -> Evaluation:
+    @decided
+    def time(self, kernel: Kernel, built: Evaluation) -> Evaluation:
+        """Time a kernel against the reference and the incumbent; count it if it becomes the incumbent."""
+        steps, measure = self.context.steps, partial(self._promoted, kernel, built)
+        timed: Evaluation = steps.time(self.context, kernel, measure, self.incumbent is not None)
+        # profiling takes a minute or more, so only the incumbent, the base of the next kernels, is profiled
+        return steps.counted(self.context, kernel, timed) if self.incumbent == kernel else timed
+
+    def _promoted(self, kernel: Kernel, so_far: Evaluation) -> Evaluation:
         """Time a kernel against the reference and the incumbent; if the test finds it faster it becomes the incumbent.
 
         If another kernel has become the incumbent meanwhile, on another device, it is timed against that one, too.
         """
         while True:
-            incumbent = self.incumbent
-            evaluation = self._timed(kernel, so_far, incumbent)
-            if evaluation.speedup_over(REFERENCE) is None:  # it failed
-                return evaluation
-            if incumbent is not None and not beats(Trial(kernel=kernel, evaluation=evaluation), incumbent.name):
+            incumbent, evaluator = self.incumbent, self.context.evaluator
+            if incumbent is None:  # the machine's noise decides whether an incumbent is replaced: there is none yet
+                evaluator = evaluator.with_harness(self.params.harness.model_copy(update={"noise_runs": 0}))
+            against = [evaluator.reference(), *([TimedSource.of(incumbent)] if incumbent else [])]
+            evaluation = evaluator.time(kernel, so_far, against)
+            rival = incumbent.name if incumbent else None
+            failed = evaluation.speedup_over(REFERENCE) is None
+            if failed or (rival and not beats(Trial(kernel=kernel, evaluation=evaluation), rival)):
                 return evaluation
             with self._promoting:
                 if self.incumbent is incumbent:
                     self.incumbent = kernel
                     return evaluation
-
-    def _timed(self, kernel: Kernel, so_far: Evaluation, incumbent: Kernel | None) -> Evaluation:
-        against = [self.context.evaluator.reference()]
-        if incumbent is not None:
-            against.append(TimedSource.of(incumbent))
-        evaluator = self.context.evaluator
-        if incumbent is None:  # the machine's noise decides whether an incumbent is replaced: there is none yet
-            evaluator = evaluator.with_harness(self.params.harness.model_copy(update={"noise_runs": 0}))
-        return evaluator.time(kernel, so_far, against)
 
     def record(self, trials: Sequence[Trial]) -> None:
         """Write kernels as MLflow runs and add them to the population."""

@@ -8,8 +8,7 @@ both, or, on a model target, predicted to be faster with the same constants.
 """
 
 import json
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,12 +40,10 @@ def of_campaign(problem: str, campaign: str) -> Path:
     return environment.root() / "champions" / problem / CAMPAIGNS / campaign
 
 
-@contextmanager
-def turn(context: EvaluationContext) -> Generator[None]:
+def turn(context: EvaluationContext) -> AbstractContextManager[None]:
     """Let one campaign at a time compare its champion with the standing one and replace it."""
     standing = folder(context.problem.name, context.params.language, context.target.name)
-    with device_lock.turn(standing, context.evaluator.stopped):
-        yield
+    return device_lock.turn(standing, context.evaluator.stopped)
 
 
 def source(context: EvaluationContext) -> str | None:
@@ -70,10 +67,8 @@ class Promoted:
     """A standing champion as its folder tells it."""
 
     source: Path
-    problem: str
-    language: str
-    target: str
-    """As in params.yaml."""
+    params: dict[str, str]
+    """Problem, language and target, as in params.yaml."""
     environment: dict[str, str]
     """Of the confirmation with which it was promoted; empty on older cards."""
 
@@ -91,41 +86,31 @@ def promoted() -> list[Promoted]:
         if card.parent.parent.name == CAMPAIGNS:
             continue
         told = json.loads(card.read_text())
-        target = told.get("run_on", told["target"])
-        if target != targets.BOARD:
-            known = told.get("environment", {})
-            found.append(Promoted(card.with_name(SOURCE), told["problem"], told["language"], target, known))
+        params = {**{key: told[key] for key in ("problem", "language")}, "target": told.get("run_on", told["target"])}
+        if params["target"] != targets.BOARD:
+            found.append(Promoted(card.with_name(SOURCE), params, told.get("environment", {})))
     return found
 
 
-@dataclass(frozen=True)
-class Standing:
-    """The champion that stands when a campaign ends."""
-
-    kernel: Kernel
-    evaluation: Evaluation
-    """Of now, with this evaluator: it must still be correct."""
-
-    def is_same(self, kernel: Kernel) -> bool:
-        """Return whether it is this kernel, except for comments, e.g. the leaderboard's header."""
-        return fingerprint(self.kernel.source) == fingerprint(kernel.source)
-
-    @staticmethod
-    def of(context: EvaluationContext, build: Callable[[EvaluationContext, Kernel], Evaluation]) -> "Standing | None":
-        """Return the standing champion; None if there is none, or it is not correct."""
-        text = source(context)
-        if text is None:
-            return None
-        kernel = Kernel(name=STANDING, language=context.params.language, source=text)
-        evaluation = build(context, kernel)
-        return Standing(kernel, evaluation) if evaluation.verdict is Verdict.OK else None
+def standing(context: EvaluationContext) -> Trial | None:
+    """Return the champion that stands when a campaign ends, evaluated now; None without a correct one."""
+    if (text := source(context)) is None:
+        return None
+    kernel = Kernel(name=STANDING, language=context.params.language, source=text)
+    evaluation: Evaluation = context.steps.build(context, kernel)
+    return Trial(kernel=kernel, evaluation=evaluation) if evaluation.verdict is Verdict.OK else None
 
 
-def verdict(standing: Standing | None, best: Trial, confirmation: Confirmation) -> tuple[bool, str]:
+def is_same(one: Trial, other: Trial) -> bool:
+    """Whether two kernels are the same, except for comments, e.g. the leaderboard's header."""
+    return fingerprint(one.kernel.source) == fingerprint(other.kernel.source)
+
+
+def verdict(standing: Trial | None, best: Trial, confirmation: Confirmation) -> tuple[bool, str]:
     """Return whether a campaign's champion replaces the standing one, and a sentence that says why."""
     if standing is None:
         return True, "there was no other correct champion of this problem, language and target"
-    if standing.is_same(best.kernel):
+    if is_same(standing, best):
         return False, "it is this campaign's champion"
     if best.evaluation.by_model:
         before_us, now_us = standing.evaluation.predicted_us, best.evaluation.predicted_us

@@ -7,17 +7,16 @@ from those recorded so far, while others are built and timed. With `llm.concurre
 and kernels are in progress together. With n = 1 one kernel is finished before the next is begun.
 """
 
+import contextvars
 from collections import deque
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import Any, TypeVar
 
 from kernel_scientist.campaign.campaign import Campaign
-from kernel_scientist.campaign.job import Job
-from kernel_scientist.campaign.pipeline import Pipeline
+from kernel_scientist.campaign.ledger import Job
 from kernel_scientist.hardware import cpu
-from kernel_scientist.records.errors import InfrastructureError
 from kernel_scientist.records.evaluation import Evaluation, Trial
 from kernel_scientist.records.kernel import Kernel, Verdict
 from kernel_scientist.scientist.proposals import Design, Selection
@@ -27,53 +26,65 @@ POLL_S = 0.5
 """Interval at which signals are checked, in seconds."""
 MOST_FRUITLESS = 3
 """Designs in a row without a new experiment, after which no more are made until a kernel is recorded."""
+Work = tuple[str, str, Callable[[], Any]]
+"""A stage, what is done there, and the function that does it."""
 
 
-@dataclass(frozen=True)
-class Steps:
-    """The steps that may be retried or cached; a flow passes Prefect tasks."""
+class Pipeline:
+    """Stages with threads and a queue each. `submit`'s work runs in them; the caller of `handle` handles the results.
 
-    build: Callable[[Kernel], Evaluation]
-    """Compile and check a kernel."""
-    time: Callable[[Kernel, Evaluation], Evaluation]
-    tune: Callable[[Job], Kernel | None]
-    record: Callable[[Sequence[Trial]], None]
+    Work runs in a copy of the context of the thread that submits it, so that Prefect's tasks belong to its flow run.
+    """
 
+    def __init__(self, widths: Mapping[str, int]) -> None:
+        """`widths`: number of threads by stage."""
+        self._stages = {name: ThreadPoolExecutor(width, thread_name_prefix=name) for name, width in widths.items()}
+        self.busy: dict[Future[Any], Callable[[Any], None]] = {}
+        """Work that is submitted and whose results are not handled yet, and what handles them."""
 
-class Watcher(Protocol):
-    """Is told what happens."""
+    def submit(self, stage: str, work: Callable[[], T], then: Callable[[T], None]) -> None:
+        """Queue work for a stage. `then` gets its result, in the thread that calls `handle`."""
+        self.busy[self._stages[stage].submit(contextvars.copy_context().run, work)] = then
 
-    def step(self, kernel: str, activity: str | None) -> None:
-        """Take note of the activity on a kernel; None: it is finished."""
-        ...
+    def handle(self, timeout_s: float) -> None:
+        """Wait for results and handle them; return without one after `timeout_s`. Raises what the work raised."""
+        for future in wait(self.busy, timeout_s, FIRST_COMPLETED).done:
+            self.busy.pop(future)(future.result())
 
-    def done(self, trial: Trial) -> None:
-        """Take note of a recorded kernel."""
-        ...
+    def __enter__(self) -> "Pipeline":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Cancel what has not begun, and wait for the rest."""
+        for waits in (False, True):
+            for stage in self._stages.values():
+                stage.shutdown(wait=waits, cancel_futures=True)
 
 
 class Engine:
     """Runs a campaign's experiments until its plan or its budget is used up."""
 
-    def __init__(self, campaign: Campaign, steps: Steps, watcher: Watcher, check_stop: Callable[[], None]) -> None:
-        """`check_stop` raises an exception to stop; it is called at least every POLL_S seconds."""
-        self.campaign, self.steps, self.watcher, self.check_stop = campaign, steps, watcher, check_stop
+    def __init__(
+        self,
+        campaign: Campaign,
+        show: Callable[[str, str | None], None],
+        done: Callable[[Trial], None],
+        check_stop: Callable[[], None],
+    ) -> None:
+        """`show` is told a kernel's name and what is done with it, None at the end; `done` is told a recorded kernel.
+
+        `check_stop` raises an exception to stop; it is called at least every POLL_S seconds.
+        """
+        self.campaign, self.show, self.done, self.check_stop = campaign, show, done, check_stop
         self.most_calls = campaign.params.llm.calls_in_flight
-        widths = {
-            "model": self.most_calls,
-            "build": cpu.cores(),
-            "device": campaign.context.devices,
-            "tune": 1,
-            "record": 1,
-        }
-        self.pipeline = Pipeline(widths)
+        widths = {"model": self.most_calls, "build": cpu.cores(), "device": campaign.context.devices}
+        self.pipeline = Pipeline({**widths, "tune": 1, "record": 1})
         self._ready: deque[Job] = deque()
-        self._repairs: deque[tuple[Job, Trial]] = deque()
+        self._stages: dict[str, str] = {}
+        """The stage of each kernel in progress, by its name."""
+        self._designing = 0
+        """Generations that are being designed."""
         self._to_record: list[Trial] = []
-        self._thinking, self._designing = 0, 0
-        """Models at work, and those of them that design."""
-        self._behind: set[str] = set()
-        """Kernels that are being built, tuned, timed or recorded."""
         self._recording = False
         self._fruitless = 0
         self._resumed_at = campaign.population.generations()
@@ -96,16 +107,20 @@ class Engine:
         if self.campaign.plan.late():  # what has begun may end; nothing new begins
             while self._ready:
                 self.campaign.ledger.drop(self._ready.popleft())
-        while self._repairs and self._thinking < self.most_calls:
-            self._repair(*self._repairs.popleft())
-        while self._thinking < self.most_calls and self._thinking + len(self._behind) < 2 * self.most_calls - 1:
+        while self._has_room():
             if self._ready:
-                self._begin(self._ready.popleft())
+                job = self._ready.popleft()
+                self._go_on(job, self._experiment(job))
             elif not self._plan_more():
                 break
         if self._to_record and not self._recording:
             trials, self._to_record, self._recording = self._to_record, [], True
-            self.pipeline.submit("record", partial(self.steps.record, trials), lambda _: self._recorded(trials))
+            self.pipeline.submit("record", partial(self.campaign.record, trials), lambda _: self._recorded(trials))
+
+    def _has_room(self) -> bool:
+        """Whether a model is free, and few enough kernels are in progress."""
+        thinking = self._designing + list(self._stages.values()).count("model")
+        return thinking < self.most_calls and self._designing + len(self._stages) < 2 * self.most_calls - 1
 
     def _plan_more(self) -> bool:
         """Queue a tuning job or begin to design a generation; return False if there is nothing to do."""
@@ -118,12 +133,11 @@ class Engine:
         if self._fruitless >= MOST_FRUITLESS or not self.campaign.population.incumbent() or plan.over(self._designing):
             return False
         generation = plan.next_generation()
-        self._think(partial(self.campaign.design, generation), partial(self._designed, generation))
+        self.pipeline.submit("model", partial(self.campaign.design, generation), partial(self._designed, generation))
         self._designing += 1
         return True
 
     def _designed(self, generation: int, result: tuple[Selection, Design] | None) -> None:
-        self._thinking -= 1
         self._designing -= 1
         jobs = self.campaign.plan.jobs(*result, generation) if result else []
         self._ready.extend(jobs)
@@ -132,85 +146,61 @@ class Engine:
         elif generation >= self._resumed_at:  # an earlier generation without jobs is complete
             self._fruitless += 1
 
-    def _begin(self, job: Job) -> None:
+    def _go_on(self, job: Job, experiment: Generator[Work, Any, None], result: Any = None) -> None:
+        """Give the result of an experiment's last step to it, and submit its next one, if any."""
+        try:
+            stage, activity, work = experiment.send(result)
+        except StopIteration:
+            return
+        self._show(job, stage, activity)
+        self.pipeline.submit(stage, work, partial(self._go_on, job, experiment))
+
+    def _experiment(self, job: Job) -> Generator[Work, Any, None]:
+        """Make a job's kernel, evaluate it, repair it while that helps, and queue what came of it to be recorded.
+
+        A kernel whose source was tried already, or is in progress, is dropped.
+        """
+        campaign, ledger = self.campaign, self.campaign.ledger
+        kernel: Kernel | None
         if job.tuned_from:
-            self._show(job, "tuning")
-            self._behind.add(job.name)
-            self.pipeline.submit("tune", partial(self.steps.tune, job), partial(self._made, job))
+            kernel = yield "tune", "tuning", partial(campaign.tune, job)
+        else:
+            kernel = yield "model", "writing", partial(campaign.write, job)
+        if kernel is None or not ledger.claim(job, kernel.source):
+            ledger.drop(job)
+            self._forget(job.name)
             return
-        self._show(job, "writing")
-        self._think(partial(self.campaign.write, job), partial(self._written, job))
+        trial = yield from self._evaluation(kernel)
+        while campaign.repairable(job, trial):
+            repaired: Kernel = yield "model", "repairing", partial(campaign.repair, job, trial)
+            if repaired.source == trial.kernel.source or not ledger.claim(job, repaired.source):
+                # no version that was not tried already: the calls are recorded with the old one
+                calls = {"llm_calls": repaired.llm_calls, "authors": repaired.authors}
+                trial = trial.model_copy(update={"kernel": trial.kernel.model_copy(update=calls)})
+                break
+            trial = yield from self._evaluation(repaired)
+        self._show(job, "record", "recording")
+        self._to_record.append(trial)
 
-    def _think(self, work: Callable[[], T], then: Callable[[T], None]) -> None:
-        self._thinking += 1
-        self.pipeline.submit("model", work, then)
-
-    def _written(self, job: Job, kernel: Kernel | None) -> None:
-        self._thinking -= 1
-        self._behind.add(job.name)
-        self._made(job, kernel)
-
-    def _made(self, job: Job, kernel: Kernel | None) -> None:
-        """Evaluate a kernel unless there is none, or its source was tried already or is in progress."""
-        if kernel is not None and self.campaign.ledger.claim(job, kernel.source):
-            self._build(job, kernel)
-            return
-        self.campaign.ledger.drop(job)
-        self._behind.discard(job.name)
-        self.watcher.step(job.name, None)
-
-    def _build(self, job: Job, kernel: Kernel) -> None:
-        self._show(job, "building")
-        self.pipeline.submit("build", partial(_decided, self.steps.build, kernel), partial(self._built, job, kernel))
-
-    def _built(self, job: Job, kernel: Kernel, evaluation: Evaluation) -> None:
+    def _evaluation(self, kernel: Kernel) -> Generator[Work, Any, Trial]:
+        evaluation: Evaluation = yield "build", "building", partial(self.campaign.build, kernel)
         if evaluation.verdict is not Verdict.OK or evaluation.skipped:
             self.campaign.prescreen.forget(kernel)
-            self._evaluated(job, kernel, evaluation)
-            return
-        self._show(job, "timing")
-        work = partial(_decided, self.steps.time, kernel, evaluation)
-        self.pipeline.submit("device", work, partial(self._evaluated, job, kernel))
-
-    def _evaluated(self, job: Job, kernel: Kernel, evaluation: Evaluation) -> None:
-        trial = Trial(kernel=kernel, evaluation=evaluation)
-        if self.campaign.repairable(job, trial):
-            self._behind.discard(job.name)
-            self._repairs.append((job, trial))
         else:
-            self._show(job, "recording")
-            self._to_record.append(trial)
-
-    def _repair(self, job: Job, failed: Trial) -> None:
-        self._show(job, "repairing")
-        self._think(partial(self.campaign.repair, job, failed), partial(self._repaired, job, failed))
-
-    def _repaired(self, job: Job, failed: Trial, kernel: Kernel) -> None:
-        self._thinking -= 1
-        self._behind.add(job.name)
-        if kernel.source == failed.kernel.source:
-            self._to_record.append(Trial(kernel=kernel, evaluation=failed.evaluation))
-        elif self.campaign.ledger.claim(job, kernel.source):
-            self._build(job, kernel)
-        else:  # the new version was tried already: the calls are recorded with the old one
-            calls = {"llm_calls": kernel.llm_calls, "authors": kernel.authors}
-            self._to_record.append(failed.model_copy(update={"kernel": failed.kernel.model_copy(update=calls)}))
+            evaluation = yield "device", "timing", partial(self.campaign.time, kernel, evaluation)
+        return Trial(kernel=kernel, evaluation=evaluation)
 
     def _recorded(self, trials: Sequence[Trial]) -> None:
         self._recording, self._fruitless = False, 0
         for trial in trials:
             self.campaign.ledger.close(trial.kernel.name)
-            self._behind.discard(trial.kernel.name)
-            self.watcher.step(trial.kernel.name, None)
-            self.watcher.done(trial)
+            self._forget(trial.kernel.name)
+            self.done(trial)
 
-    def _show(self, job: Job, activity: str) -> None:
-        self.watcher.step(job.name, f"{activity} {job.title}")
+    def _show(self, job: Job, stage: str, activity: str) -> None:
+        self._stages[job.name] = stage
+        self.show(job.name, f"{activity} {job.title}")
 
-
-def _decided(step: Callable[..., Evaluation], *arguments: Kernel | Evaluation) -> Evaluation:
-    """Return a step's evaluation; an infrastructure error that persists after retries becomes the verdict."""
-    try:
-        return step(*arguments)
-    except InfrastructureError as error:
-        return Evaluation(verdict=Verdict.INFRASTRUCTURE, reason=str(error))
+    def _forget(self, name: str) -> None:
+        del self._stages[name]
+        self.show(name, None)

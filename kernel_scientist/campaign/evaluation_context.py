@@ -1,15 +1,17 @@
-"""The evaluation context: problem, target and evaluator, open for the duration of a flow."""
+"""The evaluation context: problem, target, evaluator and steps, open for the duration of a flow."""
 
 import math
-from collections.abc import Generator
-from contextlib import contextmanager
+import threading
+from collections import Counter
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from importlib import metadata
 from typing import TYPE_CHECKING
 
 from kernel_scientist.campaign import preflight
 from kernel_scientist.campaign.pool.evaluator import Connect, PoolEvaluator
-from kernel_scientist.campaign.quiet import Quiet
+from kernel_scientist.campaign.steps import FUNCTIONS, Steps
 from kernel_scientist.compile import extension_builder, gxx
 from kernel_scientist.gpu.model import constants
 from kernel_scientist.hardware import gpu, gpus
@@ -22,6 +24,7 @@ from kernel_scientist.records import environment
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.kernel import Kernel, Language, digest
 from kernel_scientist.records.params import Params
+from kernel_scientist.sandbox import device_lock
 from kernel_scientist.scientist.context import knowledge
 from kernel_scientist.scientist.roles import Assignment, CpuInfo, Published
 from kernel_scientist.workers import prepared
@@ -35,20 +38,75 @@ UNKNOWN = Machine("a GPU in no table", math.inf, {"fp32": math.inf})
 """Infinite peaks for a GPU without an entry in the table: every roofline floor is zero."""
 
 
+class Quiet:
+    """Keeps builds and a CPU timing apart: any number of builds run, or one timing, which they would disturb.
+
+    A timing that waits goes before builds that have not begun.
+    """
+
+    def __init__(self, active: bool = True) -> None:
+        """`active`: False lets everything run at once, as on a GPU."""
+        self.active = active
+        self._changed = threading.Condition()
+        self._running, self._waiting = Counter[str](), 0
+
+    def building(self) -> AbstractContextManager[None]:
+        """Hold off timings."""
+        return self._held("build", lambda: self._running["timing"] + self._waiting)
+
+    @contextmanager
+    def timing(self) -> Generator[None]:
+        """Hold off builds and other timings."""
+        with self._changed:
+            self._waiting += 1
+        with self._held("timing", lambda: self._running.total()):
+            with self._changed:
+                self._waiting -= 1
+            yield
+
+    @contextmanager
+    def _held(self, work: str, hindrances: Callable[[], int]) -> Generator[None]:
+        with self._changed:
+            self._changed.wait_for(lambda: not (self.active and hindrances()))
+            self._running[work] += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._running[work] -= 1
+                self._changed.notify_all()
+
+
 @dataclass(frozen=True)
 class EvaluationContext:
-    """Problem, target and evaluator."""
+    """Problem, target, evaluator and the steps by which it evaluates kernels."""
 
     params: Params
     problem: Problem
     target: Target
     evaluator: "Evaluator | PoolEvaluator"
+    steps: Steps = FUNCTIONS
     quiet: Quiet = field(default_factory=Quiet)
 
     @property
     def devices(self) -> int:
         """Most kernels that are timed at the same time. A pool itself limits them to what its workers can take."""
         return POOL_DEVICES if self.target.pool else 1
+
+    @property
+    def is_here(self) -> bool:
+        """Whether kernels are timed on this host."""
+        return not (self.target.model or self.target.board or self.target.pool)
+
+    @contextmanager
+    def device(self) -> Generator[None]:
+        """Lock the target's device, if it is on this host. Raises DeviceBusyError after `harness.device_wait_s`."""
+        if not (self.is_here or self.target.board):
+            yield
+            return
+        wait_s = self.params.harness.device_wait_s
+        with device_lock.device(self.target.lock, wait_s, self.evaluator.stopped), self.quiet.timing():
+            yield
 
     def assignment(self) -> Assignment:
         """Return the agents' assignment."""
@@ -69,7 +127,9 @@ class EvaluationContext:
 
 
 @contextmanager
-def evaluation_context(params: Params, connect: Connect | None = None) -> Generator[EvaluationContext]:
+def evaluation_context(
+    params: Params, steps: Steps = FUNCTIONS, connect: Connect | None = None
+) -> Generator[EvaluationContext]:
     """Open the evaluator of the parameters' problem and target; stop its workers on exit.
 
     `connect`: returns the transport to a pool; without it there are no pools. Raises SetupError for an unknown problem,
@@ -80,14 +140,14 @@ def evaluation_context(params: Params, connect: Connect | None = None) -> Genera
         if connect is None:
             raise SetupError(f"target {params.target!r}: only flows reach a pool (optimize, evaluate, validate)")
         remote = PoolEvaluator(params, problem, connect(target.pool))
-        yield EvaluationContext(params, remote.problem, target, remote, Quiet(active=False))
+        yield EvaluationContext(params, remote.problem, target, remote, steps, Quiet(active=False))
         return
     with prepared.pool(params, problem, target) as pool:
         from kernel_scientist.problems import admission  # imports torch, while the pool's fork server does so as well
 
         admission.require(problem, params.profile)
         evaluator = _evaluator(params, problem, target, pool)
-        yield EvaluationContext(params, problem, target, evaluator, Quiet(active=target.device == "cpu"))
+        yield EvaluationContext(params, problem, target, evaluator, steps, Quiet(active=target.device == "cpu"))
 
 
 def _evaluator(params: Params, problem: Problem, target: Target, pool: WorkerPool) -> "Evaluator":

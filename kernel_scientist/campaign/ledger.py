@@ -1,10 +1,60 @@
-"""Book-keeping of the kernels in progress: their names, jobs and sources. Only the engine's thread uses it."""
+"""The kernels in progress: their names, jobs and sources. Only the engine's thread uses the ledger."""
 
 import heapq
+import itertools
+import time
 
-from kernel_scientist.campaign.job import Job
+from pydantic import Field
+
 from kernel_scientist.compile.fingerprint import fingerprint
-from kernel_scientist.population.lineage import Population, free_names
+from kernel_scientist.population.lineage import Population
+from kernel_scientist.records.base import Record
+from kernel_scientist.records.kernel import Author, Experiment, Kernel, Language
+from kernel_scientist.scientist.proposals import Draft, ExperimentTask
+
+
+class Job(Record):
+    """The name that a kernel will have and its origin. Seeds and tuning jobs have no experiment."""
+
+    name: str = ""
+    """Given by the ledger."""
+    generation: int
+    began_s: float = Field(default_factory=time.time)
+    """Seconds since the epoch."""
+    seed_file: str | None = None
+    base: str | None = None
+    reference: str | None = None
+    experiment: Experiment | None = None
+    tuned_from: str | None = None
+    """The kernel whose tunables are searched."""
+    authors: dict[str, Author] = Field(default_factory=dict[str, Author])
+
+    @property
+    def title(self) -> str:
+        """Return a short description."""
+        if self.experiment:
+            return self.experiment.title
+        return f"tuning {self.tuned_from}" if self.tuned_from else "seed"
+
+    def experiment_task(self) -> ExperimentTask:
+        """Return the writer's task; only jobs with an experiment have one."""
+        assert self.base is not None and self.reference is not None and self.experiment is not None
+        return ExperimentTask(name=self.name, base=self.base, reference=self.reference, experiment=self.experiment)
+
+    def kernel(self, draft: Draft, language: Language) -> Kernel:
+        """Return the job's kernel with the draft's source."""
+        return Kernel(
+            name=self.name,
+            language=language,
+            source=draft.source,
+            base=self.base,
+            reference=self.reference,
+            experiment=draft.experiment or self.experiment,
+            generation=self.generation,
+            report=draft.report,
+            llm_calls=draft.llm_calls,
+            authors={**self.authors, "writer": Author.of(draft.llm_calls)} if self.experiment else {},
+        )
 
 
 class Ledger:
@@ -18,21 +68,19 @@ class Ledger:
         """Experiments (base, title) whose source had been tried already."""
         self._claims: dict[str, str] = {}
         """Names of jobs by the fingerprints of their sources."""
-        self._new_names = free_names(population)
+        self._numbers = itertools.count(1)
         self._returned: list[str] = []
 
     def __len__(self) -> int:
         """Return the number of kernels in progress, without those that were recorded a moment ago."""
         return sum(name not in self.population for name in self.jobs)
 
-    def name(self) -> str:
-        """Return an unused kernel name, the lowest one; `open` a job of this name or `give_back` it."""
-        return heapq.heappop(self._returned) if self._returned else next(self._new_names)
-
     def open(self, job: Job) -> Job:
-        """Enter a job."""
-        self.jobs[job.name] = job
-        return job
+        """Enter a job and give it the lowest unused name, from `k00001`, also one that a killed run left unused."""
+        new = (name for number in self._numbers if (name := f"k{number:05d}") not in self.population)
+        name = heapq.heappop(self._returned) if self._returned else next(new)
+        self.jobs[name] = job.model_copy(update={"name": name})
+        return self.jobs[name]
 
     def tuning(self) -> list[Job]:
         """Return the tuning jobs in progress."""

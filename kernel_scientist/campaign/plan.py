@@ -4,10 +4,9 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from kernel_scientist.campaign.job import Job
-from kernel_scientist.campaign.ledger import Ledger
+from kernel_scientist.campaign.ledger import Job, Ledger
 from kernel_scientist.population.lineage import Population
-from kernel_scientist.records.kernel import digest
+from kernel_scientist.records.kernel import Author, digest
 from kernel_scientist.records.params import Params
 from kernel_scientist.scientist.llm.budget import LlmBudget
 from kernel_scientist.scientist.proposals import Design, Selection, pick
@@ -66,7 +65,7 @@ class Plan:
         """Return jobs for the seeds that were not tried yet, within the budget of kernels."""
         left = max(0, self.params.budget.kernels - len(self.population))
         untried = [file for file in self.seeds if not self.population.has_source(digest(file.read_text()))]
-        return [self.ledger.open(Job(name=self.ledger.name(), generation=0, seed_file=str(f))) for f in untried[:left]]
+        return [self.ledger.open(Job(generation=0, seed_file=str(file))) for file in untried[:left]]
 
     def next_generation(self) -> int:
         """Return the oldest generation that is incomplete and that this process has not begun to design."""
@@ -87,10 +86,9 @@ class Plan:
         left = min(self.planned - len(self.population) - len(self.ledger), most - len(recorded))
         plans = [p for p in design.plans if (selection.base, p.title) not in excluded]
         picked = [p for p in pick(plans, most) if p.title not in done]
-        return [
-            self.ledger.open(Job.of(self.ledger.name(), generation, selection, design, experiment))
-            for experiment in picked[: max(0, left)]
-        ]
+        authors = {"selector": Author.of(selection.llm_calls), "designer": Author.of(design.llm_calls)}
+        job = Job(generation=generation, base=selection.base, reference=selection.reference, authors=authors)
+        return [self.ledger.open(job.model_copy(update={"experiment": plan})) for plan in picked[: max(0, left)]]
 
     def tuning_jobs(self) -> list[Job]:
         """Return a job for the fastest kernel to tune: one per generation, within tuning's share of the time budget."""
@@ -98,12 +96,10 @@ class Plan:
         enough = len(population.tuned()) >= population.generations() or self.tuned_enough()
         if not self.params.tuning.tries or full or enough or self.ledger.tuning() or self.late():
             return []
-        chosen = tunables.candidate(population, self.params.tuning.promising, self._untunable)
-        if chosen is None:
+        if (chosen := tunables.candidate(population, self.params.tuning.promising, self._untunable)) is None:
             return []
         self._untunable |= {chosen.kernel.name}  # even if tuning fails: this process does not try again
-        job = Job(name=self.ledger.name(), generation=chosen.kernel.generation, tuned_from=chosen.kernel.name)
-        return [self.ledger.open(job)]
+        return [self.ledger.open(Job(generation=chosen.kernel.generation, tuned_from=chosen.kernel.name))]
 
     def tuning_s(self) -> float:
         """Return the seconds that are left for tuning."""

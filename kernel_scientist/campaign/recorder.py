@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records.evaluation import Trial
-from kernel_scientist.records.kernel import Kernel
 from kernel_scientist.scientist.lessons import Lessons
 from kernel_scientist.scientist.llm.response_cache import Reply, ResponseCache
 from kernel_scientist.tracking import run_content, snapshots, traces
@@ -38,7 +37,7 @@ class Recorder:
         self._loose = list(loose)
 
     def record(
-        self, trials: Sequence[Trial], elapsed_s: Callable[[], float], began_s: Mapping[str, float] | None = None
+        self, trials: Sequence[Trial], elapsed_s: Callable[[], float], began_s: Mapping[str, float] = {}
     ) -> None:
         """Write kernels as MLflow runs, then add each to the population. Recording a kernel twice changes nothing.
 
@@ -47,11 +46,13 @@ class Recorder:
         for trial in trials:
             if trial.kernel.name in self.population:
                 continue
-            exchanges, began = self._exchanges(trial.kernel), (began_s or {}).get(trial.kernel.name)
+            exchanges = [reply for call in trial.kernel.llm_calls if (reply := self.replies.get(call.key))]
+            began = began_s.get(trial.kernel.name)
             self.store.log(self.run, trial, self.population, self.problem, exchanges, began)
             self.population.add(trial)
             self._loose.append(trial.kernel.name)
-            self._points.append((len(self.population), self._point(elapsed_s())))
+            count, best = len(self.population), run_content.progress(self.population.best())
+            self._points.append((count, best | {"kernels": count, "elapsed_s": elapsed_s()}))
         while len(self._loose) >= snapshots.KERNELS:
             self.store.log_snapshot(self.run, self.population, self._loose[: snapshots.KERNELS])
             del self._loose[: snapshots.KERNELS]
@@ -83,9 +84,3 @@ class Recorder:
         lessons = lessons.with_run_ids(self.store.run_ids(self.run, named))
         self.store.log_lessons(self.run, lessons)
         return lessons
-
-    def _point(self, elapsed_s: float) -> dict[str, float]:
-        return run_content.progress(self.population.best()) | {"kernels": len(self.population), "elapsed_s": elapsed_s}
-
-    def _exchanges(self, kernel: Kernel) -> list[Reply]:
-        return [reply for call in kernel.llm_calls if (reply := self.replies.get(call.key))]

@@ -1,52 +1,46 @@
 """Evaluate or confirm one kernel file."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 from kernel_scientist.campaign import bars
 from kernel_scientist.campaign.evaluation_context import EvaluationContext, evaluation_context
 from kernel_scientist.campaign.pool.evaluator import Connect, PoolEvaluator
-from kernel_scientist.campaign.steps import FUNCTIONS, KernelSteps
+from kernel_scientist.campaign.steps import FUNCTIONS, Steps, decided
 from kernel_scientist.compile.source import language_of, read_kernel
 from kernel_scientist.evaluate.timing.plan import TimedSource
 from kernel_scientist.population.lineage import distinct_name
-from kernel_scientist.records import environment
 from kernel_scientist.records.errors import InfrastructureError
 from kernel_scientist.records.evaluation import Confirmation, Evaluation
 from kernel_scientist.records.kernel import REFERENCE, Kernel, Verdict
-from kernel_scientist.records.params import Params, load
+from kernel_scientist.records.params import Params
 
 
 def evaluate(
-    file: str,
-    overrides: Sequence[str] | None = None,
-    against: str | None = None,
-    params_file: str | None = None,
-    steps: KernelSteps = FUNCTIONS,
-    connect: Connect | None = None,
+    file: str, params: Params, against: str | None = None, steps: Steps = FUNCTIONS, connect: Connect | None = None
 ) -> tuple[EvaluationContext, Evaluation, str]:
     """Compile, check and time one kernel file, against the reference and `against` (another file).
 
     Returns the context (closed), the evaluation and the name of the source that the reported speedup is over. Without
     `against` the noise of the machine is not measured, as there is no incumbent that the kernel could replace.
     """
-    kernel = _kernel(file)
-    with evaluation_context(_params(overrides, params_file, kernel), connect) as context:
+    with _opened(file, params, steps, connect) as (context, kernel):
         others = [context.evaluator.reference()]
         if against is None:
             context.evaluator.forgo_noise()
         else:
             name = distinct_name(f"{Path(against).stem} (against)", [REFERENCE, kernel.name], "against")
             others.append(TimedSource(name=name, source=read_kernel(Path(against))))
-        return context, evaluated(context, kernel, others, steps), others[-1].name
+        return context, evaluated(context, kernel, others), others[-1].name
 
 
+@decided
 def evaluated(
     context: EvaluationContext,
     kernel: Kernel,
     against: Sequence[TimedSource],
-    steps: KernelSteps,
     baseline: str | None = None,
     is_counted: Callable[[Evaluation], bool] = lambda _: True,
 ) -> Evaluation:
@@ -54,24 +48,16 @@ def evaluated(
 
     `baseline`: see `Evaluator.time`. An infrastructure error becomes the verdict.
     """
-    try:
-        evaluation = steps.build(context, kernel)
-        if evaluation.verdict is not Verdict.OK:
-            return evaluation
-        measure = partial(context.evaluator.time, kernel, evaluation, against, baseline)
-        timed: Evaluation = steps.time(context, kernel, measure)
-        return steps.counted(context, kernel, timed) if is_counted(timed) else timed
-    except InfrastructureError as error:
-        return Evaluation(verdict=Verdict.INFRASTRUCTURE, reason=str(error))
+    evaluation = context.steps.build(context, kernel)
+    if evaluation.verdict is not Verdict.OK:
+        return evaluation
+    measure = partial(context.evaluator.time, kernel, evaluation, against, baseline)
+    timed: Evaluation = context.steps.time(context, kernel, measure)
+    return context.steps.counted(context, kernel, timed) if is_counted(timed) else timed
 
 
 def validate(
-    file: str,
-    overrides: Sequence[str] | None = None,
-    against: str | None = None,
-    params_file: str | None = None,
-    steps: KernelSteps = FUNCTIONS,
-    connect: Connect | None = None,
+    file: str, params: Params, against: str | None = None, steps: Steps = FUNCTIONS, connect: Connect | None = None
 ) -> tuple[EvaluationContext, Kernel, Confirmation]:
     """Confirm one kernel file against the reference and the seeds, beside the bars of its problem.
 
@@ -79,48 +65,40 @@ def validate(
 
     The kernel must be faster than `against` (a file; default: the last of the problem's other seeds).
     """
-    kernel = _kernel(file)
-    with evaluation_context(_params(overrides, params_file, kernel), connect) as context:
+    with _opened(file, params, steps, connect) as (context, kernel):
         files = [Path(against)] if against else context.problem.seeds(kernel.language)
         sources = {distinct_name(f.stem, (REFERENCE, kernel.name), "against"): read_kernel(f) for f in files}
         seeds = [TimedSource(name=n, source=source) for n, source in sources.items() if source != kernel.source]
         others, baseline = [context.evaluator.reference(), *seeds], seeds[-1].name if seeds else None
-        return context, kernel, confirm_beside_bars(context, kernel, others, baseline, steps)
+        return context, kernel, confirm_beside_bars(context, kernel, others, baseline)
 
 
 def confirm_beside_bars(
-    context: EvaluationContext,
-    kernel: Kernel,
-    others: Sequence[TimedSource],
-    baseline: str | None,
-    steps: KernelSteps,
+    context: EvaluationContext, kernel: Kernel, others: Sequence[TimedSource], baseline: str | None
 ) -> Confirmation:
     """Confirm a kernel beside the bars of its problem as well; without them if their timing fails."""
-    beside = bars.checked(context, steps, (kernel.name, *(other.name for other in others)), kernel.source)
+    beside = bars.checked(context, (kernel.name, *(other.name for other in others)), kernel.source)
     beside += bars.torch_compile(context)
-    timed = [one.source for one in beside if one.source is not None]
-    confirmation = confirm(context, kernel, [*others[:1], *timed, *others[1:]], baseline, steps)
-    shown = [one.bar for one in beside]
+    timed = [source for _, source in beside if source is not None]
+    confirmation = confirm(context, kernel, [*others[:1], *timed, *others[1:]], baseline)
+    shown = [bar for bar, _ in beside]
     if timed and confirmation.evaluation.verdict is Verdict.INFRASTRUCTURE:
         reason = f"the timing beside it failed: {confirmation.evaluation.reason}"
         failure = {"verdict": Verdict.INFRASTRUCTURE, "reason": reason}
-        shown = [one.bar.model_copy(update=failure if one.source else {}) for one in beside]
-        confirmation = confirm(context, kernel, others, baseline, steps)
+        shown = [bar.model_copy(update=failure if source else {}) for bar, source in beside]
+        confirmation = confirm(context, kernel, others, baseline)
     shown += bars.predicted_references(context, confirmation.evaluation)
     return confirmation.model_copy(update={"bars": tuple(shown)})
 
 
 def confirm(
-    context: EvaluationContext,
-    kernel: Kernel,
-    others: Sequence[TimedSource],
-    baseline: str | None,
-    steps: KernelSteps,
+    context: EvaluationContext, kernel: Kernel, others: Sequence[TimedSource], baseline: str | None
 ) -> Confirmation:
     """Check a kernel on every case, time it in several sets of fresh processes, compare it with `baseline`."""
     from kernel_scientist.campaign.kernelbot.evaluator import KernelbotEvaluator
     from kernel_scientist.evaluate import confirmation  # it imports torch, which takes seconds
 
+    steps = context.steps
     try:
         if isinstance(context.evaluator, PoolEvaluator):
             return context.evaluator.confirm(kernel, others, baseline)
@@ -143,14 +121,13 @@ def confirm(
     return confirmation.conclude(context.evaluator, evaluation, runs, sources, baseline)
 
 
-def _kernel(file: str) -> Kernel:
-    """Return the kernel in a file, named after the file. Raises SetupError when it is not a kernel."""
+@contextmanager
+def _opened(
+    file: str, params: Params, steps: Steps, connect: Connect | None
+) -> Generator[tuple[EvaluationContext, Kernel]]:
+    """Open the context of one kernel file: its language is the language. Raises SetupError if it is not a kernel."""
     source = read_kernel(Path(file))
     name = distinct_name(Path(file).stem, [REFERENCE], "kernel")
-    return Kernel(name=name, language=language_of(source), source=source)
-
-
-def _params(overrides: Sequence[str] | None, params_file: str | None, kernel: Kernel) -> Params:
-    """Return the parameters for one kernel: its language is the language."""
-    params = load(Path(params_file) if params_file else environment.root() / "params.yaml", overrides or ())
-    return params.model_copy(update={"language": kernel.language})
+    kernel = Kernel(name=name, language=language_of(source), source=source)
+    with evaluation_context(params.model_copy(update={"language": kernel.language}), steps, connect) as context:
+        yield context, kernel

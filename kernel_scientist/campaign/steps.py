@@ -1,4 +1,4 @@
-"""The steps of evaluating a kernel: build, time, count. Flows run them as Prefect tasks.
+"""The steps of evaluating a kernel: build, time, count, tune. Flows run them as Prefect tasks.
 
 Timings and profiles run one at a time per device: all processes of a host share a lock on the device. A Prefect
 concurrency limit is not used in addition: see docs/decisions/0003-one-lock-per-device.md.
@@ -7,19 +7,20 @@ concurrency limit is not used in addition: see docs/decisions/0003-one-lock-per-
 import functools
 import logging
 import time
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from kernel_scientist.campaign.evaluation_context import EvaluationContext
 from kernel_scientist.campaign.pool.evaluator import PoolEvaluator
 from kernel_scientist.evaluate.unchanged import unchanged
 from kernel_scientist.records.errors import InfrastructureError
 from kernel_scientist.records.evaluation import Evaluation
 from kernel_scientist.records.kernel import Case, Kernel, Verdict
-from kernel_scientist.sandbox import device_lock
 
+if TYPE_CHECKING:
+    from kernel_scientist.campaign.evaluation_context import EvaluationContext
+
+Arguments = ParamSpec("Arguments")
 Measured = TypeVar("Measured")
 Function = TypeVar("Function", bound=Callable[..., Any])
 Skip = Callable[[Evaluation], Evaluation | None]
@@ -30,7 +31,7 @@ progress = logging.getLogger("kernel_scientist.progress")
 
 
 def build_kernel(
-    context: EvaluationContext,
+    context: "EvaluationContext",
     kernel: Kernel,
     cases: tuple[Case, ...] | None = None,
     skip: Skip | None = None,
@@ -55,47 +56,36 @@ def build_kernel(
 
 
 def time_kernel(
-    context: EvaluationContext, kernel: Kernel, measure: Callable[[], Measured], noise: bool = True
+    context: "EvaluationContext", kernel: Kernel, measure: Callable[[], Measured], noise: bool = True
 ) -> Measured:
     """Return what `measure` returns, which times a kernel and others while the device is locked.
 
     `noise`: measure this machine's noise first if it is due, with the device free for others between two A/A runs.
     """
-    if noise and _is_here(context) and not isinstance(context.evaluator, PoolEvaluator):
-        context.evaluator.measure_noise(lambda: device(context))
+    if noise and context.is_here and not isinstance(context.evaluator, PoolEvaluator):
+        context.evaluator.measure_noise(context.device)
     progress.info("waiting for the device")
-    with device(context):
+    with context.device():
         progress.info("timing %s", kernel.name)
         return measure()
 
 
-def count_kernel(context: EvaluationContext, kernel: Kernel, timed: Evaluation) -> Evaluation:
+def count_kernel(context: "EvaluationContext", kernel: Kernel, timed: Evaluation) -> Evaluation:
     """Add the GPU's hardware counters to an evaluation, or the reason why there are none."""
     from kernel_scientist.profile import counting
 
     assert not isinstance(context.evaluator, PoolEvaluator)
     progress.info("reading hardware counters of %s", kernel.name)
     try:
-        with device(context):
+        with context.device():
             return counting.count(context.evaluator, kernel, timed)
     except InfrastructureError as error:  # counters are optional: no retry
         return counting.without(timed, str(error))
 
 
-@contextmanager
-def device(context: EvaluationContext) -> Generator[None]:
-    """Lock the target's device, if it is on this host. Raises DeviceBusyError after `harness.device_wait_s`."""
-    if not (_is_here(context) or context.target.board):
-        yield
-        return
-    wait_s, stopped = context.params.harness.device_wait_s, context.evaluator.stopped
-    with device_lock.device(context.target.lock, wait_s, stopped), context.quiet.timing():
-        yield
-
-
-def _is_here(context: EvaluationContext) -> bool:
-    """Whether kernels are timed on this host."""
-    return not (context.target.model or context.target.board or context.target.pool)
+def tune_kernel(kernel: Kernel, search: Callable[[], Kernel | None]) -> Kernel | None:
+    """Return what `search` finds: the best other configuration of `kernel`, or None when there was none to try."""
+    return search()
 
 
 def retried(step: Function) -> Function:
@@ -114,22 +104,36 @@ def retried(step: Function) -> Function:
     return call  # type: ignore[return-value]
 
 
-def nobody_asked(context: EvaluationContext, _question: str) -> str:
+def decided(step: Callable[Arguments, Evaluation]) -> Callable[Arguments, Evaluation]:
+    """Return a step whose infrastructure error, if it persists after retries, becomes the verdict."""
+
+    @functools.wraps(step)
+    def call(*arguments: Arguments.args, **named: Arguments.kwargs) -> Evaluation:
+        try:
+            return step(*arguments, **named)
+        except InfrastructureError as error:
+            return Evaluation(verdict=Verdict.INFRASTRUCTURE, reason=str(error))
+
+    return call
+
+
+def nobody_asked(context: "EvaluationContext", _question: str) -> str:
     """Return why something is refused that a person has to approve; empty if nobody has to."""
     return "nobody can be asked without a Prefect server" if context.params.validate_.approval else ""
 
 
 @dataclass(frozen=True)
-class KernelSteps:
+class Steps:
     """The steps, as functions or as Prefect tasks."""
 
     build: Callable[..., Evaluation]
     time: Callable[..., Any]
     count: Callable[..., Evaluation]
-    approve: Callable[[EvaluationContext, str], str] = nobody_asked
+    tune: Callable[..., Kernel | None] = tune_kernel
+    approve: Callable[["EvaluationContext", str], str] = nobody_asked
     """Ask a person whether something may be done, if `validate.approval` is set; return why not, or nothing."""
 
-    def counted(self, context: EvaluationContext, kernel: Kernel, timed: Evaluation) -> Evaluation:
+    def counted(self, context: "EvaluationContext", kernel: Kernel, timed: Evaluation) -> Evaluation:
         """Add hardware counters to the evaluation of a kernel that was timed on a GPU; return others unchanged."""
         from kernel_scientist.profile import counting
 
@@ -138,7 +142,5 @@ class KernelSteps:
         return self.count(context, kernel, timed) if counting.wanted(context.evaluator, timed) else timed
 
 
-PLAIN = KernelSteps(build_kernel, time_kernel, count_kernel)
-"""The steps for a pool, whose hosts retry."""
-FUNCTIONS = KernelSteps(retried(build_kernel), retried(time_kernel), count_kernel)
+FUNCTIONS = Steps(retried(build_kernel), retried(time_kernel), count_kernel)
 """The steps without Prefect."""

@@ -29,6 +29,8 @@ FAST = (0.0, 1.0, 1.5, 2.0)
 """Values p of fast_p: the share of problems with a correct kernel that is more than p times as fast."""
 BASELINES = "validate.torch_compile=true"
 """Override that adds the second baseline to each campaign's confirmation."""
+TAG = "tag"
+"""File with the name by which a suite's campaigns are found again."""
 Row = dict[str, Any]
 
 
@@ -58,16 +60,12 @@ class Suite:
     def begin(self) -> None:
         """Make the folder and the name by which the suite's campaigns are found again, unless they exist."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        if not self._tag.exists():
+        if not (tag := self.folder / TAG).exists():
             new = self.folder / secrets.token_hex(4)
             new.write_text(f"{re.sub(r'[^A-Za-z0-9._-]', '-', self.name)}-{new.name}")
             with contextlib.suppress(FileExistsError):  # another process began the suite
-                self._tag.hardlink_to(new)
+                tag.hardlink_to(new)
             new.unlink()
-
-    @property
-    def _tag(self) -> Path:
-        return self.folder / "tag"
 
     def folder_of(self, place: Path) -> Path:
         """Return the folder of one problem's result."""
@@ -94,7 +92,7 @@ class Suite:
         python = [sys.executable, "-m"]
         command = [*python, lifetime.__name__, *python, "kernel_scientist", "optimize", "--resume"]
         command += ["--metrics", str(metrics), *(("--params", params_file) if params_file else ())]
-        named = (f"problem={place}", f"tracking.suite={self._tag.read_text()}")
+        named = (f"problem={place}", f"tracking.suite={(self.folder / TAG).read_text()}")
         command += [part for override in (BASELINES, *overrides, *named) for part in ("--set", override)]
         metrics.unlink(missing_ok=True)
         row = result_row(place, metrics, _called(command, log, api))
@@ -165,22 +163,16 @@ def _against(rows: Sequence[Row], compared: Sequence[Row]) -> dict[str, Any]:
     A problem with a correct kernel, on which the baseline has no time, is left out. fast_p counts ratios of times;
     `fast_p_shown` counts only those whose interval lies above p.
     """
-    ratios, lows = list[float | None](), list[float | None]()
-    for row, one in zip(rows, compared, strict=True):
-        ratio, interval = one.get("speedup"), one.get("interval")
-        if row["correct"] and ratio is None:
-            continue
-        ratios.append(ratio if row["correct"] else None)
-        lows.append(interval[0] if row["correct"] and interval else None)
-    right = [ratio for ratio in ratios if ratio is not None]
+    correct = [
+        one for row, one in zip(rows, compared, strict=True) if row["correct"] and one.get("speedup") is not None
+    ]
+    count = len(correct) + sum(not row["correct"] for row in rows)
+    right = [one["speedup"] for one in correct]
+    lows = [one["interval"][0] for one in correct if one.get("interval")]
     return {
-        "compared": len(ratios),
-        "fast_p": {f"{p:g}": _share(ratios, p) for p in FAST},
-        "fast_p_shown": {f"{p:g}": _share(lows, p) for p in FAST},
+        "compared": count,
+        "fast_p": {f"{p:g}": sum(ratio > p for ratio in right) / max(1, count) for p in FAST},
+        "fast_p_shown": {f"{p:g}": sum(low > p for low in lows) / max(1, count) for p in FAST},
         "geomean_correct": geomean(right) if right else None,
         "geomean_faster": geomean([r for r in right if r > 1]) if any(r > 1 for r in right) else None,
     }
-
-
-def _share(values: Sequence[float | None], p: float) -> float:
-    return sum(value is not None and value > p for value in values) / max(1, len(values))

@@ -9,7 +9,6 @@ from typing import Any
 
 import click
 
-from kernel_scientist.records import environment
 from kernel_scientist.records.errors import SetupError
 
 INFRASTRUCTURE = 3
@@ -27,8 +26,8 @@ class Call:
         """Return the parameters; `options` override parameters of the same name unless they are None."""
         from kernel_scientist.records import params
 
-        file = Path(self.params_file) if self.params_file else environment.root() / "params.yaml"
-        return params.load(file, self.overrides, {name: value for name, value in options.items() if value is not None})
+        given = {name: value for name, value in options.items() if value is not None}
+        return params.load(self.params_file, self.overrides, given)
 
 
 def not_empty(context: click.Context, parameter: click.Parameter, value: Any) -> Any:

@@ -161,7 +161,7 @@ def _judge(
             return _flow(f"flows.{what}:{what}", call, file=file, against=against)
         from kernel_scientist.campaign import single
 
-        judged = getattr(single, what)(file, call.overrides, against, call.params_file)
+        judged = getattr(single, what)(file, call.params(), against)
         from kernel_scientist.report import summaries
 
         return getattr(summaries, summary)(*judged)

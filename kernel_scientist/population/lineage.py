@@ -6,11 +6,10 @@ records are kept compressed and read when asked for, so that a hundred thousand 
 
 import bisect
 import functools
-import itertools
 import threading
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Collection, Container, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from kernel_scientist.population.entry import Entry, order, score
 from kernel_scientist.records.evaluation import Trial
@@ -211,25 +210,24 @@ class Population:
 class _Chain:
     """The chain of incumbents: it begins with the kernel that was timed first; each next one beat the one before."""
 
+    START = ""
+    """What the kernels that were timed first follow."""
+
     def __init__(self) -> None:
-        self._first: list[str] = []
         self._winners: dict[str, list[str]] = defaultdict(list)
-        self._chain: list[str] = []
-        self._position: dict[str, int] = {}
+        self._chain = [self.START]
+        self._position = {self.START: 0}
 
     def end(self) -> str | None:
         """Return the last kernel's name."""
-        return self._chain[-1] if self._chain else None
+        return self._chain[-1] or None
 
     def add(self, entry: Entry) -> None:
         """Add a kernel with a score, in any order."""
-        if entry.timed_first:
-            bisect.insort(self._first, entry.name, key=order)
-        for other in entry.beaten:
+        before = (self.START, *entry.beaten) if entry.timed_first else entry.beaten
+        for other in before:
             bisect.insort(self._winners[other], entry.name, key=order)
-        if self._first and self._chain[:1] != self._first[:1]:
-            self._follow(0)
-        for other in entry.beaten:
+        for other in before:
             position = self._position.get(other)
             if position is not None and self._chain[position + 1 : position + 2] != self._winners[other][:1]:
                 self._follow(position + 1)
@@ -238,11 +236,9 @@ class _Chain:
         for name in self._chain[length:]:
             del self._position[name]
         del self._chain[length:]
-        following = self._winners[self._chain[-1]][:1] if self._chain else self._first[:1]
-        while following and following[0] not in self._position:
+        while (following := self._winners[self._chain[-1]][:1]) and following[0] not in self._position:
             self._position[following[0]] = len(self._chain)
             self._chain += following
-            following = self._winners.get(following[0], [])[:1]
 
 
 def pack(trial: Trial) -> bytes:
@@ -260,8 +256,3 @@ def distinct_name(name: str, taken: Collection[str], mark: str) -> str:
     while name in taken:
         name = f"{name} ({mark})"
     return name
-
-
-def free_names(taken: Container[str]) -> Iterator[str]:
-    """Yield unused kernel names in order from `k00001`, including those that a killed run left unused."""
-    return (name for number in itertools.count(1) if (name := f"k{number:05d}") not in taken)

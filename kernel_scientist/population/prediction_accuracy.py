@@ -5,13 +5,12 @@ Only experiments count: seeds and tuned kernels have no predicted uplift.
 
 import itertools
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from kernel_scientist.population.entry import score
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.records.base import Record
-from kernel_scientist.records.evaluation import Trial
 from kernel_scientist.records.kernel import Author
 
 
@@ -36,8 +35,8 @@ class UpliftPrediction(Record):
         return self.measured is not None and self.low <= self.measured <= self.high
 
 
-def predictions(population: Population, trials: Iterable[Trial] | None = None) -> list[UpliftPrediction]:
-    """Return predicted and measured uplift of the experiments among `trials`, by default all of a campaign."""
+def predictions(population: Population) -> list[UpliftPrediction]:
+    """Return predicted and measured uplift of a campaign's experiments."""
     return [
         UpliftPrediction(
             kernel=trial.kernel.name,
@@ -46,7 +45,7 @@ def predictions(population: Population, trials: Iterable[Trial] | None = None) -
             high=experiment.uplift[1],
             measured=population.uplift(trial) if score(trial) and not trial.evaluation.by_model else None,
         )
-        for trial in (population if trials is None else trials)
+        for trial in population
         if (experiment := trial.kernel.experiment) is not None and trial.kernel.tuned_from is None
     ]
 
@@ -63,16 +62,16 @@ def table(predictions: Sequence[UpliftPrediction]) -> list[dict[str, Any]]:
 
 
 def _row(designer: str, predictions: Sequence[UpliftPrediction]) -> dict[str, Any]:
-    timed = [(p, p.measured) for p in predictions if p.measured is not None]
-    predicted, measured = [p.middle for p, _ in timed], [m for _, m in timed]
+    pairs = [(p.middle, p.measured) for p in predictions if p.measured is not None]
+    predicted, measured = [middle for middle, _ in pairs], [measured for _, measured in pairs]
     return {
         "designer": designer,
         "experiments": len(predictions),
-        "failed": round(1 - len(timed) / len(predictions), 3),
-        "within": round(statistics.mean(p.within for p, _ in timed), 3) if timed else None,
+        "failed": round(1 - len(pairs) / len(predictions), 3),
+        "within": round(sum(p.within for p in predictions) / len(pairs), 3) if pairs else None,
         "predicted": _median(predicted),
         "measured": _median(measured),
-        "bias": _median([p.middle - m for p, m in timed]),
+        "bias": _median([middle - measured for middle, measured in pairs]),
         "rank": rank_correlation(predicted, measured),
     }
 

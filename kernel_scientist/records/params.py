@@ -9,6 +9,7 @@ import yaml
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import PydanticCustomError
 
+from kernel_scientist.records import environment
 from kernel_scientist.records.base import read_mapping
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.kernel import Language
@@ -255,12 +256,13 @@ class Params(Section):
     kernelbot: Kernelbot = Kernelbot()
 
 
-def load(path: Path, overrides: Iterable[str] = (), options: Mapping[str, str] | None = None) -> Params:
+def load(file: str | Path | None, overrides: Iterable[str] = (), options: Mapping[str, str] | None = None) -> Params:
     """Read params.yaml, then apply `key.sub=value` overrides and options of the command line (`--problem`).
 
-    Values of overrides are YAML (`search.generations=10`). Raises SetupError that names the file or option and the
-    wrong key.
+    `file`: None is the project's own. Values of overrides are YAML (`search.generations=10`). Raises SetupError that
+    names the file or option and the wrong key.
     """
+    path = Path(file) if file else environment.root() / "params.yaml"
     values = read_mapping(path, "the parameters in ")
     origins: dict[str, str] = {}
     for override in overrides:

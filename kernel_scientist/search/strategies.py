@@ -28,7 +28,10 @@ MIGRATION = 0.1
 
 
 def select(strategy: Strategy, agent: Agent, population: Population, lessons: Lessons, step: Step) -> Selection:
-    """Return base and reference kernel. Raises ValueError when no kernel has a score."""
+    """Return base and reference kernel, which is the base's parent; for a seed, the fastest of the others.
+
+    Raises ValueError when no kernel has a score.
+    """
     if strategy == "scientist":
         return agent.select(population, lessons, step)
     best = population.incumbent()
@@ -36,20 +39,22 @@ def select(strategy: Strategy, agent: Agent, population: Population, lessons: Le
         raise ValueError("no kernel in the population is correct: there is nothing to start from")
     match strategy:
         case "tree":
-            return tree(population, step.rng)
+            base, why = _tree(population, step.rng)
         case "islands":
-            return islands(population, step.rng)
+            base, why = _islands(population, step.rng)
         case "fsr":
-            last = _best_of_last_generation(population) or best
-            return _selection(population, last, "the best of the previous generation")
+            base, why = _best_of_last_generation(population) or best, "the best of the previous generation"
         case "best_of_n":
             seed = population.best_seed()
-            return _selection(population, seed.kernel.name if seed else best, "the best seed, always")
+            base, why = seed.kernel.name if seed else best, "the best seed, always"
         case _:
-            return _selection(population, best, "the fastest kernel, always")
+            base, why = best, "the fastest kernel, always"
+    others = [entry.name for entry in population.ranking(2) if entry.name != base]
+    reference = population.entry(base).base or (others[0] if others else base)
+    return Selection(base=base, reference=reference, rationale=why)
 
 
-def tree(population: Population, rng: random.Random) -> Selection:
+def _tree(population: Population, rng: random.Random) -> tuple[str, str]:
     """Select a random leaf with probability EPSILON, otherwise the best kernel. Exhausted nodes are not selected.
 
     STARK also selects failed leaves to debug them; here a kernel that fails is repaired before it is recorded.
@@ -59,11 +64,11 @@ def tree(population: Population, rng: random.Random) -> Selection:
     leaves = [entry for entry in candidates if not population.children(entry.name)]
     if leaves and rng.random() < EPSILON:
         leaf = rng.choice(sorted(leaves, key=lambda entry: order(entry.name)))
-        return _selection(population, leaf.name, "a random leaf")
-    return _selection(population, candidates[0].name, "the best that may still have children")
+        return leaf.name, "a random leaf"
+    return candidates[0].name, "the best that may still have children"
 
 
-def islands(population: Population, rng: random.Random) -> Selection:
+def _islands(population: Population, rng: random.Random) -> tuple[str, str]:
     """Alternate among the descendants of each seed (an island); there take the elite of a random cell."""
     elites = population.elites()
     seeds = sorted(elites, key=order)
@@ -71,7 +76,7 @@ def islands(population: Population, rng: random.Random) -> Selection:
     if len(seeds) > 1 and rng.random() < MIGRATION:
         island = rng.choice([seed for seed in seeds if seed != island])
     chosen = population.entry(rng.choice(sorted(elites[island].values(), key=order)))
-    return _selection(population, chosen.name, f"the elite of cell {'/'.join(chosen.cell)}")
+    return chosen.name, f"the elite of cell {'/'.join(chosen.cell)}"
 
 
 def _exhausted(population: Population, entry: Entry) -> bool:
@@ -86,10 +91,3 @@ def _best_of_last_generation(population: Population) -> str | None:
         if scored := [entry for entry in population.generation(number) if entry.score]:
             return max(scored, key=lambda entry: entry.score).name
     return None
-
-
-def _selection(population: Population, base: str, why: str) -> Selection:
-    """Select the base's parent as the reference kernel; for a seed, the fastest of the others."""
-    others = [entry.name for entry in population.ranking(2) if entry.name != base]
-    reference = population.entry(base).base or (others[0] if others else base)
-    return Selection(base=base, reference=reference, rationale=why)

@@ -59,10 +59,10 @@ def candidate(population: Population, promising: float, busy: frozenset[str]) ->
     if (best := population.incumbent()) is None:
         return None
     excluded, enough = population.tuned().keys() | busy, promising * population.entry(best).score
-    near = [e.name for e in population.ranking(MOST_NEAR) if e.name != best and e.score >= enough]
-    for name in (best, *(near if promising < 1 else ())):
-        if population.entry(name).tuned_from is None and name not in excluded:
-            trial = population.get(name)
+    ranking = population.ranking(MOST_NEAR) if promising < 1 else []
+    for entry in (population.entry(best), *(one for one in ranking if one.score >= enough)):
+        if entry.tuned_from is None and entry.name not in excluded:
+            trial = population.get(entry.name)
             if space(trial.kernel.source):
                 return trial
     return None

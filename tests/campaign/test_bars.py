@@ -75,16 +75,16 @@ def context(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     put_bars(tmp_path)
     problem = load(ROOT / "problems/identity")
     evaluator = SimpleNamespace(profile=problem.profile("cpu"))
+    steps = SimpleNamespace(build=lambda *_: Evaluation(verdict=Verdict.OK))
     params = SimpleNamespace(language="cpp", validate_=SimpleNamespace(torch_compile=False))
-    return SimpleNamespace(problem=problem, evaluator=evaluator, target=CPU, params=params)
+    return SimpleNamespace(problem=problem, evaluator=evaluator, target=CPU, params=params, steps=steps)
 
 
 def test_a_bar_has_a_name_of_its_own_and_is_not_the_champion(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    steps: Any = SimpleNamespace(build=lambda *_: Evaluation(verdict=Verdict.OK))
     here = context(tmp_path, monkeypatch)
-    names = [one.bar.name for one in bars.checked(here, steps, ("reference", "theirs"))]
+    names = [bar.name for bar, _ in bars.checked(here, ("reference", "theirs"))]
     assert names == ["of_triton", "theirs-bar", "uncompiled", "wrong"]
-    assert "theirs" not in [one.bar.name for one in bars.checked(here, steps, (), COPIES)]
+    assert "theirs" not in [bar.name for bar, _ in bars.checked(here, (), COPIES)]
 
 
 def test_a_bar_that_breaks_the_timing_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,10 +100,9 @@ def test_a_bar_that_breaks_the_timing_is_left_out(tmp_path: Path, monkeypatch: p
         )
 
     monkeypatch.setattr(single, "confirm", confirm)
-    steps: Any = SimpleNamespace(build=lambda *_: Evaluation(verdict=Verdict.OK))
     kernel = Kernel(name="k00001", language="cpp", source="x = 1")
     others = [SimpleNamespace(name="reference")]
-    done = single.confirm_beside_bars(context(tmp_path, monkeypatch), kernel, others, None, steps)  # type: ignore[arg-type]
+    done = single.confirm_beside_bars(context(tmp_path, monkeypatch), kernel, others, None)  # type: ignore[arg-type]
     assert done.confirmed and calls == [["reference", "theirs", "uncompiled", "wrong"], ["reference"]]
     theirs = next(bar for bar in done.bars if bar.name == "theirs")
     assert theirs.verdict is Verdict.INFRASTRUCTURE and "the timing beside it failed: theirs crashed" in theirs.reason

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kernel_scientist.campaign import champions
-from kernel_scientist.campaign.champions import STANDING, Standing
+from kernel_scientist.campaign.champions import STANDING
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import StoppedError
 from kernel_scientist.records.evaluation import Confirmation, Evaluation, Prediction, Trial
@@ -18,9 +18,9 @@ from tests.conftest import ROOT, Cli
 from tests.trials import trial
 
 
-def standing(source: str = "before = 1", predicted_us: float | None = None) -> Standing:
+def standing(source: str = "before = 1", predicted_us: float | None = None) -> Trial:
     kernel = Kernel(name=STANDING, language="cpp", source=source)
-    return Standing(kernel, evaluation(predicted_us))
+    return Trial(kernel=kernel, evaluation=evaluation(predicted_us))
 
 
 def evaluation(predicted_us: float | None) -> Evaluation:

@@ -2,7 +2,7 @@
 
 import dataclasses
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +11,9 @@ import pytest
 from benchmarks import endpoint
 from benchmarks.engine import Judge, settings
 from kernel_scientist.campaign.campaign import Campaign
-from kernel_scientist.campaign.engine import Engine, Steps
-from kernel_scientist.campaign.evaluation_context import evaluation_context
-from kernel_scientist.campaign.pipeline import Pipeline
-from kernel_scientist.campaign.quiet import Quiet
+from kernel_scientist.campaign.engine import Engine, Pipeline
+from kernel_scientist.campaign.evaluation_context import Quiet, evaluation_context
+from kernel_scientist.campaign.steps import Steps
 from kernel_scientist.records.errors import InfrastructureError, StoppedError
 from kernel_scientist.records.evaluation import Evaluation, Trial
 from kernel_scientist.records.kernel import Kernel
@@ -63,15 +62,14 @@ class Run:
     def __call__(self, resume: bool = False, stop_after: int = 10**6) -> Campaign:
         with evaluation_context(self.params) as context:
             judge = Judge(context.evaluator, 0.0)
-            campaign = Campaign(dataclasses.replace(context, evaluator=judge), resume)
 
-            def time(kernel: Kernel, checked: Evaluation) -> Evaluation:
+            def time(_context: object, _kernel: Kernel, measure: Callable[[], Evaluation], _noise: bool) -> Evaluation:
                 assert self._lock.acquire(blocking=False), "two timings at once"
                 self.timing += 1
                 try:
                     if self.timing in self.broken:
                         raise InfrastructureError("the device is gone")
-                    return campaign.time(kernel, checked)
+                    return measure()
                 finally:
                     self._lock.release()
 
@@ -79,8 +77,9 @@ class Run:
                 if len(self.watcher.recorded) >= stop_after:
                     raise StoppedError("enough")
 
-            steps = Steps(judge.compile, time, lambda job: None, campaign.record)
-            Engine(campaign, steps, self.watcher, check_stop).run()
+            steps = Steps(lambda _, kernel, **_given: judge.compile(kernel), time, lambda *_: _[-1])
+            campaign = Campaign(dataclasses.replace(context, evaluator=judge, steps=steps), resume)
+            Engine(campaign, self.watcher.step, self.watcher.done, check_stop).run()
             campaign.finish()
             return campaign
 

@@ -18,9 +18,12 @@ CASES = PROBLEM.profile("full").benchmarks[:2]
 SEED = (ROOT / "problems/rmsnorm/seeds/triton_tiled.py").read_text()
 
 
-def tuner(source: str, tries: int = 12, inspect_timeout_s: float = 120.0) -> ModelTuner:
+def tune(
+    source: str, tries: int = 12, inspect_timeout_s: float = 120.0, is_tried: bool = False, stop: bool = False
+) -> Kernel | None:
     previewer = Previewer(PROBLEM, gpus.MI300X, Harness(inspect_timeout_s=inspect_timeout_s))
-    return ModelTuner(previewer, CASES, Kernel(name="k00001", language="triton", source=source), tries)
+    base = Kernel(name="k00001", language="triton", source=source)
+    return ModelTuner(previewer, CASES, base, tries, lambda _: is_tried, lambda: stop).tune("k00002")
 
 
 @pytest.fixture(scope="module")
@@ -34,19 +37,18 @@ def slow() -> str:
 
 
 def test_only_a_gain_is_entered_and_it_gains_on_every_case_together(slow: str) -> None:
-    tuned = tuner(slow).tune("k00002", lambda _: False, lambda: False)
+    tuned = tune(slow)
     assert tuned is not None and tuned.tuned_from == tuned.base == "k00001"
     gains = [one.log2_ratio for one in tuned.tries if one.log2_ratio is not None]
     assert gains and max(gains) > 0.01 and len(tuned.tries) <= 12
-    again = tuner(tuned.source, tries=40).tune("k00003", lambda _: False, lambda: False)
+    again = tune(tuned.source, tries=40)
     assert again is None or again.source != slow
 
 
 def test_nothing_is_entered_if_nothing_gains_or_everything_was_tried(slow: str) -> None:
-    assert tuner(slow).tune("k00002", lambda _: True, lambda: False) is None
-    assert tuner(slow).tune("k00002", lambda _: False, lambda: True) is None
+    assert tune(slow, is_tried=True) is None
+    assert tune(slow, stop=True) is None
 
 
 def test_a_base_whose_inspection_takes_too_long_is_not_tuned(slow: str) -> None:
-    impatient = tuner(slow + "# not inspected before\n", inspect_timeout_s=0.01)
-    assert impatient.tune("k00002", lambda _: False, lambda: False) is None
+    assert tune(slow + "# not inspected before\n", inspect_timeout_s=0.01) is None

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kernel_scientist.campaign.quiet import Quiet
+from kernel_scientist.campaign.evaluation_context import Quiet
 from kernel_scientist.campaign.steps import DELAYS_S, FUNCTIONS
 from kernel_scientist.records.errors import DeviceBusyError, InfrastructureError
 from kernel_scientist.records.evaluation import Evaluation

@@ -7,7 +7,7 @@ import pytest
 
 from kernel_scientist import problems
 from kernel_scientist.campaign.evaluation_context import EvaluationContext
-from kernel_scientist.campaign.tuning.tuner import Tuner
+from kernel_scientist.campaign.tuning import tuner
 from kernel_scientist.compile.source import KernelSource
 from kernel_scientist.evaluate.evaluator import Evaluator
 from kernel_scientist.hardware.targets import resolve
@@ -28,7 +28,7 @@ def context(pool: WorkerPool) -> EvaluationContext:
 
 
 @pytest.mark.alone
-def test_a_kernel_is_tuned_by_measured_time(context: EvaluationContext) -> None:
+def test_a_kernel_is_tuned_by_measured_time(context: EvaluationContext, monkeypatch: pytest.MonkeyPatch) -> None:
     source = """
 import time
 TUNABLES = {"PAUSE_MS": 2}
@@ -43,13 +43,13 @@ def custom_kernel(data):
     locked: list[bool] = []
 
     @contextlib.contextmanager
-    def hold() -> Iterator[None]:
+    def device(_: EvaluationContext) -> Iterator[None]:
         locked.append(True)
         yield
 
-    tuned = Tuner(context, Kernel(name="k00001", language="cpp", source=source), hold).tune(
-        "k00002", lambda _: False, lambda: False
-    )
+    monkeypatch.setattr(EvaluationContext, "device", device)
+    base = Kernel(name="k00001", language="cpp", source=source)
+    tuned = tuner.tune(context, base, "k00002", lambda _: False, lambda: False)
     assert tuned is not None and tuned.tuned_from == tuned.base == "k00001"
     assert KernelSource(tuned.source).tunables == {"PAUSE_MS": 0} and "PAUSE_MS 0" in tuned.report
     outcomes = {t.values["PAUSE_MS"]: t for t in tuned.tries}

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kernel_scientist.campaign.ledger import Job, Ledger
 from kernel_scientist.population.entry import beats, score
-from kernel_scientist.population.lineage import Population, distinct_name, free_names
+from kernel_scientist.population.lineage import Population, distinct_name
 from kernel_scientist.records.evaluation import Trial
 from kernel_scientist.records.kernel import REFERENCE
 from tests.trials import trial
@@ -105,7 +106,8 @@ def test_names_beyond_five_digits_keep_their_order() -> None:
 @given(st.sets(st.integers(1, 60), max_size=40), st.integers(1, 30))
 def test_new_names_fill_gaps_first(taken: set[int], count: int) -> None:
     used = {f"k{n:05d}" for n in taken}
-    new = list(itertools.islice(free_names(used), count))
+    ledger = Ledger(Population(trial(name, 2.0) for name in used))
+    new = [ledger.open(Job(generation=1)).name for _ in range(count)]
     assert len(set(new)) == count and not used & set(new)
     together = sorted(used | set(new))
     gap_free = [f"k{n:05d}" for n in range(1, count + 1)]

@@ -4,10 +4,10 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
+from kernel_scientist.campaign.evaluation_context import EvaluationContext
 from kernel_scientist.evaluate.evaluator import Evaluator
 from kernel_scientist.hardware.gpus import MI300X
 from kernel_scientist.hardware.targets import Target
@@ -123,9 +123,8 @@ def test_a_profiler_that_fails_is_a_sentence_and_no_verdict(
 def test_a_busy_device_is_a_sentence(evaluator_for: EvaluatorFor) -> None:
     name = f"test-{os.getpid()}"
     harness = Harness(device_wait_s=0.1)
-    lab = SimpleNamespace(
-        target=Target(name, "cuda", name), params=Params(harness=harness), evaluator=evaluator_for("identity")
-    )
+    evaluator = evaluator_for("identity")
+    lab = EvaluationContext(Params(harness=harness), evaluator.problem, Target(name, "cuda", name), evaluator)
     with device_lock.device(name, 1):
         found = count_kernel.fn(lab, Kernel(name="k00001", language="triton", source=TORCH), evaluation())  # type: ignore
     assert found.environment["counters"].startswith(f"none: device {name} was busy for 0.1 s")

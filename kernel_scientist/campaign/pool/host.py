@@ -10,8 +10,8 @@ from kernel_scientist import problems
 from kernel_scientist.campaign import single
 from kernel_scientist.campaign.evaluation_context import EvaluationContext, evaluation_context
 from kernel_scientist.campaign.pool.messages import Host, Reply, Request
-from kernel_scientist.campaign.steps import KernelSteps, device
-from kernel_scientist.campaign.tuning.tuner import Tuner
+from kernel_scientist.campaign.steps import Steps
+from kernel_scientist.campaign.tuning import tuner
 from kernel_scientist.gpu.isa import assembly_store
 from kernel_scientist.hardware import gpu, gpus
 from kernel_scientist.hardware.peaks import this_cpu
@@ -29,17 +29,17 @@ WAIT_S = 24 * 3600.0
 """Longest wait for a free device: the campaign decides when to give up."""
 
 
-def answer(request: Request, steps: KernelSteps) -> Reply:
+def answer(request: Request, steps: Steps) -> Reply:
     """Carry out a request. A reply with a `refusal` says why this host cannot."""
     name = socket.gethostname()
     try:
         params = parse({**request.params, "target": environment.host_target()}, "the campaign's parameters")
         _require_same(request, params)
-        with _free_device(), evaluation_context(params) as context:
+        with _free_device(), evaluation_context(params, steps) as context:
             host = _host(context, name)
             if request.device not in ("", host.device):
                 raise SetupError(f"its device is {host.device}, the campaign is on {request.device}")
-            return _carried_out(request, context, host, steps).model_copy(update={"host": host})
+            return _carried_out(request, context, host).model_copy(update={"host": host})
     except SetupError as error:
         return Reply(refusal=f"host {name} cannot evaluate this: {error}")
 
@@ -81,35 +81,35 @@ def _host(context: EvaluationContext, name: str) -> Host:
     )
 
 
-def _carried_out(request: Request, context: EvaluationContext, host: Host, steps: KernelSteps) -> Reply:
+def _carried_out(request: Request, context: EvaluationContext, host: Host) -> Reply:
     kernel = request.kernel
     if kernel is None:
         return Reply()
     match request.operation:
         case "time":
-            evaluation = _timed(request, context, kernel, steps)
+            evaluation = _timed(request, context, kernel)
             at = {"environment": {**evaluation.environment, "host": host.name}}
             return Reply(evaluation=evaluation.model_copy(update=at), assembly=_assembly(evaluation))
         case "confirm":
-            found = single.confirm(context, kernel, request.against, request.baseline, steps)
+            found = single.confirm(context, kernel, request.against, request.baseline)
             at = {"environment": {**found.evaluation.environment, "host": host.name}}
             found = found.model_copy(update={"evaluation": found.evaluation.model_copy(update=at)})
             return Reply(confirmation=found, assembly=_assembly(found.evaluation))
         case "tune":
             until = time.monotonic() + request.seconds
-            tuner = Tuner(context, kernel, lambda: device(context))
-            return Reply(kernel=tuner.tune(kernel.name, lambda _: False, lambda: time.monotonic() > until))
+            best = tuner.tune(context, kernel, kernel.name, lambda _: False, lambda: time.monotonic() > until)
+            return Reply(kernel=best)
         case "describe":
             return Reply()
 
 
-def _timed(request: Request, context: EvaluationContext, kernel: Kernel, steps: KernelSteps) -> Evaluation:
+def _timed(request: Request, context: EvaluationContext, kernel: Kernel) -> Evaluation:
     rival = request.baseline or (request.against[-1].name if request.against else "")
 
     def gained(timed: Evaluation) -> bool:  # profiling takes a minute or more: only a kernel that may become a base
         return beats(Trial(kernel=kernel, evaluation=timed), rival)
 
-    return single.evaluated(context, kernel, request.against, steps, request.baseline, gained)
+    return single.evaluated(context, kernel, request.against, request.baseline, gained)
 
 
 def _assembly(evaluation: Evaluation) -> dict[str, str]:

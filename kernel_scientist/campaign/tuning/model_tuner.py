@@ -12,8 +12,9 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 
-from kernel_scientist.campaign.tuning.tuner import changes, tuned
+from kernel_scientist.campaign.tuning.tuner import tried, tuned
 from kernel_scientist.compile.source import KernelSource, Value
 from kernel_scientist.gpu.capture.preview import Previewer
 from kernel_scientist.hardware import cpu
@@ -39,90 +40,69 @@ class ModelTuner:
     base: Kernel
     tries: int
     """Most configurations."""
+    is_tried: Callable[[str], bool]
+    """Whether a source was evaluated before."""
+    stop: Callable[[], bool]
+    """Whether to try no further configuration."""
 
-    def tune(self, name: str, is_tried: Callable[[str], bool], stop: Callable[[], bool]) -> Kernel | None:
-        """Return the best configuration as a kernel of that name; None if none is predicted to gain.
-
-        `is_tried`: whether a source was evaluated before. `stop`: whether to try no further configuration.
-        """
+    def tune(self, name: str) -> Kernel | None:
+        """Return the best configuration as a kernel of that name; None if none is predicted to gain."""
         few = [self.cases[len(self.cases) * i // CASES] for i in range(min(CASES, len(self.cases)))]
-        base_us = self._predicted_or_none(self.base.source, few)
-        if base_us is None:
+        base_us, failure = self._predicted(self.base.source, few)
+        if failure:
             return None
-        found = list(self._search(few, base_us, is_tried, stop))
-        whole_us = self._predicted_or_none(self.base.source, self.cases)
+        found = list(self._search(few, base_us))
+        whole_us, failure = self._predicted(self.base.source, self.cases)
         gaining = [one for one in found if one.log2_ratio is not None and one.log2_ratio > math.log2(1 + LEAST_GAIN)]
         for best in sorted(gaining, key=lambda one: -(one.log2_ratio or 0.0)):
-            us = self._predicted_or_none(best.source, self.cases)
-            if us and whole_us and whole_us / us > 1 + LEAST_GAIN:
-                best = best.model_copy(update={"log2_ratio": round(math.log2(whole_us / us), 5)})
+            ratio = whole_us / self._predicted(best.source, self.cases)[0]
+            if not failure and ratio > 1 + LEAST_GAIN:
+                best = best.model_copy(update={"log2_ratio": round(math.log2(ratio), 5)})
                 return tuned(self.base, name, best, tuple(found), "compiled and predicted")
         return None
 
-    def _search(
-        self, cases: Sequence[Case], base_us: float, is_tried: Callable[[str], bool], stop: Callable[[], bool]
-    ) -> Iterator[Try]:
+    def _search(self, cases: Sequence[Case], base_us: float) -> Iterator[Try]:
         file, space, rng = KernelSource(self.base.source), tunables.space(self.base.source), random.Random(0)
         centre, best_us = tunables.values(self.base.source), base_us
-        seen, left = {tuple(centre.values())}, self.tries
-        singles = True
+        seen, left, distance = {tuple(centre.values())}, self.tries, 1
         with ThreadPoolExecutor(cpu.cores()) as pool:
-            while left > 0 and not stop():
-                near = [
-                    one for one in _neighbours(centre, space, 1 if singles else 2) if tuple(one.values()) not in seen
-                ]
-                near = near if singles else rng.sample(near, min(len(near), cpu.cores() * 4))
-                if not near and not singles:
-                    return
+            while left > 0 and not self.stop():
+                near = [one for one in _neighbours(centre, space, distance) if tuple(one.values()) not in seen]
+                if distance == 2:
+                    near = rng.sample(near, min(len(near), cpu.cores() * 4))
+                    if not near:
+                        return
                 near = near[:left]
                 seen |= {tuple(one.values()) for one in near}
                 left -= len(near)
-                sources = [tunables.configured(file, one) for one in near]
-                work = [(one, source) for one, source in zip(near, sources, strict=True) if not is_tried(source)]
-
-                def attempt(one: tuple[Configuration, str]) -> tuple[Try, float]:
-                    return self._try(*one, cases, base_us, stop)
-
-                results = list(pool.map(attempt, work))
+                sources = [(one, tunables.configured(file, one)) for one in near]
+                work = [(one, source) for one, source in sources if not self.is_tried(source)]
+                results = list(pool.map(partial(self._try, cases, base_us), work))
                 yield from (result for result, _ in results)
                 gained = [(us, one) for (_, us), (one, _) in zip(results, work, strict=True) if us < best_us]
-                singles = bool(gained)
+                distance = 1 if gained else 2
                 if gained:
                     best_us, centre = min(gained, key=lambda each: each[0])
 
-    def _try(
-        self, values: Configuration, source: str, cases: Sequence[Case], base_us: float, stop: Callable[[], bool]
-    ) -> tuple[Try, float]:
+    def _try(self, cases: Sequence[Case], base_us: float, one: tuple[Configuration, str]) -> tuple[Try, float]:
         """Return a configuration's result and its predicted time, infinite if it has none."""
-        start, us, reason, verdict = time.monotonic(), None, "", Verdict.OK
+        began, (values, source) = time.monotonic(), one
+        if self.stop():
+            us, failure = math.inf, KernelFailure(Verdict.TIMEOUT, "not tried: tuning was stopped")
+        else:
+            us, failure = self._predicted(source, cases)
+        verdict, reason = (failure.verdict, failure.reason) if failure else (Verdict.OK, "")
+        return tried(self.base, values, source, verdict, reason, base_us / us, began), us
+
+    def _predicted(self, source: str, cases: Sequence[Case]) -> tuple[float, KernelFailure | None]:
+        """Return the geometric mean of predicted times in us; infinity and the reason without a prediction."""
         try:
-            if stop():
-                raise KernelFailure(Verdict.TIMEOUT, "not tried: tuning was stopped")
-            us = self._predicted_us(source, cases)
+            found = self.previewer.preview(source, cases).predictions
         except KernelFailure as failure:
-            reason, verdict = failure.reason, failure.verdict
-        result = Try(
-            values=changes(self.base, values),
-            source=source,
-            verdict=verdict,
-            reason=reason,
-            log2_ratio=round(math.log2(base_us / us), 5) if us else None,
-            seconds=round(time.monotonic() - start, 3),
-        )
-        return result, us or math.inf
-
-    def _predicted_or_none(self, source: str, cases: Sequence[Case]) -> float | None:
-        try:
-            return self._predicted_us(source, cases)
-        except KernelFailure:
-            return None
-
-    def _predicted_us(self, source: str, cases: Sequence[Case]) -> float:
-        """Return the geometric mean of predicted times in us. Raises KernelFailure, also without a prediction."""
-        found = self.previewer.preview(source, cases).predictions
+            return math.inf, failure
         if not found:
-            raise KernelFailure(Verdict.COMPILE_ERROR, "it was not predicted")
-        return geomean([one.time_us for one in found])
+            return math.inf, KernelFailure(Verdict.COMPILE_ERROR, "it was not predicted")
+        return geomean([one.time_us for one in found]), None
 
 
 def _neighbours(centre: Configuration, space: tunables.Space, distance: int) -> Iterator[Configuration]:

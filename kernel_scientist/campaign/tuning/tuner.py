@@ -3,65 +3,73 @@
 import math
 import time
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from functools import partial
 
 from kernel_scientist.campaign.evaluation_context import EvaluationContext
+from kernel_scientist.campaign.pool.evaluator import PoolEvaluator
 from kernel_scientist.compile.source import Value
-from kernel_scientist.evaluate.evaluator import TimedSource
+from kernel_scientist.evaluate.evaluator import Evaluator, TimedSource
 from kernel_scientist.records.kernel import Experiment, Kernel, Try, Verdict, digest
 from kernel_scientist.search import tunables
 
-Hold = Callable[[], AbstractContextManager[None]]
-"""Context manager that holds the device's lock."""
+
+def tune(
+    context: EvaluationContext, base: Kernel, name: str, is_tried: Callable[[str], bool], stop: Callable[[], bool]
+) -> Kernel | None:
+    """Return the best other configuration as a kernel of that name; None when there was nothing to try.
+
+    `is_tried`: whether a source was evaluated before. `stop`: whether to try no further configuration. Raises
+    InfrastructureError when a timing fails for reasons other than the kernel.
+    """
+    params = context.params
+    # one stage without a margin is enough: the best configuration is evaluated in full as a kernel of the campaign
+    quick = params.harness.model_copy(update={"stages": 1, "noise_runs": 0})
+    seed = int(digest(f"{params.search.seed}/{base.name}/{base.digest}")[:8], 16)
+    measure = partial(_measured, context, context.evaluator.with_harness(quick), base)
+    tries = tunables.tune(base, measure, params.tuning.tries, seed, is_tried, stop)
+    best = tunables.winner(tries)
+    return tuned(base, name, best, tries, "timed against it") if best else None
 
 
-class Tuner:
-    """Searches one kernel's tunables."""
-
-    def __init__(self, context: EvaluationContext, base: Kernel, hold: Hold) -> None:
-        self.context, self.base, self.hold = context, base, hold
-        # one stage without a margin is enough: the best configuration is evaluated in full as a kernel of the campaign
-        quick = context.params.harness.model_copy(update={"stages": 1, "noise_runs": 0})
-        self.evaluator = context.evaluator.with_harness(quick)
-
-    def tune(self, name: str, is_tried: Callable[[str], bool], stop: Callable[[], bool]) -> Kernel | None:
-        """Return the best other configuration as a kernel of that name; None when there was nothing to try.
-
-        `is_tried`: whether a source was evaluated before. `stop`: whether to try no further configuration. Raises
-        InfrastructureError when a timing fails for reasons other than the kernel.
-        """
-        params, base = self.context.params, self.base
-        seed = int(digest(f"{params.search.seed}/{base.name}/{base.digest}")[:8], 16)
-        tries = tunables.tune(base, self._measure, params.tuning.tries, seed, is_tried, stop)
-        best = tunables.winner(tries)
-        if best is None:
-            return None
-        return tuned(base, name, best, tries, "timed against it")
-
-    def _measure(self, values: Mapping[str, Value], source: str) -> Try:
-        start = time.monotonic()
-        kernel = Kernel(name=f"{self.base.name}-try", language=self.base.language, source=source)
-        with self.context.quiet.building():
-            evaluation = self.evaluator.check(kernel, self.evaluator.compile(kernel))
-        if evaluation.verdict is Verdict.OK:
-            with self.hold():
-                evaluation = self.evaluator.time(kernel, evaluation, [TimedSource.of(self.base)])
-        speedup = evaluation.speedup_over(self.base.name)
-        gained = speedup is not None and evaluation.verdict is Verdict.OK
-        return Try(
-            values=changes(self.base, values),
-            source=source,
-            verdict=evaluation.verdict,
-            reason=evaluation.reason,
-            log2_ratio=round(math.log2(speedup.ratio), 5) if speedup and gained else None,
-            seconds=round(time.monotonic() - start, 3),
-        )
+def _measured(
+    context: EvaluationContext,
+    evaluator: Evaluator | PoolEvaluator,
+    base: Kernel,
+    values: Mapping[str, Value],
+    source: str,
+) -> Try:
+    began = time.monotonic()
+    kernel = Kernel(name=f"{base.name}-try", language=base.language, source=source)
+    with context.quiet.building():
+        evaluation = evaluator.check(kernel, evaluator.compile(kernel))
+    if evaluation.verdict is Verdict.OK:
+        with context.device():
+            evaluation = evaluator.time(kernel, evaluation, [TimedSource.of(base)])
+    speedup = evaluation.speedup_over(base.name)
+    ratio = speedup.ratio if speedup else None
+    return tried(base, values, source, evaluation.verdict, evaluation.reason, ratio, began)
 
 
-def changes(base: Kernel, values: Mapping[str, Value]) -> dict[str, Value]:
-    """Return the values that are not the kernel's own."""
+def tried(
+    base: Kernel,
+    values: Mapping[str, Value],
+    source: str,
+    verdict: Verdict,
+    reason: str,
+    ratio: float | None,
+    began: float,
+) -> Try:
+    """Return a configuration's result. `ratio`: its speedup over the base, if any; `began`: when, by the monotonic
+    clock."""
     own = tunables.values(base.source)
-    return {name: value for name, value in values.items() if value != own[name]}
+    return Try(
+        values={name: value for name, value in values.items() if value != own[name]},
+        source=source,
+        verdict=verdict,
+        reason=reason,
+        log2_ratio=round(math.log2(ratio), 5) if ratio else None,
+        seconds=round(time.monotonic() - began, 3),
+    )
 
 
 def tuned(base: Kernel, name: str, best: Try, tries: tuple[Try, ...], compared: str) -> Kernel:
