@@ -13,7 +13,7 @@ from benchmarks.first_light.here import Here, StepError
 from kernel_scientist.hardware import gpus
 from kernel_scientist.records import environment
 from kernel_scientist.sandbox import device_lock
-from kernel_scientist.workers.untrusted.gpu_runtime import Runtime
+from kernel_scientist.workers.untrusted.buffers import Runtime
 
 Facts = Iterator[dict[str, Any]]
 RECORDS, PAIRS, VISITS = 1000, 200, 20

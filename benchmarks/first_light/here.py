@@ -17,7 +17,7 @@ from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.kernel import Case, Kernel, digest
 from kernel_scientist.records.params import Harness
 from kernel_scientist.workers.pool import WorkerPool
-from kernel_scientist.workers.untrusted.gpu_runtime import Runtime
+from kernel_scientist.workers.untrusted.buffers import Runtime
 
 LIMITS: dict[str, Any] = {"stages": 1, "blocks": 2, "pairs": 0, "noise_runs": 0, "gpu_warmup_s": 0.5}
 """Settings of the evaluator: one short timing."""

@@ -24,7 +24,7 @@ from kernel_scientist.compile.extension import ExtensionRequest
 from kernel_scientist.compile.gxx import Built
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.evaluation import CompileReport
-from kernel_scientist.sandbox import bubblewrap, compiler_process, confine
+from kernel_scientist.sandbox import bubblewrap, confine
 
 PROCESS = "kernel_scientist.compile.extension_process"
 MEMORY_BYTES = 64 << 30
@@ -168,4 +168,4 @@ def _path() -> str:
 def _messages(log: str) -> str:
     lines = log.splitlines()
     kept = [line for before, line in zip(["", *lines], lines, strict=False) if not before.startswith("FAILED: ")]
-    return "\n".join(line for line in kept if not _COMMAND.search(line))[: compiler_process.LOG_BYTES]
+    return "\n".join(line for line in kept if not _COMMAND.search(line))[: confine.LOG_BYTES]

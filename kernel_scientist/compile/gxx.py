@@ -1,6 +1,6 @@
 """The C++ compiler: builds a kernel's shared object, once per (source, flags, compiler, processor), and inspects it.
 
-The compiler reads untrusted text, so it runs with limits (`compiler_process`) and cannot read our files (`confine`).
+The compiler reads untrusted text, so it runs with limits and cannot read our files (`confine`).
 """
 
 import errno
@@ -22,7 +22,7 @@ from kernel_scientist.compile.request import BuildRequest
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import InfrastructureError, SetupError
 from kernel_scientist.records.evaluation import CompileReport
-from kernel_scientist.sandbox import compiler_process, confine
+from kernel_scientist.sandbox import confine
 
 BASE_FLAGS = ("-O3", "-march=native", "-fopenmp", "-std=c++20", "-fPIC", "-shared")
 MOST_COUNTED = 1 << 20
@@ -124,15 +124,15 @@ def run(
     out: Path,
     compiler: str,
     timeout_s: float,
-    memory_bytes: int = compiler_process.MEMORY_BYTES,
-    log_bytes: int = compiler_process.LOG_BYTES,
+    memory_bytes: int = confine.MEMORY_BYTES,
+    log_bytes: int = confine.LOG_BYTES,
 ) -> Built:
     """Run a confined command that writes the shared object `out`; return object and report.
 
     Raises OSError when the disk is full, which is no fault of the source.
     """
     start = time.monotonic()
-    status, log = compiler_process.run(command, out.parent, timeout_s, memory_bytes, log_bytes)
+    status, log = confine.run(command, out.parent, timeout_s, memory_bytes, log_bytes)
     seconds = round(time.monotonic() - start, 3)
     if status is None:
         log = f"the compiler took longer than {timeout_s:g} s and was stopped\n{log}"

@@ -1,5 +1,7 @@
 """Confine a program that reads untrusted text, such as a compiler: it sees system files and its own folder only.
 
+`command` confines its files, `run` its time, memory and output.
+
 `python -P -S -m kernel_scientist.sandbox.confine PARENT FOLDER READABLE... -- PROGRAM ARGUMENT...` runs the program
 under Landlock, without capabilities and with a system-call filter. It ends with PARENT (a process number). All
 descendants of the program are killed when it ends or this process gets SIGTERM. Imports only the standard library.
@@ -8,10 +10,19 @@ descendants of the program are killed when it ends or this process gets SIGTERM.
 import contextlib
 import os
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
 from kernel_scientist.sandbox import bubblewrap, landlock, lifetime, seccomp
+
+MEMORY_BYTES = 4 << 30
+FILE_BYTES = 256 << 20
+LOG_BYTES = 20_000
+PATIENCE_S = 5
+"""Seconds that a process has after SIGTERM to end its children."""
+CPU_SHARE = 4
+"""CPU seconds of one process per second of the time limit (compilers have few threads)."""
 
 
 def command(program: list[str], folder: Path, readable: tuple[str, ...] = ()) -> list[str]:
@@ -26,6 +37,52 @@ def command(program: list[str], folder: Path, readable: tuple[str, ...] = ()) ->
     if bubblewrap.bubblewrap_works():
         return [*bubblewrap.bubblewrap("cpu", [p for p in readable if Path(p).exists()], str(folder)), *program]
     return program
+
+
+def patience_s(limit_s: float) -> float:
+    """Return the wall time in which a process gets about `limit_s` seconds of a core beside what else runs here."""
+    busy = os.getloadavg()[0] / len(os.sched_getaffinity(0))
+    return limit_s * min(CPU_SHARE, max(1.0, busy))
+
+
+def run(
+    command: list[str], folder: Path, timeout_s: float, memory_bytes: int = MEMORY_BYTES, log_bytes: int = LOG_BYTES
+) -> tuple[int | None, str]:
+    """Run a command in `folder`, in its own process group, with limits and no environment except PATH.
+
+    Returns its status (None: timeout) and its output without the folder's path.
+
+    `timeout_s` is that of a machine with nothing else to do (`patience_s`).
+    `memory_bytes` limits the address space, `log_bytes` the output; the rest of the output is dropped.
+    """
+    most = int(CPU_SHARE * timeout_s) + 1  # its children may outlive it
+    environment = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "TMPDIR": str(folder)}
+    environment["PYTHONPATH"] = str(bubblewrap.PACKAGE.parent)
+    limits = f"ulimit -v {memory_bytes >> 10} && ulimit -f {FILE_BYTES >> 9} && ulimit -t {most}"
+    with (folder / "log").open("w+b") as log:
+        process = subprocess.Popen(
+            ["/bin/sh", "-c", f'{limits} && exec "$@"', "sh", *command],  # limits are set before the command runs
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+        try:
+            status: int | None = process.wait(patience_s(timeout_s))
+        except subprocess.TimeoutExpired:
+            status = None
+            process.terminate()  # `main` ends children that have left our process group
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(PATIENCE_S)
+        finally:
+            with contextlib.suppress(ProcessLookupError, PermissionError):  # kills its process group too
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        log.seek(0)
+        text = log.read(log_bytes).decode(errors="replace")
+    return status, text.replace(str(folder) + "/", "")
 
 
 def main() -> None:

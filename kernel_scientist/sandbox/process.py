@@ -1,13 +1,21 @@
-"""State of a worker's process, as the operating system reports it."""
+"""A worker's process as the operating system reports it, and the limit of one answer of it.
+
+The limit is one of CPU time and of waiting. Time in which a busy machine let the process not run is free.
+"""
 
 import contextlib
 import os
 import signal
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+WAITING = 3
+"""How many seconds a worker on a CPU may wait (sleep, wait for a disk or for its threads) per second of its limit."""
+NEGLIGIBLE_S = 0.05
+"""A use that is shorter is not looked at more closely, and the shortest time between two looks."""
 
 
 class Usage(NamedTuple):
@@ -58,6 +66,56 @@ class Process:
                 thread = int(task.name)
                 found[thread] = frozenset(os.sched_getaffinity(thread)), os.sched_getscheduler(thread)
         return found
+
+
+class Limit:
+    """A limit that begins now. For a GPU's worker it is one of elapsed time, because there waiting is the work."""
+
+    def __init__(self, process: Process, seconds: float, on_gpu: bool) -> None:
+        """`seconds`: of CPU time of the main thread, or on average per core; of waiting, `WAITING` times as much."""
+        self.process, self.seconds, self.on_gpu = process, seconds, on_gpu
+        self._start_s, self._before = time.monotonic(), process.usage()
+
+    @property
+    def longest_wait_s(self) -> float:
+        """Seconds that the worker may take when it only waits."""
+        return self.seconds if self.on_gpu else WAITING * self.seconds
+
+    def exempt(self, seconds: float) -> None:
+        """Do not count so many seconds, in which the worker waited for the evaluator."""
+        self._start_s += seconds
+
+    def used_s(self) -> float:
+        """Return how much of the limit is used. It grows no faster than the clock."""
+        elapsed_s = time.monotonic() - self._start_s
+        if self.on_gpu or elapsed_s <= NEGLIGIBLE_S:
+            return elapsed_s
+        running_s, queued_s, all_s = self._usage()
+        displaced_s = max(0.0, queued_s - (all_s - running_s))  # by others than its own threads
+        waited_s = elapsed_s - running_s - displaced_s
+        return max(running_s, all_s / len(os.sched_getaffinity(0)), waited_s / WAITING)
+
+    def left_s(self) -> float:
+        """Return the least time in which the limit could be used up, at least `NEGLIGIBLE_S`; 0 if it is."""
+        left_s = self.seconds - (time.monotonic() - self._start_s)
+        if left_s <= 0:
+            left_s = self.seconds - self.used_s()
+        return max(left_s, NEGLIGIBLE_S) if left_s > 0 else 0.0
+
+    def words(self) -> str:
+        """Say how the worker used up its limit."""
+        if self.on_gpu:
+            return f"took longer than {self.seconds:g} s"
+        running_s, _, all_s = self._usage()
+        cpu_s = max(0.0, running_s, all_s)  # all_s is counted in ticks; zeros come from a process that has ended
+        if cpu_s >= self.seconds:
+            return f"used more than {self.seconds:g} s of CPU time"
+        elapsed_s = time.monotonic() - self._start_s
+        return f"did not finish: it waited, using {cpu_s:.1f} s of CPU time in {elapsed_s:.0f} s"
+
+    def _usage(self) -> tuple[float, float, float]:
+        now, before = self.process.usage(), self._before
+        return now.running_s - before.running_s, now.queued_s - before.queued_s, now.all_s - before.all_s
 
 
 def signal_name(number: int) -> str:

@@ -37,35 +37,19 @@ class WireSizeError(WireError):
     """A message is larger than the receiver accepts."""
 
 
-class WireClosedError(WireError, ConnectionError):
-    """The other side has closed the connection."""
-
-
-class WireTimeoutError(WireError, TimeoutError):
-    """The other side did not answer in time."""
-
-
 def send(sock: socket.socket, header: Header, buffers: list[Buffer] | None = None) -> None:
-    """Send one message.
-
-    Raises WireClosedError if the connection is closed, WireTimeoutError after the socket's timeout.
-    """
+    """Send one message. Raises ConnectionError if the connection is closed, TimeoutError after the socket's timeout."""
     parts = [memoryview(b).cast("B") for b in buffers or []]
     text = json.dumps({**header, "buffers": [len(p) for p in parts]}).encode()
-    try:
-        sock.sendall(struct.pack("<I", len(text)) + text)
-        for part in parts:
-            sock.sendall(part)
-    except TimeoutError as error:
-        raise WireTimeoutError("the other side does not read") from error
-    except OSError as error:
-        raise WireClosedError(str(error)) from error
+    sock.sendall(struct.pack("<I", len(text)) + text)
+    for part in parts:
+        sock.sendall(part)
 
 
 def receive(sock: socket.socket, timeout_s: float | None, limit: int = MAX_BUFFERS) -> tuple[Header, list[bytearray]]:
     """Receive one message within `timeout_s` seconds (None: no limit), with at most `limit` bytes of buffers.
 
-    Raises WireSizeError before it receives larger buffers; also WireTimeoutError, WireClosedError, WireError.
+    Raises WireSizeError before it receives larger buffers; also WireError, TimeoutError, ConnectionError.
     """
     deadline = None if timeout_s is None else time.monotonic() + timeout_s
     (length,) = struct.unpack("<I", _exactly(sock, 4, deadline))
@@ -89,16 +73,11 @@ def _exactly(sock: socket.socket, count: int, deadline: float | None) -> bytearr
     while view:
         left = None if deadline is None else deadline - time.monotonic()
         if left is not None and left <= 0:
-            raise WireTimeoutError("no answer in time")
+            raise TimeoutError("timed out")
         sock.settimeout(left)
-        try:
-            got = sock.recv_into(view)
-        except TimeoutError as error:
-            raise WireTimeoutError("no answer in time") from error
-        except OSError as error:
-            raise WireClosedError(str(error)) from error
+        got = sock.recv_into(view)
         if got == 0:
-            raise WireClosedError("closed")
+            raise ConnectionError("the other side has closed the connection")
         view = view[got:]
     return data
 

@@ -14,8 +14,7 @@ from kernel_scientist.records.kernel import Verdict
 from kernel_scientist.records.params import Harness
 from kernel_scientist.sandbox import protocol
 from kernel_scientist.sandbox.failure import KernelFailure
-from kernel_scientist.sandbox.process import Process, signal_name
-from kernel_scientist.workers.limits import Limit
+from kernel_scientist.sandbox.process import Limit, Process, signal_name
 from kernel_scientist.workers.validation import protocol_violation, unexpected
 
 TRANSFER_TIMEOUT_S = 60

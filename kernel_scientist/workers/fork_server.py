@@ -25,13 +25,14 @@ import selectors
 import shutil
 import signal
 import socket
+import subprocess
 import sys
 import tempfile
 import traceback
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kernel_scientist.sandbox import bubblewrap, cleanup, lifetime
+from kernel_scientist.sandbox import bubblewrap, lifetime
 from kernel_scientist.workers.native import NativeHarness
 
 MESSAGE = 1 << 16
@@ -42,6 +43,8 @@ OURS = "harness"
 """Name of the compiled files of the harness's own kernels (`input_masking`), which every worker gets."""
 MOST_KEPT = 256 << 20
 """Most bytes kept from one worker; if its files are larger, none is kept."""
+DEEPEST = 64
+"""Deepest nesting of folders that is searched."""
 
 
 class Forked(NamedTuple):
@@ -91,7 +94,7 @@ class ForkServer:
             case {"fill": pid, "name": name}:
                 _fill(self._kept(name), self._scratch(pid))
             case {"used": pid}:
-                reply = {"used": cleanup.used(self._scratch(pid))}
+                reply = {"used": used(self._scratch(pid))}
             case _:
                 self._kill(request["kill"])
         self.control.send(json.dumps(reply).encode())
@@ -145,7 +148,7 @@ class ForkServer:
         os.close(worker.ended)
         _, status = os.waitpid(pid, 0)
         _end_group(pid)
-        cleanup.remove(worker.scratch)
+        remove(worker.scratch)
         with contextlib.suppress(BrokenPipeError):  # the evaluator may have closed it
             os.write(worker.status_pipe, str(os.waitstatus_to_exitcode(status)).encode())
         os.close(worker.status_pipe)
@@ -169,7 +172,7 @@ def _end_group(pid: int) -> None:
 
 def _keep(scratch: Path, place: Path) -> None:
     """Copy the files of a worker's folder to `place`, unless `place` has files or the folder is too large."""
-    size = cleanup.used(scratch)
+    size = used(scratch)
     if size is not None and size <= MOST_KEPT and not place.exists():
         _fill(scratch, place)
 
@@ -181,12 +184,41 @@ def _fill(place: Path, scratch: Path) -> None:
             shutil.copytree(place, scratch, symlinks=True, dirs_exist_ok=True)
 
 
+def used(folder: Path) -> int | None:
+    """Return the size of a folder in bytes; None if folders in it are locked or nested too deeply."""
+    total = 0
+    try:
+        for root, folders, names in os.walk(folder, onerror=_refuse):
+            if folders and len(Path(root).relative_to(folder).parts) >= DEEPEST:
+                return None
+            for name in names:
+                with contextlib.suppress(FileNotFoundError):  # the running worker may delete files
+                    total += os.lstat(os.path.join(root, name)).st_blocks * 512
+    except OSError:
+        return None
+    return total
+
+
+def remove(folder: Path) -> None:
+    """Remove the folder of a process that has ended, as far as permissions allow."""
+    with contextlib.suppress(OSError, RecursionError):
+        shutil.rmtree(folder)
+    if folder.exists():  # folders in it are locked, or too deep for Python
+        for command in (["chmod", "-R", "u+rwx"], ["rm", "-rf"]):
+            subprocess.run([*command, str(folder)], capture_output=True, check=False)
+
+
+def _refuse(error: OSError) -> None:
+    if not isinstance(error, FileNotFoundError):
+        raise error
+
+
 def _clear_stale() -> None:
     """Remove the folders of fork servers that were killed."""
     for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*-*"):
         number = folder.name.removeprefix(PREFIX).partition("-")[0]
         if number.isdigit() and not Path(f"/proc/{number}").exists():
-            cleanup.remove(folder)
+            remove(folder)
 
 
 def main() -> None:
@@ -204,7 +236,7 @@ def main() -> None:
             control.send(b'{"ready": true}')
             ForkServer(control, native, folder).serve()
     finally:
-        cleanup.remove(folder)
+        remove(folder)
     os._exit(0)  # the interpreter's end takes half a second with torch, for which the evaluator waits
 
 

@@ -150,7 +150,7 @@ bool find(void* output, std::vector<Place>& places) {
     return true;
 }
 
-// A GPU's runtime (gpu_runtime.py): CUDA's or ROCm's, whose functions take the same arguments. All null on a CPU.
+// A GPU's runtime (`buffers.Runtime`): CUDA's or ROCm's, whose functions take the same arguments. All null on a CPU.
 struct Gpu {
     int (*create)(void** event);
     int (*record)(void* event, void* stream);

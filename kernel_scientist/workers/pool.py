@@ -62,7 +62,7 @@ class WorkerPool:
         self.cores = sorted(os.sched_getaffinity(0))[: (harness.threads or None) if self.kernel_threads else 1]
         self.threads = len(self.cores)
         self.on_gpu = device != "cpu"
-        """Whether inputs and outputs lie in a GPU's memory (`untrusted.gpu_runtime`)."""
+        """Whether inputs and outputs lie in a GPU's memory."""
         self.programs = self.on_gpu
         """Whether workers may start compilers until they are sealed, as Triton does on a GPU."""
         self._lock = threading.Lock()

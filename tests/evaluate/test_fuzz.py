@@ -87,7 +87,7 @@ class HostileWorker:
                     bytes(2 * self.shape[0])
                 ]
             case _:
-                found = {"operations": {}, "native_calls": 1, "raised": False}
+                found = {"operations": {}, "native_calls": 1}
                 return {"op": "observed", **found, "outputs": [self.output()]}, [bytes(2 * self.shape[0])]
 
     def output(self) -> protocol.Header:

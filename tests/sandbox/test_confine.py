@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kernel_scientist.sandbox import bubblewrap, compiler_process, confine, landlock
+from kernel_scientist.sandbox import bubblewrap, confine, landlock
 
 
 def cat(path: Path, folder: Path, readable: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
@@ -45,9 +45,8 @@ RUNS = """
 import sys
 from pathlib import Path
 from kernel_scientist.sandbox import confine
-from kernel_scientist.sandbox import compiler_process
 folder = Path(sys.argv[1])
-compiler_process.run(confine.command(["/bin/sleep", sys.argv[2]], folder), folder, 300)
+confine.run(confine.command(["/bin/sleep", sys.argv[2]], folder), folder, 300)
 """
 
 
@@ -89,6 +88,6 @@ def running(word: str, beside: int = 0) -> list[int]:
 
 def test_a_busy_machine_gives_a_compiler_more_time(monkeypatch: pytest.MonkeyPatch) -> None:
     cores = len(os.sched_getaffinity(0))
-    for load, factor in ((0.0, 1.0), (cores, 1.0), (2.5 * cores, 2.5), (100.0 * cores, compiler_process.CPU_SHARE)):
+    for load, factor in ((0.0, 1.0), (cores, 1.0), (2.5 * cores, 2.5), (100.0 * cores, confine.CPU_SHARE)):
         monkeypatch.setattr(os, "getloadavg", lambda load=load: (load, 0.0, 0.0))
-        assert compiler_process.patience_s(10) == pytest.approx(10 * factor)
+        assert confine.patience_s(10) == pytest.approx(10 * factor)

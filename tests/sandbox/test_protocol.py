@@ -84,7 +84,7 @@ def test_garbage_is_refused(data: bytes) -> None:
     with ours, theirs:
         ours.sendall(data)
         ours.close()
-        with pytest.raises(protocol.WireError):
+        with pytest.raises((protocol.WireError, ConnectionError)):
             protocol.receive(theirs, 2)
             raise protocol.WireError("an empty but valid message is not in 60 random bytes")
 
@@ -146,7 +146,7 @@ def test_a_source_as_long_as_may_be_built_arrives_and_no_endless_one() -> None:
 
 def test_silence_ends_in_a_timeout_and_objects_are_not_sent() -> None:
     ours, theirs = socket.socketpair()
-    with ours, theirs, pytest.raises(protocol.WireTimeoutError):
+    with ours, theirs, pytest.raises(TimeoutError):
         protocol.receive(theirs, 0.05)
     with pytest.raises(protocol.WireError, match="object cannot be sent"):
         protocol.encode([object()], [])

@@ -18,7 +18,7 @@ from kernel_scientist.evaluate.evaluator import Evaluator
 from kernel_scientist.records.errors import InfrastructureError, SetupError, StoppedError
 from kernel_scientist.records.kernel import Case, Verdict
 from kernel_scientist.records.params import Harness
-from kernel_scientist.sandbox import bubblewrap, cleanup, landlock, seccomp
+from kernel_scientist.sandbox import bubblewrap, landlock, seccomp
 from kernel_scientist.sandbox.failure import KernelFailure
 from kernel_scientist.workers import fork_server
 from kernel_scientist.workers.client import WorkerClient
@@ -237,14 +237,15 @@ def test_folders_that_are_too_deep_are_not_kept(tmp_path: Path, monkeypatch: pyt
     monkeypatch.chdir(scratch)
     exec(DEEP, {"os": os})
     fork_server._keep(scratch, tmp_path / "kept")
-    cleanup.remove(scratch)
+    fork_server.remove(scratch)
     assert not list(tmp_path.iterdir())
 
 
 REMOVES = """
 import os, sys, tempfile
 from pathlib import Path
-from kernel_scientist.sandbox import cleanup, seccomp
+from kernel_scientist.sandbox import seccomp
+from kernel_scientist.workers import fork_server
 seccomp.confine_builder(programs=True)  # root has no power over locked folders either now
 top = Path(tempfile.mkdtemp(dir="/tmp", prefix="locked-"))
 os.chdir(top)
@@ -255,10 +256,10 @@ Path("a/b/c/file").write_text("x")
 os.symlink(outside, "a/link")
 for name in ("a/b/c", "a/b", "a", "d"):
     os.chmod(name, 0)
-assert cleanup.used(top) is None
-cleanup.remove(top)
+assert fork_server.used(top) is None
+fork_server.remove(top)
 assert not top.exists() and outside.joinpath("file").exists()
-cleanup.remove(outside)
+fork_server.remove(outside)
 assert not outside.exists()
 """
 

@@ -13,7 +13,7 @@ from kernel_scientist.compile import gxx
 from kernel_scientist.compile.request import BuildRequest
 from kernel_scientist.records.params import Harness
 from kernel_scientist.workers.pool import WorkerPool
-from kernel_scientist.workers.untrusted.gpu_runtime import Runtime
+from kernel_scientist.workers.untrusted.buffers import Runtime
 
 LIBRARY = "STANDIN_RUNTIME"
 SWEEP_BYTES = 1 << 17

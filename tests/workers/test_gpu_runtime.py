@@ -21,7 +21,7 @@ import torch
 from kernel_scientist.workers import native_build
 from kernel_scientist.workers.native import Completion, NativeHarness, Reading
 from kernel_scientist.workers.shared_memory import SharedMemory
-from kernel_scientist.workers.untrusted.gpu_runtime import Runtime
+from kernel_scientist.workers.untrusted.buffers import Runtime
 from tests.workers import standin
 
 MS = 1_000_000

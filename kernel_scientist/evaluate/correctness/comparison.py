@@ -12,7 +12,6 @@ from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records.kernel import Verdict
 from kernel_scientist.sandbox import protocol
 from kernel_scientist.sandbox.failure import KernelFailure
-from kernel_scientist.workers.untrusted.buffers import on_device
 from kernel_scientist.workers.untrusted.outputs import tensors
 from kernel_scientist.workers.validation import leaves
 
@@ -39,9 +38,9 @@ class Comparison:
             raise KernelFailure(Verdict.INCORRECT, f"{name}: {fault}")
         if self._equals_reference(inputs, buffers):
             return
-        place = None if self.problem.device == "cpu" else on_device(self.problem.device)
+        device = self.problem.device
         try:
-            output = protocol.decode(got, list(buffers), place)
+            output = protocol.decode(got, list(buffers), lambda form, data: protocol.tensor(form, data).to(device))
         except protocol.WireError as error:
             raise KernelFailure(Verdict.REJECTED, f"{name}: its output is not data: {error}") from error
         good, message = self.problem.check(inputs.data, output)

@@ -137,7 +137,7 @@ class InputGenerator:
         """
         header, buffers = self.message(inputs)
         blocks: list[bytearray] = []
-        guarded: list[bytes] = []
+        guarded: list[bytearray] = []
         secret: list[bytearray] = []
         for (_, writable, _), data in zip(self._tensors(inputs), buffers, strict=True):
             one = block(data, self._rng.randbytes(2 * GUARD_BYTES))

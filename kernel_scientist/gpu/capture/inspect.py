@@ -31,7 +31,7 @@ from kernel_scientist.records.base import Record
 from kernel_scientist.records.evaluation import CodeObject, CompileReport, Launch, Prediction
 from kernel_scientist.records.gpu import TorchOperation
 from kernel_scientist.records.kernel import Case, Verdict, Work, digest
-from kernel_scientist.sandbox import bubblewrap, compiler_process, confine, protocol
+from kernel_scientist.sandbox import bubblewrap, confine, protocol
 from kernel_scientist.sandbox.failure import KernelFailure, printable
 from kernel_scientist.sandbox.process import signal_name
 
@@ -251,14 +251,14 @@ def _ask(
         "facts": asdict(facts(gpu)),
         "gpu": gpu.name,
         "constants": asdict(constants.of(gpu.name)),
-        "seconds": SHARE * compiler_process.patience_s(timeout_s),
+        "seconds": SHARE * confine.patience_s(timeout_s),
     }
     (folder / "kernel.py").write_text(source)
     (folder / "request.json").write_text(json.dumps(request))
     program = [sys.executable, "-P", "-m", "kernel_scientist.gpu.capture.process"]
     visible = (*bubblewrap.readable(), *bubblewrap.MACHINE, *bubblewrap.DEVICES, *readable)
     command = confine.command(program, folder, visible)
-    status, log = compiler_process.run(command, folder, timeout_s, MEMORY_BYTES)
+    status, log = confine.run(command, folder, timeout_s, MEMORY_BYTES)
     begun = (folder / "begun").exists()
     if status is None and not (folder / "answer.json").exists():
         late = "" if begun else " and did not reach the submission; is this machine busy?"

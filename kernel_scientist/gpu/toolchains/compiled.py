@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kernel_scientist.records import environment
 from kernel_scientist.records.base import Record
-from kernel_scientist.sandbox import compiler_process
+from kernel_scientist.sandbox import confine
 
 MEMORY_BYTES = 8 << 30
 
@@ -47,7 +47,7 @@ def kept(kind: str, key: Sequence[str], make: Callable[[Path], Compiled]) -> Com
 def run(command: list[str], scratch: Path, timeout_s: float) -> tuple[bool, str, float]:
     """Run a confined compiler; return whether it succeeded, its messages, and its seconds."""
     start = time.monotonic()
-    status, log = compiler_process.run(command, scratch, timeout_s, MEMORY_BYTES)
+    status, log = confine.run(command, scratch, timeout_s, MEMORY_BYTES)
     if status is None:
         log = f"the compiler took longer than {timeout_s:g} s and was stopped\n{log}"
     return status == 0, log, round(time.monotonic() - start, 3)

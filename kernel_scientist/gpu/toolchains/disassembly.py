@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from kernel_scientist.records.errors import SetupError
-from kernel_scientist.sandbox import compiler_process, confine
+from kernel_scientist.sandbox import confine
 
 TEXT_BYTES = 64 << 20
 
@@ -48,7 +48,7 @@ def of_cubin(cubin: bytes, timeout_s: float = 60, confined: bool = False) -> str
 
 def _run(program: list[str], folder: Path, timeout_s: float, confined: bool) -> str:
     command = program if confined else confine.command(program, folder)
-    status, text = compiler_process.run(command, folder, timeout_s, log_bytes=TEXT_BYTES)
+    status, text = confine.run(command, folder, timeout_s, log_bytes=TEXT_BYTES)
     if status != 0:
         raise ValueError(f"{Path(program[0]).name} refuses the binary: {text.strip()[:300] or f'status {status}'}")
     return text

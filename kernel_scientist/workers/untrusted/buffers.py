@@ -2,28 +2,35 @@
 
 A tensor that stays at its address stays the same object, so that only its values distinguish one call from the next.
 Read-only inputs are mapped read-only. On a GPU torch allocates, values arrive encrypted with the message, and writes to
-read-only inputs are detected afterwards. Imports only the standard library and torch.
+read-only inputs are detected afterwards. `Runtime` is the GPU's runtime library. Imports only the standard library and
+torch.
 """
 
 import ctypes
 import hashlib
 import mmap
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 
 from kernel_scientist.sandbox import protocol
 from kernel_scientist.workers.native import NativeHarness
 from kernel_scientist.workers.untrusted import outputs
-from kernel_scientist.workers.untrusted.gpu_runtime import Runtime
 
 GUARD_BYTES = 512
 """Bytes of a guard band on a GPU. It keeps torch's alignment, on which kernels may rely."""
 MASKED_BYTES = 16
 """Bytes per unit of encryption."""
+LIBRARIES = {"libcudart": "cuda", "libamdhip64": "hip"}
+"""Prefixes of the library's name and of its functions."""
+FUNCTIONS = ("EventCreate", "EventRecord", "EventElapsedTime", "DeviceSynchronize", "Memcpy")
+"""Functions, in the order that `native.cpp` expects."""
 READ, READ_WRITE = 1, 3
 POPULATE_WRITE = 23
+Block = TypeVar("Block", bytearray, torch.Tensor)
+"""Values between guard bands, as bytes or as a tensor of bytes."""
 _libc: Any = ctypes.CDLL(None, use_errno=True)
 _libc.mprotect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
 _libc.madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
@@ -73,6 +80,37 @@ class Inbox:
             raise OSError(ctypes.get_errno(), "mprotect refused")
 
 
+class Runtime(NamedTuple):
+    """A GPU's runtime library that is loaded in this process: events, synchronisation, copies.
+
+    The functions' addresses are looked up before a kernel's file is read, so a kernel that replaces torch's events has
+    no effect. CUDA's and ROCm's functions have the same arguments and, except for the prefix, the same names.
+    """
+
+    handle: Any
+    prefix: str
+
+    @staticmethod
+    def loaded() -> "Runtime":
+        """Return the runtime library that torch has loaded. Raises RuntimeError if there is none."""
+        for line in Path("/proc/self/maps").read_text().splitlines():
+            path = line.partition("/")[2]
+            for name, prefix in LIBRARIES.items():
+                if Path(path).name.startswith(f"{name}.so") or Path(path).name.startswith(f"{name}-"):
+                    return Runtime(ctypes.CDLL(f"/{path}"), prefix)
+        raise RuntimeError(f"torch has loaded no GPU runtime ({', '.join(LIBRARIES)}): is it a build for GPUs?")
+
+    def addresses(self) -> list[int]:
+        """Return the addresses of the functions. Raises AttributeError for one that the library lacks."""
+        functions = (getattr(self.handle, self.prefix + name) for name in FUNCTIONS)
+        return [ctypes.cast(function, ctypes.c_void_p).value or 0 for function in functions]
+
+    def release_cache(self) -> None:
+        """Reset lines that persist in L2 (NVIDIA's access policies), because a sweep would not evict them."""
+        if (release := getattr(self.handle, f"{self.prefix}CtxResetPersistingL2Cache", None)) is not None:
+            release()
+
+
 class GpuInbox:
     """Inputs on a GPU, each in a block of its own between guard bands; read-only ones arrive encrypted.
 
@@ -97,13 +135,10 @@ class GpuInbox:
                 raise protocol.WireError("a place in shared memory, where there is none")
             block = torch.frombuffer(data, dtype=torch.int64).to(self._device, copy=True)
             raw = block.view(torch.uint8)
-            inner, end = raw[GUARD_BYTES : GUARD_BYTES + form.bytes], 2 * GUARD_BYTES + form.bytes
-            if form.writable:
-                guarded.extend((raw[:GUARD_BYTES], raw[GUARD_BYTES + form.bytes : end]))
-            else:
-                guarded.append(raw[:end])
+            guarded.extend(guarded_parts(raw, form.bytes, form.writable))
+            if not form.writable:
                 masked.append(block)
-            return form.shaped(inner.view(form.dtype))
+            return form.shaped(raw[GUARD_BYTES : GUARD_BYTES + form.bytes].view(form.dtype))
 
         return protocol.decode(spec, buffers, place)
 
@@ -148,13 +183,9 @@ def block(data: bytes | bytearray | memoryview, guard: bytes) -> bytearray:
     return made
 
 
-def guarded_parts(block: bytearray, size: int, writable: bool) -> list[bytes]:
+def guarded_parts(block: Block, size: int, writable: bool) -> list[Block]:
     """Return the parts of a block of `size` bytes of values that must stay as they are."""
+    end = GUARD_BYTES + size
     if writable:
-        return [bytes(block[:GUARD_BYTES]), bytes(block[GUARD_BYTES + size : 2 * GUARD_BYTES + size])]
-    return [bytes(block[: 2 * GUARD_BYTES + size])]
-
-
-def on_device(device: str) -> Callable[[protocol.Form, bytearray | protocol.Spot], torch.Tensor]:
-    """Return a function that places inputs from a message on a GPU."""
-    return lambda form, data: protocol.tensor(form, data).to(device)
+        return [block[:GUARD_BYTES], block[end : end + GUARD_BYTES]]
+    return [block[: end + GUARD_BYTES]]

@@ -33,8 +33,7 @@ from kernel_scientist.compile.request import MOST_BUILDS, CompileError
 from kernel_scientist.sandbox import protocol, seccomp
 from kernel_scientist.workers.native import NativeHarness
 from kernel_scientist.workers.untrusted import op_profile, outputs
-from kernel_scientist.workers.untrusted.buffers import GpuInbox, Inbox
-from kernel_scientist.workers.untrusted.gpu_runtime import Runtime
+from kernel_scientist.workers.untrusted.buffers import GpuInbox, Inbox, Runtime
 
 CHANNEL, INBOX = 3, 4
 """Descriptors of the socket and of the memory shared with the evaluator."""
@@ -77,7 +76,7 @@ class Worker:
         while True:
             try:
                 request, buffers = protocol.receive(self.sock, None)
-            except protocol.WireClosedError:
+            except ConnectionError:
                 return
             try:
                 reply, out = getattr(self, f"_{request['op']}")(request, buffers)

@@ -39,7 +39,7 @@ def _listening(seen: Counter[str]) -> Generator[None]:
 def observe(kernel: Callable[[Any], Any], data: Any, mute: bool) -> tuple[dict[str, Any], Any]:
     """Call the kernel; return the observations and its output (None when a muted kernel raised)."""
     launches, seen = Counter[str](), Counter[str]()
-    before, output, raised = NativeCalls.calls, None, False
+    before, output = NativeCalls.calls, None
     with _listening(seen), _launches(launches, mute):
         NativeCalls.muted = mute
         try:
@@ -47,12 +47,11 @@ def observe(kernel: Callable[[Any], Any], data: Any, mute: bool) -> tuple[dict[s
         except BaseException:
             if not mute:
                 raise
-            raised = True
         finally:
             NativeCalls.muted = False
     native = NativeCalls.calls - before + sum(launches.values())
     counts = {"native_calls": native, "graph_replays": launches["graph"]}
-    return {"operations": dict(seen.most_common(40)), **counts, "raised": raised}, output
+    return {"operations": dict(seen.most_common(40)), **counts}, output
 
 
 @contextlib.contextmanager
