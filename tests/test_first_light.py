@@ -15,7 +15,7 @@ from benchmarks.first_light import __main__ as first_light
 from benchmarks.first_light import sandboxed, starting
 from benchmarks.first_light.here import Here, StepError
 from benchmarks.parts import Done
-from kernel_scientist.calibrate import device, history
+from kernel_scientist.calibrate import history, measure
 from tests.calibrate.measurements import MI300X, calibration
 from tests.conftest import ROOT, dedent
 
@@ -49,7 +49,7 @@ def test_each_step_leaves_its_own_files(tmp_path: Path, capsys: pytest.CaptureFi
 
 def test_the_calibration_is_that_of_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     made = calibration()
-    monkeypatch.setattr(device, "present", lambda: MI300X)
+    monkeypatch.setattr(measure, "present", lambda: MI300X)
     monkeypatch.setattr(history, "calibrate", lambda *_: made)
     fit, rest = starting.calibration(Here(standin=False))
     assert fit["rho"] == made.fit.rho and rest == {"timed": 1, "dropped": {"b": "wrong"}, "calibration_s": 200.0}
