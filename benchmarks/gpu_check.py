@@ -20,7 +20,7 @@ from kernel_scientist.records import environment
 environment.prepare()
 
 from kernel_scientist import problems  # noqa: E402
-from kernel_scientist.calibrate import device  # noqa: E402
+from kernel_scientist.calibrate import measure  # noqa: E402
 
 PROGRAM = (sys.executable, "-m", "kernel_scientist")
 TESTS = (sys.executable, "-m", "pytest", "-q", "-m", "gpu", "-rA", "--tb=short")
@@ -34,7 +34,7 @@ LAST_S = 40.0
 
 def main() -> None:
     """Run all parts; write and print the summary."""
-    found = device.present()
+    found = measure.present()
     if found is None:
         print("gpu-check: torch finds no GPU here, so there is nothing to check; run it where there is one")
         sys.exit(2)

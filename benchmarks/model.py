@@ -22,7 +22,7 @@ from kernel_scientist.calibrate import published, tables  # noqa: E402
 from kernel_scientist.calibrate.features import features  # noqa: E402
 from kernel_scientist.calibrate.published import Half  # noqa: E402
 from kernel_scientist.calibrate.suite import Entry  # noqa: E402
-from kernel_scientist.calibrate.tables import DEEPEST, Entries, Shape, Time, setting_of  # noqa: E402
+from kernel_scientist.calibrate.tables import DEEPEST, Shape, Time, entry, setting_of  # noqa: E402
 from kernel_scientist.gpu.model import constants, predict  # noqa: E402
 from kernel_scientist.gpu.model.constants import Constants  # noqa: E402
 from kernel_scientist.hardware import gpus  # noqa: E402
@@ -72,7 +72,7 @@ def main() -> int:
 
 def bests() -> list[Best]:
     """Return the best times of shapes with held-out (n, k), evenly spread over their flops."""
-    made, least = Entries(), dict[Shape, Time]()
+    least = dict[Shape, Time]()
     rows = sorted((row for row in tables.times() if row.shape.held_out), key=lambda row: row.us)
     for row in rows:
         least.setdefault(row.shape, row)
@@ -80,7 +80,7 @@ def bests() -> list[Best]:
     tiles = sorted({row.tile for row in rows})
     chosen = [shapes[number * (len(shapes) - 1) // (SHAPES - 1)] for number in range(SHAPES)]
     return [
-        Best(shape, least[shape].us, tuple(made.entry(shape, setting_of(tile, DEEPEST)) for tile in tiles))
+        Best(shape, least[shape].us, tuple(entry(shape, setting_of(tile, DEEPEST)) for tile in tiles))
         for shape in chosen
     ]
 

@@ -1,4 +1,4 @@
-"""Writes docs/reference/ from the code: parameters, commands, records, MLflow's runs (`make docs`)."""
+"""Writes parameters, commands and records in docs/reference/ from the code (`make docs`)."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,7 +14,6 @@ from pydantic_core import PydanticUndefined
 from kernel_scientist.cli import main
 from kernel_scientist.records import evaluation, gpu, kernel, param_comments, params
 from kernel_scientist.records.base import Record
-from kernel_scientist.tracking import run_schema
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "docs" / "reference"
@@ -24,7 +23,7 @@ COLUMNS = ("name", "type", "default", "meaning")
 
 def pages() -> dict[str, str]:
     """Return the content of the pages by file name."""
-    made = {"params.md": _params(), "cli.md": _cli(), "records.md": _records(), "mlflow.md": _mlflow()}
+    made = {"params.md": _params(), "cli.md": _cli(), "records.md": _records()}
     return {name: NOTE + re.sub(r"\n{3,}", "\n\n", text).strip() + "\n" for name, text in made.items()}
 
 
@@ -175,34 +174,6 @@ def _record(record: type[Record]) -> str:
 
 def _doc(model: type[BaseModel]) -> str:
     return " ".join((model.__doc__ or "").split())
-
-
-def _mlflow() -> str:
-    kinds = {"kernel": run_schema.KERNEL, "campaign": run_schema.CAMPAIGN, "suite": run_schema.SUITE}
-    sections = [
-        f"## A {name}'s run: {group}\n\n{_table(('name', 'meaning'), [[f'`{k}`', v] for k, v in names.items()])}\n"
-        for name, kind in kinds.items()
-        for group, names in kind.items()
-    ]
-    return f"""# What MLflow holds
-
-One experiment per problem and target. Each kernel is a run under its campaign's run. `{{...}}` stands for any text.
-A name that contains `predicted` is a prediction; every other time is measured. Model calls are traces of the run of
-the kernel that they led to. The fastest correct kernels of a local store:
-
-```python
-import mlflow
-
-mlflow.set_tracking_uri("sqlite:///mlruns/mlflow.db")
-mlflow.search_runs(
-    experiment_names=["rmsnorm-cpu"],
-    filter_string="tags.kind = 'kernel' and tags.verdict = 'ok'",
-    order_by=["metrics.speedup DESC"],
-)
-```
-
-{chr(10).join(sections)}
-"""
 
 
 def _table(columns: Sequence[str], rows: Iterable[Iterable[str]]) -> str:

@@ -18,7 +18,7 @@ from kernel_scientist.population.entry import score
 from kernel_scientist.records.evaluation import Confirmation, Trial
 from kernel_scientist.report import ranking, tables
 from kernel_scientist.report.output import Table, write
-from kernel_scientist.tracking import links, mlflow_store
+from kernel_scientist.tracking import mlflow_store, pages
 
 ROWS, TOP = 12, 20
 PUBLISH_S = 5.0
@@ -37,9 +37,9 @@ class Progress:
         self.steps: dict[str, str] = {}
         self._published = 0.0
         store = campaign.store
-        address = links.server(store.uri)
-        self._runs = links.runs_table(store.experiment_id, address)
-        self._run = links.run(store.experiment_id, campaign.run.run_id, address)
+        address = pages.server(store.uri)
+        self._runs = pages.runs_table(store.experiment_id, address)
+        self._run = pages.run(store.experiment_id, campaign.run.run_id, address)
         about = f"[{campaign.name}]({self._run}) in MLflow, [its kernels by speedup]({self._runs})"
         bar = artifacts.create_progress_artifact(0.0, key=self._key("progress"), description=about)
         self._bar = cast(UUID, bar)  # its type allows a coroutine, which a sync flow never gets

@@ -51,9 +51,9 @@ class Served:
 
     @property
     def runs_table(self) -> str:
-        from kernel_scientist.tracking import links
+        from kernel_scientist.tracking import pages
 
-        return links.runs_table(self.experiment, self.mlflow)
+        return pages.runs_table(self.experiment, self.mlflow)
 
     @property
     def experiment(self) -> str:

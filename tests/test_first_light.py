@@ -12,9 +12,11 @@ from typing import Any
 import pytest
 
 from benchmarks.first_light import __main__ as first_light
-from benchmarks.first_light import sandboxed
+from benchmarks.first_light import sandboxed, starting
 from benchmarks.first_light.here import Here, StepError
 from benchmarks.parts import Done
+from kernel_scientist.calibrate import history, measure
+from tests.calibrate.measurements import MI300X, calibration
 from tests.conftest import ROOT, dedent
 
 
@@ -43,6 +45,14 @@ def test_each_step_leaves_its_own_files(tmp_path: Path, capsys: pytest.CaptureFi
     assert [left[name]["outcome"] for name in steps] == [*["passed"] * 4, "not here"]
     assert left["events"]["found"]["record_ns"] > 0 and left["sweep"]["found"]["cold_us"] > 0
     assert "FACT" in (tmp_path / "07-lock.txt").read_text() and capsys.readouterr().out.count("\n") == 6
+
+
+def test_the_calibration_is_that_of_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = calibration()
+    monkeypatch.setattr(measure, "present", lambda: MI300X)
+    monkeypatch.setattr(history, "calibrate", lambda *_: made)
+    fit, rest = starting.calibration(Here(standin=False))
+    assert fit["rho"] == made.fit.rho and rest == {"timed": 1, "dropped": {"b": "wrong"}, "calibration_s": 200.0}
 
 
 def test_a_step_that_fails_hides_nothing(tmp_path: Path) -> None:

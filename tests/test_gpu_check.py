@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import gpu_check
-from kernel_scientist.calibrate import device
+from kernel_scientist.calibrate import measure
 from tests.calibrate.measurements import MI300X, calibration
 from tests.conftest import ROOT
 
@@ -57,7 +57,7 @@ def test_the_gpu_check_leaves_one_folder_with_a_summary(tmp_path: Path, monkeypa
 
     monkeypatch.setattr(gpu_check, "bounded", bounded)
     monkeypatch.setattr(gpu_check, "RESULTS", tmp_path)
-    monkeypatch.setattr(device, "present", lambda: MI300X)
+    monkeypatch.setattr(measure, "present", lambda: MI300X)
     with pytest.raises(SystemExit) as ended:
         gpu_check.main()
     (folder,) = tmp_path.iterdir()

@@ -65,12 +65,12 @@ def calibration(here: Here) -> Facts:
     """The performance model is fitted to this GPU, as `kernel-scientist calibrate` does."""
     if here.standin:
         raise NotHereError("the model is fitted to a GPU's times, and the stand-in is none")
-    from kernel_scientist.calibrate import device, run
+    from kernel_scientist.calibrate import history, measure
 
-    found = device.present()
+    found = measure.present()
     if found is None:
         raise StepError("torch finds no GPU")
-    made = run.calibrate(found, device.known(found), lambda words: print(words, flush=True))
+    made = history.calibrate(found, measure.known(found), lambda words: print(words, flush=True))
     fit = made.fit.model_dump(mode="json")
     yield {key: fit.get(key) for key in ("rho", "error", "families", "constants", "kept")}
     yield {"timed": len(made.measured), "dropped": made.dropped, "calibration_s": made.seconds}

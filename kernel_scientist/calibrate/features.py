@@ -5,7 +5,7 @@ import json
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from importlib import metadata
 
 from kernel_scientist.calibrate.suite import Entry
@@ -28,8 +28,8 @@ TRACED_BY = ("gpu/capture", "gpu/isa", "gpu/interpreter", "gpu/toolchains", "har
 class Features:
     """Launches by entry, and the reasons why other entries have none."""
 
-    loads: dict[str, list[Load]] = field(default_factory=dict[str, list[Load]])
-    missed: dict[str, str] = field(default_factory=dict[str, str])
+    loads: dict[str, list[Load]]
+    missed: dict[str, str]
 
 
 def features(entries: Sequence[Entry], gpu: Gpu) -> Features:
@@ -38,11 +38,11 @@ def features(entries: Sequence[Entry], gpu: Gpu) -> Features:
     for entry in entries:
         by_source.setdefault((entry.family, entry.source), []).append(entry)
     with ThreadPoolExecutor(min(MOST_PROCESSES, len(os.sched_getaffinity(0)))) as pool:
-        parts = list(pool.map(_kept, by_source.values(), itertools.repeat(gpu)))
-    return Features(
-        {name: loads for part in parts for name, loads in part.loads.items()},
-        {name: reason for part in parts for name, reason in part.missed.items()},
-    )
+        found = Features({}, {})
+        for part in pool.map(_kept, by_source.values(), itertools.repeat(gpu)):
+            found.loads.update(part.loads)
+            found.missed.update(part.missed)
+    return found
 
 
 def _kept(entries: Sequence[Entry], gpu: Gpu) -> Features:

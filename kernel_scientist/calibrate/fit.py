@@ -1,4 +1,5 @@
-"""Fits the model's constants to half of the measured times and reports the accuracy on the other half.
+"""Fits the model's constants to half of the measured times and reports the accuracy on the other half: ranks, errors,
+regret.
 
 Bounded least squares on the logarithm of predicted over measured, with a loss that tolerates outliers (soft L1). A
 constant that the times do not determine within a factor keeps its default: no entry depends on it, or another constant
@@ -7,18 +8,24 @@ has the same effect.
 
 import math
 import random
-from collections.abc import Sequence
-from dataclasses import asdict, replace
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.optimize import least_squares
+from scipy.stats import spearmanr
 
-from kernel_scientist.calibrate import accuracy
-from kernel_scientist.calibrate.accuracy import Fit, Point
 from kernel_scientist.gpu.model import predict
 from kernel_scientist.gpu.model.constants import Constants
+from kernel_scientist.gpu.model.predict import Load
 from kernel_scientist.hardware.gpus import Gpu
+from kernel_scientist.records.base import Record
 
+RHO, REGRET = 0.9, 0.10
+"""The goal within every family."""
+DIGITS = 4
 BOUNDS: dict[str, tuple[float, float]] = {
     **dict.fromkeys(("hbm", "cache", "l2", "l1", "lds", "matrix", "vector"), (0.1, 1.2)),
     "latency_ns": (30.0, 4000.0),
@@ -41,6 +48,64 @@ OUTLIER = 0.2
 Array = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 
 
+@dataclass(frozen=True)
+class Point:
+    """One measured entry and its features."""
+
+    name: str
+    family: str
+    case: str
+    loads: tuple[Load, ...]
+    time_us: float
+
+
+class FamilyFit(Record):
+    """Accuracy on one family's held-out entries."""
+
+    family: str
+    entries: int
+    cases: int
+    rho: float | None
+    """Spearman's rho of predicted and measured times; None for equal times or fewer than three."""
+    error: float | None
+    """Median of |predicted / measured - 1|."""
+    regret: float | None
+    """Time of the entry predicted fastest over the best one's of its case, less 1; mean over cases."""
+    worst_regret: float | None
+
+
+class Fit(Record):
+    """Fitted constants and the accuracy of their predictions."""
+
+    constants: dict[str, float]
+    kept: dict[str, str]
+    """Constants that keep their defaults because the times do not determine them, with the reason."""
+    rho: float | None
+    error: float | None
+    families: tuple[FamilyFit, ...]
+    fitted_on: int
+    held_out: int
+    seed: int
+    predicted_us: dict[str, float]
+    """Predictions of every entry, including fitted ones."""
+
+    @property
+    def least_rho(self) -> float | None:
+        """The lowest rank correlation of a family."""
+        return min((f.rho for f in self.families if f.rho is not None), default=None)
+
+    @property
+    def most_regret(self) -> float | None:
+        """The largest regret of a family."""
+        return max((f.regret for f in self.families if f.regret is not None), default=None)
+
+    @property
+    def met(self) -> bool:
+        """Whether every family meets the goal; unknown figures do not meet it."""
+        rho, regret = self.least_rho, self.most_regret
+        return rho is not None and regret is not None and rho >= RHO and regret <= REGRET
+
+
 def fit(gpu: Gpu, points: Sequence[Point], seed: int = 0) -> Fit:
     """Fit a GPU's constants on half of the points and report on the other half."""
     fitted, held_out = halves(points, seed)
@@ -50,14 +115,51 @@ def fit(gpu: Gpu, points: Sequence[Point], seed: int = 0) -> Fit:
     return Fit(
         constants={name: float(f"{asdict(constants)[name]:.4g}") for name in MEASURED},
         kept=kept,
-        rho=accuracy.rho(held_out, predicted),
-        error=accuracy.error(held_out, predicted),
-        families=tuple(accuracy.of_family(name, members, predicted) for name, members in families.items()),
+        rho=rho(held_out, predicted),
+        error=error(held_out, predicted),
+        families=tuple(of_family(name, members, predicted) for name, members in families.items()),
         fitted_on=len(fitted),
         held_out=len(held_out),
         seed=seed,
         predicted_us={name: round(value, 3) for name, value in predicted.items()},
     )
+
+
+def of_family(family: str, points: Sequence[Point], predicted: Mapping[str, float]) -> FamilyFit:
+    """Return the accuracy of predicted times, by name, on a family's held-out points."""
+    cases = [[p for p in points if p.case == case] for case in sorted({p.case for p in points})]
+    regrets = [regret(of_case, predicted) for of_case in cases if len(of_case) > 1]
+    return FamilyFit(
+        family=family,
+        entries=len(points),
+        cases=len(cases),
+        rho=rho(points, predicted),
+        error=error(points, predicted),
+        regret=round(statistics.mean(regrets), DIGITS) if regrets else None,
+        worst_regret=round(max(regrets), DIGITS) if regrets else None,
+    )
+
+
+def regret(case: Sequence[Point], predicted: Mapping[str, float]) -> float:
+    """Return how much slower the point predicted fastest is than the best; of equal predictions the slowest counts."""
+    least = min(predicted[point.name] for point in case)
+    chosen = max(point.time_us for point in case if predicted[point.name] <= least * (1 + 1e-9))
+    return chosen / min(point.time_us for point in case) - 1
+
+
+def error(points: Sequence[Point], predicted: Mapping[str, float]) -> float | None:
+    """Return the median relative error; None without points."""
+    errors = [abs(predicted[point.name] / point.time_us - 1) for point in points]
+    return round(statistics.median(errors), DIGITS) if errors else None
+
+
+def rho(points: Sequence[Point], predicted: Mapping[str, float]) -> float | None:
+    """Return Spearman's rho; None for fewer than three points, or if all times or all predictions are equal."""
+    measured, expected = [point.time_us for point in points], [predicted[point.name] for point in points]
+    if len(points) < 3 or len(set(measured)) == 1 or len(set(expected)) == 1:
+        return None
+    correlation: Any = spearmanr(expected, measured)
+    return round(float(correlation.statistic), DIGITS)
 
 
 def halves(points: Sequence[Point], seed: int) -> tuple[list[Point], list[Point]]:

@@ -9,9 +9,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from kernel_scientist.calibrate import features, fit, measure, suite
-from kernel_scientist.calibrate.accuracy import Fit, Point
-from kernel_scientist.calibrate.device import Device
-from kernel_scientist.calibrate.measure import Measured
+from kernel_scientist.calibrate.fit import Fit, Point
+from kernel_scientist.calibrate.measure import Device, Measured
 from kernel_scientist.gpu.model import constants
 from kernel_scientist.gpu.model.constants import Constants
 from kernel_scientist.hardware.gpus import Gpu
@@ -44,8 +43,8 @@ def calibrate(device: Device, gpu: Gpu, report: Callable[[str], object]) -> Cali
     found = features.features(entries, gpu)
     traced = [entry for entry in entries if entry.name in found.loads]
     report(f"timing {len(traced)} of them")
-    measured = measure.measure(device, traced)
-    times, dropped = measured.times, {**found.missed, **measured.dropped}
+    times, dropped = measure.measure(device, traced)
+    dropped = found.missed | dropped
     points = [
         Point(e.name, e.family, e.case, tuple(found.loads[e.name]), times[e.name].time_us)
         for e in traced

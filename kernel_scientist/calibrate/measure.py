@@ -1,4 +1,5 @@
-"""Times of the suite on this GPU, CUDA or ROCm: outputs are checked, then calls are timed with cold caches.
+"""The GPU of this host, CUDA or ROCm, and times of the suite on it: outputs are checked, then calls are timed with cold
+caches.
 
 The kernels are our own, so they run in this process without a sandbox. A call is timed by events on the device. A sweep
 of its caches is queued before it, so Python starts the kernel while the GPU still sweeps; calls for which the GPU had
@@ -19,9 +20,12 @@ import torch
 from scipy.stats import quantile_test
 
 from kernel_scientist.calibrate import suite
-from kernel_scientist.calibrate.device import Device
 from kernel_scientist.calibrate.suite import Entry
+from kernel_scientist.hardware import gpu as host_gpu
+from kernel_scientist.hardware import gpus
+from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.records.base import Record
+from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.kernel import digest
 from kernel_scientist.sandbox import device_lock, protocol
 
@@ -37,6 +41,20 @@ CHECK_S = 150.0
 LOCK_S = 600.0
 
 
+class Device(Record):
+    """One GPU of this host."""
+
+    name: str
+    """As the driver reports it."""
+    platform: str
+    """`cuda` or `rocm`."""
+    platform_version: str
+    torch: str
+    triton: str
+    state: dict[str, str]
+    """Driver, clocks, temperature, power at the beginning (`hardware.gpu.state`)."""
+
+
 class Measured(Record):
     """The time of one entry."""
 
@@ -48,14 +66,6 @@ class Measured(Record):
     calls: int
     left_out: int
     """Calls left out: events unusable (on ROCm they may be zero or negative), or the GPU had to wait."""
-
-
-@dataclass(frozen=True)
-class Measurements:
-    """Times by entry, and the reasons why other entries have none."""
-
-    times: dict[str, Measured]
-    dropped: dict[str, str]
 
 
 @dataclass
@@ -74,16 +84,52 @@ class _Candidate:
         return [time_us for time_us in self.calls_us if time_us is not None]
 
 
-def measure(device: Device, entries: Sequence[Entry], seed: int = 0) -> Measurements:
-    """Check every entry against torch, then time it. Raises DeviceBusyError."""
-    rng, dropped = random.Random(seed), dict[str, str]()
-    with device_lock.device(device.lock, LOCK_S), tempfile.TemporaryDirectory() as folder:
+def present() -> Device | None:
+    """Return the first GPU that torch can use, or None."""
+    if not torch.cuda.is_available():
+        return None
+    import triton
+
+    return Device(
+        name=gpus.name_of("cuda"),
+        platform="rocm" if torch.version.hip else "cuda",
+        platform_version=str(torch.version.hip or torch.version.cuda),
+        torch=torch.__version__,
+        triton=triton.__version__,
+        state=host_gpu.state(),
+    )
+
+
+def known(device: Device, machine: str = "") -> Gpu:
+    """Return a device's entry in the table of GPUs; `machine` names it if the driver's name does not identify it.
+
+    Raises SetupError if the table has no such entry, or the driver's name identifies another one.
+    """
+    found = gpus.detected(device.name)
+    gpu = gpus.named(machine) if machine else found
+    if gpu is None:
+        raise SetupError(
+            f"the GPU here, {device.name!r}, is not in the table of machines ({', '.join(gpus.GPUS)}); "
+            "name its entry with --machine, or add it to kernel_scientist/hardware/gpus.py"
+        )
+    if found not in (None, gpu):
+        raise SetupError(f"the GPU here, {device.name!r}, is {found.name}, not {gpu.name}")
+    return gpu
+
+
+def measure(device: Device, entries: Sequence[Entry]) -> tuple[dict[str, Measured], dict[str, str]]:
+    """Check every entry against torch, then time it. Raises DeviceBusyError.
+
+    Return the times by entry, and the reasons why other entries have none.
+    """
+    rng, dropped = random.Random(0), dict[str, str]()
+    with device_lock.device(host_gpu.lock(device.platform), LOCK_S), tempfile.TemporaryDirectory() as folder:
         candidates = _checked(rng.sample(list(entries), len(entries)), Path(folder), dropped)
         _time(candidates, rng)
     for candidate in candidates:
         if len(candidate.times_us) < LEAST:
             dropped[candidate.entry.name] = f"only {len(candidate.times_us)} calls could be timed"
-    return Measurements({c.entry.name: _summary(c) for c in candidates if c.entry.name not in dropped}, dropped)
+    return {c.entry.name: _summary(c) for c in candidates if c.entry.name not in dropped}, dropped
 
 
 def _checked(entries: Sequence[Entry], folder: Path, dropped: dict[str, str]) -> list[_Candidate]:

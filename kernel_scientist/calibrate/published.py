@@ -7,12 +7,13 @@ Launches are not part of the times. The labels (best configurations) are never f
 import json
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 
-from kernel_scientist.calibrate import accuracy, fit, tables
-from kernel_scientist.calibrate.accuracy import Point
+from kernel_scientist.calibrate import fit, tables
 from kernel_scientist.calibrate.features import Features, features
+from kernel_scientist.calibrate.fit import Point
 from kernel_scientist.calibrate.tables import Label, Time
 from kernel_scientist.gpu.model import constants, predict
 from kernel_scientist.gpu.model.constants import Constants
@@ -21,12 +22,11 @@ from kernel_scientist.records.base import Record
 
 MACHINES = ("mi300x", "mi325x")
 """Machines of the rows: gfx942 with 304 CUs. They differ in memory bandwidth only."""
+GPU = gpus.named(MACHINES[0])
 FITTED = ("l2", "latency_ns", "memory_ns", "start_us")
 DATA = "ROCm/aiter, times of CK's fp8 block-scaled GEMM"
 REVISIONS = ("e4048607a5", "1a4121e559", "1e8ac92007")
-LICENCE = "MIT"
 HARDWARE = "gfx942 with 304 CUs: MI300X or MI325X"
-TIMED = "the kernel on the device in torch's profiler, inputs not in a cache, without the launch"
 FEW = 512
 """Rows of A up to which ranks are reported by themselves."""
 
@@ -66,9 +66,9 @@ class PublishedFit(Record):
     machines: tuple[str, ...] = MACHINES
     data: str = DATA
     revisions: tuple[str, ...] = REVISIONS
-    licence: str = LICENCE
+    licence: str = "MIT"
     hardware: str = HARDWARE
-    timed: str = TIMED
+    timed: str = "the kernel on the device in torch's profiler, inputs not in a cache, without the launch"
     date: str
     constants: dict[str, float | str]
     fitted: Half
@@ -79,16 +79,16 @@ class PublishedFit(Record):
 
 def calibrate(report: Callable[[str], object]) -> PublishedFit:
     """Fit the constants to the tables and return them with the figures. Needs no GPU and no network."""
-    gpu, rows, marked = gpus.named(MACHINES[0]), tables.times(), tables.labels()
-    entries = {entry.name: entry for entry in (row.entry for row in rows)}
+    rows, marked = tables.times(), tables.labels()
+    entries = {row.entry.name: row.entry for row in rows}
     entries |= {entry.name: entry for label in marked for entry in (label.best, *label.others)}
     report(f"{len(rows)} times, {len(marked)} labels: compiling and tracing {len(entries)} kernels")
-    found = features(list(entries.values()), gpu)
+    found = features(list(entries.values()), GPU)
     rows = [row for row in rows if row.entry.name in found.loads]
     fitted = [row for row in rows if not row.shape.held_out]
     report(f"fitting {', '.join(FITTED)} to {len(fitted)} times")
     start = replace(Constants(), launch_us=0.0)
-    solved, kept = fit.solve(gpu, _points(fitted, found), FITTED, start)
+    solved, kept = fit.solve(GPU, _points(fitted, found), FITTED, start)
     values = {name: float(f"{getattr(solved, name):.4g}") for name in FITTED if name not in kept}
     date = time.strftime("%Y-%m-%d")
     known = replace(Constants(), **values, kind="published", calibrated=f"{DATA} ({REVISIONS[0]}; {HARDWARE}), {date}")
@@ -108,29 +108,17 @@ def keep(found: PublishedFit) -> None:
 
 def half(rows: Sequence[Time], labels: Sequence[Label], found: Features, known: Constants) -> Half:
     """Return the figures of rows and labels with given constants."""
-    gpu = gpus.named(MACHINES[0])
     own = replace(known, launch_us=0.0)
     points = _points(rows, found)
-    predicted = {point.name: predict.time_us(gpu, point.loads, own) for point in points}
-    ratios = {point.name: predicted[point.name] / point.time_us for point in points}
-    by_tile: dict[str, list[Point]] = {}
-    for point in points:
-        by_tile.setdefault(point.family, []).append(point)
+    predicted = {point.name: predict.time_us(GPU, point.loads, own) for point in points}
+    worst = max(abs(predicted[point.name] / point.time_us - 1) for point in points)
     ranks = [(label.shape.m, rank(label, found, known)) for label in labels if label.best.name in found.loads]
     return Half(
         rows=len(points),
-        error=accuracy.error(points, predicted),
-        worst=round(max(abs(ratio - 1) for ratio in ratios.values()), 4),
-        rho=accuracy.rho(points, predicted),
-        tiles=tuple(
-            TileFit(
-                tile=tile,
-                rows=len(members),
-                ratio=round(statistics.median(ratios[p.name] for p in members), 3),
-                error=accuracy.error(members, predicted),
-            )
-            for tile, members in sorted(by_tile.items(), key=lambda item: -len(item[1]))
-        ),
+        error=fit.error(points, predicted),
+        worst=round(worst, 4),
+        rho=fit.rho(points, predicted),
+        tiles=_tiles(points, predicted),
         labels=len(ranks),
         rank=_mean([share for _, share in ranks]),
         rank_few=_mean([share for m, share in ranks if m <= FEW]),
@@ -138,11 +126,21 @@ def half(rows: Sequence[Time], labels: Sequence[Label], found: Features, known: 
     )
 
 
+def _tiles(points: Sequence[Point], predicted: Mapping[str, float]) -> tuple[TileFit, ...]:
+    """Return the figures of each tile, the one with most rows first."""
+    found: list[TileFit] = []
+    for tile, rows in Counter(point.family for point in points).most_common():
+        members = [point for point in points if point.family == tile]
+        ratio = statistics.median(predicted[point.name] / point.time_us for point in members)
+        error = fit.error(members, predicted)
+        found.append(TileFit(tile=tile, rows=rows, ratio=round(ratio, 3), error=error))
+    return tuple(found)
+
+
 def rank(label: Label, found: Features, known: Constants) -> float:
     """Return the share of the other configurations that are predicted to be faster than the published best one."""
-    gpu = gpus.named(MACHINES[0])
-    best = predict.time_us(gpu, found.loads[label.best.name], known)
-    others = [predict.time_us(gpu, found.loads[e.name], known) for e in label.others if e.name in found.loads]
+    best = predict.time_us(GPU, found.loads[label.best.name], known)
+    others = [predict.time_us(GPU, found.loads[e.name], known) for e in label.others if e.name in found.loads]
     return statistics.mean([0.5 if abs(t / best - 1) < 1e-6 else float(t < best) for t in others])
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from kernel_scientist.compile.source import KernelSource
+from kernel_scientist.gpu.capture import case_shapes
 from kernel_scientist.hardware import occupancy
 from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.sandbox import protocol
@@ -29,17 +30,23 @@ class Family:
 
     def inputs(self, sizes: Sequence[int], gpu: Gpu) -> protocol.Header:
         """Return the description of the kernel's inputs (`gpu.capture.case_shapes`); the output is the last one."""
-        x = ("bfloat16", *sizes)
+
+        def tensor(*shape: int, dtype: torch.dtype = torch.bfloat16) -> torch.Tensor:
+            return torch.empty(shape, dtype=dtype, device="meta")
+
+        x = tensor(*sizes)
         match kernel(self.name), tuple(sizes):
             case "gemm", (m, n, k):
-                operand = fp8(gpu) if self.name.endswith("fp8") else "bfloat16"
-                return _described((operand, m, k), (operand, n, k), ("bfloat16", m, n))
+                fnuz = gpu.arch.startswith("gfx94")  # the e4m3 type that CDNA3 multiplies; others multiply OCP's
+                fp8 = torch.float8_e4m3fnuz if fnuz else torch.float8_e4m3fn
+                operand = fp8 if self.name.endswith("fp8") else torch.bfloat16
+                return case_shapes.header((tensor(m, k, dtype=operand), tensor(n, k, dtype=operand), tensor(m, n)))
             case "rmsnorm", (_, columns):
-                return _described(x, ("bfloat16", columns), x)
+                return case_shapes.header((x, tensor(columns), x))
             case "reduction", (rows, _):
-                return _described(x, ("float32", rows))
+                return case_shapes.header((x, tensor(rows, dtype=torch.float32)))
             case _:
-                return _described(x, x)
+                return case_shapes.header((x, x))
 
     def source(self, setting: Setting) -> str:
         """Return the kernel with its tunables set."""
@@ -87,11 +94,6 @@ def kernel(family: str) -> str:
     return family.partition("-")[0]
 
 
-def fp8(gpu: Gpu) -> str:
-    """Return torch's name of the e4m3 type that a GPU multiplies: FNUZ on CDNA3, OCP's on others."""
-    return "float8_e4m3fnuz" if gpu.arch.startswith("gfx94") else "float8_e4m3fn"
-
-
 def _expected(name: str, x: torch.Tensor, *others: torch.Tensor) -> torch.Tensor:
     match name:
         case "copy":
@@ -127,16 +129,6 @@ def tolerance(family: str) -> float:
 
 def _settings(names: str, *rows: tuple[int, ...]) -> tuple[Setting, ...]:
     return tuple(dict(zip(names.split(), row, strict=True)) for row in rows)
-
-
-def _described(*tensors: tuple[Any, ...]) -> protocol.Header:
-    """Return the description of a tuple of dense tensors, each given as its type and its shape."""
-
-    def item(dtype: str, *shape: int) -> protocol.Header:
-        stride = list(torch.empty(shape, device="meta").stride())
-        return {"kind": "tensor", "dtype": dtype, "shape": list(shape), "stride": stride}
-
-    return {"kind": "tuple", "items": [item(*tensor) for tensor in tensors]}
 
 
 _ROWS = _settings(

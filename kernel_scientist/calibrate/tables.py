@@ -6,6 +6,7 @@ label is the configuration that vLLM's search found fastest for a shape; our see
 """
 
 import csv
+import functools
 import random
 import zlib
 from collections.abc import Sequence
@@ -16,6 +17,7 @@ from kernel_scientist.calibrate.suite import Entry, Setting
 from kernel_scientist.compile.source import KernelSource
 from kernel_scientist.gpu.capture import case_shapes
 from kernel_scientist.hardware import occupancy
+from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records import environment
 from kernel_scientist.records.kernel import Case
 
@@ -76,24 +78,22 @@ class Label:
 
 def times() -> list[Time]:
     """Return the rows of the table of times."""
-    made = Entries()
     found: list[Time] = []
     for row in rows_of("gemm-fp8-rowmajor.csv"):
         (tile, _, k), shape = row["tile"].rpartition("x"), shape_of(row)
-        found.append(Time(shape, tile, float(row["us"]), made.entry(shape, setting_of(tile, int(k)))))
+        found.append(Time(shape, tile, float(row["us"]), entry(shape, setting_of(tile, int(k)))))
     return found
 
 
 def labels(chosen: Sequence[Shape] | None = None, pool: int = POOL) -> list[Label]:
     """Return the labels of shapes, by default of 36: one small m, one medium and one large of each held-out (n, k)."""
-    made, settings = Entries(), _pool(pool)
-    rows = {shape_of(row): row for row in rows_of("vllm-block-fp8-mi300x.csv")}
+    settings, rows = _pool(pool), {shape_of(row): row for row in rows_of("vllm-block-fp8-mi300x.csv")}
     found: list[Label] = []
     for shape in chosen or _usual(list(rows)):
         best = {name: int(rows[shape][name]) for name in ("BLOCK_M", "BLOCK_N", "GROUP_M", "num_warps")}
         best |= {"BLOCK_K": min(DEEPEST, int(rows[shape]["BLOCK_K"])), "num_stages": 2}  # Triton's default on AMD
-        others = tuple(made.entry(shape, setting) for setting in settings if not _alike(setting, best))
-        found.append(Label(shape, made.entry(shape, best), others))
+        others = tuple(entry(shape, setting) for setting in settings if not _alike(setting, best))
+        found.append(Label(shape, entry(shape, best), others))
     return found
 
 
@@ -104,23 +104,22 @@ def setting_of(tile: str, k: int) -> Setting:
     return {**sizes, "num_warps": 4, "num_stages": 2, "GROUP_M": 8}
 
 
-class Entries:
-    """Makes entries; the sources and the descriptions of inputs are made once."""
+def entry(shape: Shape, setting: Setting) -> Entry:
+    """Return our kernel with tunables set, on a shape. MFMA is 16 x 16, as in all of vLLM's files for MI300X."""
+    problem, case, source = _problem(), shape.case, _source(tuple(sorted(setting.items())))
+    label = "-".join(f"{name}{value}" for name, value in sorted(setting.items()))
+    return Entry(problem.name, case.name, f"{case.name} {label}", source, case_shapes.described(problem, case))
 
-    def __init__(self, problem: str = PROBLEM) -> None:
-        self._problem = problems.find(problem)
-        self._kernel = KernelSource((self._problem.folder / "seeds" / "triton_tiled.py").read_text())
-        self._sources: dict[str, str] = {}
 
-    def entry(self, shape: Shape, setting: Setting) -> Entry:
-        """Return our kernel with tunables set, on a shape. MFMA is 16 x 16, as in all of vLLM's files for MI300X."""
-        label = "-".join(f"{name}{value}" for name, value in sorted(setting.items()))
-        if label not in self._sources:
-            self._sources[label] = self._kernel.with_tunables({"matrix_instr_nonkdim": 16, **setting}).text
-        case, source = shape.case, self._sources[label]
-        return Entry(
-            self._problem.name, case.name, f"{case.name} {label}", source, case_shapes.described(self._problem, case)
-        )
+@functools.cache
+def _problem() -> Problem:
+    return problems.find(PROBLEM)
+
+
+@functools.cache
+def _source(setting: tuple[tuple[str, int], ...]) -> str:
+    seed = KernelSource((_problem().folder / "seeds" / "triton_tiled.py").read_text())
+    return seed.with_tunables({"matrix_instr_nonkdim": 16, **dict(setting)}).text
 
 
 def _pool(count: int) -> list[Setting]:

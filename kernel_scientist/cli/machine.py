@@ -104,7 +104,7 @@ def calibrate(machine: str, published: bool, as_json: bool) -> None:
 
     Example: kernel-scientist calibrate
     """
-    from kernel_scientist.calibrate import device, history
+    from kernel_scientist.calibrate import history, measure
     from kernel_scientist.hardware import gpus
 
     if published:
@@ -114,14 +114,14 @@ def calibrate(machine: str, published: bool, as_json: bool) -> None:
         tables.keep(fitted)
         show(fitted.model_dump(mode="json", exclude={"missed"}), as_json)
         return
-    here = device.present()
+    here = measure.present()
     if here is None:
         rows = history.table([gpus.named(machine).name.lower()] if machine else list(gpus.GPUS))
         show({"gpu": None, "why": NO_GPU, "machines": rows}, as_json)
         return
     from kernel_scientist.report.output import parts
 
-    calibration = history.calibrate(here, device.known(here, machine), lambda line: click.echo(line, err=True))
+    calibration = history.calibrate(here, measure.known(here, machine), lambda line: click.echo(line, err=True))
     fit = calibration.fit
     text = {
         "families": [family.model_dump() for family in fit.families],

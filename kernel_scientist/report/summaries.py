@@ -120,9 +120,8 @@ def export_champion(
     for folder in folders:
         write(folder / champions.SOURCE, submission(best.kernel, context.problem))
         write(folder / champions.CARD, json.dumps(card, indent=1) + "\n")
-    campaign.store.log_confirmation(campaign.run, confirmation.evaluation, confirmation.held_out_speedups)
-    campaign.store.log_promotion(campaign.run, replaces, reason)
-    campaign.store.log_validation(campaign.run, validation_summary(context, best.kernel, confirmation))
+    validation = validation_summary(context, best.kernel, confirmation)
+    campaign.store.log_confirmation(campaign.run, confirmation, validation, replaces, reason)
 
 
 def submission(kernel: Kernel, problem: Problem) -> str:

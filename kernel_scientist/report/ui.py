@@ -15,7 +15,7 @@ import click
 
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import SetupError
-from kernel_scientist.tracking import links, local_store
+from kernel_scientist.tracking import local_store, pages
 from kernel_scientist.tracking.access import no_answer
 
 START_S, STOP_S = 180, 10
@@ -67,7 +67,7 @@ def runs_page(server: str) -> str | None:
     newest = client.search_runs(experiments, max_results=1, order_by=["attributes.start_time DESC"])
     if not newest:
         return None
-    return links.runs_table(newest[0].info.experiment_id, server)
+    return pages.runs_table(newest[0].info.experiment_id, server)
 
 
 def _require_free(name: str, port: int) -> None:

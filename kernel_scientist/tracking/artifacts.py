@@ -24,6 +24,8 @@ LISTS: dict[str, tuple[str, TypeAdapter[Any]]] = {
     "authors": ("authors.json", TypeAdapter(dict[str, Author])),
 }
 """Collections of a kernel, by field: the artifact's name and type."""
+TAGS = ("language", "base", "reference", "generation", "report", "tuned_from")
+"""Fields of a kernel that are tags of its run."""
 COUNTERS = TypeAdapter(tuple[Counters, ...])
 
 
@@ -71,16 +73,8 @@ def read(folder: Path, tags: dict[str, str]) -> Trial:
 
     Raises OSError or ValidationError when something is missing or invalid.
     """
-    fields: dict[str, Any] = {
-        "name": tags[KERNEL],
-        "language": tags["language"],
-        "source": (folder / SOURCE).read_text(),
-        "base": tags.get("base"),
-        "reference": tags.get("reference"),
-        "generation": int(tags["generation"]),
-        "report": tags.get("report", ""),
-        "tuned_from": tags.get("tuned_from"),
-    }
+    fields: dict[str, Any] = {name: tags[name] for name in TAGS if name in tags}
+    fields |= {"name": tags[KERNEL], "source": (folder / SOURCE).read_text()}
     if (folder / EXPERIMENT).exists():
         fields["experiment"] = Experiment.model_validate_json((folder / EXPERIMENT).read_text())
     for field, (name, adapter) in LISTS.items():

@@ -3,15 +3,20 @@
 import math
 import tempfile
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote, urlparse
 
 from kernel_scientist.records.errors import SetupError
-from kernel_scientist.tracking import local_store, traces
+from kernel_scientist.tracking import local_store
 from kernel_scientist.tracking.run_content import PARENT
+
+PAGE = 500
+"""Runs per page of a search."""
+MOST_METRICS = 1000
+"""MLflow's limit on the metrics of one call."""
 
 
 class Experiment:
@@ -49,12 +54,22 @@ class Experiment:
                 raise
         return self.client.get_experiment_by_name(experiment)
 
+    def _runs(self, *conditions: str) -> list[Any]:
+        """Return the runs that meet all of these conditions in MLflow's language."""
+        from mlflow.utils import get_results_from_paginated_fn
+
+        def page(most: int, token: str | None) -> Any:
+            where = " and ".join(conditions)
+            return self.client.search_runs([self.experiment_id], where, max_results=most, page_token=token)
+
+        return get_results_from_paginated_fn(page, PAGE)
+
     def _children(self, run_id: str, *conditions: str) -> list[Any]:
-        """Return a campaign's kernel runs that meet MLflow's conditions; empty ones are ignored."""
-        where = " and ".join(filter(None, (f"tags.`{PARENT}` = '{run_id}'", *conditions)))
-        return traces.all_pages(self.client.search_runs, [self.experiment_id], filter_string=where)
+        """Return a campaign's kernel runs that meet all of these conditions."""
+        return self._runs(f"tags.`{PARENT}` = '{run_id}'", *conditions)
 
     def _artifact(self, run_id: str, name: str) -> str | None:
+        """Return the text of an artifact; None if there is none."""
         folder = name.rpartition("/")[0] or None
         if all(f.path != name for f in self.client.list_artifacts(run_id, folder)):
             return None
@@ -82,9 +97,14 @@ class Experiment:
         with tempfile.TemporaryDirectory() as folder:
             yield Path(self.client.download_artifacts(run_id, name, folder))
 
-    def _batch(self, run_id: str, metrics: dict[str, float], params: dict[str, str] | None = None) -> None:
+    def _log(
+        self, run_id: str, *points: tuple[int, Mapping[str, float]], params: Mapping[str, str] | None = None
+    ) -> None:
+        """Write metrics, given as steps with values, and params. Metrics that are not finite are left out."""
         from mlflow.entities import Metric, Param
 
         now = int(time.time() * 1000)
-        finite = [Metric(k, float(v), now, 0) for k, v in metrics.items() if math.isfinite(v)]
-        self.client.log_batch(run_id, finite, [Param(k, v[:500]) for k, v in (params or {}).items()])
+        metrics = [Metric(k, float(v), now, step) for step, m in points for k, v in m.items() if math.isfinite(v)]
+        texts = [Param(k, v[:500]) for k, v in (params or {}).items()]
+        for part in range(0, max(len(metrics), len(texts)), MOST_METRICS):
+            self.client.log_batch(run_id, metrics[part : part + MOST_METRICS], texts[part : part + MOST_METRICS])

@@ -6,7 +6,6 @@ Only `MlflowClient` with explicit run ids is used: the fluent API keeps its stat
 """
 
 import json
-import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,16 +16,15 @@ from kernel_scientist.population.final import Final
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records.errors import SetupError
-from kernel_scientist.records.evaluation import Evaluation, Speedup, Trial
+from kernel_scientist.records.evaluation import Confirmation, Trial
 from kernel_scientist.records.kernel import Kernel
 from kernel_scientist.scientist.lessons import Lessons
 from kernel_scientist.scientist.llm.response_cache import Reply, Spending
 from kernel_scientist.tracking import (
     artifacts,
-    links,
-    notes,
     old_records,
     owner,
+    pages,
     registry,
     run_content,
     snapshots,
@@ -38,12 +36,12 @@ from kernel_scientist.tracking.run_content import CAMPAIGN, KERNEL, KIND, SUITE
 FINDINGS, FINAL, VALIDATION, PAGE = "findings.json", "final.json", "validation.json", "report.html"
 CHAMPION, FLOW = "champion", "prefect_run"
 """Tags: a campaign's champion, and `yes` of that kernel's run; the address of a campaign's Prefect run."""
-MOST_METRICS = 1000
-"""MLflow's limit on the metrics of one call."""
 NUMBER = "number"
 """Metric of a kernel's run: how many kernels the campaign has with it."""
 CLOCK_SKEW_MS = 600_000
 """Runs that ended this long before the last snapshot are looked at again, in milliseconds."""
+FINISHED = "attributes.status = 'FINISHED'"
+"""Condition of a complete run, in MLflow's language."""
 
 
 @dataclass(frozen=True)
@@ -71,24 +69,24 @@ class MlflowStore(Experiment):
         """Open or create the experiment. Raises SetupError when the store cannot be used."""
         super().__init__(uri, experiment)
         self._run_ids: dict[tuple[str, str], str] = {}
-        """Ids of kernel runs that this process created, by the campaign's run id and the kernel's name."""
-        self._found: dict[tuple[str, str], str] = {}
-        """The same for runs of earlier processes, once they were asked for."""
-        self._complete: set[str] = set()
-        """Ids of those that are complete."""
+        """Ids of complete kernel runs, as far as known, by the campaign's run id and the kernel's name."""
+        self._begun: dict[tuple[str, str], str] = {}
+        """Ids of those that this process has created, complete or not."""
 
     def start(self, campaign: str, params: dict[str, Any], problem: Problem, by_model: bool = False) -> CampaignRun:
         """Open a campaign's parent run. `by_model`: kernels are ranked by predictions."""
-        for key, value in links.tags(by_model).items():
-            self.client.set_experiment_tag(self.experiment_id, key, value)
+        from mlflow.entities import Dataset, DatasetInput
+
+        self.client.set_experiment_tag(self.experiment_id, pages.VIEW_TAG, pages.view(by_model))
         tags = {KIND: "campaign", CAMPAIGN: campaign, "mlflow.runName": campaign, "problem_digest": problem.digest}
         tags[owner.TAG] = owner.this_process()
         flat = {k: str(v) for k, v in run_content.flat(params).items()}
         tags |= {SUITE: suite} if (suite := flat.get("tracking.suite")) else {}
-        run = self.client.create_run(self.experiment_id, tags=tags)
-        self._batch(run.info.run_id, {}, flat)
-        self._log_problem(run.info.run_id, problem)
-        return self._campaign(self.client.get_run(run.info.run_id))
+        run_id = self.client.create_run(self.experiment_id, tags=tags).info.run_id
+        self._log(run_id, params=flat)
+        dataset: Any = Dataset(problem.name, problem.digest[:12], "local", str(problem.folder))
+        self.client.log_inputs(run_id, [DatasetInput(dataset)])
+        return self._campaign(self.client.get_run(run_id))
 
     def latest(self, campaign: str | None = None, suite: str = "") -> CampaignRun | None:
         """Return the campaign with this id, else the one started last (of a suite, if given); None: there is none."""
@@ -128,14 +126,13 @@ class MlflowStore(Experiment):
 
     def close_dead(self) -> None:
         """Give the status KILLED to campaigns whose process, on this host, has ended without a word."""
-        where = f"tags.{KIND} = 'campaign' and attributes.status = 'RUNNING'"
-        for run in traces.all_pages(self.client.search_runs, [self.experiment_id], filter_string=where):
+        for run in self._runs(f"tags.{KIND} = 'campaign'", "attributes.status = 'RUNNING'"):
             if owner.is_gone(run.data.tags.get(owner.TAG)):
                 self.client.set_terminated(run.info.run_id, status="KILLED")
 
     def run_ids(self, parent: CampaignRun, names: Iterable[str]) -> dict[str, str]:
-        """Return the ids of the runs of these kernels by kernel name."""
-        return {name: run.info.run_id for name in names for run in self._children(parent.run_id, _named(name))}
+        """Return the ids of the runs of these kernels by kernel name, as far as they have one."""
+        return {name: run_id for name in names if (run_id := self.run_id(parent, name))}
 
     def population(self, parent: CampaignRun) -> Population:
         """Read a campaign's kernels back."""
@@ -149,14 +146,15 @@ class MlflowStore(Experiment):
             for entry, record in kernels:
                 population.insert(entry, record)
             since_ms = max(since_ms, time_ms)
-        later = [f"attributes.end_time >= {since_ms - CLOCK_SKEW_MS}"] if since_ms else [""]
+        later: list[list[str]] = [[]]
         if since_ms:  # the clock may have jumped
-            later.append(f"metrics.{NUMBER} > {len(population)}")
-        runs = [run for one in later for run in self._children(parent.run_id, "attributes.status = 'FINISHED'", one)]
+            later = [[f"attributes.end_time >= {since_ms - CLOCK_SKEW_MS}"], [f"metrics.{NUMBER} > {len(population)}"]]
+        runs = [run for conditions in later for run in self._children(parent.run_id, FINISHED, *conditions)]
         loose = {run.data.tags[KERNEL]: run for run in runs if run.data.tags[KERNEL] not in population}
         names = sorted(loose, key=order)
         for name in names:
-            population.add(self._read(loose[name]))
+            with self._downloaded(loose[name].info.run_id, "") as folder:
+                population.add(artifacts.read(folder, loose[name].data.tags))
         return population, names
 
     def log_snapshot(self, parent: CampaignRun, population: Population, names: Sequence[str]) -> None:
@@ -179,21 +177,23 @@ class MlflowStore(Experiment):
         the kernel began, in seconds since the epoch; the run lasts from then until it is recorded.
         """
         key = parent.run_id, trial.kernel.name
-        if earlier := self._run_ids.get(key):
-            if earlier in self._complete:
-                return earlier
-            self.client.delete_run(earlier)  # an earlier attempt that was interrupted
-        note = notes.kernel(trial, population, self._link(parent, trial.kernel.base), parent.tags.get(FLOW, ""))
+        if complete := self._run_ids.get(key):
+            return complete
+        if key in self._begun:
+            self.client.delete_run(self._begun[key])  # an earlier attempt that was interrupted
+        base = self.run_id(parent, trial.kernel.base) if trial.kernel.base else None
+        link = pages.run(self.experiment_id, base, address="") if base else ""
+        note = pages.description(trial, population, link, parent.tags.get(FLOW, ""))
         tags = run_content.tags(parent.run_id, parent.campaign, trial, note)
         start_ms = int((began_s or time.time()) * 1000)
         run = self.client.create_run(self.experiment_id, start_time=start_ms, tags=tags)
-        run_id = self._run_ids[key] = str(run.info.run_id)
+        run_id = self._begun[key] = str(run.info.run_id)
         metrics = run_content.metrics(trial, population) | {NUMBER: len(population) + 1}
-        self._batch(run_id, metrics, run_content.params(trial, problem))
+        self._log(run_id, (0, metrics), params=run_content.params(trial, problem))
         with self._uploaded(run) as folder:
             artifacts.write(folder, trial, population, replies)
         self.client.set_terminated(run_id, status="FINISHED")
-        self._complete.add(run_id)
+        self._run_ids[key] = run_id
         return run_id
 
     def log_lessons(self, parent: CampaignRun, lessons: Lessons) -> None:
@@ -207,7 +207,7 @@ class MlflowStore(Experiment):
 
     def log_final(self, parent: CampaignRun, final: Final) -> None:
         """Write the times of a campaign's finalists to its run."""
-        self._batch(parent.run_id, run_content.final_metrics(final))
+        self._log(parent.run_id, (0, run_content.final_metrics(final)))
         self.client.log_text(parent.run_id, final.model_dump_json(indent=1), FINAL)
 
     def final(self, parent: CampaignRun) -> Final | None:
@@ -217,7 +217,7 @@ class MlflowStore(Experiment):
 
     def log_spending(self, parent: CampaignRun, rows: Sequence[Spending]) -> None:
         """Write the cost of a campaign's model calls to its run: total, per role, per model."""
-        self._batch(parent.run_id, run_content.spending(rows))
+        self._log(parent.run_id, (0, run_content.spending(rows)))
 
     def log_traces(self, parent: CampaignRun, replies: Sequence[Reply]) -> None:
         """Write replies as traces, each of its kernel's run if that is recorded, else of the campaign's run.
@@ -229,12 +229,7 @@ class MlflowStore(Experiment):
 
     def log_curve(self, parent: CampaignRun, points: Sequence[tuple[int, dict[str, float]]]) -> None:
         """Add points (number of kernels, metrics) to a campaign's curve."""
-        from mlflow.entities import Metric
-
-        now = int(time.time() * 1000)
-        values = [Metric(k, v, now, step) for step, m in points for k, v in m.items() if math.isfinite(v)]
-        for start in range(0, len(values), MOST_METRICS):
-            self.client.log_batch(parent.run_id, metrics=values[start : start + MOST_METRICS])
+        self._log(parent.run_id, *points)
 
     def finish(self, parent: CampaignRun, champion: str, status: str = "FINISHED") -> None:
         """Close a campaign's parent run; `champion` is empty if there is none. The champion's run gets a tag, too."""
@@ -245,28 +240,28 @@ class MlflowStore(Experiment):
             self.client.set_tag(run_id, CHAMPION, "yes")
         self.client.set_terminated(parent.run_id, status=status)
 
-    def log_confirmation(self, parent: CampaignRun, evaluation: Evaluation, held_out: Sequence[Speedup]) -> None:
-        """Write a champion's confirmation to its campaign's run."""
-        metrics = run_content.comparison_metrics(evaluation.speedups, "confirmed_")
-        self._batch(parent.run_id, metrics | run_content.comparison_metrics(held_out, "held_out_"))
-        self.client.log_text(parent.run_id, evaluation.model_dump_json(indent=1), "confirmation.json")
+    def log_confirmation(
+        self, parent: CampaignRun, found: Confirmation, validation: Mapping[str, Any], promoted: bool, reason: str
+    ) -> None:
+        """Write a champion's confirmation and the JSON of `validate` to its campaign's run.
 
-    def log_validation(self, parent: CampaignRun, validation: Mapping[str, Any]) -> None:
-        """Write the JSON of `validate` of a champion to its campaign's run."""
+        `promoted`, `reason`: whether the champion became the standing one, and why.
+        """
+        confirmed = run_content.comparison_metrics(found.evaluation.speedups, "confirmed_")
+        held_out = run_content.comparison_metrics(found.held_out_speedups, "held_out_")
+        self._log(parent.run_id, (0, confirmed | held_out))
+        self.client.log_text(parent.run_id, found.evaluation.model_dump_json(indent=1), "confirmation.json")
         self.client.log_text(parent.run_id, json.dumps(validation, indent=1), VALIDATION)
+        self.client.set_tag(parent.run_id, "promoted", str(promoted).lower())
+        self.client.set_tag(parent.run_id, "promotion", reason)
 
     def log_page(self, parent: CampaignRun, html: str) -> None:
         """Write a campaign's page to its run."""
         self.client.log_text(parent.run_id, html, PAGE)
 
     def validation(self, parent: CampaignRun) -> dict[str, Any] | None:
-        """Read that JSON back; None for a campaign without one, or of an older version."""
+        """Read the JSON of `validate` back; None for a campaign without one, or of an older version."""
         return json.loads(self._artifact(parent.run_id, VALIDATION) or "null")
-
-    def log_promotion(self, parent: CampaignRun, promoted: bool, reason: str) -> None:
-        """Write whether a campaign's champion became the standing one, and why, to its run's tags."""
-        self.client.set_tag(parent.run_id, "promoted", str(promoted).lower())
-        self.client.set_tag(parent.run_id, "promotion", reason)
 
     def bars(self, parent: CampaignRun) -> list[dict[str, Any]]:
         """Return the comparison of a campaign's champion with others' kernels; empty for a campaign that had none."""
@@ -278,13 +273,14 @@ class MlflowStore(Experiment):
 
         `is_standing`: give it the alias `champion`, which an earlier version may have. `confirmed`: how, for its card.
         """
-        run = self._children(parent.run_id, _named(kernel.name))[0]
-        card = notes.model_card(model, kernel, parent.campaign, confirmed)
+        run = self.client.get_run(self.run_id(parent, kernel.name))
+        card = registry.model_card(model, kernel, parent.campaign, confirmed)
         with self._uploaded(run) as folder:
             registry.write_model(folder / registry.SOURCE, card)
         version = registry.register(self.client, run, kernel, model, parent.campaign, card)
         if is_standing:
-            registry.make_standing(self.client, model, version, card)
+            self.client.set_registered_model_alias(model, registry.ALIAS, version)
+            self.client.update_registered_model(model, description=card)
         return version
 
     def linked(self, parent: CampaignRun, flow_url: str) -> CampaignRun:
@@ -293,38 +289,14 @@ class MlflowStore(Experiment):
         return replace(parent, tags=parent.tags | {FLOW: flow_url})
 
     def run_id(self, parent: CampaignRun, kernel: str) -> str | None:
-        """Return the id of a kernel's run; None if it has none."""
+        """Return the id of a kernel's complete run; None if it has none."""
         key = parent.run_id, kernel
-        if key not in self._run_ids and key not in self._found:
-            self._found |= {(parent.run_id, name): run for name, run in self.run_ids(parent, [kernel]).items()}
-        return self._run_ids.get(key) or self._found.get(key)
-
-    def _link(self, parent: CampaignRun, kernel: str | None) -> str:
-        """Return the address of a kernel's run within MLflow's pages; empty if it has none."""
-        run = self.run_id(parent, kernel) if kernel else None
-        return links.run(self.experiment_id, run, address="") if run else ""
+        if key not in self._run_ids:
+            for run in self._children(parent.run_id, FINISHED, f"tags.{KERNEL} = '{kernel}'"):
+                self._run_ids[key] = run.info.run_id
+        return self._run_ids.get(key)
 
     def _campaign(self, run: Any) -> CampaignRun:
-        data, metrics = run.data, old_records.metrics(run.data.metrics)
-        return CampaignRun(
-            run.info.run_id,
-            data.tags[CAMPAIGN],
-            dict(data.params),
-            dict(data.tags),
-            metrics,
-            run.info.status == "RUNNING",
-        )
-
-    def _read(self, run: Any) -> Trial:
-        with self._downloaded(run.info.run_id, "") as folder:
-            return artifacts.read(folder, run.data.tags)
-
-    def _log_problem(self, run_id: str, problem: Problem) -> None:
-        from mlflow.entities import Dataset, DatasetInput
-
-        dataset: Any = Dataset(problem.name, problem.digest[:12], "local", str(problem.folder))
-        self.client.log_inputs(run_id, [DatasetInput(dataset)])
-
-
-def _named(kernel: str) -> str:
-    return f"tags.{KERNEL} = '{kernel}'"
+        tags, running = dict(run.data.tags), run.info.status == "RUNNING"
+        params, metrics = dict(run.data.params), old_records.metrics(run.data.metrics)
+        return CampaignRun(run.info.run_id, tags[CAMPAIGN], params, tags, metrics, running)

@@ -12,6 +12,39 @@ SOURCE = "source"
 """Folder of a run's artifacts that becomes the model; it holds kernel.py already."""
 
 
+def model_card(model: str, champion: Kernel, campaign: str, confirmed: str) -> str:
+    """Return the model card of a registered champion. `confirmed`: how it was confirmed, in a sentence."""
+    title = champion.experiment.title if champion.experiment else champion.report or "a seed"
+    needs = "torch and gpu-kernel-scientist, with g++" if champion.language == "cpp" else "torch and its compiler"
+    return f"""# {model}: {champion.name}
+
+{title}. {confirmed}
+
+| | |
+|---|---|
+| campaign | {campaign} |
+| language | {champion.language} |
+| sha256 of the source | `{champion.digest}` |
+| needs | {needs} |
+
+As an MLflow model; `data` is what the problem's `generate_input` returns:
+
+```python
+import mlflow
+model = mlflow.pyfunc.load_model("models:/{model}@champion")
+output = model.predict(data)
+```
+
+As a plain Python file:
+
+```python
+import mlflow, runpy
+folder = mlflow.artifacts.download_artifacts("models:/{model}@champion")
+output = runpy.run_path(f"{{folder}}/kernel.py")["custom_kernel"](data)
+```
+"""
+
+
 def write_model(folder: Path, card: str) -> None:
     """Make a folder with a kernel.py an MLflow model."""
     from mlflow import pyfunc
@@ -39,9 +72,3 @@ def register(client: Any, run: Any, champion: Kernel, model: str, campaign: str,
     tags = {"kernel": champion.name, "digest": champion.digest, "campaign": campaign}
     version = client.create_model_version(model, source, run.info.run_id, tags=tags, description=card)
     return str(version.version)
-
-
-def make_standing(client: Any, model: str, version: str, card: str) -> None:
-    """Give a version the alias `champion`, which an earlier one may have, and the model its card."""
-    client.set_registered_model_alias(model, ALIAS, version)
-    client.update_registered_model(model, description=card)

@@ -9,14 +9,12 @@ with explicit ids: the fluent API would write to the store that the process used
 import base64
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kernel_scientist.records.kernel import digest
 from kernel_scientist.scientist.llm.response_cache import Reply
 
-PAGE = 500
-"""Results per page of a search."""
 PREVIEW = 1000
 """Characters of request and reply in the list of traces."""
 
@@ -99,17 +97,6 @@ def _start_ns(reply: Reply) -> int:
 def _usage(reply: Reply) -> dict[str, int]:
     tokens = {"input_tokens": reply.input_tokens, "output_tokens": reply.output_tokens}
     return {**tokens, "total_tokens": reply.input_tokens + reply.output_tokens}
-
-
-def all_pages(search: Callable[..., Any], *arguments: Any, **named: Any) -> list[Any]:
-    """Return the results of all pages of one of MLflow's searches."""
-    found, token = list[Any](), None
-    while True:
-        page = search(*arguments, **named, max_results=PAGE, page_token=token)
-        found += page
-        token = page.token
-        if not token:
-            return found
 
 
 def identity(reply: Reply) -> str:

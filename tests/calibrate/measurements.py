@@ -5,9 +5,9 @@ import random
 from dataclasses import replace
 
 from kernel_scientist.calibrate import fit, measure
-from kernel_scientist.calibrate.accuracy import Point
-from kernel_scientist.calibrate.device import Device
+from kernel_scientist.calibrate.fit import Point
 from kernel_scientist.calibrate.history import Calibration
+from kernel_scientist.calibrate.measure import Device
 from kernel_scientist.gpu.model import predict
 from kernel_scientist.gpu.model.constants import Constants
 from kernel_scientist.gpu.model.predict import Load, Traffic

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kernel_scientist.calibrate import device, history, measure, suite
+from kernel_scientist.calibrate import history, measure, suite
 from kernel_scientist.gpu.model import constants
 from kernel_scientist.gpu.model.constants import Constants
 from kernel_scientist.hardware import gpus
@@ -80,15 +80,15 @@ def test_the_commands_mistakes_are_one_sentence(root: Path) -> None:
 
 
 def test_a_gpu_is_known_by_its_drivers_name_or_by_ours() -> None:
-    assert device.known(MI300X).name == "MI300X"
+    assert measure.known(MI300X).name == "MI300X"
     other = MI300X.model_copy(update={"name": "NVIDIA GeForce RTX 4090"})
     with pytest.raises(
         SetupError, match=r"'NVIDIA GeForce RTX 4090', is not in the table of machines \(mi300x, .*--machine"
     ):
-        device.known(other)
-    assert device.known(MI300X.model_copy(update={"name": ""}), "mi325x").name == "MI325X"
+        measure.known(other)
+    assert measure.known(MI300X.model_copy(update={"name": ""}), "mi325x").name == "MI325X"
     with pytest.raises(SetupError, match="is MI300X, not H100"):
-        device.known(MI300X, "h100")
+        measure.known(MI300X, "h100")
 
 
 def test_too_few_times_are_no_calibration(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,7 +96,7 @@ def test_too_few_times_are_no_calibration(root: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(
         history.features, "features", lambda entries, _: history.features.Features({}, {entries[0].name: "no"})
     )
-    monkeypatch.setattr(history.measure, "measure", lambda *_: measure.Measurements({}, {}))
+    monkeypatch.setattr(history.measure, "measure", lambda *_: ({}, {}))
     with pytest.raises(SetupError, match=r"only 0 of \d+ kernels could be timed; .*: no"):
         history.calibrate(MI300X, gpu, lambda words: None)
     assert not constants.path("mi300x").exists()
@@ -112,7 +112,7 @@ def test_a_calibration_from_end_to_end_with_the_models_own_times(root: Path, mon
     monkeypatch.setattr(history.suite, "entries", lambda _: tuple(entries))
     loads = {p.name: list(p.loads) for p in every}
     monkeypatch.setattr(history.features, "features", lambda *_: history.features.Features(loads, {}))
-    monkeypatch.setattr(history.measure, "measure", lambda *_: measure.Measurements(measured, {}))
+    monkeypatch.setattr(history.measure, "measure", lambda *_: (measured, {}))
     said: list[str] = []
     found = history.calibrate(MI300X, gpu, said.append)
     assert found.fit.met and history.last("mi300x") == found and len(said) == 3
@@ -120,10 +120,10 @@ def test_a_calibration_from_end_to_end_with_the_models_own_times(root: Path, mon
 
 @pytest.mark.gpu
 def test_the_whole_suite_on_the_gpu_at_hand(root: Path) -> None:
-    found = device.present()
+    found = measure.present()
     assert found is not None
     try:
-        gpu = device.known(found)
+        gpu = measure.known(found)
     except SetupError as error:
         pytest.skip(str(error))
     calibrated = history.calibrate(found, gpu, print)

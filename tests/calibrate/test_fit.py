@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from kernel_scientist.calibrate import accuracy, fit
-from kernel_scientist.calibrate.accuracy import Fit, Point
+from kernel_scientist.calibrate import fit
+from kernel_scientist.calibrate.fit import Fit, Point
 from kernel_scientist.gpu.model.constants import Constants
 from kernel_scientist.gpu.model.predict import Load
 from kernel_scientist.hardware import gpus
@@ -67,8 +67,8 @@ def test_regret_and_ranks() -> None:
         return [Point(name, "f", "c", (), time_us) for name, time_us in times.items()]
 
     measured = timed({"a": 10.0, "b": 11.0, "c": 20.0})
-    assert accuracy.regret(measured, {"a": 2.0, "b": 1.0, "c": 3.0}) == pytest.approx(0.1)
+    assert fit.regret(measured, {"a": 2.0, "b": 1.0, "c": 3.0}) == pytest.approx(0.1)
     equal = {"a": 1.0, "b": 1.0, "c": 1.0}
-    assert accuracy.regret(measured, equal) == pytest.approx(1.0)  # the slowest of what is predicted equal
-    assert accuracy.rho(measured, {"a": 1.0, "b": 3.0, "c": 2.0}) == 0.5
-    assert accuracy.rho(measured[:2], equal | {"a": 2.0}) is accuracy.rho(measured, equal) is None
+    assert fit.regret(measured, equal) == pytest.approx(1.0)  # the slowest of what is predicted equal
+    assert fit.rho(measured, {"a": 1.0, "b": 3.0, "c": 2.0}) == 0.5
+    assert fit.rho(measured[:2], equal | {"a": 2.0}) is fit.rho(measured, equal) is None

@@ -115,8 +115,8 @@ def test_every_kernel_is_right_and_can_be_timed_in_the_interpreter(tmp_path: Pat
         wrong = entries[0].source.replace("tl.load(x + offsets", "0 * tl.load(x + offsets")
         entries.append(Entry("copy", "mi300x", "wrong", wrong, entries[0].inputs))
         entries.append(Entry("copy", "mi300x", "broken", "raise ValueError('no')", entries[0].inputs))
-        found = measure.measure(MI300X, entries)
-        print(json.dumps([sorted(found.times), found.dropped]))
+        times, dropped = measure.measure(MI300X, entries)
+        print(json.dumps([sorted(times), dropped]))
     """)
     env = {**os.environ, "TRITON_INTERPRET": "1", "PYTHONPATH": str(ROOT)}
     done = subprocess.run([sys.executable, "-c", script], env=env, cwd=tmp_path, capture_output=True, text=True)

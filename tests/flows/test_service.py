@@ -21,7 +21,7 @@ from mlflow import MlflowClient
 
 from kernel_scientist.records.params import Params
 from kernel_scientist.sandbox import device_lock
-from kernel_scientist.tracking import links
+from kernel_scientist.tracking import pages
 from tests.browser import WAIT_MS, Browser, chromium
 from tests.conftest import ROOT, new_lab
 from tests.flows.service import POSTGRES, Service, until
@@ -144,7 +144,7 @@ def test_a_campaign_of_a_deployment_on_the_pages(service: Service, store: Mlflow
     campaign = campaigns(store)[0]
     with sync_playwright() as playwright:
         browser = Browser(playwright)
-        table = links.runs_table(campaign.info.experiment_id, service.mlflow)
+        table = pages.runs_table(campaign.info.experiment_id, service.mlflow)
         browser.open(table, "speedup", "geomean_us", "verdict", "k00001")
         address = service.api.removesuffix("/api")
         browser.open(f"{address}/runs/flow-run/{run['id']}", "Completed", "k00001 from seed")

@@ -9,7 +9,7 @@ import urllib.request
 from pathlib import Path
 
 from kernel_scientist.problems import load
-from kernel_scientist.tracking import links
+from kernel_scientist.tracking import pages
 from kernel_scientist.tracking.mlflow_store import MlflowStore
 from tests.conftest import ROOT, lab_environment
 from tests.processes import processes_of
@@ -36,7 +36,7 @@ def test_both_servers_answer_and_end(lab: Path) -> None:
     try:
         lines = [process.stdout.readline() for _ in range(4)]
         assert f"http://127.0.0.1:{prefect}" in lines[0] and f"http://127.0.0.1:{mlflow}" in lines[1], lines
-        assert links.runs_table(store.experiment_id, f"http://127.0.0.1:{mlflow}") in lines[2], lines
+        assert pages.runs_table(store.experiment_id, f"http://127.0.0.1:{mlflow}") in lines[2], lines
         with urllib.request.urlopen(f"http://127.0.0.1:{prefect}/ui-settings", timeout=10) as answer:
             assert json.load(answer)["api_url"] == f"http://127.0.0.1:{prefect}/api"
         with urllib.request.urlopen(f"http://127.0.0.1:{prefect}/api/health", timeout=10) as answer:

@@ -1,5 +1,3 @@
-# type: ignore
-# ruff: noqa: ANN001, ANN201, D103
 """A copy: BLOCK elements at a time, ROUNDS times per program. With many rounds, few programs load one after another."""
 
 import triton

@@ -1,5 +1,3 @@
-# type: ignore
-# ruff: noqa: ANN001, ANN201, D103
 """C = A B^T in the type of A and B (bf16 or fp8), summed in fp32: tiles in groups of rows, k split SPLIT_K ways.
 
 With SPLIT_K above 1 the parts are stored in fp32 and a second kernel adds them. BLOCK_K * SPLIT_K divides k.

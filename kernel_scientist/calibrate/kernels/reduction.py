@@ -1,5 +1,3 @@
-# type: ignore
-# ruff: noqa: ANN001, ANN201, D103
 """Sums of rows in fp32: one program per row, BLOCK columns at a time."""
 
 import triton

@@ -1,5 +1,3 @@
-# type: ignore
-# ruff: noqa: ANN001, ANN201, D103
 """Rows divided by their root mean square, times a weight: ROWS whole rows per program, each read once."""
 
 import triton

@@ -1,5 +1,3 @@
-# type: ignore
-# ruff: noqa: ANN001, ANN201, D103
 """Softmax of rows in two passes: the first finds maximum and sum together, the second reads the row again."""
 
 import triton

@@ -26,12 +26,12 @@ def described(problem: Problem, case: Case) -> protocol.Header:
     kept = environment.cache_folder() / "case-shapes" / f"{digest(chr(0).join(key))}.json"
     if kept.exists():
         return json.loads(kept.read_text())
-    header = _described(problem, case)
+    found = _described(problem, case)
     kept.parent.mkdir(parents=True, exist_ok=True)
     temporary = kept.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
-    temporary.write_text(json.dumps(header))
+    temporary.write_text(json.dumps(found))
     temporary.replace(kept)
-    return header
+    return found
 
 
 def _described(problem: Problem, case: Case) -> protocol.Header:
@@ -41,15 +41,16 @@ def _described(problem: Problem, case: Case) -> protocol.Header:
 
     try:
         with FakeTensorMode():
-            return _header(problem.generate(case))
+            return header(problem.generate(case))
     except protocol.WireError:
         raise
     except Exception:
         with SkipsLarge():
-            return _header(problem.generate(case))
+            return header(problem.generate(case))
 
 
-def _header(value: Any) -> protocol.Header:
+def header(value: Any) -> protocol.Header:
+    """Return the description of a value. Raises WireError if it cannot be described."""
     import torch
 
     if isinstance(value, torch.Tensor):
@@ -57,8 +58,8 @@ def _header(value: Any) -> protocol.Header:
         return {"kind": "tensor", "dtype": name, "shape": list(value.shape), "stride": list(value.stride())}
     if isinstance(value, (list, tuple)):
         items: list[Any] = list(value)  # pyright: ignore[reportUnknownArgumentType]
-        return {"kind": "tuple" if isinstance(value, tuple) else "list", "items": [_header(v) for v in items]}
+        return {"kind": "tuple" if isinstance(value, tuple) else "list", "items": [header(v) for v in items]}
     if isinstance(value, dict):
         named: dict[Any, Any] = value
-        return {"kind": "dict", "items": {str(k): _header(v) for k, v in named.items()}}
+        return {"kind": "dict", "items": {str(k): header(v) for k, v in named.items()}}
     return protocol.encode(value, [])

@@ -1,0 +1,87 @@
+"""MLflow's web pages: their addresses, the view of a runs table that shows what decides, a kernel's description.
+
+MLflow keeps a shared view as a tag of the experiment and opens it by its key in the address (checked with 3.17).
+"""
+
+import json
+
+from kernel_scientist.population.entry import score
+from kernel_scientist.population.lineage import Population
+from kernel_scientist.records.evaluation import Trial
+from kernel_scientist.records.kernel import REFERENCE, Verdict
+
+LOCAL = "http://127.0.0.1:5000"
+"""Where `kernel-scientist ui` serves a store that is a database."""
+VIEW = "kernels"
+"""Key of the saved view."""
+VIEW_TAG = f"mlflow.sharedViewState.{VIEW}"
+"""Tag of an experiment that holds it."""
+COLUMNS = ("metrics.`speedup`", "metrics.`geomean_us`", "tags.`verdict`", "params.`experiment`", "params.`base`")
+PREDICTED = ("metrics.`predicted_roofline_fraction`", "metrics.`predicted_geomean_us`", *COLUMNS[2:])
+"""Columns of an experiment on a model target, where nothing is measured."""
+MOST = 1000
+"""Most characters of one part of a description."""
+
+
+def view(by_model: bool) -> str:
+    """Return the saved view of an experiment."""
+    columns = PREDICTED if by_model else COLUMNS
+    state = {
+        "searchFilter": "tags.kind = 'kernel'",
+        "orderByKey": columns[0],
+        "orderByAsc": False,
+        "selectedColumns": ["attributes.`Duration`", *columns],
+        "columnOrder": ["attributes.`Run Name`", *columns],
+    }
+    return json.dumps(state)
+
+
+def server(uri: str) -> str:
+    """Return the address of the web interface of a store; for a database where `kernel-scientist ui` would serve it."""
+    return uri.rstrip("/") if uri.startswith(("http://", "https://")) else LOCAL
+
+
+def runs_table(experiment_id: str, address: str = LOCAL) -> str:
+    """Return the address of an experiment's kernels: sorted by speedup, with verdict, experiment and base."""
+    return f"{address}/#/experiments/{experiment_id}/runs?workflowType=machine_learning&viewStateShareKey={VIEW}"
+
+
+def run(experiment_id: str, run_id: str, address: str = LOCAL) -> str:
+    """Return the address of a run. An empty `address` makes it relative, for texts that MLflow shows."""
+    page = f"#/experiments/{experiment_id}/runs/{run_id}"
+    return f"{address}/{page}" if address else page
+
+
+def description(trial: Trial, population: Population, base_link: str, flow_link: str) -> str:
+    """Return a kernel's description: links to its base and its Prefect run, hypothesis, outcome.
+
+    `base_link`, `flow_link`: addresses; empty if there is none.
+    """
+    made, experiment = trial.kernel, trial.kernel.experiment
+    base = f"[{made.base}]({base_link})" if base_link else made.base
+    links = [f"Base {base}"] if base else []
+    links += [f"[Prefect run]({flow_link})"] if flow_link else []
+    if experiment:
+        low, high = experiment.uplift
+        why = f"**Hypothesis.** {experiment.description[:MOST]} Predicted uplift: {low:+g} to {high:+g} %."
+    else:
+        why = f"**Seed.** {made.report[:MOST]}"
+    # links first: MLflow folds a long text and lays a gradient over its end
+    return "\n\n".join(filter(None, (", ".join(links), why, f"**Outcome.** {_outcome(trial, population)}")))
+
+
+def _outcome(trial: Trial, population: Population) -> str:
+    evaluation, base = trial.evaluation, trial.kernel.base
+    if evaluation.verdict is not Verdict.OK:
+        return f"{evaluation.verdict.value}: {evaluation.reason[:MOST]}"
+    if evaluation.by_model:
+        shown = f"{100 * score(trial):.3g} % of the roofline, {evaluation.predicted_us or 0:.5g} us, predicted."
+    elif speedup := evaluation.speedup_over(REFERENCE):
+        interval = f" [{speedup.interval[0]:.4g}, {speedup.interval[1]:.4g}]" if speedup.resolved else ""
+        shown = f"{speedup.ratio:.4g}x the reference's speed{interval}, {evaluation.geomean_us or 0:.5g} us."
+    else:
+        return "correct, not timed"
+    if (uplift := population.uplift(trial)) is not None:
+        shown += f" {uplift:+.1f} % over {base}."
+    beaten = [s.against for s in evaluation.speedups if s.faster and s.against != REFERENCE]
+    return shown + (f" Faster than {', '.join(beaten)} by the test." if beaten else "")
