@@ -145,7 +145,7 @@ def overheads(here: Here) -> Facts:
         for _ in range(ROWS):
             inputs = driver.inputs.draw(case)
             timed("message_unencrypted", lambda inputs=inputs: driver.inputs.message(inputs))
-            timed("message_encrypted", lambda inputs=inputs: driver.inputs.masked(inputs, driver.native))
+            timed("message_encrypted", lambda inputs=inputs: driver.inputs.masked(inputs, pool.native))
             timed("delivery", lambda inputs=inputs: driver.deliver(worker, {0: inputs}))
             timed("whole_row", lambda inputs=inputs: driver.row(worker, {0: inputs}))
     yield {"input_bytes": size, "per_call_us": {name: statistics.median(us) for name, us in parts.items()}}

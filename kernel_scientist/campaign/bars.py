@@ -50,11 +50,9 @@ def torch_compile(context: EvaluationContext) -> list[Checked]:
     if isinstance(evaluator, PoolEvaluator) or context.target.board:
         reason = "the reference is compiled only where this process times kernels"
         return [Checked(Bar(name=COMPILED, verdict=None, reason=reason))]
-    from kernel_scientist.evaluate.compiled_reference import compiled  # it imports torch, which takes seconds
-
     with context.quiet.building():
         progress.info("compiling the reference by torch.compile")
-        return [Checked(*compiled(evaluator))]
+        return [Checked(*evaluator.compiled_reference())]
 
 
 def predicted_references(context: EvaluationContext, champion: Evaluation) -> list[Bar]:
@@ -89,12 +87,10 @@ def _checked(context: EvaluationContext, steps: KernelSteps, name: str, file: Pa
 
 def _evaluated(context: EvaluationContext, steps: KernelSteps, kernel: Kernel) -> Evaluation:
     """Check a bar on all cases that the champion is timed on; on a model target also predict its time."""
-    from kernel_scientist.evaluate import confirmation  # it imports torch, which takes seconds
-
     evaluator = context.evaluator
     if isinstance(evaluator, PoolEvaluator):
         return Evaluation(verdict=Verdict.OK)  # a host checks its outputs when it times it
-    evaluation = steps.build(context, kernel, confirmation.held_out_check(evaluator))
+    evaluation = steps.build(context, kernel, (*evaluator.profile.tests, *evaluator.profile.held_out))
     if evaluation.verdict is Verdict.OK and _predicts(context):
         return evaluator.time(kernel, evaluation, ())
     return evaluation
