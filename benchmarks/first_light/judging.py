@@ -9,7 +9,7 @@ from benchmarks.first_light.clocks import STANDIN_SWEEP_BYTES, Events
 from benchmarks.first_light.here import Here, StepError, imported
 from kernel_scientist.evaluate.driver import Driver
 from kernel_scientist.evaluate.evaluator import Evaluator
-from kernel_scientist.evaluate.timing.samples import Samples
+from kernel_scientist.evaluate.timing.estimate import Samples
 from kernel_scientist.records.evaluation import Evaluation
 from kernel_scientist.records.kernel import Kernel, Verdict
 from kernel_scientist.workers.pool import WorkerPool

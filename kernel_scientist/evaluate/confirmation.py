@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from kernel_scientist.evaluate.evaluator import Evaluator
 from kernel_scientist.evaluate.timing import schedule
+from kernel_scientist.evaluate.timing.estimate import Samples
 from kernel_scientist.evaluate.timing.plan import Plan, TimedSource
-from kernel_scientist.evaluate.timing.samples import Samples
 from kernel_scientist.records.evaluation import Confirmation, Evaluation, Speedup
 from kernel_scientist.records.kernel import REFERENCE, Case, Verdict
 from kernel_scientist.sandbox.failure import KernelFailure, failed

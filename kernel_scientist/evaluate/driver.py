@@ -33,23 +33,19 @@ class Driver:
         self.inputs, self.comparison = InputGenerator(problem), Comparison(problem)
 
     def load(self, worker: WorkerClient, source: str, cases: Sequence[Case]) -> None:
-        """Import a file in its worker and let it compile its launches on these cases. May raise KernelFailure."""
-        self.open(worker, source, cases)
-        self.pool.require_room(worker)
-
-    def open(self, worker: WorkerClient, source: str, cases: Sequence[Case]) -> None:
-        """Import a file in its worker.
+        """Import a file in its worker. May raise KernelFailure.
 
         If the worker may start programs, one call per case lets the file compile and autotune; later calls cannot.
         """
-        if not worker.programs:
-            return self.imported(worker, source, [])
-        self.pool.fill(worker, source)
+        if worker.programs:
+            self.pool.fill(worker, source)
         self.imported(worker, source, [])
-        for case in cases:
-            self.row(worker, {SPARE_SLOT: self.inputs.draw(case)}, self.harness.build_timeout_s)
-        self.pool.keep(worker, source)
-        return worker.seal()
+        if worker.programs:
+            for case in cases:
+                self.row(worker, {SPARE_SLOT: self.inputs.draw(case)}, self.harness.build_timeout_s)
+            self.pool.keep(worker, source)
+            worker.seal()
+        self.pool.require_room(worker)
 
     def imported(self, worker: WorkerClient, source: str, reports: list[CompileReport]) -> None:
         """Import a file in its worker; append a report of each build. May raise KernelFailure.

@@ -160,7 +160,7 @@ class Evaluator:
         if failure is not None:
             return failed(failure, evaluation)
         found = {"environment": conditions.describe(self.pool)}
-        return _timed(evaluation.model_copy(update=found), "compile", start)
+        return timed(evaluation.model_copy(update=found), "compile", start)
 
     def screened(self, evaluation: Evaluation, findings: Sequence[Finding]) -> Evaluation:
         """Return the evaluation with the screen's findings added. Tampering makes the verdict `rejected`."""
@@ -185,20 +185,20 @@ class Evaluator:
             with self.pool.worker() as worker:
                 secret = self.inputs.secret(self.profile, SECRET_CASES)
                 observed = policy.observed_cases(self.driver, self.profile, chosen, self.is_timed(kernel))
-                self.driver.open(worker, kernel.source, (*chosen, *secret, *observed))
+                self.driver.load(worker, kernel.source, (*chosen, *secret, *observed))
                 for case in (*chosen, *secret):
                     self._check_case(worker, case, reports)
                 if self.pool.kernel_threads:
                     use = policy.observe(self.driver, worker, observed)
             if not self.pool.kernel_threads:  # torch's profiler needs a thread
                 with self.pool.worker(observed=True) as worker:
-                    self.driver.open(worker, kernel.source, observed)
+                    self.driver.load(worker, kernel.source, observed)
                     use = policy.observe(self.driver, worker, observed)
             so_far = self._with_observations(so_far, use.labels(), reports)
             policy.require(self.problem.policy, use)
         except KernelFailure as failure:
             return failed(failure, so_far)
-        return _timed(so_far, "check", start)
+        return timed(so_far, "check", start)
 
     def time(
         self,
@@ -227,7 +227,7 @@ class Evaluator:
             return failed(failure, so_far)
         happened = {**conditions.describe(self.pool), **before.until_now()}  # so_far may come from an earlier day
         in_force = {"environment": happened, "sandbox": self.pool.layers}
-        return _timed(evaluation.model_copy(update=in_force), "time", start)
+        return timed(evaluation.model_copy(update=in_force), "time", start)
 
     def plan(self, cases: Sequence[Case], candidate: str, baseline: str | None, margins: bool = True) -> Plan:
         """Return the plan of a timing: cases, candidate, stages and the test that decides."""
@@ -249,11 +249,11 @@ class Evaluator:
 
     def _with_observations(self, so_far: Evaluation, labels: Sequence[str], reports: MemoryReports) -> Evaluation:
         warnings = tuple(f"memory, warning: {text}" for text in sorted(reports.warnings))
-        every = (*so_far.labels, *(f"measured:{label}" for label in labels))
-        every = (*every, *(("measured:undefined-lanes",) if warnings else ()))
+        measured = (*labels, *(("undefined-lanes",) if warnings else ()))
+        every = dict.fromkeys((*so_far.labels, *(f"measured:{label}" for label in measured)))
         coverage = reports.words() if self.pool.interpreter is not None else ""
-        update = {"labels": tuple(dict.fromkeys(every)), "coverage": coverage}
-        return so_far.model_copy(update={**update, "evidence": (*so_far.evidence, *warnings)})
+        evidence = (*so_far.evidence, *warnings)
+        return so_far.model_copy(update={"labels": tuple(every), "coverage": coverage, "evidence": evidence})
 
     def _check_case(self, worker: WorkerClient, case: Case, reports: MemoryReports) -> None:
         published, secret = self.inputs.draw(case, case.seed), self.inputs.draw(case)
@@ -273,6 +273,7 @@ class Evaluator:
         return self.reference()
 
 
-def _timed(evaluation: Evaluation, step: str, start: float) -> Evaluation:
+def timed(evaluation: Evaluation, step: str, start: float) -> Evaluation:
+    """Return the evaluation with the seconds since `start` as those of a step."""
     seconds = {**evaluation.seconds, step: round(time.monotonic() - start, 3)}
     return evaluation.model_copy(update={"seconds": seconds})

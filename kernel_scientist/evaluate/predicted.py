@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from kernel_scientist.evaluate.correctness.inputs import InputSet
 from kernel_scientist.evaluate.correctness.tiles import TileCheck
-from kernel_scientist.evaluate.evaluator import Evaluator
+from kernel_scientist.evaluate.evaluator import Evaluator, timed
 from kernel_scientist.evaluate.screen.screening import screen
 from kernel_scientist.evaluate.timing.estimate import FLOOR_SLACK
 from kernel_scientist.gpu.capture.preview import Previewer, refusal
@@ -85,11 +85,9 @@ class PredictedEvaluator(PreviewedEvaluator):
             empty = Evaluation(verdict=Verdict.OK, by_model=True, sandbox=layers)
             evaluation = self._with_preview(kernel, empty)
             findings = screening.result()
-        found = {
-            "seconds": {"compile": round(time.monotonic() - start, 3)},
-            "environment": {"machine": f"model of {self.gpu.name}", **evaluation.environment},
-        }
-        return self.screened(evaluation.model_copy(update=found), findings)
+        known = {"machine": f"model of {self.gpu.name}", **evaluation.environment}
+        evaluation = timed(evaluation.model_copy(update={"environment": known}), "compile", start)
+        return self.screened(evaluation, findings)
 
     def _without_preview(self, so_far: Evaluation, why: KernelFailure) -> Evaluation:
         """Fail the kernel: without a preview there is no result for it."""
@@ -114,20 +112,18 @@ class PredictedEvaluator(PreviewedEvaluator):
         if so_far.verdict is Verdict.OK and kernel.language == "hip":
             words = "compiled and inspected; on a model target a HIP kernel is not executed and has no predicted time"
             return so_far.model_copy(update={"reason": words, "coverage": "none"})
-        checked = super().check(kernel, so_far, cases)
+        start, checked = time.monotonic(), super().check(kernel, so_far, cases)
         if checked.verdict is not Verdict.OK or not self.harness.tiles:
             return checked
-        start = time.monotonic()
         try:
             with self.pool.worker() as worker:
-                self.driver.open(worker, kernel.source, ())
+                self.driver.load(worker, kernel.source, ())
                 tiles = TileCheck(self.driver, self.timed_inputs)
                 launches = checked.compile.launches if checked.compile else ()
                 words = tiles.run(worker, self.profile.benchmarks, launches)
         except KernelFailure as failure:
             return failed(failure, checked)
-        seconds = {**checked.seconds, "check": round(checked.seconds.get("check", 0) + time.monotonic() - start, 3)}
-        return checked.model_copy(update={"coverage": f"{checked.coverage}; {words}", "seconds": seconds})
+        return timed(checked.model_copy(update={"coverage": f"{checked.coverage}; {words}"}), "check", start)
 
     def why_untimed(self, kernel: Kernel, so_far: Evaluation) -> str:
         """Return the evaluation's reason, else that its times are predicted (by `compile`), not measured."""

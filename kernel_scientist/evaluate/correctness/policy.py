@@ -64,13 +64,12 @@ class Observed:
     @staticmethod
     def read(reply: dict[str, Any]) -> "Observed":
         """Return a worker's report in parsed form. Fields of a wrong type are ignored."""
-        operations, calls = reply.get("operations"), reply.get("native_calls")
+        operations = reply.get("operations")
         counts: dict[str, Any] = operations if isinstance(operations, dict) else {}
         named = {printable(name): count for name, count in counts.items() if isinstance(count, int)}
         work = {name: count for name, count in named.items() if operation_name(name) not in MOVES}
-        replays = reply.get("graph_replays")
-        native, graphs = (n if isinstance(n, int) else 0 for n in (calls, replays))
-        return Observed(work, native, graphs)
+        numbers = (reply.get("native_calls"), reply.get("graph_replays"))
+        return Observed(work, *(n if isinstance(n, int) else 0 for n in numbers))
 
     def labels(self) -> tuple[str, ...]:
         """Return the labels of an evaluation: `library-work`, and `library-only` or `decoy`."""

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from kernel_scientist.evaluate.correctness.inputs import InputSet
 from kernel_scientist.evaluate.driver import Driver
 from kernel_scientist.evaluate.timing import statistics
+from kernel_scientist.evaluate.timing.estimate import Samples
 from kernel_scientist.evaluate.timing.plan import LEAST_STAGES, Plan, TimedSource
-from kernel_scientist.evaluate.timing.samples import Samples
 from kernel_scientist.records.errors import InfrastructureError
 from kernel_scientist.records.kernel import Case, Verdict
 from kernel_scientist.sandbox.failure import KernelFailure
