@@ -93,7 +93,7 @@ class Driver:
             self.inputs.write(one, worker.inputs, slot, self.pool.native)
         return ()
 
-    def verify(self, worker: WorkerClient, inputs: Sequence[InputSet], outputs: Sequence[Output]) -> None:
+    def verify(self, inputs: Sequence[InputSet], outputs: Sequence[Output]) -> None:
         """Compare the outputs of calls with the reference's. Raises KernelFailure if one is wrong."""
         for one, output in zip(inputs, outputs, strict=True):
             self.comparison.require(one, output.tree, output.buffers)

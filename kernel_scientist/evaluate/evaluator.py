@@ -76,7 +76,7 @@ class Evaluator:
         """Measure and keep the noise."""
         progress.warning("measuring this machine's noise, once a day: %s A/A runs", self.harness.noise_runs)
         plan = self.plan(self.profile.benchmarks, aa_noise.FIRST, None, margins=False)
-        noise = aa_noise.measure(self.driver, plan, self._quick_source(), self.harness.noise_runs, hold)
+        noise = aa_noise.measure(self.driver, plan, self._quick_source(), hold)
         return aa_noise.keep(self.driver, self.profile_name, noise)
 
     def noise_is_due(self) -> bool:
@@ -122,7 +122,7 @@ class Evaluator:
                 for case in cases:
                     inputs = [self.inputs.draw(case)]
                     _, outputs = self.driver.row(worker, {0: inputs[0]})
-                    self.driver.verify(worker, inputs, outputs)
+                    self.driver.verify(inputs, outputs)
         except KernelFailure as failure:
             return Bar(name=COMPILED, verdict=failure.verdict, reason=failure.reason), None
         return Bar(name=COMPILED, verdict=Verdict.OK), source
@@ -261,7 +261,7 @@ class Evaluator:
         for inputs in (published, secret, self.inputs.neighbour(secret), *stressed):
             with reports.of_call(worker) if self.pool.interpreter is not None else contextlib.nullcontext():
                 _, outputs = self.driver.row(worker, {0: inputs})
-            self.driver.verify(worker, [inputs], outputs)
+            self.driver.verify([inputs], outputs)
         self.inputs.renew()
 
     def _quick_source(self) -> TimedSource:

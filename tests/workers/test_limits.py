@@ -59,7 +59,7 @@ def call(driver: Driver, source: str) -> None:
         driver.load(worker, source, [CASE])
         inputs = driver.inputs.draw(CASE)
         _, outputs = driver.row(worker, {0: inputs})
-        driver.verify(worker, [inputs], outputs)
+        driver.verify([inputs], outputs)
 
 
 @pytest.mark.slow

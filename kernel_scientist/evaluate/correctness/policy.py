@@ -116,7 +116,7 @@ def _call(driver: Driver, worker: WorkerClient, case: Case, mute: bool) -> dict[
     driver.deliver(worker, inputs)
     keys = driver.write(worker, inputs)
     reply, output = worker.observe(mute, keys, driver.comparison.room(inputs[0]))
-    driver.verify(worker, [inputs[0]], [output])
+    driver.verify([inputs[0]], [output])
     return reply
 
 

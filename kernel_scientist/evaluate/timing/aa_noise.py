@@ -55,8 +55,8 @@ def keep(driver: Driver, profile: str, noise: list[float]) -> list[float]:
     return noise
 
 
-def measure(driver: Driver, plan: Plan, source: TimedSource, runs: int, hold: Hold) -> list[float]:
-    """Time a source against itself `runs` times, with all stages; return the noise after each stage.
+def measure(driver: Driver, plan: Plan, source: TimedSource, hold: Hold) -> list[float]:
+    """Time a source against itself `harness.noise_runs` times, with all stages; return the noise after each stage.
 
     `plan` has no baseline and the candidate FIRST. `hold` holds the device's lock during each run.
 
@@ -65,7 +65,7 @@ def measure(driver: Driver, plan: Plan, source: TimedSource, runs: int, hold: Ho
     """
     sources = [source.model_copy(update={"name": name}) for name in (FIRST, SECOND)]
     deviations: list[list[float]] = [[] for _ in range(plan.stages)]
-    for _ in range(runs):
+    for _ in range(driver.harness.noise_runs):
         with hold():
             samples = schedule.run(driver, plan, sources)
         for stage in range(plan.stages):

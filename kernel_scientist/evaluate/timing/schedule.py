@@ -94,7 +94,7 @@ class _TimingRun:
             with self._blame(name):
                 if checksums[name] != checksums[self.samples.trusted(self.plan.candidate)]:
                     raise KernelFailure(Verdict.REJECTED, "it left out the sweep of the caches before its call")
-                self.driver.verify(self.workers[name], inputs, returned[name])
+                self.driver.verify(inputs, returned[name])
 
     def _warm_up(self) -> Scheduling:
         """Make untimed calls, set the rows' lengths, and return the scheduling of each source's threads."""
@@ -110,7 +110,7 @@ class _TimingRun:
                     with self._blame(name):
                         row, outputs = self.driver.row(worker, {self._first_slot(case): inputs[0]})
                         before.setdefault(name, worker.process.scheduling())
-                        self.driver.verify(worker, inputs, outputs)
+                        self.driver.verify(inputs, outputs)
                     quickest[case.name] = min(row.wall_ns / 1000, quickest.get(case.name, float("inf")))
         for case in self.plan.cases:
             self.calls.setdefault(case.name, self._calls(case, quickest[case.name]))
