@@ -9,7 +9,7 @@ from benchmarks.first_light.clocks import STANDIN_SWEEP_BYTES, Events
 from benchmarks.first_light.here import Here, StepError, imported
 from kernel_scientist.evaluate.driver import Driver
 from kernel_scientist.evaluate.evaluator import Evaluator
-from kernel_scientist.evaluate.timing.samples import Samples
+from kernel_scientist.evaluate.timing.estimate import Samples
 from kernel_scientist.records.evaluation import Evaluation
 from kernel_scientist.records.kernel import Kernel, Verdict
 from kernel_scientist.workers.pool import WorkerPool
@@ -80,7 +80,7 @@ def _ours(here: Here, pool: WorkerPool, problem: str, kernel: Kernel) -> dict[st
         for number in range(ROWS):
             inputs = driver.inputs.draw(case)
             row, outputs = driver.row(worker, {1: inputs}, warm=0)
-            driver.verify(worker, [inputs], outputs)
+            driver.verify([inputs], outputs)
             samples.add(kernel.name, case.name, 0, number, row)
     rows = samples.rows_of(kernel.name, case.name)
     return {
@@ -145,7 +145,7 @@ def overheads(here: Here) -> Facts:
         for _ in range(ROWS):
             inputs = driver.inputs.draw(case)
             timed("message_unencrypted", lambda inputs=inputs: driver.inputs.message(inputs))
-            timed("message_encrypted", lambda inputs=inputs: driver.inputs.masked(inputs, driver.native))
+            timed("message_encrypted", lambda inputs=inputs: driver.inputs.masked(inputs, pool.native))
             timed("delivery", lambda inputs=inputs: driver.deliver(worker, {0: inputs}))
             timed("whole_row", lambda inputs=inputs: driver.row(worker, {0: inputs}))
     yield {"input_bytes": size, "per_call_us": {name: statistics.median(us) for name, us in parts.items()}}

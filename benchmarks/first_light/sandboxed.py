@@ -147,7 +147,7 @@ def _run(here: Here, pool: WorkerPool, source: str) -> str:
         driver.load(worker, source, [case])
         inputs = driver.inputs.draw(case)
         _, outputs = driver.row(worker, {0: inputs})
-        driver.verify(worker, [inputs], outputs)
+        driver.verify([inputs], outputs)
         printed = os.pread(worker.log, 1 << 16, 0).decode(errors="replace").strip()
     return printed.rpartition("\n")[2]
 

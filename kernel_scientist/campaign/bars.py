@@ -42,11 +42,9 @@ def torch_compile(context: EvaluationContext) -> list[Checked]:
     if isinstance(evaluator, PoolEvaluator) or context.target.board:
         reason = "the reference is compiled only where this process times kernels"
         return [(Bar(name=COMPILED, verdict=None, reason=reason), None)]
-    from kernel_scientist.evaluate.compiled_reference import compiled  # it imports torch, which takes seconds
-
     with context.quiet.building():
         progress.info("compiling the reference by torch.compile")
-        return [compiled(evaluator)]
+        return [evaluator.compiled_reference()]
 
 
 def predicted_references(context: EvaluationContext, champion: Evaluation) -> list[Bar]:
@@ -79,12 +77,13 @@ def _checked(context: EvaluationContext, name: str, file: Path) -> Checked:
 @decided
 def _evaluated(context: EvaluationContext, kernel: Kernel) -> Evaluation:
     """Check a bar on all cases that the champion is timed on; on a model target also predict its time."""
-    from kernel_scientist.evaluate import confirmation  # it imports torch, which takes seconds
-
-    if isinstance(context.evaluator, PoolEvaluator):
+    evaluator = context.evaluator
+    if isinstance(evaluator, PoolEvaluator):
         return Evaluation(verdict=Verdict.OK)  # a host checks its outputs when it times it
-    evaluation = context.steps.build(context, kernel, confirmation.held_out_check(context.evaluator))
-    return context.evaluator.time(kernel, evaluation, ()) if _predicts(context) else evaluation
+    evaluation = context.steps.build(context, kernel, (*evaluator.profile.tests, *evaluator.profile.held_out))
+    if evaluation.verdict is Verdict.OK and _predicts(context):
+        return evaluator.time(kernel, evaluation, ())
+    return evaluation
 
 
 def _not_timed(context: EvaluationContext, kernel: Kernel) -> str:

@@ -102,13 +102,15 @@ def confirm(
     try:
         if isinstance(context.evaluator, PoolEvaluator):
             return context.evaluator.confirm(kernel, others, baseline)
-        evaluation = steps.build(context, kernel, confirmation.held_out_check(context.evaluator))
+        profile = context.evaluator.profile
+        evaluation = steps.build(context, kernel, (*profile.tests, *profile.held_out))
         if evaluation.verdict is not Verdict.OK:
             return confirmation.of_failure(evaluation)
         if isinstance(context.evaluator, KernelbotEvaluator):
             board = context.evaluator.judge.board
             if refusal := steps.approve(context, f"Submit {kernel.name} to the leaderboard {board} for ranking?"):
-                return confirmation.unranked(evaluation, f"not submitted for ranking: {refusal}")
+                reason = f"not submitted for ranking: {refusal}"
+                return Confirmation(confirmed=False, reason=reason, evaluation=evaluation)
             submit = partial(context.evaluator.confirm, kernel, evaluation, others, baseline)
             return steps.time(context, kernel, submit)
         if context.target.model is not None:

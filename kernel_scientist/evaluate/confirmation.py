@@ -1,24 +1,18 @@
 """Confirmation: repeat a kernel's check and timing in fresh processes, with new seeds, and on the held-out cases."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from kernel_scientist.evaluate.evaluator import Evaluator
 from kernel_scientist.evaluate.timing import schedule
+from kernel_scientist.evaluate.timing.estimate import Samples
 from kernel_scientist.evaluate.timing.plan import Plan, TimedSource
-from kernel_scientist.evaluate.timing.samples import Samples
 from kernel_scientist.records.evaluation import Confirmation, Evaluation, Speedup
 from kernel_scientist.records.kernel import REFERENCE, Case, Verdict
 from kernel_scientist.sandbox.failure import KernelFailure, failed
 
-
-@dataclass(frozen=True)
-class Measurement:
-    """Samples of one set of processes on the public and the held-out cases, or the candidate's failure."""
-
-    public: Samples
-    hidden: Samples
-    failure: Evaluation | None = None
+Measurement = tuple[Samples, Samples] | Evaluation
+"""Samples of one set of processes on the public and the held-out cases, or the candidate's failure."""
 
 
 def plan(evaluator: Evaluator, cases: Sequence[Case], sources: Sequence[TimedSource], blocks: int) -> Plan:
@@ -35,12 +29,9 @@ def measure(evaluator: Evaluator, sources: Sequence[TimedSource], blocks: int) -
     public = plan(evaluator, evaluator.profile.benchmarks, sources, blocks)
     hidden = plan(evaluator, evaluator.profile.held_out, sources, blocks)
     try:
-        return Measurement(
-            schedule.run(evaluator.driver, public, sources), schedule.run(evaluator.driver, hidden, sources)
-        )
+        return schedule.run(evaluator.driver, public, sources), schedule.run(evaluator.driver, hidden, sources)
     except KernelFailure as failure:
-        evaluation = failed(failure, Evaluation(verdict=Verdict.OK))
-        return Measurement(Samples(), Samples(), evaluation)
+        return failed(failure, Evaluation(verdict=Verdict.OK))
 
 
 def conclude(
@@ -56,11 +47,14 @@ def conclude(
     public cases, by any amount on the held-out ones (`Speedup.above`), if the problem has any. If `against` is None,
     correctness suffices.
     """
-    if failure := next((r.failure for r in runs if r.failure), None):
-        return of_failure(failure)
+    measured: list[tuple[Samples, Samples]] = []
+    for run in runs:
+        if isinstance(run, Evaluation):
+            return of_failure(run)
+        measured.append(run)
     name, others = sources[0].name, [c.name for c in sources[1:]]
     shape = plan(evaluator, evaluator.profile.benchmarks, sources, 1)
-    public, hidden = Samples.joined([r.public for r in runs]), Samples.joined([r.hidden for r in runs])
+    public, hidden = (Samples.joined(parts) for parts in zip(*measured, strict=True))
     try:
         evaluation = evaluator.estimator.result(checked, shape, public, others)
     except KernelFailure as failure:
@@ -85,21 +79,10 @@ def unmeasured(evaluation: Evaluation, machine: str) -> Confirmation:
     return Confirmation(confirmed=False, reason=words, evaluation=evaluation)
 
 
-def unranked(evaluation: Evaluation, reason: str) -> Confirmation:
-    """Return the confirmation of a correct kernel that was not submitted for ranking."""
-    return Confirmation(confirmed=False, reason=reason, evaluation=evaluation)
-
-
 def of_failure(evaluation: Evaluation) -> Confirmation:
     """Return the confirmation of a kernel that failed."""
-    return Confirmation(
-        confirmed=False, reason=f"{evaluation.verdict.value}: {evaluation.reason}", evaluation=evaluation
-    )
-
-
-def held_out_check(evaluator: Evaluator) -> tuple[Case, ...]:
-    """Return all checking and held-out cases: a champion is checked on them before it is timed."""
-    return (*evaluator.profile.tests, *evaluator.profile.held_out)
+    reason = f"{evaluation.verdict.value}: {evaluation.reason}"
+    return Confirmation(confirmed=False, reason=reason, evaluation=evaluation)
 
 
 def decide(evaluation: Evaluation, held_out: Sequence[Speedup], against: str | None) -> tuple[bool, str]:

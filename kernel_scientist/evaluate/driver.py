@@ -18,7 +18,7 @@ from kernel_scientist.records.kernel import Case, Verdict
 from kernel_scientist.records.params import Harness
 from kernel_scientist.sandbox.failure import KernelFailure
 from kernel_scientist.workers.client import Build, Output, Row, WorkerClient
-from kernel_scientist.workers.native import SLOTS, NativeHarness
+from kernel_scientist.workers.native import SLOTS
 from kernel_scientist.workers.pool import WorkerPool
 
 SPARE_SLOT = 1000 * SLOTS
@@ -32,34 +32,20 @@ class Driver:
         self.problem, self.harness, self.pool = problem, harness, pool
         self.inputs, self.comparison = InputGenerator(problem), Comparison(problem)
 
-    @property
-    def native(self) -> NativeHarness:
-        """Native code of the evaluator's side: copies, clocks, ciphers."""
-        return self.pool.native
-
-    @property
-    def warmup_s(self) -> float:
-        """Minimum warm-up of the sources in seconds: a GPU's clocks and power must settle."""
-        return self.harness.gpu_warmup_s if self.pool.on_gpu else 0.0
-
     def load(self, worker: WorkerClient, source: str, cases: Sequence[Case]) -> None:
-        """Import a file in its worker and let it compile its launches on these cases. May raise KernelFailure."""
-        self.open(worker, source, cases)
-        self.pool.require_room(worker)
-
-    def open(self, worker: WorkerClient, source: str, cases: Sequence[Case]) -> None:
-        """Import a file in its worker.
+        """Import a file in its worker. May raise KernelFailure.
 
         If the worker may start programs, one call per case lets the file compile and autotune; later calls cannot.
         """
-        if not worker.programs:
-            return self.imported(worker, source, [])
-        self.pool.fill(worker, source)
+        if worker.programs:
+            self.pool.fill(worker, source)
         self.imported(worker, source, [])
-        for case in cases:
-            self.row(worker, {SPARE_SLOT: self.inputs.draw(case)}, self.harness.build_timeout_s)
-        self.pool.keep(worker, source)
-        return worker.seal()
+        if worker.programs:
+            for case in cases:
+                self.row(worker, {SPARE_SLOT: self.inputs.draw(case)}, self.harness.build_timeout_s)
+            self.pool.keep(worker, source)
+            worker.seal()
+        self.pool.require_room(worker)
 
     def imported(self, worker: WorkerClient, source: str, reports: list[CompileReport]) -> None:
         """Import a file in its worker; append a report of each build. May raise KernelFailure.
@@ -95,7 +81,7 @@ class Driver:
             worker.prepare({slot: (place, []) for slot, place in places.items()})
             return
         for slot, one in inputs.items():
-            header, blocks, worker.untouched[slot] = self.inputs.masked(one, self.native)
+            header, blocks, worker.untouched[slot] = self.inputs.masked(one, self.pool.native)
             worker.prepare({slot: (header, blocks)})
 
     def write(self, worker: WorkerClient, inputs: Mapping[int, InputSet]) -> Sequence[int]:
@@ -104,10 +90,10 @@ class Driver:
             sweep = next(iter(inputs.values())).sweep_key
             return [sweep, *(key for one in inputs.values() for pair in one.keys for key in pair)]
         for slot, one in inputs.items():
-            self.inputs.write(one, worker.inputs, slot, self.native)
+            self.inputs.write(one, worker.inputs, slot, self.pool.native)
         return ()
 
-    def verify(self, worker: WorkerClient, inputs: Sequence[InputSet], outputs: Sequence[Output]) -> None:
+    def verify(self, inputs: Sequence[InputSet], outputs: Sequence[Output]) -> None:
         """Compare the outputs of calls with the reference's. Raises KernelFailure if one is wrong."""
         for one, output in zip(inputs, outputs, strict=True):
             self.comparison.require(one, output.tree, output.buffers)

@@ -5,21 +5,23 @@ fault becomes a verdict; an exception means that the system is broken (Infrastru
 """
 
 import contextlib
+import copy
 import functools
 import logging
 import threading
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Self
 
 from kernel_scientist.compile import gxx
 from kernel_scientist.compile.source import read_kernel
-from kernel_scientist.evaluate.correctness import library_use, policy
+from kernel_scientist.evaluate.correctness import policy
 from kernel_scientist.evaluate.correctness.memory_report import MemoryReports
 from kernel_scientist.evaluate.correctness.policy import Observed
 from kernel_scientist.evaluate.driver import Driver
-from kernel_scientist.evaluate.screen.finding import Finding
 from kernel_scientist.evaluate.screen.screening import screen
+from kernel_scientist.evaluate.screen.source import Finding
 from kernel_scientist.evaluate.timing import aa_noise, conditions, schedule
 from kernel_scientist.evaluate.timing.aa_noise import Hold
 from kernel_scientist.evaluate.timing.estimate import Estimator
@@ -27,8 +29,8 @@ from kernel_scientist.evaluate.timing.plan import Plan, TimedSource
 from kernel_scientist.hardware import gpus
 from kernel_scientist.hardware.peaks import Machine, this_cpu
 from kernel_scientist.problems.problem import Problem
-from kernel_scientist.records.evaluation import CompileReport, Evaluation
-from kernel_scientist.records.kernel import REFERENCE, Case, Kernel, Verdict
+from kernel_scientist.records.evaluation import Bar, CompileReport, Evaluation
+from kernel_scientist.records.kernel import COMPILED, REFERENCE, Case, Kernel, Verdict
 from kernel_scientist.records.params import Harness
 from kernel_scientist.sandbox.failure import KernelFailure, failed
 from kernel_scientist.workers.client import WorkerClient
@@ -43,31 +45,39 @@ class Evaluator:
     """Evaluates kernels for one problem on one device."""
 
     def __init__(self, problem: Problem, profile: str, harness: Harness, pool: WorkerPool) -> None:
-        self.problem, self.harness, self.pool = problem, harness, pool
+        self.problem, self.pool = problem, pool
         self.profile_name, self.profile = profile, problem.profile(profile)
-        self.driver = Driver(problem, harness, pool)
-        self.inputs, self.comparison = self.driver.inputs, self.driver.comparison
         self.machine: Machine | None = this_cpu() if pool.device == "cpu" else gpus.of_device(pool.device)
         """Peaks of the device; None for a GPU without an entry in the tables."""
-        self.estimator = Estimator(problem, self.machine, harness.confidence)
+        self._set_up(harness)
+
+    def _set_up(self, harness: Harness) -> None:
+        self.harness = harness
+        self.driver = Driver(self.problem, harness, self.pool)
+        self.inputs = self.driver.inputs
+        self.estimator = Estimator(self.problem, self.machine, harness.confidence)
 
     @functools.cached_property
     def margins(self) -> tuple[float, ...]:
         """Margin per stage: `harness.margin` or this machine's A/A noise, whichever is larger."""
         noise = aa_noise.kept(self.driver, self.profile_name)
-        if noise is None:  # outside of `once`: its holder may wait for the device, whose lock may be held here
-            noise = aa_noise.keep(self.driver, self.profile_name, self._noise(contextlib.nullcontext))
+        if noise is None:  # out of turn: who has the turn may wait for the device, whose lock may be held here
+            noise = self._noise(contextlib.nullcontext)
         return tuple(max(self.harness.margin, one) for one in noise)
 
     def measure_noise(self, hold: Hold) -> None:
         """Measure this machine's noise if that is due; `hold` holds the device's lock during each A/A run."""
         if self.noise_is_due():
-            aa_noise.once(self.driver, self.profile_name, functools.partial(self._noise, hold))
+            with aa_noise.turn(self.driver, self.profile_name):
+                if self.noise_is_due():  # no other process has measured it meanwhile
+                    self._noise(hold)
 
     def _noise(self, hold: Hold) -> list[float]:
+        """Measure and keep the noise."""
         progress.warning("measuring this machine's noise, once a day: %s A/A runs", self.harness.noise_runs)
         plan = self.plan(self.profile.benchmarks, aa_noise.FIRST, None, margins=False)
-        return aa_noise.measure(self.driver, plan, self._quick_source(), self.harness.noise_runs, hold)
+        noise = aa_noise.measure(self.driver, plan, self._quick_source(), hold)
+        return aa_noise.keep(self.driver, self.profile_name, noise)
 
     def noise_is_due(self) -> bool:
         """Whether the next timing measures this machine's noise first, which takes a minute or more."""
@@ -87,17 +97,43 @@ class Evaluator:
         """End all work: it raises StoppedError."""
         self.pool.close()
 
-    def with_harness(self, harness: Harness) -> "Evaluator":
+    def with_harness(self, harness: Harness) -> Self:
         """Return a copy of this evaluator with other settings."""
-        return Evaluator(self.problem, self.profile_name, harness, self.pool)
+        other = copy.copy(self)
+        vars(other).pop("margins", None)
+        other._set_up(harness)
+        return other
 
     def reference(self) -> TimedSource:
         """Return the problem's reference as a source to be timed."""
         return TimedSource(name=REFERENCE, source=self.problem.reference_source)
 
+    def compiled_reference(self) -> tuple[Bar, TimedSource | None]:
+        """Compile the reference by torch.compile, a second baseline, and verify an output of each timed case.
+
+        Its worker may start the compiler until it is sealed, because the reference is trusted; later workers get the
+        compiled files. If that fails there is no source, and the bar says why.
+        """
+        source = TimedSource(name=COMPILED, source=self.problem.compiled_source, compiles=True)
+        cases = (*self.profile.benchmarks, *self.profile.held_out)
+        try:
+            with self.pool.worker(compiles=True) as worker:
+                self.driver.load(worker, source.source, cases)
+                for case in cases:
+                    inputs = [self.inputs.draw(case)]
+                    _, outputs = self.driver.row(worker, {0: inputs[0]})
+                    self.driver.verify(inputs, outputs)
+        except KernelFailure as failure:
+            return Bar(name=COMPILED, verdict=failure.verdict, reason=failure.reason), None
+        return Bar(name=COMPILED, verdict=Verdict.OK), source
+
     def is_timed(self, kernel: Kernel) -> bool:
         """Whether a kernel can be timed here. A Triton kernel on a CPU cannot: it runs in Triton's interpreter."""
         return kernel.language != "triton" or self.pool.device != "cpu"
+
+    def why_untimed(self, kernel: Kernel, so_far: Evaluation) -> str:
+        """Return why a correct kernel is not timed here; empty if it is."""
+        return "" if self.is_timed(kernel) else "right in Triton's interpreter; not timed: there is no GPU"
 
     def compile(self, kernel: Kernel) -> Evaluation:
         """Screen the kernel's file, import it in a worker and build the extensions that it requests."""
@@ -124,7 +160,7 @@ class Evaluator:
         if failure is not None:
             return failed(failure, evaluation)
         found = {"environment": conditions.describe(self.pool)}
-        return _timed(evaluation.model_copy(update=found), "compile", start)
+        return timed(evaluation.model_copy(update=found), "compile", start)
 
     def screened(self, evaluation: Evaluation, findings: Sequence[Finding]) -> Evaluation:
         """Return the evaluation with the screen's findings added. Tampering makes the verdict `rejected`."""
@@ -148,21 +184,21 @@ class Evaluator:
         try:
             with self.pool.worker() as worker:
                 secret = self.inputs.secret(self.profile, SECRET_CASES)
-                observed = library_use.cases(self.driver, self.profile, chosen, self.is_timed(kernel))
-                self.driver.open(worker, kernel.source, (*chosen, *secret, *observed))
+                observed = policy.observed_cases(self.driver, self.profile, chosen, self.is_timed(kernel))
+                self.driver.load(worker, kernel.source, (*chosen, *secret, *observed))
                 for case in (*chosen, *secret):
                     self._check_case(worker, case, reports)
                 if self.pool.kernel_threads:
-                    use = library_use.observe(self.driver, worker, observed)
+                    use = policy.observe(self.driver, worker, observed)
             if not self.pool.kernel_threads:  # torch's profiler needs a thread
                 with self.pool.worker(observed=True) as worker:
-                    self.driver.open(worker, kernel.source, observed)
-                    use = library_use.observe(self.driver, worker, observed)
+                    self.driver.load(worker, kernel.source, observed)
+                    use = policy.observe(self.driver, worker, observed)
             so_far = self._with_observations(so_far, use.labels(), reports)
             policy.require(self.problem.policy, use)
         except KernelFailure as failure:
             return failed(failure, so_far)
-        return _timed(so_far, "check", start)
+        return timed(so_far, "check", start)
 
     def time(
         self,
@@ -179,8 +215,8 @@ class Evaluator:
         """
         if so_far.verdict is not Verdict.OK:
             return so_far
-        if not self.is_timed(kernel):
-            return so_far.model_copy(update={"reason": "right in Triton's interpreter; not timed: there is no GPU"})
+        if reason := self.why_untimed(kernel, so_far):
+            return so_far.model_copy(update={"reason": reason})
         start, before = time.monotonic(), conditions.Load.now()
         chosen = self.profile.benchmarks if cases is None else tuple(cases)
         plan = self.plan(chosen, kernel.name, baseline or (against[-1].name if against else None))
@@ -191,7 +227,7 @@ class Evaluator:
             return failed(failure, so_far)
         happened = {**conditions.describe(self.pool), **before.until_now()}  # so_far may come from an earlier day
         in_force = {"environment": happened, "sandbox": self.pool.layers}
-        return _timed(evaluation.model_copy(update=in_force), "time", start)
+        return timed(evaluation.model_copy(update=in_force), "time", start)
 
     def plan(self, cases: Sequence[Case], candidate: str, baseline: str | None, margins: bool = True) -> Plan:
         """Return the plan of a timing: cases, candidate, stages and the test that decides."""
@@ -213,35 +249,20 @@ class Evaluator:
 
     def _with_observations(self, so_far: Evaluation, labels: Sequence[str], reports: MemoryReports) -> Evaluation:
         warnings = tuple(f"memory, warning: {text}" for text in sorted(reports.warnings))
-        every = (*so_far.labels, *(f"measured:{label}" for label in labels))
-        every = (*every, *(("measured:undefined-lanes",) if warnings else ()))
+        measured = (*labels, *(("undefined-lanes",) if warnings else ()))
+        every = dict.fromkeys((*so_far.labels, *(f"measured:{label}" for label in measured)))
         coverage = reports.words() if self.pool.interpreter is not None else ""
-        update = {"labels": tuple(dict.fromkeys(every)), "coverage": coverage}
-        return so_far.model_copy(update={**update, "evidence": (*so_far.evidence, *warnings)})
+        evidence = (*so_far.evidence, *warnings)
+        return so_far.model_copy(update={"labels": tuple(every), "coverage": coverage, "evidence": evidence})
 
     def _check_case(self, worker: WorkerClient, case: Case, reports: MemoryReports) -> None:
         published, secret = self.inputs.draw(case, case.seed), self.inputs.draw(case)
         stressed = [self.inputs.stressed(case, scales) for scales in self.problem.stress]
         for inputs in (published, secret, self.inputs.neighbour(secret), *stressed):
-            with self._memory_reported(worker, reports):
+            with reports.of_call(worker) if self.pool.interpreter is not None else contextlib.nullcontext():
                 _, outputs = self.driver.row(worker, {0: inputs})
-            self.driver.verify(worker, [inputs], outputs)
+            self.driver.verify([inputs], outputs)
         self.inputs.renew()
-
-    @contextlib.contextmanager
-    def _memory_reported(self, worker: WorkerClient, reports: MemoryReports) -> Generator[None]:
-        """Collect an interpreted call's memory report, even if the call failed: the report may show the cause.
-
-        Raises KernelFailure.
-        """
-        try:
-            yield
-        except KernelFailure as broken:
-            if self.pool.interpreter is not None and broken.verdict is Verdict.CRASHED and worker.alive():
-                reports.require(worker.memory_report())
-            raise
-        if self.pool.interpreter is not None:
-            reports.require(worker.memory_report())
 
     def _quick_source(self) -> TimedSource:
         """Return the source for A/A runs: the problem's last correct C++ seed (it is fast), else the reference."""
@@ -252,6 +273,7 @@ class Evaluator:
         return self.reference()
 
 
-def _timed(evaluation: Evaluation, step: str, start: float) -> Evaluation:
+def timed(evaluation: Evaluation, step: str, start: float) -> Evaluation:
+    """Return the evaluation with the seconds since `start` as those of a step."""
     seconds = {**evaluation.seconds, step: round(time.monotonic() - start, 3)}
     return evaluation.model_copy(update={"seconds": seconds})

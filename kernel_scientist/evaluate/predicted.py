@@ -10,10 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 from kernel_scientist.evaluate.correctness.inputs import InputSet
 from kernel_scientist.evaluate.correctness.tiles import TileCheck
-from kernel_scientist.evaluate.evaluator import Evaluator
+from kernel_scientist.evaluate.evaluator import Evaluator, timed
 from kernel_scientist.evaluate.screen.screening import screen
 from kernel_scientist.evaluate.timing.estimate import FLOOR_SLACK
-from kernel_scientist.evaluate.timing.plan import TimedSource
 from kernel_scientist.gpu.capture.preview import Previewer, refusal
 from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.problems.problem import Problem, Profile
@@ -33,13 +32,13 @@ class PreviewedEvaluator(Evaluator):
     """Evaluates kernels on a GPU of this host. Before a kernel runs, its code is analysed and its time predicted."""
 
     def __init__(self, problem: Problem, profile: str, harness: Harness, pool: WorkerPool, gpu: Gpu) -> None:
+        self.gpu = gpu
         super().__init__(problem, profile, harness, pool)
-        self.gpu = self.machine = gpu
-        self.previewer = Previewer(problem, gpu, harness)
+        self.machine = gpu
 
-    def with_harness(self, harness: Harness) -> "PreviewedEvaluator":
-        """Return a copy of this evaluator with other settings."""
-        return type(self)(self.problem, self.profile_name, harness, self.pool, self.gpu)
+    def _set_up(self, harness: Harness) -> None:
+        super()._set_up(harness)
+        self.previewer = Previewer(self.problem, self.gpu, harness)
 
     def compile(self, kernel: Kernel) -> Evaluation:
         """Compile the kernel, then preview it. A kernel that the GPU cannot launch (too much LDS) fails."""
@@ -59,9 +58,8 @@ class PreviewedEvaluator(Evaluator):
         found = so_far.model_copy(update=changes)
         if seen.report.ok:
             return found
-        return (
-            failed(refusal(seen.report), found) if seen.refused else self._without_preview(so_far, refusal(seen.report))
-        )
+        why = refusal(seen.report)
+        return failed(why, found) if seen.refused else self._without_preview(so_far, why)
 
     def _without_preview(self, so_far: Evaluation, why: KernelFailure) -> Evaluation:
         words = f"it could not be previewed: {why.reason}"
@@ -77,12 +75,6 @@ class PredictedEvaluator(PreviewedEvaluator):
         self.timed_inputs: dict[str, InputSet] = {}
         """Inputs of the timed cases, of which kernels compute tiles."""
 
-    def with_harness(self, harness: Harness) -> "PredictedEvaluator":
-        """Return a copy of this evaluator with other settings and the same inputs of timed cases."""
-        copy = PredictedEvaluator(self.problem, self.profile_name, harness, self.pool, self.gpu)
-        copy.timed_inputs = self.timed_inputs
-        return copy
-
     def compile(self, kernel: Kernel) -> Evaluation:
         """Screen the kernel's file, compile what it launches on every timed case, and predict its time."""
         start = time.monotonic()
@@ -93,11 +85,9 @@ class PredictedEvaluator(PreviewedEvaluator):
             empty = Evaluation(verdict=Verdict.OK, by_model=True, sandbox=layers)
             evaluation = self._with_preview(kernel, empty)
             findings = screening.result()
-        found = {
-            "seconds": {"compile": round(time.monotonic() - start, 3)},
-            "environment": {"machine": f"model of {self.gpu.name}", **evaluation.environment},
-        }
-        return self.screened(evaluation.model_copy(update=found), findings)
+        known = {"machine": f"model of {self.gpu.name}", **evaluation.environment}
+        evaluation = timed(evaluation.model_copy(update={"environment": known}), "compile", start)
+        return self.screened(evaluation, findings)
 
     def _without_preview(self, so_far: Evaluation, why: KernelFailure) -> Evaluation:
         """Fail the kernel: without a preview there is no result for it."""
@@ -122,35 +112,23 @@ class PredictedEvaluator(PreviewedEvaluator):
         if so_far.verdict is Verdict.OK and kernel.language == "hip":
             words = "compiled and inspected; on a model target a HIP kernel is not executed and has no predicted time"
             return so_far.model_copy(update={"reason": words, "coverage": "none"})
-        checked = super().check(kernel, so_far, cases)
+        start, checked = time.monotonic(), super().check(kernel, so_far, cases)
         if checked.verdict is not Verdict.OK or not self.harness.tiles:
             return checked
-        start = time.monotonic()
         try:
             with self.pool.worker() as worker:
-                self.driver.open(worker, kernel.source, ())
+                self.driver.load(worker, kernel.source, ())
                 tiles = TileCheck(self.driver, self.timed_inputs)
                 launches = checked.compile.launches if checked.compile else ()
                 words = tiles.run(worker, self.profile.benchmarks, launches)
         except KernelFailure as failure:
             return failed(failure, checked)
-        seconds = {**checked.seconds, "check": round(checked.seconds.get("check", 0) + time.monotonic() - start, 3)}
-        return checked.model_copy(update={"coverage": f"{checked.coverage}; {words}", "seconds": seconds})
+        return timed(checked.model_copy(update={"coverage": f"{checked.coverage}; {words}"}), "check", start)
 
-    def time(
-        self,
-        kernel: Kernel,
-        so_far: Evaluation,
-        against: Sequence[TimedSource],
-        baseline: str | None = None,
-        cases: Sequence[Case] | None = None,
-    ) -> Evaluation:
-        """Return the evaluation with the reason that its times are predicted (by `compile`), not measured."""
-        if so_far.verdict is not Verdict.OK:
-            return so_far
+    def why_untimed(self, kernel: Kernel, so_far: Evaluation) -> str:
+        """Return the evaluation's reason, else that its times are predicted (by `compile`), not measured."""
         missing = "" if so_far.predictions or kernel.language == "hip" else UNPREDICTED
-        reason = so_far.reason or missing or UNMEASURED.format(self.gpu.name)
-        return so_far.model_copy(update={"reason": reason})
+        return so_far.reason or missing or UNMEASURED.format(self.gpu.name)
 
 
 def merged(problem: Problem, profile: str) -> Profile:

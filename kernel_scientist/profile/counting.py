@@ -10,7 +10,7 @@ from pathlib import Path
 
 from kernel_scientist.evaluate.evaluator import Evaluator
 from kernel_scientist.hardware.gpus import Gpu
-from kernel_scientist.profile import enclosed, metrics, ncu, profiler, rocprof, workspace
+from kernel_scientist.profile import metrics, ncu, profiler, rocprof, workspace
 from kernel_scientist.profile.dispatches import CountingError, Group, grouped
 from kernel_scientist.profile.profiler import Profiler
 from kernel_scientist.profile.workspace import Workspace
@@ -72,8 +72,8 @@ def _counted(evaluator: Evaluator, kernel: Kernel, tool: Profiler) -> tuple[tupl
 
         def run(program: list[str]) -> tuple[int | None, str]:
             namespaces = pool.enclosure == "bubblewrap"
-            command = enclosed.command(program, space.folder, pool.device, namespaces, tool.readable)
-            return enclosed.run(command, space.folder, pool.device, end - time.monotonic(), pool.stopped)
+            command = profiler.command(program, space.folder, pool.device, namespaces, tool.readable)
+            return profiler.run(command, space.folder, pool.device, end - time.monotonic(), pool.stopped)
 
         if tool.name == "ncu":
             groups, remarks = _by_ncu(tool, space, run), list[str]()

@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from kernel_scientist.compile import build as builder
 from kernel_scientist.compile.extension import Request
 from kernel_scientist.evaluate.correctness.inputs import InputGenerator
 from kernel_scientist.evaluate.evaluator import Evaluator
@@ -77,14 +76,16 @@ def prepare(evaluator: Evaluator, kernel: Kernel, cases: Sequence[Case], folder:
 
 
 def _build(evaluator: Evaluator, kernel: Kernel, folder: Path) -> None:
-    def build(request: Request) -> tuple[Path | None, str]:
-        done = builder.build(request, evaluator.pool.device, evaluator.harness.build_timeout_s)
-        if done.path is not None:
-            shutil.copyfile(done.path, folder / target_process.build_name(request))
-        return done.path, done.report.log
+    build = evaluator.driver.builder([])
+
+    def kept(request: Request) -> tuple[Path | None, str]:
+        path, log = build(request)
+        if path is not None:
+            shutil.copyfile(path, folder / target_process.build_name(request))
+        return path, log
 
     try:
         with evaluator.pool.worker() as worker:
-            worker.load(evaluator.problem.adapted(kernel.source), build, evaluator.problem.sources)
+            worker.load(evaluator.problem.adapted(kernel.source), kept, evaluator.problem.sources)
     except KernelFailure as failure:
         raise CountingError(f"the kernel's import failed this time: {failure}") from failure

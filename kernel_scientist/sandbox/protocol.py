@@ -138,17 +138,28 @@ def encode(value: object, buffers: list[Buffer]) -> Header:
     """
     import torch
 
-    if isinstance(value, torch.Tensor):
-        shape = form(value)
-        flat = value.detach().to("cpu").permute(shape.order).contiguous().reshape(-1)
+    def encoded(tensor: torch.Tensor) -> Header:
+        shape = form(tensor)
+        flat = tensor.detach().to("cpu").permute(shape.order).contiguous().reshape(-1)
         flat = flat.as_strided(flat.shape, (1,))  # one element may carry any stride and still count as contiguous
         buffers.append(flat.view(torch.uint8).numpy().data if flat.numel() else b"")
         return {**shape.header(), "buffer": len(buffers) - 1}
+
+    return described(value, encoded)
+
+
+def described(value: object, describe: Callable[[torch.Tensor], Header]) -> Header:
+    """Return the description of a tree, with `describe` applied to each tensor."""
+    import torch
+
+    if isinstance(value, torch.Tensor):
+        return describe(value)
     if isinstance(value, (list, tuple)):
         kind = "tuple" if isinstance(value, tuple) else "list"  # torch's named tuples are tuples
-        return {"kind": kind, "items": [encode(v, buffers) for v in value]}  # pyright: ignore
+        return {"kind": kind, "items": [described(v, describe) for v in value]}  # pyright: ignore
     if isinstance(value, dict):
-        return {"kind": "dict", "items": {str(k): encode(v, buffers) for k, v in value.items()}}  # pyright: ignore
+        items = {str(k): described(v, describe) for k, v in value.items()}  # pyright: ignore
+        return {"kind": "dict", "items": items}
     if value is None or isinstance(value, (bool, int, float, str)):
         return {"kind": "value", "value": value}
     raise WireError(f"{type(value).__name__} cannot be sent to or from a worker; tensors and plain values can")

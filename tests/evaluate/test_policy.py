@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 
 from kernel_scientist.evaluate.correctness import policy
-from kernel_scientist.evaluate.screen.finding import Finding, Severity
+from kernel_scientist.evaluate.screen.source import Finding, Severity
 from kernel_scientist.problems.problem import Policy
 from kernel_scientist.records.kernel import Verdict
 from kernel_scientist.sandbox.failure import KernelFailure

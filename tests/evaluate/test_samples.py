@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernel_scientist import problems
-from kernel_scientist.evaluate.timing.estimate import Estimator
+from kernel_scientist.evaluate.timing.estimate import Estimator, Samples
 from kernel_scientist.evaluate.timing.plan import Plan
-from kernel_scientist.evaluate.timing.samples import Samples
 from kernel_scientist.hardware.peaks import Machine
 from kernel_scientist.records.evaluation import Evaluation, PairedTime, Speedup
 from kernel_scientist.records.kernel import REFERENCE, Case, Verdict

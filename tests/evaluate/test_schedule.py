@@ -1,9 +1,11 @@
 """When a timing ends: what the stages so far show of a candidate and its baseline."""
 
 import pytest
+import torch
 
+from kernel_scientist.evaluate.correctness.inputs import InputSet
+from kernel_scientist.evaluate.timing.estimate import Samples
 from kernel_scientist.evaluate.timing.plan import Plan
-from kernel_scientist.evaluate.timing.samples import Samples
 from kernel_scientist.evaluate.timing.schedule import decided, hopeless
 from kernel_scientist.records.kernel import Case
 from kernel_scientist.workers.client import Row
@@ -50,3 +52,8 @@ def test_a_much_slower_candidate_is_dropped_early(gain: float, blocks: int, drop
 def test_without_a_baseline_nothing_is_decided() -> None:
     alone = Plan((CASE,), "candidate", None, 4, 1, 3, 0.98)
     assert not decided(alone, timed(2.0, 2), 2) and not hopeless(alone, timed(0.1, 1), 2)
+
+
+def test_inputs_within_a_dict_count_towards_the_bytes_of_a_row() -> None:
+    data = (torch.zeros(4), {"weights": [torch.zeros(8)]}, 3)
+    assert InputSet(Case(sizes={}, seed=0), data, fresh=True, poison=0).bytes == 4 * (4 + 8)

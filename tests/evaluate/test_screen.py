@@ -9,9 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernel_scientist.evaluate.screen import screening
-from kernel_scientist.evaluate.screen.finding import Finding
 from kernel_scientist.evaluate.screen.screening import screen
-from kernel_scientist.evaluate.screen.source import PythonFile
+from kernel_scientist.evaluate.screen.source import Finding, PythonFile
 from kernel_scientist.evaluate.screen.tampering import tampering
 from tests.cheats import corpus
 from tests.conftest import ROOT

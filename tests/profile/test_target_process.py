@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kernel_scientist.evaluate.evaluator import Evaluator
-from kernel_scientist.profile import enclosed, target_process, workspace
+from kernel_scientist.profile import profiler, target_process, workspace
 from kernel_scientist.profile.workspace import Workspace
 from kernel_scientist.records.kernel import Kernel
 from kernel_scientist.sandbox import bubblewrap, landlock
@@ -31,8 +31,8 @@ def ready(evaluator_for: EvaluatorFor, tmp_path: Path) -> Iterator[Callable[[str
 
 
 def play(it: Workspace, namespaces: bool, timeout_s: float = 60) -> tuple[int | None, str]:
-    line = enclosed.command(it.program, it.folder, "cpu", namespaces, ())
-    return enclosed.run(line, it.folder, "cpu", timeout_s, threading.Event())
+    line = profiler.command(it.program, it.folder, "cpu", namespaces, ())
+    return profiler.run(line, it.folder, "cpu", timeout_s, threading.Event())
 
 
 @pytest.mark.parametrize("namespaces", {NAMESPACES, False})

@@ -108,7 +108,7 @@ def test_inputs_that_cannot_be_made_readable_are_told(evaluator: Evaluator) -> N
 def test_a_worker_may_start_programs_until_it_has_compiled(evaluator: Evaluator) -> None:
     source = dedent(COPY).replace("    x, out", "    subprocess.run(['true'])\n    x, out")
     with evaluator.pool.worker() as worker:
-        evaluator.driver.open(worker, f"import subprocess\n{source}", [CASE])
+        evaluator.driver.load(worker, f"import subprocess\n{source}", [CASE])
         with pytest.raises(KernelFailure, match="forbidden system call"):
             evaluator.driver.row(worker, {0: evaluator.inputs.draw(CASE)})
 

@@ -56,10 +56,10 @@ def kernel(imported: str = "", called: str = "") -> str:
 def call(driver: Driver, source: str) -> None:
     """Import a kernel and call it once. Raises KernelFailure."""
     with driver.pool.worker() as worker:
-        driver.open(worker, source, [CASE])
+        driver.load(worker, source, [CASE])
         inputs = driver.inputs.draw(CASE)
         _, outputs = driver.row(worker, {0: inputs})
-        driver.verify(worker, [inputs], outputs)
+        driver.verify([inputs], outputs)
 
 
 @pytest.mark.slow

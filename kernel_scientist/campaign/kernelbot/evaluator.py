@@ -46,12 +46,6 @@ class KernelbotEvaluator(PredictedEvaluator):
         judge = Judge(Api(credentials()), register, board, params.kernelbot)
         return KernelbotEvaluator(problem, params.profile, params.harness, pool, gpu, judge)
 
-    def with_harness(self, harness: Harness) -> "KernelbotEvaluator":
-        """Return a copy of this evaluator with other settings and the same inputs of timed cases."""
-        copy = KernelbotEvaluator(self.problem, self.profile_name, harness, self.pool, self.gpu, self.judge)
-        copy.timed_inputs = self.timed_inputs
-        return copy
-
     def is_timed(self, kernel: Kernel) -> bool:
         """Whether a kernel can be timed: any can."""
         return True

@@ -7,6 +7,8 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
+import torch
+
 from kernel_scientist.evaluate.correctness.inputs import InputSet
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records.kernel import Verdict
@@ -55,15 +57,12 @@ class Comparison:
         name, expected = inputs.case.name, list[protocol.Buffer]()
         if self._patience.setdefault(name, PATIENCE) <= 0 or self.problem.device != "cpu":
             return False
-        protocol.encode(self._expected(inputs), expected)
+        if not inputs.expected:
+            inputs.expected.append(self.problem.reference(inputs.data))
+        protocol.encode(inputs.expected[0], expected)
         same = list[protocol.Buffer](buffers) == expected
         self._patience[name] = PATIENCE if same else self._patience[name] - 1
         return same
-
-    def _expected(self, inputs: InputSet) -> Any:
-        if not inputs.expected:
-            inputs.expected.append(self.problem.reference(inputs.data))
-        return inputs.expected[0]
 
     def room(self, inputs: InputSet) -> int:
         """Return how many bytes of output are accepted from a worker."""
@@ -103,18 +102,12 @@ class Comparison:
 
 def described(output: Any) -> protocol.Header:
     """Return the description that a correct output must match."""
-    header = protocol.encode(output, [])
-    for leaf, tensor in zip(leaves(header), _tensors(output), strict=True):
-        leaf |= {"strides": list(tensor.stride()), "device": tensor.device.type}
-    return header
 
+    def describe(tensor: torch.Tensor) -> protocol.Header:
+        facts = {"strides": list(tensor.stride()), "device": tensor.device.type}
+        return {**protocol.form(tensor).header(), **facts}
 
-def _tensors(value: Any) -> list[Any]:
-    if hasattr(value, "stride"):
-        return [value]
-    if isinstance(value, dict):
-        value = list(value.values())  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
-    return [t for v in value for t in _tensors(v)] if isinstance(value, (list, tuple)) else []
+    return protocol.described(output, describe)
 
 
 def _mismatch(want: protocol.Header, got: Any) -> str:

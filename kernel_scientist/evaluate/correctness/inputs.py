@@ -1,9 +1,9 @@
 """Test inputs: new random values, at new or reused addresses, sometimes one 512-byte edit away from earlier ones."""
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -37,13 +37,22 @@ class InputSet:
     """Key of the cache sweep before the call, on a GPU."""
 
     expected: list[Any] = field(default_factory=list[Any], compare=False)
-    """The reference's output; None until it is computed."""
+    """The reference's output; empty until it is computed."""
 
     @property
     def bytes(self) -> int:
         """Size of all inputs together."""
-        items = self.data if isinstance(self.data, tuple) else (self.data,)
-        return sum(x.nbytes for x in items if isinstance(x, torch.Tensor))
+        return sum(tensor.nbytes for tensor in tensors(self.data))
+
+
+class Part(NamedTuple):
+    """One tensor of the inputs."""
+
+    tensor: torch.Tensor
+    writable: bool
+    static: bool
+    is_buffer: bool
+    """Whether it is an output buffer, whose content does not matter."""
 
 
 class InputGenerator:
@@ -102,32 +111,31 @@ class InputGenerator:
 
     def placed(self, inputs: InputSet, memory: SharedMemory, slot: int) -> protocol.Header:
         """Return the message that tells a worker where its inputs will be."""
-        places = iter(enumerate(self._tensors(inputs)))
+        parts = iter(enumerate(self._parts(inputs)))
 
         def describe(tensor: torch.Tensor) -> protocol.Header:
-            index, (_, writable, static) = next(places)
-            spot = memory.place(slot, index, tensor.nbytes, inputs.fresh and not static)
-            return {**protocol.form(tensor).header(), "writable": writable, "place": spot}
+            index, part = next(parts)
+            spot = memory.place(slot, index, tensor.nbytes, inputs.fresh and not part.static)
+            return {**protocol.form(tensor).header(), "writable": part.writable, "place": spot}
 
-        return _tree(inputs.data, describe)
+        return protocol.described(inputs.data, describe)
 
     def write(self, inputs: InputSet, memory: SharedMemory, slot: int, native: NativeHarness) -> None:
         """Write the values to the announced places in shared memory. Output buffers get garbage."""
-        found = zip(self._tensors(inputs), self._buffers(inputs), strict=True)
-        for index, ((tensor, writable, _), is_buffer) in enumerate(found):
-            memory.write(native, slot, index, inputs.poison if is_buffer else tensor, writable)
+        for index, part in enumerate(self._parts(inputs)):
+            memory.write(native, slot, index, inputs.poison if part.is_buffer else part.tensor, part.writable)
 
     def message(self, inputs: InputSet) -> tuple[protocol.Header, list[protocol.Buffer]]:
         """Return the inputs as a message. Output buffers hold garbage."""
         buffers: list[protocol.Buffer] = []
-        found = iter(zip(self._tensors(inputs), self._buffers(inputs), strict=True))
+        parts = iter(self._parts(inputs))
 
         def describe(tensor: torch.Tensor) -> protocol.Header:
-            (_, writable, _), is_buffer = next(found)
-            sent = _filled(tensor, inputs.poison) if is_buffer else tensor
-            return {**protocol.encode(sent, buffers), "writable": writable}
+            part = next(parts)
+            sent = _filled(tensor, inputs.poison) if part.is_buffer else tensor
+            return {**protocol.encode(sent, buffers), "writable": part.writable}
 
-        return _tree(inputs.data, describe), buffers
+        return protocol.described(inputs.data, describe), buffers
 
     def masked(self, inputs: InputSet, native: NativeHarness) -> tuple[protocol.Header, Sequence[bytearray], int]:
         """Return the inputs as an encrypted message (header, buffers), and their digest.
@@ -139,11 +147,11 @@ class InputGenerator:
         blocks: list[bytearray] = []
         guarded: list[bytearray] = []
         secret: list[bytearray] = []
-        for (_, writable, _), data in zip(self._tensors(inputs), buffers, strict=True):
+        for part, data in zip(self._parts(inputs), buffers, strict=True):
             one = block(data, self._rng.randbytes(2 * GUARD_BYTES))
-            guarded += guarded_parts(one, len(data), writable)
+            guarded += guarded_parts(one, len(data), part.writable)
             blocks.append(one)
-            secret += [] if writable else [one]
+            secret += [] if part.writable else [one]
         total = digest(guarded)
         for one, keys in zip(secret, inputs.keys, strict=True):
             native.mask(one, keys)
@@ -165,21 +173,19 @@ class InputGenerator:
         self._turn(items[self._rng.choice(free)])
         return self._input_set(inputs.case, tuple(items))
 
-    def _tensors(self, inputs: InputSet) -> list[tuple[torch.Tensor, bool, bool]]:
-        """Return (tensor, may be written to, is static) of each tensor, in the order of the tree."""
+    def _parts(self, inputs: InputSet) -> list[Part]:
+        """Return the tensors in the order of the tree."""
         items = inputs.data if isinstance(inputs.data, tuple) else (inputs.data,)
-        writable, static = self.problem.writable, self.problem.policy.static
-        return [(t, i in writable, i in static) for i, item in enumerate(items) for t in tensors(item)]
-
-    def _buffers(self, inputs: InputSet) -> list[bool]:
-        """Return whether each tensor is an output buffer, whose content does not matter."""
-        items = inputs.data if isinstance(inputs.data, tuple) else (inputs.data,)
-        return [i in self.problem.writes for i, item in enumerate(items) for _ in tensors(item)]
+        found: list[Part] = []
+        for i, item in enumerate(items):
+            kind = i in self.problem.writable, i in self.problem.policy.static, i in self.problem.writes
+            found += [Part(tensor, *kind) for tensor in tensors(item)]
+        return found
 
     def _input_set(self, case: Case, data: Any) -> InputSet:
         fresh, poison = self._rng.random() < 0.5, self._rng.choice(POISONS)
         plain = InputSet(case, data, fresh, poison)
-        keys = tuple((self._word(), self._word()) for _, writable, _ in self._tensors(plain) if not writable)
+        keys = tuple((self._word(), self._word()) for part in self._parts(plain) if not part.writable)
         return replace(plain, keys=keys, sweep_key=self._word())
 
     def _word(self) -> int:
@@ -201,18 +207,6 @@ def _rolled(tensor: torch.Tensor, shift: int) -> torch.Tensor:
     rolled.view(_raw(tensor.dtype))[:shift] = tensor.view(_raw(tensor.dtype))[-shift:]
     rolled.view(_raw(tensor.dtype))[shift:] = tensor.view(_raw(tensor.dtype))[:-shift]
     return rolled
-
-
-def _tree(value: Any, describe: Callable[[torch.Tensor], protocol.Header]) -> protocol.Header:
-    """Return a description of inputs as `protocol.encode` does, with `describe` applied to each tensor."""
-    if isinstance(value, torch.Tensor):
-        return describe(value)
-    if isinstance(value, (list, tuple)):
-        items = [_tree(v, describe) for v in value]  # pyright: ignore[reportUnknownVariableType]
-        return {"kind": "tuple" if isinstance(value, tuple) else "list", "items": items}
-    if isinstance(value, dict):
-        return {"kind": "dict", "items": {str(k): _tree(v, describe) for k, v in value.items()}}  # pyright: ignore
-    return protocol.encode(value, [])
 
 
 def _filled(tensor: torch.Tensor, byte: int) -> torch.Tensor:

@@ -3,6 +3,8 @@
 The report comes from an untrusted process: it can show that a kernel is wrong, but its absence proves nothing.
 """
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +14,8 @@ from kernel_scientist.gpu.interpreter.defect import Defect
 from kernel_scientist.records.kernel import Verdict
 from kernel_scientist.sandbox import protocol
 from kernel_scientist.sandbox.failure import KernelFailure, printable
+from kernel_scientist.workers.client import WorkerClient
+from kernel_scientist.workers.validation import protocol_violation
 
 MOST_TOLD, WORDS = 10, 300
 
@@ -41,9 +45,25 @@ class MemoryReports:
     warnings: set[str] = field(default_factory=set[str])
     """Warnings as sentences: shown as evidence, without effect on the verdict."""
 
-    def require(self, report: protocol.Header) -> None:
-        """Add a worker's report. Raises KernelFailure if it contains an error."""
-        defects: list[Defect] = []
+    last: protocol.Header = field(default_factory=protocol.Header)
+    """The last report."""
+
+    @contextmanager
+    def of_call(self, worker: WorkerClient) -> Generator[None]:
+        """Add a worker's report on a call, even if the call failed: the report may show the cause.
+
+        Raises KernelFailure if the report contains an error.
+        """
+        try:
+            yield
+        except KernelFailure as broken:
+            if broken.verdict is Verdict.CRASHED and worker.alive():
+                self._require(worker.memory_report())
+            raise
+        self._require(worker.memory_report())
+
+    def _require(self, report: protocol.Header) -> None:
+        self.last, defects = report, list[Defect]()
         for call in _calls(report):
             self.launches += call.coverage.launches
             self.run += call.coverage.programs_run
@@ -74,4 +94,4 @@ def _calls(report: protocol.Header) -> list[Call]:
     try:
         return [Call.model_validate(call) for call in calls or ()]
     except (ValidationError, TypeError) as error:
-        raise KernelFailure(Verdict.REJECTED, "its worker broke the protocol: no report on memory") from error
+        raise protocol_violation("no report on memory") from error

@@ -1,14 +1,21 @@
-"""A problem's policy, enforced on correct kernels too: no tampering, and library work only if it is allowed."""
+"""A problem's policy, enforced on correct kernels too: no tampering, and library work only if it is allowed.
+
+Observed calls (untimed) find out whether the kernel's own code does the work.
+"""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from kernel_scientist.evaluate.screen.finding import Finding
-from kernel_scientist.problems.problem import Policy
-from kernel_scientist.records.kernel import Verdict
-from kernel_scientist.sandbox.failure import KernelFailure
-from kernel_scientist.workers.validation import printable
+from kernel_scientist.evaluate.driver import Driver
+from kernel_scientist.evaluate.screen.source import Finding
+from kernel_scientist.problems.problem import Policy, Profile
+from kernel_scientist.records.kernel import Case, Verdict
+from kernel_scientist.sandbox.failure import KernelFailure, printable
+from kernel_scientist.workers.client import WorkerClient
+
+TIMED_CASES = 4
+"""Number of timed cases that are observed if the policy forbids library work."""
 
 MOVES = frozenset(
     {
@@ -57,13 +64,12 @@ class Observed:
     @staticmethod
     def read(reply: dict[str, Any]) -> "Observed":
         """Return a worker's report in parsed form. Fields of a wrong type are ignored."""
-        operations, calls = reply.get("operations"), reply.get("native_calls")
+        operations = reply.get("operations")
         counts: dict[str, Any] = operations if isinstance(operations, dict) else {}
         named = {printable(name): count for name, count in counts.items() if isinstance(count, int)}
         work = {name: count for name, count in named.items() if operation_name(name) not in MOVES}
-        replays = reply.get("graph_replays")
-        native, graphs = (n if isinstance(n, int) else 0 for n in (calls, replays))
-        return Observed(work, native, graphs)
+        numbers = (reply.get("native_calls"), reply.get("graph_replays"))
+        return Observed(work, *(n if isinstance(n, int) else 0 for n in numbers))
 
     def labels(self) -> tuple[str, ...]:
         """Return the labels of an evaluation: `library-work`, and `library-only` or `decoy`."""
@@ -73,6 +79,45 @@ class Observed:
         elif self.right_when_muted:
             labels.append("decoy")
         return tuple(labels)
+
+
+def observed_cases(driver: Driver, profile: Profile, checked: Sequence[Case], timed: bool) -> tuple[Case, ...]:
+    """Return the cases to observe: one checking case and, if library work is forbidden, some random timed ones.
+
+    Timed cases are included because a kernel could use a library on them only, to appear faster.
+    """
+    others = profile.benchmarks if timed and not driver.problem.policy.library else ()
+    return (*checked[-1:], *(others[i] for i in driver.inputs.chosen(len(others), TIMED_CASES)))
+
+
+def observe(driver: Driver, worker: WorkerClient, chosen: Sequence[Case]) -> Observed:
+    """Observe a call on each case; then disable the kernel's own code and check whether the output is still correct.
+
+    Raises KernelFailure for a wrong output of a call that was not muted. Muted calls come last: a kernel that waits
+    for an effect of its muted code hangs, and its worker is lost.
+    """
+    observed = [Observed.read(_call(driver, worker, case, mute=False)) for case in chosen]
+    for i, case in enumerate(chosen):
+        if observed[i].native_calls == 0:
+            continue
+        try:
+            _call(driver, worker, case, mute=True)
+        except KernelFailure as failure:
+            if failure.verdict is not Verdict.INCORRECT:
+                break
+        else:
+            observed[i] = replace(observed[i], right_when_muted=True)
+    return Observed.of(observed)
+
+
+def _call(driver: Driver, worker: WorkerClient, case: Case, mute: bool) -> dict[str, object]:
+    """Make one call on new inputs. Raises KernelFailure if its output is wrong."""
+    inputs = {0: driver.inputs.draw(case)}
+    driver.deliver(worker, inputs)
+    keys = driver.write(worker, inputs)
+    reply, output = worker.observe(mute, keys, driver.comparison.room(inputs[0]))
+    driver.verify([inputs[0]], [output])
+    return reply
 
 
 def operation_name(operation: str) -> str:

@@ -5,6 +5,7 @@ timed case the worker executes the programs that together compute some tiles of 
 and those elements are compared here with the reference.
 """
 
+import functools
 import random
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -20,6 +21,8 @@ from kernel_scientist.records.kernel import Case, Verdict
 from kernel_scientist.sandbox import protocol
 from kernel_scientist.sandbox.failure import KernelFailure, printable
 from kernel_scientist.workers.client import Output, WorkerClient
+from kernel_scientist.workers.untrusted.outputs import tensors
+from kernel_scientist.workers.validation import protocol_violation
 
 MOST_OUTPUT_BYTES = 1 << 30
 MOST_BOXES = 64
@@ -86,19 +89,14 @@ class TileCheck:
         tuned = [(one.kernel, one.constants) for one in launches if one.autotuned]
         worker.tiles(draws, self.harness.tile_timeout_s, tuned)
         self.driver.deliver(worker, {0: inputs})
-        try:
-            _, outputs = worker.run_row(
-                [0], lambda: self.driver.write(worker, {0: inputs}), MOST_OUTPUT_BYTES, self.harness.tile_timeout_s
-            )
-        except KernelFailure as failure:
-            if failure.verdict is Verdict.CRASHED and worker.alive():
-                reports.require(worker.memory_report())
-            raise KernelFailure(
-                failure.verdict, f"{case.name}, a tile: {failure.reason}", failure.evidence
-            ) from failure
-        report = worker.memory_report()
-        reports.require(report)
-        call = _parsed(report)
+        write = functools.partial(self.driver.write, worker, {0: inputs})
+        with reports.of_call(worker):
+            try:
+                _, outputs = worker.run_row([0], write, MOST_OUTPUT_BYTES, self.harness.tile_timeout_s)
+            except KernelFailure as failure:
+                reason = f"{case.name}, a tile: {failure.reason}"
+                raise KernelFailure(failure.verdict, reason, failure.evidence) from failure
+        call = _parsed(reports.last)
         self._require_executed(case, call.plan, launches)
         self._require_right(inputs, outputs[0], call)
         return call
@@ -119,37 +117,33 @@ class TileCheck:
     def _require_right(self, inputs: InputSet, output: Output, call: TileCall) -> None:
         name = inputs.case.name
         try:
-            found = list(_tensors(protocol.decode(output.tree, list(output.buffers), None)))
+            found = tensors(protocol.decode(output.tree, list(output.buffers), None))
         except protocol.WireError as error:
             raise KernelFailure(Verdict.REJECTED, f"{name}: its output is not data: {error}") from error
         compared = 0
-        for tensor, runs in zip(found, call.known, strict=True):
+        for position, (tensor, runs) in enumerate(zip(found, call.known, strict=True)):
             known = _mask(tensor, runs)
             compared += int(known.sum())
             for box in _boxes(known) if len(found) == 1 else [(slice(None),) * tensor.dim()]:
-                self._compare(inputs, found, tensor, known, box)
+                self._compare(inputs, found, position, known, box)
         if not compared:
             reason = f"{name}: no element of the output follows from what its programs write"
             verdict = Verdict.REJECTED if call.plan.skipped else Verdict.INCORRECT
             raise KernelFailure(verdict, reason, tuple(call.plan.skipped))
 
     def _compare(
-        self, inputs: InputSet, found: Sequence[torch.Tensor], tensor: torch.Tensor, known: torch.Tensor, box: Box
+        self, inputs: InputSet, found: Sequence[torch.Tensor], position: int, known: torch.Tensor, box: Box
     ) -> None:
-        """Raise KernelFailure unless the known elements of a box are right."""
+        """Raise KernelFailure unless the known elements of a box of the output at `position` are right."""
+        tensor = found[position]
         data, widened = self.problem.part(inputs.data, box, tensor.shape)
         expected: Any = self.problem.reference(data)
-        outputs = list(_tensors(expected))
-        position = next(i for i, one in enumerate(found) if one is tensor)
+        outputs = tensors(expected)
         if outputs[position].shape != tensor[widened].shape:
             shapes = f"{tuple(tensor.shape)}; the reference's part has {tuple(outputs[position].shape)}"
             raise KernelFailure(Verdict.INCORRECT, f"{inputs.case.name}: its output has shape {shapes}")
-        part = torch.where(known[widened], tensor[widened], outputs[position])
-        answer = (
-            part
-            if len(outputs) == 1
-            else type(expected)(part if i == position else one for i, one in enumerate(outputs))
-        )
+        outputs[position] = torch.where(known[widened], tensor[widened], outputs[position])
+        answer = outputs[0] if len(outputs) == 1 else type(expected)(outputs)
         good, message = self.problem.check(data, answer)
         if not good:
             place = ", ".join(f"{s.start}:{s.stop}" for s in box if s.start is not None)
@@ -165,17 +159,7 @@ def _parsed(report: protocol.Header) -> TileCall:
         calls: Any = report["calls"]
         return TileCall.model_validate(calls[-1])
     except (ValidationError, LookupError, TypeError) as error:
-        raise KernelFailure(Verdict.REJECTED, "its worker broke the protocol: no report on tiles") from error
-
-
-def _tensors(value: Any) -> Iterator[torch.Tensor]:
-    if isinstance(value, torch.Tensor):
-        yield value
-    elif isinstance(value, dict):
-        yield from _tensors(list(value.values()))  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
-    elif isinstance(value, (list, tuple)):
-        for one in value:  # pyright: ignore[reportUnknownVariableType]
-            yield from _tensors(one)
+        raise protocol_violation("no report on tiles") from error
 
 
 def _mask(tensor: torch.Tensor, runs: Sequence[tuple[int, int]]) -> torch.Tensor:
@@ -183,7 +167,7 @@ def _mask(tensor: torch.Tensor, runs: Sequence[tuple[int, int]]) -> torch.Tensor
     flat = torch.zeros(tensor.numel(), dtype=torch.bool)
     for first, count in runs:
         if not 0 <= first <= first + count <= tensor.numel():
-            raise KernelFailure(Verdict.REJECTED, "its worker broke the protocol: elements outside of its output")
+            raise protocol_violation("elements outside of its output")
         flat[first : first + count] = True
     return flat.reshape(tensor.shape)
 

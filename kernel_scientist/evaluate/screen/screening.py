@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from kernel_scientist.evaluate.screen.finding import Finding, Severity
-from kernel_scientist.evaluate.screen.source import PythonFile
+from kernel_scientist.evaluate.screen.source import Finding, PythonFile, Severity
 from kernel_scientist.evaluate.screen.tampering import tampering
 
 MAX_SOURCE = 200_000

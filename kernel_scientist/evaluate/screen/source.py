@@ -1,11 +1,16 @@
-"""A kernel's file in the form that rules match: Python names resolved through imports, C++ text without comments."""
+"""A kernel's file in the form that rules match: Python names resolved through imports, C++ text without comments.
+
+A match is a finding.
+"""
 
 import ast
 import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator
+from enum import StrEnum
 from itertools import islice
+from typing import NamedTuple
 
 from kernel_scientist.records.syntax import parsed
 
@@ -21,6 +26,28 @@ _COMMENT_OR_LITERAL = re.compile(
     r"""|(?<!\w)(?:u8|[uUL])?R"(?P<mark>[^()\\\s"]{0,16})\((?P<raw>[\s\S]*?\)(?P=mark)"|[\s\S]*)"""
     r"""|"(?P<text>(?:[^"\\\n]|\\.)*+)"?|(?<!\w)(?:u8|[uUL])?'(?:[^'\\\n]|\\.)*+'?"""
 )
+
+
+class Severity(StrEnum):
+    """Severity of a finding. HIGH: honest kernels hardly ever do this; LOW: they often do."""
+
+    LOW = "low"
+    MEDIUM = "medium"
+    HIGH = "high"
+
+
+class Finding(NamedTuple):
+    """One match of a rule in a source."""
+
+    name: str
+    """Kebab-case, such as `tampering:patch` or `kernelguard:timer-monkeypatch`."""
+    severity: Severity
+    line: int | None
+    """1-based line of the kernel's file; None for the whole file."""
+    detail: str
+    """Description of the match."""
+    tampering: bool = False
+    """Whether this finding rejects the kernel (unless the policy allows tampering)."""
 
 
 class CppText:

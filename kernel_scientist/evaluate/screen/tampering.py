@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-from kernel_scientist.evaluate.screen.finding import Finding, Severity
-from kernel_scientist.evaluate.screen.source import CppText, PythonFile, assigned, is_literal
+from kernel_scientist.evaluate.screen.source import CppText, Finding, PythonFile, Severity, assigned, is_literal
 
 PUBLIC = re.compile(r"kernel_scientist(?:\.languages(?:\.cpp)?)?(?:\.(?:load|CompileError))?(?:\.|$)")
 """Names of this package that a kernel may import: `load` and `CompileError`, also under their old path."""

@@ -4,7 +4,6 @@ A kernel counts as faster only if its gain exceeds this noise. A/A runs use the 
 margin covers differences between processes (memory layout, placement) as well as between minutes.
 """
 
-import contextlib
 import json
 import socket
 import time
@@ -38,14 +37,12 @@ def kept(driver: Driver, profile: str) -> list[float] | None:
     return None if due else noise
 
 
-def once(driver: Driver, profile: str, measure: Callable[[], list[float]]) -> None:
-    """Measure and keep the noise, unless another process of this host has done so meanwhile.
+def turn(driver: Driver, profile: str) -> AbstractContextManager[None]:
+    """Take turns with the other processes of this host that measure the noise.
 
     Raises StoppedError when the work is to end.
     """
-    with device_lock.turn(_file(driver, profile), driver.pool.stopped):
-        if kept(driver, profile) is None:
-            keep(driver, profile, measure())
+    return device_lock.turn(_file(driver, profile), driver.pool.stopped)
 
 
 def keep(driver: Driver, profile: str, noise: list[float]) -> list[float]:
@@ -58,20 +55,19 @@ def keep(driver: Driver, profile: str, noise: list[float]) -> list[float]:
     return noise
 
 
-def measure(
-    driver: Driver, plan: Plan, source: TimedSource, runs: int, hold: Hold = contextlib.nullcontext
-) -> list[float]:
-    """Time a source against itself `runs` times, with all stages; return the noise after each stage.
+def measure(driver: Driver, plan: Plan, source: TimedSource, hold: Hold) -> list[float]:
+    """Time a source against itself `harness.noise_runs` times, with all stages; return the noise after each stage.
 
     `plan` has no baseline and the candidate FIRST. `hold` holds the device's lock during each run.
 
     The noise is the largest distance from 1 of an interval of a source against itself, over all runs. (One interval
     reflects the spread of its blocks, not differences between processes or minutes.)
     """
+    sources = [source.model_copy(update={"name": name}) for name in (FIRST, SECOND)]
     deviations: list[list[float]] = [[] for _ in range(plan.stages)]
-    for _ in range(runs):
+    for _ in range(driver.harness.noise_runs):
         with hold():
-            samples = schedule.run(driver, plan, [source.named(FIRST), source.named(SECOND)])
+            samples = schedule.run(driver, plan, sources)
         for stage in range(plan.stages):
             tables = (samples.table(name, stage + 1) for name in (FIRST, SECOND))
             low, high = statistics.ratio(*tables).interval(plan.confidence)

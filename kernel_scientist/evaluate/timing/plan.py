@@ -22,10 +22,6 @@ class TimedSource(Record):
         """Return a kernel's source under its name."""
         return TimedSource(name=kernel.name, source=kernel.source)
 
-    def named(self, name: str) -> "TimedSource":
-        """Return the same source under another name."""
-        return self.model_copy(update={"name": name})
-
 
 @dataclass(frozen=True)
 class Plan:

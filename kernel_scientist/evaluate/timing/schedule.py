@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from kernel_scientist.evaluate.correctness.inputs import InputSet
 from kernel_scientist.evaluate.driver import Driver
 from kernel_scientist.evaluate.timing import statistics
+from kernel_scientist.evaluate.timing.estimate import Samples
 from kernel_scientist.evaluate.timing.plan import LEAST_STAGES, Plan, TimedSource
-from kernel_scientist.evaluate.timing.samples import Samples
 from kernel_scientist.records.errors import InfrastructureError
 from kernel_scientist.records.kernel import Case, Verdict
 from kernel_scientist.sandbox.failure import KernelFailure
@@ -94,22 +94,23 @@ class _TimingRun:
             with self._blame(name):
                 if checksums[name] != checksums[self.samples.trusted(self.plan.candidate)]:
                     raise KernelFailure(Verdict.REJECTED, "it left out the sweep of the caches before its call")
-                self.driver.verify(self.workers[name], inputs, returned[name])
+                self.driver.verify(inputs, returned[name])
 
     def _warm_up(self) -> Scheduling:
         """Make untimed calls, set the rows' lengths, and return the scheduling of each source's threads."""
         harness, start, rounds = self.driver.harness, time.monotonic(), 0
+        least_s = harness.gpu_warmup_s if self.driver.pool.on_gpu else 0.0  # a GPU's clocks and power must settle
         before: dict[str, dict[int, object]] = {}
         quickest: dict[str, float] = {}
-        while rounds < max(1, harness.warmup_calls) or time.monotonic() - start < self.driver.warmup_s:
+        while rounds < max(1, harness.warmup_calls) or time.monotonic() - start < least_s:
             rounds += 1
             for case in self.plan.cases:
                 inputs = [self.driver.inputs.draw(case)]
                 for name, worker in self.workers.items():
                     with self._blame(name):
                         row, outputs = self.driver.row(worker, {self._first_slot(case): inputs[0]})
-                        before.setdefault(name, _scheduling(worker))
-                        self.driver.verify(worker, inputs, outputs)
+                        before.setdefault(name, worker.process.scheduling())
+                        self.driver.verify(inputs, outputs)
                     quickest[case.name] = min(row.wall_ns / 1000, quickest.get(case.name, float("inf")))
         for case in self.plan.cases:
             self.calls.setdefault(case.name, self._calls(case, quickest[case.name]))
@@ -145,10 +146,10 @@ class _TimingRun:
         """Raise KernelFailure if the cores or scheduling policy of another source's threads changed."""
         for name, worker in self.workers.items():
             known = before.get(name, {})
-            if name != self.plan.candidate and any(known.get(t, how) != how for t, how in _scheduling(worker).items()):
-                raise KernelFailure(
-                    Verdict.REJECTED, "while it was timed another worker's cores or scheduling were changed"
-                )
+            now = worker.process.scheduling()
+            if name != self.plan.candidate and any(known.get(thread, how) != how for thread, how in now.items()):
+                reason = "while it was timed another worker's cores or scheduling were changed"
+                raise KernelFailure(Verdict.REJECTED, reason)
 
     @contextmanager
     def _blame(self, name: str) -> Generator[None]:
@@ -161,16 +162,12 @@ class _TimingRun:
             raise InfrastructureError(f"{name} failed while it was timed: {failure.reason}") from failure
 
 
-def _scheduling(worker: WorkerClient) -> dict[int, object]:
-    return worker.process.scheduling()
-
-
 def hopeless(plan: Plan, samples: Samples, blocks: int) -> bool:
     """Whether the candidate is so much slower than the baseline that the rest of the first stage is skipped."""
     if plan.baseline is None or blocks != plan.drop_after:
         return False
     ours, theirs = (samples.table(name) for name in (plan.candidate, plan.baseline))
-    return statistics.ratio(ours, theirs).log < math.log(plan.drop_below) if plan.drop_below > 0 else False
+    return plan.drop_below > 0 and statistics.ratio(ours, theirs).log < math.log(plan.drop_below)
 
 
 def decided(plan: Plan, samples: Samples, stage: int) -> bool:
