@@ -15,22 +15,18 @@ import threading
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import psutil
 
+from benchmarks import endpoint
+from benchmarks.parts import RESULTS, measured
 from kernel_scientist.campaign.evaluation_context import evaluation_context
-from kernel_scientist.records import environment
-
-environment.prepare()
-
-from benchmarks import endpoint  # noqa: E402
-from benchmarks.parts import RESULTS, machine  # noqa: E402
-from kernel_scientist.evaluate.evaluator import Evaluator, TimedSource  # noqa: E402
-from kernel_scientist.evaluate.timing.conditions import Load  # noqa: E402
-from kernel_scientist.records.evaluation import CompileReport, Evaluation, Speedup, Timing  # noqa: E402
-from kernel_scientist.records.kernel import Case, Kernel, Verdict  # noqa: E402
-from kernel_scientist.records.params import Harness, Params  # noqa: E402
+from kernel_scientist.evaluate.evaluator import Evaluator, TimedSource
+from kernel_scientist.records.evaluation import CompileReport, Evaluation, Speedup, Timing
+from kernel_scientist.records.kernel import Case, Kernel, Verdict
+from kernel_scientist.records.params import Harness, Params
 
 ROLES = ("selector", "designer", "writer")
 BOUNDS = {"scientist_bound": 8 * 3600 / 2 * 3 / 5, "greedy_bound": 8 * 3600 / 2}
@@ -106,16 +102,13 @@ def main(parts: Sequence[str]) -> None:
     file = RESULTS / "engine.json"
     found: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
     for part in parts or work:
-        here, before = machine(), Load.now()
-        rows = work[part]()
-        found[part] = {"machine": {**here, "meanwhile": before.until_now()}, "date": time.strftime("%Y-%m-%d"), **rows}
-        made = found.get("throughput", {})
-        rates = {name: made[name]["kernels_per_hour"] for name in ("scientist", "greedy") if name in made}
-        rates |= {
-            name: row.get("kernels_per_hour") for name, row in found.get("peers", {}).items() if name in peers.PACKAGES
-        }
-        found["kernels_per_hour"] = {**rates, **BOUNDS}
-        found["per_kernel_together_s"] = made.get("per_kernel_together_s")
+        with measured() as figures:
+            figures |= work[part]()
+        found[part] = figures
+        rows = {**found.get("throughput", {}), **found.get("peers", {})}
+        names = [name for name in ("scientist", "greedy", *peers.PACKAGES) if name in rows]
+        found["kernels_per_hour"] = {**{name: rows[name].get("kernels_per_hour") for name in names}, **BOUNDS}
+        found["per_kernel_together_s"] = rows.get("per_kernel_together_s")
         file.write_text(json.dumps(found, indent=1) + "\n")
     print(json.dumps(found, indent=1))
 

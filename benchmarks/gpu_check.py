@@ -7,20 +7,15 @@ Leaves one folder, `benchmarks/results/gpu-<device>-<date>/`: a summary, and wha
 well, 1 a part failed, 2 there is no GPU.
 """
 
-import json
 import re
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks.parts import RESULTS, Done, answer, bounded, machine, word
-from kernel_scientist.records import environment
-
-environment.prepare()
-
-from kernel_scientist import problems  # noqa: E402
-from kernel_scientist.calibrate import measure  # noqa: E402
+from benchmarks.parts import RESULTS, Done, answer, bounded, machine, word, write
+from kernel_scientist import problems
+from kernel_scientist.calibrate import measure
 
 PROGRAM = (sys.executable, "-m", "kernel_scientist")
 TESTS = (sys.executable, "-m", "pytest", "-q", "-m", "gpu", "-rA", "--tb=short")
@@ -49,40 +44,40 @@ def main() -> None:
     }
     failed = [name for name, part in parts.items() if not part["ok"]]
     summary = {"date": date, "device": found.model_dump(), "machine": machine(), "failed": failed, "parts": parts}
-    (folder / "summary.json").write_text(json.dumps(summary, indent=1) + "\n")
-    print(json.dumps(summary, indent=1))
+    write(folder / "summary.json", summary)
     sys.exit(1 if failed else 0)
 
 
-def _pytest(folder: Path, name: str, *arguments: str) -> dict[str, Any]:
-    done = bounded([*TESTS, *arguments], BOUNDS_S[name], CORPUS_SECONDS=str(BOUNDS_S[name] - LAST_S))
+def _ran(folder: Path, name: str, command: list[str], **extra: str) -> tuple[str, dict[str, Any]]:
+    """Run a part, keep its output in a file; return the output and what is known of its process."""
+    done = bounded(command, BOUNDS_S[name], **extra)
     (folder / f"{name}.txt").write_text(done.output)
-    counts = re.findall(r"(\d+) (passed|failed|skipped|error)", done.output.rpartition("\n=")[2] or done.output[-300:])
+    known = {"ok": done.status == 0, "status": done.status, "seconds": done.seconds, "bound_s": BOUNDS_S[name]}
+    return done.output, known
+
+
+def _pytest(folder: Path, name: str, *arguments: str) -> dict[str, Any]:
+    output, known = _ran(folder, name, [*TESTS, *arguments], CORPUS_SECONDS=str(BOUNDS_S[name] - LAST_S))
+    counts = re.findall(r"(\d+) (passed|failed|skipped|error)", output.rpartition("\n=")[2] or output[-300:])
     return {
-        "ok": done.status in (0, NOTHING_COLLECTED),
-        "status": done.status,
-        "seconds": done.seconds,
-        "bound_s": BOUNDS_S[name],
+        **known,
+        "ok": known["status"] in (0, NOTHING_COLLECTED),
         "tests": {kind: int(count) for count, kind in counts},
-        "failed": re.findall(r"^(?:FAILED|ERROR) (\S+)", done.output, re.M),
-        "not_reached": sum(map(int, re.findall(r"^SKIPPED \[(\d+)\] .*not reached", done.output, re.M))),
+        "failed": re.findall(r"^(?:FAILED|ERROR) (\S+)", output, re.M),
+        "not_reached": sum(map(int, re.findall(r"^SKIPPED \[(\d+)\] .*not reached", output, re.M))),
     }
 
 
 def _calibration(folder: Path) -> dict[str, Any]:
-    done = bounded([*PROGRAM, "calibrate", "--json"], BOUNDS_S["calibration"])
-    (folder / "calibration.txt").write_text(done.output)
-    found = answer(done.output)
+    output, known = _ran(folder, "calibration", [*PROGRAM, "calibrate", "--json"])
+    found = answer(output)
     fit: dict[str, Any] = found.get("fit") or {}
     return {
-        "ok": done.status == 0,
-        "status": done.status,
-        "seconds": done.seconds,
-        "bound_s": BOUNDS_S["calibration"],
+        **known,
         "figures": {key: fit.get(key) for key in ("rho", "error", "families", "constants", "kept")},
         "timed": len(found.get("measured", ())),
         "dropped": found.get("dropped", {}),
-        "words": "" if found else done.output[-2000:],
+        "words": "" if found else output[-2000:],
     }
 
 

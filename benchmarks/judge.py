@@ -11,7 +11,6 @@ Figures go to benchmarks/results/judge.json, with machine, load and spread.
 """
 
 import argparse
-import json
 import os
 import statistics
 import subprocess
@@ -22,21 +21,16 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks.overhead import summary
-from benchmarks.parts import RESULTS, machine
+from benchmarks.parts import RESULTS, measured, spread, write
+from kernel_scientist import problems
+from kernel_scientist.evaluate.evaluator import Evaluator
+from kernel_scientist.evaluate.timing.plan import TimedSource
 from kernel_scientist.records import environment
-
-environment.prepare()
-
-from kernel_scientist import problems  # noqa: E402
-from kernel_scientist.evaluate.evaluator import Evaluator  # noqa: E402
-from kernel_scientist.evaluate.timing.conditions import Load  # noqa: E402
-from kernel_scientist.evaluate.timing.plan import TimedSource  # noqa: E402
-from kernel_scientist.records.evaluation import Evaluation  # noqa: E402
-from kernel_scientist.records.kernel import Case, Kernel, Verdict  # noqa: E402
-from kernel_scientist.records.params import Harness  # noqa: E402
-from kernel_scientist.workers.pool import WorkerPool  # noqa: E402
-from tests.cheats import corpus  # noqa: E402
+from kernel_scientist.records.evaluation import Evaluation, Speedup
+from kernel_scientist.records.kernel import Case, Kernel, Verdict
+from kernel_scientist.records.params import Harness
+from kernel_scientist.workers.pool import WorkerPool
+from tests.cheats import corpus
 
 WAIT = """
 from time import perf_counter_ns
@@ -76,10 +70,8 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=200, help="A/A runs; a third as many of the 3 % test")
     parser.add_argument("--honest", type=int, metavar="LOAD", help="evaluate honest kernels beside so many busy loops")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, measured() as found:
         os.environ["KERNEL_SCIENTIST_CACHE"] = f"{folder}/cache"
-        found: dict[str, Any] = {"machine": machine(), "date": time.strftime("%Y-%m-%d")}
-        before = Load.now()
         with WorkerPool(Harness()) as shop:
             if options.honest is not None:
                 found["honest"] = _honest(shop, options.honest)
@@ -88,11 +80,11 @@ def main() -> None:
                 found["clocks"] = _clocks(shop)
                 found["three_percent"] = _three_percent(shop, options.runs // 3)
                 found["a_a"] = _a_a(shop, options.runs)
-        found["machine"]["meanwhile"] = before.until_now()
-    RESULTS.mkdir(exist_ok=True)
-    name = "judge.json" if options.honest is None else "honest.json"
-    (RESULTS / name).write_text(json.dumps(found, indent=1) + "\n")
-    print(json.dumps(found, indent=1))
+    write(RESULTS / ("judge.json" if options.honest is None else "honest.json"), found)
+
+
+def _evaluator(shop: WorkerPool, problem: str) -> Evaluator:
+    return Evaluator(problems.find(problem), "cpu", shop.harness, shop)
 
 
 def _evaluate(evaluator: Evaluator, kernel: Kernel) -> Evaluation:
@@ -100,53 +92,47 @@ def _evaluate(evaluator: Evaluator, kernel: Kernel) -> Evaluation:
     return evaluator.time(kernel, evaluation, [evaluator.reference()])
 
 
-def _ok(evaluator: Evaluator, kernel: Kernel) -> Evaluation:
-    evaluation = _evaluate(evaluator, kernel)
+def _required(evaluation: Evaluation) -> Evaluation:
     if evaluation.verdict is not Verdict.OK:
-        raise SystemExit(f"the benchmark's own kernel is {evaluation.verdict}: {evaluation}")
+        raise SystemExit(f"an honest kernel is {evaluation.verdict}: {evaluation.reason} {evaluation.evidence}")
     return evaluation
 
 
 def _speed(shop: WorkerPool, folder: Path) -> dict[str, Any]:
     """Compare one evaluation with as many calls made by a cold process per stage."""
-    problem = problems.find("identity")
-    evaluator = Evaluator(problem, "cpu", shop.harness, shop)
-    seed = problem.seeds("cpp")[0].read_text()
+    evaluator = _evaluator(shop, "identity")
+    seed = evaluator.problem.seeds("cpp")[0].read_text()
     ours: dict[str, list[float]] = {"new source": [], "built before": []}
     cold: list[float] = []
     stages: list[int] = []
     evaluator.margins  # noqa: B018 (measured once a day, not per kernel)
     for turn in range(10):
-        kernel = Kernel(
-            name="k", language="cpp", source=f"{seed}\n# variant {turn}\n".replace("''')", f"// {turn}\n''')")
-        )
-        for name in ours:
+        source = f"{seed}\n# variant {turn}\n".replace("''')", f"// {turn}\n''')")
+        kernel = Kernel(name="k", language="cpp", source=source)
+        for times in ours.values():
             start = time.perf_counter()
-            evaluation = _ok(evaluator, kernel)
-            ours[name].append(time.perf_counter() - start)
+            evaluation = _required(_evaluate(evaluator, kernel))
+            times.append(time.perf_counter() - start)
         stages.append(evaluation.speedups[0].stages)
         calls = sum(len(t.samples_us) for t in evaluation.timings) // len(evaluation.timings)
-        cold.append(_cold(folder, kernel.source, problem.folder / "reference.py", evaluator, calls))
+        cold.append(_cold(folder, kernel.source, evaluator, calls))
     return {
-        "ours_warm_s": {name: summary(times) for name, times in ours.items()},
+        "ours_warm_s": {name: spread(times) for name, times in ours.items()},
         "stages": stages,
-        "cold_process_per_stage_s": summary(cold),
+        "cold_process_per_stage_s": spread(cold),
         "ratio": round(statistics.median(cold) / statistics.median(ours["built before"]), 2),
         "cases": len(evaluator.profile.tests) + len(evaluator.profile.benchmarks),
     }
 
 
-def _cold(folder: Path, source: str, reference: Path, evaluator: Evaluator, calls: int) -> float:
+def _cold(folder: Path, source: str, evaluator: Evaluator, calls: int) -> float:
     """Run test, benchmark and ranked benchmark, a Python process each, as task harnesses do; the build is cached."""
     (folder / "kernel.py").write_text(source)
-    (folder / "reference.py").write_text(reference.read_text().replace('"cuda"', '"cpu"'))
-    stages = {
-        "test": evaluator.profile.tests,
-        "benchmark": evaluator.profile.benchmarks,
-        "ranked": evaluator.profile.benchmarks,
-    }
+    reference = (evaluator.problem.folder / "reference.py").read_text()
+    (folder / "reference.py").write_text(reference.replace('"cuda"', '"cpu"'))
+    tests, timed = evaluator.profile.tests, evaluator.profile.benchmarks
     start = time.perf_counter()
-    for stage, cases in stages.items():
+    for cases, seeds in ((tests, 1), (timed, calls), (timed, calls)):
         script = textwrap.dedent(f"""
             import sys, time
             sys.path.insert(0, {str(folder)!r})
@@ -154,7 +140,7 @@ def _cold(folder: Path, source: str, reference: Path, evaluator: Evaluator, call
             from kernel import custom_kernel
             from reference import check_implementation, generate_input
             for sizes in {[c.sizes for c in cases]!r}:
-                for seed in range({1 if stage == "test" else calls}):
+                for seed in range({seeds}):
                     data = generate_input(**sizes, seed=seed)
                     start = time.perf_counter_ns()
                     output = custom_kernel(data)
@@ -162,9 +148,8 @@ def _cold(folder: Path, source: str, reference: Path, evaluator: Evaluator, call
                     good, why = check_implementation(data, output)
                     assert good, why
         """)
-        subprocess.run(
-            [sys.executable, "-c", script], check=True, env={**os.environ, "PYTHONPATH": str(environment.root())}
-        )
+        own = {**os.environ, "PYTHONPATH": str(environment.root())}
+        subprocess.run([sys.executable, "-c", script], check=True, env=own)
     return time.perf_counter() - start
 
 
@@ -172,36 +157,28 @@ def _clocks(shop: WorkerPool) -> list[dict[str, Any]]:
     """Read kernels that wait for a known time."""
     rows: list[dict[str, Any]] = []
     for nominal in (50.0, 2000.0, 20000.0):
-        evaluator = Evaluator(problems.find("identity"), "cpu", shop.harness, shop)
+        evaluator = _evaluator(shop, "identity")
         kernel = Kernel(name="k", language="cpp", source=WAIT.replace("NS", str(int(nominal * 1000))))
-        evaluation = evaluator.compile(kernel)
-        timed = evaluator.time(kernel, evaluation, [evaluator.reference()], cases=ONE_CASE)
-        if timed.verdict is not Verdict.OK:
-            raise SystemExit(f"the busy-wait kernel is {timed.verdict}: {timed.reason} {timed.evidence}")
-        read = timed.timings[0].time_us
-        rows.append(
-            {"nominal_us": nominal, "read_us": round(read, 2), "error_percent": round(100 * (read / nominal - 1), 2)}
-        )
+        timed = evaluator.time(kernel, evaluator.compile(kernel), [evaluator.reference()], cases=ONE_CASE)
+        read = _required(timed).timings[0].time_us
+        error = 100 * (read / nominal - 1)
+        rows.append({"nominal_us": nominal, "read_us": round(read, 2), "error_percent": round(error, 2)})
     return rows
 
 
 def _three_percent(shop: WorkerPool, runs: int) -> dict[str, Any]:
     """Time a kernel against itself with 3 % more work: how often is it found faster?"""
-    problem = problems.find("identity")
-    evaluator = Evaluator(problem, "cpu", shop.harness, shop)
     steps = 800_000  # about a millisecond
     kernel = Kernel(name="quick", language="cpp", source=WORK.replace("STEPS", str(steps)))
     slow = TimedSource(name="slow", source=WORK.replace("STEPS", str(steps + steps * 3 // 100)))
-    return {"runs": runs, **_compare(evaluator, kernel, slow, runs, ONE_CASE), "margins": list(evaluator.margins)}
+    return _compare(_evaluator(shop, "identity"), kernel, slow, runs, ONE_CASE)
 
 
 def _a_a(shop: WorkerPool, runs: int) -> dict[str, Any]:
     """Time a real kernel against itself: how often is it called faster?"""
-    problem = problems.find("fp8-blockwise-gemm")
-    evaluator = Evaluator(problem, "cpu", shop.harness, shop)
-    kernel = Kernel(name="one", language="cpp", source=problem.seeds("cpp")[-1].read_text())
-    same = TimedSource(name="other", source=kernel.source)
-    return {"runs": runs, **_compare(evaluator, kernel, same, runs, None), "margins": list(evaluator.margins)}
+    evaluator = _evaluator(shop, "fp8-blockwise-gemm")
+    kernel = Kernel(name="one", language="cpp", source=evaluator.problem.seeds("cpp")[-1].read_text())
+    return _compare(evaluator, kernel, TimedSource(name="other", source=kernel.source), runs, None)
 
 
 def _honest(shop: WorkerPool, load: int) -> dict[str, Any]:
@@ -214,8 +191,7 @@ def _honest(shop: WorkerPool, load: int) -> dict[str, Any]:
     busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(load)]
     try:
         for name, problem, source in kernels:
-            evaluator = Evaluator(problems.find(problem), "cpu", shop.harness, shop)
-            evaluation = _evaluate(evaluator, Kernel(name="k", language="cpp", source=source))
+            evaluation = _evaluate(_evaluator(shop, problem), Kernel(name="k", language="cpp", source=source))
             if evaluation.verdict is not Verdict.OK:
                 accused[name] = f"{evaluation.verdict.value}: {evaluation.reason}"
     finally:
@@ -227,24 +203,23 @@ def _honest(shop: WorkerPool, load: int) -> dict[str, Any]:
 def _compare(
     evaluator: Evaluator, kernel: Kernel, baseline: TimedSource, runs: int, cases: tuple[Case, ...] | None
 ) -> dict[str, Any]:
+    """Time a kernel against a source again and again; count how often it is called faster or slower."""
     ready = evaluator.compile(kernel)
-    faster, slower, stages, ratios, seconds = 0, 0, [0, 0, 0], list[float](), list[float]()
+    speedups, took_s = list[Speedup](), list[float]()
     for _ in range(runs):
         start = time.perf_counter()
         timed = evaluator.time(kernel, ready, [baseline], baseline=baseline.name, cases=cases)
-        seconds.append(time.perf_counter() - start)
-        if timed.verdict is not Verdict.OK:
-            raise SystemExit(f"an honest kernel is {timed.verdict}: {timed.reason} {timed.evidence}")
-        speedup = timed.speedups[0]
-        faster, slower = faster + speedup.faster, slower + (speedup.interval[1] < 1 - speedup.margin)
-        stages[speedup.stages - 1] += 1
-        ratios.append(speedup.ratio)
+        took_s.append(time.perf_counter() - start)
+        speedups.append(_required(timed).speedups[0])
+    slower = sum(one.interval[1] < 1 - one.margin for one in speedups)
     return {
-        "faster_percent": round(100 * faster / runs, 2),
+        "runs": runs,
+        "faster_percent": round(100 * sum(one.faster for one in speedups) / runs, 2),
         "slower_percent": round(100 * slower / runs, 2),
-        "ratio": summary(ratios),
-        "ended_at_stage": stages,
-        "seconds": summary(seconds),
+        "ratio": spread([one.ratio for one in speedups]),
+        "ended_at_stage": [sum(one.stages == stage for one in speedups) for stage in (1, 2, 3)],
+        "seconds": spread(took_s),
+        "margins": list(evaluator.margins),
     }
 
 

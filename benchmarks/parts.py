@@ -1,20 +1,27 @@
-"""What the benchmarks share: bounded processes, the answer in their output, the machine, the folder of results."""
+"""What the benchmarks share: bounded processes, the answer in their output, seconds, the machine, files of results.
+
+A program imports this module first: it sets the process defaults, before packages that read them are imported.
+"""
 
 import json
 import os
 import platform
 import re
 import signal
+import statistics
 import subprocess
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from kernel_scientist.hardware import cpu
 from kernel_scientist.records import environment
+
+environment.prepare()
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -67,6 +74,37 @@ def machine() -> dict[str, Any]:
     """Return what a figure depends on."""
     load = round(os.getloadavg()[0], 2)
     return {"cpu": cpu.model(), "cores": cpu.cores(), "system": platform.platform(), "load_before": load}
+
+
+@contextmanager
+def measured() -> Generator[dict[str, Any]]:
+    """Yield a table for figures. It has the machine and the date; the load meanwhile is added at the end."""
+    from kernel_scientist.evaluate.timing.conditions import Load  # it imports torch, as first light must not
+
+    found: dict[str, Any] = {"machine": machine(), "date": time.strftime("%Y-%m-%d")}
+    before = Load.now()
+    yield found
+    found["machine"]["meanwhile"] = before.until_now()
+
+
+def write(file: Path, figures: dict[str, Any]) -> None:
+    """Write figures to a file, and print them."""
+    text = json.dumps(figures, indent=1)
+    file.write_text(text + "\n")
+    print(text)
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """Return the wall time of a call."""
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def spread(samples: Sequence[float], digits: int = 4) -> dict[str, float]:
+    """Return median, least and greatest of some figures, rounded, and how many there are."""
+    found = {"median": statistics.median(samples), "min": min(samples), "max": max(samples)}
+    return {name: round(value, digits) for name, value in found.items()} | {"n": len(samples)}
 
 
 def word(name: str) -> str:

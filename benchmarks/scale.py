@@ -22,11 +22,11 @@ from typing import Any
 
 import psutil
 
+from benchmarks.parts import seconds
 from kernel_scientist import problems
 from kernel_scientist.campaign.recorder import Recorder
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.problems.problem import Problem
-from kernel_scientist.records import environment
 from kernel_scientist.records.evaluation import CompileReport, Evaluation, PairedTime, Speedup, Timing, Trial
 from kernel_scientist.records.kernel import REFERENCE, Author, Experiment, Kernel, LlmCall, Verdict
 from kernel_scientist.records.params import Budget
@@ -128,7 +128,7 @@ def generated(problem: Problem) -> Iterator[Trial]:
         wins, fails = number == 1 or rng.random() < 1 / 3, number > 3 and rng.random() < 0.2
         ratio *= 1.00001 if wins else 1.0
         yield _trial(problem, name, base, f"{text}\nVARIANT = {number}\n", ratio, incumbent, wins, fails and not wins)
-        incumbent = name if wins and not (fails and not wins) else incumbent
+        incumbent = name if wins else incumbent
 
 
 def _trial(
@@ -164,15 +164,14 @@ def _trial(
     report = CompileReport(ok=True, compiler="g++", instructions={"zmm": 40, "fma": 9}, code_bytes=2000)
     if fails:
         return Trial(kernel=kernel, evaluation=Evaluation(verdict=Verdict.INCORRECT, reason="wrong", compile=report))
-    us = 100.0 / ratio
+    us, cases = 100.0 / ratio, [case.name for case in problem.profile("cpu").benchmarks]
+    paired = {case: PairedTime(time_us=us, against_us=us * ratio) for case in cases}
 
     def over(name: str, low: float) -> Speedup:
-        cases = {c.name: PairedTime(time_us=us, against_us=us * ratio) for c in problem.profile("cpu").benchmarks}
-        return Speedup(against=name, ratio=ratio, interval=(low, ratio * 1.1), cases=cases)
+        return Speedup(against=name, ratio=ratio, interval=(low, ratio * 1.1), cases=paired)
 
     timings = tuple(
-        Timing(case=c.name, time_us=us, interval_us=(us, us), floor_us=1.0, samples_us=(us,) * 24)
-        for c in problem.profile("cpu").benchmarks
+        Timing(case=case, time_us=us, interval_us=(us, us), floor_us=1.0, samples_us=(us,) * 24) for case in cases
     )
     speedups = (over(REFERENCE, 0.9), *((over(incumbent, 1.01 if wins else 0.9),) if incumbent else ()))
     evaluation = Evaluation(verdict=Verdict.OK, compile=report, timings=timings, speedups=speedups)
@@ -203,9 +202,8 @@ def _fill(
             _runs(store, run, [population.get(name) for name in names])
             names = []
     for number in range(kernels):
-        request = LlmRequest(
-            model="scripted", parameters={}, messages=(Message(role="user", content=f"{number}" * 300),)
-        )
+        message = Message(role="user", content=f"{number}" * 300)
+        request = LlmRequest(model="scripted", parameters={}, messages=(message,))
         reply = {"role": "writer", "call_key": f"write/k{number:05d}-{number}/0", "campaign": run.campaign}
         replies.add(Reply(request=request, text="x" * 2000, usd=0.01, input_tokens=9000, **reply))  # type: ignore[arg-type]
     replies.mark_traced(range(1, kernels + 1))
@@ -217,14 +215,8 @@ def _runs(store: MlflowStore, run: CampaignRun, trials: list[Trial]) -> None:
 
     ids, now = [uuid.uuid4().hex for _ in trials], int(time.time() * 1000) - 3_600_000
     common = {"experiment_id": int(store.experiment_id), "status": "FINISHED", "lifecycle_stage": "active"}
-    common |= {
-        "start_time": now,
-        "end_time": now,
-        "source_type": "LOCAL",
-        "artifact_uri": "",
-        "name": "",
-        "user_id": "",
-    }
+    common |= {"start_time": now, "end_time": now, "source_type": "LOCAL"}
+    common |= {"artifact_uri": "", "name": "", "user_id": ""}
     backend: Any = store.client._tracking_client.store
     with backend.ManagedSessionMaker() as session:
         session.bulk_insert_mappings(SqlRun, [{"run_uuid": i, **common} for i in ids])
@@ -253,12 +245,7 @@ def _selections(problem: Problem, population: Population) -> Iterator[tuple[str,
 
 
 def _milliseconds(work: Callable[[], object]) -> float:
-    samples: list[float] = []
-    for _ in range(5):
-        start = time.perf_counter()
-        work()
-        samples.append(time.perf_counter() - start)
-    return round(1000 * statistics.median(samples), 2)
+    return round(1000 * statistics.median(seconds(work) for _ in range(5)), 2)
 
 
 def _memory_mb() -> float:
@@ -266,7 +253,6 @@ def _memory_mb() -> float:
 
 
 if __name__ == "__main__":
-    environment.prepare()
     parser = argparse.ArgumentParser()
     parser.add_argument("--kernels", type=int, default=1000)
     with tempfile.TemporaryDirectory() as where:

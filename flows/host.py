@@ -20,7 +20,7 @@ from prefect.exceptions import PrefectHTTPStatusError
 from prefect.runtime import flow_run
 
 from kernel_scientist.campaign.pool import host
-from kernel_scientist.campaign.pool.messages import Reply, Request
+from kernel_scientist.campaign.pool.evaluator import Reply, Request
 from kernel_scientist.campaign.steps import progress
 from tasks.evaluation import TASKS
 

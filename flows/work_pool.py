@@ -20,7 +20,7 @@ from prefect.states import Cancelled, Cancelling, Crashed
 from prefect.utilities.callables import parameter_schema
 
 from flows import host
-from kernel_scientist.campaign.pool.messages import Reply, Request
+from kernel_scientist.campaign.pool.evaluator import Reply, Request
 from kernel_scientist.campaign.steps import progress
 from kernel_scientist.records.errors import InfrastructureError, SetupError, StoppedError
 

@@ -21,7 +21,6 @@ from typing import Any
 
 from benchmarks.parts import RESULTS, Done, bounded, machine, word
 from kernel_scientist.hardware import gpu
-from kernel_scientist.records import environment
 
 STEPS = {
     "torch": ("starting.torch_sees_it", 25.0),
@@ -52,7 +51,6 @@ FACT = "FACT "
 
 def main() -> None:
     """Run the steps, or as a step's process that step."""
-    environment.prepare()
     parser = argparse.ArgumentParser(prog="first-light", description="First light on a GPU, in steps.")
     parser.add_argument("steps", nargs="*", metavar="STEP", help=f"only these: {', '.join(STEPS)}")
     parser.add_argument("--standin", action="store_true", help="without a GPU, on the stand-in for its runtime")

@@ -6,21 +6,18 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from benchmarks.first_light.here import Here, StepError
+from benchmarks.first_light.here import Facts, Here, StepError
 from kernel_scientist.hardware import gpus
 from kernel_scientist.records import environment
 from kernel_scientist.sandbox import device_lock
 from kernel_scientist.workers.untrusted.buffers import Runtime
 
-Facts = Iterator[dict[str, Any]]
 RECORDS, PAIRS, VISITS = 1000, 200, 20
 SPANS_MS = (0.1, 1.0, 10.0)
 IDLE_S, BUSY_S = (0.01, 0.1, 1.0), 0.5
-STANDIN_SWEEP_BYTES = 1 << 17
-"""Triton's interpreter sweeps the stand-in's memory."""
 SECOND = """
 import sys
 from kernel_scientist.records.errors import DeviceBusyError
@@ -146,10 +143,9 @@ def sweep_evicts(here: Here) -> Facts:
     """The sweep reads more than the caches hold, proves it, and makes a call cold."""
     import torch
 
-    from kernel_scientist.workers.untrusted import input_masking, main
+    from kernel_scientist.workers.untrusted import input_masking
 
-    events, cached = Events(here.runtime()), 1 << 16
-    size = STANDIN_SWEEP_BYTES if here.standin else main.sweep_bytes(here.device)
+    events, size, cached = Events(here.runtime()), here.sweep_bytes(), 1 << 16
     if not here.standin:
         l2 = int(getattr(torch.cuda.get_device_properties(0), "L2_cache_size", 0))
         known = gpus.of_device(here.device)

@@ -2,9 +2,8 @@
 
 import contextlib
 import ctypes
-import importlib.util
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,13 +13,17 @@ from kernel_scientist import problems
 from kernel_scientist.hardware import gpu
 from kernel_scientist.problems.taskfolder import Problem
 from kernel_scientist.records.errors import SetupError
-from kernel_scientist.records.kernel import Case, Kernel, digest
+from kernel_scientist.records.kernel import Case, Kernel
 from kernel_scientist.records.params import Harness
 from kernel_scientist.workers.pool import WorkerPool
 from kernel_scientist.workers.untrusted.buffers import Runtime
 
+Facts = Iterator[dict[str, Any]]
+"""What a step finds, as soon as it has found it. Exceptions are the step's failure."""
 LIMITS: dict[str, Any] = {"stages": 1, "blocks": 2, "pairs": 0, "noise_runs": 0, "gpu_warmup_s": 0.5}
 """Settings of the evaluator: one short timing."""
+STANDIN_SWEEP_BYTES = 1 << 17
+"""Triton's interpreter sweeps the stand-in's memory."""
 
 
 class StepError(RuntimeError):
@@ -111,6 +114,12 @@ class Here:
 
         return gpu.lock("rocm" if torch.version.hip else "cuda")
 
+    def sweep_bytes(self) -> int:
+        """Return how much memory the sweep of the caches reads."""
+        from kernel_scientist.workers.untrusted import main
+
+        return STANDIN_SWEEP_BYTES if self.standin else main.sweep_bytes(self.device)
+
     def problem(self, name: str) -> Problem:
         """Return a problem with inputs for the device."""
         return problems.find(name, self.device)
@@ -123,23 +132,17 @@ class Here:
 
     def case(self, problem: str) -> Case:
         """Return the case that is timed: on a GPU long enough that launches do not matter, but short to send."""
-        small: dict[str, dict[str, int]] = {"identity": {"size": 4096}, "rmsnorm": {"rows": 16, "cols": 64}}
-        large: dict[str, dict[str, int]] = {"identity": {"size": 1 << 24}, "rmsnorm": {"rows": 4096, "cols": 4096}}
-        known = small if self.standin else large
-        return (
-            Case(sizes=known[problem], seed=1) if problem in known else self.problem(problem).profile("auto").tests[0]
-        )
+        small = {"identity": {"size": 4096}, "rmsnorm": {"rows": 16, "cols": 64}}
+        large = {"identity": {"size": 1 << 24}, "rmsnorm": {"rows": 4096, "cols": 4096}}
+        sizes = (small if self.standin else large).get(problem)
+        return Case(sizes=sizes, seed=1) if sizes else self.problem(problem).profile("auto").tests[0]
 
 
 def imported(source: str) -> Callable[[Any], Any]:
     """Import a kernel from a file, because Triton reads its source from there; return its function."""
-    path = Path(tempfile.gettempdir(), f"first_light_{digest(source)[:16]}.py")
-    path.write_text(source)
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.custom_kernel
+    from kernel_scientist.calibrate import measure  # it imports torch, which is the first step's work
+
+    return measure.imported(source, Path(tempfile.gettempdir()))
 
 
 def _running(*_: object, **__: object) -> contextlib.nullcontext[bool]:

@@ -2,11 +2,11 @@
 
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from benchmarks.first_light.clocks import STANDIN_SWEEP_BYTES, Events
-from benchmarks.first_light.here import Here, StepError, imported
+from benchmarks.first_light.clocks import Events
+from benchmarks.first_light.here import Facts, Here, StepError, imported
 from kernel_scientist.evaluate.driver import Driver
 from kernel_scientist.evaluate.evaluator import Evaluator
 from kernel_scientist.evaluate.timing.estimate import Samples
@@ -14,7 +14,6 @@ from kernel_scientist.records.evaluation import Evaluation
 from kernel_scientist.records.kernel import Kernel, Verdict
 from kernel_scientist.workers.pool import WorkerPool
 
-Facts = Iterator[dict[str, Any]]
 PROBLEMS = ("identity", "rmsnorm", "fp8-blockwise-gemm")
 ROWS, WARM_UP_S = 15, 0.5
 FLUSH_BYTES = 256 << 20
@@ -97,12 +96,9 @@ def _others(here: Here, problem: str, kernel: Kernel, events: Events) -> dict[st
 
     call, data = imported(kernel.source), here.problem(problem).generate(here.case(problem), 1)
     flushed = torch.empty((1 << 20 if here.standin else FLUSH_BYTES) // 8, dtype=torch.int64, device=here.device)
-    swept = torch.ones(_sweep_bytes(here) // 8, dtype=torch.int64, device=here.device)
+    swept = torch.ones(here.sweep_bytes() // 8, dtype=torch.int64, device=here.device)
     call(data)
-    ways: dict[str, Callable[[], object]] = {
-        "gpu_mode_us": lambda: flushed.fill_(42),
-        "behind_sweep_us": swept.sum,
-    }
+    ways: dict[str, Callable[[], object]] = {"gpu_mode_us": lambda: flushed.fill_(42), "behind_sweep_us": swept.sum}
     found: dict[str, Any] = {
         name: statistics.median(events.span(lambda: call(data), before).event_us for _ in range(3 * ROWS))
         for name, before in ways.items()
@@ -113,12 +109,6 @@ def _others(here: Here, problem: str, kernel: Kernel, events: Events) -> dict[st
         ms: Any = do_bench(lambda: call(data), return_mode="median")
         found["do_bench_us"] = ms * 1000
     return found
-
-
-def _sweep_bytes(here: Here) -> int:
-    from kernel_scientist.workers.untrusted import main
-
-    return STANDIN_SWEEP_BYTES if here.standin else main.sweep_bytes(here.device)
 
 
 def overheads(here: Here) -> Facts:
@@ -158,7 +148,7 @@ def _on_device(here: Here, size: int) -> dict[str, float]:
 
     from kernel_scientist.workers.untrusted import input_masking
 
-    events, memory = Events(here.runtime()), input_masking.SweepMemory(here.device, _sweep_bytes(here), (1, 2))
+    events, memory = Events(here.runtime()), input_masking.SweepMemory(here.device, here.sweep_bytes(), (1, 2))
     host = torch.zeros(-(-size // 16) * 2, dtype=torch.int64)
     block = host.to(here.device, copy=True)
     ways: dict[str, Callable[[], object]] = {

@@ -3,12 +3,10 @@
 import json
 import os
 import time
-from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 from benchmarks.first_light import layers
-from benchmarks.first_light.here import Here, StepError
+from benchmarks.first_light.here import Facts, Here, StepError
 from kernel_scientist.evaluate.driver import Driver
 from kernel_scientist.records.errors import InfrastructureError
 from kernel_scientist.sandbox import bubblewrap, landlock
@@ -16,7 +14,6 @@ from kernel_scientist.sandbox.failure import KernelFailure
 from kernel_scientist.workers import client
 from kernel_scientist.workers.pool import WorkerPool
 
-Facts = Iterator[dict[str, Any]]
 COPY_S = 10.0
 """Limit of copying outputs while the layer that refuses something is looked for, in seconds."""
 ON_DEVICE = r"""

@@ -5,15 +5,11 @@ import platform
 import shutil
 import sysconfig
 import time
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-from benchmarks.first_light.here import Here, NotHereError, StepError, imported
+from benchmarks.first_light.here import Facts, Here, NotHereError, StepError, imported
 from kernel_scientist.hardware import gpu
 
-Facts = Iterator[dict[str, Any]]
-"""What a step finds, as soon as it has found it. Exceptions are the step's failure."""
 VISIBLE = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "LD_LIBRARY_PATH")
 PROPERTIES = ("total_memory", "multi_processor_count", "L2_cache_size", "shared_memory_per_multiprocessor", "uuid")
 

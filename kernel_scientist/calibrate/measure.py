@@ -144,7 +144,7 @@ def _checked(entries: Sequence[Entry], folder: Path, dropped: dict[str, str]) ->
             continue
         key = (entry.family, entry.case)
         try:
-            kernel = kernels[entry.source] = kernels.get(entry.source) or _imported(entry.source, folder)
+            kernel = kernels[entry.source] = kernels.get(entry.source) or imported(entry.source, folder)
             data = inputs[key] = inputs.get(key) or _drawn(entry.inputs, len(inputs))
             data[-1].fill_(float("nan"))
             deviation = suite.deviation(entry.family, data, kernel(data))
@@ -169,8 +169,8 @@ def _drawn(header: protocol.Header, seed: int) -> tuple[Any, ...]:
     return tuple(draw(item) for item in header["items"])
 
 
-def _imported(source: str, folder: Path) -> Callable[[Any], Any]:
-    """Import a kernel from a file of its own, because Triton reads its source from there."""
+def imported(source: str, folder: Path) -> Callable[[Any], Any]:
+    """Import a kernel from a file of its own, because Triton reads its source from there; return its function."""
     path = folder / f"suite_{digest(source)}.py"
     path.write_text(source)
     spec = importlib.util.spec_from_file_location(path.stem, path)

@@ -89,19 +89,15 @@ class Role(Model):
         return (self, *self.mix)
 
 
-def _role(temperature: float) -> Any:
-    return Field(default=Role(temperature=temperature))
-
-
 class Llm(Section):
     """The Scientist's roles. Temperatures are STARK's (arXiv 2510.16996): 0.8 for plans, 0.1 for code and debugging."""
 
-    selector: Role = _role(0.3)
-    designer: Role = _role(0.8)
-    writer: Role = _role(0.1)
-    repairer: Role = _role(0.1)
-    distiller: Role = _role(0.3)
-    judge: Role = _role(0.1)
+    selector: Role = Role(temperature=0.3)
+    designer: Role = Role(temperature=0.8)
+    writer: Role = Role(temperature=0.1)
+    repairer: Role = Role(temperature=0.1)
+    distiller: Role = Role(temperature=0.3)
+    judge: Role = Role(temperature=0.1)
     concurrency: int = Field(default=0, ge=0, le=64)
     drafts: int = Field(default=1, ge=1, le=8)
     attempts: int = Field(default=5, ge=1)

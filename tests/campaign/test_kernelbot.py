@@ -14,11 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel_scientist.campaign.kernelbot import results, source
-from kernel_scientist.campaign.kernelbot.api import Api, Credentials
-from kernel_scientist.campaign.kernelbot.judge import Judge
-from kernel_scientist.campaign.kernelbot.messages import Submission, loads
-from kernel_scientist.campaign.kernelbot.register import Register
+from kernel_scientist.campaign.kernelbot import results
+from kernel_scientist.campaign.kernelbot.api import Api, Credentials, Submission, loads
+from kernel_scientist.campaign.kernelbot.evaluator import lines_with_word, refusal, without_word
+from kernel_scientist.campaign.kernelbot.judge import Judge, Register
 from kernel_scientist.problems import load
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.kernel import Verdict
@@ -130,7 +129,7 @@ def test_a_kernel_is_evaluated_and_confirmed_by_the_leaderboard(lab: Path, cli: 
     with serving(Board()) as board:
         own = {"POPCORN_API_URL": board.address, "POPCORN_CLI_ID": CLI_ID}
         done = cli("evaluate", str(faster), "--against", str(slow), *arguments, **own)
-        assert done.returncode == 0, done.stderr
+        assert done.returncode == 0, done.stdout
         result = json.loads(done.stdout)
         confirmed = cli("validate", str(faster), "--against", str(slow), *arguments, **own)
         sent = len(board.accepted)
@@ -195,16 +194,16 @@ void run(torch::Tensor x) {
 
 
 def test_a_launch_is_rewritten_to_the_default_queue() -> None:
-    text = source.without_word(HIP)
+    text = without_word(HIP)
     assert text is not None and "<<<blocks, 256, 0>>>(x.data_ptr());" in text and "// runs on the current queue" in text
-    assert source.lines_with_word(HIP) == [3, 4, 6, 7] and "line 3, 4, 6, 7" in source.refusal(HIP)
-    assert source.without_word("int streams = 2;") is None and "use another word" in source.refusal("int streams = 2;")
+    assert lines_with_word(HIP) == [3, 4, 6, 7] and "line 3, 4, 6, 7" in refusal(HIP)
+    assert without_word("int streams = 2;") is None and "use another word" in refusal("int streams = 2;")
 
 
 @given(st.text(alphabet="stream STREAM/#*<>,;=\n\tab0", max_size=120))
 def test_a_rewritten_source_has_no_word_and_other_sources_do_not_change(text: str) -> None:
-    rewritten = source.without_word(text)
-    assert rewritten is None or not source.lines_with_word(rewritten)
+    rewritten = without_word(text)
+    assert rewritten is None or not lines_with_word(rewritten)
     if not re.search("stream", text, re.I):
         assert rewritten == text
 

@@ -1,8 +1,10 @@
 """KernelBot's HTTP API (github.com/gpu-mode/kernelbot): submit a file, follow it, list one's submissions.
 
-Address and id of the user come from popcorn-cli's own file or the environment, and are never logged.
+Address and id of the user come from popcorn-cli's own file or the environment, and are never logged. Unknown fields of
+answers are ignored; a secret seed is dropped before it is read.
 """
 
+import json
 import os
 import re
 from collections.abc import Generator, Iterator
@@ -13,8 +15,8 @@ from typing import Any
 
 import httpx
 from httpx_sse import connect_sse
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from kernel_scientist.campaign.kernelbot.messages import Listed, Submission, loads
 from kernel_scientist.records.base import read_mapping
 from kernel_scientist.records.errors import SetupError
 
@@ -28,6 +30,79 @@ LISTED = 100
 WAIT_S = 30.0
 """Wait after a 429 that names no time."""
 Event = tuple[str, dict[str, Any]]
+ENDED = ("succeeded", "failed", "timed_out", "hacked")
+SECRET = "secret_seed"
+
+
+class Message(BaseModel):
+    """Base of all answers."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class Job(Message):
+    """The state of a submission on its runner."""
+
+    status: str = "initial"
+    error: str | None = None
+
+
+class Run(Message):
+    """One run of a submission: its test, benchmark or ranked run, public or with the secret seed."""
+
+    mode: str
+    secret: bool = False
+    passed: bool = False
+    runner: str | None = None
+    score: float | None = None
+    """Seconds; ranked runs only."""
+    result: dict[str, str] = Field(default_factory=dict)
+    """What the task's `eval.py` printed; public test and benchmark runs only."""
+
+    @field_validator("score", mode="before")
+    @classmethod
+    def _number(cls, value: Any) -> Any:
+        return json.loads(value) if isinstance(value, str) and value else value or None
+
+    @field_validator("result", mode="before")
+    @classmethod
+    def _texts(cls, value: Any) -> Any:
+        return {str(k): str(v) for k, v in value.items() if k != SECRET} if isinstance(value, dict) else {}
+
+
+class Listed(Message):
+    """A submission in the user's list."""
+
+    id: int
+    file_name: str = ""
+
+
+class Submission(Listed):
+    """A submission and what is known of it."""
+
+    done: bool = False
+    runs: tuple[Run, ...] = ()
+    job: Job | None = None
+
+    @field_validator("runs", mode="before")
+    @classmethod
+    def _list(cls, value: Any) -> Any:
+        return value or ()
+
+    @property
+    def state(self) -> str:
+        """The job's state; `succeeded` if the server only says that it is done."""
+        return self.job.status if self.job else "succeeded" if self.done else "initial"
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more will happen to it."""
+        return self.done or self.state in ENDED
+
+
+def loads(text: str) -> Any:
+    """Return an answer's JSON without any secret seed, at any depth."""
+    return json.loads(text, object_pairs_hook=lambda pairs: {k: v for k, v in pairs if k != SECRET})
 
 
 @dataclass(frozen=True)
@@ -71,53 +146,54 @@ class UnclearError(Exception):
     """No answer, or a fault of the server: a submission may or may not have been accepted."""
 
 
+@contextmanager
+def _translated() -> Generator[None]:
+    try:
+        yield
+    except httpx.HTTPError as error:
+        raise UnclearError(f"{type(error).__name__}: {error}") from error
+    except (ValueError, KeyError, TypeError) as error:  # pydantic's ValidationError is a ValueError
+        raise UnclearError(f"an answer that cannot be read: {error}"[:500]) from error
+
+
 class Api:
     """Requests to the leaderboard. Every method raises RefusedError, BusyError or UnclearError."""
 
     def __init__(self, credentials: Credentials) -> None:
-        identity = {"X-Popcorn-Cli-Id": credentials.cli_id}
-        self._client = httpx.Client(base_url=credentials.url, headers=identity, timeout=TIMEOUT)
+        identity, hooks = {"X-Popcorn-Cli-Id": credentials.cli_id}, {"response": [_require_good]}
+        self._client = httpx.Client(base_url=credentials.url, headers=identity, timeout=TIMEOUT, event_hooks=hooks)
 
+    @_translated()
     def gpus(self, board: str) -> list[str]:
         """Return the GPUs of a leaderboard."""
-        return [str(name) for name in self._json("GET", f"/gpus/{board}")]
+        return [str(name) for name in self._get(f"/gpus/{board}")]
 
+    @_translated()
     def submit(self, board: str, gpu: str, mode: str, file_name: str, source: str) -> int:
         """Submit a file; return the submission's id."""
-        answer = self._json("POST", f"/submission/{board}/{gpu}/{mode}", files=_file(file_name, source))
-        with _translated():
-            return int(answer["details"]["id"])
+        answer = self._client.post(f"/submission/{board}/{gpu}/{mode}", files=_file(file_name, source))
+        return int(loads(answer.text)["details"]["id"])
 
     @contextmanager
     def events(self, board: str, gpu: str, mode: str, file_name: str, source: str) -> Generator[Iterator[Event]]:
         """Submit a file by the streaming variant; yield the events (`status`, `result`, `error`) as they come."""
-        with (
-            _translated(),
-            connect_sse(
-                self._client, "POST", f"/{board}/{gpu}/{mode}", files=_file(file_name, source)
-            ) as source_of_events,
-        ):
-            if source_of_events.response.is_error:
-                source_of_events.response.read()
-                _require_good(source_of_events.response)
-            yield ((event.event, loads(event.data)) for event in source_of_events.iter_sse())
+        path, files = f"/{board}/{gpu}/{mode}", _file(file_name, source)
+        with _translated(), connect_sse(self._client, "POST", path, files=files) as answer:
+            yield ((event.event, loads(event.data)) for event in answer.iter_sse())
 
+    @_translated()
     def submission(self, number: int) -> Submission:
         """Return a submission."""
-        with _translated():
-            return Submission.model_validate(self._json("GET", f"/user/submissions/{number}"))
+        return Submission.model_validate(self._get(f"/user/submissions/{number}"))
 
+    @_translated()
     def recent(self, board: str) -> list[Listed]:
         """Return the user's latest submissions to a leaderboard, latest first."""
-        found = self._json("GET", "/user/submissions", params={"leaderboard": board, "limit": LISTED, "offset": 0})
-        with _translated():
-            return [Listed.model_validate(one) for one in found]
+        found = self._get("/user/submissions", leaderboard=board, limit=LISTED, offset=0)
+        return [Listed.model_validate(one) for one in found]
 
-    def _json(self, method: str, path: str, **options: Any) -> Any:
-        with _translated():
-            response = self._client.request(method, path, **options)
-            _require_good(response)
-            return loads(response.text)
+    def _get(self, path: str, **query: str | int) -> Any:
+        return loads(self._client.get(path, params=query).text)
 
 
 def error_of(data: dict[str, Any]) -> Exception:
@@ -132,6 +208,7 @@ def _file(name: str, source: str) -> dict[str, Any]:
 
 def _require_good(response: httpx.Response) -> None:
     if response.is_error:
+        response.read()
         raise _error(response.status_code, _reason(response))
 
 
@@ -151,13 +228,3 @@ def _reason(response: httpx.Response) -> str:
         body = {}
     words = body.get("detail") or body.get("message") if isinstance(body, dict) else None
     return str(words or response.reason_phrase or "no reason given")[:500]
-
-
-@contextmanager
-def _translated() -> Generator[None]:
-    try:
-        yield
-    except httpx.HTTPError as error:
-        raise UnclearError(f"{type(error).__name__}: {error}") from error
-    except (ValueError, KeyError, TypeError) as error:  # pydantic's ValidationError is a ValueError
-        raise UnclearError(f"an answer that cannot be read: {error}"[:500]) from error

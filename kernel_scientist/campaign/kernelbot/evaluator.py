@@ -2,13 +2,12 @@
 the source is screened, compiled for the GPU, and, if it is Triton, executed in the interpreter.
 """
 
+import re
 from collections.abc import Sequence
 
-from kernel_scientist.campaign.kernelbot import results, source
-from kernel_scientist.campaign.kernelbot.api import Api, credentials
-from kernel_scientist.campaign.kernelbot.judge import Judge
-from kernel_scientist.campaign.kernelbot.messages import Submission
-from kernel_scientist.campaign.kernelbot.register import Register
+from kernel_scientist.campaign.kernelbot import results
+from kernel_scientist.campaign.kernelbot.api import Api, Submission, credentials
+from kernel_scientist.campaign.kernelbot.judge import Judge, Register
 from kernel_scientist.evaluate.predicted import PredictedEvaluator
 from kernel_scientist.evaluate.timing.plan import TimedSource
 from kernel_scientist.hardware.gpus import Gpu
@@ -24,6 +23,16 @@ from kernel_scientist.workers.pool import WorkerPool
 
 AS_SUBMISSION = "from reference import ref_kernel\n\n\ndef custom_kernel(data):\n    return ref_kernel(data)\n"
 """The reference as a submission: the leaderboard puts `reference.py` beside it."""
+WORD = "stream"
+"""The leaderboard answers 500 to a source that contains this word anywhere, in any case."""
+MOST_BYTES = 1_000_000
+_ARGUMENT = re.compile(r"(<<<[^<>;]*?,[^<>;]*?,[^<>;]*?),\s*[^,<>;]*stream[^,<>;]*(>>>)", re.I)
+"""The fourth launch argument: without it a launch goes to the default queue."""
+_STATEMENT = re.compile(
+    r"^[ \t]*(?:const\s+)?(?:auto|\w*stream_t)\s+\w+\s*=[^;\n]*stream[^;\n]*;[ \t]*\n?", re.I | re.M
+)
+_INCLUDE = re.compile(r"^[ \t]*#include\s*<[^>\n]*stream[^>\n]*>[ \t]*\n?", re.I | re.M)
+_COMMENT = re.compile(r"(//|#(?!\s*(?:include|define|if|endif|pragma))|/\*)[^\n]*", re.I)
 
 
 class KernelbotEvaluator(PredictedEvaluator):
@@ -52,7 +61,7 @@ class KernelbotEvaluator(PredictedEvaluator):
 
     def compile(self, kernel: Kernel) -> Evaluation:
         """Return a failure if the leaderboard would refuse the source; else compile and inspect it for the GPU."""
-        if reason := source.refusal(self._submitted(kernel.source)):
+        if reason := refusal(self._submitted(kernel.source)):
             return Evaluation(verdict=Verdict.COMPILE_ERROR, reason=reason)
         found = super().compile(kernel)
         return found.model_copy(update={"by_model": False})
@@ -122,6 +131,34 @@ class KernelbotEvaluator(PredictedEvaluator):
     def _submitted(self, text: str) -> str:
         """Return a kernel's source as it is submitted: with the leaderboard's header, rewritten if that is wanted."""
         if self.settings.rewrite:
-            text = source.without_word(text) or text
+            text = without_word(text) or text
         header = f"#!POPCORN leaderboard {self.judge.board}\n#!POPCORN gpus {self.settings.gpu}\n"
         return text if text.startswith("#!POPCORN") else header + text
+
+
+def lines_with_word(source: str) -> list[int]:
+    """Return the numbers of the lines that contain the refused word."""
+    return [number for number, line in enumerate(source.splitlines(), start=1) if WORD in line.lower()]
+
+
+def without_word(source: str) -> str | None:
+    """Return a source that launches on the default queue and does not contain the word; None if that takes a person.
+
+    Launch arguments, declarations of the queue, includes and comments are rewritten, nothing else.
+    """
+    text = _ARGUMENT.sub(r"\1\2", source)
+    text = _STATEMENT.sub("", _INCLUDE.sub("", text))
+    text = _COMMENT.sub(lambda match: re.sub(WORD, "queue", match[0], flags=re.I), text)
+    return None if lines_with_word(text) else text
+
+
+def refusal(source: str) -> str:
+    """Return why the leaderboard would refuse a source; empty if it would not."""
+    if numbers := lines_with_word(source):
+        where = ", ".join(map(str, numbers[:8]))
+        offer = "set kernelbot.rewrite=true to launch on the default queue instead"
+        offer = offer if without_word(source) is not None else "launch on the default queue and use another word"
+        return f"the leaderboard refuses sources with the word `{WORD}`, comments included (line {where}): {offer}"
+    if len(source.encode()) > MOST_BYTES:
+        return f"the leaderboard refuses files over {MOST_BYTES:,} bytes"
+    return ""

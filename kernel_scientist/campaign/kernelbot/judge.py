@@ -1,14 +1,26 @@
-"""Sends sources to the leaderboard one after the other, each once, and waits for the results."""
+"""Sends sources to the leaderboard one after the other, each once, and waits for the results.
+
+A row is written before a submission is sent, so that none is sent twice or forgotten.
+"""
 
 import logging
 import re
+import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
 
-from kernel_scientist.campaign.kernelbot.api import Api, BusyError, Event, RefusedError, UnclearError, error_of
-from kernel_scientist.campaign.kernelbot.messages import Submission
-from kernel_scientist.campaign.kernelbot.register import Entry, Register
+from kernel_scientist.campaign.kernelbot.api import (
+    Api,
+    BusyError,
+    Event,
+    RefusedError,
+    Submission,
+    UnclearError,
+    error_of,
+)
 from kernel_scientist.records.errors import InfrastructureError, SetupError, StoppedError
 from kernel_scientist.records.kernel import Verdict, digest
 from kernel_scientist.records.params import Kernelbot
@@ -21,6 +33,60 @@ MOST_DELAY_S = 60.0
 """Longest delay before a request is repeated after a fault of the server; each is twice the one before."""
 _SET_UP = re.compile(r"deadline|gpu|mode|leaderboard|board|closed|auth|header|user|HTTP 40[1345]", re.I)
 """Refusals that are not the kernel's fault: the board is closed, the user unknown, ..."""
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS submissions (
+    key TEXT PRIMARY KEY, board TEXT, gpu TEXT, mode TEXT, file_name TEXT, begun REAL, id INTEGER, answer TEXT
+)
+"""
+
+
+class Entry(NamedTuple):
+    """A submission: sent perhaps (no id yet), accepted (an id), ended (an answer)."""
+
+    begun: float
+    """Seconds since the epoch."""
+    id: int | None
+    answer: Submission | None
+
+
+class Register:
+    """The submissions of a laboratory in a SQLite database. What is written survives a kill."""
+
+    def __init__(self, file: Path) -> None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        self._lock = threading.Lock()
+        self._database = sqlite3.connect(file, timeout=60, isolation_level=None, check_same_thread=False)
+        self._database.execute("PRAGMA synchronous = FULL")
+        self._database.execute(SCHEMA)
+
+    def get(self, key: str) -> Entry | None:
+        """Return the entry of a key."""
+        with self._lock:
+            row = self._database.execute("SELECT begun, id, answer FROM submissions WHERE key = ?", (key,)).fetchone()
+        if row is None:
+            return None
+        return Entry(row[0], row[1], Submission.model_validate_json(row[2]) if row[2] else None)
+
+    def begin(self, key: str, board: str, gpu: str, mode: str, file_name: str) -> None:
+        """Write that a source is about to be sent."""
+        row = (key, board, gpu, mode, file_name, time.time())
+        self._write("INSERT INTO submissions VALUES (?, ?, ?, ?, ?, ?, NULL, NULL)", *row)
+
+    def accepted(self, key: str, number: int) -> None:
+        """Write the id that the leaderboard gave."""
+        self._write("UPDATE submissions SET id = ? WHERE key = ?", number, key)
+
+    def ended(self, key: str, answer: Submission) -> None:
+        """Write the final answer."""
+        self._write("UPDATE submissions SET answer = ? WHERE key = ?", answer.model_dump_json(), key)
+
+    def refused(self, key: str) -> None:
+        """Remove an entry whose source the leaderboard did not accept."""
+        self._write("DELETE FROM submissions WHERE key = ? AND id IS NULL", key)
+
+    def _write(self, statement: str, *values: object) -> None:
+        with self._lock:
+            self._database.execute(statement, values)
 
 
 class Judge:
@@ -30,7 +96,7 @@ class Judge:
         """Raises SetupError if the leaderboard or its GPU is unknown, or does not know the user."""
         self.api, self.register, self.board, self.settings = api, register, board, settings
         self.stopped = threading.Event()
-        gpus = self._patiently(lambda: api.gpus(board))
+        gpus = self._gpus()
         if settings.gpu not in gpus:
             raise SetupError(
                 f"leaderboard {board} has no GPU {settings.gpu!r} (kernelbot.gpu); it has: {', '.join(gpus)}"
@@ -55,7 +121,8 @@ class Judge:
         """Return the id of a submission, made now unless the leaderboard has it already."""
         file_name, delay_s = f"{name}-{key[:MARK]}.py", self.settings.poll_s
         sent_at = entry.begun if entry else None  # a process that was killed may have sent it
-        entry = entry or self.register.begin(key, self.board, self.settings.gpu, mode, file_name)
+        if entry is None:
+            self.register.begin(key, self.board, self.settings.gpu, mode, file_name)
         until = time.monotonic() + self.settings.timeout_s
         while time.monotonic() < until:
             try:
@@ -141,10 +208,10 @@ class Judge:
             f"submission {number} did not end in {self.settings.timeout_s:g} s; it is on record, the next call goes on"
         )
 
-    def _patiently(self, ask: Callable[[], list[str]]) -> list[str]:
+    def _gpus(self) -> list[str]:
         for delay_s in (1.0, 2.0, 5.0, 0.0):
             try:
-                return ask()
+                return self.api.gpus(self.board)
             except RefusedError as error:
                 raise SetupError(f"leaderboard {self.board}: {error}") from error
             except (UnclearError, BusyError) as error:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
-from kernel_scientist.campaign.kernelbot.messages import Run, Submission
+from kernel_scientist.campaign.kernelbot.api import Run, Submission
 from kernel_scientist.records.evaluation import PairedTime, Speedup, Timing, geomean
 from kernel_scientist.records.kernel import Case, Verdict
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from kernel_scientist import problems
 from kernel_scientist.campaign import single
 from kernel_scientist.campaign.evaluation_context import EvaluationContext, evaluation_context
-from kernel_scientist.campaign.pool.messages import Host, Reply, Request
+from kernel_scientist.campaign.pool.evaluator import Host, Reply, Request
 from kernel_scientist.campaign.steps import Steps
 from kernel_scientist.campaign.tuning import tuner
 from kernel_scientist.gpu.isa import assembly_store
@@ -87,13 +87,11 @@ def _carried_out(request: Request, context: EvaluationContext, host: Host) -> Re
         return Reply()
     match request.operation:
         case "time":
-            evaluation = _timed(request, context, kernel)
-            at = {"environment": {**evaluation.environment, "host": host.name}}
-            return Reply(evaluation=evaluation.model_copy(update=at), assembly=_assembly(evaluation))
+            evaluation = _at(host, _timed(request, context, kernel))
+            return Reply(evaluation=evaluation, assembly=_assembly(evaluation))
         case "confirm":
             found = single.confirm(context, kernel, request.against, request.baseline)
-            at = {"environment": {**found.evaluation.environment, "host": host.name}}
-            found = found.model_copy(update={"evaluation": found.evaluation.model_copy(update=at)})
+            found = found.model_copy(update={"evaluation": _at(host, found.evaluation)})
             return Reply(confirmation=found, assembly=_assembly(found.evaluation))
         case "tune":
             until = time.monotonic() + request.seconds
@@ -110,6 +108,10 @@ def _timed(request: Request, context: EvaluationContext, kernel: Kernel) -> Eval
         return beats(Trial(kernel=kernel, evaluation=timed), rival)
 
     return single.evaluated(context, kernel, request.against, request.baseline, gained)
+
+
+def _at(host: Host, evaluation: Evaluation) -> Evaluation:
+    return evaluation.model_copy(update={"environment": {**evaluation.environment, "host": host.name}})
 
 
 def _assembly(evaluation: Evaluation) -> dict[str, str]:
