@@ -80,7 +80,7 @@ def read(text: str) -> Features:
     """Return the features that `written` wrote."""
     content = json.loads(text)
     codes = {name: CodeObject.model_validate(code) for name, code in content["codes"].items()}
-    loads = {n: [Load(codes[c], Traffic.of(t)) for c, t in loads] for n, loads in content["loads"].items()}
+    loads = {n: [Load(codes[c], Traffic(**t)) for c, t in loads] for n, loads in content["loads"].items()}
     return Features(loads, content["missed"])
 
 

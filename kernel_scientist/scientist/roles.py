@@ -13,8 +13,7 @@ from kernel_scientist.problems.problem import Problem, Profile
 from kernel_scientist.records.evaluation import Trial
 from kernel_scientist.records.kernel import Language
 from kernel_scientist.scientist.context.knowledge import Document
-from kernel_scientist.scientist.lessons import Lessons
-from kernel_scientist.scientist.proposals import Design, Draft, ExperimentTask, Selection
+from kernel_scientist.scientist.proposals import Design, Draft, ExperimentTask, Lessons, Selection
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from kernel_scientist.campaign.evaluation_context import EvaluationContext, eval
 from kernel_scientist.campaign.pool.messages import Host, Reply, Request
 from kernel_scientist.campaign.steps import KernelSteps, device
 from kernel_scientist.campaign.tuning.tuner import Tuner
-from kernel_scientist.gpu.isa import assembly_store
+from kernel_scientist.gpu.isa import assembly
 from kernel_scientist.hardware import gpu, gpus
 from kernel_scientist.hardware.peaks import this_cpu
 from kernel_scientist.population.entry import beats
@@ -114,5 +114,5 @@ def _timed(request: Request, context: EvaluationContext, kernel: Kernel, steps: 
 
 def _assembly(evaluation: Evaluation) -> dict[str, str]:
     codes = evaluation.compile.objects if evaluation.compile else ()
-    texts = {code.digest: assembly_store.get(code.digest) for code in codes}
+    texts = {code.digest: assembly.get(code.digest) for code in codes}
     return {digest: text for digest, text in texts.items() if text is not None}

@@ -12,14 +12,13 @@ from kernel_scientist.population.lineage import Population
 from kernel_scientist.records.errors import BudgetError
 from kernel_scientist.records.evaluation import Trial
 from kernel_scientist.records.params import PLAYBOOK, Llm
-from kernel_scientist.scientist.context import bug_taxonomy, facts, gpu_facts, knowledge, outcomes, windows
-from kernel_scientist.scientist.lessons import Lessons
+from kernel_scientist.scientist.context import bug_taxonomy, facts, gpu_facts, knowledge, outcomes
 from kernel_scientist.scientist.llm import bandit, schemas
 from kernel_scientist.scientist.llm.client import CallSpec, LlmClient
 from kernel_scientist.scientist.llm.parsing import ParsedReply, ReplyError, record
 from kernel_scientist.scientist.llm.patch import PatchError, kernel_from
 from kernel_scientist.scientist.prompts import Prompt, render
-from kernel_scientist.scientist.proposals import Design, Draft, ExperimentTask, Selection
+from kernel_scientist.scientist.proposals import Design, Draft, ExperimentTask, Lessons, Selection
 from kernel_scientist.scientist.roles import Assignment, Step
 
 NEW_FINDINGS = 4
@@ -52,7 +51,7 @@ class LlmAgent:
     def design(self, population: Population, selection: Selection, lessons: Lessons, step: Step) -> Design:
         """List avenues and experiment plans for the base."""
         base, reference = population.get(selection.base), population.get(selection.reference)
-        tried, left_out = outcomes.tried(population, selection.base, windows.for_design(population, selection.base))
+        tried, left_out = outcomes.tried(population, selection.base, outcomes.for_design(population, selection.base))
         prompt = self._prompt(
             "designer",
             lessons,
@@ -79,7 +78,7 @@ class LlmAgent:
     def write(self, population: Population, task: ExperimentTask, lessons: Lessons) -> Draft:
         """Implement an experiment as a change of the base; of several drafts the judge's choice."""
         base, reference = population.get(task.base), population.get(task.reference)
-        related = windows.for_writing(population, task.base, random.Random(task.name))
+        related = outcomes.for_writing(population, task.base, random.Random(task.name))
         tried, left_out = outcomes.tried(population, task.base, related) if task.own_idea else ([], 0)
         prompt = self._prompt(
             "writer",
@@ -153,14 +152,14 @@ class LlmAgent:
             hint=bug.hint(self.assignment.language),
             classes=bug_taxonomy.BUGS,
             attempts=attempts,
-            relatives=facts.relatives(population, windows.for_repair(population, task.base, rng)),
+            relatives=facts.relatives(population, outcomes.for_repair(population, task.base, rng)),
         )
         spec = CallSpec("repairer", f"repair/{task.call_key}/{len(attempts)}")
         return self._draft(spec, prompt, failed.kernel.source, task)
 
     def summarise(self, population: Population, lessons: Lessons, step: Step) -> Lessons:
         """Add findings from the best, the most surprising and some failed kernels; retract contradicted ones."""
-        sample = windows.for_distilling(population, step.rng)
+        sample = outcomes.for_distilling(population, step.rng)
         kernels = [facts.kernel(population, trial) for trial in sample]
         bases = {
             t.kernel.base: facts.kernel(population, population.get(t.kernel.base)) for t in sample if t.kernel.base

@@ -9,16 +9,16 @@ import pytest
 import torch
 from torch.utils import cpp_extension
 
-from kernel_scientist.gpu.capture import recorded_builds
+from kernel_scientist.gpu.capture import preview, recorded_builds
 from kernel_scientist.gpu.isa import assembly
 from kernel_scientist.gpu.isa.findings import findings
 from kernel_scientist.gpu.isa.tally import plain
-from kernel_scientist.gpu.toolchains import cuda, hip, load_inline, rocm
+from kernel_scientist.gpu.toolchains import cuda, hip
 from kernel_scientist.gpu.toolchains.compiled import Compiled
 from kernel_scientist.records.evaluation import CodeObject
 from tests.conftest import ROOT
 
-TOOLS = rocm.find()
+TOOLS = hip.find()
 needs_hip = pytest.mark.skipif(isinstance(TOOLS, str), reason=str(TOOLS))
 needs_cuda = pytest.mark.skipif(cuda.find() is None, reason="neither nvcc nor NVRTC is installed")
 
@@ -175,7 +175,7 @@ def test_too_much_lds_is_said_with_both_numbers() -> None:
 @needs_hip
 def test_a_syntax_error_names_source_and_line() -> None:
     got = compiled(
-        load_inline.of(["#include <hip/hip_runtime.h>", "__global__ void bad(float* a) {\n  a[0] = 1.0f\n}"])
+        preview.joined(["#include <hip/hip_runtime.h>", "__global__ void bad(float* a) {\n  a[0] = 1.0f\n}"])
     )
     assert not got.ok and not got.missing
     assert "source[1]:2:" in got.log and "expected ';'" in got.log and "a[0] = 1.0f" in got.log
@@ -184,7 +184,7 @@ def test_a_syntax_error_names_source_and_line() -> None:
 @needs_hip
 def test_a_typical_submission_with_host_code() -> None:
     got = compiled(
-        load_inline.hipified(load_inline.of([recorded_builds.IMPLICIT, HOST])),
+        preview.hipified(preview.joined([recorded_builds.IMPLICIT, HOST])),
         flags=("--offload-arch=gfx942", "-std=c++20"),
     )
     assert got.ok, got.log
@@ -233,7 +233,7 @@ def test_gfx950_is_compiled_or_said_to_be_unknown() -> None:
 
 
 def test_without_a_compiler_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rocm, "find", lambda: "no HIP compiler")
+    monkeypatch.setattr(hip, "find", lambda: "no HIP compiler")
     got = hip.compile_hip(VECTOR_ADD, "gfx942", [])
     assert not got.ok and got.missing == "no HIP compiler"
 
@@ -275,7 +275,7 @@ def submission(path: Path) -> tuple[Any, recorded_builds.Builds]:
 @pytest.mark.parametrize("path", sorted((ROOT / "problems").glob("*/seeds/hip_*.py")), ids=lambda p: p.parts[-3])
 def test_hip_seeds_compile(path: Path) -> None:
     _, (build,) = submission(path)
-    got = compiled(load_inline.hipified(load_inline.of(build.sources)), flags=build.flags)
+    got = compiled(preview.hipified(preview.joined(build.sources)), flags=build.flags)
     assert got.ok, got.log
     (code,) = assembly.read(got.assembly)
     assert code.kernel.endswith("_kernel") and code.num_warps == 4 and not code.spills
@@ -310,13 +310,13 @@ def test_files_and_runtime_compilation_are_recorded(tmp_path: Path) -> None:
 
 
 def test_cudas_names_become_hips() -> None:
-    text = load_inline.hipified("#include <cuda_runtime.h>\n#include <cuda_bf16.h>\ncudaStream_t s; __nv_bfloat16 x;")
+    text = preview.hipified("#include <cuda_runtime.h>\n#include <cuda_bf16.h>\ncudaStream_t s; __nv_bfloat16 x;")
     assert "hip/hip_runtime.h" in text and "hipStream_t" in text and "hip_bfloat16" in text
-    assert load_inline.hipified("__global__ void k() {}") == "__global__ void k() {}"
+    assert preview.hipified("__global__ void k() {}") == "__global__ void k() {}"
 
 
 def test_a_name_cannot_end_its_line() -> None:
-    assert load_inline.of(["int x;"], 'a"\n#error') == '#line 1 "a___error[0]"\nint x;'
+    assert preview.joined(["int x;"], 'a"\n#error') == '#line 1 "a___error[0]"\nint x;'
 
 
 @needs_hip

@@ -6,6 +6,7 @@ Trusted side: executes nothing.
 import ast
 
 from kernel_scientist.compile.source import defined_names, statements
+from kernel_scientist.gpu.capture.files.surroundings import tree
 from kernel_scientist.records.errors import SetupError
 
 NAMED = ("custom_kernel", "ModelNew", "Model", "forward")
@@ -19,15 +20,15 @@ def entry(text: str, file: str, named: str | None, needed: bool) -> str | None:
     SetupError if the named one is not in the file, or if several functions launch kernels.
     """
     try:
-        tree = ast.parse(text)
+        module = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return named
-    defined = defined_names(tree)
+    defined = defined_names(module)
     if named is not None:
         if named.split(".")[0] not in defined:
             raise SetupError(f"{file} defines no {named}; it defines {', '.join(sorted(defined)) or 'nothing'}")
         return named
-    candidates = launching(tree)
+    candidates = launching(module)
     for name in NAMED:
         if name in defined and (name != "forward" or name in candidates):
             return name
@@ -44,33 +45,27 @@ def entry(text: str, file: str, named: str | None, needed: bool) -> str | None:
 
 def own_inputs(text: str) -> bool:
     """Whether a file defines `get_inputs`."""
-    try:
-        return "get_inputs" in defined_names(ast.parse(text))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
+    return "get_inputs" in defined_names(tree(text))
 
 
 def functions(text: str) -> list[str]:
     """Return `kernel.py, line N: NAME` for each function of a file that is written in Triton."""
-    try:
-        nodes = ast.walk(ast.parse(text))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return []
+    nodes = ast.walk(tree(text))
     return [f"kernel.py, line {n.lineno}: {n.name}" for n in nodes if isinstance(n, ast.FunctionDef) and _jitted(n)]
 
 
-def launching(tree: ast.Module) -> list[str]:
+def launching(module: ast.Module) -> list[str]:
     """Return the public functions of a module that launch a kernel themselves (`kernel[grid](...)`)."""
-    kernels = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and _jitted(node)}
+    kernels = {node.name for node in ast.walk(module) if isinstance(node, ast.FunctionDef) and _jitted(node)}
     kernels |= {
         alias.asname or alias.name
-        for node in ast.walk(tree)
+        for node in ast.walk(module)
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
     return [
         node.name
-        for node in sorted(statements(tree), key=lambda node: getattr(node, "lineno", 0))
+        for node in sorted(statements(module), key=lambda node: getattr(node, "lineno", 0))
         if isinstance(node, ast.FunctionDef) and not node.name.startswith("_") and not _jitted(node)
         if any(_launches(inner, kernels) for inner in ast.walk(node))
     ]

@@ -12,8 +12,7 @@ from typing import Any
 
 import torch
 
-from kernel_scientist.gpu.capture import shapes
-from kernel_scientist.gpu.capture.files import missing
+from kernel_scientist.gpu.capture.files import large_tensors, missing
 
 
 class EntryError(Exception):
@@ -36,7 +35,7 @@ def arguments(module: ModuleType, given: Mapping[str, Any] | None) -> tuple[list
     """Return the positional and the named arguments: those described in `given`, or the file's own."""
     if given is None:
         return _listed(module, "get_inputs"), {}
-    named = {name: shapes.made(header) for name, header in given.items()}
+    named = {name: large_tensors.made(header) for name, header in given.items()}
     return [], named
 
 

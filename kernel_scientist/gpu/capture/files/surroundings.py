@@ -54,11 +54,16 @@ def around(path: Path, text: str) -> Surroundings:
 
 
 def imported(text: str) -> set[str]:
-    """Return the top-level names of a file's absolute imports; none for a file that cannot be parsed."""
+    """Return the top-level names of a file's absolute imports."""
+    return {name.split(".")[0] for name in _names(tree(text))}
+
+
+def tree(text: str) -> ast.Module:
+    """Return a file's syntax tree; an empty one if it cannot be parsed."""
     try:
-        return {name.split(".")[0] for name in _names(ast.parse(text))}
+        return ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return set()
+        return ast.Module([], [])
 
 
 def _names(tree: ast.AST) -> Iterator[str]:
@@ -71,11 +76,7 @@ def _names(tree: ast.AST) -> Iterator[str]:
 
 def _level(text: str) -> int:
     """Return how many folders above itself a file's relative imports begin; 0 without any."""
-    try:
-        nodes = ast.walk(ast.parse(text))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return 0
-    return max((node.level for node in nodes if isinstance(node, ast.ImportFrom)), default=0)
+    return max((node.level for node in ast.walk(tree(text)) if isinstance(node, ast.ImportFrom)), default=0)
 
 
 def _package(path: Path, wanted: set[str], level: int) -> Path | None:

@@ -15,11 +15,10 @@ import triton.testing
 from kernel_scientist.gpu.capture.files import importing, running
 from kernel_scientist.gpu.capture.files.large_tensors import SkipsLarge
 from kernel_scientist.gpu.capture.files.limits import cpu_seconds
-from kernel_scientist.gpu.capture.files.needs import is_kernel
+from kernel_scientist.gpu.capture.files.statements import is_kernel
 from kernel_scientist.gpu.capture.files.statements import words as plain
-from kernel_scientist.gpu.capture.launches import Recorder
+from kernel_scientist.gpu.capture.launches import Recorder, TorchRecorder
 from kernel_scientist.gpu.capture.reply import Reply, words
-from kernel_scientist.gpu.capture.torch_recorder import TorchRecorder
 
 TRACE_S, TUNING_S, CALL_S = 5.0, 15.0, 60.0
 """Limits of one launch's trace, of one search of an autotuner, and of the entry's call."""
@@ -68,7 +67,7 @@ def _called(module: ModuleType, entry: str, given: dict[str, Any] | None, record
         with cpu_seconds(CALL_S, entry), SkipsLarge():
             positional, named = running.arguments(module, given)
             recorder.begin(entry, [positional, named])
-            with TorchRecorder(recorder.called, recorder.unknown):
+            with TorchRecorder(recorder):
                 running.call(module, entry, positional, named)
     except running.EntryError as error:
         recorder.missed.append(f"{entry}: {error}")
