@@ -56,16 +56,12 @@ def _kept(entries: Sequence[Entry], gpu: Gpu) -> Features:
             *map(metadata.version, ("triton", "torch")),
         ]
     )
-    folder = environment.cache_folder() / "features"
-    file = folder / f"{digest(key + environment.sources_digest(*TRACED_BY))}.json"
+    file = environment.cache_folder() / "features" / f"{digest(key + environment.sources_digest(*TRACED_BY))}.json"
     if file.exists():
         return read(file.read_text())
     found = _inspected(entries, gpu)
     if found.loads:
-        folder.mkdir(parents=True, exist_ok=True)
-        temporary = file.with_suffix(f".{os.getpid()}-{id(entries)}")
-        temporary.write_text(written(found))
-        temporary.replace(file)
+        environment.keep(file, written(found))
     return found
 
 

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from kernel_scientist.compile.source import defines, leaderboard, read_file
 from kernel_scientist.gpu.capture import case_shapes, file_inspection, inspect, preview
-from kernel_scientist.gpu.capture.files import entries, input_text, surroundings
+from kernel_scientist.gpu.capture.files import entries
 from kernel_scientist.gpu.capture.inspect import Inspection
 from kernel_scientist.gpu.isa import assembly
 from kernel_scientist.hardware.gpus import Gpu
@@ -35,7 +35,7 @@ def compiled(
 ) -> dict[str, Any]:
     """Return the report of a submission on a problem's cases; by default the problem whose inputs it accepts.
 
-    `entry` and `inputs`: the function to call and its arguments (`gpu.capture.files.input_text`). A file with one of
+    `entry` and `inputs`: the function to call and its arguments (`gpu.capture.files.entries`). A file with one of
     them, or without a `custom_kernel`, belongs to no problem. Raises SetupError for an unknown problem, wrong inputs,
     or a file that is no kernel for a GPU.
     """
@@ -67,9 +67,9 @@ def _submission(file: Path, source: str, gpu: Gpu, problem: str | None, params: 
 
 def _file(file: Path, source: str, gpu: Gpu, params: Params, named: str | None, inputs: str | None) -> dict[str, Any]:
     """Return the report of a file as it lies in its package."""
-    given = input_text.headers(inputs) if inputs is not None else None
+    given = entries.headers(inputs) if inputs is not None else None
     entry = entries.entry(source, file.name, named, given is not None or entries.own_inputs(source))
-    place = surroundings.around(file, source)
+    place = file_inspection.around(file, source)
     inspection = file_inspection.seen_file(source, place, gpu, params.harness.inspect_timeout_s, entry, given)
     found = _report(inspection, None, (), params)
     if found["launches"]:

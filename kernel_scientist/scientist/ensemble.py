@@ -52,8 +52,6 @@ def _models(llm: Llm) -> list[Model]:
 class Ensemble:
     """Passes each call to the agent of its role."""
 
-    name = "ensemble"
-
     def __init__(self, llm: Llm, rule_based: Agent, models: Agent) -> None:
         self.llm, self.rule_based, self.models = llm, rule_based, models
 

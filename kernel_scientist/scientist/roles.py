@@ -97,8 +97,6 @@ class Step:
 class Agent(Protocol):
     """Fills the roles of the Scientist. Calls may block on a model; none uses the device."""
 
-    name: str
-
     def select(self, population: Population, lessons: Lessons, step: Step) -> Selection:
         """Choose the kernel to change (base) and the one to contrast it with (reference)."""
         ...

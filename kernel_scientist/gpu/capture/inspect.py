@@ -19,7 +19,7 @@ from typing import Any
 from pydantic import ValidationError, model_validator
 
 from kernel_scientist.gpu.capture import case_shapes
-from kernel_scientist.gpu.capture.facts import Facts
+from kernel_scientist.gpu.capture.facts import Build, Facts
 from kernel_scientist.gpu.isa import assembly
 from kernel_scientist.gpu.isa.findings import findings
 from kernel_scientist.gpu.model import constants, predict
@@ -53,15 +53,6 @@ class TracedLaunch(Launch):
     """A launch and its trace."""
 
     trace: Traffic
-
-
-class Build(Record):
-    """Sources that a submission passes to torch's extension builder."""
-
-    name: str
-    sources: tuple[str, ...]
-    flags: tuple[str, ...]
-    functions: tuple[str, ...] = ()
 
 
 class Answer(Record):
@@ -159,9 +150,7 @@ def inspect(source: str, problem: Problem, cases: Sequence[Case], gpu: Gpu, time
     found = seen(problem.adapted(source), inputs, gpu, timeout_s, files=files)
     if found.answer.timed_out:
         return found  # with more time the result may be more complete
-    temporary = kept.with_suffix(f".{time.monotonic_ns()}")
-    temporary.write_text(found.answer.model_dump_json())
-    temporary.replace(kept)
+    environment.keep(kept, found.answer.model_dump_json())
     return found
 
 

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kernel_scientist.gpu.capture import inspect as inspector
-from kernel_scientist.gpu.capture.inspect import Build, Inspection
+from kernel_scientist.gpu.capture.facts import Build
+from kernel_scientist.gpu.capture.inspect import Inspection
 from kernel_scientist.gpu.isa import assembly
 from kernel_scientist.gpu.isa.findings import findings
 from kernel_scientist.gpu.toolchains import cuda, hip
@@ -42,17 +43,13 @@ class Previewer:
         Raises KernelFailure if its process dies, with verdict `infrastructure` if this machine lacks a compiler. If the
         compiler refuses the code, the report is not ok.
         """
-        found = self.inspect(source, cases)
+        found = inspector.inspect(source, self.problem, cases, self.gpu, self.harness.inspect_timeout_s)
         report = compiled(found, self.harness.build_timeout_s)
         if not report.ok:
             return Preview(report, (), found.answer.refused or bool(found.answer.inline))
         missed = () if found.answer.inline else found.unpredicted(self.problem, cases)
         report = report.model_copy(update={"missed": tuple(dict.fromkeys((*report.missed, *missed)))})
         return Preview(report, found.predictions(self.problem, cases))
-
-    def inspect(self, source: str, cases: Sequence[Case]) -> Inspection:
-        """Return the inspection of a submission. Raises KernelFailure."""
-        return inspector.inspect(source, self.problem, cases, self.gpu, self.harness.inspect_timeout_s)
 
 
 def refusal(report: CompileReport) -> KernelFailure:

@@ -15,14 +15,20 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from triton.runtime import interpreter as _interpreter_module
 from triton.runtime.jit import JITFunction
 
-from kernel_scientist.gpu.capture.counting_interpreter import Array, Counter, Ranges, counting, interpreted, restored
+from kernel_scientist.gpu.capture.counting_interpreter import (
+    Array,
+    Counter,
+    Ranges,
+    counting,
+    interpreted,
+    interpreter,
+    restored,
+)
 from kernel_scientist.gpu.model.launch import Traffic
 from kernel_scientist.hardware.gpus import Gpu
 
-interpreter: Any = _interpreter_module
 SPREAD, SHARING = 12, 32
 """Programs of the two samples."""
 ACCESSES, LEAST = 3_000, 6

@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from triton.runtime import interpreter as _interpreter_module
 
 from kernel_scientist.gpu.interpreter.accesses import Accesses
 from kernel_scientist.gpu.interpreter.addresses import Addresses, Launch
@@ -29,9 +28,8 @@ from kernel_scientist.gpu.interpreter.defect import UNKNOWN, Array, Defect, Ledg
 from kernel_scientist.gpu.interpreter.races import History
 from kernel_scientist.gpu.interpreter.tiles import Plan
 from kernel_scientist.gpu.interpreter.torch_ops import TorchSide, named, tensor_of, tensors
-from kernel_scientist.gpu.interpreter.undefined import following, following_reductions
+from kernel_scientist.gpu.interpreter.undefined import following, following_reductions, interpreter
 
-interpreter: Any = _interpreter_module
 MOST_RUNS, CHUNK = 100_000, 1 << 20
 
 

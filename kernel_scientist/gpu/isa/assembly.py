@@ -1,7 +1,5 @@
 """GPU assembly of either vendor, read into code objects, and stored under its digest: records only need the digest."""
 
-import os
-import threading
 from pathlib import Path
 
 import yaml
@@ -37,10 +35,7 @@ def put(text: str) -> str:
     name = digest(text)
     path = _path(name)
     if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
-        temporary.write_text(text)
-        temporary.replace(path)
+        environment.keep(path, text)
     return name
 
 

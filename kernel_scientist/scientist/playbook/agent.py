@@ -40,8 +40,6 @@ Option = tuple[Transformation, Variant]
 class RuleBasedAgent:
     """Applies the catalogue of the assignment's language."""
 
-    name = "playbook"
-
     def __init__(self, assignment: Assignment) -> None:
         self.assignment = assignment
         self.catalogue = CATALOGUES.get(assignment.language, ())

@@ -10,6 +10,7 @@ import torch
 from torch.utils import cpp_extension
 
 from kernel_scientist.gpu.capture import preview, recorded_builds
+from kernel_scientist.gpu.capture.facts import Build
 from kernel_scientist.gpu.isa import assembly
 from kernel_scientist.gpu.isa.findings import findings
 from kernel_scientist.gpu.isa.tally import plain
@@ -262,7 +263,7 @@ def test_a_compilation_without_end_is_stopped() -> None:
     assert not got.ok and "took longer than 3 s" in got.log and not got.missing
 
 
-def submission(path: Path) -> tuple[Any, recorded_builds.Builds]:
+def submission(path: Path) -> tuple[Any, list[Build]]:
     spec = importlib.util.spec_from_file_location("submission", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -292,21 +293,19 @@ def test_what_load_inline_is_given_is_recorded_and_not_built() -> None:
         x, y = torch.zeros(2), torch.ones(3)
         assert made.f(x, 3, y) is y and made.f(1) is None
     assert cpp_extension.load_inline is before
-    assert builds.calls == ["one.f", "one.f"]
-    assert builds[0] == recorded_builds.InlineBuild(
-        "one", (recorded_builds.IMPLICIT, "__global__ void k() {}"), ("-O2",), ("f",)
-    )
-    assert builds[1] == recorded_builds.InlineBuild("two", ("// device",), (), ("g", "h"))
-    assert builds[0].message()["name"] == "one"
+    sources = (recorded_builds.IMPLICIT, "__global__ void k() {}")
+    assert builds[0] == Build(name="one", sources=sources, flags=("-O2",), functions=("f",))
+    assert builds[1] == Build(name="two", sources=("// device",), functions=("g", "h"))
 
 
 def test_files_and_runtime_compilation_are_recorded(tmp_path: Path) -> None:
     (tmp_path / "a.hip").write_text("__global__ void k() {}")
     with recorded_builds.captured() as builds:
         cpp_extension.load("three", [str(tmp_path / "a.hip"), str(tmp_path / "lost.hip")], extra_cuda_cflags=["-g"])
-        torch.cuda._compile_kernel("__global__ void r(float* a) {}", "r")((1, 1, 1), (64, 1, 1), (torch.zeros(1),))
+        run, x = torch.cuda._compile_kernel("__global__ void r(float* a) {}", "r"), torch.zeros(1)
+        assert run((1, 1, 1), (64, 1, 1), (x,)) is None and run(x, 1) is x
     assert builds[0].sources[0] == "__global__ void k() {}" and "lost.hip" in builds[0].sources[1]
-    assert builds[1].functions == ("r",) and builds.calls == ["r"]
+    assert builds[1].functions == ("r",)
 
 
 def test_cudas_names_become_hips() -> None:
