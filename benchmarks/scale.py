@@ -30,10 +30,10 @@ from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records.evaluation import CompileReport, Evaluation, PairedTime, Speedup, Timing, Trial
 from kernel_scientist.records.kernel import REFERENCE, Author, Experiment, Kernel, LlmCall, Verdict
 from kernel_scientist.records.params import Budget
-from kernel_scientist.scientist.lessons import Lessons
-from kernel_scientist.scientist.llm.budget import LlmBudget
+from kernel_scientist.scientist.llm.costs import LlmBudget
 from kernel_scientist.scientist.llm.response_cache import LlmRequest, Message, Reply, ResponseCache
 from kernel_scientist.scientist.playbook.agent import RuleBasedAgent
+from kernel_scientist.scientist.proposals import Lessons
 from kernel_scientist.scientist.roles import Assignment, CpuInfo, Step
 from kernel_scientist.search import strategies
 from kernel_scientist.tracking import run_content, snapshots

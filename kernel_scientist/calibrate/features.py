@@ -56,16 +56,12 @@ def _kept(entries: Sequence[Entry], gpu: Gpu) -> Features:
             *map(metadata.version, ("triton", "torch")),
         ]
     )
-    folder = environment.cache_folder() / "features"
-    file = folder / f"{digest(key + environment.sources_digest(*TRACED_BY))}.json"
+    file = environment.cache_folder() / "features" / f"{digest(key + environment.sources_digest(*TRACED_BY))}.json"
     if file.exists():
         return read(file.read_text())
     found = _inspected(entries, gpu)
     if found.loads:
-        folder.mkdir(parents=True, exist_ok=True)
-        temporary = file.with_suffix(f".{os.getpid()}-{id(entries)}")
-        temporary.write_text(written(found))
-        temporary.replace(file)
+        environment.keep(file, written(found))
     return found
 
 
@@ -80,7 +76,7 @@ def read(text: str) -> Features:
     """Return the features that `written` wrote."""
     content = json.loads(text)
     codes = {name: CodeObject.model_validate(code) for name, code in content["codes"].items()}
-    loads = {n: [Load(codes[c], Traffic.of(t)) for c, t in loads] for n, loads in content["loads"].items()}
+    loads = {n: [Load(codes[c], Traffic(**t)) for c, t in loads] for n, loads in content["loads"].items()}
     return Features(loads, content["missed"])
 
 

@@ -28,12 +28,11 @@ from kernel_scientist.records.kernel import REFERENCE, Attempt, Author, Kernel, 
 from kernel_scientist.records.params import PLAYBOOK
 from kernel_scientist.scientist import ensemble
 from kernel_scientist.scientist.context import bug_taxonomy
-from kernel_scientist.scientist.lessons import Lessons
-from kernel_scientist.scientist.llm.budget import LlmBudget
 from kernel_scientist.scientist.llm.client import LlmClient
+from kernel_scientist.scientist.llm.costs import LlmBudget
 from kernel_scientist.scientist.llm.parsing import ReplyError
 from kernel_scientist.scientist.llm.response_cache import ResponseCache
-from kernel_scientist.scientist.proposals import Design, Draft, Selection
+from kernel_scientist.scientist.proposals import Design, Draft, Lessons, Selection
 from kernel_scientist.scientist.roles import Agent, InFlight, Step
 from kernel_scientist.search import strategies
 from kernel_scientist.search.prescreen import Prescreen

@@ -8,7 +8,7 @@ from kernel_scientist.campaign.ledger import Job, Ledger
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.records.kernel import Author, digest
 from kernel_scientist.records.params import Params
-from kernel_scientist.scientist.llm.budget import LlmBudget
+from kernel_scientist.scientist.llm.costs import LlmBudget
 from kernel_scientist.scientist.proposals import Design, Selection, pick
 from kernel_scientist.search import tunables
 

@@ -102,7 +102,7 @@ def prefect() -> None:
 def plan(params: Params) -> dict[str, Any]:
     """Return the plan of a campaign, for `--dry-run`."""
     from kernel_scientist.scientist import ensemble
-    from kernel_scientist.scientist.llm import prices
+    from kernel_scientist.scientist.llm import costs
 
     problem, target = resolve(params)
     ensemble.require(params.llm, params.language)
@@ -115,6 +115,6 @@ def plan(params: Params) -> dict[str, Any]:
         "kernels": min(planned, params.budget.kernels),
         "timed_cases": [c.name for c in problem.profile(params.profile).benchmarks],
         "models": {name: params.llm.role(name).model for name in ROLES},
-        "usd": prices.campaign_usd(params, problem, len(seeds)),
+        "usd": costs.campaign_usd(params, problem, len(seeds)),
         "budget_usd": params.budget.usd,
     }

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records.evaluation import Trial
-from kernel_scientist.scientist.lessons import Lessons
 from kernel_scientist.scientist.llm.response_cache import Reply, ResponseCache
+from kernel_scientist.scientist.proposals import Lessons
 from kernel_scientist.tracking import run_content, snapshots, traces
 from kernel_scientist.tracking.mlflow_store import CampaignRun, MlflowStore
 

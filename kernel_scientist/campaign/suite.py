@@ -98,9 +98,7 @@ class Suite:
         row = result_row(place, metrics, _called(command, log, api))
         if not metrics.exists() or row["verdict"] == Verdict.INFRASTRUCTURE:
             return row  # the next call tries again: what stopped it may be gone by then
-        temporary = own / "result.new"
-        temporary.write_text(json.dumps(row, indent=1))
-        temporary.replace(file)
+        environment.keep(file, json.dumps(row, indent=1))
         return row
 
 

@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from kernel_scientist.gpu.isa import assembly_store
+from kernel_scientist.gpu.isa import assembly
 from kernel_scientist.records.evaluation import CodeObject, CompileReport, Evaluation
 from kernel_scientist.records.kernel import Verdict
 
@@ -32,7 +32,7 @@ def _launches(report: CompileReport) -> list[Any]:
 
 def _code(code: CodeObject) -> Any:
     """Return what identifies a code object but for names and line numbers."""
-    text = assembly_store.get(code.digest)
+    text = assembly.get(code.digest)
     if text is None:
         return code.digest
     lines = [line.split(";")[0].strip() for line in text.splitlines() if not _NO_CODE.match(line)]

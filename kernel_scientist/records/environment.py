@@ -7,6 +7,7 @@ tests) calls `prepare()` first.
 import functools
 import hashlib
 import os
+import threading
 from pathlib import Path
 
 DEFAULTS = {
@@ -79,6 +80,14 @@ def host_folder() -> Path:
     """Return the folder of what all checkouts of a user share on this host, unless a cache folder is named."""
     given, shared = os.environ.get("KERNEL_SCIENTIST_CACHE"), os.environ.get("XDG_CACHE_HOME")
     return Path(given) if given else Path(shared or Path.home() / ".cache") / "gpu-kernel-scientist"
+
+
+def keep(file: Path, text: str) -> None:
+    """Write a file of a cache, and the folder for it; nobody reads a part of it, whoever else writes it too."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    temporary = file.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
+    temporary.write_text(text)
+    temporary.replace(file)
 
 
 @functools.cache

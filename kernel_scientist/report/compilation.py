@@ -5,11 +5,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from kernel_scientist.compile.source import defines, leaderboard, read_file
-from kernel_scientist.gpu.capture import case_shapes, file_inspection, inspect
-from kernel_scientist.gpu.capture.files import entries, input_text, surroundings
+from kernel_scientist.gpu.capture import case_shapes, file_inspection, inspect, preview
+from kernel_scientist.gpu.capture.files import entries
 from kernel_scientist.gpu.capture.inspect import Inspection
-from kernel_scientist.gpu.isa import assembly_store
-from kernel_scientist.gpu.toolchains import load_inline
+from kernel_scientist.gpu.isa import assembly
 from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.problems import find, names
 from kernel_scientist.problems.problem import Problem
@@ -36,7 +35,7 @@ def compiled(
 ) -> dict[str, Any]:
     """Return the report of a submission on a problem's cases; by default the problem whose inputs it accepts.
 
-    `entry` and `inputs`: the function to call and its arguments (`gpu.capture.files.input_text`). A file with one of
+    `entry` and `inputs`: the function to call and its arguments (`gpu.capture.files.entries`). A file with one of
     them, or without a `custom_kernel`, belongs to no problem. Raises SetupError for an unknown problem, wrong inputs,
     or a file that is no kernel for a GPU.
     """
@@ -68,9 +67,9 @@ def _submission(file: Path, source: str, gpu: Gpu, problem: str | None, params: 
 
 def _file(file: Path, source: str, gpu: Gpu, params: Params, named: str | None, inputs: str | None) -> dict[str, Any]:
     """Return the report of a file as it lies in its package."""
-    given = input_text.headers(inputs) if inputs is not None else None
+    given = entries.headers(inputs) if inputs is not None else None
     entry = entries.entry(source, file.name, named, given is not None or entries.own_inputs(source))
-    place = surroundings.around(file, source)
+    place = file_inspection.around(file, source)
     inspection = file_inspection.seen_file(source, place, gpu, params.harness.inspect_timeout_s, entry, given)
     found = _report(inspection, None, (), params)
     if found["launches"]:
@@ -110,7 +109,7 @@ def _fitting(source: str, gpu: Gpu, params: Params) -> tuple[str | None, list[st
 
 
 def _report(inspection: Inspection, problem: Problem | None, cases: Sequence[Case], params: Params) -> dict[str, Any]:
-    report = load_inline.compiled(inspection, params.harness.build_timeout_s)
+    report = preview.compiled(inspection, params.harness.build_timeout_s)
     predictions = inspection.predictions(problem, cases) if problem else ()
     unpredicted = inspection.unpredicted(problem, cases) if problem and not inspection.answer.inline else ()
     return {
@@ -129,7 +128,7 @@ def _report(inspection: Inspection, problem: Problem | None, cases: Sequence[Cas
 def write_assembly(report: dict[str, Any], folder: Path) -> list[str]:
     """Write each code object's assembly into a folder; return the files."""
     names = {launch["digest"]: f"{launch['kernel']}-{launch['digest'][:8]}.s" for launch in report["launches"]}
-    texts = {name: text for digest, name in names.items() if (text := assembly_store.get(digest)) is not None}
+    texts = {name: text for digest, name in names.items() if (text := assembly.get(digest)) is not None}
     for name, text in texts.items():
         write(folder / name, text)
     return [str(folder / name) for name in texts]

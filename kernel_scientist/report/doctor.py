@@ -13,7 +13,7 @@ from kernel_scientist.calibrate import suite
 from kernel_scientist.compile import gxx
 from kernel_scientist.evaluate.timing.conditions import Load
 from kernel_scientist.gpu.capture import inspect
-from kernel_scientist.gpu.toolchains import cuda, rocm
+from kernel_scientist.gpu.toolchains import cuda, hip
 from kernel_scientist.hardware import cpu, gpus
 from kernel_scientist.profile import profiler
 from kernel_scientist.records import environment
@@ -133,11 +133,11 @@ def _gpu() -> list[dict[str, Any]]:
     here, vendor = torch.cuda.is_available(), "rocm" if torch.version.hip else "cuda"
     none = "none: Triton kernels are checked in the interpreter, not timed"
     tool = profiler.find(vendor) if here else "no GPU"
-    hip, nvidia = rocm.find(), cuda.find()
+    amd, nvidia = hip.find(), cuda.find()
     return [
         _row("gpu", here, f"{vendor}: {gpus.name_of('cuda')}" if here else none),
         _row("counters", not isinstance(tool, str), tool if isinstance(tool, str) else tool.program),
-        _row("hip compiler", not isinstance(hip, str), hip if isinstance(hip, str) else hip.version),
+        _row("hip compiler", not isinstance(amd, str), amd if isinstance(amd, str) else amd.version),
         _row("cuda compiler", nvidia is not None, nvidia.version if nvidia else "neither nvcc nor NVRTC"),
     ]
 

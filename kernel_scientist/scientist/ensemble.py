@@ -8,12 +8,11 @@ from kernel_scientist.records.errors import ModelError, SetupError
 from kernel_scientist.records.evaluation import Trial
 from kernel_scientist.records.kernel import Language
 from kernel_scientist.records.params import PLAYBOOK, ROLES, WRITER, Llm, Model
-from kernel_scientist.scientist.lessons import Lessons
 from kernel_scientist.scientist.llm.agent import LlmAgent
 from kernel_scientist.scientist.llm.client import LlmClient
 from kernel_scientist.scientist.llm.parsing import ReplyError
 from kernel_scientist.scientist.playbook.agent import CATALOGUES, RuleBasedAgent
-from kernel_scientist.scientist.proposals import Design, Draft, ExperimentTask, Selection, own_ideas
+from kernel_scientist.scientist.proposals import Design, Draft, ExperimentTask, Lessons, Selection, own_ideas
 from kernel_scientist.scientist.roles import Agent, Assignment, Step
 
 T = TypeVar("T")
@@ -28,7 +27,7 @@ def create(llm: Llm, assignment: Assignment, client: LlmClient) -> Agent:
 
 def require(llm: Llm, language: Language) -> None:
     """Raise SetupError unless every role has an agent for this language and every model has a price."""
-    from kernel_scientist.scientist.llm import prices
+    from kernel_scientist.scientist.llm import costs
 
     for name in ("selector", "designer", "writer"):
         if language not in CATALOGUES and any(m.model == PLAYBOOK for m in llm.role(name).models):
@@ -41,7 +40,7 @@ def require(llm: Llm, language: Language) -> None:
     if misplaced := [name for name in ROLES if name != "designer" and llm.role(name).model == WRITER]:
         raise SetupError(f"llm.{misplaced[0]}: only the designer can be `writer`")
     for model in _models(llm):
-        prices.price(model)
+        costs.price(model)
 
 
 def _models(llm: Llm) -> list[Model]:
@@ -52,8 +51,6 @@ def _models(llm: Llm) -> list[Model]:
 
 class Ensemble:
     """Passes each call to the agent of its role."""
-
-    name = "ensemble"
 
     def __init__(self, llm: Llm, rule_based: Agent, models: Agent) -> None:
         self.llm, self.rule_based, self.models = llm, rule_based, models

@@ -1,6 +1,7 @@
-"""The agents' proposals: selection, design, experiment task, draft; and the rule that picks experiments."""
+"""What agents return: selection, design, draft, a campaign's findings; and the rule that picks experiments."""
 
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Collection, Mapping, Sequence
 
 from kernel_scientist.records.base import Record
 from kernel_scientist.records.kernel import Experiment, LlmCall, digest
@@ -78,21 +79,65 @@ def pick(plans: Sequence[Experiment], count: int = 3) -> list[Experiment]:
     """Choose experiments without replacement: the most innovative, the highest maximum uplift, the highest minimum;
     further ones by maximum uplift (GPU Kernel Scientist, section 3.2)."""
     rest, chosen = list(plans), list[Experiment]()
-    rules: tuple[Callable[[Experiment], float], ...] = (_innovation, _max_uplift, _min_uplift)
     for number in range(min(count, len(rest))):
-        best = max(rest, key=rules[number] if number < len(rules) else _max_uplift)
-        chosen.append(best)
-        rest.remove(best)
+        merits = [{0: plan.innovation, 2: plan.uplift[0]}.get(number, plan.uplift[1]) for plan in rest]
+        chosen.append(rest.pop(merits.index(max(merits))))
     return chosen
 
 
-def _innovation(plan: Experiment) -> float:
-    return plan.innovation
+MAX_CHARACTERS = 1000
+"""Length of one finding."""
 
 
-def _max_uplift(plan: Experiment) -> float:
-    return plan.uplift[1]
+class Lesson(Record):
+    """One finding: short, dated, with the kernels that support it."""
+
+    name: str
+    text: str
+    kernels: tuple[str, ...]
+    date: str
+    runs: tuple[str, ...] = ()
+    """Ids of the MLflow runs of those kernels."""
+    retracted: str = ""
+    """Date on which a later measurement contradicted the finding."""
 
 
-def _min_uplift(plan: Experiment) -> float:
-    return plan.uplift[0]
+class Lessons(Record):
+    """All findings of a campaign, oldest first."""
+
+    findings: tuple[Lesson, ...] = ()
+    generation: int = 0
+    """The last generation that the findings cover."""
+    llm_calls: tuple[LlmCall, ...] = ()
+    """The model calls of the latest summary."""
+
+    def latest(self, count: int) -> list[Lesson]:
+        """Return at most `count` valid findings, newest first."""
+        return [f for f in reversed(self.findings) if not f.retracted][:count]
+
+    def with_run_ids(self, run_ids: Mapping[str, str]) -> "Lessons":
+        """Return the findings, new ones with the run ids of their kernels; `run_ids` maps kernel names to run ids."""
+        findings = tuple(
+            f if f.runs else f.model_copy(update={"runs": tuple(run_ids[k] for k in f.kernels if k in run_ids)})
+            for f in self.findings
+        )
+        return self.model_copy(update={"findings": findings})
+
+    def updated(
+        self,
+        new: Sequence[tuple[str, Sequence[str]]],
+        retracted: Collection[str],
+        llm_calls: tuple[LlmCall, ...] = (),
+    ) -> "Lessons":
+        """Return the findings with new ones (text, kernels) added and those named in `retracted` marked."""
+        today = time.strftime("%Y-%m-%d")
+        old = [
+            f.model_copy(update={"retracted": today}) if f.name in retracted and not f.retracted else f
+            for f in self.findings
+        ]
+        texts = {f.text for f in old}
+        added = [
+            Lesson(name=f"f{len(old) + i:03d}", text=text[:MAX_CHARACTERS], kernels=tuple(kernels), date=today)
+            for i, (text, kernels) in enumerate([n for n in new if n[0] not in texts], start=1)
+        ]
+        return Lessons(findings=(*old, *added), llm_calls=llm_calls)

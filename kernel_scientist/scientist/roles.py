@@ -13,8 +13,7 @@ from kernel_scientist.problems.problem import Problem, Profile
 from kernel_scientist.records.evaluation import Trial
 from kernel_scientist.records.kernel import Language
 from kernel_scientist.scientist.context.knowledge import Document
-from kernel_scientist.scientist.lessons import Lessons
-from kernel_scientist.scientist.proposals import Design, Draft, ExperimentTask, Selection
+from kernel_scientist.scientist.proposals import Design, Draft, ExperimentTask, Lessons, Selection
 
 
 @dataclass(frozen=True)
@@ -97,8 +96,6 @@ class Step:
 
 class Agent(Protocol):
     """Fills the roles of the Scientist. Calls may block on a model; none uses the device."""
-
-    name: str
 
     def select(self, population: Population, lessons: Lessons, step: Step) -> Selection:
         """Choose the kernel to change (base) and the one to contrast it with (reference)."""

@@ -23,13 +23,12 @@ from kernel_scientist.records.evaluation import CodeObject, CompileReport, Evalu
 from kernel_scientist.records.kernel import Experiment, Kernel, LlmCall, Verdict
 from kernel_scientist.records.params import Budget, Knowledge, Llm, Role
 from kernel_scientist.scientist.context import knowledge
-from kernel_scientist.scientist.lessons import Lesson, Lessons
 from kernel_scientist.scientist.llm.agent import LlmAgent
-from kernel_scientist.scientist.llm.budget import LlmBudget
 from kernel_scientist.scientist.llm.client import CallSpec, LlmClient, Parser
+from kernel_scientist.scientist.llm.costs import LlmBudget
 from kernel_scientist.scientist.llm.response_cache import ResponseCache
 from kernel_scientist.scientist.prompts import Prompt
-from kernel_scientist.scientist.proposals import Draft, ExperimentTask, Selection
+from kernel_scientist.scientist.proposals import Draft, ExperimentTask, Lesson, Lessons, Selection
 from kernel_scientist.scientist.roles import Assignment, CpuInfo, InFlight, Step
 
 T = TypeVar("T")

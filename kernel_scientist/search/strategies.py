@@ -14,8 +14,7 @@ import random
 from kernel_scientist.population.entry import Entry, order
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.records.params import Strategy
-from kernel_scientist.scientist.lessons import Lessons
-from kernel_scientist.scientist.proposals import Selection
+from kernel_scientist.scientist.proposals import Lessons, Selection
 from kernel_scientist.scientist.roles import Agent, Step
 
 EPSILON, ROOT_CHILDREN, CHILDREN = 0.3, 5, 3

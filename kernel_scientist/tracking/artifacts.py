@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from kernel_scientist.gpu.isa import assembly_store
+from kernel_scientist.gpu.isa import assembly
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.records.evaluation import CompileReport, Evaluation, Trial
 from kernel_scientist.records.gpu import Counters
@@ -57,7 +57,7 @@ def _write_code(folder: Path, report: CompileReport) -> None:
     if report.log:
         (folder / "compiler.txt").write_text(report.log)
     for code in report.objects:
-        if text := assembly_store.get(code.digest):
+        if text := assembly.get(code.digest):
             (folder / "assembly").mkdir(exist_ok=True)
             (folder / "assembly" / f"{code.kernel}-{code.digest[:8]}.s").write_text(text)
 

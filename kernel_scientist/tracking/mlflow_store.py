@@ -18,8 +18,8 @@ from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.evaluation import Confirmation, Trial
 from kernel_scientist.records.kernel import Kernel
-from kernel_scientist.scientist.lessons import Lessons
 from kernel_scientist.scientist.llm.response_cache import Reply, Spending
+from kernel_scientist.scientist.proposals import Lessons
 from kernel_scientist.tracking import (
     artifacts,
     old_records,

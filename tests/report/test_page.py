@@ -16,7 +16,7 @@ from kernel_scientist.records.evaluation import Prediction
 from kernel_scientist.records.kernel import REFERENCE, Experiment
 from kernel_scientist.report import predictions, ranking, tables
 from kernel_scientist.report.pages import campaign, kernels
-from kernel_scientist.scientist.lessons import Lessons
+from kernel_scientist.scientist.proposals import Lessons
 from kernel_scientist.tracking.access import RecordedCampaign
 from kernel_scientist.tracking.mlflow_store import CampaignRun, MlflowStore
 from tests.conftest import ROOT, Cli

@@ -21,10 +21,10 @@ from kernel_scientist.records.evaluation import Trial
 from kernel_scientist.records.kernel import Kernel
 from kernel_scientist.records.params import ROLES, Budget, Llm
 from kernel_scientist.scientist import ensemble
-from kernel_scientist.scientist.lessons import Lessons
-from kernel_scientist.scientist.llm.budget import LlmBudget
 from kernel_scientist.scientist.llm.client import LlmClient
+from kernel_scientist.scientist.llm.costs import LlmBudget
 from kernel_scientist.scientist.llm.response_cache import ResponseCache, stable_key
+from kernel_scientist.scientist.proposals import Lessons
 from kernel_scientist.scientist.roles import Assignment, CpuInfo, Step
 from kernel_scientist.tracking.mlflow_store import MlflowStore
 from tests.conftest import ROOT, Cli, lab_environment, new_lab

@@ -15,9 +15,9 @@ from pydantic import BaseModel
 from kernel_scientist.records.errors import BudgetError, ModelError, SetupError, StoppedError
 from kernel_scientist.records.kernel import LlmCall
 from kernel_scientist.records.params import Budget, Llm, Model, Rates, Role
-from kernel_scientist.scientist.llm import prices
-from kernel_scientist.scientist.llm.budget import LlmBudget
+from kernel_scientist.scientist.llm import costs
 from kernel_scientist.scientist.llm.client import CallSpec, LlmClient
+from kernel_scientist.scientist.llm.costs import LlmBudget
 from kernel_scientist.scientist.llm.parsing import ParsedReply, ReplyError
 from kernel_scientist.scientist.llm.response_cache import LlmRequest, Message, Reply, ResponseCache
 from kernel_scientist.scientist.prompts import Prompt
@@ -291,13 +291,13 @@ def test_a_file_that_is_linked_to_dvcs_cache_is_not_changed(tmp_path: Path, link
 
 
 def test_a_price_is_known_or_an_error() -> None:
-    assert prices.price(Model(model="openai/gpt-4o")).output_usd > 0
-    assert prices.price(Model(model="ollama/llama3")) == prices.FREE
-    assert prices.price(Model(model="openai/x", api_base="http://192.168.1.5:8000/v1")) == prices.FREE
-    assert prices.price(Model(model="x", price=PRICE)).input_usd == 2.0
+    assert costs.price(Model(model="openai/gpt-4o")).output_usd > 0
+    assert costs.price(Model(model="ollama/llama3")) == costs.FREE
+    assert costs.price(Model(model="openai/x", api_base="http://192.168.1.5:8000/v1")) == costs.FREE
+    assert costs.price(Model(model="x", price=PRICE)).input_usd == 2.0
     for unknown in (Model(model="openai/no-such-model"), Model(model="x/y", api_base="https://example.com/v1")):
         with pytest.raises(SetupError, match="price"):
-            prices.price(unknown)
+            costs.price(unknown)
 
 
 def test_a_key_is_sent_only_to_its_endpoint_and_never_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

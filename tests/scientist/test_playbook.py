@@ -14,10 +14,9 @@ from kernel_scientist.population.lineage import Population
 from kernel_scientist.problems import load
 from kernel_scientist.records.evaluation import Trial
 from kernel_scientist.records.kernel import Experiment, Kernel, Verdict, digest
-from kernel_scientist.scientist.lessons import Lessons
 from kernel_scientist.scientist.playbook.agent import RuleBasedAgent
-from kernel_scientist.scientist.playbook.catalogue_cpp import CATALOGUE
-from kernel_scientist.scientist.proposals import ExperimentTask, pick
+from kernel_scientist.scientist.playbook.cpp import CATALOGUE
+from kernel_scientist.scientist.proposals import ExperimentTask, Lessons, pick
 from kernel_scientist.scientist.roles import Assignment, CpuInfo, Step
 from tests.conftest import ROOT
 from tests.trials import trial

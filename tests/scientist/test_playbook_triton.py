@@ -28,13 +28,12 @@ from kernel_scientist.problems import load
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records.evaluation import CodeObject, CompileReport, Evaluation, Prediction, Trial
 from kernel_scientist.records.kernel import Case, Kernel, Verdict
-from kernel_scientist.scientist.lessons import Lessons
 from kernel_scientist.scientist.playbook import edits_triton_loops, edits_triton_order
 from kernel_scientist.scientist.playbook.agent import RuleBasedAgent, limits
 from kernel_scientist.scientist.playbook.catalogue_triton import CATALOGUE
 from kernel_scientist.scientist.playbook.transformation import Transformation
 from kernel_scientist.scientist.playbook.triton_file import structural
-from kernel_scientist.scientist.proposals import ExperimentTask
+from kernel_scientist.scientist.proposals import ExperimentTask, Lessons
 from kernel_scientist.scientist.roles import Assignment, CpuInfo, Step
 from tests.trials import trial
 

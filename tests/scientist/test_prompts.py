@@ -17,7 +17,7 @@ from kernel_scientist.records.gpu import Counters
 from kernel_scientist.records.kernel import REFERENCE, Case, Experiment, Kernel, Verdict
 from kernel_scientist.records.params import ROLES
 from kernel_scientist.scientist import prompts, showcase
-from kernel_scientist.scientist.context import outcomes, windows
+from kernel_scientist.scientist.context import outcomes
 from kernel_scientist.scientist.roles import Assignment, CpuInfo, Published
 from tests.conftest import ROOT
 
@@ -232,7 +232,7 @@ def test_the_distiller_gets_the_best_and_the_most_surprising(problem: Problem) -
     seeds = list(shown)[:2]
     factors = {10: 0.5, 15: 0.99} | dict.fromkeys((11, 12, 13, 14, 16, 17, 18, 19, 20, 21), 0.9)
     trials = [experiment(number, factor, shown) for number, factor in sorted(factors.items())]
-    chosen = windows.for_distilling(Population((*seeds, *trials)), random.Random(0))
+    chosen = outcomes.for_distilling(Population((*seeds, *trials)), random.Random(0))
     names = [t.kernel.name for t in chosen]
     assert {"k00010", "k00015"} <= {*names} and "k00001" not in names and len(names) <= 8
 

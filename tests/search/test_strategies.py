@@ -11,7 +11,7 @@ from kernel_scientist.population.entry import score
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.records.evaluation import CompileReport, Trial
 from kernel_scientist.records.params import Strategy
-from kernel_scientist.scientist.lessons import Lessons
+from kernel_scientist.scientist.proposals import Lessons
 from kernel_scientist.scientist.roles import Step
 from kernel_scientist.search import strategies
 from tests.trials import trial

@@ -9,7 +9,7 @@ from kernel_scientist.population.entry import beats
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.records.evaluation import Evaluation, Trial
 from kernel_scientist.records.kernel import REFERENCE, Kernel, LlmCall
-from kernel_scientist.scientist.lessons import Lessons
+from kernel_scientist.scientist.proposals import Lessons
 from kernel_scientist.tracking import artifacts, old_records
 
 STORE = Path(__file__).parent / "old_store"

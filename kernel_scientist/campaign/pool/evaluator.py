@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol
 from pydantic import Field
 
 from kernel_scientist.evaluate.timing.plan import TimedSource
-from kernel_scientist.gpu.isa import assembly_store
+from kernel_scientist.gpu.isa import assembly
 from kernel_scientist.hardware import gpus
 from kernel_scientist.hardware.peaks import Machine
 from kernel_scientist.problems import find
@@ -198,5 +198,5 @@ class PoolEvaluator:
         )
         reply = self.transport.send(request, title)
         for text in reply.assembly.values():
-            assembly_store.put(text)
+            assembly.put(text)
         return reply

@@ -12,7 +12,7 @@ from kernel_scientist.campaign.evaluation_context import EvaluationContext, eval
 from kernel_scientist.campaign.pool.evaluator import Host, Reply, Request
 from kernel_scientist.campaign.steps import Steps
 from kernel_scientist.campaign.tuning import tuner
-from kernel_scientist.gpu.isa import assembly_store
+from kernel_scientist.gpu.isa import assembly
 from kernel_scientist.hardware import gpu, gpus
 from kernel_scientist.hardware.peaks import this_cpu
 from kernel_scientist.population.entry import beats
@@ -116,5 +116,5 @@ def _at(host: Host, evaluation: Evaluation) -> Evaluation:
 
 def _assembly(evaluation: Evaluation) -> dict[str, str]:
     codes = evaluation.compile.objects if evaluation.compile else ()
-    texts = {code.digest: assembly_store.get(code.digest) for code in codes}
+    texts = {code.digest: assembly.get(code.digest) for code in codes}
     return {digest: text for digest, text in texts.items() if text is not None}

@@ -5,8 +5,6 @@ A description is kept in the cache folder: to make one, torch and its tensors wi
 """
 
 import json
-import os
-import threading
 from importlib import metadata
 from typing import Any
 
@@ -27,10 +25,7 @@ def described(problem: Problem, case: Case) -> protocol.Header:
     if kept.exists():
         return json.loads(kept.read_text())
     found = _described(problem, case)
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    temporary = kept.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
-    temporary.write_text(json.dumps(found))
-    temporary.replace(kept)
+    environment.keep(kept, json.dumps(found))
     return found
 
 

@@ -1,17 +1,21 @@
 """A Triton driver for a GPU that is not present: it names the target, and launches nothing.
 
+NVIDIA's inline assembly in code for AMD's GPUs is refused: the compiler would end the process because of it.
+
 Runs in untrusted processes: imports the standard library, torch and triton only.
 """
 
-from collections.abc import Callable
+import re
 from types import SimpleNamespace
 from typing import Any
 
 import torch
 from triton.backends import backends
+from triton.backends.amd.compiler import HIPBackend
 from triton.backends.compiler import GPUTarget
 
 from kernel_scientist.gpu.capture.facts import Facts
+from kernel_scientist.gpu.capture.fake_device import saying
 
 
 def target(facts: Facts) -> GPUTarget:
@@ -76,10 +80,6 @@ class FakeDriver:
         """Do nothing: there is no cache."""
 
 
-def _saying(answer: bool) -> Callable[[], bool]:
-    return lambda: answer
-
-
 def install(facts: Facts, benchmarker: Any) -> None:
     """Make this the active driver, and replace the timing functions of `triton.testing`."""
     import triton.testing
@@ -87,7 +87,7 @@ def install(facts: Facts, benchmarker: Any) -> None:
     triton.runtime.driver.set_active(FakeDriver(facts, benchmarker))  # pyright: ignore
     for name, backend in backends.items():  # libraries look for exactly one driver that is active
         driver_class: Any = backend.driver
-        driver_class.is_active = staticmethod(_saying((name == "amd") == facts.amd))
+        driver_class.is_active = staticmethod(saying((name == "amd") == facts.amd))
 
     def bench(call: Any, *_: Any, **options: Any) -> Any:
         times = benchmarker(call)
@@ -95,3 +95,29 @@ def install(facts: Facts, benchmarker: Any) -> None:
 
     for name in ("do_bench", "do_bench_cudagraph"):
         setattr(triton.testing, name, bench)
+    _refuse_foreign_assembly()
+
+
+ASSEMBLY = re.compile(r'elementwise_inline_asm "(?P<text>[^"]*)"[^\n]*?constraints = "(?P<constraints>[^"]*)"')
+OF_NVIDIA = frozenset("rhlfdc")
+"""Constraints that name NVIDIA's registers; AMD's are v, s and a."""
+
+
+class ForeignAssemblyError(Exception):
+    """Inline assembly is not for this GPU."""
+
+
+def _refuse_foreign_assembly() -> None:
+    """Check each module before it is compiled for AMD's GPUs."""
+    convert: Any = HIPBackend.make_ttgir
+
+    def checked(module: Any, *rest: Any) -> Any:
+        text = str(module)
+        for found in ASSEMBLY.finditer(text) if "inline_asm" in text else ():
+            if any(part.strip("=&~ ")[:1] in OF_NVIDIA for part in found["constraints"].split(",")):
+                words = " ".join(found["text"].replace("\\0A", " ").replace("\\09", " ").split())
+                raise ForeignAssemblyError(f"inline assembly for NVIDIA's GPUs: {words[:80]}")
+        return convert(module, *rest)
+
+    backend: Any = HIPBackend
+    backend.make_ttgir = staticmethod(checked)

@@ -63,10 +63,12 @@ class _Nothing:
     def __getattr__(self, name: str) -> Callable[..., Any]:
         if name.startswith("__"):
             raise AttributeError(name)
-        return _saying(0.0)
+        return saying(0.0)
 
 
-def _saying(answer: Any) -> Callable[..., Any]:
+def saying(answer: Any) -> Callable[..., Any]:
+    """Return a function that returns `answer`, whatever it is given."""
+
     def say(*_: Any, **__: Any) -> Any:
         return answer
 
@@ -119,22 +121,22 @@ def pretended(facts: Facts) -> Generator[None]:
     answers: dict[tuple[Any, str], Any] = {
         (torch.version, "hip"): HIP if facts.amd else None,
         (torch.version, "cuda"): None if facts.amd else CUDA,
-        (cuda, "is_available"): _saying(True),
-        (cuda, "is_initialized"): _saying(True),
-        (cuda, "device_count"): _saying(1),
-        (cuda, "current_device"): _saying(0),
-        (cuda, "get_device_name"): _saying(facts.name),
-        (cuda, "get_device_capability"): _saying(facts.capability),
-        (cuda, "get_device_properties"): _saying(facts.properties()),
-        (cuda, "get_arch_list"): _saying([facts.arch]),
-        (cuda, "mem_get_info"): _saying((facts.memory_bytes, facts.memory_bytes)),
-        (cuda, "is_current_stream_capturing"): _saying(False),
-        (torch.accelerator, "is_available"): _saying(True),
-        (torch.accelerator, "current_accelerator"): _saying(torch.device("cuda")),
+        (cuda, "is_available"): saying(True),
+        (cuda, "is_initialized"): saying(True),
+        (cuda, "device_count"): saying(1),
+        (cuda, "current_device"): saying(0),
+        (cuda, "get_device_name"): saying(facts.name),
+        (cuda, "get_device_capability"): saying(facts.capability),
+        (cuda, "get_device_properties"): saying(facts.properties()),
+        (cuda, "get_arch_list"): saying([facts.arch]),
+        (cuda, "mem_get_info"): saying((facts.memory_bytes, facts.memory_bytes)),
+        (cuda, "is_current_stream_capturing"): saying(False),
+        (torch.accelerator, "is_available"): saying(True),
+        (torch.accelerator, "current_accelerator"): saying(torch.device("cuda")),
         (torch, "Generator"): _Generator,
     }
-    answers |= {(cuda, name): _saying(None) for name in ("synchronize", "set_device", "empty_cache", "init")}
-    answers |= {(cuda, name): _saying(None) for name in ("manual_seed", "manual_seed_all")}
+    answers |= {(cuda, name): saying(None) for name in ("synchronize", "set_device", "empty_cache", "init")}
+    answers |= {(cuda, name): saying(None) for name in ("manual_seed", "manual_seed_all")}
     library: Any = torch.library
     answers |= {
         (library, "custom_op"): _on_cpu(library.custom_op),

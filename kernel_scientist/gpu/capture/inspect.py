@@ -14,15 +14,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import ValidationError, model_validator
 
 from kernel_scientist.gpu.capture import case_shapes
-from kernel_scientist.gpu.capture.facts import Facts
-from kernel_scientist.gpu.isa import assembly, assembly_store
+from kernel_scientist.gpu.capture.facts import Build, Facts
+from kernel_scientist.gpu.isa import assembly
 from kernel_scientist.gpu.isa.findings import findings
-from kernel_scientist.gpu.model import constants, predict, torch_kernels
+from kernel_scientist.gpu.model import constants, predict
+from kernel_scientist.gpu.model.launch import Traffic
 from kernel_scientist.hardware import occupancy
 from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.problems.problem import Problem
@@ -48,38 +49,10 @@ SHARE = 0.8
 """Share of the time limit after which no further case is started."""
 
 
-Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-
-
-class Count(Record):
-    """Memory traffic and flops of a launch (`trace.Trace`)."""
-
-    programs: int = Field(ge=1)
-    traced: int = Field(ge=0)
-    asked_bytes: Amount
-    lines_bytes: Amount
-    l2_bytes: Amount
-    unique_bytes: Amount
-    flops: dict[str, Amount]
-    trips: tuple[Amount, ...]
-    storages: dict[str, Amount] = Field(max_length=256)
-    heaviest: Amount
-    guesses: tuple[int, ...]
-
-
 class TracedLaunch(Launch):
     """A launch and its trace."""
 
-    trace: Count
-
-
-class Build(Record):
-    """Sources that a submission passes to torch's extension builder."""
-
-    name: str
-    sources: tuple[str, ...]
-    flags: tuple[str, ...]
-    functions: tuple[str, ...] = ()
+    trace: Traffic
 
 
 class Answer(Record):
@@ -140,7 +113,7 @@ class Inspection:
         for operation in operations:
             if operation.fetches:
                 return f"torch's `{operation.name}` brings values to the host, which decide what is launched"
-            if operation.name not in torch_kernels.STREAMING:
+            if operation.name not in predict.STREAMING:
                 return f"the model knows no time of torch's `{operation.name}`"
         moved = sum(launch.trace.unique_bytes for launch in launches)
         flops = sum(sum(launch.trace.flops.values()) for launch in launches)
@@ -152,14 +125,11 @@ class Inspection:
 
     def loads(self, case: str) -> list[predict.Load]:
         """Return the loads of a case's launches and of torch's operations among them, in order."""
-        found = [(i, 1, self._load(one)) for i, one in enumerate(self.answer.launches) if one.case == case]
+        codes, launches = self.answer.codes, enumerate(self.answer.launches)
+        found = [(i, 1, predict.Load(codes[one.code], one.trace)) for i, one in launches if one.case == case]
         told = [one for one in self.answer.operations if one.case == case]
-        found += [(one.after, 0, torch_kernels.load(one, self.gpu)) for one in told]
+        found += [(one.after, 0, predict.torch_load(one, self.gpu)) for one in told]
         return [load for *_, load in sorted(found, key=lambda each: each[:2])]
-
-    def _load(self, launch: TracedLaunch) -> predict.Load:
-        traffic = predict.Traffic.of(launch.trace.model_dump())
-        return predict.Load(self.answer.codes[launch.code], traffic)
 
 
 def facts(gpu: Gpu) -> Facts:
@@ -180,9 +150,7 @@ def inspect(source: str, problem: Problem, cases: Sequence[Case], gpu: Gpu, time
     found = seen(problem.adapted(source), inputs, gpu, timeout_s, files=files)
     if found.answer.timed_out:
         return found  # with more time the result may be more complete
-    temporary = kept.with_suffix(f".{time.monotonic_ns()}")
-    temporary.write_text(found.answer.model_dump_json())
-    temporary.replace(kept)
+    environment.keep(kept, found.answer.model_dump_json())
     return found
 
 
@@ -230,16 +198,9 @@ def _folder() -> Path:
 def _kept(source: str, problem: Problem, cases: Sequence[Case], gpu: Gpu) -> Path:
     """Return the cache file of an inspection, named by everything that it depends on."""
     known = json.dumps(asdict(constants.of(gpu.name)))  # the autotuner's choice depends on them
-    parts = (
-        source,
-        problem.digest,
-        *(c.name for c in cases),
-        gpu.name,
-        known,
-        metadata.version("triton"),
-        metadata.version("torch"),
-    )
-    return _folder() / f"{digest(chr(0).join((*parts, environment.sources_digest('gpu', 'hardware'))))}.json"
+    versions = metadata.version("triton"), metadata.version("torch"), environment.sources_digest("gpu", "hardware")
+    parts = (source, problem.digest, *(c.name for c in cases), gpu.name, known, *versions)
+    return _folder() / f"{digest(chr(0).join(parts))}.json"
 
 
 def _ask(
@@ -310,7 +271,7 @@ def _require_true(text: str, code: CodeObject) -> None:
         raise KernelFailure(Verdict.REJECTED, "its inspection left code that cannot be read") from error
     if own != code:
         raise KernelFailure(Verdict.REJECTED, "its inspection tells of other code than it left")
-    assembly_store.put(text)
+    assembly.put(text)
 
 
 def _end(status: int, log: str, error: Exception | None) -> str:

@@ -7,22 +7,25 @@ more.
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from torch.overrides import TorchFunctionMode
 from triton.compiler import CompiledKernel
 from triton.runtime.autotuner import Autotuner, OutOfResources
 from triton.runtime.jit import JITFunction
 
-from kernel_scientist.gpu.capture import driver, foreign_assembly
+from kernel_scientist.gpu.capture import driver
 from kernel_scientist.gpu.capture.counting_interpreter import integers
 from kernel_scientist.gpu.capture.facts import Facts
 from kernel_scientist.gpu.capture.files.limits import cpu_seconds
-from kernel_scientist.gpu.capture.trace import Trace, trace
+from kernel_scientist.gpu.capture.trace import trace
+from kernel_scientist.gpu.interpreter import torch_ops
 from kernel_scientist.gpu.interpreter.torch_ops import tensors
 from kernel_scientist.gpu.isa import assembly
 from kernel_scientist.gpu.model import predict
 from kernel_scientist.gpu.model.constants import Constants
+from kernel_scientist.gpu.model.launch import Traffic
 from kernel_scientist.gpu.toolchains import disassembly
 from kernel_scientist.hardware import occupancy
 from kernel_scientist.hardware.gpus import Gpu
@@ -86,7 +89,6 @@ class Recorder:
     def install(self) -> None:
         """Replace Triton's launch function, its driver and its autotuner's clock."""
         driver.install(self.facts, self._benchmark)
-        foreign_assembly.install()
         compiled: Callable[..., Any] = JITFunction.run  # pyright: ignore[reportUnknownMemberType]
         tuned: Callable[..., Any] = Autotuner.run  # pyright: ignore[reportUnknownMemberType]
 
@@ -119,7 +121,7 @@ class Recorder:
         Autotuner.run = tune  # pyright: ignore
 
     def called(self, name: str, storages: dict[str, float], fetches: bool) -> None:
-        """Record an operation of torch (see `TorchOperation`)."""
+        """Record an operation of torch: the bytes by storage, and whether values come to the host."""
         if self._trying or self._tracing:  # Triton's interpreter itself converts constants by torch
             return
         self.operations.append(
@@ -148,7 +150,7 @@ class Recorder:
         seen = self._traced(kernel, bound, whole, code.object)
         stages = int(getattr(compiled.metadata, "num_stages", 1) or 1)
         if self._trying:
-            self._tried_us = self._predicted(code.object, seen)
+            self._tried_us = predict.estimate(self.gpu, predict.Load(code.object, seen), self.constants).time_us
             return
         self.launches.append(
             {
@@ -160,14 +162,13 @@ class Recorder:
                 "constants": _constants(kernel, bound, compiled.metadata),
                 "code": code.number,
                 "autotuned": self._configurations,
-                "trace": seen.message(),
+                "trace": asdict(seen),
             }
         )
 
     def keep(self, compiled: Any) -> None:
         """Record code without a launch. If its LDS exceeds the limit, a finding says so."""
-        text, found = _read(compiled)
-        self.codes[id(compiled)] = Code(len(self.codes), text, found, compiled)
+        self.codes[id(compiled)] = Code(len(self.codes), *_read(compiled), compiled)
 
     def _code(self, compiled: Any) -> Code:
         """Return a kernel's code object. Raises OutOfResources as loading it on the device would."""
@@ -175,11 +176,10 @@ class Recorder:
             what = f"LDS of a workgroup of {compiled.metadata.name} on {self.facts.arch}"
             raise OutOfResources(compiled.metadata.shared, self.facts.lds_bytes, what)
         if id(compiled) not in self.codes:
-            text, found = _read(compiled)
-            self.codes[id(compiled)] = Code(len(self.codes), text, found, compiled)
+            self.keep(compiled)
         return self.codes[id(compiled)]
 
-    def _traced(self, kernel: Any, bound: dict[str, Any], grid: tuple[int, ...], code: CodeObject) -> Trace:
+    def _traced(self, kernel: Any, bound: dict[str, Any], grid: tuple[int, ...], code: CodeObject) -> Traffic:
         slots = self.gpu.units * max(
             1, occupancy.resident(code.arch, code.num_warps, code.vgpr, code.agpr, code.lds_bytes)
         )
@@ -188,18 +188,14 @@ class Recorder:
         self._tracing = True
         try:
             with cpu_seconds(self.trace_s, f"the trace of {code.kernel}"):
-                found = trace(kernel, bound, grid, slots, self.gpu, known, self._trying)
+                found, stored = trace(kernel, bound, grid, slots, self.gpu, known, self._trying)
         except Exception as error:
             self._miss(f"{self.case}: {code.kernel} could not be traced: {type(error).__name__}: {error}"[:400])
-            return Trace(programs=max(1, grid[0] * grid[1] * grid[2]))
+            return Traffic(programs=max(1, grid[0] * grid[1] * grid[2]))
         finally:
             self._tracing = False
-        self.unknown |= {start for start, end in known if any(start <= place < end for place in found.stored)}
+        self.unknown |= {start for start, end in known if any(start <= place < end for place in stored)}
         return found
-
-    def _predicted(self, code: CodeObject, seen: Trace) -> float:
-        load = predict.Load(code, predict.Traffic.of(seen.message()))
-        return predict.estimate(self.gpu, load, self.constants).time_us
 
     def _miss(self, words: str) -> None:
         if words not in self.missed:
@@ -230,3 +226,36 @@ def _constants(kernel: Any, bound: dict[str, Any], metadata: Any) -> dict[str, s
     named = {p.name: str(bound[p.name]) for p in kernel.params if p.is_constexpr}
     options = {n: str(v) for n in OPTIONS if (v := getattr(metadata, n, None)) not in (None, 0)}
     return {**named, **options}
+
+
+FETCHING = frozenset(("item", "tolist", "__bool__", "__int__", "__float__", "__index__", "cpu", "nonzero"))
+"""Operations that bring values to the host."""
+
+
+class TorchRecorder(TorchFunctionMode):
+    """Records torch's operations between launches within the context: on a GPU each is a kernel of its own.
+
+    Results of operations on storages whose contents are not real are not real either.
+    """
+
+    def __init__(self, recorder: Recorder) -> None:
+        super().__init__()
+        self._recorder, self._unknown = recorder, recorder.unknown
+
+    def __torch_function__(self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        name, result = getattr(func, "__name__", ""), func(*args, **kwargs)
+        written = torch_ops.written(name, args, kwargs, result)
+        read = list(tensors((args[1:] if name in torch_ops.OVERWRITING else args, kwargs)))
+        is_unknown = any(one.untyped_storage().data_ptr() in self._unknown for one in read)
+        if is_unknown:
+            self._unknown.update(one.untyped_storage().data_ptr() for one in written)
+        if name in FETCHING and is_unknown:
+            self._recorder.called(name, {}, True)
+        elif any(one.numel() for one in written):
+            moved: dict[str, float] = {}
+            for one in (*read, *written):
+                place, most = str(one.untyped_storage().data_ptr()), one.untyped_storage().nbytes()
+                moved[place] = min(most, moved.get(place, 0.0) + one.numel() * one.element_size())
+            self._recorder.called(name, moved, False)
+        return result

@@ -1,14 +1,19 @@
 """Previews a GPU kernel before it runs: its code objects, whether they fit on the GPU, its predicted time."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kernel_scientist.gpu.capture import inspect as inspector
+from kernel_scientist.gpu.capture.facts import Build
 from kernel_scientist.gpu.capture.inspect import Inspection
-from kernel_scientist.gpu.toolchains import load_inline
+from kernel_scientist.gpu.isa import assembly
+from kernel_scientist.gpu.isa.findings import findings
+from kernel_scientist.gpu.toolchains import cuda, hip
+from kernel_scientist.gpu.toolchains.compiled import Compiled
 from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.problems.problem import Problem
-from kernel_scientist.records.evaluation import CompileReport, Prediction
+from kernel_scientist.records.evaluation import CodeObject, CompileReport, Prediction
 from kernel_scientist.records.kernel import Case, Verdict
 from kernel_scientist.records.params import Harness
 from kernel_scientist.sandbox.failure import KernelFailure
@@ -38,20 +43,79 @@ class Previewer:
         Raises KernelFailure if its process dies, with verdict `infrastructure` if this machine lacks a compiler. If the
         compiler refuses the code, the report is not ok.
         """
-        found = self.inspect(source, cases)
-        report = load_inline.compiled(found, self.harness.build_timeout_s)
+        found = inspector.inspect(source, self.problem, cases, self.gpu, self.harness.inspect_timeout_s)
+        report = compiled(found, self.harness.build_timeout_s)
         if not report.ok:
             return Preview(report, (), found.answer.refused or bool(found.answer.inline))
         missed = () if found.answer.inline else found.unpredicted(self.problem, cases)
         report = report.model_copy(update={"missed": tuple(dict.fromkeys((*report.missed, *missed)))})
         return Preview(report, found.predictions(self.problem, cases))
 
-    def inspect(self, source: str, cases: Sequence[Case]) -> Inspection:
-        """Return the inspection of a submission. Raises KernelFailure."""
-        return inspector.inspect(source, self.problem, cases, self.gpu, self.harness.inspect_timeout_s)
-
 
 def refusal(report: CompileReport) -> KernelFailure:
     """Return the failure of a kernel that does not compile or that the GPU would refuse."""
     words = report.log.strip().splitlines() or ["no word from the compiler"]
     return KernelFailure(Verdict.COMPILE_ERROR, f"the compiler refused it: {words[0]}", (report.log,))
+
+
+def compiled(found: Inspection, timeout_s: float) -> CompileReport:
+    """Return a submission's report, including the code objects of its extensions.
+
+    Raises KernelFailure (infrastructure) if this machine lacks a compiler or header.
+    """
+    report, builds = found.report, found.answer.inline
+    if not builds or not report.ok:
+        return report
+    arch = found.gpu.arch
+    done = [_build(build, arch, timeout_s) for build in builds]
+    if missing := next((one.missing for one in done if one.missing), ""):
+        raise KernelFailure(Verdict.INFRASTRUCTURE, f"it cannot be compiled on this machine: {missing}")
+    objects = [code for one in done if one.ok for code in _objects(one.assembly)]
+    text = "\n".join(source for build in builds for source in build.sources)
+    changes = {
+        "ok": all(one.ok for one in done),
+        "compiler": ", ".join(dict.fromkeys(one.compiler for one in done)),
+        "seconds": round(report.seconds + sum(one.seconds for one in done), 3),
+        "log": "\n".join(one.log for one in done if one.log),
+        "objects": (*report.objects, *objects),
+        "code_bytes": sum(code.code_bytes for code in (*report.objects, *objects)) or None,
+        "findings": tuple(dict.fromkeys((*report.findings, *findings(objects, arch, text)))),
+    }
+    return report.model_copy(update=changes)
+
+
+def _build(build: Build, arch: str, timeout_s: float) -> Compiled:
+    source = joined(build.sources, build.name)
+    if arch.startswith("gfx"):
+        return hip.compile_hip(hipified(source), arch, list(build.flags), timeout_s)
+    return cuda.compile_cuda(source, arch, list(build.flags), timeout_s)
+
+
+def _objects(text: str) -> list[CodeObject]:
+    """Return the code objects of a translation unit; its assembly is stored under their digest."""
+    assembly.put(text)
+    try:
+        return assembly.read(text)
+    except assembly.AssemblyError as error:  # the text may contain inline assembly of the submission
+        raise KernelFailure(Verdict.COMPILE_ERROR, f"its code cannot be read: {error}") from error
+
+
+HIP_RUNTIME = "#include <hip/hip_runtime.h>"
+_RUNTIME = re.compile(r"#\s*include\s*[<\"](cuda\.h|cuda_runtime\.h|cuda_runtime_api\.h)[>\"]")
+_FROM_CUDA = re.compile(r"cuda|CUDA|curand|cub/|cub::|nccl|__nv_")
+
+
+def joined(sources: Sequence[str], name: str = "source") -> str:
+    """Join sources, with line directives so that messages name `name[0]`, `name[1]`, ... and their lines."""
+    plain = re.sub(r"[^\w.-]", "_", name)[:80]
+    return "\n".join(f'#line 1 "{plain}[{number}]"\n{text}' for number, text in enumerate(sources))
+
+
+def hipified(text: str) -> str:
+    """Translate CUDA names to HIP by torch's tables, as `load_inline` does with `cuda_sources` on ROCm."""
+    text = _RUNTIME.sub(HIP_RUNTIME, text)
+    if not _FROM_CUDA.search(text):
+        return text
+    from torch.utils.hipify import hipify_python  # the import takes seconds, and few HIP submissions need it
+
+    return hipify_python.RE_PYTORCH_PREPROCESSOR.sub(lambda found: str(hipify_python.PYTORCH_MAP[found[0]]), text)

@@ -17,13 +17,12 @@ from typing import Any
 from triton.runtime import cache
 
 from kernel_scientist.compile import gpumode_compat
-from kernel_scientist.gpu.capture import recorded_builds, shapes
+from kernel_scientist.gpu.capture import recorded_builds
 from kernel_scientist.gpu.capture.facts import Facts
 from kernel_scientist.gpu.capture.fake_device import pretended
-from kernel_scientist.gpu.capture.files import whole_file
-from kernel_scientist.gpu.capture.launches import Recorder
+from kernel_scientist.gpu.capture.files import large_tensors, whole_file
+from kernel_scientist.gpu.capture.launches import Recorder, TorchRecorder
 from kernel_scientist.gpu.capture.reply import WORDS, Reply, is_compilation, words
-from kernel_scientist.gpu.capture.torch_recorder import TorchRecorder
 from kernel_scientist.gpu.interpreter import numerics
 from kernel_scientist.gpu.model.constants import Constants
 from kernel_scientist.hardware import gpus
@@ -66,14 +65,14 @@ def _submission(request: dict[str, Any], recorder: Recorder, reply: Reply) -> No
     if request["alone"]:
         reply.keep(sys.modules["kernel"])
     for case in request["cases"]:
-        data = shapes.made(case["data"])
+        data = large_tensors.made(case["data"])
         recorder.begin(case["name"], data)
         if time.monotonic() > recorder.deadline:
             recorder.missed.append(f"{recorder.case}: the time allowed for inspection was over")
             recorder.timed_out = True
             continue
         try:
-            with TorchRecorder(recorder.called, recorder.unknown):
+            with TorchRecorder(recorder):
                 kernel(gpumode_compat.with_objects(data))
         except Exception as error:
             if is_compilation(error):

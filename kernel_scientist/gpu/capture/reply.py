@@ -13,8 +13,8 @@ from pathlib import Path
 from types import ModuleType
 
 from kernel_scientist.gpu.capture import standalone
+from kernel_scientist.gpu.capture.facts import Build
 from kernel_scientist.gpu.capture.launches import Recorder
-from kernel_scientist.gpu.capture.recorded_builds import Builds
 
 WORDS = 4000
 """Maximum length of an error message in the reply."""
@@ -27,7 +27,7 @@ class Reply:
     """What the process found so far."""
 
     recorder: Recorder
-    builds: Builds
+    builds: list[Build]
     failure: str = ""
     refused: bool = False
 
@@ -70,7 +70,7 @@ class Reply:
             "operations": recorder.operations,
             "codes": [code.object.model_dump() for code in recorder.codes.values()],
             "missed": recorder.missed,
-            "inline": [build.message() for build in self.builds],
+            "inline": [build.model_dump() for build in self.builds],
         }
         temporary = Path("answer.json.new")
         temporary.write_text(json.dumps(answer))

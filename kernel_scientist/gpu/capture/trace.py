@@ -5,62 +5,36 @@ iterations are run and scaled; its trip count is recorded. Two samples of progra
 to the last of the grid, for the work of an average program, and one die's share of the first wave in dispatch order,
 for the lines that its L2 serves to several of them.
 
-Runs in untrusted processes: imports the standard library, numpy, torch and triton only.
+Runs in untrusted processes: imports the standard library, numpy, torch, triton and the record of a launch.
 """
 
 import itertools
 import random
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
-from triton.runtime import interpreter as _interpreter_module
 from triton.runtime.jit import JITFunction
 
-from kernel_scientist.gpu.capture.counting_interpreter import Array, Counter, Ranges, counting, interpreted, restored
+from kernel_scientist.gpu.capture.counting_interpreter import (
+    Array,
+    Counter,
+    Ranges,
+    counting,
+    interpreted,
+    interpreter,
+    restored,
+)
+from kernel_scientist.gpu.model.launch import Traffic
 from kernel_scientist.hardware.gpus import Gpu
 
-interpreter: Any = _interpreter_module
 SPREAD, SHARING = 12, 32
 """Programs of the two samples."""
 ACCESSES, LEAST = 3_000, 6
 """Memory accesses after which a sample ends, and its least number of programs."""
 WHOLE = 640
 """Programs that are traced if programs differ in their work, or if their work depends on atomic operations."""
-
-
-@dataclass
-class Trace:
-    """Counts of one launch. Bytes and flops are sums over the whole grid, extrapolated from the traced programs."""
-
-    programs: int
-    traced: int = 0
-    asked_bytes: float = 0.0
-    """Bytes of all lanes of loads, stores and atomics, masked-off lanes included."""
-    lines_bytes: float = 0.0
-    """Bytes of the distinct lines of each access: requests from L1 to L2."""
-    l2_bytes: float = 0.0
-    """Bytes of the distinct lines of all programs that share an L2 at a time: requests from L2 to memory."""
-    unique_bytes: float = 0.0
-    """Bytes of the distinct lines of the whole launch, at most the size of the arguments: compulsory traffic."""
-    flops: dict[str, float] = field(default_factory=dict[str, float])
-    """Flops of `tl.dot`, by operand type."""
-    trips: list[float] = field(default_factory=list[float])
-    """Mean iterations per entry of each loop, outermost first."""
-    storages: dict[str, float] = field(default_factory=dict[str, float])
-    """Bytes of the arguments by storage: a later launch may find them in a cache."""
-    heaviest: float = 1.0
-    """Work of the program that does most, over that of an average one."""
-    guesses: list[int] = field(default_factory=list[int])
-    """Lines with a branch or a trip count that depends on a value that a trace does not know."""
-    stored: set[int] = field(default_factory=set[int])
-    """Addresses that stores begin at: what lies there is not known any more."""
-
-    def message(self) -> dict[str, Any]:
-        """Return the trace as values that JSON can hold."""
-        return {key: value for key, value in asdict(self).items() if key != "stored"}
 
 
 class Tracer:
@@ -115,9 +89,10 @@ def trace(
     gpu: Gpu,
     known: Ranges = (),
     trial: bool = False,
-) -> Trace:
+) -> tuple[Traffic, set[int]]:
     """Trace a launch on a GPU that runs `slots` programs at a time. Raises any exception of the kernel.
 
+    Also returns the addresses that stores begin at: what lies there is not known any more.
     `known`: memory whose integers are real. `trial`: trace fewer programs, for one of many configurations.
     """
     tracer = Tracer(kernel, arguments, grid, gpu, known)
@@ -128,10 +103,11 @@ def trace(
     elif len({one.work for one in spread}) > 1:
         spread = tracer.run(tracer.spread(WHOLE), WHOLE * ACCESSES)
     sharing = tracer.run(tracer.sharing(slots)[: SHARING // 4 if trial else SHARING])
-    return _summed(tracer, spread, sharing)
+    stored = {start for one in (*spread, *sharing) for start in one.stored}
+    return _summed(tracer, spread, sharing), stored
 
 
-def _summed(tracer: Tracer, spread: Sequence[Counter], sharing: Sequence[Counter]) -> Trace:
+def _summed(tracer: Tracer, spread: Sequence[Counter], sharing: Sequence[Counter]) -> Traffic:
     programs, line_bytes, storages = tracer.programs, tracer.gpu.line_bytes, tracer.storages
     scale, sizes = programs / len(spread), sum(storages.values())
     lines_bytes = sum(one.lines for one in spread) * line_bytes * scale
@@ -145,7 +121,7 @@ def _summed(tracer: Tracer, spread: Sequence[Counter], sharing: Sequence[Counter
         for depth, trips in one.rounds.items():
             rounds[depth] += trips
     works = [one.work for one in spread]
-    return Trace(
+    return Traffic(
         programs=programs,
         traced=len(spread),
         asked_bytes=sum(one.asked for one in spread) * scale,
@@ -153,11 +129,10 @@ def _summed(tracer: Tracer, spread: Sequence[Counter], sharing: Sequence[Counter
         l2_bytes=l2,
         unique_bytes=min(sizes, l2) if sizes else l2,
         flops=dict(flops),
-        trips=[float(np.mean(rounds[depth])) for depth in sorted(rounds)],
+        trips=tuple(float(np.mean(rounds[depth])) for depth in sorted(rounds)),
         storages=storages,
         heaviest=max(works) * len(works) / sum(works) if any(works) else 1.0,
-        guesses=sorted({line for one in spread for line in one.guesses}),
-        stored={start for one in (*spread, *sharing) for start in one.stored},
+        guesses=tuple(sorted({line for one in spread for line in one.guesses})),
     )
 
 

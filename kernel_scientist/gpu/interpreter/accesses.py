@@ -11,15 +11,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from triton.runtime import interpreter as _interpreter_module
 
 from kernel_scientist.gpu.interpreter import defect
 from kernel_scientist.gpu.interpreter.addresses import ADDRESS, Addresses, Launch
 from kernel_scientist.gpu.interpreter.defect import Array, Ledger
 from kernel_scientist.gpu.interpreter.races import History
-from kernel_scientist.gpu.interpreter.undefined import codes_of, mark
+from kernel_scientist.gpu.interpreter.undefined import codes_of, interpreter, mark
 
-interpreter: Any = _interpreter_module
 Handle = Any
 Operation = Callable[..., Any]
 

@@ -20,19 +20,16 @@ from typing import Any
 
 import numpy as np
 import torch
-from triton.runtime import interpreter as _interpreter_module
 
 from kernel_scientist.gpu.interpreter.accesses import Accesses
 from kernel_scientist.gpu.interpreter.addresses import Addresses, Launch
 from kernel_scientist.gpu.interpreter.allocations import TAG_SHIFT, Allocation, Allocations, State
-from kernel_scientist.gpu.interpreter.arguments import named, tensor_of
 from kernel_scientist.gpu.interpreter.defect import UNKNOWN, Array, Defect, Ledger
 from kernel_scientist.gpu.interpreter.races import History
 from kernel_scientist.gpu.interpreter.tiles import Plan
-from kernel_scientist.gpu.interpreter.torch_ops import TorchSide, tensors
-from kernel_scientist.gpu.interpreter.undefined import following, following_reductions
+from kernel_scientist.gpu.interpreter.torch_ops import TorchSide, named, tensor_of, tensors
+from kernel_scientist.gpu.interpreter.undefined import following, following_reductions, interpreter
 
-interpreter: Any = _interpreter_module
 MOST_RUNS, CHUNK = 100_000, 1 << 20
 
 

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from triton.runtime import interpreter as _interpreter_module
 
 from kernel_scientist.gpu.capture.counting_interpreter import (
     GUESS,
@@ -22,13 +21,13 @@ from kernel_scientist.gpu.capture.counting_interpreter import (
     Counter,
     EndlessError,
     counting,
+    interpreter,
     restored,
     rounds_of,
 )
 from kernel_scientist.gpu.interpreter import ranges
 from kernel_scientist.gpu.interpreter.ranges import Array
 
-interpreter: Any = _interpreter_module
 SAMPLE = 3
 """Programs whose accesses stand for those of all: which tensors a launch reads and writes, and whether atomically."""
 MOST_IN_ORDER = 512

@@ -18,12 +18,11 @@ from typing import Any
 
 import numpy as np
 import triton.language as tl
-from triton.runtime import interpreter as _interpreter_module
 
 from kernel_scientist.gpu.interpreter import dot, libdevice
+from kernel_scientist.gpu.interpreter.dot import interpreter
 from kernel_scientist.gpu.interpreter.dtypes import PACKED, Array, narrow, widen
 
-interpreter: Any = _interpreter_module
 Handle = Any
 """An interpreter's TensorHandle: `.data` is a numpy array, `.dtype` Triton's type."""
 

@@ -16,15 +16,13 @@ from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
-from triton.runtime import interpreter as _interpreter_module
 
-from kernel_scientist.gpu.capture.counting_interpreter import integers
+from kernel_scientist.gpu.capture.counting_interpreter import integers, interpreter
 from kernel_scientist.gpu.interpreter import ranges, torch_ops
-from kernel_scientist.gpu.interpreter.arguments import named
 from kernel_scientist.gpu.interpreter.footprints import MOST_IN_ORDER, Budget, Launch, TooLargeError, UnknownError
 from kernel_scientist.gpu.interpreter.ranges import Array
+from kernel_scientist.gpu.interpreter.torch_ops import named
 
-interpreter: Any = _interpreter_module
 MANY = 16
 """Programs from which on no second tile is executed."""
 

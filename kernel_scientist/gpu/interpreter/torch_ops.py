@@ -6,11 +6,13 @@ A call that returns an address ends the tracking of that memory. Imports only to
 """
 
 import contextlib
+import itertools
 from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
+from triton.runtime import interpreter as _interpreter_module
 
 from kernel_scientist.gpu.interpreter.allocations import Allocations
 from kernel_scientist.gpu.interpreter.defect import UNKNOWN
@@ -193,3 +195,23 @@ def fits(codes: torch.Tensor, result: torch.Tensor) -> bool:
     """Whether codes can be broadcast to a result."""
     pairs = zip(reversed(codes.shape), reversed(result.shape), strict=False)
     return codes.dim() <= result.dim() and all(one in (1, other) for one, other in pairs)
+
+
+interpreter: Any = _interpreter_module
+
+
+def tensor_of(arg: Any) -> torch.Tensor | None:
+    """Return the tensor of a launch argument that is or wraps one."""
+    unwrapped = interpreter._unwrap_tensor(arg)
+    return unwrapped if isinstance(unwrapped, torch.Tensor) else None
+
+
+def named(names: list[str], args: Any, kwargs: dict[str, Any]) -> Iterator[tuple[str, torch.Tensor]]:
+    """Return every tensor among a launch's arguments with its name, including those in tuples and descriptors."""
+    for name, arg in itertools.chain(zip(names, args, strict=False), kwargs.items()):
+        if isinstance(arg, interpreter.TensorDescriptor):
+            yield from named([name], [arg.base], {})
+        elif isinstance(arg, tuple | list):
+            yield from named([f"{name}[{i}]" for i in range(len(arg))], arg, {})
+        elif (tensor := tensor_of(arg)) is not None:
+            yield name, tensor

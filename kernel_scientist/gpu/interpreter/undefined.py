@@ -59,7 +59,19 @@ def following() -> dict[str, Operation]:
 
 def following_reductions() -> Operation:
     """Return `apply` of the interpreter's reductions and scans, wrapped in the same way."""
-    return _reduction(interpreter.ReduceScanOpInterface.apply)
+    original = interpreter.ReduceScanOpInterface.apply
+
+    @functools.wraps(original)
+    def apply(self: Any, input: Any) -> Any:
+        result = original(self, input)
+        inputs = input if isinstance(input, tuple) else (input,)
+        if (codes := _union(*(each.handle for each in inputs))) is not None:
+            reduced = _reduced(self, np.broadcast_to(codes, inputs[0].handle.data.shape))
+            for each in result if isinstance(result, tuple) else (result,):
+                mark(each.handle, reduced)
+        return result
+
+    return apply
 
 
 def _wrapped(original: Operation, name: str) -> Operation:
@@ -146,20 +158,6 @@ def _dot(a: Handle, b: Handle, d: Handle, *_: Any) -> Array:
 def _gather(source: Handle, indices: Handle, axis: int) -> Array:
     codes = np.broadcast_to(_given(source), source.data.shape)
     return np.maximum(np.take_along_axis(codes, indices.data, axis=axis), _given(indices))
-
-
-def _reduction(original: Operation) -> Operation:
-    @functools.wraps(original)
-    def apply(self: Any, input: Any) -> Any:
-        result = original(self, input)
-        inputs = input if isinstance(input, tuple) else (input,)
-        if (codes := _union(*(each.handle for each in inputs))) is not None:
-            reduced = _reduced(self, np.broadcast_to(codes, inputs[0].handle.data.shape))
-            for each in result if isinstance(result, tuple) else (result,):
-                mark(each.handle, reduced)
-        return result
-
-    return apply
 
 
 def _reduced(operation: Any, codes: Array) -> Array:

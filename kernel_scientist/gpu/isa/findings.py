@@ -1,9 +1,13 @@
-"""Findings about compiled code on its GPU, as sentences for the Designer."""
+"""Findings about code on its GPU, as sentences for the Designer: about the compiled code, and about the source.
+
+Sources of what does not fit a GPU (fp8 formats, wave width, missing matrix instructions): AMD Instinct MI300 and MI350
+ISA documents; LLVM's BuiltinsAMDGPU.def (which target feature each `__builtin_amdgcn_mfma_*` needs); rocm.docs.amd.com,
+HIP fp8 numbers (FNUZ on gfx942, OCP on gfx950).
+"""
 
 import re
 from collections.abc import Sequence
 
-from kernel_scientist.gpu.isa.arch_mismatch import suspicions
 from kernel_scientist.gpu.isa.tally import CONFLICT
 from kernel_scientist.hardware import occupancy
 from kernel_scientist.records.evaluation import CodeObject
@@ -95,3 +99,77 @@ def _matrix(objects: Sequence[CodeObject], source: str) -> list[str]:
         return []
     names = ", ".join(dict.fromkeys(code.kernel for code in objects))
     return [f"{names}: the source multiplies matrices, but there is no matrix instruction in the code"]
+
+
+_PYTHON_COMMENT = re.compile(r"#(?!\s*(?:include|define|undef|if|ifdef|ifndef|elif|else|endif|pragma|error)\b).*")
+_LINE_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_DOCSTRING = re.compile(r'\A\s*(?:#[^\n]*\n\s*)*[rRuU]?(?P<q>"""|\'\'\').*?(?P=q)', re.DOTALL)
+
+_OCP = re.compile(r"\b(float8_e4m3fn|float8_e5m2|float8e4nv|fp8e4nv|float8e5|fp8e5|__hip_fp8x?[24]?_e(?:4m3|5m2))\b")
+_FNUZ = re.compile(
+    r"\b(float8_e(?:4m3|5m2)fnuz|float8e4b8|fp8e4b8|float8e5b16|fp8e5b16|__hip_fp8x?[24]?_e(?:4m3|5m2)_fnuz)\b"
+)
+_MASK = re.compile(
+    r"\b(__(?:shfl|ballot|any|all|activemask|syncwarp|match)\w*)\s*\(\s*(?:0x[fF]{8}(?![0-9a-fA-F])|~0u?\b)"
+)
+_WAVE = re.compile(
+    r"\b((?:WARP|WAVE|warp|wave)_?(?:SIZE|size|Size)\s*=?\s*32|(?:kWarpSize|kWaveSize|warpSize)\s*=\s*32)\b"
+)
+_LANE = re.compile(r"threadIdx\.x\s*(?:&\s*(?:31|0x1[fF])\b|[%/]\s*32\b|>>\s*5\b)")
+_MATRIX = re.compile(r"\b(?:__builtin_amdgcn_|v_)(s?mfmac?_\w+)")
+
+_ONLY_950 = re.compile(
+    r"mfma_(scale_)?f32_(16x16x128|32x32x64)_f8f6f4|mfma_f32_(16x16x32|32x32x16)_b?f16|"
+    r"mfma_i32_(16x16x64|32x32x32)_i8|smfmac_f32_(16x16x64|32x32x32)_b?f16|"
+    r"smfmac_i32_(16x16x128|32x32x64)_i8|smfmac_f32_(16x16x128|32x32x64)_[bf]"
+)
+_ONLY_942 = re.compile(r"mfma_f32_(16x16x8|32x32x4)_?xf32")
+_BEFORE = re.compile(r"mfma_(f32_(32x32x2|16x16x2|4x4x2|32x32x4|16x16x8)_?bf16|i32_(32x32x8|16x16x16)_?i8)$")
+"""Matrix instructions of gfx908 and gfx90a that gfx940 and later lack."""
+
+
+def suspicions(source: str, arch: str) -> tuple[str, ...]:
+    """Return what does not fit an AMD GPU in a source (Python, HIP, or HIP inside Python); empty for other GPUs."""
+    if not arch.startswith("gfx"):
+        return ()
+    text = _LINE_COMMENT.sub("", _PYTHON_COMMENT.sub("", _DOCSTRING.sub("", source)))
+    return (*_formats(text, arch), *_wave(text), *_shapes(text, arch), *_bounds(text))
+
+
+def _formats(text: str, arch: str) -> list[str]:
+    foreign, native = (_OCP, "FNUZ") if arch == "gfx942" else (_FNUZ, "OCP")
+    other = {"FNUZ": "OCP", "OCP": "FNUZ"}[native]
+    names = sorted({found[1] for found in foreign.finditer(text)})
+    if not names or arch not in ("gfx942", "gfx950"):
+        return []
+    advice = "the same bits mean another value there (FNUZ halves what OCP says, 0x80 is NaN)"
+    return [f"{', '.join(names)}: {other} fp8, but {arch} converts and multiplies {native} fp8: {advice}"]
+
+
+def _wave(text: str) -> list[str]:
+    """Return the places that assume a wave of 32 lanes."""
+    said: list[str] = []
+    if (found := _MASK.search(text)) is not None:
+        said.append(f"{found[1]} with a mask of 32 lanes: a wave has 64; take 64-bit masks, or none")
+    for pattern in (_WAVE, _LANE) if "__global__" in text else ():
+        if (found := pattern.search(text)) is not None:
+            said.append(f"'{found[0]}': a wave has 64 lanes here, not 32")
+    return said
+
+
+def _shapes(text: str, arch: str) -> list[str]:
+    missing = {"gfx942": _ONLY_950, "gfx950": _ONLY_942}.get(arch)
+    names = sorted({found[1].removesuffix("_e64") for found in _MATRIX.finditer(text)})
+    lacking = [n for n in names if (missing and missing.match(n)) or _BEFORE.match(n)]
+    return [f"{name}: {arch} has no such matrix instruction" for name in lacking]
+
+
+def _bounds(text: str) -> list[str]:
+    said: list[str] = []
+    if "__global__" in text and "__launch_bounds__" not in text:
+        said.append(
+            "no __launch_bounds__: the compiler allows for workgroups of 1024, so a lane gets 128 registers at the most"
+        )
+    if re.search(r"\bextern\s+__shared__|\bHIP_DYNAMIC_SHARED\b", text):
+        said.append("LDS that is allocated at the launch (extern __shared__) is not in the figures")
+    return said

@@ -1,46 +1,44 @@
 """A launch as the model sees it: its memory traffic and flops, and its distribution over a GPU's units."""
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated
+
+import pydantic
+from pydantic import ConfigDict, Field
 
 from kernel_scientist.hardware import occupancy
 from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.records.evaluation import CodeObject
 
+Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
-@dataclass(frozen=True)
+
+@pydantic.dataclasses.dataclass(frozen=True, config=ConfigDict(extra="forbid"))
 class Traffic:
-    """Bytes and flops of a launch, summed over its grid (see `capture.trace`)."""
+    """Bytes and flops of a launch, summed over its grid; extrapolated from the traced programs (`capture.trace`)."""
 
-    programs: int
-    asked_bytes: float
-    """Bytes of all lanes, masked-off lanes included."""
-    lines_bytes: float
-    l2_bytes: float
-    unique_bytes: float
-    flops: dict[str, float] = field(default_factory=dict[str, float])
-    trips: tuple[float, ...] = ()
-    storages: Mapping[str, float] = field(default_factory=dict[str, float])
-    """Bytes of the arguments by storage."""
-    heaviest: float = 1.0
+    programs: Annotated[int, Field(ge=1)]
+    asked_bytes: Amount = 0.0
+    """Bytes of all lanes of loads, stores and atomics, masked-off lanes included."""
+    lines_bytes: Amount = 0.0
+    """Bytes of the distinct lines of each access: requests from L1 to L2."""
+    l2_bytes: Amount = 0.0
+    """Bytes of the distinct lines of all programs that share an L2 at a time: requests from L2 to memory."""
+    unique_bytes: Amount = 0.0
+    """Bytes of the distinct lines of the whole launch, at most the size of the arguments: compulsory traffic."""
+    flops: dict[str, Amount] = field(default_factory=dict[str, float])
+    """Flops of `tl.dot`, by operand type."""
+    trips: tuple[Amount, ...] = ()
+    """Mean iterations per entry of each loop, outermost first."""
+    storages: Annotated[dict[str, Amount], Field(max_length=256)] = field(default_factory=dict[str, float])
+    """Bytes of the arguments by storage: a later launch may find them in a cache."""
+    heaviest: Amount = 1.0
     """Work of the program that does most, over that of an average one."""
-
-    @staticmethod
-    def of(counts: Mapping[str, Any]) -> "Traffic":
-        """Return the traffic of a trace."""
-        return Traffic(
-            programs=counts["programs"],
-            asked_bytes=counts["asked_bytes"],
-            lines_bytes=counts["lines_bytes"],
-            l2_bytes=counts["l2_bytes"],
-            unique_bytes=counts["unique_bytes"],
-            flops=dict(counts["flops"]),
-            trips=tuple(counts["trips"]),
-            storages=dict(counts["storages"]),
-            heaviest=counts.get("heaviest", 1.0),
-        )
+    traced: Annotated[int, Field(ge=0)] = 0
+    """Programs that were traced."""
+    guesses: tuple[int, ...] = ()
+    """Lines with a branch or a trip count that depends on a value that a trace does not know."""
 
 
 @dataclass(frozen=True)

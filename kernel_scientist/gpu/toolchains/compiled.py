@@ -38,9 +38,7 @@ def kept(kind: str, key: Sequence[str], make: Callable[[Path], Compiled]) -> Com
     with tempfile.TemporaryDirectory(dir=folder, prefix="build-") as scratch:
         compiled = make(Path(scratch))
     if compiled.ok:
-        temporary = file.with_suffix(f".{time.monotonic_ns()}")
-        temporary.write_text(compiled.model_dump_json())
-        temporary.replace(file)
+        environment.keep(file, compiled.model_dump_json())
     return compiled
 
 

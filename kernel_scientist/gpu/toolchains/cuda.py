@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kernel_scientist.compile.flags import forbidden_for_device
-from kernel_scientist.gpu.toolchains import disassembly, rocm
+from kernel_scientist.gpu.toolchains import disassembly, hip
 from kernel_scientist.gpu.toolchains.compiled import Compiled, kept, run
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.sandbox import bubblewrap, confine
@@ -58,7 +58,7 @@ def _compile(
     source: str, feature: str, flags: list[str], compiler: Compiler, scratch: Path, timeout_s: float
 ) -> Compiled:
     (scratch / "kernel.cu").write_text(source)
-    torch = [str(folder) for folder in rocm.torch_headers() if folder.exists()]
+    torch = [str(folder) for folder in hip.torch_headers() if folder.exists()]
     include = [f"-I{folder}" for folder in torch if compiler.headers]
     program = [*compiler.program, f"--gpu-architecture=sm_{feature}", *include, *flags, "kernel.cu"]
     command = confine.command(program, scratch, (*bubblewrap.readable(), *torch))

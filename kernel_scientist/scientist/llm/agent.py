@@ -4,22 +4,24 @@ Other sources: STARK's context windows, self-critique of 2407.06153, SEKI's summ
 without a readable kernel becomes a kernel that does not compile, not an error of the campaign.
 """
 
+import math
 import random
+import statistics
 from collections.abc import Sequence
 from typing import Any
 
+from kernel_scientist.population.entry import Entry
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.records.errors import BudgetError
 from kernel_scientist.records.evaluation import Trial
-from kernel_scientist.records.params import PLAYBOOK, Llm
-from kernel_scientist.scientist.context import bug_taxonomy, facts, gpu_facts, knowledge, outcomes, windows
-from kernel_scientist.scientist.lessons import Lessons
-from kernel_scientist.scientist.llm import bandit, schemas
+from kernel_scientist.records.params import PLAYBOOK, Llm, Model
+from kernel_scientist.scientist.context import bug_taxonomy, facts, gpu_facts, knowledge, outcomes
+from kernel_scientist.scientist.llm import schemas
 from kernel_scientist.scientist.llm.client import CallSpec, LlmClient
 from kernel_scientist.scientist.llm.parsing import ParsedReply, ReplyError, record
 from kernel_scientist.scientist.llm.patch import PatchError, kernel_from
 from kernel_scientist.scientist.prompts import Prompt, render
-from kernel_scientist.scientist.proposals import Design, Draft, ExperimentTask, Selection
+from kernel_scientist.scientist.proposals import Design, Draft, ExperimentTask, Lessons, Selection
 from kernel_scientist.scientist.roles import Assignment, Step
 
 NEW_FINDINGS = 4
@@ -30,8 +32,6 @@ MAX_RATIONALE, MAX_ERROR = 2000, 20_000
 
 class LlmAgent:
     """Renders a prompt per role, sends it through the client and returns the parsed reply."""
-
-    name = "llm"
 
     def __init__(self, assignment: Assignment, client: LlmClient) -> None:
         self.assignment, self.client = assignment, client
@@ -52,7 +52,7 @@ class LlmAgent:
     def design(self, population: Population, selection: Selection, lessons: Lessons, step: Step) -> Design:
         """List avenues and experiment plans for the base."""
         base, reference = population.get(selection.base), population.get(selection.reference)
-        tried, left_out = outcomes.tried(population, selection.base, windows.for_design(population, selection.base))
+        tried, left_out = outcomes.tried(population, selection.base, outcomes.for_design(population, selection.base))
         prompt = self._prompt(
             "designer",
             lessons,
@@ -79,7 +79,7 @@ class LlmAgent:
     def write(self, population: Population, task: ExperimentTask, lessons: Lessons) -> Draft:
         """Implement an experiment as a change of the base; of several drafts the judge's choice."""
         base, reference = population.get(task.base), population.get(task.reference)
-        related = windows.for_writing(population, task.base, random.Random(task.name))
+        related = outcomes.for_writing(population, task.base, random.Random(task.name))
         tried, left_out = outcomes.tried(population, task.base, related) if task.own_idea else ([], 0)
         prompt = self._prompt(
             "writer",
@@ -96,7 +96,7 @@ class LlmAgent:
             documents=self._documents(f"{task.experiment.title} {task.experiment.description}"),
         )
         writers = [m for m in self.settings.writer.models if m.model != PLAYBOOK]
-        prefer = bandit.choose(population, writers) if self.settings.choice == "bandit" else ""
+        prefer = choose(population, writers) if self.settings.choice == "bandit" else ""
         drafts: list[Draft] = []
         for number in range(self.settings.drafts):
             key = f"write/{task.call_key}" + (f".{number + 1}" if number else "")
@@ -153,14 +153,14 @@ class LlmAgent:
             hint=bug.hint(self.assignment.language),
             classes=bug_taxonomy.BUGS,
             attempts=attempts,
-            relatives=facts.relatives(population, windows.for_repair(population, task.base, rng)),
+            relatives=facts.relatives(population, outcomes.for_repair(population, task.base, rng)),
         )
         spec = CallSpec("repairer", f"repair/{task.call_key}/{len(attempts)}")
         return self._draft(spec, prompt, failed.kernel.source, task)
 
     def summarise(self, population: Population, lessons: Lessons, step: Step) -> Lessons:
         """Add findings from the best, the most surprising and some failed kernels; retract contradicted ones."""
-        sample = windows.for_distilling(population, step.rng)
+        sample = outcomes.for_distilling(population, step.rng)
         kernels = [facts.kernel(population, trial) for trial in sample]
         bases = {
             t.kernel.base: facts.kernel(population, population.get(t.kernel.base)) for t in sample if t.kernel.base
@@ -229,3 +229,43 @@ class LlmAgent:
         problem = f"{assignment.problem.name} {assignment.problem.description}"
         applicable = assignment.language, assignment.backend, assignment.knowledge_tokens, assignment.memory_bound
         return knowledge.choose(assignment.knowledge, f"{problem} {query}", *applicable, problem)
+
+
+WINDOW = 500
+"""Kernels of each model that count: the latest."""
+EXPLORE = 0.5
+"""Weight of the exploration term; rewards lie between 0 and 1."""
+
+
+def choose(population: Population, models: Sequence[Model]) -> str:
+    """Return the next writer among several models by its upper confidence bound (UCB1, Auer et al. 2002, with costs).
+
+    Each is called once, in order, then the one with the highest bound. Everything is derived from the recorded kernels,
+    so a resumed campaign chooses as it would have.
+
+    The bound is that of the mean reward, divided by the square root of the model's cost per kernel relative to the
+    cheapest model's: a gain counts more than the same factor in cost.
+    """
+    arms = {m.model: [population.entry(name) for name in population.written_by(m.model, WINDOW)] for m in models}
+    for name, entries in arms.items():
+        if not entries:
+            return name
+    total = sum(map(len, arms.values()))
+    costs = {name: statistics.mean(entry.usd for entry in entries) for name, entries in arms.items()}
+    paid = [c for c in costs.values() if c > 0]
+
+    def bound(name: str) -> float:
+        entries = arms[name]
+        mean = statistics.mean(reward(population, entry) for entry in entries)
+        cost_factor = math.sqrt(min(paid) / costs[name]) if costs[name] > 0 else 1.0
+        return mean * cost_factor + EXPLORE * math.sqrt(2 * math.log(total) / len(entries))
+
+    return max(arms, key=bound)
+
+
+def reward(population: Population, entry: Entry) -> float:
+    """Return a kernel's reward: 0 for a failure, 0.25 if correct, up to 1 for twice its base's speed."""
+    base = population.entry(entry.base).score if entry.base and entry.base in population else 0.0
+    if not entry.score or not base:
+        return 0.0
+    return 0.25 + 0.75 * min(max(entry.score / base - 1, 0.0), 1.0)

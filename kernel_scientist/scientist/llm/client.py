@@ -16,8 +16,8 @@ from pydantic import BaseModel
 from kernel_scientist.records.errors import ModelError, StoppedError
 from kernel_scientist.records.kernel import LlmCall
 from kernel_scientist.records.params import PLAYBOOK, Llm, Model
-from kernel_scientist.scientist.llm import endpoint, prices
-from kernel_scientist.scientist.llm.budget import LlmBudget
+from kernel_scientist.scientist.llm import costs, endpoint
+from kernel_scientist.scientist.llm.costs import LlmBudget
 from kernel_scientist.scientist.llm.endpoint import CallError, CircuitBreaker
 from kernel_scientist.scientist.llm.parsing import ParsedReply, ReplyError, split
 from kernel_scientist.scientist.llm.response_cache import LlmRequest, Message, Reply, ResponseCache
@@ -162,7 +162,7 @@ class LlmClient:
 
     def _call(self, spec: CallSpec, key: str, model: Model, request: LlmRequest) -> Reply:
         """Make one call, pay for it and cache the reply, even if it arrives after the campaign was stopped."""
-        rate, max_tokens = prices.price(model), self.llm.role(spec.role).max_tokens
+        rate, max_tokens = costs.price(model), self.llm.role(spec.role).max_tokens
         input_tokens, start = endpoint.input_tokens(request), time.monotonic()
 
         def paid(text: str, finish: str, tokens: tuple[int, int], failure: str = "") -> Reply:

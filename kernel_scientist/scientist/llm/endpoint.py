@@ -121,11 +121,7 @@ def _classified(error: Exception, text: str) -> Exception:
     message = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
     if isinstance(error, (exceptions.AuthenticationError, exceptions.PermissionDeniedError, exceptions.NotFoundError)):
         return SetupError(f"llm: the endpoint refuses the call ({message})")
-    permanent = (
-        exceptions.BadRequestError,
-        exceptions.ContextWindowExceededError,
-        exceptions.UnprocessableEntityError,
-    )
+    permanent = exceptions.BadRequestError, exceptions.ContextWindowExceededError, exceptions.UnprocessableEntityError
     return CallError(message, not isinstance(error, permanent), _retry_after(error), text)
 
 

@@ -15,11 +15,10 @@ from kernel_scientist.population.entry import score
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.records.evaluation import CodeObject, Evaluation, Trial
 from kernel_scientist.records.kernel import Experiment, Kernel, Language, digest
-from kernel_scientist.scientist.lessons import Lessons
-from kernel_scientist.scientist.playbook import catalogue_cpp, catalogue_triton
-from kernel_scientist.scientist.playbook.edits_cpp import crossover
+from kernel_scientist.scientist.playbook import catalogue_triton, cpp
+from kernel_scientist.scientist.playbook.cpp import crossover
 from kernel_scientist.scientist.playbook.transformation import Transformation, Variant
-from kernel_scientist.scientist.proposals import Avenue, Design, Draft, ExperimentTask, Selection
+from kernel_scientist.scientist.proposals import Avenue, Design, Draft, ExperimentTask, Lessons, Selection
 from kernel_scientist.scientist.roles import Assignment, Step
 
 EXPLORE = 0.2
@@ -29,7 +28,7 @@ CONTRASTED, RECENT_TRIALS = 100, 50
 LOW_OCCUPANCY = 2
 """Waves per SIMD that hide little latency: what limits occupancy then is worth relieving."""
 CATALOGUES: dict[Language, tuple[Transformation, ...]] = {
-    "cpp": catalogue_cpp.CATALOGUE,
+    "cpp": cpp.CATALOGUE,
     "triton": catalogue_triton.CATALOGUE,
 }
 CROSSOVER = Transformation(
@@ -40,8 +39,6 @@ Option = tuple[Transformation, Variant]
 
 class RuleBasedAgent:
     """Applies the catalogue of the assignment's language."""
-
-    name = "playbook"
 
     def __init__(self, assignment: Assignment) -> None:
         self.assignment = assignment

@@ -72,7 +72,7 @@ def grouped_order(file: TritonFile) -> list[Variant]:
             *file.passed("grid_m", rows),
             *file.passed("grid_n", columns),
             *file.passed("GROUP_M", str(group), CONSTANT),
-            *_grid(file, f"({rows}) * ({columns})"),
+            *_dimensions(file, [f"({rows}) * ({columns})"]),
         ]
         rubric = ("launch a one-dimensional grid", f"walk the tiles in groups of {group} rows, column by column")
         variants.append(Variant(f"groups of {group} rows", rubric, file.edited(*edits)))
@@ -107,7 +107,7 @@ def _persistent(file: TritonFile, per_unit: int) -> Variant:
         *(file.replaced(c, "tile_id") for c in file.programs(0)),
         *(file.replaced(c, "all_tiles") for c in calls(file.kernel, "tl.num_programs")),
         *file.passed("all_tiles", tiles),
-        *_grid(file, f"min({tiles}, {per_unit} * UNITS)"),
+        *_dimensions(file, [f"min({tiles}, {per_unit} * UNITS)"]),
         *_units(file),
     ]
     looping = TritonFile.of(file.edited(*edits))
@@ -250,10 +250,6 @@ def _sized(file: TritonFile) -> ast.stmt:
     index = file.launch.func.slice
     named = [s for s in file.host.body if isinstance(index, ast.Name) and index.id in dict(assignments(s))]
     return named[0] if named else file.statement
-
-
-def _grid(file: TritonFile, size: str) -> list[Edit]:
-    return _dimensions(file, [size])
 
 
 def _dimensions(file: TritonFile, sizes: list[str]) -> list[Edit]:

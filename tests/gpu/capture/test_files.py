@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 import torch
 
-from kernel_scientist.gpu.capture.files import entries, guesses, input_text, limits, surroundings
+from kernel_scientist.gpu.capture import file_inspection
+from kernel_scientist.gpu.capture.files import entries, guesses, limits
 from kernel_scientist.gpu.capture.files.large_tensors import SkipsLarge
 from kernel_scientist.gpu.capture.files.missing import Missing, reason
 from kernel_scientist.hardware import gpus
@@ -102,7 +103,7 @@ def test_a_file_without_a_kernel_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_text_of_inputs_is_read() -> None:
-    found = input_text.headers(
+    found = entries.headers(
         "x:fp16[4,8], n:int=4096,flag:bool=true,kind:dtype=bf16,b:none,s:fp32[2,3][1,2],e:float=1e-6"
     )
     assert found["x"] == {"kind": "tensor", "dtype": "float16", "shape": [4, 8], "stride": [8, 1]}
@@ -115,7 +116,7 @@ def test_the_text_of_inputs_is_read() -> None:
 )
 def test_a_wrong_text_of_inputs_is_refused_in_a_sentence(text: str) -> None:
     with pytest.raises(SetupError, match="--inputs") as caught:
-        input_text.headers(text)
+        entries.headers(text)
     assert "\n" not in str(caught.value)
 
 
@@ -124,11 +125,11 @@ def test_what_a_file_may_import_is_its_package_and_what_lies_beside_it(tmp_path:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("import other\n" if name.endswith("helper.py") else "")
     file = tmp_path / "repo/src/pack/deep/kernel.py"
-    place = surroundings.around(file, "import torch, helper, os\nfrom pack.deep import x")
+    place = file_inspection.around(file, "import torch, helper, os\nfrom pack.deep import x")
     assert place.module == "pack.deep.kernel"
     assert place.roots == {"pack": f"{tmp_path}/repo/src/pack", "helper": f"{tmp_path}/repo/helper.py",
                            "other": f"{tmp_path}/repo/other.py"}  # fmt: skip
-    assert surroundings.around(tmp_path / "repo/other.py", "import torch").roots == {}
+    assert file_inspection.around(tmp_path / "repo/other.py", "import torch").roots == {}
 
 
 def test_entries_are_found_by_reading() -> None:
@@ -182,7 +183,7 @@ def test_a_missing_name_is_harmless_until_a_kernel_needs_it() -> None:
 
 
 def test_descriptions_of_inputs_are_plain_data() -> None:
-    assert json.loads(json.dumps(input_text.headers("x:bf16[2]"))) == {
+    assert json.loads(json.dumps(entries.headers("x:bf16[2]"))) == {
         "x": {"kind": "tensor", "dtype": "bfloat16", "shape": [2], "stride": [1]}
     }
 

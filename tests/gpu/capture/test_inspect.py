@@ -10,7 +10,7 @@ from kernel_scientist.compile.source import KernelSource
 from kernel_scientist.evaluate.predicted import PredictedEvaluator
 from kernel_scientist.gpu.capture import inspect
 from kernel_scientist.gpu.capture.inspect import Inspection
-from kernel_scientist.gpu.isa import assembly_store
+from kernel_scientist.gpu.isa import assembly
 from kernel_scientist.gpu.model import predict
 from kernel_scientist.gpu.model.constants import Constants
 from kernel_scientist.hardware import gpus, occupancy
@@ -51,7 +51,7 @@ def test_the_seed_gemm_is_seen_as_mi300_would_run_it() -> None:
     (code,) = found.report.objects
     assert code.arch == "gfx942" and all("fp8_fp8" in name for name in code.mfma) and sum(code.mfma.values()) > 0
     assert [launch.case for launch in found.report.launches] == [case.name for case in cases]
-    text = assembly_store.get(code.digest)
+    text = assembly.get(code.digest)
     assert text is not None and f".vgpr_count:     {code.vgpr}" in text and "v_mfma_f32" in text
     assert code.lds_bytes <= 65536 and code.spills == 0
     assert occupancy.occupancy("gfx942", code.num_warps, code.vgpr, code.agpr, code.lds_bytes)[0] == code.occupancy

@@ -4,18 +4,17 @@ import importlib.util
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kernel_scientist.gpu.isa import amdgcn, assembly
-from kernel_scientist.gpu.isa.amdgcn_classes import classify
+from kernel_scientist.gpu.isa.amdgcn import classify
 from kernel_scientist.gpu.isa.assembly import AssemblyError
-from kernel_scientist.gpu.isa.loops import Flow, depths
-from kernel_scientist.gpu.isa.sass_classes import classify as classify_sass
-from kernel_scientist.gpu.isa.tally import CONFLICT
+from kernel_scientist.gpu.isa.sass import classify as classify_sass
+from kernel_scientist.gpu.isa.tally import CONFLICT, Instruction, depths
 from kernel_scientist.gpu.toolchains import disassembly
 from kernel_scientist.hardware import occupancy
 from kernel_scientist.records.evaluation import CodeObject
@@ -144,6 +143,18 @@ def test_two_loops_in_sass(texts: dict[str, str]) -> None:
     assert len(found.mix) == 2 and found.mix[1]["vmem_store 128"] == 1 and found.accesses["STG 128"] == 1
 
 
+class Flow(NamedTuple):
+    """The successors of an instruction: the jump's target, and whether the next one may follow."""
+
+    target: int | None = None
+    falls: bool = True
+
+
+def depths_of(flow: list[Flow]) -> list[int]:
+    steps = [Instruction("valu", jump=None if s.target is None else str(s.target), falls=s.falls) for s in flow]
+    return depths(steps, {str(place): place for place in range(len(flow))})
+
+
 @pytest.mark.parametrize(
     ("flow", "expected"),
     [
@@ -159,13 +170,13 @@ def test_two_loops_in_sass(texts: dict[str, str]) -> None:
     ],
 )
 def test_depths(flow: list[Flow], expected: list[int]) -> None:
-    assert depths(flow) == expected
+    assert depths_of(flow) == expected
 
 
 @given(st.lists(st.tuples(st.none() | st.integers(0, 30), st.booleans()), max_size=31))
 def test_any_flow_has_depths(steps: list[tuple[int | None, bool]]) -> None:
     flow = [Flow(t if t is not None and t < len(steps) else None, falls) for t, falls in steps]
-    assert len(depths(flow)) == len(flow)
+    assert len(depths_of(flow)) == len(flow)
 
 
 @pytest.mark.parametrize(

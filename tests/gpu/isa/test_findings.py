@@ -2,8 +2,7 @@
 
 import pytest
 
-from kernel_scientist.gpu.isa.arch_mismatch import suspicions
-from kernel_scientist.gpu.isa.findings import findings
+from kernel_scientist.gpu.isa.findings import findings, suspicions
 from kernel_scientist.records.evaluation import CodeObject
 from tests.conftest import ROOT
 

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from kernel_scientist.gpu.isa import assembly
 from kernel_scientist.gpu.isa.lds_conflicts import Wave
 from kernel_scientist.gpu.isa.tally import CONFLICT
-from kernel_scientist.gpu.toolchains import hip, rocm
+from kernel_scientist.gpu.toolchains import hip
 
-TOOLS = rocm.find()
+TOOLS = hip.find()
 needs_hip = pytest.mark.skipif(isinstance(TOOLS, str), reason=str(TOOLS))
 
 HIP = """

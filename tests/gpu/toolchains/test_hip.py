@@ -9,16 +9,17 @@ import pytest
 import torch
 from torch.utils import cpp_extension
 
-from kernel_scientist.gpu.capture import recorded_builds
+from kernel_scientist.gpu.capture import preview, recorded_builds
+from kernel_scientist.gpu.capture.facts import Build
 from kernel_scientist.gpu.isa import assembly
 from kernel_scientist.gpu.isa.findings import findings
 from kernel_scientist.gpu.isa.tally import plain
-from kernel_scientist.gpu.toolchains import cuda, hip, load_inline, rocm
+from kernel_scientist.gpu.toolchains import cuda, hip
 from kernel_scientist.gpu.toolchains.compiled import Compiled
 from kernel_scientist.records.evaluation import CodeObject
 from tests.conftest import ROOT
 
-TOOLS = rocm.find()
+TOOLS = hip.find()
 needs_hip = pytest.mark.skipif(isinstance(TOOLS, str), reason=str(TOOLS))
 needs_cuda = pytest.mark.skipif(cuda.find() is None, reason="neither nvcc nor NVRTC is installed")
 
@@ -175,7 +176,7 @@ def test_too_much_lds_is_said_with_both_numbers() -> None:
 @needs_hip
 def test_a_syntax_error_names_source_and_line() -> None:
     got = compiled(
-        load_inline.of(["#include <hip/hip_runtime.h>", "__global__ void bad(float* a) {\n  a[0] = 1.0f\n}"])
+        preview.joined(["#include <hip/hip_runtime.h>", "__global__ void bad(float* a) {\n  a[0] = 1.0f\n}"])
     )
     assert not got.ok and not got.missing
     assert "source[1]:2:" in got.log and "expected ';'" in got.log and "a[0] = 1.0f" in got.log
@@ -184,7 +185,7 @@ def test_a_syntax_error_names_source_and_line() -> None:
 @needs_hip
 def test_a_typical_submission_with_host_code() -> None:
     got = compiled(
-        load_inline.hipified(load_inline.of([recorded_builds.IMPLICIT, HOST])),
+        preview.hipified(preview.joined([recorded_builds.IMPLICIT, HOST])),
         flags=("--offload-arch=gfx942", "-std=c++20"),
     )
     assert got.ok, got.log
@@ -233,7 +234,7 @@ def test_gfx950_is_compiled_or_said_to_be_unknown() -> None:
 
 
 def test_without_a_compiler_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rocm, "find", lambda: "no HIP compiler")
+    monkeypatch.setattr(hip, "find", lambda: "no HIP compiler")
     got = hip.compile_hip(VECTOR_ADD, "gfx942", [])
     assert not got.ok and got.missing == "no HIP compiler"
 
@@ -262,7 +263,7 @@ def test_a_compilation_without_end_is_stopped() -> None:
     assert not got.ok and "took longer than 3 s" in got.log and not got.missing
 
 
-def submission(path: Path) -> tuple[Any, recorded_builds.Builds]:
+def submission(path: Path) -> tuple[Any, list[Build]]:
     spec = importlib.util.spec_from_file_location("submission", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -275,7 +276,7 @@ def submission(path: Path) -> tuple[Any, recorded_builds.Builds]:
 @pytest.mark.parametrize("path", sorted((ROOT / "problems").glob("*/seeds/hip_*.py")), ids=lambda p: p.parts[-3])
 def test_hip_seeds_compile(path: Path) -> None:
     _, (build,) = submission(path)
-    got = compiled(load_inline.hipified(load_inline.of(build.sources)), flags=build.flags)
+    got = compiled(preview.hipified(preview.joined(build.sources)), flags=build.flags)
     assert got.ok, got.log
     (code,) = assembly.read(got.assembly)
     assert code.kernel.endswith("_kernel") and code.num_warps == 4 and not code.spills
@@ -292,31 +293,29 @@ def test_what_load_inline_is_given_is_recorded_and_not_built() -> None:
         x, y = torch.zeros(2), torch.ones(3)
         assert made.f(x, 3, y) is y and made.f(1) is None
     assert cpp_extension.load_inline is before
-    assert builds.calls == ["one.f", "one.f"]
-    assert builds[0] == recorded_builds.InlineBuild(
-        "one", (recorded_builds.IMPLICIT, "__global__ void k() {}"), ("-O2",), ("f",)
-    )
-    assert builds[1] == recorded_builds.InlineBuild("two", ("// device",), (), ("g", "h"))
-    assert builds[0].message()["name"] == "one"
+    sources = (recorded_builds.IMPLICIT, "__global__ void k() {}")
+    assert builds[0] == Build(name="one", sources=sources, flags=("-O2",), functions=("f",))
+    assert builds[1] == Build(name="two", sources=("// device",), functions=("g", "h"))
 
 
 def test_files_and_runtime_compilation_are_recorded(tmp_path: Path) -> None:
     (tmp_path / "a.hip").write_text("__global__ void k() {}")
     with recorded_builds.captured() as builds:
         cpp_extension.load("three", [str(tmp_path / "a.hip"), str(tmp_path / "lost.hip")], extra_cuda_cflags=["-g"])
-        torch.cuda._compile_kernel("__global__ void r(float* a) {}", "r")((1, 1, 1), (64, 1, 1), (torch.zeros(1),))
+        run, x = torch.cuda._compile_kernel("__global__ void r(float* a) {}", "r"), torch.zeros(1)
+        assert run((1, 1, 1), (64, 1, 1), (x,)) is None and run(x, 1) is x
     assert builds[0].sources[0] == "__global__ void k() {}" and "lost.hip" in builds[0].sources[1]
-    assert builds[1].functions == ("r",) and builds.calls == ["r"]
+    assert builds[1].functions == ("r",)
 
 
 def test_cudas_names_become_hips() -> None:
-    text = load_inline.hipified("#include <cuda_runtime.h>\n#include <cuda_bf16.h>\ncudaStream_t s; __nv_bfloat16 x;")
+    text = preview.hipified("#include <cuda_runtime.h>\n#include <cuda_bf16.h>\ncudaStream_t s; __nv_bfloat16 x;")
     assert "hip/hip_runtime.h" in text and "hipStream_t" in text and "hip_bfloat16" in text
-    assert load_inline.hipified("__global__ void k() {}") == "__global__ void k() {}"
+    assert preview.hipified("__global__ void k() {}") == "__global__ void k() {}"
 
 
 def test_a_name_cannot_end_its_line() -> None:
-    assert load_inline.of(["int x;"], 'a"\n#error') == '#line 1 "a___error[0]"\nint x;'
+    assert preview.joined(["int x;"], 'a"\n#error') == '#line 1 "a___error[0]"\nint x;'
 
 
 @needs_hip

@@ -10,11 +10,31 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+import triton
 import triton.language as tl
 
-from kernel_scientist.gpu.capture.files import stand_ins
 from kernel_scientist.gpu.capture.files.launch_sites import Hint
 from kernel_scientist.gpu.capture.files.uses import Use, Uses
+
+
+@triton.jit
+def _one(a):  # noqa: ANN001, ANN202  # pyright: ignore
+    return a
+
+
+@triton.jit
+def _two(a, b):  # noqa: ANN001, ANN202  # pyright: ignore
+    return a + b
+
+
+@triton.jit
+def _three(a, b, c):  # noqa: ANN001, ANN202  # pyright: ignore
+    return a + b + c
+
+
+STAND_INS: dict[int, Any] = {1: _one, 2: _two, 3: _three}
+"""Stand for functions that a kernel gets as constants and calls (`ACTIVATION(x)`), by their number of arguments."""
+
 
 FLOATS = (torch.bfloat16, torch.float32, torch.float16)
 INTEGERS = (torch.int32, torch.int64, torch.uint8, torch.int8)
@@ -109,7 +129,7 @@ def _names(kind: Any) -> tuple[str, ...]:
 
 def _constants(name: str, use: Use, hint: Hint | None, known: Known) -> list[Any]:
     if use.arguments >= 0:
-        usual = stand_ins.BY_ARGUMENTS.get(use.arguments)
+        usual = STAND_INS.get(use.arguments)
         return [*known.functions.get(use.arguments, []), *([] if usual is None else [usual]), None]
     if LIMITS.search(name) and not use.block:
         return [-448.0 if re.search("min", name, re.I) else 448.0, 64]
@@ -128,14 +148,7 @@ def _constants(name: str, use: Use, hint: Hint | None, known: Known) -> list[Any
         return [False, True] if UNUSUAL.search(name) else [True, False]
     if use.optional:
         return [None, _size(name, use, known), *SIZES]
-    return [
-        _size(name, use, known),
-        *numbers,
-        *SIZES,
-        True,
-        False,
-        0,
-    ]
+    return [_size(name, use, known), *numbers, *SIZES, True, False, 0]
 
 
 def _size(name: str, use: Use, known: Known) -> int:
@@ -161,19 +174,13 @@ def _pointers(name: str, use: Use, hint: Hint | None) -> list[Any]:
         return [torch.int64, torch.int32]
     by_launch = [hint.kind] if hint is not None and hint.kind is not None else []
     if use.integers or INDICES.search(name):
-        found = [*by_launch, *INTEGERS, *FLOATS]
+        usual = (*INTEGERS, *FLOATS)
     elif SINGLE.search(name):
-        found = [*by_launch, torch.float32, torch.bfloat16, torch.float16, *INTEGERS]
+        usual = (torch.float32, torch.bfloat16, torch.float16, *INTEGERS)
     else:
-        found = [*by_launch, *FLOATS, *INTEGERS]
-    return [
-        *found,
-        torch.float8_e4m3fnuz,
-        torch.float8_e4m3fn,
-        torch.float8_e5m2,
-        torch.bool,
-        *([None] if use.optional else []),
-    ]
+        usual = (*FLOATS, *INTEGERS)
+    rest = [torch.float8_e4m3fnuz, torch.float8_e4m3fn, torch.float8_e5m2, torch.bool]
+    return [*by_launch, *usual, *rest, *([None] if use.optional else [])]
 
 
 def _descriptors(use: Use, hint: Hint | None) -> list[Any]:

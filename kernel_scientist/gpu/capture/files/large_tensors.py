@@ -1,46 +1,58 @@
 """Skips torch's work on large tensors in the inspecting process: results have the right shapes, and zeros as values.
 
 Launches depend on shapes, seldom on values; products and random numbers of full size would take minutes on a CPU.
-Memory of the results is allocated when it is touched. Runs in untrusted processes: imports the standard library, torch
-and `shapes`.
+Memory of such tensors is allocated when it is touched. Runs in untrusted processes: imports the standard library and
+torch only.
 """
 
-from collections.abc import Callable, Iterator
+import mmap
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
-from kernel_scientist.gpu.capture import shapes
+from kernel_scientist.sandbox import protocol
+
+
+def made(header: protocol.Header) -> Any:
+    """Return inputs of the shapes that `case_shapes` describes. Their values are zeros."""
+    match header["kind"]:
+        case "tensor":
+            return _zeros(getattr(torch, header["dtype"]), header["shape"], header["stride"])
+        case "dict":
+            return {k: made(v) for k, v in header["items"].items()}
+        case "list":
+            return [made(v) for v in header["items"]]
+        case "tuple":
+            return tuple(made(v) for v in header["items"])
+        case "dtype":
+            return getattr(torch, header["value"])
+        case _:
+            return header["value"]
+
+
+def _zeros(dtype: torch.dtype, shape: Sequence[int], stride: Sequence[int]) -> torch.Tensor:
+    reach = 1 + sum((n - 1) * s for n, s in zip(shape, stride, strict=True)) if all(shape) else 0
+    if reach == 0:
+        return torch.empty(shape, dtype=dtype)
+    pages = mmap.mmap(-1, reach * dtype.itemsize)
+    flat = torch.frombuffer(pages, dtype=torch.uint8)
+    return flat.view(dtype).as_strided(shape, stride)
+
 
 LARGE = 1 << 22
 """Elements above which an operation is skipped."""
 WORK = 1 << 31
 """Flops of a matrix product above which it is skipped."""
 PRODUCTS = (
-    "matmul",
-    "mm",
-    "bmm",
-    "addmm",
-    "linear",
-    "einsum",
-    "__matmul__",
-    "__rmatmul__",
-    "scaled_dot_product_attention",
+    *("matmul", "mm", "bmm", "addmm", "linear", "einsum", "__matmul__", "__rmatmul__", "scaled_dot_product_attention"),
 )
 CREATING = ("rand", "randn", "randint", "randperm", "ones", "zeros", "full", "arange", "linspace", "tensor", "normal")
 READING = ("item", "tolist", "__bool__", "__int__", "__float__", "__index__", "__getitem__", "__get__", "__set__")
 SHAPING = (
-    "resize_",
-    "t_",
-    "transpose_",
-    "swapaxes_",
-    "swapdims_",
-    "squeeze_",
-    "unsqueeze_",
-    "requires_grad_",
-    "detach_",
+    *("resize_", "t_", "transpose_", "swapaxes_", "swapdims_", "squeeze_", "unsqueeze_", "requires_grad_", "detach_"),
 )
 """Operations in place that change no value."""
 
@@ -70,7 +82,7 @@ class SkipsLarge(TorchFunctionMode):
             shape = _moved(func, args, plain, create=True)
         except Exception:  # values decide on the shape
             return func(*args, **kwargs)
-        return _zeros(shape) if shape.numel() > LARGE and not shape.requires_grad else func(*args, **kwargs)
+        return _like(shape) if shape.numel() > LARGE and not shape.requires_grad else func(*args, **kwargs)
 
     def _shaped(self, func: Callable[..., Any], name: str, args: Any, kwargs: dict[str, Any]) -> Any:
         """Return an operation's result without its values; views and operations without a shape are computed."""
@@ -86,7 +98,7 @@ class SkipsLarge(TorchFunctionMode):
             return func(*args, **kwargs)
         if any(one.requires_grad for one in given) and torch.is_grad_enabled():
             return func(*args, **kwargs)
-        return pytree.tree_map_only(torch.Tensor, _zeros, result)
+        return pytree.tree_map_only(torch.Tensor, _like, result)
 
 
 def _moved(func: Callable[..., Any], args: Any, kwargs: dict[str, Any], create: bool = False) -> Any:
@@ -102,10 +114,8 @@ def _moved(func: Callable[..., Any], args: Any, kwargs: dict[str, Any], create: 
         return func(*places[0], **places[1], **({"device": "meta"} if create else {}))
 
 
-def _zeros(shape: torch.Tensor) -> torch.Tensor:
-    name = str(shape.dtype).removeprefix("torch.")
-    header = {"kind": "tensor", "dtype": name, "shape": list(shape.shape), "stride": list(shape.stride())}
-    return shapes.made(header)
+def _like(tensor: torch.Tensor) -> torch.Tensor:
+    return _zeros(tensor.dtype, tensor.shape, tensor.stride())
 
 
 def _tensors(value: Any) -> Iterator[torch.Tensor]:

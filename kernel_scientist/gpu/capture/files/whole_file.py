@@ -1,25 +1,29 @@
 """Inspects a file as it lies in its package: its import, a call of its entry, and its kernels alone.
 
+The entry is a function, a `torch.autograd.Function`, or a module class such as `Model`, which is built with
+`get_init_inputs()`. Its arguments are given, or those of the file's `get_inputs()`.
+
 Runs in the untrusted process: imports the standard library, torch, triton, and modules of this package.
 """
 
 import ast
+import inspect
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import torch
 import triton.testing
 
-from kernel_scientist.gpu.capture.files import importing, running
+from kernel_scientist.gpu.capture.files import importing, large_tensors, missing
 from kernel_scientist.gpu.capture.files.large_tensors import SkipsLarge
 from kernel_scientist.gpu.capture.files.limits import cpu_seconds
-from kernel_scientist.gpu.capture.files.needs import is_kernel
+from kernel_scientist.gpu.capture.files.statements import is_kernel
 from kernel_scientist.gpu.capture.files.statements import words as plain
-from kernel_scientist.gpu.capture.launches import Recorder
+from kernel_scientist.gpu.capture.launches import Recorder, TorchRecorder
 from kernel_scientist.gpu.capture.reply import Reply, words
-from kernel_scientist.gpu.capture.torch_recorder import TorchRecorder
 
 TRACE_S, TUNING_S, CALL_S = 5.0, 15.0, 60.0
 """Limits of one launch's trace, of one search of an autotuner, and of the entry's call."""
@@ -66,11 +70,11 @@ def _called(module: ModuleType, entry: str, given: dict[str, Any] | None, record
     """Call the entry; report what keeps it from launching."""
     try:
         with cpu_seconds(CALL_S, entry), SkipsLarge():
-            positional, named = running.arguments(module, given)
+            positional, named = arguments(module, given)
             recorder.begin(entry, [positional, named])
-            with TorchRecorder(recorder.called, recorder.unknown):
-                running.call(module, entry, positional, named)
-    except running.EntryError as error:
+            with TorchRecorder(recorder):
+                call(module, entry, positional, named)
+    except EntryError as error:
         recorder.missed.append(f"{entry}: {error}")
     except Exception as error:
         told = words(error)
@@ -85,3 +89,63 @@ def _inner(text: str) -> Iterator[tuple[int, str]]:
         for node in ast.walk(function):
             if node is not function and isinstance(node, ast.FunctionDef) and is_kernel(node):
                 yield node.lineno, node.name
+
+
+class EntryError(Exception):
+    """The entry cannot be called with these inputs."""
+
+
+def found(module: ModuleType, entry: str) -> Any:
+    """Return the entry of that name, with dots for attributes. Raises EntryError."""
+    value: Any = module
+    for part in entry.split("."):
+        value = getattr(value, part, None)
+    if reason := missing.reason(value):
+        raise EntryError(f"{entry}: {reason}")
+    if value is None or not callable(value):
+        raise EntryError(f"the file has no function {entry}")
+    return value
+
+
+def arguments(module: ModuleType, given: Mapping[str, Any] | None) -> tuple[list[Any], dict[str, Any]]:
+    """Return the positional and the named arguments: those described in `given`, or the file's own."""
+    if given is None:
+        return _listed(module, "get_inputs"), {}
+    named = {name: large_tensors.made(header) for name, header in given.items()}
+    return [], named
+
+
+def _listed(module: ModuleType, name: str) -> list[Any]:
+    function = getattr(module, name, None)
+    if function is None:
+        raise EntryError(f"no inputs: the file has no {name}(); give --inputs")
+    value = function()
+    return list(value) if isinstance(value, list | tuple) else [value]
+
+
+def call(module: ModuleType, entry: str, positional: list[Any], named: dict[str, Any]) -> Any:
+    """Call the entry. Named arguments whose names are no parameters are passed in their order."""
+    function = found(module, entry)
+    if isinstance(function, type) and issubclass(function, torch.autograd.Function):
+        function = function.apply
+        positional, named = [*positional, *named.values()], {}
+    elif isinstance(function, type):
+        built = _listed(module, "get_init_inputs") if hasattr(module, "get_init_inputs") else []
+        function = function(*built)
+        positional, named = [*positional, *named.values()], {}
+    if entry == "custom_kernel" and named:
+        return function(tuple(named.values()) if len(named) > 1 else next(iter(named.values())))
+    positional, named = _bound(function, positional, named)
+    with torch.no_grad():
+        return function(*positional, **named)
+
+
+def _bound(function: Any, positional: list[Any], named: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    """Pass arguments by name where the function has parameters of all their names; else in order."""
+    try:
+        parameters = inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return [*positional, *named.values()], {}
+    if all(name in parameters and parameters[name].kind is not parameters[name].POSITIONAL_ONLY for name in named):
+        return positional, named
+    return [*positional, *named.values()], {}
