@@ -4,7 +4,7 @@ Goes in steps from "torch sees the GPU" to a calibration. Each is a process with
 hangs hides nothing after it. Each leaves `NN-step.json` (what it found, also if it failed half-way) and `NN-step.txt`
 (its output) in `benchmarks/results/first-light-<device>-<date>/`. `--standin` takes the tests' stand-in for a GPU's
 runtime: it shows that the steps work, and its figures mean nothing. Of the packages only torch, triton, numpy, scipy,
-pydantic, PyYAML, filelock, kernelguard and libcst are needed. Exit code: 0 every step passed, 1 one failed, 2 there is
+pydantic, PyYAML, filelock and kernelguard are needed. Exit code: 0 every step passed, 1 one failed, 2 there is
 no GPU.
 """
 

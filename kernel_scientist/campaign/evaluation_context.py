@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from kernel_scientist.campaign import preflight
 from kernel_scientist.campaign.pool.evaluator import Connect, PoolEvaluator
 from kernel_scientist.campaign.steps import FUNCTIONS, Steps
-from kernel_scientist.compile import extension_builder, gxx
+from kernel_scientist.compile import build, gxx
 from kernel_scientist.gpu.model import constants
 from kernel_scientist.hardware import gpu, gpus
 from kernel_scientist.hardware.gpus import Gpu
@@ -184,7 +184,7 @@ def _compiler(language: Language, target: Target) -> str:
     if language == "cpp":
         return gxx.version()
     has_own_compiler = language != "triton" and target.device != "cpu"
-    return extension_builder.find(gpu=True).version if has_own_compiler else ""
+    return build.find(gpu=True).version if has_own_compiler else ""
 
 
 def cache_key(context: EvaluationContext, kernel: Kernel, step: str) -> str:

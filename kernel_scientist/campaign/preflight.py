@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from kernel_scientist import problems
-from kernel_scientist.compile import extension_builder, gxx
+from kernel_scientist.compile import build, gxx
 from kernel_scientist.compile.source import language_of, read_kernel
 from kernel_scientist.hardware import gpu, targets
 from kernel_scientist.hardware.targets import Target
@@ -41,7 +41,7 @@ def resolve(params: Params) -> tuple[Problem, Target]:
     if params.language == "cpp":
         gxx.find()
     if params.language in ("hip", "cuda") and target.device != "cpu":
-        extension_builder.find(gpu=True)
+        build.find(gpu=True)
     if target.device != "cpu" and (mode := gpu.exclusive()):
         raise SetupError(
             f"a GPU here is in compute mode {mode}: a comparison keeps several processes on one; "

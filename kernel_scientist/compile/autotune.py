@@ -3,13 +3,10 @@
 If only one configuration is left, Triton does not time them on the first call. Computed lists are left unchanged.
 """
 
+import ast
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
 
-from kernel_scientist.compile.source import Value
-
-if TYPE_CHECKING:
-    import libcst as cst
+from kernel_scientist.compile.source import KernelSource, Value, replaced
 
 ALL = "all"
 """Value that leaves a function's list unchanged."""
@@ -18,53 +15,28 @@ PREFIX = "autotune."
 
 def choices(text: str) -> dict[str, tuple[Value, ...]]:
     """Return choices by autotuned function (`autotune.NAME`): `ALL`, then the number of each configuration."""
-    import libcst as cst
-
-    try:
-        module = cst.parse_module(text)
-    except (cst.ParserSyntaxError, RecursionError):
-        return {}
-    found: dict[str, tuple[Value, ...]] = {}
-    for node in module.body:
-        configs = _configs(node) if isinstance(node, cst.FunctionDef) else None
-        if isinstance(node, cst.FunctionDef) and configs is not None and len(configs.elements) > 1:
-            found[PREFIX + node.name.value] = (ALL, *range(len(configs.elements)))
-    return found
+    return {name: (ALL, *range(len(f.elts))) for name, f in _configurations(text).items() if len(f.elts) > 1}
 
 
 def with_configuration(text: str, values: Mapping[str, Value]) -> str:
     """Return the file with one configuration left for each function that `values` numbers."""
-    import libcst as cst
-
-    class Keeper(cst.CSTTransformer):
-        def leave_FunctionDef(self, original_node: cst.FunctionDef, updated_node: cst.FunctionDef) -> cst.FunctionDef:
-            number = values.get(PREFIX + original_node.name.value, ALL)
-            configs = _configs(original_node)
-            if not isinstance(number, int) or configs is None:
-                return updated_node
-            kept = configs.elements[number].with_changes(comma=cst.MaybeSentinel.DEFAULT)
-            return updated_node.with_deep_changes(_configs(updated_node) or configs, elements=[kept])
-
-    return cst.parse_module(text).visit(Keeper()).code
+    numbered = [(found, values.get(name, ALL)) for name, found in _configurations(text).items()]
+    return replaced(
+        text,
+        [(found, f"[{ast.get_source_segment(text, found.elts[n])}]") for found, n in numbered if isinstance(n, int)],
+    )
 
 
-def _configs(function: "cst.FunctionDef") -> Any:
-    """Return the list of configurations in a function's `autotune` decorator, if it is written out."""
-    import libcst as cst
-
-    for decorator in function.decorators:
-        call = decorator.decorator
-        if not isinstance(call, cst.Call) or not _is_autotune(call.func):
-            continue
-        named = [a.value for a in call.args if a.keyword is not None and a.keyword.value == "configs"]
-        first = named or [a.value for a in call.args[:1] if a.keyword is None]
-        if first and isinstance(first[0], cst.List):
-            return first[0]
-    return None
-
-
-def _is_autotune(function: Any) -> bool:
-    import libcst as cst
-
-    name = function.attr if isinstance(function, cst.Attribute) else function
-    return isinstance(name, cst.Name) and name.value == "autotune"
+def _configurations(text: str) -> dict[str, ast.List]:
+    """Return the list in each function's first `autotune` decorator where it is written out, by `autotune.NAME`."""
+    found: dict[str, ast.List] = {}
+    functions = [node for node in KernelSource(text).tree().body if isinstance(node, ast.FunctionDef)]
+    for function, decorator in ((one, decorator) for one in functions for decorator in one.decorator_list):
+        match decorator:
+            case ast.Call(func=ast.Attribute(attr="autotune") | ast.Name(id="autotune"), args=args, keywords=named):
+                given = [*(n.value for n in named if n.arg == "configs"), *args[:1]]
+                if given and isinstance(given[0], ast.List):
+                    found.setdefault(f"{PREFIX}{function.name}", given[0])
+            case _:
+                pass
+    return found

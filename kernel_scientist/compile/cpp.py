@@ -11,13 +11,15 @@ Inside the harness the evaluator's builder compiles, never the worker. Imports o
 library, because it lives in the worker. `kernel_scientist.compile.gxx` is the compiler itself.
 """
 
+import contextlib
 import ctypes
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, ClassVar
 
-from kernel_scientist.compile.request import BuildRequest, CompileError
+from kernel_scientist.compile.request import BuildRequest, CompileError, Request
 
-Builder = Callable[[BuildRequest], str]
+Builder = Callable[[Request], str]
+"""Function from request to the path of a shared object."""
 _builder: Builder | None = None
 
 
@@ -30,15 +32,25 @@ class NativeCalls:
     """Names of operators that extensions have registered with torch, such as `own::copy`."""
 
 
-def set_builder(builder: Builder | None) -> None:
-    """Install the builder of this process: a function from request to the path of a shared object."""
+@contextlib.contextmanager
+def built_by(builder: Builder) -> Generator[None]:
+    """Let `load` and `load_inline` use a builder within this context. After it the evaluator accepts no requests."""
     global _builder
     _builder = builder
+    try:
+        yield
+    finally:
+        _builder = _refuse
 
 
-def refuse_build(_request: BuildRequest) -> str:
-    """Raise CompileError: after the import of a kernel's file, the evaluator accepts no build requests."""
-    raise CompileError("load: C++ is built while the kernel's file is imported, not in a call")
+def _refuse(request: Request) -> str:
+    what = "load: C++ is" if isinstance(request, BuildRequest) else "load_inline: extensions are"
+    raise CompileError(f"{what} built while the kernel's file is imported, not in a call")
+
+
+def built(request: Request) -> str:
+    """Return the path of the shared object that this process's builder makes. Raises CompileError, also without one."""
+    return (_builder or _refuse)(request)
 
 
 class Library:

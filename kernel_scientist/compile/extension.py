@@ -2,66 +2,31 @@
 
 While a kernel's file is imported in a worker, this replaces torch's function: it sends its arguments to the builder
 and imports the resulting shared object under the extension's name. Outside the harness, a file uses torch's own
-function. Imports only the standard library, because it lives in the worker; `extension_builder` compiles.
+function. Imports only the standard library, because it lives in the worker; `build` compiles.
 """
 
 import contextlib
 import functools
 import importlib
 import importlib.util
-import re
 import sys
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from importlib.machinery import ExtensionFileLoader
 from types import ModuleType
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
+from kernel_scientist.compile import cpp
 from kernel_scientist.compile.cpp import NativeCalls
-from kernel_scientist.compile.request import BuildRequest, CompileError
+from kernel_scientist.compile.request import NAME, CompileError, ExtensionRequest
 
 MODULE = "torch.utils.cpp_extension"
-NAME = re.compile(r"[A-Za-z_]\w{0,99}", re.ASCII)
-"""Pattern of an extension's name, which becomes part of a C function's name."""
 
 
-class ExtensionRequest(NamedTuple):
-    """An extension and how it is to be compiled."""
-
-    name: str
-    cpp_sources: list[str]
-    cuda_sources: list[str]
-    functions: dict[str, str] | None
-    """Functions to bind, with their docstrings; None where the source binds them itself."""
-    cflags: list[str]
-    cuda_cflags: list[str]
-    ldflags: list[str]
-    include_paths: list[str]
-    with_cuda: bool
-    error_handling: bool
-    """Whether torch turns C++ exceptions into Python's."""
-    headers: bool
-    """Whether torch puts its own headers before the sources."""
-
-
-Request = BuildRequest | ExtensionRequest
-_builder: Callable[[ExtensionRequest], str] | None = None
-
-
-@contextlib.contextmanager
-def built_by(builder: Callable[[ExtensionRequest], str], source: str) -> Generator[None]:
-    """Let `load_inline` use `builder` (request -> path of a shared object) within this context.
-
-    `source`: the kernel's file. Unless it mentions torch's module, that module is neither imported nor patched.
-    """
-    global _builder
+def replace_torchs(source: str) -> None:
+    """Put our functions in place of torch's in this process, if a kernel's file mentions torch's module."""
     if MODULE.rpartition(".")[2] in source:
         module = importlib.import_module(MODULE)
         module.__dict__.update(load_inline=load_inline, load=load)
-    _builder = builder
-    try:
-        yield
-    finally:
-        _builder = None
 
 
 def load_inline(
@@ -110,9 +75,7 @@ def load_inline(
         error_handling=bool(with_pytorch_error_handling),
         headers=not no_implicit_headers,
     )
-    if _builder is None:
-        raise CompileError("load_inline: extensions are built while the kernel's file is imported, not in a call")
-    return _imported(name, _builder(request))
+    return _imported(name, cpp.built(request))
 
 
 def load(*_: Any, **__: Any) -> ModuleType:

@@ -2,23 +2,21 @@
 
 A kernel may declare, as literals at module level, `TUNABLES = {"KC": 128}`, `CHOICES = {"KC": [128, 256]}` and
 `FLAGS = ["-funroll-loops"]`, and mark sites in its C++ text with `// @begin name` and `// @end name` lines. Edits keep
-everything else of the file as it was (libcst).
+everything else of the file as it was.
 """
 
 import ast
+import itertools
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kernel_scientist.compile.request import MOST_SOURCE
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.kernel import Language
 from kernel_scientist.records.syntax import parsed
-
-if TYPE_CHECKING:
-    import libcst as cst
 
 Value = int | str | float
 ENTRIES = ("custom_kernel", "ModelNew")
@@ -78,15 +76,26 @@ class KernelSource:
         """Return the file with declared tunables set. Raises SourceError for one that is not declared."""
         if unknown := sorted(set(values) - set(self.tunables)):
             raise SourceError(f"no tunable {', '.join(unknown)}; declared: {', '.join(self.tunables) or 'none'}")
-        return KernelSource(_set_entries(self.text, "TUNABLES", values))
+        entries = [
+            (value, repr(values[key.value]))
+            for found in self._assigned("TUNABLES")
+            if isinstance(found, ast.Dict)
+            for key, value in zip(found.keys, found.values, strict=True)
+            if isinstance(key, ast.Constant) and isinstance(key.value, str) and key.value in values
+        ]
+        return KernelSource(replaced(self.text, entries))
 
     def with_flags(self, flags: Sequence[str]) -> "KernelSource":
         """Return the file with its FLAGS list replaced. Raises SourceError when it declares none."""
         if not isinstance(self.literal("FLAGS"), list):
             raise SourceError("the file declares no FLAGS list")
-        import libcst as cst
+        return KernelSource(replaced(self.text, [(found, repr(list(flags))) for found in self._assigned("FLAGS")]))
 
-        return KernelSource(_assign(self.text, "FLAGS", lambda _: cst.parse_expression(repr(list(flags)))))
+    def _assigned(self, name: str) -> Iterator[ast.expr]:
+        """Yield the values that the file assigns to a name, in functions too."""
+        for node in ast.walk(self.tree()):
+            if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in node.targets):
+                yield node.value
 
     def site(self, name: str) -> str | None:
         """Return the text of a marked site, or None."""
@@ -237,30 +246,11 @@ def _site_pattern(name: str) -> re.Pattern[str]:
     )
 
 
-def _set_entries(text: str, name: str, values: Mapping[str, Value]) -> str:
-    """Return the file with entries of a dictionary literal replaced."""
-    import libcst as cst
-
-    def entry(element: cst.BaseDictElement) -> cst.BaseDictElement:
-        key = element.key if isinstance(element, cst.DictElement) else None
-        if not isinstance(key, cst.SimpleString) or key.evaluated_value not in values:
-            return element
-        return element.with_changes(value=cst.parse_expression(repr(values[str(key.evaluated_value)])))
-
-    def replaced(value: cst.BaseExpression) -> cst.BaseExpression:
-        is_dict = isinstance(value, cst.Dict)
-        return value.with_changes(elements=[entry(element) for element in value.elements]) if is_dict else value
-
-    return _assign(text, name, replaced)
-
-
-def _assign(text: str, name: str, change: "Callable[[cst.BaseExpression], cst.BaseExpression]") -> str:
-    """Return the file with the values that it assigns to `name` changed."""
-    import libcst as cst
-
-    class Setter(cst.CSTTransformer):
-        def leave_Assign(self, original_node: cst.Assign, updated_node: cst.Assign) -> cst.Assign:
-            named = any(isinstance(t.target, cst.Name) and t.target.value == name for t in original_node.targets)
-            return updated_node.with_changes(value=change(updated_node.value)) if named else updated_node
-
-    return cst.parse_module(text).visit(Setter()).code
+def replaced(text: str, changes: Iterable[tuple[ast.expr, str]]) -> str:
+    """Return a file with some expressions of its syntax tree, which must not overlap, replaced by texts."""
+    data = text.encode()
+    starts = [0, *itertools.accumulate(map(len, data.splitlines(keepends=True)))]
+    for node, new in sorted(changes, key=lambda change: (change[0].lineno, change[0].col_offset), reverse=True):
+        first, last = starts[node.lineno - 1] + node.col_offset, starts[(node.end_lineno or 0) - 1]
+        data = data[:first] + new.encode() + data[last + (node.end_col_offset or 0) :]
+    return data.decode()

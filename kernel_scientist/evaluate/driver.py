@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from kernel_scientist.compile import build
-from kernel_scientist.compile.extension import Request
+from kernel_scientist.compile.request import Request
 from kernel_scientist.evaluate.correctness.comparison import Comparison
 from kernel_scientist.evaluate.correctness.inputs import InputGenerator, InputSet
 from kernel_scientist.problems.device_names import on_device

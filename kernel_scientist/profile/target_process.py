@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 from kernel_scientist.compile import cpp, extension, gpumode_compat
-from kernel_scientist.compile.request import CompileError
+from kernel_scientist.compile.request import CompileError, Request
 from kernel_scientist.sandbox import protocol, seccomp
 
 REQUEST, KERNEL, BUILDS = "request.json", "kernel.py", "builds"
@@ -27,7 +27,7 @@ SWEEP_BYTES = 768 << 20
 """Bytes of the cache sweep, as in a worker on AMD's GPUs."""
 
 
-def build_name(request: extension.Request) -> str:
+def build_name(request: Request) -> str:
     """Return the file name of a request's build."""
     return hashlib.sha256(json.dumps(request._asdict(), sort_keys=True).encode()).hexdigest() + ".so"
 
@@ -80,20 +80,20 @@ def _inputs(number: int, case: dict[str, Any], device: str) -> Any:
 
 
 def _imported(files: dict[str, str]) -> Callable[[Any], Any]:
-    def library(request: extension.Request) -> str:
+    def library(request: Request) -> str:
         found = Path(BUILDS).resolve() / build_name(request)
         if not found.exists():
             raise CompileError("the kernel did not ask for this build when the evaluator imported it")
         return str(found)
 
-    cpp.set_builder(library)
     gpumode_compat.provide(files)
     path = Path(KERNEL).resolve()
     spec = importlib.util.spec_from_file_location("kernel", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules["kernel"] = module
-    with extension.built_by(library, path.read_text()):
+    extension.replace_torchs(path.read_text())
+    with cpp.built_by(library):
         spec.loader.exec_module(module)
     return module.custom_kernel
 

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from kernel_scientist.compile.extension import Request
+from kernel_scientist.compile.request import Request
 from kernel_scientist.evaluate.correctness.inputs import InputGenerator
 from kernel_scientist.evaluate.evaluator import Evaluator
 from kernel_scientist.profile import target_process

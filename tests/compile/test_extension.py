@@ -7,8 +7,7 @@ import pytest
 
 from kernel_scientist import problems
 from kernel_scientist.compile import build, extension
-from kernel_scientist.compile.extension import ExtensionRequest
-from kernel_scientist.compile.request import CompileError
+from kernel_scientist.compile.request import CompileError, ExtensionRequest
 from kernel_scientist.compile.source import language_of
 from kernel_scientist.evaluate.evaluator import Evaluator
 from kernel_scientist.hardware import targets

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from kernel_scientist.compile import build, flags, gxx
-from kernel_scientist.compile.extension import ExtensionRequest
-from kernel_scientist.compile.request import BuildRequest
+from kernel_scientist.compile.request import BuildRequest, ExtensionRequest
 
 HONEST = (
     *("-O2", "-O", "-Ofast", "-march=native", "-mprefer-vector-width=512", "-mno-avx512f", "-mtune=znver4", "-mfma"),

@@ -29,7 +29,7 @@ from typing import Any
 import torch
 
 from kernel_scientist.compile import cpp, extension, gpumode_compat
-from kernel_scientist.compile.request import MOST_BUILDS, CompileError
+from kernel_scientist.compile.request import MOST_BUILDS, CompileError, Request
 from kernel_scientist.sandbox import protocol, seccomp
 from kernel_scientist.workers.native import NativeHarness
 from kernel_scientist.workers.untrusted import op_profile, outputs
@@ -93,14 +93,11 @@ class Worker:
         spec = importlib.util.spec_from_file_location("kernel", self.file)
         assert spec is not None and spec.loader is not None
         module = sys.modules["kernel"] = importlib.util.module_from_spec(spec)
-        cpp.set_builder(self._build)
+        extension.replace_torchs(source)
         gpumode_compat.provide(request["files"])
         pretending = self.interpreter.pretending() if self.interpreter else contextlib.nullcontext()
-        try:
-            with extension.built_by(self._build, source), pretending:
-                spec.loader.exec_module(module)
-        finally:
-            cpp.set_builder(cpp.refuse_build)
+        with cpp.built_by(self._build), pretending:
+            spec.loader.exec_module(module)
         if not callable(getattr(module, "custom_kernel", None)):
             raise AttributeError("the kernel's file defines no custom_kernel(data)")
         if self.interpreter:
@@ -117,7 +114,7 @@ class Worker:
             frame = error.__traceback__
         return "".join(traceback.format_exception(type(error), error, frame)).replace(self.file, "kernel.py")
 
-    def _build(self, request: extension.Request) -> str:
+    def _build(self, request: Request) -> str:
         """Request a shared object from the evaluator's builder; return its path."""
         if self.libraries == MOST_BUILDS:
             raise CompileError(f"the kernel's file asks for more than {MOST_BUILDS} builds")
