@@ -8,7 +8,7 @@ import yaml
 
 from kernel_scientist.problems.imports import dvc_program, provenance, source
 from kernel_scientist.problems.imports.provenance import Provenance
-from kernel_scientist.problems.imports.source import GitSource, Source
+from kernel_scientist.problems.imports.source import Source
 from kernel_scientist.problems.kernelbench import is_named_so
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import SetupError
@@ -58,7 +58,7 @@ def extent(found: Source, path: str) -> str:
         folders = [f for f in inside if posixpath.basename(f) == TASK]
         if folders or any(is_kernelbench(found, f) for f in inside if re.match(r"\d+_", posixpath.basename(f))):
             return path
-        if isinstance(found, GitSource) and not inside:
+        if found.is_git and not inside:
             return path  # DVC's own data in the source: only DVC can look into it
     raise SetupError(
         f"there is no problem in {path!r} of {found.address}: neither a {TASK} nor a KernelBench file (name a folder "

@@ -1,16 +1,15 @@
 """Where others' problems and kernels come from: a revision of a git repository, or a folder or file outside git."""
 
+import functools
 import os
 import posixpath
 import re
 import subprocess
 import tempfile
-from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from kernel_scientist.records.errors import SetupError
 
@@ -26,132 +25,56 @@ FOLDERS_ABOVE = 3
 
 
 @dataclass(frozen=True)
-class Source(ABC):
+class Source:
     """Files of others. Paths have forward slashes."""
 
     address: str
     """Address of the git repository, or the path outside git."""
     path: str
     """What the user named: relative to the repository's root, or absolute outside git."""
+    listed: tuple[str, ...]
+    """All files of the revision; outside git those at and below `path`."""
+    read: Callable[[str], str]
+    """Returns a file's text. Raises SetupError if it cannot be read."""
+    import_options: tuple[str, ...] | None = None
+    """Options of `dvc import` that pin the revision; None outside git."""
 
-    @abstractmethod
+    @property
+    def is_git(self) -> bool:
+        """Whether this is a revision of a git repository."""
+        return self.import_options is not None
+
     def is_file(self, path: str) -> bool:
         """Whether there is a file at a path."""
+        return path in self.listed
 
-    @abstractmethod
     def files(self, folder: str) -> list[str]:
         """Return the paths of all files in a folder and in the folders below it."""
+        return [f for f in self.listed if folder == "." or f.startswith(f"{folder}/")]
 
-    @abstractmethod
-    def read(self, path: str) -> str:
-        """Return a file's text."""
-
-    @abstractmethod
     def importing(self, path: str, target: str) -> list[str]:
         """Return the arguments of DVC that import a path as `target`, in place of an earlier one."""
-
-    @abstractmethod
-    def above(self, path: str) -> Iterator[str]:
-        """Yield the folders that contain a path, the nearest first."""
-
-    @abstractmethod
-    def beside(self, folder: str) -> list[str]:
-        """Return the paths of the files directly in a folder."""
+        if self.import_options is None:
+            return ["import-url", "--quiet", "--force", path, target]
+        # from a plain path DVC would take the working tree, with what is not committed
+        address = f"{LOCAL}{self.address}" if Path(self.address).exists() else self.address
+        return ["import", "--quiet", "--force", address, path, "--out", target, *self.import_options]
 
     def licence(self, path: str) -> str | None:
         """Return the licence file nearest to a path: in the folder itself, or in one above."""
-        for folder in (path, *self.above(path)):
-            if found := sorted(f for f in self.beside(folder) if LICENCES.match(posixpath.basename(f))):
+        for folder in _with_those_above(path)[: None if self.is_git else 1 + FOLDERS_ABOVE]:
+            if self.is_git:
+                beside = [f for f in self.listed if (posixpath.dirname(f) or ".") == folder]
+            else:
+                beside = [f.as_posix() for f in Path(folder).glob("*") if f.is_file()]
+            if found := sorted(f for f in beside if LICENCES.match(posixpath.basename(f))):
                 return found[0]
         return None
 
 
-@dataclass(frozen=True)
-class GitSource(Source):
-    """A revision of a git repository."""
-
-    rev: str | None
-    """The branch, tag or commit that the user named."""
-    revision: str
-    """Its commit."""
-    clone: Path
-
-    @cached_property
-    def _listed(self) -> list[str]:
-        listed = _git("-C", str(self.clone), "ls-tree", "-r", "-z", "--name-only", "--full-tree", self.revision)
-        return [name for name in listed.split("\0") if name]
-
-    def is_file(self, path: str) -> bool:
-        """Whether the revision has a file at a path."""
-        return path in self._listed
-
-    def files(self, folder: str) -> list[str]:
-        """Return the paths of all files in a folder of the revision."""
-        return [f for f in self._listed if folder == "." or f.startswith(f"{folder}/")]
-
-    def beside(self, folder: str) -> list[str]:
-        """Return the paths of the files directly in a folder of the revision."""
-        return [f for f in self._listed if (posixpath.dirname(f) or ".") == folder]
-
-    def read(self, path: str) -> str:
-        """Return a file's text in the revision."""
-        return _git("-C", str(self.clone), "show", f"{self.revision}:{path}")
-
-    def importing(self, path: str, target: str) -> list[str]:
-        """Return the arguments of `dvc import`."""
-        named = self.revision if self.rev and self.revision.startswith(self.rev) else self.rev
-        pinned = ["--rev", named] if named else []
-        # from a plain path DVC would take the working tree, with what is not committed
-        address = f"{LOCAL}{self.address}" if Path(self.address).exists() else self.address
-        return ["import", "--quiet", "--force", address, path, "--out", target, *pinned]
-
-    def above(self, path: str) -> Iterator[str]:
-        """Yield the folders that contain a path, up to the repository's root."""
-        while path not in ("", "."):
-            path = posixpath.dirname(path) or "."
-            yield path
-
-    def require(self, path: str) -> None:
-        """Raise SetupError if the revision has nothing at a path, neither in git nor in DVC."""
-        tracked = [f"{one}.dvc" for one in (path, *self.above(path))]
-        if not (self.is_file(path) or self.files(path) or any(self.is_file(record) for record in tracked)):
-            raise SetupError(
-                f"there is no committed {path!r} in {self.address} at {self.rev or 'its default branch'} "
-                f"({self.revision[:12]})"
-            )
-
-
-@dataclass(frozen=True)
-class PlainSource(Source):
-    """A folder or file outside git."""
-
-    def is_file(self, path: str) -> bool:
-        """Whether there is a file at a path."""
-        return Path(path).is_file()
-
-    def files(self, folder: str) -> list[str]:
-        """Return the paths of all files in a folder."""
-        inside = [Path(at) / name for at, _, names in os.walk(folder) for name in names]
-        return sorted(f.as_posix() for f in inside)
-
-    def beside(self, folder: str) -> list[str]:
-        """Return the paths of the files directly in a folder."""
-        return [f.as_posix() for f in Path(folder).iterdir() if f.is_file()] if Path(folder).is_dir() else []
-
-    def read(self, path: str) -> str:
-        """Return a file's text. Raises SetupError if it cannot be read."""
-        try:
-            return Path(path).read_text()
-        except (OSError, UnicodeDecodeError) as error:
-            raise SetupError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
-
-    def importing(self, path: str, target: str) -> list[str]:
-        """Return the arguments of `dvc import-url`."""
-        return ["import-url", "--quiet", "--force", path, target]
-
-    def above(self, path: str) -> Iterator[str]:
-        """Yield the nearest folders that contain a path."""
-        yield from (folder.as_posix() for folder in Path(path).parents[:FOLDERS_ABOVE])
+def _with_those_above(path: str) -> list[str]:
+    """Return a path and the folders that contain it, the nearest first."""
+    return [path, *map(str, PurePosixPath(path).parents)]
 
 
 @contextmanager
@@ -176,19 +99,44 @@ def opened(source: str, path: str | None = None, rev: str | None = None) -> Gene
     if named.startswith(("..", "/")):
         raise SetupError(f"path {path!r} leads out of the repository {source}")
     with tempfile.TemporaryDirectory(prefix="import-") as folder:
-        clone = Path(folder) / "clone.git"
-        found = GitSource(source, named, rev, _cloned(source, rev, clone), clone)
-        found.require(named)
-        yield found
+        yield _revision(source, named, rev, Path(folder) / "clone.git")
 
 
-def _plain(local: Path, path: str | None, rev: str | None) -> PlainSource:
+def _plain(local: Path, path: str | None, rev: str | None) -> Source:
     chosen = (local / (path or ".")).resolve()
     if rev is not None:
         raise SetupError(f"{local} is not in a git repository: it has no revision {rev!r}")
     if not chosen.exists():
         raise SetupError(f"there is no {path!r} in {local}")
-    return PlainSource(chosen.as_posix(), chosen.as_posix())
+    within = [Path(at) / name for at, _, names in os.walk(chosen) for name in names]
+    listed = [chosen.as_posix()] if chosen.is_file() else sorted(f.as_posix() for f in within)
+    return Source(chosen.as_posix(), chosen.as_posix(), tuple(listed), _text)
+
+
+def _text(path: str) -> str:
+    try:
+        return Path(path).read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise SetupError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
+
+
+def _revision(address: str, path: str, rev: str | None, clone: Path) -> Source:
+    """Return a revision of a git repository. Raises SetupError if neither git nor DVC has something at a path."""
+    commit = _cloned(address, rev, clone)
+    listed = _git("-C", str(clone), "ls-tree", "-r", "-z", "--name-only", "--full-tree", commit).split("\0")[:-1]
+    pinned = commit if rev and commit.startswith(rev) else rev
+    options = ("--rev", pinned) if pinned else ()
+    read = functools.partial(_show, clone, commit)
+    found = Source(address, path, tuple(listed), read, options)
+    if not (found.is_file(path) or found.files(path) or any(f"{f}.dvc" in listed for f in _with_those_above(path))):
+        raise SetupError(
+            f"there is no committed {path!r} in {address} at {rev or 'its default branch'} ({commit[:12]})"
+        )
+    return found
+
+
+def _show(clone: Path, commit: str, path: str) -> str:
+    return _git("-C", str(clone), "show", f"{commit}:{path}")
 
 
 def _repository(local: Path) -> Path | None:
