@@ -52,7 +52,7 @@ def conclude(
         if isinstance(run, Evaluation):
             return of_failure(run)
         measured.append(run)
-    name, others = sources[0].name, [c.name for c in sources[1:]]
+    others = [source.name for source in sources[1:]]
     shape = plan(evaluator, evaluator.profile.benchmarks, sources, 1)
     public, hidden = (Samples.joined(parts) for parts in zip(*measured, strict=True))
     try:
@@ -67,7 +67,7 @@ def conclude(
         confirmed=confirmed,
         reason=reason,
         evaluation=evaluation,
-        held_out=evaluator.estimator.timings(hidden, name, evaluator.profile.held_out),
+        held_out=tuple(evaluator.estimator.timing(hidden, shape.candidate, case) for case in hidden_shape.cases),
         held_out_speedups=held_out,
     )
 

@@ -69,7 +69,8 @@ class Observed:
         named = {printable(name): count for name, count in counts.items() if isinstance(count, int)}
         work = {name: count for name, count in named.items() if operation_name(name) not in MOVES}
         numbers = (reply.get("native_calls"), reply.get("graph_replays"))
-        return Observed(work, *(n if isinstance(n, int) else 0 for n in numbers))
+        native, graphs = (n if isinstance(n, int) else 0 for n in numbers)
+        return Observed(work, native, graphs)
 
     def labels(self) -> tuple[str, ...]:
         """Return the labels of an evaluation: `library-work`, and `library-only` or `decoy`."""

@@ -139,7 +139,7 @@ class Estimator:
 
         A time below that of the reference's work is a label only: a better algorithm may do less.
         """
-        timings = self.timings(samples, plan.candidate, plan.cases)
+        timings = tuple(self.timing(samples, plan.candidate, case) for case in plan.cases)
         below = [t for t in timings if t.floor_us is not None and t.time_us * FLOOR_SLACK < t.floor_us]
         if below and self.problem.work_is_least:
             limit = f"{below[0].case}: {below[0].time_us:.2f} us, below the bound of {below[0].floor_us:.2f} us"
@@ -153,11 +153,8 @@ class Estimator:
             update={"timings": timings, "speedups": speedups, "labels": labels, "clocks": clocks}
         )
 
-    def timings(self, samples: Samples, name: str, cases: Sequence[Case]) -> tuple[Timing, ...]:
-        """Return one source's time per case."""
-        return tuple(self._timing(samples, name, case) for case in cases)
-
-    def _timing(self, samples: Samples, name: str, case: Case) -> Timing:
+    def timing(self, samples: Samples, name: str, case: Case) -> Timing:
+        """Return one source's time on a case."""
         estimate = statistics.time(samples.blocks_us(name, case.name))
         values = samples.times_us(name, case.name)
         resolved = estimate.blocks >= statistics.LEAST_BLOCKS
