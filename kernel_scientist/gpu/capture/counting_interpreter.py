@@ -269,9 +269,9 @@ def counting(function: Callable[..., Any], counter: Counter) -> Generator[None]:
     places: list[tuple[Any, str, Any]] = [
         *((interpreter.interpreter_builder, name, value) for name, value in counter.builder().items()),
         *((owner, "reduce", reduce) for owner in (tl, tl.core)),
-        *((owner, "associative_scan", scan) for owner in (tl, tl.core)),
+        *((owner, "associative_scan", _first) for owner in (tl, tl.core)),
         (tl, "range", counter.range),
-        *((tl.tensor, name, _decided(counter, getattr(tl.tensor, name))) for name in ("__bool__", "__index__")),
+        *((tl.tensor, name, deciding(counter.decide, getattr(tl.tensor, name))) for name in ("__bool__", "__index__")),
         (JITFunction, "__call__", _called),
         (interpreter.InterpretedFunction, "__call__", _called),
     ]
@@ -323,9 +323,11 @@ def interpreted(function: Any) -> Callable[..., Any]:
     return interpreter.InterpretedFunction(function).rewrite()
 
 
-def _decided(counter: Counter, original: Callable[..., Any]) -> Callable[..., Any]:
+def deciding(decide: Callable[[Any], None], original: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a conversion of a tensor to a number of Python, of which `decide` is told first."""
+
     def decided(value: Any) -> Any:
-        counter.decide(value.handle)
+        decide(value.handle)
         return original(value)
 
     return decided
@@ -342,8 +344,3 @@ def reduce(values: Any, axis: Any, combine: Any, keep_dims: bool = False, **_: A
     result = interpreter.ReduceScanOpInterface(axis, combine).to_tensor(taken, values.dtype)
     result.handle.attr |= {key: value for key, value in values.handle.attr.items() if key == GUESS}
     return result
-
-
-def scan(values: Any, *_: Any, **__: Any) -> Any:
-    """Replace a scan."""
-    return values

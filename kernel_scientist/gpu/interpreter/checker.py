@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from kernel_scientist.gpu.capture.counting_interpreter import deciding
 from kernel_scientist.gpu.interpreter.accesses import Accesses
 from kernel_scientist.gpu.interpreter.addresses import Addresses, Launch
 from kernel_scientist.gpu.interpreter.allocations import TAG_SHIFT, Allocation, Allocations, State
@@ -215,16 +216,9 @@ class Watcher:
         def patch(tensor: Any, scope: Any) -> None:
             original(tensor, scope)
             for name in ("__bool__", "__index__"):
-                scope.set_attr(tensor, name, self._decided(getattr(tensor, name)))
+                scope.set_attr(tensor, name, deciding(self.accesses.decide, getattr(tensor, name)))
 
         return patch
-
-    def _decided(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def decided(value: Any) -> Any:
-            self.accesses.decide(value.handle)
-            return original(value)
-
-        return decided
 
     def _tagging(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def convert(arg: Any) -> Any:
