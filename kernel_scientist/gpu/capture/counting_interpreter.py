@@ -3,7 +3,7 @@
 Loads and floating-point operations return zeros of the right shape, so a program runs quickly. Integers that the
 submission itself put into memory (locks, counters, lists of tiles) are read as they are. A branch or a trip count that
 depends on a value that is not computed is recorded as a guess. Runs in untrusted processes: imports the standard
-library, numpy and triton only.
+library, numpy, torch and triton only.
 """
 
 import contextlib
@@ -21,6 +21,8 @@ import triton
 import triton.language as tl
 from triton.runtime import interpreter as _interpreter_module
 from triton.runtime.jit import JITFunction
+
+from kernel_scientist.gpu.capture.fake_device import replaced
 
 SHORT, ROUNDS = 4, 2
 """A loop of at most SHORT iterations is run completely. Of a longer one ROUNDS iterations run and are scaled."""
@@ -265,7 +267,6 @@ def counting(function: Callable[..., Any], counter: Counter) -> Generator[None]:
     language = FunctionType(function.__code__, {"tl": tl, "core": tl.core})
     scope = interpreter._patch_lang(language)
     space: dict[str, Any] = function.__globals__
-    missing = object()
     places: list[tuple[Any, str, Any]] = [
         *((interpreter.interpreter_builder, name, value) for name, value in counter.builder().items()),
         *((owner, "reduce", reduce) for owner in (tl, tl.core)),
@@ -275,20 +276,14 @@ def counting(function: Callable[..., Any], counter: Counter) -> Generator[None]:
         (JITFunction, "__call__", _called),
         (interpreter.InterpretedFunction, "__call__", _called),
     ]
-    before = [(owner, name, vars(owner).get(name, missing)) for owner, name, _ in places]
-    ranged = space.get("range", missing)
-    for owner, name, value in places:
-        setattr(owner, name, value)
-    space["range"] = counter.range
+    ranged = {"range": space["range"]} if "range" in space else {}
     try:
-        yield
+        with replaced(places):
+            space["range"] = counter.range
+            yield
     finally:
-        if ranged is missing:
-            del space["range"]
-        else:
-            space["range"] = ranged
-        for owner, name, value in before:
-            delattr(owner, name) if value is missing else setattr(owner, name, value)
+        del space["range"]
+        space.update(ranged)
         scope.restore()
 
 

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kernel_scientist.gpu.capture import inspect as inspector
-from kernel_scientist.gpu.capture.facts import Build
 from kernel_scientist.gpu.capture.inspect import Inspection
 from kernel_scientist.gpu.isa import assembly
 from kernel_scientist.gpu.isa.findings import findings
@@ -14,6 +13,7 @@ from kernel_scientist.gpu.toolchains.compiled import Compiled
 from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records.evaluation import CodeObject, CompileReport, Prediction
+from kernel_scientist.records.gpu import Build
 from kernel_scientist.records.kernel import Case, Verdict
 from kernel_scientist.records.params import Harness
 from kernel_scientist.sandbox.failure import KernelFailure
