@@ -204,12 +204,7 @@ def siblings(population: Population, name: str) -> list[str]:
 
 def descends(population: Population, name: str, ancestor: str) -> bool:
     """Whether a kernel is `ancestor` or descends from it, within MOST_RANKED generations."""
-    line: str | None = name
-    for _ in range(MOST_RANKED):
-        if line is None or line == ancestor:
-            break
-        line = population.entry(line).base
-    return line == ancestor
+    return ancestor in itertools.islice(_ancestry(population, name), MOST_RANKED + 1)
 
 
 def _sampled(population: Population, names: Iterable[str], excluded: str, rng: random.Random) -> list[Trial]:

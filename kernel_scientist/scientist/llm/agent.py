@@ -10,6 +10,7 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
+from kernel_scientist.compile.source import KernelSource
 from kernel_scientist.population.entry import Entry
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.records.errors import BudgetError
@@ -92,7 +93,7 @@ class LlmAgent:
             left_out=left_out,
             record=outcomes.record(population) if task.own_idea else "",
             relatives=facts.relatives(population, [t for t in related if t.kernel.name != task.reference]),
-            sites=facts.sites(base.kernel.source),
+            sites=KernelSource(base.kernel.source).site_names(),
             documents=self._documents(f"{task.experiment.title} {task.experiment.description}"),
         )
         writers = [m for m in self.settings.writer.models if m.model != PLAYBOOK]
