@@ -18,6 +18,10 @@ from kernel_scientist.records.kernel import Case, Verdict
 from kernel_scientist.records.params import Harness
 from kernel_scientist.sandbox.failure import KernelFailure
 
+HIP_RUNTIME = "#include <hip/hip_runtime.h>"
+_RUNTIME = re.compile(r"#\s*include\s*[<\"](cuda\.h|cuda_runtime\.h|cuda_runtime_api\.h)[>\"]")
+_FROM_CUDA = re.compile(r"cuda|CUDA|curand|cub/|cub::|nccl|__nv_")
+
 
 @dataclass(frozen=True)
 class Preview:
@@ -98,11 +102,6 @@ def _objects(text: str) -> list[CodeObject]:
         return assembly.read(text)
     except assembly.AssemblyError as error:  # the text may contain inline assembly of the submission
         raise KernelFailure(Verdict.COMPILE_ERROR, f"its code cannot be read: {error}") from error
-
-
-HIP_RUNTIME = "#include <hip/hip_runtime.h>"
-_RUNTIME = re.compile(r"#\s*include\s*[<\"](cuda\.h|cuda_runtime\.h|cuda_runtime_api\.h)[>\"]")
-_FROM_CUDA = re.compile(r"cuda|CUDA|curand|cub/|cub::|nccl|__nv_")
 
 
 def joined(sources: Sequence[str], name: str = "source") -> str:

@@ -20,6 +20,12 @@ MOST_TRIED, MOST_ANCESTORS, MOST_BETS = 30, 10, 100
 """Rows of earlier experiments; those of them on the way from seed to base; latest experiments in a record of bets."""
 MOST_REASON = 300
 """Characters of a reason in a table."""
+MOST_RELATED = 5
+LEADERS = 2
+MOST_RANKED = 100
+"""Ranked kernels, siblings, generations and latest kernels that are looked at, however many there are."""
+BEST, SURPRISES, FAILURES = 3, 3, 2
+"""Kernels of each kind for the distiller."""
 
 
 def times(trial: Trial) -> dict[str, float]:
@@ -158,14 +164,6 @@ def surprise(population: Population, trial: Trial) -> float:
     low, high = (math.log(max(1 + percent / 100, 1e-6)) for percent in experiment.uplift)
     found = math.log(max(1 + uplift / 100, 1e-6))
     return max(low - found, found - high, 0.0)
-
-
-MOST_RELATED = 5
-LEADERS = 2
-MOST_RANKED = 100
-"""Ranked kernels, siblings, generations and latest kernels that are looked at, however many there are."""
-BEST, SURPRISES, FAILURES = 3, 3, 2
-"""Kernels of each kind for the distiller."""
 
 
 def for_design(population: Population, name: str) -> list[Trial]:

@@ -29,6 +29,10 @@ NEW_FINDINGS = 4
 """Findings of one summary at most."""
 MAX_RATIONALE, MAX_ERROR = 2000, 20_000
 """Characters."""
+WINDOW = 500
+"""Kernels of each model that count: the latest."""
+EXPLORE = 0.5
+"""Weight of the exploration term; rewards lie between 0 and 1."""
 
 
 class LlmAgent:
@@ -230,12 +234,6 @@ class LlmAgent:
         problem = f"{assignment.problem.name} {assignment.problem.description}"
         applicable = assignment.language, assignment.backend, assignment.knowledge_tokens, assignment.memory_bound
         return knowledge.choose(assignment.knowledge, f"{problem} {query}", *applicable, problem)
-
-
-WINDOW = 500
-"""Kernels of each model that count: the latest."""
-EXPLORE = 0.5
-"""Weight of the exploration term; rewards lie between 0 and 1."""
 
 
 def choose(population: Population, models: Sequence[Model]) -> str:
