@@ -69,6 +69,16 @@ class Launch(Record):
     """Number of autotuner configurations to which this one belongs; 0 without autotuning."""
 
 
+class Build(Record):
+    """An extension that a submission passes to torch's builder: its device sources, and flags for their compiler."""
+
+    name: str
+    sources: tuple[str, ...]
+    flags: tuple[str, ...] = ()
+    functions: tuple[str, ...] = ()
+    """Those that Python may call."""
+
+
 class TorchOperation(Record):
     """An operation of torch that a submission calls on one case: on a GPU a kernel of its own."""
 

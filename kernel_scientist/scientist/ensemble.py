@@ -8,6 +8,7 @@ from kernel_scientist.records.errors import ModelError, SetupError
 from kernel_scientist.records.evaluation import Trial
 from kernel_scientist.records.kernel import Language
 from kernel_scientist.records.params import PLAYBOOK, ROLES, WRITER, Llm, Model
+from kernel_scientist.scientist.llm import costs
 from kernel_scientist.scientist.llm.agent import LlmAgent
 from kernel_scientist.scientist.llm.client import LlmClient
 from kernel_scientist.scientist.llm.parsing import ReplyError
@@ -27,8 +28,6 @@ def create(llm: Llm, assignment: Assignment, client: LlmClient) -> Agent:
 
 def require(llm: Llm, language: Language) -> None:
     """Raise SetupError unless every role has an agent for this language and every model has a price."""
-    from kernel_scientist.scientist.llm import costs
-
     for name in ("selector", "designer", "writer"):
         if language not in CATALOGUES and any(m.model == PLAYBOOK for m in llm.role(name).models):
             raise SetupError(

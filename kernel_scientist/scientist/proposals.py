@@ -8,6 +8,8 @@ from kernel_scientist.records.kernel import Experiment, LlmCall, digest
 
 OWN_IDEA = "own idea"
 """Beginning of the title of an experiment whose hypothesis the writer states."""
+MAX_CHARACTERS = 1000
+"""Length of one finding."""
 
 
 class Selection(Record):
@@ -83,10 +85,6 @@ def pick(plans: Sequence[Experiment], count: int = 3) -> list[Experiment]:
         merits = [{0: plan.innovation, 2: plan.uplift[0]}.get(number, plan.uplift[1]) for plan in rest]
         chosen.append(rest.pop(merits.index(max(merits))))
     return chosen
-
-
-MAX_CHARACTERS = 1000
-"""Length of one finding."""
 
 
 class Lesson(Record):

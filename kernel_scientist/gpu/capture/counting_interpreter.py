@@ -3,7 +3,7 @@
 Loads and floating-point operations return zeros of the right shape, so a program runs quickly. Integers that the
 submission itself put into memory (locks, counters, lists of tiles) are read as they are. A branch or a trip count that
 depends on a value that is not computed is recorded as a guess. Runs in untrusted processes: imports the standard
-library, numpy and triton only.
+library, numpy, torch and triton only.
 """
 
 import contextlib
@@ -21,6 +21,8 @@ import triton
 import triton.language as tl
 from triton.runtime import interpreter as _interpreter_module
 from triton.runtime.jit import JITFunction
+
+from kernel_scientist.gpu.capture.fake_device import replaced
 
 SHORT, ROUNDS = 4, 2
 """A loop of at most SHORT iterations is run completely. Of a longer one ROUNDS iterations run and are scaled."""
@@ -265,30 +267,23 @@ def counting(function: Callable[..., Any], counter: Counter) -> Generator[None]:
     language = FunctionType(function.__code__, {"tl": tl, "core": tl.core})
     scope = interpreter._patch_lang(language)
     space: dict[str, Any] = function.__globals__
-    missing = object()
     places: list[tuple[Any, str, Any]] = [
         *((interpreter.interpreter_builder, name, value) for name, value in counter.builder().items()),
         *((owner, "reduce", reduce) for owner in (tl, tl.core)),
-        *((owner, "associative_scan", scan) for owner in (tl, tl.core)),
+        *((owner, "associative_scan", _first) for owner in (tl, tl.core)),
         (tl, "range", counter.range),
-        *((tl.tensor, name, _decided(counter, getattr(tl.tensor, name))) for name in ("__bool__", "__index__")),
+        *((tl.tensor, name, deciding(counter.decide, getattr(tl.tensor, name))) for name in ("__bool__", "__index__")),
         (JITFunction, "__call__", _called),
         (interpreter.InterpretedFunction, "__call__", _called),
     ]
-    before = [(owner, name, vars(owner).get(name, missing)) for owner, name, _ in places]
-    ranged = space.get("range", missing)
-    for owner, name, value in places:
-        setattr(owner, name, value)
-    space["range"] = counter.range
+    ranged = {"range": space["range"]} if "range" in space else {}
     try:
-        yield
+        with replaced(places):
+            space["range"] = counter.range
+            yield
     finally:
-        if ranged is missing:
-            del space["range"]
-        else:
-            space["range"] = ranged
-        for owner, name, value in before:
-            delattr(owner, name) if value is missing else setattr(owner, name, value)
+        del space["range"]
+        space.update(ranged)
         scope.restore()
 
 
@@ -323,9 +318,11 @@ def interpreted(function: Any) -> Callable[..., Any]:
     return interpreter.InterpretedFunction(function).rewrite()
 
 
-def _decided(counter: Counter, original: Callable[..., Any]) -> Callable[..., Any]:
+def deciding(decide: Callable[[Any], None], original: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a conversion of a tensor to a number of Python, of which `decide` is told first."""
+
     def decided(value: Any) -> Any:
-        counter.decide(value.handle)
+        decide(value.handle)
         return original(value)
 
     return decided
@@ -342,8 +339,3 @@ def reduce(values: Any, axis: Any, combine: Any, keep_dims: bool = False, **_: A
     result = interpreter.ReduceScanOpInterface(axis, combine).to_tensor(taken, values.dtype)
     result.handle.attr |= {key: value for key, value in values.handle.attr.items() if key == GUESS}
     return result
-
-
-def scan(values: Any, *_: Any, **__: Any) -> Any:
-    """Replace a scan."""
-    return values

@@ -17,6 +17,10 @@ from triton.backends.compiler import GPUTarget
 from kernel_scientist.gpu.capture.facts import Facts
 from kernel_scientist.gpu.capture.fake_device import saying
 
+ASSEMBLY = re.compile(r'elementwise_inline_asm "(?P<text>[^"]*)"[^\n]*?constraints = "(?P<constraints>[^"]*)"')
+OF_NVIDIA = frozenset("rhlfdc")
+"""Constraints that name NVIDIA's registers; AMD's are v, s and a."""
+
 
 def target(facts: Facts) -> GPUTarget:
     """Return what Triton compiles for."""
@@ -96,11 +100,6 @@ def install(facts: Facts, benchmarker: Any) -> None:
     for name in ("do_bench", "do_bench_cudagraph"):
         setattr(triton.testing, name, bench)
     _refuse_foreign_assembly()
-
-
-ASSEMBLY = re.compile(r'elementwise_inline_asm "(?P<text>[^"]*)"[^\n]*?constraints = "(?P<constraints>[^"]*)"')
-OF_NVIDIA = frozenset("rhlfdc")
-"""Constraints that name NVIDIA's registers; AMD's are v, s and a."""
 
 
 class ForeignAssemblyError(Exception):

@@ -1,22 +1,10 @@
-"""What a GPU that is not present tells about itself, for `fake_device` and the compiler; what is built for it.
+"""What a GPU that is not present tells about itself, for `fake_device` and the compiler.
 
 Runs in untrusted processes.
 """
 
 from dataclasses import dataclass
 from types import SimpleNamespace
-
-from kernel_scientist.records.base import Record
-
-
-class Build(Record):
-    """An extension that a submission passes to torch's builder: its device sources, and flags for their compiler."""
-
-    name: str
-    sources: tuple[str, ...]
-    flags: tuple[str, ...] = ()
-    functions: tuple[str, ...] = ()
-    """Those that Python may call."""
 
 
 @dataclass(frozen=True)

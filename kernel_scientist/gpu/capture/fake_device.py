@@ -6,7 +6,7 @@ processes, so it imports only the standard library, torch and `facts`.
 
 import contextlib
 import functools
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from types import FunctionType
 from typing import Any, cast
 
@@ -115,6 +115,20 @@ def _elsewhere(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @contextlib.contextmanager
+def replaced(places: Iterable[tuple[Any, str, Any]]) -> Generator[None]:
+    """Give attributes of objects, by their names, other values within the context."""
+    places, missing = list(places), object()
+    before = [(owner, name, vars(owner).get(name, missing)) for owner, name, _ in places]
+    for owner, name, value in places:
+        setattr(owner, name, value)
+    try:
+        yield
+    finally:
+        for owner, name, value in before:
+            delattr(owner, name) if value is missing else setattr(owner, name, value)
+
+
+@contextlib.contextmanager
 def pretended(facts: Facts) -> Generator[None]:
     """Make torch report this GPU within the context."""
     cuda: Any = torch.cuda
@@ -147,12 +161,5 @@ def pretended(facts: Facts) -> Generator[None]:
     }
     answers |= {(cuda, name): _Nothing for name in ("current_stream", "default_stream", "stream", "device", "Stream")}
     answers |= {(cuda, "Event"): _Nothing}
-    before = {place: getattr(*place, None) for place in answers}
-    for (owner, name), answer in answers.items():
-        setattr(owner, name, answer)
-    try:
-        with _Elsewhere():
-            yield
-    finally:
-        for (owner, name), value in before.items():
-            setattr(owner, name, value)
+    with replaced((owner, name, answer) for (owner, name), answer in answers.items()), _Elsewhere():
+        yield

@@ -22,6 +22,8 @@ MOST_GAPS = 3
 LEVELS = 4
 """Folders above the file in which a module that it imports is looked for."""
 NEVER = frozenset(sys.stdlib_module_names | {"torch", "triton", "numpy", "kernel_scientist", "task"})
+RESTARTS = 6
+"""How often the kernels of a file may end the compiler."""
 
 
 @dataclass(frozen=True)
@@ -115,10 +117,6 @@ def _beside(folder: Path, name: str) -> Path | None:
         if (place / name).is_dir() and any((place / name).glob("*.py")):
             return place / name
     return None
-
-
-RESTARTS = 6
-"""How often the kernels of a file may end the compiler."""
 
 
 def seen_file(

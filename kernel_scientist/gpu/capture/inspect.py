@@ -19,7 +19,7 @@ from typing import Any
 from pydantic import ValidationError, model_validator
 
 from kernel_scientist.gpu.capture import case_shapes
-from kernel_scientist.gpu.capture.facts import Build, Facts
+from kernel_scientist.gpu.capture.facts import Facts
 from kernel_scientist.gpu.isa import assembly
 from kernel_scientist.gpu.isa.findings import findings
 from kernel_scientist.gpu.model import constants, predict
@@ -30,7 +30,7 @@ from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records import environment
 from kernel_scientist.records.base import Record
 from kernel_scientist.records.evaluation import CodeObject, CompileReport, Launch, Prediction
-from kernel_scientist.records.gpu import TorchOperation
+from kernel_scientist.records.gpu import Build, TorchOperation
 from kernel_scientist.records.kernel import Case, Verdict, Work, digest
 from kernel_scientist.sandbox import bubblewrap, confine, protocol
 from kernel_scientist.sandbox.failure import KernelFailure, printable

@@ -35,6 +35,8 @@ TUNING_SHARE = 0.4
 """Share of the time limit that one search of an autotuner may take."""
 TRACE_S = 60.0
 OPTIONS = ("num_warps", "num_stages", "waves_per_eu", "matrix_instr_nonkdim", "kpack", "maxnreg", "num_ctas")
+FETCHING = frozenset(("item", "tolist", "__bool__", "__int__", "__float__", "__index__", "cpu", "nonzero"))
+"""Operations that bring values to the host."""
 
 
 @dataclass(frozen=True)
@@ -226,10 +228,6 @@ def _constants(kernel: Any, bound: dict[str, Any], metadata: Any) -> dict[str, s
     named = {p.name: str(bound[p.name]) for p in kernel.params if p.is_constexpr}
     options = {n: str(v) for n in OPTIONS if (v := getattr(metadata, n, None)) not in (None, 0)}
     return {**named, **options}
-
-
-FETCHING = frozenset(("item", "tolist", "__bool__", "__int__", "__float__", "__index__", "cpu", "nonzero"))
-"""Operations that bring values to the host."""
 
 
 class TorchRecorder(TorchFunctionMode):

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kernel_scientist.gpu.capture import inspect as inspector
-from kernel_scientist.gpu.capture.facts import Build
 from kernel_scientist.gpu.capture.inspect import Inspection
 from kernel_scientist.gpu.isa import assembly
 from kernel_scientist.gpu.isa.findings import findings
@@ -14,9 +13,14 @@ from kernel_scientist.gpu.toolchains.compiled import Compiled
 from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records.evaluation import CodeObject, CompileReport, Prediction
+from kernel_scientist.records.gpu import Build
 from kernel_scientist.records.kernel import Case, Verdict
 from kernel_scientist.records.params import Harness
 from kernel_scientist.sandbox.failure import KernelFailure
+
+HIP_RUNTIME = "#include <hip/hip_runtime.h>"
+_RUNTIME = re.compile(r"#\s*include\s*[<\"](cuda\.h|cuda_runtime\.h|cuda_runtime_api\.h)[>\"]")
+_FROM_CUDA = re.compile(r"cuda|CUDA|curand|cub/|cub::|nccl|__nv_")
 
 
 @dataclass(frozen=True)
@@ -98,11 +102,6 @@ def _objects(text: str) -> list[CodeObject]:
         return assembly.read(text)
     except assembly.AssemblyError as error:  # the text may contain inline assembly of the submission
         raise KernelFailure(Verdict.COMPILE_ERROR, f"its code cannot be read: {error}") from error
-
-
-HIP_RUNTIME = "#include <hip/hip_runtime.h>"
-_RUNTIME = re.compile(r"#\s*include\s*[<\"](cuda\.h|cuda_runtime\.h|cuda_runtime_api\.h)[>\"]")
-_FROM_CUDA = re.compile(r"cuda|CUDA|curand|cub/|cub::|nccl|__nv_")
 
 
 def joined(sources: Sequence[str], name: str = "source") -> str:

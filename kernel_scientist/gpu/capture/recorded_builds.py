@@ -12,7 +12,8 @@ from typing import Any
 import torch
 from torch.utils import cpp_extension
 
-from kernel_scientist.gpu.capture.facts import Build
+from kernel_scientist.gpu.capture.fake_device import replaced
+from kernel_scientist.records.gpu import Build
 
 LARGEST_FILE = 4 << 20
 IMPLICIT = "#include <torch/types.h>\n#include <cuda.h>\n#include <cuda_runtime.h>"
@@ -54,11 +55,8 @@ def captured() -> Generator[list[Build]]:
         builds.append(Build(name=kernel_name, sources=(source,), flags=flags, functions=(kernel_name,)))
         return _last_tensor
 
-    with (
-        _replaced(cpp_extension, "load_inline", load_inline),
-        _replaced(cpp_extension, "load", load),
-        _replaced(torch.cuda, "_compile_kernel", compile_kernel),
-    ):
+    compilers = (cpp_extension, "load_inline", load_inline), (cpp_extension, "load", load)
+    with replaced((*compilers, (torch.cuda, "_compile_kernel", compile_kernel))):
         yield builds
 
 
@@ -85,16 +83,3 @@ def _file(path: str) -> str:
 
 def _flags(given: Any) -> tuple[str, ...]:
     return tuple(str(flag) for flag in given or ())
-
-
-@contextlib.contextmanager
-def _replaced(owner: Any, name: str, value: Any) -> Generator[None]:
-    before = getattr(owner, name, None)
-    setattr(owner, name, value)
-    try:
-        yield
-    finally:
-        if before is None:
-            delattr(owner, name)
-        else:
-            setattr(owner, name, before)

@@ -13,8 +13,8 @@ from pathlib import Path
 from types import ModuleType
 
 from kernel_scientist.gpu.capture import standalone
-from kernel_scientist.gpu.capture.facts import Build
 from kernel_scientist.gpu.capture.launches import Recorder
+from kernel_scientist.records.gpu import Build
 
 WORDS = 4000
 """Maximum length of an error message in the reply."""

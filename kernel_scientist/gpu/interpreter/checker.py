@@ -16,11 +16,14 @@ reported; its values are wrong instead. Runs in the worker; imports only the sta
 import contextlib
 import inspect
 from collections.abc import Callable, Collection, Generator
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
 import torch
 
+from kernel_scientist.gpu.capture.counting_interpreter import deciding
+from kernel_scientist.gpu.capture.fake_device import replaced
 from kernel_scientist.gpu.interpreter.accesses import Accesses
 from kernel_scientist.gpu.interpreter.addresses import Addresses, Launch
 from kernel_scientist.gpu.interpreter.allocations import TAG_SHIFT, Allocation, Allocations, State
@@ -104,9 +107,8 @@ class Watcher:
                         allocation.undefine(tensor)
         return outputs
 
-    @contextlib.contextmanager
-    def installed(self) -> Generator[None]:
-        """Install the hooks within the context; restore the originals afterwards."""
+    def installed(self) -> AbstractContextManager[None]:
+        """Return a context within which the hooks are installed."""
         builder = interpreter.InterpreterBuilder
         places = [(builder, name, value) for name, value in {**following(), **self.accesses.operations()}.items()]
         places += [(interpreter.ReduceScanOpInterface, "apply", following_reductions())]
@@ -115,14 +117,7 @@ class Watcher:
         places += [(interpreter, "_implicit_cvt", self._tagging(interpreter._implicit_cvt))]
         places += [(interpreter, "_patch_lang_tensor", self._deciding(interpreter._patch_lang_tensor))]
         places += [(interpreter.GridExecutor, "__call__", self._launching(interpreter.GridExecutor.__call__))]
-        originals = [(owner, name, vars(owner)[name]) for owner, name, _ in places]
-        for owner, name, value in places:
-            setattr(owner, name, value)
-        try:
-            yield
-        finally:
-            for owner, name, value in originals:
-                setattr(owner, name, value)
+        return replaced(places)
 
     def _launching(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def launch(executor: Any, *args: Any, **kwargs: Any) -> Any:
@@ -215,16 +210,9 @@ class Watcher:
         def patch(tensor: Any, scope: Any) -> None:
             original(tensor, scope)
             for name in ("__bool__", "__index__"):
-                scope.set_attr(tensor, name, self._decided(getattr(tensor, name)))
+                scope.set_attr(tensor, name, deciding(self.accesses.decide, getattr(tensor, name)))
 
         return patch
-
-    def _decided(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def decided(value: Any) -> Any:
-            self.accesses.decide(value.handle)
-            return original(value)
-
-        return decided
 
     def _tagging(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def convert(arg: Any) -> Any:

@@ -37,6 +37,7 @@ OVERWRITING = frozenset(
 )
 """Operations that do not read their first argument."""
 EXPOSING = frozenset(("data_ptr", "numpy", "__array__", "__dlpack__", "untyped_storage", "storage", "set_", "resize_"))
+interpreter: Any = _interpreter_module
 
 
 def tensors(value: Any) -> Iterator[torch.Tensor]:
@@ -195,9 +196,6 @@ def fits(codes: torch.Tensor, result: torch.Tensor) -> bool:
     """Whether codes can be broadcast to a result."""
     pairs = zip(reversed(codes.shape), reversed(result.shape), strict=False)
     return codes.dim() <= result.dim() and all(one in (1, other) for one, other in pairs)
-
-
-interpreter: Any = _interpreter_module
 
 
 def tensor_of(arg: Any) -> torch.Tensor | None:

@@ -137,11 +137,6 @@ def _or(left: Handle, right: Handle) -> Array:
     return _decided(left, right, True if left.data.dtype == np.bool_ else -1)
 
 
-def _zero(left: Handle, right: Handle) -> Array:
-    """Return which lanes are zero, for `and` and products of integers."""
-    return _decided(left, right, 0)
-
-
 def _decided(left: Handle, right: Handle, value: Any) -> Array:
     """Return the union of codes, but defined where a defined operand alone determines the result."""
     a, b = _given(left), _given(right)
@@ -172,9 +167,9 @@ def _reduced(operation: Any, codes: Array) -> Array:
 
 RULES: dict[str, Callable[..., Array | None]] = {
     "select": _select,
-    "and": _zero,
+    "and": functools.partial(_decided, value=0),
     "or": _or,
-    "mul": _zero,
+    "mul": functools.partial(_decided, value=0),
     "dot": _dot,
     "gather": _gather,
 }

@@ -24,6 +24,18 @@ _INSTRUCTION = re.compile(r"\s*([a-z]\w*)\b(.*)")
 _COMMENT = re.compile(r"\s*; (codeLenInByte|NumVgprs|NumAgprs)\s*[=:]\s*(\d{1,9})\b")
 _ARCH = re.compile(r"--(gfx\w+)")
 Count = Annotated[int, Field(ge=0, le=1 << 31)]
+MATRIX = re.compile(r"v_s?mfma[c]?_")
+_ENCODING = re.compile(r"(_(e32|e64|dpp|sdwa|vgprcd))+$")
+_TRANSCENDENTAL = re.compile(r"v_(exp|log|rcp|rsq|sqrt|sin|cos)_")
+_VECTOR_MEMORY = re.compile(r"(t?buffer|global|flat|scratch)_(load|store)_(lds_)?(\w+)")
+_LDS = re.compile(r"ds_(read|load|write|store)(2(?:st64)?|_addtid)?_(\w+)")
+_LDS_LANES = re.compile(r"ds_(b?permute|swizzle)_b32")
+_SCALAR_LOAD = re.compile(r"s_(?:buffer_|scratch_)?load_dword(?:x(\d+))?$")
+_ATOMIC = re.compile(r"(?:t?buffer|global|flat|scratch)_atomic_|ds_")
+_JUMP = re.compile(r"s_(c?branch|setpc|swappc|call|endpgm|trap)")
+_WAIT = re.compile(r"s_(waitcnt|wait_|sleep)")
+_ENDS = ("s_branch", "s_setpc_b64", "s_endpgm")
+_WIDTH = re.compile(r"(?:dword|[bui]|format_(?:d16_)?)(?:x?(\d+)|([xyzw]+))?")
 
 
 class Resources(BaseModel):
@@ -135,20 +147,6 @@ def _object(kernel: Resources, body: Body, arch: str, key: str, num_warps: int, 
         limited_by=fit[1],
         **tally(body.instructions, body.labels),
     )
-
-
-MATRIX = re.compile(r"v_s?mfma[c]?_")
-_ENCODING = re.compile(r"(_(e32|e64|dpp|sdwa|vgprcd))+$")
-_TRANSCENDENTAL = re.compile(r"v_(exp|log|rcp|rsq|sqrt|sin|cos)_")
-_VECTOR_MEMORY = re.compile(r"(t?buffer|global|flat|scratch)_(load|store)_(lds_)?(\w+)")
-_LDS = re.compile(r"ds_(read|load|write|store)(2(?:st64)?|_addtid)?_(\w+)")
-_LDS_LANES = re.compile(r"ds_(b?permute|swizzle)_b32")
-_SCALAR_LOAD = re.compile(r"s_(?:buffer_|scratch_)?load_dword(?:x(\d+))?$")
-_ATOMIC = re.compile(r"(?:t?buffer|global|flat|scratch)_atomic_|ds_")
-_JUMP = re.compile(r"s_(c?branch|setpc|swappc|call|endpgm|trap)")
-_WAIT = re.compile(r"s_(waitcnt|wait_|sleep)")
-_ENDS = ("s_branch", "s_setpc_b64", "s_endpgm")
-_WIDTH = re.compile(r"(?:dword|[bui]|format_(?:d16_)?)(?:x?(\d+)|([xyzw]+))?")
 
 
 def classify(mnemonic: str, operands: str) -> Instruction:

@@ -20,6 +20,29 @@ CONFLICT_CYCLES = 16
 LOW = 0.25
 """Share of a SIMD's maximum waves below which occupancy is low."""
 _MULTIPLIES = re.compile(r"\btl\.dot(_scaled)?\b|__builtin_amdgcn_mfma|\bv_mfma_|\bwmma::|\brocwmma::|\bwgmma\b")
+_PYTHON_COMMENT = re.compile(r"#(?!\s*(?:include|define|undef|if|ifdef|ifndef|elif|else|endif|pragma|error)\b).*")
+_LINE_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_DOCSTRING = re.compile(r'\A\s*(?:#[^\n]*\n\s*)*[rRuU]?(?P<q>"""|\'\'\').*?(?P=q)', re.DOTALL)
+_OCP = re.compile(r"\b(float8_e4m3fn|float8_e5m2|float8e4nv|fp8e4nv|float8e5|fp8e5|__hip_fp8x?[24]?_e(?:4m3|5m2))\b")
+_FNUZ = re.compile(
+    r"\b(float8_e(?:4m3|5m2)fnuz|float8e4b8|fp8e4b8|float8e5b16|fp8e5b16|__hip_fp8x?[24]?_e(?:4m3|5m2)_fnuz)\b"
+)
+_MASK = re.compile(
+    r"\b(__(?:shfl|ballot|any|all|activemask|syncwarp|match)\w*)\s*\(\s*(?:0x[fF]{8}(?![0-9a-fA-F])|~0u?\b)"
+)
+_WAVE = re.compile(
+    r"\b((?:WARP|WAVE|warp|wave)_?(?:SIZE|size|Size)\s*=?\s*32|(?:kWarpSize|kWaveSize|warpSize)\s*=\s*32)\b"
+)
+_LANE = re.compile(r"threadIdx\.x\s*(?:&\s*(?:31|0x1[fF])\b|[%/]\s*32\b|>>\s*5\b)")
+_MATRIX = re.compile(r"\b(?:__builtin_amdgcn_|v_)(s?mfmac?_\w+)")
+_ONLY_950 = re.compile(
+    r"mfma_(scale_)?f32_(16x16x128|32x32x64)_f8f6f4|mfma_f32_(16x16x32|32x32x16)_b?f16|"
+    r"mfma_i32_(16x16x64|32x32x32)_i8|smfmac_f32_(16x16x64|32x32x32)_b?f16|"
+    r"smfmac_i32_(16x16x128|32x32x64)_i8|smfmac_f32_(16x16x128|32x32x64)_[bf]"
+)
+_ONLY_942 = re.compile(r"mfma_f32_(16x16x8|32x32x4)_?xf32")
+_BEFORE = re.compile(r"mfma_(f32_(32x32x2|16x16x2|4x4x2|32x32x4|16x16x8)_?bf16|i32_(32x32x8|16x16x16)_?i8)$")
+"""Matrix instructions of gfx908 and gfx90a that gfx940 and later lack."""
 
 
 def findings(objects: Sequence[CodeObject], arch: str, source_text: str) -> tuple[str, ...]:
@@ -99,33 +122,6 @@ def _matrix(objects: Sequence[CodeObject], source: str) -> list[str]:
         return []
     names = ", ".join(dict.fromkeys(code.kernel for code in objects))
     return [f"{names}: the source multiplies matrices, but there is no matrix instruction in the code"]
-
-
-_PYTHON_COMMENT = re.compile(r"#(?!\s*(?:include|define|undef|if|ifdef|ifndef|elif|else|endif|pragma|error)\b).*")
-_LINE_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
-_DOCSTRING = re.compile(r'\A\s*(?:#[^\n]*\n\s*)*[rRuU]?(?P<q>"""|\'\'\').*?(?P=q)', re.DOTALL)
-
-_OCP = re.compile(r"\b(float8_e4m3fn|float8_e5m2|float8e4nv|fp8e4nv|float8e5|fp8e5|__hip_fp8x?[24]?_e(?:4m3|5m2))\b")
-_FNUZ = re.compile(
-    r"\b(float8_e(?:4m3|5m2)fnuz|float8e4b8|fp8e4b8|float8e5b16|fp8e5b16|__hip_fp8x?[24]?_e(?:4m3|5m2)_fnuz)\b"
-)
-_MASK = re.compile(
-    r"\b(__(?:shfl|ballot|any|all|activemask|syncwarp|match)\w*)\s*\(\s*(?:0x[fF]{8}(?![0-9a-fA-F])|~0u?\b)"
-)
-_WAVE = re.compile(
-    r"\b((?:WARP|WAVE|warp|wave)_?(?:SIZE|size|Size)\s*=?\s*32|(?:kWarpSize|kWaveSize|warpSize)\s*=\s*32)\b"
-)
-_LANE = re.compile(r"threadIdx\.x\s*(?:&\s*(?:31|0x1[fF])\b|[%/]\s*32\b|>>\s*5\b)")
-_MATRIX = re.compile(r"\b(?:__builtin_amdgcn_|v_)(s?mfmac?_\w+)")
-
-_ONLY_950 = re.compile(
-    r"mfma_(scale_)?f32_(16x16x128|32x32x64)_f8f6f4|mfma_f32_(16x16x32|32x32x16)_b?f16|"
-    r"mfma_i32_(16x16x64|32x32x32)_i8|smfmac_f32_(16x16x64|32x32x32)_b?f16|"
-    r"smfmac_i32_(16x16x128|32x32x64)_i8|smfmac_f32_(16x16x128|32x32x64)_[bf]"
-)
-_ONLY_942 = re.compile(r"mfma_f32_(16x16x8|32x32x4)_?xf32")
-_BEFORE = re.compile(r"mfma_(f32_(32x32x2|16x16x2|4x4x2|32x32x4|16x16x8)_?bf16|i32_(32x32x8|16x16x16)_?i8)$")
-"""Matrix instructions of gfx908 and gfx90a that gfx940 and later lack."""
 
 
 def suspicions(source: str, arch: str) -> tuple[str, ...]:

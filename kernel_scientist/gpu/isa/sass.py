@@ -19,6 +19,18 @@ _LABEL = re.compile(r"(\.L\w+):")
 _CODE = re.compile(r"\s+/\*([0-9a-f]{4,8})\*/\s+(@!?U?P\w+ )?\s*([A-Z]\w*(?:\.\w+)*)([^;]*);")
 _INSTRUCTION_BYTES = 16
 _LARGEST_BLOCK = 1024
+_MATRIX = re.compile(r"[A-Z]+MMA$")
+_GLOBAL = {"LDG": "load", "LD": "load", "LDL": "load", "LDGSTS": "load", "STG": "store", "ST": "store", "STL": "store"}
+_SHARED = {"LDS": "read", "LDSM": "read", "STS": "write", "STSM": "write"}
+_BULK = {"UTMALDG": "load", "UTMASTG": "store", "UBLKCP": "load"}
+_ATOMIC = {"ATOM", "ATOMG", "ATOMS", "RED", "REDG", "UTMAREDG", "REDUX"}
+_WAIT = {"DEPBAR", "LDGDEPBAR", "WARPGROUP", "WARPSYNC", "SYNCS", "UTMACMDFLUSH", "MEMBAR", "FENCE", "NANOSLEEP"}
+_BRANCH = {"BRA", "BRX", "JMP", "EXIT", "RET", "CALL", "BSSY", "BSYNC", "BREAK", "KILL", "BPT", "YIELD", "WARPEXIT"}
+_JUMPS = {"BRA", "JMP"}
+_ENDS = {"BRA", "JMP", "BRX", "EXIT", "RET", "KILL"}
+_PACKED = {"HFMA2", "HADD2", "HMUL2", "HMNMX2", "HSET2", "HSETP2"}
+_UNIFORM = {"UMOV", "ULDC", "S2UR", "R2UR", "CS2UR", "VOTEU"}
+_TARGET = re.compile(r"`\(([^)]*)\)")
 
 
 def read(text: str, num_warps: int, shared_bytes: int) -> list[CodeObject]:
@@ -80,20 +92,6 @@ def _body(code: str) -> tuple[list[Instruction], dict[str, int]]:
 def _stored(instructions: list[Instruction]) -> int:
     """Return the bytes of distinct stores to local memory: spilled registers and per-thread arrays."""
     return sum(int(i.access.split()[1]) // 8 for i in instructions if i.access.startswith("STL "))
-
-
-_MATRIX = re.compile(r"[A-Z]+MMA$")
-_GLOBAL = {"LDG": "load", "LD": "load", "LDL": "load", "LDGSTS": "load", "STG": "store", "ST": "store", "STL": "store"}
-_SHARED = {"LDS": "read", "LDSM": "read", "STS": "write", "STSM": "write"}
-_BULK = {"UTMALDG": "load", "UTMASTG": "store", "UBLKCP": "load"}
-_ATOMIC = {"ATOM", "ATOMG", "ATOMS", "RED", "REDG", "UTMAREDG", "REDUX"}
-_WAIT = {"DEPBAR", "LDGDEPBAR", "WARPGROUP", "WARPSYNC", "SYNCS", "UTMACMDFLUSH", "MEMBAR", "FENCE", "NANOSLEEP"}
-_BRANCH = {"BRA", "BRX", "JMP", "EXIT", "RET", "CALL", "BSSY", "BSYNC", "BREAK", "KILL", "BPT", "YIELD", "WARPEXIT"}
-_JUMPS = {"BRA", "JMP"}
-_ENDS = {"BRA", "JMP", "BRX", "EXIT", "RET", "KILL"}
-_PACKED = {"HFMA2", "HADD2", "HMUL2", "HMNMX2", "HSET2", "HSETP2"}
-_UNIFORM = {"UMOV", "ULDC", "S2UR", "R2UR", "CS2UR", "VOTEU"}
-_TARGET = re.compile(r"`\(([^)]*)\)")
 
 
 def classify(mnemonic: str, operands: str, guarded: bool) -> Instruction:

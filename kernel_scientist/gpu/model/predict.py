@@ -28,6 +28,17 @@ SIMDS = 4
 """SIMDs of a CU, or schedulers of an SM."""
 NOWHERE = "0"
 """Storage of tensors without memory; two such tensors may be different."""
+STREAMING = frozenset((
+    *("zeros", "ones", "full", "zeros_like", "ones_like", "full_like", "new_zeros", "new_ones", "new_full", "arange"),
+    *("zero_", "fill_", "copy_", "__setitem__", "clone", "contiguous", "to", "type", "type_as", "float", "half"),
+    *("bfloat16", "int", "long", "reshape", "flatten", "cat", "stack", "pad", "repeat", "expand", "__getitem__"),
+    *("add", "sub", "mul", "div", "neg", "relu", "add_", "sub_", "mul_", "div_", "true_divide", "where", "clamp"),
+    *("__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__", "__truediv__", "__iadd__", "__isub__"),
+    *("__imul__", "__itruediv__", "sum", "mean", "amax", "amin", "transpose", "t", "permute"),
+))  # fmt: skip
+"""Operations of torch whose time is that of their bytes."""
+LANES, WIDTH, WARPS = 256, 16, 4
+"""Threads of a workgroup, bytes of each thread, and warps: usual values of torch's elementwise kernels."""
 
 
 @dataclass(frozen=True)
@@ -205,19 +216,6 @@ def _peak(gpu: Gpu, operand: str, code: CodeObject) -> float:
     kind = "fp8" if operand.startswith("fp8") else operand
     kind = "tf32" if kind == "fp32" and re.search(r"tf32|xf32", names) else kind
     return gpu.peak_gflops.get(kind, gpu.peak_gflops["fp32"])
-
-
-STREAMING = frozenset((
-    *("zeros", "ones", "full", "zeros_like", "ones_like", "full_like", "new_zeros", "new_ones", "new_full", "arange"),
-    *("zero_", "fill_", "copy_", "__setitem__", "clone", "contiguous", "to", "type", "type_as", "float", "half"),
-    *("bfloat16", "int", "long", "reshape", "flatten", "cat", "stack", "pad", "repeat", "expand", "__getitem__"),
-    *("add", "sub", "mul", "div", "neg", "relu", "add_", "sub_", "mul_", "div_", "true_divide", "where", "clamp"),
-    *("__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__", "__truediv__", "__iadd__", "__isub__"),
-    *("__imul__", "__itruediv__", "sum", "mean", "amax", "amin", "transpose", "t", "permute"),
-))  # fmt: skip
-"""Operations of torch whose time is that of their bytes."""
-LANES, WIDTH, WARPS = 256, 16, 4
-"""Threads of a workgroup, bytes of each thread, and warps: usual values of torch's elementwise kernels."""
 
 
 def torch_load(operation: TorchOperation, gpu: Gpu) -> Load:

@@ -4,7 +4,6 @@ import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from kernel_scientist.compile.source import KernelSource
 from kernel_scientist.hardware.peaks import floor_us
 from kernel_scientist.population.entry import order, score
 from kernel_scientist.population.lineage import Population
@@ -181,8 +180,3 @@ def evidence(trial: Trial) -> str:
         return text
     half = MOST_EVIDENCE // 2
     return f"{text[:half]}\n... ({len(text) - MOST_EVIDENCE} characters) ...\n{text[-half:]}"
-
-
-def sites(source: str) -> list[str]:
-    """Return the names of the sites marked in a source."""
-    return KernelSource(source).site_names()

@@ -24,6 +24,14 @@ LIMITING = {"waves": "the waves that a SIMD holds", "lds": "LDS", "workgroup": "
 """What limits the occupancy, where the name alone does not say it."""
 MOST_CASES, MOST_PARTS, MOST_KERNELS = 6, 4, 12
 """Cases and GPU kernels with counters in the designer's prompt; kernels with counters in the selector's."""
+MOST_CLASSES = 4
+"""Instruction classes that are named per pipeline."""
+SIMDS = 4
+"""SIMDs of a CU; each has a matrix core."""
+NAMES = {"vector": "vector", "matrix": "matrix", "lds": "LDS", "l1": "L1"}
+"""Pipelines in the order of the text."""
+_TYPES = {"fp8|bf8|f8f6f4": "fp8", "xf32": "tf32", "bf16": "bf16", "f16": "fp16", "i8": "int8", "f64": "fp64"}
+"""Type of a peak rate by the name of a matrix instruction; `fp32` for other names."""
 
 
 def machine(gpu: Gpu, target: str) -> list[str]:
@@ -150,16 +158,6 @@ def _by(counted: Sequence[Counters], key: str) -> dict[str, list[Counters]]:
 
 def _moved_bytes(figures: Figures) -> float:
     return (figures.hbm_read_bytes or 0.0) + (figures.hbm_written_bytes or 0.0)
-
-
-MOST_CLASSES = 4
-"""Instruction classes that are named per pipeline."""
-SIMDS = 4
-"""SIMDs of a CU; each has a matrix core."""
-NAMES = {"vector": "vector", "matrix": "matrix", "lds": "LDS", "l1": "L1"}
-"""Pipelines in the order of the text."""
-_TYPES = {"fp8|bf8|f8f6f4": "fp8", "xf32": "tf32", "bf16": "bf16", "f16": "fp16", "i8": "int8", "f64": "fp64"}
-"""Type of a peak rate by the name of a matrix instruction; `fp32` for other names."""
 
 
 def described(gpu: Gpu, code: CodeObject) -> list[str]:

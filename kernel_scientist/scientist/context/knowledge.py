@@ -148,11 +148,11 @@ def _read(file: Path) -> Document:
         name=file.stem,
         title=str(title),
         topics=_strings(front, "topics", file),
-        languages=_checked(_strings(front, "languages", file), "languages", LANGUAGES, file),
-        targets=_checked(_strings(front, "targets", file), "targets", TARGETS, file),
+        languages=_strings(front, "languages", file, LANGUAGES),
+        targets=_strings(front, "targets", file, TARGETS),
         sources=_strings(front, "sources", file),
         text=text.strip(),
-        bound=_checked(_strings(front, "bound", file), "bound", BOUNDS, file),
+        bound=_strings(front, "bound", file, BOUNDS),
         about=_strings(front, "about", file),
     )
 
@@ -174,17 +174,16 @@ def _split(content: str, file: Path) -> tuple[dict[str, Any], str]:
     return cast(dict[str, Any], front or {}), "\n".join(lines[end + 1 :])
 
 
-def _strings(front: dict[str, Any], key: str, file: Path) -> tuple[str, ...]:
-    """Return a key's list of words; a single word is read as a list of one."""
+def _strings(front: dict[str, Any], key: str, file: Path, known: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """Return a key's list of words; a single word is read as a list of one.
+
+    Raises SetupError for a word that is none of the `known` ones, if any: the document would silently never be used.
+    """
     value: object = front.get(key) or []
     items = cast(list[object], value) if isinstance(value, list) else [value]
     if any(isinstance(item, (dict, list)) for item in items):
         raise SetupError(f"knowledge: {file}: {key} must be a list of words, such as [one, two]")
-    return tuple(str(item) for item in items)
-
-
-def _checked(values: tuple[str, ...], key: str, known: tuple[str, ...], file: Path) -> tuple[str, ...]:
-    """Return the values. Raises SetupError for an unknown one: the document would silently never be used."""
-    if wrong := next((value for value in values if value not in known), None):
+    values = tuple(str(item) for item in items)
+    if known and (wrong := next((value for value in values if value not in known), None)):
         raise SetupError(f"knowledge: {file}: {key}: {wrong!r} is none of {', '.join(known)}; [] means all")
     return values

@@ -20,6 +20,12 @@ MOST_TRIED, MOST_ANCESTORS, MOST_BETS = 30, 10, 100
 """Rows of earlier experiments; those of them on the way from seed to base; latest experiments in a record of bets."""
 MOST_REASON = 300
 """Characters of a reason in a table."""
+MOST_RELATED = 5
+LEADERS = 2
+MOST_RANKED = 100
+"""Ranked kernels, siblings, generations and latest kernels that are looked at, however many there are."""
+BEST, SURPRISES, FAILURES = 3, 3, 2
+"""Kernels of each kind for the distiller."""
 
 
 def times(trial: Trial) -> dict[str, float]:
@@ -160,14 +166,6 @@ def surprise(population: Population, trial: Trial) -> float:
     return max(low - found, found - high, 0.0)
 
 
-MOST_RELATED = 5
-LEADERS = 2
-MOST_RANKED = 100
-"""Ranked kernels, siblings, generations and latest kernels that are looked at, however many there are."""
-BEST, SURPRISES, FAILURES = 3, 3, 2
-"""Kernels of each kind for the distiller."""
-
-
 def for_design(population: Population, name: str) -> list[Trial]:
     """Return the fastest kernels of other lines than a kernel's; its own line is part of `outcomes.tried`."""
     others = (e.name for e in population.ranking(MOST_RANKED) if not descends(population, e.name, name))
@@ -204,12 +202,7 @@ def siblings(population: Population, name: str) -> list[str]:
 
 def descends(population: Population, name: str, ancestor: str) -> bool:
     """Whether a kernel is `ancestor` or descends from it, within MOST_RANKED generations."""
-    line: str | None = name
-    for _ in range(MOST_RANKED):
-        if line is None or line == ancestor:
-            break
-        line = population.entry(line).base
-    return line == ancestor
+    return ancestor in itertools.islice(_ancestry(population, name), MOST_RANKED + 1)
 
 
 def _sampled(population: Population, names: Iterable[str], excluded: str, rng: random.Random) -> list[Trial]:

@@ -10,6 +10,7 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
+from kernel_scientist.compile.source import KernelSource
 from kernel_scientist.population.entry import Entry
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.records.errors import BudgetError
@@ -28,6 +29,10 @@ NEW_FINDINGS = 4
 """Findings of one summary at most."""
 MAX_RATIONALE, MAX_ERROR = 2000, 20_000
 """Characters."""
+WINDOW = 500
+"""Kernels of each model that count: the latest."""
+EXPLORE = 0.5
+"""Weight of the exploration term; rewards lie between 0 and 1."""
 
 
 class LlmAgent:
@@ -92,7 +97,7 @@ class LlmAgent:
             left_out=left_out,
             record=outcomes.record(population) if task.own_idea else "",
             relatives=facts.relatives(population, [t for t in related if t.kernel.name != task.reference]),
-            sites=facts.sites(base.kernel.source),
+            sites=KernelSource(base.kernel.source).site_names(),
             documents=self._documents(f"{task.experiment.title} {task.experiment.description}"),
         )
         writers = [m for m in self.settings.writer.models if m.model != PLAYBOOK]
@@ -229,12 +234,6 @@ class LlmAgent:
         problem = f"{assignment.problem.name} {assignment.problem.description}"
         applicable = assignment.language, assignment.backend, assignment.knowledge_tokens, assignment.memory_bound
         return knowledge.choose(assignment.knowledge, f"{problem} {query}", *applicable, problem)
-
-
-WINDOW = 500
-"""Kernels of each model that count: the latest."""
-EXPLORE = 0.5
-"""Weight of the exploration term; rewards lie between 0 and 1."""
 
 
 def choose(population: Population, models: Sequence[Model]) -> str:

@@ -173,7 +173,7 @@ class LlmClient:
                 finish=finish,
                 input_tokens=tokens[0],
                 output_tokens=tokens[1],
-                usd=rate.of(*tokens),
+                usd=costs.usd(rate, *tokens),
                 seconds=seconds,
                 role=spec.role,
                 call_key=key,
@@ -185,7 +185,7 @@ class LlmClient:
             return reply
 
         def call() -> Reply:
-            with self.budget.call(rate.of(input_tokens, max_tokens), input_tokens + max_tokens) as cost:
+            with self.budget.call(costs.usd(rate, input_tokens, max_tokens), input_tokens + max_tokens) as cost:
                 try:
                     output = endpoint.complete(model, request, self.llm.timeout_s)
                     reply = paid(output.text, output.finish, (output.input_tokens, output.output_tokens))

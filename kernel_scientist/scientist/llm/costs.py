@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records.errors import BudgetError, SetupError
-from kernel_scientist.records.params import PLAYBOOK, WRITER, Budget, Model, Params
+from kernel_scientist.records.params import PLAYBOOK, WRITER, Budget, Model, Params, Rates
 from kernel_scientist.scientist.llm.endpoint import estimated_tokens
 from kernel_scientist.scientist.llm.response_cache import ResponseCache
 
@@ -26,25 +26,18 @@ REPAIRED = 0.4
 """Share of kernels that need a repair: the best value reported in the literature (STARK, table 2)."""
 
 
-@dataclass(frozen=True)
-class Price:
-    """USD per million tokens."""
-
-    input_usd: float
-    output_usd: float
-
-    def of(self, input_tokens: int, output_tokens: int) -> float:
-        """Return the cost of a call in USD."""
-        return (input_tokens * self.input_usd + output_tokens * self.output_usd) / MILLION
+FREE = Rates(input_usd=0.0, output_usd=0.0)
 
 
-FREE = Price(0.0, 0.0)
+def usd(rates: Rates, input_tokens: int, output_tokens: int) -> float:
+    """Return the cost of a call in USD."""
+    return (input_tokens * rates.input_usd + output_tokens * rates.output_usd) / MILLION
 
 
-def price(model: Model) -> Price:
+def price(model: Model) -> Rates:
     """Return a model's price. Raises SetupError if it is unknown."""
     if model.price is not None:
-        return Price(model.price.input_usd, model.price.output_usd)
+        return model.price
     if _is_local(model):
         return FREE
     import litellm
@@ -57,7 +50,7 @@ def price(model: Model) -> Price:
         raise _unknown(model) from error
     if not rates[0] and not rates[1]:  # litellm's table has 0 for unknown prices
         raise _unknown(model)
-    return Price((rates[0] or 0.0) * MILLION, (rates[1] or 0.0) * MILLION)
+    return Rates(input_usd=(rates[0] or 0.0) * MILLION, output_usd=(rates[1] or 0.0) * MILLION)
 
 
 def campaign_usd(params: Params, problem: Problem, seeds: int) -> float:
@@ -78,7 +71,7 @@ def campaign_usd(params: Params, problem: Problem, seeds: int) -> float:
     }
     models = {role: params.llm.role(role) for role in calls}
     costs = [
-        n * price(models[r]).of(i, o) for r, (n, i, o) in calls.items() if models[r].model not in (PLAYBOOK, WRITER)
+        n * usd(price(models[r]), i, o) for r, (n, i, o) in calls.items() if models[r].model not in (PLAYBOOK, WRITER)
     ]
     return round(sum(costs), 4)
 

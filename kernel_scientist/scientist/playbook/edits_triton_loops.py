@@ -88,7 +88,8 @@ def one_pass(file: TritonFile) -> list[Variant]:
     sizes = _bounds(first, second)
     size = file.argument(sizes[0]) if sizes else None
     block = file.argument(sizes[1]) if sizes else None
-    if not repeated or size is None or block is None or not all(_simple(s) for p in pairs for s in p.body):
+    is_simple = all(isinstance(s, (ast.Assign, ast.AugAssign, ast.Expr)) for pair in pairs for s in pair.body)
+    if not repeated or size is None or block is None or not is_simple:
         return []
     columns = file.code(size)
     edits = [
@@ -109,10 +110,6 @@ def _branches(file: TritonFile, first: ast.For, second: ast.For, repeated: list[
     lines = ["if ONE_TILE:", f"    {ast.unparse(first.target)} = 0", *(f"    {file.code(s)}" for s in once), "else:"]
     edits = [file.before(first, *lines)]
     return edits + [e for s in (first, *between, second) for e in file.indented(s)]
-
-
-def _simple(statement: ast.stmt) -> bool:
-    return isinstance(statement, (ast.Assign, ast.AugAssign, ast.Expr))
 
 
 def _same_load(one: ast.stmt, other: ast.stmt) -> bool:

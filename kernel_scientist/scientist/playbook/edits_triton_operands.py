@@ -15,6 +15,7 @@ from kernel_scientist.scientist.playbook.triton_file import (
     assignments,
     bound,
     calls,
+    dotted,
     keyword,
     loops,
     read,
@@ -72,12 +73,9 @@ def operands(file: TritonFile) -> list[Operand]:
     if len(inner) != 1:
         return []
     used = {n for c in calls(inner[0], "tl.dot") for a in c.args[:2] for n in read(a)}
-    loads = [v for n, v in assignments(inner[0]) if n in used and isinstance(v, ast.Call) and v in _loads(file)]
+    every = calls(file.kernel, "tl.load")
+    loads = [v for n, v in assignments(inner[0]) if n in used and isinstance(v, ast.Call) and v in every]
     return [o for load in loads if (o := _operand(file, load))]
-
-
-def _loads(file: TritonFile) -> list[ast.Call]:
-    return calls(file.kernel, "tl.load")
 
 
 def _operand(file: TritonFile, load: ast.Call) -> Operand | None:
@@ -100,7 +98,7 @@ def native_fp8(file: TritonFile) -> list[Variant]:
         return []
     edits = [file.replaced(c, _either(file, c)) for c in dots]
     edits += [file.replaced(a, f"{file.code(t)} if native else {file.code(a)}") for a, t in views]
-    for load in _loads(file):  # an integer constant does not convert to fp8
+    for load in calls(file.kernel, "tl.load"):  # an integer constant does not convert to fp8
         zeros = [n for n in ast.walk(keyword(load, "other") or ast.Pass()) if isinstance(n, ast.Constant)]
         edits += [file.replaced(z, "0.0") for z in zeros if z.value == 0 and isinstance(z.value, int)]
     edits += [
@@ -172,21 +170,16 @@ def k_major_inputs(file: TritonFile) -> list[Variant]:
 
 def _along_k(file: TritonFile, operand: Operand, stride: str, depth: str) -> list[Edit]:
     """Return the edits that remove the stride along k and multiply the offsets along the tile by `depth`."""
-    moved = [n.value for n in ast.walk(file.kernel) if isinstance(n, ast.AugAssign) and n.target in _named(n, operand)]
+    steps = [n for n in ast.walk(file.kernel) if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name)]
+    moved = [n.value for n in steps if dotted(n.target) == operand.pointers]
     strided = [n for place in (operand.address, *moved) for n in ast.walk(place) if _times(n, stride)]
     unit = next(t for t in terms(operand.address) if _slice(t))
     edits = [file.replaced(n, file.code(n.left)) for n in strided if isinstance(n, ast.BinOp)]
     return [*edits, file.replaced(unit, f"{file.code(unit)} * {depth}")]
 
 
-def _named(node: ast.AugAssign, operand: Operand) -> list[ast.expr]:
-    return [node.target] if isinstance(node.target, ast.Name) and node.target.id == operand.pointers else []
-
-
 def _times(node: ast.AST, stride: str) -> bool:
-    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult) or not isinstance(node.right, ast.Name):
-        return False
-    return node.right.id == stride
+    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and dotted(node.right) == stride
 
 
 def _stride(operand: Operand) -> str:

@@ -10,13 +10,13 @@ import torch
 from torch.utils import cpp_extension
 
 from kernel_scientist.gpu.capture import preview, recorded_builds
-from kernel_scientist.gpu.capture.facts import Build
 from kernel_scientist.gpu.isa import assembly
 from kernel_scientist.gpu.isa.findings import findings
 from kernel_scientist.gpu.isa.tally import plain
 from kernel_scientist.gpu.toolchains import cuda, hip
 from kernel_scientist.gpu.toolchains.compiled import Compiled
 from kernel_scientist.records.evaluation import CodeObject
+from kernel_scientist.records.gpu import Build
 from tests.conftest import ROOT
 
 TOOLS = hip.find()

@@ -17,6 +17,26 @@ from kernel_scientist.sandbox import protocol
 
 NAMED = ("custom_kernel", "ModelNew", "Model", "forward")
 """Entries that are recognised by their names, in this order."""
+GRAMMAR = (
+    "--inputs is a list of NAME:TYPE[SIZE,...] for tensors (x:fp16[64,128], or with strides x:fp16[64,128][1,64]), "
+    "NAME:int=N, NAME:float=X, NAME:bool=true or false, NAME:str=TEXT, NAME:dtype=TYPE and "
+    "NAME:none, separated by commas"
+)
+TYPES = {
+    "fp64": "float64", "fp32": "float32", "fp16": "float16", "bf16": "bfloat16", "half": "float16", "float": "float32",
+    "fp8": "float8_e4m3fnuz", "fp8e4m3": "float8_e4m3fn", "fp8e4m3fnuz": "float8_e4m3fnuz", "fp8e5m2": "float8_e5m2",
+    "fp8e5m2fnuz": "float8_e5m2fnuz", "i64": "int64", "i32": "int32", "i16": "int16", "i8": "int8", "u8": "uint8",
+    "bool": "bool",
+    **{name: name for name in ("float64", "float32", "float16", "bfloat16", "int64", "int32", "int16", "int8")},
+    **{name: name for name in ("uint8", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz")},
+}  # fmt: skip
+"""Names of types, and torch's names for them."""
+MOST = 1 << 40
+"""Most elements of a tensor."""
+_ITEM = re.compile(
+    r"\s*(?P<name>[A-Za-z_]\w*)\s*:\s*(?P<type>\w+)\s*(?P<shape>\[[\d,\s]*\])?\s*(?P<stride>\[[\d,\s]*\])?"
+    r"\s*(?:=\s*(?P<value>[^,]*))?\s*(?:,|$)"
+)
 
 
 def entry(text: str, file: str, named: str | None, needed: bool) -> str | None:
@@ -87,28 +107,6 @@ def _launches(node: ast.AST, kernels: set[str]) -> bool:
 
 def _jitted(node: ast.FunctionDef) -> bool:
     return any(ast.unparse(one).partition("(")[0].rpartition(".")[2] == "jit" for one in node.decorator_list)
-
-
-GRAMMAR = (
-    "--inputs is a list of NAME:TYPE[SIZE,...] for tensors (x:fp16[64,128], or with strides x:fp16[64,128][1,64]), "
-    "NAME:int=N, NAME:float=X, NAME:bool=true or false, NAME:str=TEXT, NAME:dtype=TYPE and "
-    "NAME:none, separated by commas"
-)
-TYPES = {
-    "fp64": "float64", "fp32": "float32", "fp16": "float16", "bf16": "bfloat16", "half": "float16", "float": "float32",
-    "fp8": "float8_e4m3fnuz", "fp8e4m3": "float8_e4m3fn", "fp8e4m3fnuz": "float8_e4m3fnuz", "fp8e5m2": "float8_e5m2",
-    "fp8e5m2fnuz": "float8_e5m2fnuz", "i64": "int64", "i32": "int32", "i16": "int16", "i8": "int8", "u8": "uint8",
-    "bool": "bool",
-    **{name: name for name in ("float64", "float32", "float16", "bfloat16", "int64", "int32", "int16", "int8")},
-    **{name: name for name in ("uint8", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz")},
-}  # fmt: skip
-"""Names of types, and torch's names for them."""
-MOST = 1 << 40
-"""Most elements of a tensor."""
-_ITEM = re.compile(
-    r"\s*(?P<name>[A-Za-z_]\w*)\s*:\s*(?P<type>\w+)\s*(?P<shape>\[[\d,\s]*\])?\s*(?P<stride>\[[\d,\s]*\])?"
-    r"\s*(?:=\s*(?P<value>[^,]*))?\s*(?:,|$)"
-)
 
 
 def headers(text: str) -> dict[str, protocol.Header]:

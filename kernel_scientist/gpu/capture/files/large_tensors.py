@@ -15,6 +15,20 @@ from torch.utils import _pytree as pytree
 
 from kernel_scientist.sandbox import protocol
 
+LARGE = 1 << 22
+"""Elements above which an operation is skipped."""
+WORK = 1 << 31
+"""Flops of a matrix product above which it is skipped."""
+PRODUCTS = (
+    *("matmul", "mm", "bmm", "addmm", "linear", "einsum", "__matmul__", "__rmatmul__", "scaled_dot_product_attention"),
+)
+CREATING = ("rand", "randn", "randint", "randperm", "ones", "zeros", "full", "arange", "linspace", "tensor", "normal")
+READING = ("item", "tolist", "__bool__", "__int__", "__float__", "__index__", "__getitem__", "__get__", "__set__")
+SHAPING = (
+    *("resize_", "t_", "transpose_", "swapaxes_", "swapdims_", "squeeze_", "unsqueeze_", "requires_grad_", "detach_"),
+)
+"""Operations in place that change no value."""
+
 
 def made(header: protocol.Header) -> Any:
     """Return inputs of the shapes that `case_shapes` describes. Their values are zeros."""
@@ -40,21 +54,6 @@ def _zeros(dtype: torch.dtype, shape: Sequence[int], stride: Sequence[int]) -> t
     pages = mmap.mmap(-1, reach * dtype.itemsize)
     flat = torch.frombuffer(pages, dtype=torch.uint8)
     return flat.view(dtype).as_strided(shape, stride)
-
-
-LARGE = 1 << 22
-"""Elements above which an operation is skipped."""
-WORK = 1 << 31
-"""Flops of a matrix product above which it is skipped."""
-PRODUCTS = (
-    *("matmul", "mm", "bmm", "addmm", "linear", "einsum", "__matmul__", "__rmatmul__", "scaled_dot_product_attention"),
-)
-CREATING = ("rand", "randn", "randint", "randperm", "ones", "zeros", "full", "arange", "linspace", "tensor", "normal")
-READING = ("item", "tolist", "__bool__", "__int__", "__float__", "__index__", "__getitem__", "__get__", "__set__")
-SHAPING = (
-    *("resize_", "t_", "transpose_", "swapaxes_", "swapdims_", "squeeze_", "unsqueeze_", "requires_grad_", "detach_"),
-)
-"""Operations in place that change no value."""
 
 
 class SkipsLarge(TorchFunctionMode):
