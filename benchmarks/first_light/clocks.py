@@ -146,10 +146,10 @@ def sweep_evicts(here: Here) -> Facts:
     """The sweep reads more than the caches hold, proves it, and makes a call cold."""
     import torch
 
-    from kernel_scientist.workers.untrusted import input_masking, main
+    from kernel_scientist.workers.untrusted import buffers, input_masking
 
     events, cached = Events(here.runtime()), 1 << 16
-    size = STANDIN_SWEEP_BYTES if here.standin else main.sweep_bytes(here.device)
+    size = STANDIN_SWEEP_BYTES if here.standin else buffers.sweep_bytes(here.device)
     if not here.standin:
         l2 = int(getattr(torch.cuda.get_device_properties(0), "L2_cache_size", 0))
         known = gpus.of_device(here.device)
