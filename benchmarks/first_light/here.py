@@ -116,9 +116,9 @@ class Here:
 
     def sweep_bytes(self) -> int:
         """Return how much memory the sweep of the caches reads."""
-        from kernel_scientist.workers.untrusted import main
+        from kernel_scientist.workers.untrusted import buffers
 
-        return STANDIN_SWEEP_BYTES if self.standin else main.sweep_bytes(self.device)
+        return STANDIN_SWEEP_BYTES if self.standin else buffers.sweep_bytes(self.device)
 
     def problem(self, name: str) -> Problem:
         """Return a problem with inputs for the device."""

@@ -125,12 +125,12 @@ def overheads(here: Here) -> Facts:
     with here.pool() as pool, pool.workers([False], timing=True) as (worker,):
         driver = Driver(here.problem("identity"), pool.harness, pool)
         driver.load(worker, kernel.source, [case])
-        unlock = pool.native.unlock
+        unlock = worker.unlock
 
-        def unlocked(channel: int, keys: Sequence[int], limit_s: float) -> int:
-            return timed("keys_decryption_sweep", lambda: unlock(channel, keys, limit_s))
+        def unlocked(keys: Sequence[int], limit_s: float) -> int:
+            return timed("keys_decryption_sweep", lambda: unlock(keys, limit_s))
 
-        vars(pool.native)["unlock"] = unlocked
+        vars(worker)["unlock"] = unlocked
         size = driver.inputs.draw(case).bytes
         for _ in range(ROWS):
             inputs = driver.inputs.draw(case)

@@ -66,7 +66,7 @@ def prepare(evaluator: Evaluator, kernel: Kernel, cases: Sequence[Case], folder:
         memory_bytes=harness.memory_mib << 20,
         inputs_bytes=0,
         output_bytes=MOST_OUTPUT,
-        programs=pool.programs,
+        programs=pool.on_gpu,
         threads=True,
     )
     request = {"profiler": profiler, "device": pool.device, "cases": described, "limits": asdict(limits)}

@@ -22,8 +22,8 @@ from kernel_scientist.report.output import Table
 from kernel_scientist.sandbox import bubblewrap, landlock, seccomp
 from kernel_scientist.sandbox.failure import KernelFailure
 from kernel_scientist.tracking.access import require_usable
-from kernel_scientist.workers import native_build
 from kernel_scientist.workers.native import NativeHarness, WakePriority
+from kernel_scientist.workers.pool import native_library
 
 PACKAGES = ("torch", "triton", "prefect", "mlflow", "dvc", "litellm")
 GOVERNOR = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
@@ -110,7 +110,7 @@ def _timing() -> list[dict[str, Any]]:
 def _native() -> list[dict[str, Any]]:
     """Return whether the evaluator can stop a worker's threads, and how soon it wakes at the completion signal."""
     try:
-        native = NativeHarness(str(native_build.build()))
+        native = NativeHarness(str(native_library()))
         child = subprocess.Popen(["sleep", "5"])
     except (SetupError, OSError) as error:
         return [_row("native harness", False, str(error), needed=True)]

@@ -38,9 +38,7 @@ def restrict(read: Iterable[str], write: Iterable[str]) -> None:
     Missing paths are ignored. Raises OSError if this fails.
     """
     abi = version()
-    rights = ALL_OF_FIRST
-    for since, right in ADDED.items():
-        rights |= right if abi >= since else 0
+    rights = ALL_OF_FIRST | sum(right for since, right in ADDED.items() if abi >= since)
     attributes = [rights, TCP if abi >= 4 else 0, ABSTRACT_SOCKETS_AND_SIGNALS if abi >= 6 else 0]
     size = 24 if abi >= 6 else 16 if abi >= 4 else 8
     packed = struct.pack("<QQQ", *attributes)[:size]

@@ -52,11 +52,11 @@ def receive(sock: socket.socket, timeout_s: float | None, limit: int = MAX_BUFFE
     Raises WireSizeError before it receives larger buffers; also WireError, TimeoutError, ConnectionError.
     """
     deadline = None if timeout_s is None else time.monotonic() + timeout_s
-    (length,) = struct.unpack("<I", _exactly(sock, 4, deadline))
+    (length,) = struct.unpack("<I", read(sock, 4, deadline))
     if length > MAX_HEADER:
         raise WireError(f"the header has {length} bytes, which is not allowed")
     try:
-        header = json.loads(bytes(_exactly(sock, length, deadline)))
+        header = json.loads(bytes(read(sock, length, deadline)))
         sizes = [int(n) for n in header["buffers"]]
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise WireError(f"not a message: {error}") from error
@@ -64,10 +64,11 @@ def receive(sock: socket.socket, timeout_s: float | None, limit: int = MAX_BUFFE
         raise WireError("not a message: too many buffers, or invalid lengths")
     if sum(sizes) > limit:
         raise WireSizeError(f"{sum(sizes)} bytes, at most {limit} are accepted")
-    return header, [_exactly(sock, n, deadline) for n in sizes]
+    return header, [read(sock, n, deadline) for n in sizes]
 
 
-def _exactly(sock: socket.socket, count: int, deadline: float | None) -> bytearray:
+def read(sock: socket.socket, count: int, deadline: float | None) -> bytearray:
+    """Read so many bytes before the deadline (`time.monotonic`). Raises TimeoutError, ConnectionError."""
     data = bytearray(count)
     view = memoryview(data)
     while view:

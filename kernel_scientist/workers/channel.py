@@ -6,6 +6,7 @@ import select
 import signal
 import socket
 import threading
+import time
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 
@@ -147,6 +148,12 @@ class Channel:
             return KernelFailure(Verdict.REJECTED, reason)
         ended = signal_name(-status) if status < 0 else f"its process ended by itself (exit status {status})"
         return KernelFailure(Verdict.CRASHED, f"{ended} in {doing}", (self.log_tail(),))
+
+    def _exchange(self, data: bytes, count: int, limit_s: float) -> bytearray:
+        """Send bytes to a worker in its row; return its answer. Raises TimeoutError, ConnectionError."""
+        self.sock.settimeout(limit_s)
+        self.sock.sendall(data)
+        return protocol.read(self.sock, count, time.monotonic() + limit_s)
 
     def _continue(self) -> None:
         with contextlib.suppress(OSError):  # the next receive reports the failure

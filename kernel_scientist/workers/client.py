@@ -125,17 +125,17 @@ class WorkerClient(Channel):
         KernelFailure.
         """
         limit_s = limit_s or self.limits.call_timeout_s * (len(slots) + (warm is not None))
-        channel, checksum = self.sock.fileno(), 0
+        checksum = 0
         self._send({"op": "go", "slots": list(slots), "warm": warm})
         self._require_waiting()
         with self.paused(with_main=False):
             keys = write()
         if self.on_gpu:
             with self._failures("its call", limit_s):
-                checksum = self.native.unlock(channel, keys, limit_s)
+                checksum = self.unlock(keys, limit_s)
         limit = self._limit(limit_s)
         with self._failures("its call", limit):
-            completion = self.native.run(channel, self.inputs.address, limit_s, limit.left_s)
+            completion = self.native.run(self.sock.fileno(), self.inputs.address, limit.left_s)
             with self.paused(with_main=False):
                 buffers = self._copied(slots, completion.places, most_bytes)
         self._continue()
@@ -144,6 +144,11 @@ class WorkerClient(Channel):
             raise KernelFailure(Verdict.INCORRECT, "it wrote to inputs that it may only read, or outside its buffers")
         row = Row(len(slots), completion.wall_ns, reading(reply), checksum)
         return row, _outputs(output_trees(reply, len(slots)), sent if buffers is None else buffers)
+
+    def unlock(self, keys: Sequence[int], limit_s: float) -> int:
+        """Send a GPU's worker its keys at the barrier; return the checksum of its cache sweep."""
+        data = struct.pack(f"<q{len(keys)}Q", 8 * len(keys), *keys)
+        return int.from_bytes(self._exchange(data, 8, limit_s), "little")
 
     def observe(self, mute: bool, keys: Sequence[int], most_bytes: int, slot: int = 0) -> tuple[dict[str, Any], Output]:
         """Make one observed call (`untrusted.op_profile`). `keys`: see `run_row`."""
@@ -170,7 +175,7 @@ class WorkerClient(Channel):
             start = address - self._address
             if not self.inputs.holds(start, size):  # the output lies in the worker's private memory
                 if not copied:
-                    self.native.copy_outputs(self.sock.fileno(), offset, TRANSFER_TIMEOUT_S)
+                    self._exchange(struct.pack("<cq", b"c", offset), 1, TRANSFER_TIMEOUT_S)
                 start, copied = offset, True
             elif not any(self.inputs.is_output_buffer(slot, start, size) for slot in slots):
                 raise KernelFailure(Verdict.INCORRECT, "its output shares the memory of an input")

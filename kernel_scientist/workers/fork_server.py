@@ -222,7 +222,7 @@ def _clear_stale() -> None:
 
 
 def main() -> None:
-    """Import the shared modules, report readiness, serve requests, and remove the folder at the end."""
+    """Import the shared modules, serve requests, and remove the folder at the end."""
     control = socket.socket(fileno=int(sys.argv[1]))
     native = NativeHarness(sys.argv[2])
     os.sched_setaffinity(0, {int(core) for core in sys.argv[3].split(",")})
@@ -233,7 +233,6 @@ def main() -> None:
     folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-"))
     try:
         with contextlib.suppress(ConnectionError):  # the evaluator has gone
-            control.send(b'{"ready": true}')
             ForkServer(control, native, folder).serve()
     finally:
         remove(folder)

@@ -35,6 +35,7 @@ void PyErr_Clear();
 unsigned long long PyLong_AsUnsignedLongLong(void* number);
 long PySequence_Size(void* sequence);
 void* PySequence_GetItem(void* sequence, long index);
+void* PyBytes_FromStringAndSize(const char* bytes, long size);
 void* PyList_New(long size);
 int PyList_SetItem(void* list, long index, void* item);  // takes over the reference
 void* PyEval_SaveThread();
@@ -88,13 +89,13 @@ using More = int64_t (*)();
 // Whether there is still time: until the deadline, or until that which a positive answer of `more` (in ms) sets.
 bool in_time(int64_t& deadline_ns, More more) {
     if (now_ns() < deadline_ns) return true;
-    const int64_t more_ms = more ? more() : 0;
+    const int64_t more_ms = more();
     if (more_ms > 0) deadline_ns = now_ns() + more_ms * 1000000;
     return more_ms > 0;
 }
 
 // Read so many bytes. Returns 0; 1 when the time is over; 2 when the other side is gone.
-int await(int socket, void* data, size_t count, int64_t deadline_ns, More more = nullptr) {
+int await(int socket, void* data, size_t count, int64_t deadline_ns, More more) {
     char* to = (char*)data;
     pollfd ready = {socket, POLLIN, 0};
     while (count > 0) {
@@ -114,7 +115,7 @@ int await(int socket, void* data, size_t count, int64_t deadline_ns, More more =
 // Python objects by which the bytes of an output are found, bound before any kernel's file is read.
 struct Bound {
     void *tensor, *data_ptr, *numel, *element_size, *is_contiguous, *tuple, *list;
-    void *receive, *worker;  // on a GPU: called with the worker when the keys of its inputs have come
+    void* receive;  // on a GPU: called with the keys of its inputs when they have come; returns the sweep's checksum
 };
 Bound bound;
 
@@ -124,8 +125,8 @@ bool is(void* object, void* type) {
     return actual == type;
 }
 
-unsigned long long ask(void* method, void* tensor) {
-    void* answer = PyObject_CallOneArg(method, tensor);
+unsigned long long ask(void* method, void* argument) {
+    void* answer = PyObject_CallOneArg(method, argument);
     if (!answer) return PyErr_Clear(), ~0ull;
     const unsigned long long value = PyLong_AsUnsignedLongLong(answer);  // True and False are 1 and 0
     Py_DecRef(answer);
@@ -171,19 +172,16 @@ int synchronize() {
     return error;
 }
 
-// Worker, on a GPU: the keys of its next inputs, and the checksum of its cache sweep (`lab_commit`).
-std::vector<uint64_t> keys;
-uint64_t committed;
-
+// Worker, on a GPU: receive the keys of its next inputs; answer with the checksum of its cache sweep.
 void receive_keys(int socket) {
-    int64_t count = 0;
-    hear(socket, &count, sizeof count);
-    keys.resize(count);
-    hear(socket, keys.data(), count * sizeof keys[0]);
-    void* nothing = PyObject_CallOneArg(bound.receive, bound.worker);
-    if (nothing) Py_DecRef(nothing);
-    else PyErr_Clear();
-    say(socket, &committed, sizeof committed);
+    int64_t size = 0;
+    hear(socket, &size, sizeof size);
+    std::vector<char> keys(size);
+    hear(socket, keys.data(), size);
+    void* data = PyBytes_FromStringAndSize(keys.data(), size);
+    const uint64_t checksum = ask(bound.receive, data);
+    Py_DecRef(data);
+    say(socket, &checksum, sizeof checksum);
 }
 
 // Philox 4x32-10: sixteen bytes that cannot be guessed without the key and half of the counter. A GPU's worker computes
@@ -341,12 +339,6 @@ void* lab_row(void* kernel, void* warm, void* inputs, Stamps* stamps, int socket
     return raised ? nullptr : outputs;
 }
 
-// Worker, on a GPU: the keys that came at the barrier.
-const uint64_t* lab_keys(int64_t* count) { return *count = keys.size(), keys.data(); }
-
-// Worker, on a GPU: the checksum of the sweep that it has made.
-void lab_commit(uint64_t checksum) { committed = checksum; }
-
 // Encrypt groups of four words with both keys, or decrypt them.
 void lab_mask(uint32_t* words, size_t groups, uint64_t key, uint64_t secret) {
     uint32_t own[4];
@@ -354,14 +346,6 @@ void lab_mask(uint32_t* words, size_t groups, uint64_t key, uint64_t secret) {
         pad(i, key, secret, own);
         for (int k = 0; k < 4; ++k) words[4 * i + k] ^= own[k];
     }
-}
-
-// Evaluator: hand a GPU's worker its keys, get the checksum of its sweep. Returns as `await`.
-int lab_unlock(int socket, int64_t limit_ms, const uint64_t* values, int64_t count, uint64_t* checksum) {
-    const ssize_t size = ssize_t(count * sizeof *values);
-    if (send(socket, &count, sizeof count, MSG_NOSIGNAL) != sizeof count) return 2;
-    if (size && send(socket, values, size, MSG_NOSIGNAL) != size) return 2;
-    return await(socket, checksum, sizeof *checksum, now_ns() + limit_ms * 1000000);
 }
 
 // Evaluator: let the threads go on. One that was killed meanwhile stays a zombie, and its process with it, until its
@@ -427,10 +411,11 @@ int lab_stop(int pid, int spare, int* stopped, int most, int64_t limit_ms) {
 
 // Evaluator: open the barrier, wait for the completion signal. `wall_ns`: from one to the other by this process's clock.
 // `places`, `found`: where the outputs lie, and their number (NO_PLACES, RAISED). Returns as `await`; 3 for an impossible
-// message. `more`: see `in_time`.
-int lab_run(int socket, char* shared, int64_t limit_ms, More more, int64_t* wall_ns, Place* places, int64_t* found) {
+// message. `more`: see `in_time`; asked at once, so that its first answer is the limit.
+int lab_run(int socket, char* shared, More more, int64_t* wall_ns, Place* places, int64_t* found) {
     Barrier* barrier = (Barrier*)shared;
-    int64_t deadline = now_ns() + limit_ms * 1000000;
+    int64_t deadline = 0;
+    if (!in_time(deadline, more)) return 1;
     const uint32_t before = barrier->alive.load();
     while (barrier->alive.load(std::memory_order_relaxed) == before) {
         pollfd gone = {socket, POLLIN, 0};
@@ -452,14 +437,6 @@ int lab_run(int socket, char* shared, int64_t limit_ms, More more, int64_t* wall
             if (places[i].size > size_t(1) << 50) return 3;
     }
     return 0;
-}
-
-// Evaluator: have the worker copy its outputs to `offset` of the shared memory. Returns as `await`.
-int lab_copy_outputs(int socket, int64_t limit_ms, int64_t offset) {
-    char order[1 + sizeof offset] = {'c'}, answer;
-    memcpy(order + 1, &offset, sizeof offset);
-    if (send(socket, order, sizeof order, MSG_NOSIGNAL) != sizeof order) return 2;
-    return await(socket, &answer, 1, now_ns() + limit_ms * 1000000);
 }
 
 // How soon this thread would wake (`WakePriority`).

@@ -63,7 +63,7 @@ class Completion(NamedTuple):
 _INTEGER, _LONG, _WORD = ctypes.c_int, ctypes.c_int64, ctypes.c_uint64
 _POINTER, _SIZE = ctypes.c_void_p, ctypes.c_size_t
 _MORE = ctypes.CFUNCTYPE(_LONG)
-_LONGS, _WORDS, _INTEGERS = ctypes.POINTER(_LONG), ctypes.POINTER(_WORD), ctypes.POINTER(_INTEGER)
+_LONGS, _INTEGERS = ctypes.POINTER(_LONG), ctypes.POINTER(_INTEGER)
 
 
 class NativeHarness:
@@ -77,25 +77,21 @@ class NativeHarness:
         self._bind_gpu = _bind(without.lab_bind_gpu, _INTEGER, ctypes.POINTER(_POINTER))
         self.gpu_synchronize = _bind(without.lab_gpu_synchronize, _INTEGER)
         self._gpu_copy = _bind(without.lab_gpu_copy, _INTEGER, _POINTER, _POINTER, _SIZE)
-        self._keys = _bind(without.lab_keys, _WORDS, _LONGS)
-        self.commit = _bind(without.lab_commit, None, _WORD)
         self._mask = _bind(without.lab_mask, None, _POINTER, _SIZE, _WORD, _WORD)
-        self._unlock = _bind(without.lab_unlock, _INTEGER, _INTEGER, _LONG, _WORDS, _LONG, _WORDS)
-        self._run = _bind(without.lab_run, _INTEGER, _INTEGER, _POINTER, _LONG, _MORE, _LONGS, _LONGS, _LONGS)
-        self._copy_outputs = _bind(without.lab_copy_outputs, _INTEGER, _INTEGER, _LONG, _LONG)
+        self._run = _bind(without.lab_run, _INTEGER, _INTEGER, _POINTER, _MORE, _LONGS, _LONGS, _LONGS)
         self._stop = _bind(without.lab_stop, _INTEGER, _INTEGER, _INTEGER, _INTEGERS, _INTEGER, _LONG)
         self._resume = _bind(without.lab_resume, None, _INTEGERS, _INTEGER)
         self._wake_priority = _bind(without.lab_wake_priority, _INTEGER)
         self.stream = _bind(without.lab_stream, None, _POINTER, _POINTER, _SIZE)
         self.stream_fill = _bind(without.lab_stream_fill, None, _POINTER, _INTEGER, _SIZE)
 
-    def bind(self, tensor: type, receive: Callable[[Any], Any], worker: object) -> None:
+    def bind(self, tensor: type, receive: Callable[[bytes], int]) -> None:
         """Bind the tensor type and the access to its bytes, before a kernel could replace them.
 
-        `receive` is called with `worker` at the barrier, once the keys of a GPU's inputs have arrived.
+        `receive` is called at the barrier with the keys of a GPU's inputs, and returns the checksum of its cache sweep.
         """
         methods = (getattr(tensor, name) for name in ("data_ptr", "numel", "element_size", "is_contiguous"))
-        self._bound = (ctypes.py_object * 9)(tensor, *methods, tuple, list, receive, worker)
+        self._bound = (ctypes.py_object * 8)(tensor, *methods, tuple, list, receive)
         self._bind(self._bound)
 
     def bind_gpu(self, functions: Sequence[int]) -> None:
@@ -127,28 +123,18 @@ class NativeHarness:
             raise RuntimeError(f"the GPU's runtime reports error {error} when the call has ended")
         return outputs, Reading(*reading), bool(placed)
 
-    def run(self, socket: int, shared: int, limit_s: float, more_s: Callable[[], float] = lambda: 0.0) -> Completion:
+    def run(self, socket: int, shared: int, left_s: Callable[[], float]) -> Completion:
         """Evaluator: open the start barrier of a waiting worker and wait for its completion signal.
 
-        `more_s` is asked after `limit_s`, and again after each answer, how many seconds more to wait; 0 ends it. Raises
-        TimeoutError, ConnectionError if the worker has ended, ValueError for an invalid message.
+        `left_s` says how many seconds to wait, and is asked again when they are over; 0 ends it. Raises TimeoutError,
+        ConnectionError if the worker has ended, ValueError for an invalid message.
         """
         wall_ns, found, places = ctypes.c_int64(), ctypes.c_int64(), (ctypes.c_int64 * (2 * MOST_PLACES))()
-        more = _MORE(lambda: int(more_s() * 1000))
-        _require(self._run(socket, shared, int(limit_s * 1000), more, wall_ns, places, found))
+        more = _MORE(lambda: int(left_s() * 1000))
+        if code := self._run(socket, shared, more, wall_ns, places, found):
+            raise {1: TimeoutError, 2: ConnectionError}.get(code, ValueError)
         known = tuple(zip(places[: 2 * found.value : 2], places[1 : 2 * found.value : 2], strict=True))
         return Completion(wall_ns.value, known if found.value >= 0 else None)
-
-    def unlock(self, socket: int, keys: Sequence[int], limit_s: float) -> int:
-        """Evaluator: send a GPU's worker its keys; return the checksum of its cache sweep. Raises like `run`."""
-        checksum = ctypes.c_uint64()
-        values = (ctypes.c_uint64 * len(keys))(*keys)
-        _require(self._unlock(socket, int(limit_s * 1000), values, len(keys), ctypes.byref(checksum)))
-        return checksum.value
-
-    def copy_outputs(self, socket: int, offset: int, limit_s: float) -> None:
-        """Evaluator: let the worker copy its outputs to an offset of the shared memory. Raises like `run`."""
-        _require(self._copy_outputs(socket, int(limit_s * 1000), offset))
 
     @contextlib.contextmanager
     def stopped(self, pid: int, with_main: bool = False) -> Generator[bool]:
@@ -169,13 +155,6 @@ class NativeHarness:
         """Scheduling that the evaluator's thread has while it waits for the completion signal."""
         return WakePriority(self._wake_priority())
 
-    @property
-    def keys(self) -> list[int]:
-        """Keys received at the barrier, on a GPU: the sweep's key, then two for each encrypted tensor."""
-        count = ctypes.c_int64()
-        keys = self._keys(count)
-        return keys[: count.value]
-
     def mask(self, data: bytearray, keys: "Keys") -> None:
         """Encrypt or decrypt bytes in place with both keys; their number is a multiple of 16 (`input_masking`)."""
         self._mask((ctypes.c_char * len(data)).from_buffer(data), len(data) // 16, *keys)
@@ -184,9 +163,3 @@ class NativeHarness:
 def _bind(function: Any, result: Any, *arguments: Any) -> Callable[..., Any]:
     function.restype, function.argtypes = result, arguments
     return function
-
-
-def _require(code: int) -> None:
-    """Raise the exception for a code that `await` in native.cpp returned."""
-    if code:
-        raise {1: TimeoutError, 2: ConnectionError}.get(code, ValueError)

@@ -12,8 +12,11 @@ import tempfile
 import threading
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
 from typing import Any, Self
 
+from kernel_scientist.compile import gxx
+from kernel_scientist.compile.request import BuildRequest
 from kernel_scientist.hardware import gpu
 from kernel_scientist.records.errors import InfrastructureError, SetupError, StoppedError
 from kernel_scientist.records.kernel import Verdict, digest
@@ -21,9 +24,9 @@ from kernel_scientist.records.params import Harness
 from kernel_scientist.sandbox import bubblewrap, landlock, seccomp
 from kernel_scientist.sandbox.failure import KernelFailure
 from kernel_scientist.sandbox.process import Process
-from kernel_scientist.workers import fork_server, native_build
+from kernel_scientist.workers import fork_server
 from kernel_scientist.workers.client import SO_PASSCRED, START_TIMEOUT_S, WorkerClient
-from kernel_scientist.workers.native import NativeHarness
+from kernel_scientist.workers.native import SOURCE, NativeHarness
 from kernel_scientist.workers.shared_memory import SharedMemory
 
 MOST_FILES = 64 << 20
@@ -62,9 +65,7 @@ class WorkerPool:
         self.cores = sorted(os.sched_getaffinity(0))[: (harness.threads or None) if self.kernel_threads else 1]
         self.threads = len(self.cores)
         self.on_gpu = device != "cpu"
-        """Whether inputs and outputs lie in a GPU's memory."""
-        self.programs = self.on_gpu
-        """Whether workers may start compilers until they are sealed, as Triton does on a GPU."""
+        """Whether inputs and outputs lie in a GPU's memory; then workers may start compilers until they are sealed."""
         self._lock = threading.Lock()
         self.stopped = threading.Event()
         """Event that is set when all work must end."""
@@ -79,11 +80,12 @@ class WorkerPool:
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
         self._ready = False
+        """Whether the fork server has answered a request."""
 
     @functools.cached_property
     def native(self) -> NativeHarness:
         """Native code of the evaluator's side."""
-        return NativeHarness(str(native_build.build()))
+        return NativeHarness(str(native_library()))
 
     def __enter__(self) -> Self:
         """Start the fork server, if it was not. It takes seconds to import torch; the first worker waits for it."""
@@ -136,7 +138,7 @@ class WorkerPool:
 
     @contextmanager
     def _worker(self, timing: bool, observed: bool, compiles: bool) -> Generator[WorkerClient]:
-        programs = self.programs or compiles
+        programs = self.on_gpu or compiles
         ours, theirs = socket.socketpair()
         ours.setsockopt(socket.SOL_SOCKET, SO_PASSCRED, 1)  # before the fork: a worker may send early
         status_read, status_write = os.pipe()
@@ -156,10 +158,10 @@ class WorkerPool:
         finally:
             for descriptor in (ours.detach(), status_read, log):
                 os.close(descriptor)
-            if worker is None or worker.process.number:
-                self._memories.append((memory, worker.process if worker is not None else Process(0)))
+            if worker is not None and worker.process.number:
+                self._memories.append((memory, worker.process))
             else:
-                memory.close()  # the worker may still use it, so it cannot be reused
+                memory.close()  # a worker that never greeted may still use it, so it cannot be reused
             if worker is not None and not self.stopped.is_set() and self._control is not None:
                 self._request({"kill": worker.pid})
 
@@ -204,33 +206,24 @@ class WorkerPool:
             "programs": programs,
             "threads": threads,
         }
-        sweep = {"sweep_bytes": 0, "sweep_seed": self._sweep_seed}
-        known = {"limits": limits, "on_gpu": self.on_gpu, "interpreter": self.interpreter}
-        return {**known, **sweep, "nice": 0 if timing else 5}
+        gpu = {"on_gpu": self.on_gpu, "sweep_seed": self._sweep_seed}
+        return {"limits": limits, **gpu, "interpreter": self.interpreter, "nice": 0 if timing else 5}
 
     def _request(self, message: dict[str, Any], descriptors: Sequence[int] = ()) -> dict[str, Any]:
         if self.stopped.is_set():
             raise StoppedError("the worker pool was closed")
         with self._lock:
-            control = self._start()
+            control = self._control or self._spawn()
             try:
-                socket.send_fds(control, [json.dumps(message).encode()], descriptors)
                 control.settimeout(START_TIMEOUT_S)
+                socket.send_fds(control, [json.dumps(message).encode()], descriptors)
                 reply: dict[str, Any] = json.loads(control.recv(1 << 16))
             except (OSError, ValueError) as error:
                 self._process = self._control = None  # the next request starts a new one
-                raise InfrastructureError(f"the workers' fork server has ended: {error}") from error
-            return reply
-
-    def _start(self) -> socket.socket:
-        control = self._control or self._spawn()
-        if not self._ready:
-            control.settimeout(START_TIMEOUT_S)
-            if control.recv(1024) != b'{"ready": true}':
-                self._process = self._control = None
-                raise InfrastructureError("the workers' fork server did not start; its output is above")
+                end = f"has ended: {error}" if self._ready else "did not start; its output is above"
+                raise InfrastructureError(f"the workers' fork server {end}") from error
             self._ready = True
-        return control
+            return reply
 
     def _spawn(self) -> socket.socket:
         bubblewrap.end_orphans(FORK_SERVER)
@@ -247,7 +240,7 @@ class WorkerPool:
         return ours
 
     def _command(self, control: str) -> list[str]:
-        native = str(native_build.build())
+        native = str(native_library())
         cores = ",".join(str(core) for core in self.cores)
         around = bubblewrap.bubblewrap(self.device, [native]) if self.enclosure == "bubblewrap" else []
         # -P: the current folder must not come first on Python's path
@@ -274,6 +267,18 @@ class WorkerPool:
             "GOMP_SPINCOUNT": "4000",
             "GLIBC_TUNABLES": ":".join(f"glibc.malloc.{name}={number}" for name, number in MALLOC.items()),
         }
+
+
+def native_library() -> Path:
+    """Build the native part of the workers (native.cpp), once per compiler and processor; return its path.
+
+    It is linked with OpenMP's runtime, so that OpenMP reads our settings before a kernel can change them. Raises
+    SetupError with the compiler's messages.
+    """
+    built = gxx.build(BuildRequest(SOURCE.read_text(), {}, ["-pthread"]))
+    if built.path is None:
+        raise SetupError(f"the compiler refuses the harness's own {SOURCE.name}: {built.report.log}")
+    return built.path
 
 
 def _keep_freed_memory() -> None:

@@ -21,10 +21,10 @@ from kernel_scientist.records.evaluation import Evaluation
 from kernel_scientist.records.kernel import Case, Kernel, Verdict
 from kernel_scientist.records.params import Harness
 from kernel_scientist.sandbox import protocol
-from kernel_scientist.workers import channel, client, native_build
+from kernel_scientist.workers import channel, client
 from kernel_scientist.workers.client import SO_PASSCRED, WorkerClient
 from kernel_scientist.workers.native import NativeHarness
-from kernel_scientist.workers.pool import WorkerPool
+from kernel_scientist.workers.pool import WorkerPool, native_library
 from kernel_scientist.workers.shared_memory import SharedMemory
 from tests.conftest import ROOT
 
@@ -155,7 +155,7 @@ class HostilePool(WorkerPool):
         super().__init__(Harness(call_timeout_s=0.3, import_timeout_s=0.3, stages=1, blocks=2, noise_runs=0))
         self.rng = rng
         self.mutated = 0
-        self.native = NativeHarness(str(native_build.build()))
+        self.native = NativeHarness(str(native_library()))
 
     @contextlib.contextmanager
     def worker(self, timing: bool = False, observed: bool = False) -> Generator[WorkerClient]:

@@ -383,24 +383,22 @@ def test_programs_may_start_until_a_worker_is_sealed(stray: bool, runs_at: int, 
     """As on a GPU, where Triton starts compilers: in the build's calls, and not afterwards."""
     problem = problems.find("identity")
     harness = Harness(call_timeout_s=5, import_timeout_s=10, noise_runs=0)
-    with WorkerPool(harness) as shop:
-        shop.programs = True
-        with shop.worker() as worker:
-            worker.load(BUILDS.format(stray=stray, runs_at=runs_at), lambda _: (None, ""))
-            evaluator = Evaluator(problem, "cpu", harness, shop)
+    with WorkerPool(harness) as shop, shop.worker(compiles=True) as worker:
+        worker.load(BUILDS.format(stray=stray, runs_at=runs_at), lambda _: (None, ""))
+        evaluator = Evaluator(problem, "cpu", harness, shop)
 
-            def call(size: int) -> None:
-                evaluator.driver.row(worker, {0: evaluator.inputs.draw(Case(sizes={"size": size}, seed=1))})
+        def call(size: int) -> None:
+            evaluator.driver.row(worker, {0: evaluator.inputs.draw(Case(sizes={"size": size}, seed=1))})
 
-            call(32)
-            if not reason:
-                worker.seal()
-                call(64)
-                return
-            with pytest.raises(KernelFailure, match=reason) as caught:
-                worker.seal()
-                call(64)
-            assert caught.value.verdict is Verdict.REJECTED
+        call(32)
+        if not reason:
+            worker.seal()
+            call(64)
+            return
+        with pytest.raises(KernelFailure, match=reason) as caught:
+            worker.seal()
+            call(64)
+        assert caught.value.verdict is Verdict.REJECTED
 
 
 COMPILES = """

@@ -7,12 +7,12 @@ processes, sandbox, encrypted inputs, the cache sweep, keys at the start barrier
 import ctypes
 import os
 from pathlib import Path
-from typing import Any
 
 from kernel_scientist.compile import gxx
 from kernel_scientist.compile.request import BuildRequest
 from kernel_scientist.records.params import Harness
 from kernel_scientist.workers.pool import WorkerPool
+from kernel_scientist.workers.untrusted import buffers
 from kernel_scientist.workers.untrusted.buffers import Runtime
 
 LIBRARY = "STANDIN_RUNTIME"
@@ -31,10 +31,7 @@ class Shop(WorkerPool):
 
     def __init__(self, harness: Harness) -> None:
         super().__init__(harness, preload=("tests.workers.standin",))
-        self.on_gpu = self.programs = True
-
-    def _settings(self, timing: bool, threads: bool, programs: bool) -> dict[str, Any]:
-        return {**super()._settings(timing, threads, programs), "sweep_bytes": SWEEP_BYTES}
+        self.on_gpu = True
 
     def _command(self, control: str) -> list[str]:
         command = super()._command(control)
@@ -51,3 +48,4 @@ class Shop(WorkerPool):
 if LIBRARY in os.environ:  # in a workers' parent: what torch has loaded is the stand-in
     loaded = Runtime(ctypes.CDLL(os.environ[LIBRARY]), "standin")
     Runtime.loaded = staticmethod(lambda: loaded)
+    buffers.sweep_bytes = lambda device: SWEEP_BYTES

@@ -17,7 +17,7 @@ from kernel_scientist.records.evaluation import Evaluation
 from kernel_scientist.records.kernel import Case, Kernel, Verdict
 from kernel_scientist.records.params import Harness
 from kernel_scientist.sandbox.failure import KernelFailure
-from kernel_scientist.workers import native_build
+from kernel_scientist.workers.pool import native_library
 from tests.conftest import ROOT, dedent
 from tests.workers import standin
 
@@ -115,7 +115,7 @@ def test_a_worker_may_start_programs_until_it_has_compiled(evaluator: Evaluator)
 
 def test_masks_in_a_worker_and_here_are_the_same() -> None:
     """And no trace of what is hidden is left; the sweep's sum depends on key and words (`scripts/masks.py`)."""
-    script = [sys.executable, "-m", "tests.gpu.interpreter.scripts.masks", str(native_build.build())]
+    script = [sys.executable, "-m", "tests.gpu.interpreter.scripts.masks", str(native_library())]
     done = subprocess.run(script, cwd=ROOT, env={**os.environ, "TRITON_INTERPRET": "1"}, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 

@@ -9,6 +9,7 @@ import os
 import pickle
 import shutil
 import socket
+import struct
 import subprocess
 import sys
 from collections.abc import Callable
@@ -18,8 +19,8 @@ from typing import Any
 import pytest
 import torch
 
-from kernel_scientist.workers import native_build
 from kernel_scientist.workers.native import Completion, NativeHarness, Reading
+from kernel_scientist.workers.pool import native_library
 from kernel_scientist.workers.shared_memory import SharedMemory
 from kernel_scientist.workers.untrusted.buffers import Runtime
 from tests.workers import standin
@@ -38,9 +39,9 @@ def device() -> Any:
 
 @pytest.fixture
 def native(device: Any, tmp_path: Path) -> NativeHarness:
-    own = shutil.copy(native_build.build(), tmp_path / "native.so")  # another file is another library, without a GPU
+    own = shutil.copy(native_library(), tmp_path / "native.so")  # another file is another library, without a GPU
     native = NativeHarness(str(own))
-    native.bind(torch.Tensor, lambda _: None, None)
+    native.bind(torch.Tensor, lambda _: 0)
     native.bind_gpu(Runtime(device, "standin").addresses())
     return native
 
@@ -59,10 +60,12 @@ def timed(
     if evaluator == 0:
         try:
             assert ours.recv(1) == b"r"
-            checksum = native.unlock(ours.fileno(), [7, 2**64 - 1], 20)
-            completion = native.run(ours.fileno(), memory.address, 20)
+            ours.sendall(struct.pack("<q2Q", 16, 7, 2**64 - 1))
+            checksum = int.from_bytes(ours.recv(8, socket.MSG_WAITALL), "little")
+            completion = native.run(ours.fileno(), memory.address, iter([20.0, 0.0]).__next__)
             if completion.places:
-                native.copy_outputs(ours.fileno(), OUTPUTS, 20)
+                ours.sendall(struct.pack("<cq", b"c", OUTPUTS))
+                assert ours.recv(1) == b"c"
             size = sum(size for _, size in completion.places or ())
             os.write(write, pickle.dumps((completion, checksum, bytes(memory.read(OUTPUTS, size)))))
             ours.sendall(b"g")
@@ -118,11 +121,11 @@ def test_outputs_are_copied_in_the_order_of_calls(native: NativeHarness) -> None
 def test_keys_come_at_the_barrier_and_the_worker_answers_with_a_checksum(native: NativeHarness) -> None:
     received: list[int] = []
 
-    def receive(_: object) -> None:
-        received.extend(native.keys)
-        native.commit(received[0] + 1)
+    def receive(data: bytes) -> int:
+        received.extend(struct.unpack("<2Q", data))
+        return received[0] + 1
 
-    native.bind(torch.Tensor, receive, None)
+    native.bind(torch.Tensor, receive)
     _, _, _, checksum, _ = timed(native, lambda _: torch.ones(2), [None])
     assert received == [7, 2**64 - 1] and checksum == 8
 

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel_scientist.workers import native_build
 from kernel_scientist.workers.native import NativeHarness, WakePriority
+from kernel_scientist.workers.pool import native_library
 from kernel_scientist.workers.untrusted.outputs import address
 
 SPINS = """
@@ -33,7 +33,7 @@ spin(3)
 
 @pytest.fixture(scope="module")
 def native() -> NativeHarness:
-    return NativeHarness(str(native_build.build()))
+    return NativeHarness(str(native_library()))
 
 
 @pytest.fixture

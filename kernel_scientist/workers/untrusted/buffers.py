@@ -9,7 +9,7 @@ torch.
 import ctypes
 import hashlib
 import mmap
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -19,6 +19,7 @@ from kernel_scientist.sandbox import protocol
 from kernel_scientist.workers.native import NativeHarness
 from kernel_scientist.workers.untrusted import outputs
 
+AMD_SWEEP_BYTES, LEAST_SWEEP_BYTES = 768 << 20, 128 << 20
 GUARD_BYTES = 512
 """Bytes of a guard band on a GPU. It keeps torch's alignment, on which kernels may rely."""
 MASKED_BYTES = 16
@@ -117,12 +118,15 @@ class GpuInbox:
     GPU memory is not write-protected; the evaluator compares the digest of inputs and guard bands afterwards.
     """
 
-    def __init__(
-        self, device: str, native: NativeHarness, runtime: Runtime, sweep_memory: Any, turn: Callable[..., None]
-    ) -> None:
-        """`sweep_memory`, `turn`: see `input_masking`, which is imported only where there is a GPU."""
-        self._device, self._native, self._runtime = device, native, runtime
-        self._sweep_memory, self._turn = sweep_memory, turn
+    def __init__(self, settings: dict[str, Any], native: NativeHarness) -> None:
+        """`settings`: those of the worker, with the seed of the memory that a sweep reads."""
+        from kernel_scientist.workers.untrusted import input_masking  # triton is imported before the fork
+
+        self._device, self._native, self._runtime = settings["limits"]["device"], native, Runtime.loaded()
+        self._crypt = input_masking.crypt
+        self._sweep_memory = input_masking.SweepMemory(self._device, sweep_bytes(self._device), settings["sweep_seed"])
+        self._sweep_memory.sweep(0)  # compiles it now, because later no program can be started
+        native.bind_gpu(self._runtime.addresses())
         self._masked: dict[int, list[torch.Tensor]] = {}
         self._guarded: dict[int, list[torch.Tensor]] = {}
 
@@ -131,8 +135,7 @@ class GpuInbox:
         masked, guarded = self._masked[slot], self._guarded[slot] = list[torch.Tensor](), list[torch.Tensor]()
 
         def place(form: protocol.Form, data: bytearray | protocol.Spot) -> torch.Tensor:
-            if isinstance(data, protocol.Spot):
-                raise protocol.WireError("a place in shared memory, where there is none")
+            assert isinstance(data, bytearray)
             block = torch.frombuffer(data, dtype=torch.int64).to(self._device, copy=True)
             raw = block.view(torch.uint8)
             guarded.extend(guarded_parts(raw, form.bytes, form.writable))
@@ -147,7 +150,7 @@ class GpuInbox:
         pairs = list(zip(keys[::2], keys[1::2], strict=True))
         for slot in slots:
             blocks, self._masked[slot] = self._masked[slot], []
-            self._turn(blocks, pairs[: len(blocks)])
+            self._crypt(blocks, pairs[: len(blocks)])
             pairs = pairs[len(blocks) :]
         self._native.gpu_synchronize()
 
@@ -156,7 +159,7 @@ class GpuInbox:
         self._runtime.release_cache()
         checksum = self._sweep_memory.sweep(key)
         self._native.gpu_synchronize()
-        return int(checksum)
+        return checksum
 
     def digest(self, slot: int) -> int:
         """Return the digest of the read-only inputs and of all guard bands."""
@@ -164,6 +167,12 @@ class GpuInbox:
         for copy, part in zip(copies, self._guarded[slot], strict=True):
             self._native.read_gpu(outputs.address(copy), part.data_ptr(), len(copy))
         return digest(copies)
+
+
+def sweep_bytes(device: str) -> int:
+    """Return the bytes that a sweep reads: over twice the last-level cache (AMD reports none; MI300X: 256 MB)."""
+    reported = int(getattr(torch.cuda.get_device_properties(device), "L2_cache_size", 0))
+    return AMD_SWEEP_BYTES if torch.version.hip or not reported else max(2 * reported, LEAST_SWEEP_BYTES)
 
 
 def digest(parts: Iterable[bytes | bytearray | memoryview]) -> int:

@@ -21,6 +21,7 @@ import importlib.util
 import itertools
 import os
 import socket
+import struct
 import sys
 import traceback
 from types import ModuleType
@@ -33,11 +34,10 @@ from kernel_scientist.compile.request import MOST_BUILDS, CompileError, Request
 from kernel_scientist.sandbox import protocol, seccomp
 from kernel_scientist.workers.native import NativeHarness
 from kernel_scientist.workers.untrusted import op_profile, outputs
-from kernel_scientist.workers.untrusted.buffers import GpuInbox, Inbox, Runtime
+from kernel_scientist.workers.untrusted.buffers import GpuInbox, Inbox
 
 CHANNEL, INBOX = 3, 4
 """Descriptors of the socket and of the memory shared with the evaluator."""
-AMD_SWEEP_BYTES, LEAST_SWEEP_BYTES = 768 << 20, 128 << 20
 REPORT = 4000
 """Most characters of a traceback that is sent."""
 Answer = tuple[protocol.Header, list[protocol.Buffer]]
@@ -51,25 +51,20 @@ class Worker:
         self.file = os.path.join(os.getcwd(), "kernel.py")
         self.module: ModuleType | None = None
         self.inbox = Inbox(INBOX, settings["limits"]["inputs_bytes"])
-        native.bind(torch.Tensor, Worker.receive_keys, self)
-        self.gpu = self._gpu(settings) if settings["on_gpu"] else None
+        native.bind(torch.Tensor, self.receive_keys)
+        self.gpu = GpuInbox(settings, native) if settings["on_gpu"] else None
         self.due: list[int] = []
         """Slots of the current row, on a GPU; their keys arrive at the barrier."""
         self.unready: Exception | None = None
         """Error in decrypting their inputs, if any."""
         self.data: dict[int, Any] = {}
         self.libraries = 0
-        self.interpreter = _interpreter(settings["interpreter"])
+        self.interpreter: Any = None
+        """Triton's interpreter, if it runs the kernel."""
+        if settings["interpreter"] is not None:
+            from kernel_scientist.gpu.interpreter.worker_setup import Interpreter  # imported before the fork
 
-    def _gpu(self, settings: dict[str, Any]) -> GpuInbox:
-        from kernel_scientist.workers.untrusted import input_masking  # triton is imported before the fork
-
-        runtime, device = Runtime.loaded(), settings["limits"]["device"]
-        size = settings["sweep_bytes"] or sweep_bytes(device)
-        memory = input_masking.SweepMemory(device, size, settings["sweep_seed"])
-        memory.sweep(0)  # compiles it now, because later no program can be started
-        self.native.bind_gpu(runtime.addresses())
-        return GpuInbox(device, self.native, runtime, memory, input_masking.crypt)
+            self.interpreter = Interpreter(settings["interpreter"])
 
     def serve(self) -> None:
         """Answer requests until the evaluator closes the socket."""
@@ -170,16 +165,20 @@ class Worker:
 
         return outputs.describe(output, outputs.tensors(self.data[slot]), copy)
 
-    def receive_keys(self) -> None:
-        """Decrypt the inputs of the next calls, on a GPU, and then flush its caches."""
+    def receive_keys(self, data: bytes) -> int:
+        """Decrypt the inputs of the next calls, on a GPU; then flush its caches, and return the sweep's checksum.
+
+        `data`: the sweep's key, then two for each encrypted tensor, in words of 64 bits.
+        """
         slots, self.due = self.due, []
         assert self.gpu is not None
         try:
-            sweep, *keys = self.native.keys
+            sweep, *keys = struct.unpack(f"<{len(data) // 8}Q", data)
             self.gpu.unmask(slots, keys)
-            self.native.commit(self.gpu.sweep(sweep))
+            return self.gpu.sweep(sweep)
         except Exception as error:
             self.unready = error  # reported after the row, when the evaluator reads messages again
+            return 0
 
     def _observe(self, request: protocol.Header, _: list[bytearray]) -> Answer:
         assert self.module is not None
@@ -201,21 +200,6 @@ class Worker:
 
     def _memory(self, *_: object) -> Answer:
         return {"op": "report", **self.interpreter.report()}, []
-
-
-def _interpreter(settings: dict[str, Any] | None) -> Any:
-    """Return Triton's interpreter, if it runs the kernel."""
-    if settings is None:
-        return None
-    from kernel_scientist.gpu.interpreter.worker_setup import Interpreter  # imported before the fork
-
-    return Interpreter(settings)
-
-
-def sweep_bytes(device: str) -> int:
-    """Return the bytes that a sweep reads: over twice the last-level cache (AMD reports none; MI300X: 256 MB)."""
-    reported = int(getattr(torch.cuda.get_device_properties(device), "L2_cache_size", 0))
-    return AMD_SWEEP_BYTES if torch.version.hip or not reported else max(2 * reported, LEAST_SWEEP_BYTES)
 
 
 def run(sock: socket.socket, settings: dict[str, Any], native: NativeHarness) -> None:
