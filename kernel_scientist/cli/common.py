@@ -23,12 +23,12 @@ class Call:
     overrides: tuple[str, ...]
     params_file: str | None
 
-    def params(self, **options: str | None) -> Any:
-        """Return the parameters; `options` override parameters of the same name unless they are None."""
+    def params(self, **options: str) -> Any:
+        """Return the parameters; `options` override parameters of the same name."""
         from kernel_scientist.records import params
 
         file = Path(self.params_file) if self.params_file else environment.root() / "params.yaml"
-        return params.load(file, self.overrides, {name: value for name, value in options.items() if value is not None})
+        return params.load(file, self.overrides, options)
 
 
 def not_empty(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
@@ -36,6 +36,11 @@ def not_empty(context: click.Context, parameter: click.Parameter, value: Any) ->
     if value == "":
         raise SetupError(f"{parameter.get_error_hint(context)} is empty")
     return value
+
+
+def text_option(flag: str, metavar: str, text: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return an option whose value must not be empty. `text`: its help."""
+    return click.option(flag, callback=not_empty, metavar=metavar, help=text)
 
 
 def with_params(command: Callable[..., None]) -> Callable[..., None]:
@@ -69,4 +74,4 @@ def write_json(path: str | None, value: Any) -> None:
     if path is not None:
         from kernel_scientist.report import output
 
-        output.write(Path(path), json.dumps(value, indent=1) + "\n")
+        output.write_json(Path(path), value)
