@@ -268,11 +268,13 @@ def _details(summary: dict[str, Any], verbose: bool) -> Iterator[str | Table]:
         yield from parts({key: summary[key] for key in DETAILS})
     elif summary["verdict"] != "ok":
         yield from (f"  {text(row)}" for row in summary["evidence"])
-    from kernel_scientist.report import compilation  # its imports take a tenth of a second
-
     if summary["compile"] and summary["compile"]["objects"]:
+        from kernel_scientist.report import compilation  # its imports take a tenth of a second
+
         yield from compilation.evaluated(summary)
     elif verbose and summary["compile"]:
         yield from parts({"compile": summary["compile"]})
     if counters := (summary["counters"] or {}).get("kernels"):
+        from kernel_scientist.report import compilation
+
         yield from compilation.counter_lines([Counters.model_validate(row) for row in counters])
