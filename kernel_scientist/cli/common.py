@@ -22,12 +22,11 @@ class Call:
     overrides: tuple[str, ...]
     params_file: str | None
 
-    def params(self, **options: str | None) -> Any:
-        """Return the parameters; `options` override parameters of the same name unless they are None."""
+    def params(self, **options: str) -> Any:
+        """Return the parameters; `options` override parameters of the same name."""
         from kernel_scientist.records import params
 
-        given = {name: value for name, value in options.items() if value is not None}
-        return params.load(self.params_file, self.overrides, given)
+        return params.load(self.params_file, self.overrides, options)
 
 
 def not_empty(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
@@ -35,6 +34,11 @@ def not_empty(context: click.Context, parameter: click.Parameter, value: Any) ->
     if value == "":
         raise SetupError(f"{parameter.get_error_hint(context)} is empty")
     return value
+
+
+def text_option(flag: str, metavar: str, text: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return an option whose value must not be empty. `text`: its help."""
+    return click.option(flag, callback=not_empty, metavar=metavar, help=text)
 
 
 def with_params(command: Callable[..., None]) -> Callable[..., None]:
@@ -68,4 +72,4 @@ def write_json(path: str | None, value: Any) -> None:
     if path is not None:
         from kernel_scientist.report import output
 
-        output.write(Path(path), json.dumps(value, indent=1) + "\n")
+        output.write_json(Path(path), value)

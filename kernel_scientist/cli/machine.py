@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from kernel_scientist.cli.common import INFRASTRUCTURE, JSON, Call, not_empty, show, with_params
+from kernel_scientist.cli.common import INFRASTRUCTURE, JSON, Call, not_empty, show, text_option, with_params
 
 NO_GPU = "torch finds no GPU here: these are the figures of each machine's last calibration"
 
@@ -39,34 +39,18 @@ def ui(prefect_port: int, mlflow_port: int) -> None:
 
 @click.command()
 @click.argument("file", callback=not_empty, help="A kernel, or any file with Triton kernels.")
-@click.option(
-    "--problem",
-    callback=not_empty,
-    metavar="NAME",
-    help="Problem whose cases the submission is called on; default: the first whose inputs it accepts.",
+@text_option(
+    "--problem", "NAME", "Problem whose cases the submission is called on; default: the first whose inputs it accepts."
 )
-@click.option("--entry", callback=not_empty, metavar="NAME", help="Function, or model class, that gets the inputs.")
-@click.option(
-    "--inputs",
-    callback=not_empty,
-    metavar="LIST",
-    help="Its arguments, such as x:fp16[4096,4096],n:int=4096,flag:bool=true.",
-)
+@text_option("--entry", "NAME", "Function, or model class, that gets the inputs.")
+@text_option("--inputs", "LIST", "Its arguments, such as x:fp16[4096,4096],n:int=4096,flag:bool=true.")
 @click.option("--arch", default="", metavar="ARCH", help="gfx942, gfx950, sm_90; default: gfx942.")
 @click.option("--machine", default="", metavar="NAME", help="mi300x, mi325x, mi355x, h100, ...; default: the arch's.")
 @click.option("--asm", "folder", metavar="FOLDER", help="Also write the assembly of every code object there.")
 @with_params
 @JSON
 def compile(
-    file: str,
-    problem: str | None,
-    entry: str | None,
-    inputs: str | None,
-    arch: str,
-    machine: str,
-    folder: str | None,
-    call: Call,
-    as_json: bool,
+    file: str, arch: str, machine: str, folder: str | None, call: Call, as_json: bool, **named: str | None
 ) -> None:
     """Compile a Triton or HIP file for a GPU that need not be present; report its code objects.
 
@@ -83,7 +67,7 @@ def compile(
     from kernel_scientist.report import compilation
 
     gpu = gpus.chosen(machine, arch or ("" if machine else "gfx942"))
-    report = compilation.compiled(Path(file), gpu, problem, call.params(), entry, inputs)
+    report = compilation.compiled(Path(file), gpu, params=call.params(), **named)
     if folder and report.get("launches"):
         report["assembly"] = compilation.write_assembly(report, Path(folder))
     show(report, as_json, compilation.lines(report))

@@ -1,19 +1,30 @@
 """Commands that run flows: optimize, suite, evaluate, validate."""
 
-import csv
-import io
 import json
 import os
 import shutil
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 
 from kernel_scientist.cli import progress
-from kernel_scientist.cli.common import INFRASTRUCTURE, JSON, METRICS, Call, not_empty, show, with_params, write_json
+from kernel_scientist.cli.common import (
+    INFRASTRUCTURE,
+    JSON,
+    METRICS,
+    Call,
+    not_empty,
+    show,
+    text_option,
+    with_params,
+    write_json,
+)
+
+PROBLEM = text_option("--problem", "NAME", "The problem; default: that of params.yaml.")
+TARGET = text_option("--target", "NAME", "auto, cpu, cuda, rocm, model:mi300x, pool:NAME, kernelbot.")
+VERBOSE = click.option("--verbose", is_flag=True, help="Also print clocks, sandbox, environment, compile report.")
 
 
 @click.command()
@@ -22,21 +33,12 @@ from kernel_scientist.cli.common import INFRASTRUCTURE, JSON, METRICS, Call, not
 @click.option("--campaign", metavar="ID", help="Resume this campaign.")
 @click.option("--dry-run", is_flag=True, help="Print the plan only.")
 @click.option(
-    "--metrics",
-    "metrics",
-    metavar="FILE",
-    help="Also write the result to FILE, and curve.csv and champion/ next to it.",
+    "--metrics", metavar="FILE", help="Also write the result to FILE, and curve.csv and champion/ next to it."
 )
 @click.option("--quiet", is_flag=True, help="Print the result only.")
 @JSON
 def optimize(
-    call: Call,
-    resume: bool,
-    campaign: str | None,
-    dry_run: bool,
-    metrics: str | None,
-    quiet: bool,
-    as_json: bool,
+    call: Call, resume: bool, campaign: str | None, dry_run: bool, metrics: str | None, quiet: bool, as_json: bool
 ) -> None:
     """Run one campaign: evolve a kernel.
 
@@ -89,32 +91,14 @@ def suite(
     sys.exit(0 if any(row["correct"] for row in summary["rows"]) else 1)
 
 
-def _kernel_command(against: str, needs_file: bool = True) -> Callable[[Callable[..., None]], click.Command]:
-    """Return a decorator for a command about one kernel file, with the options that such commands share."""
-    named = {
-        "problem": "The problem; default: that of params.yaml.",
-        "target": "auto, cpu, cuda, rocm, model:mi300x, pool:NAME, kernelbot.",
-    }
-    options = [click.option(f"--{n}", callback=not_empty, metavar="NAME", help=text) for n, text in named.items()]
-    options += [
-        click.option("--against", callback=not_empty, metavar="FILE", help=against),
-        click.option("--verbose", is_flag=True, help="Also print clocks, sandbox, environment, compile report."),
-    ]
-
-    def decorate(function: Callable[..., None]) -> click.Command:
-        for option in (
-            JSON,
-            with_params,
-            *reversed(options),
-            click.argument("file", callback=not_empty, required=needs_file, help="The kernel's file."),
-        ):
-            function = option(function)
-        return click.command()(function)
-
-    return decorate
-
-
-@_kernel_command(against="Another kernel to compare with; default: the reference.")
+@click.command()
+@click.argument("file", callback=not_empty, help="The kernel's file.")
+@PROBLEM
+@TARGET
+@text_option("--against", "FILE", "Another kernel to compare with; default: the reference.")
+@VERBOSE
+@with_params
+@JSON
 def evaluate(verbose: bool, as_json: bool, **arguments: Any) -> None:
     """Compile, check and time one kernel file.
 
@@ -123,21 +107,28 @@ def evaluate(verbose: bool, as_json: bool, **arguments: Any) -> None:
 
     Example: kernel-scientist evaluate problems/rmsnorm/seeds/cpp_blocked.py --problem rmsnorm
     """
-    summary = _judge("evaluate", "evaluation_summary", **arguments)
+    summary = _judge("evaluate", **arguments)
     from kernel_scientist.report import tables
 
     show(summary, as_json, tables.evaluation(summary, verbose))
     sys.exit({"ok": 0, "infrastructure": INFRASTRUCTURE}.get(summary["verdict"], 1))
 
 
-@_kernel_command(against="The kernel it must beat; default: the problem's last seed.", needs_file=False)
+@click.command()
+@click.argument("file", callback=not_empty, required=False, help="The kernel's file.")
+@PROBLEM
+@TARGET
+@text_option("--against", "FILE", "The kernel it must beat; default: the problem's last seed.")
+@VERBOSE
+@with_params
+@JSON
 @METRICS
 def validate(metrics: str | None, verbose: bool, as_json: bool, **arguments: Any) -> None:
     """Confirm a kernel in fresh processes, on new seeds and held-out cases; by default the standing champion.
 
     Example: kernel-scientist validate champions/rmsnorm/cpp-cpu/kernel.py --problem rmsnorm
     """
-    summary = _judge("validate", "validation_summary", **arguments)
+    summary = _judge("validate", **arguments)
     from kernel_scientist.report import tables
 
     write_json(metrics, summary)
@@ -146,25 +137,24 @@ def validate(metrics: str | None, verbose: bool, as_json: bool, **arguments: Any
 
 
 def _judge(
-    what: str, summary: str, call: Call, file: str | None, problem: str | None, target: str | None, against: str | None
-) -> Any:
+    what: str, call: Call, file: str | None, problem: str | None, target: str | None, against: str | None
+) -> dict[str, Any]:
     """Evaluate or validate a kernel file: in this process, or as a flow on the Prefect server that is configured."""
     with progress.shown():
-        from kernel_scientist.campaign import champions, preflight
+        from kernel_scientist.campaign import champions, preflight, single
 
-        named = {"problem": problem, "target": target}
-        file = file or str(champions.file(call.params(**named)))
-        preflight.kernels(call.params(**named), [Path(name) for name in (file, against) if name])
-        extra = [f"{key}={json.dumps(value)}" for key, value in named.items() if value is not None]
-        call = Call((*call.overrides, *extra), call.params_file)
+        named = {name: value for name, value in (("problem", problem), ("target", target)) if value is not None}
+        params = call.params(**named)
+        file = file or str(champions.file(params))
+        preflight.kernels(params, [Path(name) for name in (file, against) if name])
+        overrides = (*call.overrides, *(f"{key}={json.dumps(value)}" for key, value in named.items()))
         if os.environ.get("PREFECT_API_URL"):
-            return _flow(f"flows.{what}:{what}", call, file=file, against=against)
-        from kernel_scientist.campaign import single
-
-        judged = getattr(single, what)(file, call.params(), against)
+            return _flow(f"flows.{what}:{what}", Call(overrides, call.params_file), file=file, against=against)
         from kernel_scientist.report import summaries
 
-        return getattr(summaries, summary)(*judged)
+        if what == "evaluate":
+            return summaries.evaluation_summary(*single.evaluate(file, params, against))
+        return summaries.validation_summary(*single.validate(file, params, against))
 
 
 def _flow(entry_point: str, call: Call, **arguments: Any) -> Any:
@@ -182,8 +172,5 @@ def _flow(entry_point: str, call: Call, **arguments: Any) -> Any:
 def _write_curve(path: Path, curve: list[dict[str, Any]]) -> None:
     from kernel_scientist.report import output
 
-    text = io.StringIO()
-    writer = csv.DictWriter(text, fieldnames=list(curve[0]) if curve else ["index"], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(curve)
-    output.write(path, text.getvalue())
+    columns = list(curve[0]) if curve else ["index"]
+    output.write(path, output.csv_text(columns, (row.values() for row in curve)))

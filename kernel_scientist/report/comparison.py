@@ -19,9 +19,8 @@ from kernel_scientist.problems import published
 from kernel_scientist.records.base import Record
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.params import Params
-from kernel_scientist.report.output import Table, parts, ratio, write
+from kernel_scientist.report.output import Table, html, parts, ratio, write
 from kernel_scientist.report.pages import plots
-from kernel_scientist.report.pages.rendering import html
 from kernel_scientist.report.summaries import rounded
 from kernel_scientist.tracking.access import read_campaign
 

@@ -19,7 +19,7 @@ from kernel_scientist.records.gpu import Counters
 from kernel_scientist.records.kernel import Case
 from kernel_scientist.records.params import Params
 from kernel_scientist.report.output import Table, number, text, write
-from kernel_scientist.report.predictions import provenance, rows
+from kernel_scientist.report.summaries import model_behind, prediction_rows
 from kernel_scientist.sandbox.failure import KernelFailure
 
 SHOWN = 4
@@ -120,8 +120,8 @@ def _report(inspection: Inspection, problem: Problem | None, cases: Sequence[Cas
         **report.model_dump(mode="json", include={"ok", "compiler", "findings", "seconds"}),
         "missed": [*report.missed, *unpredicted],
         "launches": listed(report),
-        "predicted": rows(predictions, problem.published if problem else ()),
-        "predicted_by": provenance(predictions),
+        "predicted": prediction_rows(predictions, problem.published if problem else ()),
+        "predicted_by": model_behind(predictions),
     }
 
 

@@ -54,10 +54,9 @@ def examine() -> list[dict[str, Any]]:
 
 def shown(rows: list[dict[str, Any]]) -> Iterator[str | Table]:
     """Yield the capabilities as a table, and which required ones are missing."""
-    mark = {(True, True): "ok", (True, False): "ok", (False, False): "no", (False, True): "MISSING"}
-    cells = [{"ok": mark[r["ok"], r["needed"]], "what": r["what"], "detail": r["detail"]} for r in rows]
-    failed = [{**cell, "style": "failed" if cell["ok"] == "MISSING" else ""} for cell in cells]
-    yield Table({"ok": "", "what": "capability", "detail": "detail"}, failed)
+    cells = [{**row, "ok": "ok" if row["ok"] else "MISSING" if row["needed"] else "no"} for row in rows]
+    styled = [{**cell, "style": "failed" if cell["ok"] == "MISSING" else ""} for cell in cells]
+    yield Table({"ok": "", "what": "capability", "detail": "detail"}, styled)
     missing = ", ".join(cell["what"] for cell in cells if cell["ok"] == "MISSING")
     yield f"\nrequired, but missing: {missing}" if missing else "\nnothing that is required is missing"
 

@@ -1,15 +1,14 @@
 """The few figures of a campaign that DVC compares (`dvc metrics diff`, `dvc exp show`), and the plot of its cases."""
 
-import csv
-import io
 from collections.abc import Mapping
 from typing import Any
 
 from kernel_scientist.problems import published
-from kernel_scientist.records.evaluation import Trial, geomean
+from kernel_scientist.records.evaluation import Trial
 from kernel_scientist.records.kernel import REFERENCE, Verdict
 from kernel_scientist.report import ranking
-from kernel_scientist.report.summaries import rounded
+from kernel_scientist.report.output import csv_text
+from kernel_scientist.report.summaries import mean, rounded
 from kernel_scientist.tracking.access import RecordedCampaign
 
 
@@ -52,26 +51,33 @@ def _confirmed(validation: Mapping[str, Any]) -> dict[str, Any]:
         "speedup_low": (reference.get("interval") or [None])[0],
         "held_out_speedup": held_out.get(REFERENCE),
         "over_seed": min((s["ratio"] for s in seeds), default=None),
-        "us": geomean([case["time_us"] for case in validation["cases"]]) if validation.get("cases") else None,
+        "us": mean(validation.get("cases", []), "time_us"),
         "confirmed": int(validation["confirmed"]),
     }
 
 
 def cases(recorded: RecordedCampaign) -> str:
     """Return the champion's times by case as CSV: a row per case and source, in us, measured or predicted."""
-    best, rows = recorded.champion(), list[dict[str, Any]]()
-    if best:
-        evaluation, known = best.evaluation, published.best(recorded.published)
-        speedup = evaluation.speedup_over(REFERENCE)
-        for case, us in evaluation.times_us.items():
-            pair = speedup.cases.get(case) if speedup else None
-            rows.append({"case": case, "source": "champion", "us": rounded(pair.time_us if pair else us)})
-            rows += [{"case": case, "source": "reference", "us": rounded(pair.against_us)}] if pair else []
-            rows += [{"case": case, "source": "best published", "us": known[case].us}] if case in known else []
-        of = evaluation.predictions if evaluation.by_model else evaluation.timings
-        rows += [{"case": one.case, "source": "floor", "us": rounded(one.floor_us)} for one in of if one.floor_us]
-    text = io.StringIO()
-    writer: csv.DictWriter[str] = csv.DictWriter(text, ("bar", "case", "source", "us"), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows({"bar": f"{row['case']} {row['source']}", **row} for row in rows)
-    return text.getvalue()
+    best = recorded.champion()
+    times, floors_us = case_times(recorded, best) if best else ({}, {})
+    known = [(case, source) for case in times.get("champion", ()) for source in times if case in times[source]]
+    rows = [(case, source, times[source][case]) for case, source in known]
+    rows += [(case, "floor", us) for case, us in floors_us.items()]
+    columns = ("bar", "case", "source", "us")
+    return csv_text(columns, ((f"{case} {source}", case, source, rounded(us)) for case, source, us in rows))
+
+
+def case_times(
+    recorded: RecordedCampaign, best: Trial, name: str = "champion"
+) -> tuple[dict[str, dict[str, float]], dict[str, float]]:
+    """Return the times of champion (as `name`), reference and best published kernel by case, and the cases' floors."""
+    evaluation, known = best.evaluation, published.best(recorded.published)
+    speedup, ours = evaluation.speedup_over(REFERENCE), evaluation.times_us
+    pairs = speedup.cases if speedup else {}
+    times = {
+        name: ours | {case: pair.time_us for case, pair in pairs.items()},  # both of one run
+        "reference": {case: pair.against_us for case, pair in pairs.items()},
+        "best published": {case: known[case].us for case in ours if case in known},
+    }
+    of = evaluation.predictions if evaluation.by_model else evaluation.timings
+    return {k: v for k, v in times.items() if v}, {one.case: one.floor_us for one in of if one.floor_us}

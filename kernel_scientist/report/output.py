@@ -1,11 +1,15 @@
 """How results are shown: numbers as text, tables for terminal and page, lines in the terminal, files."""
 
+import csv
+import io
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
+from jinja2 import Environment, PackageLoader
 from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
@@ -25,8 +29,8 @@ STYLES = {"champion": "bold green", "failed": "red", "running": "dim", "total": 
 class Table:
     """A table for terminal and page.
 
-    `columns`: headers by the key of a value. A row may also have a `style` (one of `STYLES`), a `hint` (a tooltip on
-    pages) and an `id` (an anchor on pages).
+    `columns`: headers by the key of a value. A row may also have a `style` (one of `STYLES`) and a `link` (the anchor
+    to which a page links its `kernel`).
     """
 
     columns: Mapping[str, str]
@@ -107,6 +111,25 @@ def say(shown: Iterable[str | Table]) -> None:
         if position and isinstance(part, Table):
             console.print()
         console.print(part, highlight=False, markup=False)
+
+
+def html(template: str, **values: Any) -> str:
+    """Return a page from its template in `pages/`."""
+    loader = PackageLoader("kernel_scientist.report.pages", ".")
+    templates = Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    return templates.get_template(template).render(values)
+
+
+def csv_text(columns: Sequence[str], rows: Iterable[Iterable[Any]]) -> str:
+    """Return rows as CSV with a header."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([columns, *rows])
+    return text.getvalue()
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write a JSON value to a file. Raises like `write`."""
+    write(path, json.dumps(value, indent=1) + "\n")
 
 
 def write(path: Path, content: str) -> None:

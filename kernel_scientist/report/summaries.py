@@ -4,19 +4,21 @@ Every ratio is the geometric mean over the cases of the quotient of the two time
 six significant digits and the ratio is computed from the rounded times.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from kernel_scientist.campaign import champions
 from kernel_scientist.compile.source import leaderboard
 from kernel_scientist.population.entry import roofline_fraction, score
+from kernel_scientist.problems import published
 from kernel_scientist.problems.problem import Problem
+from kernel_scientist.problems.published import PublishedTime
 from kernel_scientist.profile import metrics as figures
 from kernel_scientist.records.evaluation import Confirmation, Evaluation, PairedTime, Speedup, Timing, geomean
+from kernel_scientist.records.gpu import Prediction
 from kernel_scientist.records.kernel import REFERENCE, Kernel
-from kernel_scientist.report import bars, predictions, ranking
-from kernel_scientist.report.output import write
+from kernel_scientist.report import ranking
+from kernel_scientist.report.output import write, write_json
 
 if TYPE_CHECKING:
     from kernel_scientist.campaign.campaign import Campaign
@@ -37,7 +39,7 @@ def evaluation_summary(context: "EvaluationContext", evaluation: Evaluation, aga
         "problem": context.problem.name,
         "target": context.target.name,
         **rounded(evaluation.model_dump(mode="json", include=fields)),
-        "geomean_us": rounded(geomean([row["time_us"] for row in cases])) if cases else None,
+        "geomean_us": rounded(mean(cases, "time_us")),
         "cases": cases,
         "speedup": speedup_summary(speedup) if speedup else None,
         "predicted": predicted(evaluation, context.problem),
@@ -60,7 +62,7 @@ def validation_summary(context: "EvaluationContext", kernel: Kernel, confirmatio
             "cases": case_rows(confirmation.held_out, held_out),
             "speedups": [speedup_summary(s) for s in confirmation.held_out_speedups],
         },
-        "bars": _bar_rows(confirmation),
+        "bars": bar_rows(confirmation),
     }
 
 
@@ -82,7 +84,7 @@ def campaign_summary(campaign: "Campaign", confirmation: Confirmation | None) ->
         "speedup": measured["ratio"],
         "interval": measured["interval"],
         "cases": measured["cases"],
-        "bars": _bar_rows(confirmation) if confirmation else [],
+        "bars": bar_rows(confirmation) if confirmation else [],
         "predicted": predicted(best.evaluation, campaign.context.problem) if best else None,
         "kernels": len(campaign.population),
         "verdicts": campaign.population.verdicts(),
@@ -119,7 +121,7 @@ def export_champion(
     folders += [champions.folder(context.problem.name, best.kernel.language, context.target.name)] if replaces else []
     for folder in folders:
         write(folder / champions.SOURCE, submission(best.kernel, context.problem))
-        write(folder / champions.CARD, json.dumps(card, indent=1) + "\n")
+        write_json(folder / champions.CARD, card)
     validation = validation_summary(context, best.kernel, confirmation)
     campaign.store.log_confirmation(campaign.run, confirmation, validation, replaces, reason)
 
@@ -133,13 +135,9 @@ def submission(kernel: Kernel, problem: Problem) -> str:
 def case_rows(timings: Sequence[Timing], pairs: Mapping[str, PairedTime]) -> list[dict[str, Any]]:
     """Return one row per case; `pairs` holds the times of the other source in the same run."""
     return [
-        rounded(
-            {
-                **timing.model_dump(exclude={"samples_us"}),
-                "against_us": pairs[timing.case].against_us if timing.case in pairs else None,
-            }
-        )
-        for timing in timings
+        rounded({**one.model_dump(exclude={"samples_us"}), "against_us": pair.against_us if pair else None})
+        for one in timings
+        for pair in [pairs.get(one.case)]
     ]
 
 
@@ -156,10 +154,41 @@ def speedup_summary(speedup: Speedup) -> dict[str, Any]:
     }
 
 
-def _bar_rows(confirmation: Confirmation) -> list[dict[str, Any]]:
+def mean(cases: Sequence[Mapping[str, Any]], key: str) -> float | None:
+    """Return the geometric mean of a field over cases; None if there are none."""
+    return geomean([case[key] for case in cases]) if cases else None
+
+
+def beside(public: dict[str, Any] | None, held_out: dict[str, Any] | None) -> dict[str, Any]:
+    """Return times in us of a champion and another source, and their ratio: of one run, None if they were not timed.
+
+    `public`, `held_out`: the champion's speedups over the other source.
+    """
+    shown, hidden = (speedup["cases"] if speedup else [] for speedup in (public, held_out))
+    return {
+        "us": mean(shown, "against_us"),
+        "champion_us": mean(shown, "time_us"),
+        "ratio": public["ratio"] if public else None,
+        "interval": public["interval"] if public else None,
+        "held_out_us": mean(hidden, "against_us"),
+        "held_out_ratio": held_out["ratio"] if held_out and hidden else None,
+    }
+
+
+def bar_rows(confirmation: Confirmation) -> list[dict[str, Any]]:
+    """Return a row for each bar: what stands beside a champion, others' kernels and torch.compile."""
     public = {s.against: speedup_summary(s) for s in confirmation.evaluation.speedups}
     held_out = {s.against: speedup_summary(s) for s in confirmation.held_out_speedups}
-    return [bars.row(bar, public.get(bar.name), held_out.get(bar.name)) for bar in confirmation.bars]
+    return [
+        {
+            "kernel": bar.name,
+            "verdict": bar.verdict.value if bar.verdict else "not evaluated",
+            "reason": bar.reason,
+            **beside(public.get(bar.name), held_out.get(bar.name)),
+            "predicted_us": bar.predicted_us,
+        }
+        for bar in confirmation.bars
+    ]
 
 
 def predicted(evaluation: Evaluation, problem: Problem) -> dict[str, Any] | None:
@@ -171,12 +200,32 @@ def predicted(evaluation: Evaluation, problem: Problem) -> dict[str, Any] | None
         "machine": first.machine,
         "calibration": first.calibration,
         "calibrated": first.calibrated or None,
-        "by": predictions.provenance(evaluation.predictions),
+        "by": model_behind(evaluation.predictions),
         "geomean_us": rounded(evaluation.predicted_us),
         "roofline_fraction": rounded(roofline_fraction(evaluation)),
-        "cases": predictions.rows(evaluation.predictions, problem.published),
+        "cases": prediction_rows(evaluation.predictions, problem.published),
         "coverage": evaluation.coverage,
     }
+
+
+def prediction_rows(predictions: Sequence[Prediction], times: Sequence[PublishedTime]) -> list[dict[str, Any]]:
+    """Return one row per case, with the best published time beside the predicted one, None where there is none."""
+    known = published.best(times)
+    return [
+        {
+            **p.model_dump(mode="json", exclude={"machine", "calibration", "calibrated"}),
+            "published_us": known[p.case].us if p.case in known else None,
+            "published": known[p.case].origin if p.case in known else "",
+        }
+        for p in predictions
+    ]
+
+
+def model_behind(predictions: Sequence[Prediction]) -> str:
+    """Return a text that names the model behind predictions and its calibration; empty without predictions."""
+    if not predictions:
+        return ""
+    return f"model of {predictions[0].machine}, {predictions[0].basis}; predicted, not measured"
 
 
 def counters(evaluation: Evaluation) -> dict[str, Any] | None:

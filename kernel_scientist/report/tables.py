@@ -11,10 +11,11 @@ from kernel_scientist.campaign import champions
 from kernel_scientist.population.entry import score
 from kernel_scientist.problems import published
 from kernel_scientist.records import environment
-from kernel_scientist.records.evaluation import Counters, Trial, geomean
+from kernel_scientist.records.evaluation import Counters, Trial
 from kernel_scientist.records.kernel import COMPILED, REFERENCE, Verdict
-from kernel_scientist.report import bars, ranking
+from kernel_scientist.report import ranking
 from kernel_scientist.report.output import Table, interval, number, parts, ratio, text
+from kernel_scientist.report.summaries import beside, mean
 
 if TYPE_CHECKING:
     from kernel_scientist.tracking.access import RecordedCampaign
@@ -31,15 +32,16 @@ FINAL = {
     "recorded_reference_us": "reference, us",
     "recorded_speedup": "speedup",
 }
-CONFIRMED = {
-    "role": "",
-    "kernel": "kernel",
-    "us": "public, us",
+BESIDE = {
     "ratio": "champion is faster by",
     "interval": "interval",
     "held_out_us": "held-out, us",
     "held_out_ratio": "champion is faster by",
 }
+CONFIRMED = {"role": "", "kernel": "kernel", "us": "public, us", **BESIDE}
+BARS = {"kernel": "bar", "us": "public, us", "champion_us": "champion, us", **BESIDE}
+PREDICTED_BARS = {"kernel": "bar", "predicted_us": "predicted, us"}
+ROLES = ("reference", "seed", "bar")
 KERNELS = {"kernel": "kernel", "base": "base", "experiment": "experiment", "verdict": "verdict"}
 MEASURED = {**KERNELS, "us": "geomean, us", "reference_us": "reference, us", "speedup": "speedup"}
 PREDICTED = {**KERNELS, "us": "predicted, us", "speedup": "share of the roofline, predicted"}
@@ -77,31 +79,49 @@ def confirmed_table(validation: dict[str, Any], champion: str, title: str = "") 
     """Return the sources of a validation (reference, seeds and bars from slow to fast, champion) with their times."""
     held_out = {s["against"]: s for s in validation["held_out"]["speedups"]}
     roles = {REFERENCE: "reference"} | {bar["kernel"]: "bar" for bar in validation.get("bars", [])}
-
-    def order(speedup: dict[str, Any]) -> tuple[int, float]:
-        role = roles.get(speedup["against"], "seed")
-        return ("reference", "seed", "bar").index(role), -_mean(speedup["cases"], "against_us")
-
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "role": roles.get(speedup["against"], "seed"),
             "kernel": "PyTorch" if speedup["against"] == REFERENCE else speedup["against"],
-            "us": _mean(speedup["cases"], "against_us"),
-            "ratio": speedup["ratio"],
-            "interval": speedup["interval"],
-            "held_out_us": _mean(other["cases"], "against_us") if other else None,
-            "held_out_ratio": other["ratio"] if other else None,
+            **beside(speedup, held_out.get(speedup["against"])),
         }
-        for speedup in sorted(validation["speedups"], key=order)
-        for other in [held_out.get(speedup["against"])]  # None if they were not timed on held-out cases
+        for speedup in validation["speedups"]
     ]
+    rows.sort(key=lambda row: (ROLES.index(row["role"]), -(row["us"] or 0.0)))
     if seeds := [row for row in rows if row["role"] == "seed"]:
         seeds[-1]["role"] = "best seed"
     first = validation["speedups"][0]
-    us, other = _mean(first["cases"], "time_us"), held_out.get(first["against"])
-    held_out_us = _mean(other["cases"], "time_us") if other else None
+    hidden = held_out.get(first["against"], {"cases": []})  # none if they were not timed on held-out cases
+    us, held_out_us = mean(first["cases"], "time_us"), mean(hidden["cases"], "time_us")
     won = {"role": "champion", "kernel": champion, "us": us, "held_out_us": held_out_us, "style": "champion"}
     return Table(CONFIRMED, [*rows, won], title)
+
+
+def bar_table(bars: Sequence[dict[str, Any]]) -> Table | None:
+    """Return the bars (`summaries.bar_rows`) that were timed or predicted; None if there are none."""
+    if measured := [one for one in bars if one["us"] is not None]:
+        return Table(BARS, measured, "bars, timed in one run with the champion")
+    predicted = [one for one in bars if one["predicted_us"] is not None]
+    return Table(PREDICTED_BARS, predicted, "bars, predicted") if predicted else None
+
+
+def bar_failures(bars: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Yield a sentence about each bar that has no time."""
+    for one in bars:
+        if one["us"] is None and one["predicted_us"] is None:
+            correct = one["verdict"] == Verdict.OK.value
+            why = (
+                one["reason"] or "the champion itself was not timed"
+                if correct
+                else f"{one['verdict']}: {one['reason']}"
+            )
+            yield f"bar {one['kernel']} has no time: {why}"
+
+
+def _bars(bars: Sequence[dict[str, Any]]) -> Iterator[str | Table]:
+    if (found := bar_table(bars)) is not None:
+        yield found
+    yield from bar_failures(bars)
 
 
 def published_table(recorded: "RecordedCampaign") -> Table | None:
@@ -117,10 +137,6 @@ def published_table(recorded: "RecordedCampaign") -> Table | None:
     return Table(columns, rows, f"published: {'; '.join(sources)}") if rows else None
 
 
-def _mean(cases: Sequence[dict[str, Any]], key: str) -> float:
-    return geomean([row[key] for row in cases])
-
-
 def report(recorded: "RecordedCampaign", validation: dict[str, Any] | None, page: Path) -> Iterator[str | Table]:
     """Yield confirmation, final and files of a campaign."""
     best, root = recorded.champion(), environment.root()
@@ -128,9 +144,9 @@ def report(recorded: "RecordedCampaign", validation: dict[str, Any] | None, page
         title = f"{recorded.problem}: measured in fresh processes, geometric means over the cases"
         yield confirmed_table(validation, best.kernel.name, title)
         yield _confirmed(validation)
-        yield from bars.failures(validation.get("bars", []))
+        yield from bar_failures(validation.get("bars", []))
     else:
-        yield from bars.shown(recorded.bars)
+        yield from _bars(recorded.bars)
     if ranked := ranking.final_rows(recorded.population, recorded.final):
         yield final_table(ranked)
     if beside := published_table(recorded):
@@ -164,7 +180,7 @@ def validation(summary: dict[str, Any], verbose: bool) -> Iterator[str | Table]:
             over_reference = next((s for s in timed["speedups"] if s["against"] == REFERENCE), None)
             yield case_table(timed["cases"], over_reference, title)
         yield from map(speedup_line, timed["speedups"])
-    yield from bars.shown(summary["bars"])
+    yield from _bars(summary["bars"])
     yield from _details(summary, verbose)
 
 
@@ -181,7 +197,7 @@ def campaign(summary: dict[str, Any]) -> Iterator[str | Table]:
     if summary["speedup"]:
         speedup = f"{ratio(summary['speedup'])} {interval(summary['interval'])}"
         yield f"speedup over the reference, in the confirmation: {speedup}"
-    yield from bars.shown(summary["bars"])
+    yield from _bars(summary["bars"])
     if predicted := summary["predicted"]:
         share = f"{100 * predicted['roofline_fraction']:.1f} % of the roofline"
         yield f"predicted: {number(predicted['geomean_us'])} us geomean, {share} ({predicted['by']})"
@@ -193,11 +209,11 @@ def suite(summary: dict[str, Any]) -> Iterator[str | Table]:
     """Yield the result of a suite."""
     compiled = [row.get(COMPILED) or {} for row in summary["rows"]]
     rows = [
-        {**row, "result": row["reason"], COMPILED: one.get("speedup"), "compiled_interval": one.get("interval")}
+        {**row, COMPILED: one.get("speedup"), "compiled_interval": one.get("interval")}
         for row, one in zip(summary["rows"], compiled, strict=True)
     ]
     columns = {"problem": "problem", "speedup": "over eager", "interval": "interval"}
-    columns |= {COMPILED: f"over {COMPILED}", "compiled_interval": "interval", "times": "times", "result": "result"}
+    columns |= {COMPILED: f"over {COMPILED}", "compiled_interval": "interval", "times": "times", "reason": "result"}
     title = f"suite {summary['suite']}: {summary['problems']} problems, {summary['refused']} without a campaign"
     yield Table(columns, rows, title)
     for row, one in zip(rows, compiled, strict=True):
@@ -226,12 +242,12 @@ def _confirmed(summary: dict[str, Any]) -> str:
 
 def case_table(cases: list[dict[str, Any]], speedup: dict[str, Any] | None, title: str = "") -> Table:
     """Return times per case, with those of the other source of `speedup` if both were timed on every case."""
-    columns, mean = {"case": "case", "time_us": "time, us", "interval_us": "interval, us"}, ("time_us",)
+    columns, timed = {"case": "case", "time_us": "time, us", "interval_us": "interval, us"}, ("time_us",)
     if speedup and all(row["against_us"] for row in cases):
         columns |= {"against_us": f"{speedup['against']}, us", "speedup": "speedup"}
-        mean = ("time_us", "against_us")
+        timed = ("time_us", "against_us")
         cases = [{**row, "speedup": row["against_us"] / row["time_us"]} for row in cases]
-    total: dict[str, Any] = {"case": "geometric mean", "style": "total", **{key: _mean(cases, key) for key in mean}}
+    total: dict[str, Any] = {"case": "geometric mean", "style": "total", **{key: mean(cases, key) for key in timed}}
     if "speedup" in columns:
         total["speedup"] = total["against_us"] / total["time_us"]
     return Table({**columns, "floor_us": "floor, us"}, [*cases, total], title)
@@ -253,7 +269,7 @@ def _details(summary: dict[str, Any], verbose: bool) -> Iterator[str | Table]:
     elif summary["verdict"] != "ok":
         yield from (f"  {text(row)}" for row in summary["evidence"])
     if summary["compile"] and summary["compile"]["objects"]:
-        from kernel_scientist.report import compilation  # it imports torch
+        from kernel_scientist.report import compilation  # its imports take a tenth of a second
 
         yield from compilation.evaluated(summary)
     elif verbose and summary["compile"]:

@@ -35,7 +35,7 @@ class RecordedCampaign:
     published: tuple[PublishedTime, ...] = ()
     """Times that others published for the problem's cases."""
     bars: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
-    """The champion beside others' kernels: the rows of `report.bars`."""
+    """The champion beside others' kernels: `report.summaries.bar_rows`."""
 
     def champion(self) -> Trial | None:
         """Return the winner of the final; without a final, the incumbent."""

@@ -16,8 +16,7 @@ from kernel_scientist.hardware.targets import CPU
 from kernel_scientist.problems import load
 from kernel_scientist.records.evaluation import Bar, Confirmation, Evaluation
 from kernel_scientist.records.kernel import Kernel, Verdict
-from kernel_scientist.report import tables
-from kernel_scientist.report.bars import failures, row, table
+from kernel_scientist.report import summaries, tables
 from tests.campaign.test_campaign import SETTINGS
 from tests.conftest import ROOT, Cli
 
@@ -109,12 +108,15 @@ def test_a_bar_that_breaks_the_timing_is_left_out(tmp_path: Path, monkeypatch: p
 
 
 def test_predicted_times_have_a_table_of_their_own() -> None:
-    predicted = row(Bar(name="theirs", verdict=Verdict.OK, predicted_us=12.5), None, None)
-    failed = row(Bar(name="wrong", verdict=Verdict.INCORRECT, reason="row 3 differs"), None, None)
-    found = table([predicted, failed])
+    predicted = Bar(name="theirs", verdict=Verdict.OK, predicted_us=12.5)
+    failed = Bar(name="wrong", verdict=Verdict.INCORRECT, reason="row 3 differs")
+    champion = Evaluation(verdict=Verdict.OK, by_model=True)
+    made = Confirmation(confirmed=False, reason="predicted", evaluation=champion, bars=(predicted, failed))
+    rows = summaries.bar_rows(made)
+    found = tables.bar_table(rows)
     assert found is not None and found.cells[0]["predicted_us"] == "12.5" and "predicted" in found.title
-    assert failures([predicted, failed]) == ["bar wrong has no time: incorrect: row 3 differs"]
-    assert table([failed]) is None
+    assert list(tables.bar_failures(rows)) == ["bar wrong has no time: incorrect: row 3 differs"]
+    assert tables.bar_table(rows[1:]) is None
 
 
 REFUSES = """

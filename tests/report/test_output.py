@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.report import output
 from kernel_scientist.report.output import Table
-from kernel_scientist.report.pages import rendering
 
 
 @given(st.floats(1e-9, 1e12))
@@ -32,7 +31,7 @@ def test_records_become_tables_and_empty_values_are_left_out(capsys: pytest.Capt
 
 def test_a_page_shows_the_same_cells_and_escapes_them() -> None:
     table = Table({"kernel": "kernel", "us": "us"}, [{"kernel": "<k1>", "us": 1 / 3, "style": "champion"}], "final")
-    html = rendering.html("comparison.html", shown=[table], curves="", by_model=False)
+    html = output.html("comparison.html", shown=[table], curves="", by_model=False)
     assert (
         '<tr class="champion"><td>&lt;k1&gt;</td><td class="n">0.33333</td></tr>' in html and "final</caption>" in html
     )

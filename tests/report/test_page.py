@@ -14,7 +14,7 @@ from kernel_scientist.problems import load, published
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.evaluation import Prediction
 from kernel_scientist.records.kernel import REFERENCE, Experiment
-from kernel_scientist.report import predictions, ranking, tables
+from kernel_scientist.report import ranking, summaries, tables
 from kernel_scientist.report.pages import campaign, kernels
 from kernel_scientist.scientist.proposals import Lessons
 from kernel_scientist.tracking.access import RecordedCampaign
@@ -104,8 +104,8 @@ def test_the_best_published_time_stands_beside_the_champion_s() -> None:
     table = tables.published_table(cast(RecordedCampaign, recorded))
     assert table is not None and table.rows == [{"case": "m64", "us": 71.0, "published_us": 66.0}]
     assert "predicted" in table.columns["us"] and table.title == "published: a library; MI300X; no launch"
-    (row,) = predictions.rows(known, times)
-    assert row["published_us"] == 66.0 and predictions.rows(known, ())[0]["published_us"] is None
+    (row,) = summaries.prediction_rows(known, times)
+    assert row["published_us"] == 66.0 and summaries.prediction_rows(known, ())[0]["published_us"] is None
     assert published.words(times[1]) == "best published kernel: 66 us (a library; MI300X; no launch)"
 
 

@@ -1,20 +1,21 @@
 """The page of a campaign: the answer, the family tree, pictures, failures, findings, environment."""
 
+import itertools
 import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from kernel_scientist.population import prediction_accuracy
-from kernel_scientist.population.lineage import Population
 from kernel_scientist.problems import published
 from kernel_scientist.records import environment
 from kernel_scientist.records.evaluation import Confirmation, Trial
 from kernel_scientist.records.kernel import REFERENCE
 from kernel_scientist.records.params import Params
-from kernel_scientist.report import bars, figures, ranking, summaries, tables
-from kernel_scientist.report.output import Table, say, text, write
-from kernel_scientist.report.pages import answer, kernels, plots
-from kernel_scientist.report.pages.rendering import html
+from kernel_scientist.report import figures, ranking, summaries, tables
+from kernel_scientist.report.output import Table, html, interval, number, ratio, say, text, write, write_json
+from kernel_scientist.report.pages import kernels, plots
 from kernel_scientist.tracking.access import RecordedCampaign, read_campaign
 
 if TYPE_CHECKING:
@@ -33,6 +34,18 @@ ACCURACY = {
     "bias": "bias (points)",
     "rank": "rank correlation",
 }
+MACHINE = ("machine", "gpu", "cores", "threads", "compiler", "torch", "system")
+"""Fields of an evaluation's environment that name the machine, in the order in which they are shown."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The first lines of a page: how much faster, how sure, confirmed how, on what machine."""
+
+    headline: str
+    status: str
+    """`confirmed`, `not confirmed`, `not validated`, `predicted` or `no kernel`."""
+    facts: Sequence[tuple[str, str]]
 
 
 def file(campaign: str) -> Path:
@@ -51,7 +64,7 @@ def report(params: Params, campaign: str | None, out: Path | None, metrics: Path
     out = out or file(recorded.run.campaign)
     write(out, render(recorded, validation))
     if metrics:
-        write(metrics, json.dumps(figures.of(recorded, validation), indent=1) + "\n")
+        write_json(metrics, figures.of(recorded, validation))
         write(metrics.with_name("cases.csv"), figures.cases(recorded))
     say(tables.report(recorded, validation, out))
 
@@ -97,21 +110,21 @@ def render(recorded: RecordedCampaign, validation: dict[str, Any] | None) -> str
     return html(
         "page.html",
         campaign=recorded.run.campaign,
-        answer=answer.of(recorded, validation),
+        answer=answer(recorded, validation),
         counts=", ".join(f"{n} {v}" for v, n in population.verdicts().items() if n),
         confirmed=tables.confirmed_table(validation, best.kernel.name) if validation and best else None,
-        bars=bars.table([] if validation else recorded.bars),
-        failed_bars=bars.failures(validation.get("bars", []) if validation else recorded.bars),
+        bars=tables.bar_table([] if validation else recorded.bars),
+        failed_bars=tables.bar_failures(validation.get("bars", []) if validation else recorded.bars),
         final=tables.final_table(final) if final else None,
         published=tables.published_table(recorded),
-        reason=answer.why(recorded),
+        reason=ranking.reason(population, recorded.final),
         pictures=_pictures(recorded, best, by_model),
         best=kernels.best(population, best, by_model, MOST_BEST) if best else None,
         tree=tree,
         in_full=sum(line.card is not None for line in tree),
         names={line.name for line in tree},
         without_times=any(s.against == REFERENCE and not s.cases for t in population for s in t.evaluation.speedups),
-        lineage=kernels.lineage(population, best),
+        lineage=ranking.lineage(population, best.kernel) if best else [],
         failures=kernels.failures(population),
         findings=lessons.latest(MOST_FINDINGS),
         accuracy=Table(ACCURACY, prediction_accuracy.table(predictions)) if predictions else None,
@@ -122,44 +135,78 @@ def render(recorded: RecordedCampaign, validation: dict[str, Any] | None) -> str
     )
 
 
+def answer(recorded: RecordedCampaign, validation: Mapping[str, Any] | None) -> Answer:
+    """Return what came of a campaign, in a headline and a few facts. `validation`: as for `render`."""
+    best = recorded.champion()
+    if best is None:
+        counts = ", ".join(f"{n} {v}" for v, n in recorded.population.verdicts().items() if n)
+        return Answer("No kernel is correct.", "no kernel", [("kernels", counts)])
+    what = best.kernel.experiment.title if best.kernel.experiment else "a seed, which no experiment beat"
+    if best.evaluation.by_model:
+        us, how = number(best.evaluation.predicted_us), summaries.model_behind(best.evaluation.predictions)
+        headline = f"{best.kernel.name} is predicted to take {us} us ({what}). Nothing was measured."
+        return Answer(headline, "predicted", [*_beside_published(recorded, best), ("how", how)])
+    speedup, sure = _speedup(recorded, best, validation)
+    headline = f"{best.kernel.name} computes {recorded.problem} at {ratio(speedup)} the reference's speed ({what})."
+    if speedup is None:
+        headline = f"{best.kernel.name} is the champion ({what}); it has no time."
+    facts, where = [("interval", sure)], ("machine", _machine(best))
+    if validation is None:
+        how = "in the campaign only: run kernel-scientist validate for fresh processes and held-out cases"
+        return Answer(headline, "not validated", [*facts, ("timed", how), where])
+    if held_out := _over_reference(validation["held_out"]):
+        facts.append(("held-out cases", f"{ratio(held_out['ratio'])}, interval: {interval(held_out['interval'])}"))
+    facts += [("confirmation", f"in fresh processes, with new seeds: {validation['why']}"), where]
+    return Answer(headline, "confirmed" if validation["confirmed"] else "not confirmed", facts)
+
+
+def _speedup(recorded: RecordedCampaign, best: Trial, validation: Mapping[str, Any] | None) -> tuple[float | None, str]:
+    """Return speedup and interval of the champion by the best run that there is: confirmation, final, own run."""
+    if validation and (confirmed := _over_reference(validation)):
+        return confirmed["ratio"], interval(confirmed["interval"])
+    if recorded.final and recorded.final.ranking():
+        return recorded.final.speedup(best.kernel.name), "none: the final compares finalists"
+    own = best.evaluation.speedup_over(REFERENCE)
+    return own.ratio if own else None, interval(own.interval if own and own.resolved else None)
+
+
+def _over_reference(timed: Mapping[str, Any]) -> dict[str, Any] | None:
+    return next((s for s in timed["speedups"] if s["against"] == REFERENCE), None)
+
+
+def _machine(trial: Trial) -> str:
+    """Return what names the machine of an evaluation."""
+    known = trial.evaluation.environment
+    units = {name: f" {name}" for name in ("cores", "threads")}
+    return ", ".join(f"{known[name]}{units.get(name, '')}" for name in MACHINE if name in known)
+
+
+def _beside_published(recorded: RecordedCampaign, best: Trial) -> list[tuple[str, str]]:
+    known = published.best(recorded.published)
+    faster = [us < known[case].us for case, us in best.evaluation.times_us.items() if case in known]
+    words = f"predicted below the best published time on {sum(faster)} of {len(faster)} cases"
+    return [("beside published times", words)] if faster else []
+
+
 def _pictures(recorded: RecordedCampaign, best: Trial | None, by_model: bool) -> dict[str, Any]:
     """Return the pictures that there is something to draw for."""
-    population, entries = recorded.population, recorded.population.entries()
-    curve = population.incumbent_scores()
+    entries, curve = recorded.population.entries(), recorded.population.incumbent_scores()
     if not best or not any(curve):
         return {}
     scores = {entry.name: entry.score for entry in entries}
     pictures = {"speeds": plots.speeds({recorded.run.campaign: (curve, curve, curve)}, scores, by_model)}
     if any(entry.usd for entry in entries):
-        pictures["costs"] = plots.costs(plots.cumulated(entry.usd for entry in entries), curve, by_model)
-    times, floors_us = _cases(recorded, population, best)
+        usd = list(itertools.accumulate(entry.usd for entry in entries))
+        pictures["costs"] = plots.costs(usd, curve, by_model)
+    times, floors_us = figures.case_times(recorded, best, best.kernel.name)
     return pictures | {"cases": plots.cases(times, floors_us)} if times else pictures
-
-
-def _cases(
-    recorded: RecordedCampaign, population: Population, best: Trial
-) -> tuple[dict[str, dict[str, float]], dict[str, float]]:
-    """Return the times of champion, reference and best published kernel by case, and the cases' roofline floors."""
-    evaluation, times = best.evaluation, {best.kernel.name: best.evaluation.times_us}
-    if speedup := evaluation.speedup_over(REFERENCE):
-        times = {best.kernel.name: {}, "reference": {}} if speedup.cases else times
-        for case, pair in speedup.cases.items():  # both of one run
-            times[best.kernel.name][case], times["reference"][case] = pair.time_us, pair.against_us
-    known = published.best(recorded.published)
-    if beside := {case: known[case].us for case in evaluation.times_us if case in known}:
-        times["best published"] = beside
-    of = evaluation.predictions if evaluation.by_model else evaluation.timings
-    return {k: v for k, v in times.items() if v}, {one.case: one.floor_us for one in of if one.floor_us}
 
 
 def _environment(recorded: RecordedCampaign, best: Trial | None) -> list[tuple[str, str]]:
     """Return where and by what the champion was evaluated."""
+    params = recorded.run.params
     facts = {"campaign": recorded.run.campaign, "problem": recorded.problem, "target": recorded.target}
-    facts |= {
-        name: recorded.run.params[name]
-        for name in ("language", "profile", "search.strategy")
-        if name in recorded.run.params
-    }
+    facts |= {name: params[name] for name in ("language", "profile", "search.strategy") if name in params}
     if best:
         facts |= best.evaluation.environment | {"sandbox": text(best.evaluation.sandbox)}
     facts["MLflow run"] = f"{recorded.run.run_id} in {recorded.store.experiment}"

@@ -5,26 +5,30 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from kernel_scientist.population.entry import Entry, order
+from kernel_scientist.population.entry import order
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.records.evaluation import Trial
 from kernel_scientist.records.kernel import REFERENCE, Verdict
-from kernel_scientist.report import ranking, tables
-from kernel_scientist.report.output import Table, interval, number, ratio
+from kernel_scientist.report import tables
+from kernel_scientist.report.output import Table, interval, ratio
 from kernel_scientist.scientist.context import bug_taxonomy
 
 MOST_FULL = 120
 """Kernels that a page shows in full, so that the page of a thousand kernels stays below two megabytes."""
 MOST_LINES, MOST_TEXT = 120, 1500
 """Most lines of a diff or a source, and most characters of a text."""
-CASES = {"case": "case", "us": "us", "reference_us": "reference, us", "ratio": "speedup", "floor_us": "floor, us"}
-PREDICTED_CASES = {"case": "case", "us": "predicted, us", "floor_us": "floor, us", "limited_by": "limited by"}
+CASES = {"case": "case", "time_us": "us", "against_us": "reference, us", "ratio": "speedup", "floor_us": "floor, us"}
+PREDICTED_CASES = {"case": "case", "time_us": "predicted, us", "floor_us": "floor, us", "limited_by": "limited by"}
 FAILURES = {
     "bug": "what went wrong",
     "verdict": "verdict",
     "count": "kernels",
     "kernel": "example",
     "reason": "its reason",
+}
+NO_BUG = {
+    Verdict.NO_CHANGE: "compiled to its base's machine code",
+    Verdict.INFRASTRUCTURE: "not the kernel's fault",
 }
 
 
@@ -60,37 +64,28 @@ class Line:
 def tree(population: Population, champion: str | None) -> list[Line]:
     """Return all kernels, each behind its base: the best, the champion's ancestors and the latest with a card."""
     entries = {entry.name: entry for entry in population.entries()}
-    full = set(_important(population, champion))
-    line = set(_ancestors(population, champion))
+    full, line = set(_important(population, champion)), set(_ancestors(population, champion))
     children: dict[str | None, list[str]] = defaultdict(list)
     for entry in entries.values():
         children[entry.base if entry.base in entries else None].append(entry.name)
     lines, waiting = list[Line](), [(name, 0) for name in reversed(children[None])]
     while waiting:
         name, depth = waiting.pop()
-        card = _card(population, population.get(name)) if name in full else None
-        style = "champion" if name == champion else "line" if name in line else _style(entries[name])
-        lines.append(_line(entries[name], depth, style, card))
+        entry, card = entries[name], _card(population, population.get(name)) if name in full else None
+        failed = "" if entry.verdict is Verdict.OK else entry.verdict.value
+        style = "champion" if name == champion else "line" if name in line else "failed" if failed else ""
+        score = tables.score_text(entry.score, entry.by_model)
+        lines.append(Line(name, depth, entry.title or "seed", score, failed, style, card))
         waiting += [(child, depth + 1) for child in sorted(children[name], key=order, reverse=True)]
     return lines
 
 
-def _style(entry: Entry) -> str:
-    return "" if entry.verdict is Verdict.OK else "failed"
-
-
-def _line(entry: Entry, depth: int, style: str, card: Card | None) -> Line:
-    verdict = "" if entry.verdict is Verdict.OK else entry.verdict.value
-    shown = tables.score_text(entry.score, entry.by_model) if entry.score else ""
-    return Line(entry.name, depth, entry.title or "seed", shown, verdict, style, card)
-
-
-def _important(population: Population, champion: str | None) -> Iterator[str]:
-    """Yield the names of at most `MOST_FULL` kernels: the champion's ancestors, the best, failures, the latest."""
+def _important(population: Population, champion: str | None) -> list[str]:
+    """Return the names of at most `MOST_FULL` kernels: the champion's ancestors, the best, failures, the latest."""
     latest = [entry.name for entry in reversed(population.entries())]
     best = [entry.name for entry in population.ranking(MOST_FULL // 2)]
     candidates = [*_ancestors(population, champion), *best, *population.failures(MOST_FULL // 4)[::-1], *latest]
-    yield from list(dict.fromkeys(candidates))[:MOST_FULL]
+    return list(dict.fromkeys(candidates))[:MOST_FULL]
 
 
 def _ancestors(population: Population, name: str | None) -> Iterator[str]:
@@ -127,8 +122,8 @@ def _facts(population: Population, trial: Trial) -> Iterator[tuple[str, str]]:
         yield "uplift over base", f"predicted {low:+.0f} to {high:+.0f} %, {kind} {uplift:+.1f} %"
     if kernel.attempts:
         yield "repaired", "; ".join(f"{a.verdict.value}: {a.reason[:120]}" for a in kernel.attempts)
-    if authors := {role: author.model for role, author in kernel.authors.items()}:
-        yield "by", ", ".join(f"{model} ({role})" for role, model in authors.items())
+    if kernel.authors:
+        yield "by", ", ".join(f"{author.model} ({role})" for role, author in kernel.authors.items())
     if kernel.llm_calls:
         tokens = sum(call.input_tokens + call.output_tokens for call in kernel.llm_calls)
         yield "model calls", f"{len(kernel.llm_calls)}, {tokens} tokens, {sum(c.usd for c in kernel.llm_calls):.4f} USD"
@@ -139,26 +134,21 @@ def _facts(population: Population, trial: Trial) -> Iterator[tuple[str, str]]:
 def _cases(trial: Trial) -> Table | None:
     evaluation = trial.evaluation
     if evaluation.by_model and evaluation.predictions:
-        rows = [
-            {"case": p.case, "us": number(p.time_us), "floor_us": number(p.floor_us), "limited_by": p.limited_by}
-            for p in evaluation.predictions
-        ]
-        return Table(PREDICTED_CASES, rows)
-    if not evaluation.timings:
-        return None
+        return Table(PREDICTED_CASES, [p.model_dump() for p in evaluation.predictions])
     speedup = evaluation.speedup_over(REFERENCE)
     pairs = speedup.cases if speedup else {}
     rows = [
         {
             "case": timing.case,
-            "us": number(timing.time_us),
-            "reference_us": number(pairs[timing.case].against_us) if timing.case in pairs else "",
-            "ratio": ratio(pairs[timing.case].ratio) if timing.case in pairs else "",
-            "floor_us": number(timing.floor_us),
+            "time_us": timing.time_us,
+            "against_us": pair.against_us if pair else None,
+            "ratio": pair.ratio if pair else None,
+            "floor_us": timing.floor_us,
         }
         for timing in evaluation.timings
+        for pair in [pairs.get(timing.case)]
     ]
-    return Table(CASES, rows)
+    return Table(CASES, rows) if rows else None
 
 
 def _code(population: Population, trial: Trial) -> tuple[list[tuple[str, str]], int]:
@@ -176,15 +166,16 @@ def _code(population: Population, trial: Trial) -> tuple[list[tuple[str, str]], 
 def failures(population: Population) -> Table | None:
     """Return how many kernels failed by verdict and kind of bug, with an example each; None if none failed."""
     groups: dict[tuple[str, str], list[Trial]] = defaultdict(list)
-    for name in population.failures(len(population)):
-        trial = population.get(name)
-        if trial.evaluation.verdict is not Verdict.OK:
-            groups[_bug(trial), trial.evaluation.verdict.value].append(trial)
+    for trial in map(population.get, population.failures(len(population))):
+        verdict = trial.evaluation.verdict
+        if verdict is not Verdict.OK:
+            bug = NO_BUG[verdict] if verdict in NO_BUG else bug_taxonomy.classify(trial.evaluation).name
+            groups[bug, verdict.value].append(trial)
     rows = [
         {
             "bug": bug,
             "verdict": verdict,
-            "count": str(len(found)),
+            "count": len(found),
             "kernel": found[0].kernel.name,
             "link": found[0].kernel.name,
             "reason": found[0].evaluation.reason[:160],
@@ -194,31 +185,14 @@ def failures(population: Population) -> Table | None:
     return Table(FAILURES, rows) if rows else None
 
 
-def _bug(trial: Trial) -> str:
-    match trial.evaluation.verdict:
-        case Verdict.NO_CHANGE:
-            return "compiled to its base's machine code"
-        case Verdict.INFRASTRUCTURE:
-            return "not the kernel's fault"
-        case _:
-            return bug_taxonomy.classify(trial.evaluation).name
-
-
 def best(population: Population, champion: Trial | None, by_model: bool, most: int) -> Table:
     """Return the best kernels with their times, and predicted and actual uplift over their bases."""
     rows: list[dict[str, str]] = []
     for trial in population.ranked(most):
         uplift, experiment = population.uplift(trial), trial.kernel.experiment
-        changes = {
-            "predicted": "{:+.0f} to {:+.0f}".format(*experiment.uplift) if experiment else "",
-            "uplift": f"{uplift:+.1f}" if uplift is not None else "",
-            "link": trial.kernel.name,
-        }
-        rows.append({**tables.kernel_row(trial, champion), **changes})
-    uplifts = {"predicted": "uplift over base, predicted %", "uplift": "by the model %" if by_model else "measured %"}
-    return Table({**(tables.PREDICTED if by_model else tables.MEASURED), **uplifts}, rows)
-
-
-def lineage(population: Population, champion: Trial | None) -> list[str]:
-    """Return the experiments that led to the champion, beginning with its seed."""
-    return ranking.lineage(population, champion.kernel) if champion else []
+        predicted = "{:+.0f} to {:+.0f}".format(*experiment.uplift) if experiment else ""
+        uplifts = {"predicted": predicted, "uplift": "" if uplift is None else f"{uplift:+.1f}"}
+        rows.append({**tables.kernel_row(trial, champion), **uplifts, "link": trial.kernel.name})
+    columns = tables.PREDICTED if by_model else tables.MEASURED
+    measured = "by the model %" if by_model else "measured %"
+    return Table({**columns, "predicted": "uplift over base, predicted %", "uplift": measured}, rows)

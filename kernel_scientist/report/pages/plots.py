@@ -4,7 +4,7 @@ A figure is as wide as a phone's screen at its own size, so its text stays reada
 """
 
 import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from markupsafe import Markup
@@ -16,15 +16,8 @@ from matplotlib.ticker import MaxNLocator
 from kernel_scientist.population.prediction_accuracy import UpliftPrediction
 from kernel_scientist.report import tables
 
-COLOURS = {
-    "#000001": "ink",
-    "#000002": "line",
-    "#000003": "first",
-    "#000004": "second",
-    "#000005": "right",
-    "#000006": "wrong",
-    "#000007": "muted",
-}
+VARIABLES = ("ink", "line", "first", "second", "right", "wrong", "muted")
+COLOURS = {f"#{number:06x}": variable for number, variable in enumerate(VARIABLES, start=1)}
 """Colours in matplotlib, and the CSS variables that replace them."""
 INK, LINE, FIRST, SECOND, RIGHT, WRONG, MUTED = COLOURS
 WIDTH = 5.2
@@ -38,14 +31,9 @@ STYLE: dict[Any, Any] = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.edgecolor": LINE,
-    "axes.labelcolor": INK,
-    "text.color": INK,
-    "xtick.color": INK,
-    "ytick.color": INK,
     "grid.color": LINE,
-    "axes.facecolor": "none",
-    "figure.facecolor": "none",
-    "savefig.facecolor": "none",
+    **dict.fromkeys(("axes.labelcolor", "text.color", "xtick.color", "ytick.color"), INK),
+    "savefig.transparent": True,
 }
 Curve = tuple[Sequence[float], Sequence[float], Sequence[float]]
 """Low bound of a band, median, high bound, by number of kernels; 0 before the first correct kernel."""
@@ -53,71 +41,65 @@ Bars = Mapping[str, Mapping[str, float]]
 """Times in us by source, then by case."""
 
 
+@rc_context(STYLE)
 def speeds(curves: Mapping[str, Curve], kernels: Mapping[str, float], by_model: bool) -> Markup:
     """Return curves over the number of kernels tried, and a dot per kernel that links to it in the page."""
-    with rc_context(STYLE):
-        figure, axes = _axes(
-            2.9, "kernels tried", "share of the roofline" if by_model else "speedup over the reference"
-        )
-        _score_axis(axes, [*kernels.values(), *(v for curve in curves.values() for v in curve[1])], by_model)
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        for (name, (low, median, high)), colour in zip(curves.items(), (FIRST, SECOND), strict=False):
-            tried = range(1, len(median) + 1)
-            axes.plot(tried, median, color=colour, label=name, drawstyle="steps-post")
-            axes.fill_between(tried, low, high, color=colour, alpha=0.15, step="post")
-        dots = axes.scatter(range(1, len(kernels) + 1), list(kernels.values()), s=14, color=RIGHT, linewidths=0)
-        dots.set_urls([f"#{name}" for name in kernels])
-        if len(curves) > 1:
-            axes.legend(frameon=False)
-        return _svg(figure)
+    figure, axes = _axes(2.9, "kernels tried", "share of the roofline" if by_model else "speedup over the reference")
+    _score_axis(axes, [*kernels.values(), *(v for curve in curves.values() for v in curve[1])], by_model)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    for (name, (low, median, high)), colour in zip(curves.items(), (FIRST, SECOND), strict=False):
+        tried = range(1, len(median) + 1)
+        axes.plot(tried, median, color=colour, label=name, drawstyle="steps-post")
+        axes.fill_between(tried, low, high, color=colour, alpha=0.15, step="post")
+    dots = axes.scatter(range(1, len(kernels) + 1), list(kernels.values()), s=14, color=RIGHT, linewidths=0)
+    dots.set_urls([f"#{name}" for name in kernels])
+    if len(curves) > 1:
+        axes.legend(frameon=False)
+    return _svg(figure)
 
 
+@rc_context(STYLE)
 def costs(usd: Sequence[float], best: Sequence[float], by_model: bool) -> Markup:
     """Return the best score so far over the money spent on the kernels' own model calls, in USD."""
-    with rc_context(STYLE):
-        figure, axes = _axes(
-            2.9, "USD for the kernels' model calls", "share of the roofline" if by_model else "speedup"
-        )
-        _score_axis(axes, best, by_model)
-        axes.plot(usd, best, color=FIRST, drawstyle="steps-post")
-        return _svg(figure)
+    figure, axes = _axes(2.9, "USD for the kernels' model calls", "share of the roofline" if by_model else "speedup")
+    _score_axis(axes, best, by_model)
+    axes.plot(usd, best, color=FIRST, drawstyle="steps-post")
+    return _svg(figure)
 
 
+@rc_context(STYLE)
 def cases(times: Bars, floors_us: Mapping[str, float]) -> Markup:
     """Return a bar per case and source, and a mark at each case's roofline floor; the time axis is logarithmic."""
     names = list(dict.fromkeys(case for by_case in times.values() for case in by_case))
-    with rc_context(STYLE):
-        figure, axes = _axes(0.9 + len(names) * (0.16 + 0.15 * len(times)), "us per call (logarithmic)", "")
-        axes.set_xscale("log")
-        thick = 0.8 / len(times)
-        for position, ((source, by_case), colour) in enumerate(
-            zip(times.items(), (FIRST, MUTED, SECOND), strict=False)
-        ):
-            rows = [(row, by_case[case]) for row, case in enumerate(names) if case in by_case]
-            heights = [row - 0.4 + (position + 0.5) * thick for row, _ in rows]
-            axes.barh(heights, [us for _, us in rows], thick, color=colour, label=source)
-        marks = [(row, floors_us[case]) for row, case in enumerate(names) if case in floors_us]
-        if marks:
-            ends = [row - 0.45 for row, _ in marks], [row + 0.45 for row, _ in marks]
-            axes.vlines([us for _, us in marks], *ends, color=INK, linewidth=1.5, label="roofline floor")
-        axes.set_yticks(range(len(names)), names)
-        axes.invert_yaxis()
-        axes.grid(axis="y", visible=False)
-        axes.grid(axis="x", alpha=0.6)
-        figure.legend(frameon=False, loc="outside upper left", ncols=2)
-        return _svg(figure)
+    figure, axes = _axes(0.9 + len(names) * (0.16 + 0.15 * len(times)), "us per call (logarithmic)", "")
+    axes.set_xscale("log")
+    thick = 0.8 / len(times)
+    for position, ((source, by_case), colour) in enumerate(zip(times.items(), (FIRST, MUTED, SECOND), strict=False)):
+        rows = [(row, by_case[case]) for row, case in enumerate(names) if case in by_case]
+        heights = [row - 0.4 + (position + 0.5) * thick for row, _ in rows]
+        axes.barh(heights, [us for _, us in rows], thick, color=colour, label=source)
+    marks = [(row, floors_us[case]) for row, case in enumerate(names) if case in floors_us]
+    if marks:
+        ends = [row - 0.45 for row, _ in marks], [row + 0.45 for row, _ in marks]
+        axes.vlines([us for _, us in marks], *ends, color=INK, linewidth=1.5, label="roofline floor")
+    axes.set_yticks(range(len(names)), names)
+    axes.invert_yaxis()
+    axes.grid(axis="y", visible=False)
+    axes.grid(axis="x", alpha=0.6)
+    figure.legend(frameon=False, loc="outside upper left", ncols=2)
+    return _svg(figure)
 
 
+@rc_context(STYLE)
 def uplifts(predictions: Sequence[UpliftPrediction]) -> Markup:
     """Return a bar per experiment: its predicted range at the height of the measured uplift, in percent."""
-    with rc_context(STYLE):
-        figure, axes = _axes(3.2, "predicted uplift, min to max, %", "measured uplift, %")
-        timed = [(p, p.measured) for p in predictions if p.measured is not None]
-        heights, colours = [measured for _, measured in timed], [RIGHT if p.within else WRONG for p, _ in timed]
-        bars = axes.hlines(heights, [p.low for p, _ in timed], [p.high for p, _ in timed], colours, linewidth=3)
-        bars.set_urls([f"#{p.kernel}" for p, _ in timed])
-        axes.axline((0, 0), slope=1, color=MUTED, linestyle="--")
-        return _svg(figure)
+    figure, axes = _axes(3.2, "predicted uplift, min to max, %", "measured uplift, %")
+    timed = [(p, p.measured) for p in predictions if p.measured is not None]
+    heights, colours = [measured for _, measured in timed], [RIGHT if p.within else WRONG for p, _ in timed]
+    bars = axes.hlines(heights, [p.low for p, _ in timed], [p.high for p, _ in timed], colours, linewidth=3)
+    bars.set_urls([f"#{p.kernel}" for p, _ in timed])
+    axes.axline((0, 0), slope=1, color=MUTED, linestyle="--")
+    return _svg(figure)
 
 
 def _axes(height: float, x: str, y: str) -> tuple[Figure, Axes]:
@@ -146,12 +128,3 @@ def _svg(figure: Figure) -> Markup:
     for colour, variable in COLOURS.items():
         picture = picture.replace(colour, f"var(--{variable})")
     return Markup(start + picture.replace(' target="_blank"', ""))  # links lead to places in the same page
-
-
-def cumulated(values: Iterable[float]) -> list[float]:
-    """Return the running sums."""
-    total, sums = 0.0, list[float]()
-    for value in values:
-        total += value
-        sums.append(total)
-    return sums
