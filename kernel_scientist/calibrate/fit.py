@@ -189,7 +189,9 @@ def solve(
         loosest = max(free, key=lambda name: errors[name])
         if errors[loosest] <= LOOSE:
             return constants, kept
-        kept[loosest] = _reason(errors[loosest])
+        factor = math.exp(min(errors[loosest], 20.0))
+        within = f"the times determine it only within a factor of {factor:.3g}"
+        kept[loosest] = "no time depends on it" if errors[loosest] > 1e3 else within
     return start, kept
 
 
@@ -199,19 +201,18 @@ def _solved(
     """Return the best values of the free constants and the standard errors of their logarithms."""
     measured = np.log([point.time_us for point in points])
 
+    def constants(logs: Array) -> Constants:
+        values: dict[str, float] = dict(zip(free, np.exp(logs).tolist(), strict=True))
+        return replace(base, **values)
+
     def residuals(logs: Array) -> Array:
-        constants = _constants(free, logs, base)
-        return np.log([predict.time_us(gpu, point.loads, constants) for point in points]) - measured
+        known = constants(logs)
+        return np.log([predict.time_us(gpu, point.loads, known) for point in points]) - measured
 
     start = np.log([float(getattr(base, name)) for name in free])
     low, high = np.log([BOUNDS[name] for name in free]).T
     found = least_squares(residuals, start, bounds=(low, high), loss="soft_l1", f_scale=OUTLIER, diff_step=1e-4)
-    return _constants(free, found.x, base), dict(zip(free, _errors(found.jac, residuals(found.x)), strict=True))
-
-
-def _constants(free: Sequence[str], logs: Array, base: Constants) -> Constants:
-    values: dict[str, float] = dict(zip(free, np.exp(logs).tolist(), strict=True))
-    return replace(base, **values)
+    return constants(found.x), dict(zip(free, _errors(found.jac, residuals(found.x)), strict=True))
 
 
 def _errors(jacobian: Array, residuals: Array) -> list[float]:
@@ -221,9 +222,3 @@ def _errors(jacobian: Array, residuals: Array) -> list[float]:
     sizes = np.concatenate([sizes, np.zeros(directions.shape[0] - sizes.size)])
     spread = noise / np.maximum(sizes, 1e-9)
     return np.sqrt(((directions * spread[:, None]) ** 2).sum(axis=0)).tolist()
-
-
-def _reason(error: float) -> str:
-    if error > 1e3:
-        return "no time depends on it"
-    return f"the times determine it only within a factor of {math.exp(min(error, 20.0)):.3g}"

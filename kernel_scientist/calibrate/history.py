@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -91,12 +91,9 @@ def last(machine: str) -> Calibration | None:
         raise SetupError(f"{file} is no calibration: {found}; remove it or run `kernel-scientist calibrate`") from error
 
 
-def table(machines: Sequence[str]) -> list[dict[str, Any]]:
-    """Return a row per machine: the figures of its last calibration, or that it has none."""
-    return [_row(machine, last(machine)) for machine in machines]
-
-
-def _row(machine: str, found: Calibration | None) -> dict[str, Any]:
+def row(machine: str) -> dict[str, Any]:
+    """Return the figures of a machine's last calibration, or that it has none."""
+    found = last(machine)
     if found is None:
         unknown = dict.fromkeys(("device", "rho", "least_rho", "error", "most_regret", "entries", "met"))
         known = constants.of(machine)

@@ -6,8 +6,8 @@ of its caches is queued before it, so Python starts the kernel while the GPU sti
 to wait are left out.
 """
 
-import importlib.util
 import random
+import runpy
 import statistics
 import tempfile
 import time
@@ -78,11 +78,6 @@ class _Candidate:
     calls_us: list[float | None] = field(default_factory=list[float | None])
     """None: the call's events are not usable."""
 
-    @property
-    def times_us(self) -> list[float]:
-        """The usable times."""
-        return [time_us for time_us in self.calls_us if time_us is not None]
-
 
 def present() -> Device | None:
     """Return the first GPU that torch can use, or None."""
@@ -122,14 +117,17 @@ def measure(device: Device, entries: Sequence[Entry]) -> tuple[dict[str, Measure
 
     Return the times by entry, and the reasons why other entries have none.
     """
-    rng, dropped = random.Random(0), dict[str, str]()
+    rng, measured, dropped = random.Random(0), dict[str, Measured](), dict[str, str]()
     with device_lock.device(host_gpu.lock(device.platform), LOCK_S), tempfile.TemporaryDirectory() as folder:
         candidates = _checked(rng.sample(list(entries), len(entries)), Path(folder), dropped)
         _time(candidates, rng)
     for candidate in candidates:
-        if len(candidate.times_us) < LEAST:
-            dropped[candidate.entry.name] = f"only {len(candidate.times_us)} calls could be timed"
-    return {c.entry.name: _summary(c) for c in candidates if c.entry.name not in dropped}, dropped
+        name, times = candidate.entry.name, [time_us for time_us in candidate.calls_us if time_us is not None]
+        if len(times) < LEAST:
+            dropped[name] = f"only {len(times)} calls could be timed"
+        else:
+            measured[name] = _summary(name, times, len(candidate.calls_us))
+    return measured, dropped
 
 
 def _checked(entries: Sequence[Entry], folder: Path, dropped: dict[str, str]) -> list[_Candidate]:
@@ -173,11 +171,7 @@ def imported(source: str, folder: Path) -> Callable[[Any], Any]:
     """Import a kernel from a file of its own, because Triton reads its source from there; return its function."""
     path = folder / f"suite_{digest(source)}.py"
     path.write_text(source)
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.custom_kernel
+    return runpy.run_path(str(path))["custom_kernel"]
 
 
 def _time(candidates: Sequence[_Candidate], rng: random.Random) -> None:
@@ -205,13 +199,12 @@ def _call_us(candidate: _Candidate, swept: torch.Tensor) -> float | None:
     return time_us if time_us > 0 and not waited else None
 
 
-def _summary(candidate: _Candidate) -> Measured:
-    times = candidate.times_us
+def _summary(name: str, times: Sequence[float], calls: int) -> Measured:
     low, high = quantile_test(times, p=0.5).confidence_interval(0.95)
     return Measured(
-        name=candidate.entry.name,
+        name=name,
         time_us=statistics.median(times),
         interval_us=(float(low), float(high)),
         calls=len(times),
-        left_out=len(candidate.calls_us) - len(times),
+        left_out=calls - len(times),
     )

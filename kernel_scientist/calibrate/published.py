@@ -78,7 +78,10 @@ class PublishedFit(Record):
 
 
 def calibrate(report: Callable[[str], object]) -> PublishedFit:
-    """Fit the constants to the tables and return them with the figures. Needs no GPU and no network."""
+    """Fit the constants to the tables and write them, with the figures, to the file in which the model finds them.
+
+    Needs no GPU and no network.
+    """
     rows, marked = tables.times(), tables.labels()
     entries = {row.entry.name: row.entry for row in rows}
     entries |= {entry.name: entry for label in marked for entry in (label.best, *label.others)}
@@ -92,18 +95,15 @@ def calibrate(report: Callable[[str], object]) -> PublishedFit:
     values = {name: float(f"{getattr(solved, name):.4g}") for name in FITTED if name not in kept}
     date = time.strftime("%Y-%m-%d")
     known = replace(Constants(), **values, kind="published", calibrated=f"{DATA} ({REVISIONS[0]}; {HARDWARE}), {date}")
-    return PublishedFit(
+    made = PublishedFit(
         date=date,
         constants=asdict(known),
         fitted=half(fitted, (), found, known),
         held_out=half([row for row in rows if row.shape.held_out], marked, found, known),
         missed=found.missed,
     )
-
-
-def keep(found: PublishedFit) -> None:
-    """Write the constants to the file in which the model finds them."""
-    constants.PUBLISHED.write_text(json.dumps(found.model_dump(mode="json"), indent=1) + "\n")
+    constants.PUBLISHED.write_text(json.dumps(made.model_dump(mode="json"), indent=1) + "\n")
+    return made
 
 
 def half(rows: Sequence[Time], labels: Sequence[Label], found: Features, known: Constants) -> Half:

@@ -36,8 +36,7 @@ from kernel_scientist.scientist.proposals import Design, Draft, Lessons, Selecti
 from kernel_scientist.scientist.roles import Agent, InFlight, Step
 from kernel_scientist.search import strategies
 from kernel_scientist.search.prescreen import Prescreen
-from kernel_scientist.tracking import patience
-from kernel_scientist.tracking.access import open_store
+from kernel_scientist.tracking import access
 
 T = TypeVar("T")
 REPAIRABLE = (Verdict.COMPILE_ERROR, Verdict.INCORRECT, Verdict.CRASHED, Verdict.TIMEOUT)
@@ -61,7 +60,8 @@ class Campaign:
         seeds = problem.seeds(params.language)
         if not seeds:
             raise SetupError(f"problem {problem.name} has no seeds for {params.language} in {problem.folder}")
-        self.store = open_store(problem.name, context.target.name, params.tracking.uri, params.tracking.experiment)
+        experiment = params.tracking.experiment or f"{problem.name}-{context.target.name}"
+        self.store = access.open_store(params.tracking.uri, experiment)
         self.population, self.lessons, loose = Population(), Lessons(), list[str]()
         wanted = None if resume is True else resume or None
         found = self.store.recorded(wanted, params.language, problem, params.tracking.suite) if resume else None
@@ -269,7 +269,7 @@ class Campaign:
 
     def insist(self, act: Callable[[], T]) -> T:
         """Return what an act on the store returns; wait while the store does not answer."""
-        return patience.insist(act, self.store.uri, self.context.evaluator.stopped)
+        return access.insist(act, self.store.uri, self.context.evaluator.stopped)
 
     def champion(self) -> Trial | None:
         """Return the winner of the final; without a final, the incumbent."""

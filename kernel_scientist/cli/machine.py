@@ -95,12 +95,11 @@ def calibrate(machine: str, published: bool, as_json: bool) -> None:
         from kernel_scientist.calibrate import published as tables
 
         fitted = tables.calibrate(lambda line: click.echo(line, err=True))
-        tables.keep(fitted)
         show(fitted.model_dump(mode="json", exclude={"missed"}), as_json)
         return
     here = measure.present()
     if here is None:
-        rows = history.table([gpus.named(machine).name.lower()] if machine else list(gpus.GPUS))
+        rows = [history.row(name) for name in ([gpus.named(machine).name.lower()] if machine else gpus.GPUS)]
         show({"gpu": None, "why": NO_GPU, "machines": rows}, as_json)
         return
     from kernel_scientist.report.output import parts
@@ -112,7 +111,7 @@ def calibrate(machine: str, published: bool, as_json: bool) -> None:
         "constants": fit.constants,
         "defaults kept": fit.kept,
         "left out": calibration.dropped,
-        "calibration": history.table([calibration.machine]),
+        "calibration": [history.row(calibration.machine)],
     }
     show({**calibration.model_dump(mode="json"), "met": fit.met}, as_json, parts(text))
     sys.exit(0 if fit.met else 1)

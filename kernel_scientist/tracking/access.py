@@ -1,11 +1,18 @@
-"""Access to the MLflow store that the parameters name, and to the campaigns recorded there."""
+"""Access to the MLflow store that the parameters name, and to the campaigns recorded there.
+
+A campaign waits for a store that does not answer; what is waited for, since when and until when is said.
+"""
 
 import contextlib
+import logging
+import threading
+import time
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, TypeVar
 
 from kernel_scientist import problems
 from kernel_scientist.hardware import targets
@@ -13,12 +20,23 @@ from kernel_scientist.population.final import Final
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.problems.published import PublishedTime
 from kernel_scientist.records import environment
-from kernel_scientist.records.errors import SetupError
+from kernel_scientist.records.errors import InfrastructureError, SetupError, StoppedError
 from kernel_scientist.records.evaluation import Trial
 from kernel_scientist.records.kernel import COMPILED
 from kernel_scientist.records.params import Params
 from kernel_scientist.tracking import local_store
 from kernel_scientist.tracking.mlflow_store import CampaignRun, MlflowStore
+
+T = TypeVar("T")
+WAIT_S = 900.0
+"""How long a store is waited for, in seconds."""
+DELAYS_S = (1.0, 2.0, 5.0, 15.0)
+"""Delays between two attempts, in seconds; the last one is repeated."""
+OURS = (StoppedError, AssertionError, LookupError, TypeError, AttributeError)
+"""Errors that no waiting mends."""
+LASTING = ("INVALID_PARAMETER_VALUE", "RESOURCE_DOES_NOT_EXIST", "RESOURCE_ALREADY_EXISTS", "PERMISSION_DENIED")
+"""Codes of MLflow's errors that no waiting mends."""
+progress = logging.getLogger("kernel_scientist.progress")
 
 
 @dataclass(frozen=True)
@@ -32,9 +50,9 @@ class RecordedCampaign:
     """None: the campaign had no final, because no kernel had a better ratio or time than the incumbent."""
     problem: str
     target: str
-    published: tuple[PublishedTime, ...] = ()
+    published: tuple[PublishedTime, ...]
     """Times that others published for the problem's cases."""
-    bars: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    bars: list[dict[str, Any]]
     """The champion beside others' kernels: `report.summaries.bar_rows`."""
 
     def champion(self) -> Trial | None:
@@ -53,23 +71,22 @@ def read_campaign(params: Params, campaign: str | None) -> RecordedCampaign:
             f"there is no MLflow store {file} yet, it is not part of a clone: run `kernel-scientist optimize`, or name "
             "another store by MLFLOW_TRACKING_URI"
         )
-    store = open_store(problem.name, target.name, params.tracking.uri, params.tracking.experiment)
+    store = open_store(params.tracking.uri, params.tracking.experiment or f"{problem.name}-{target.name}")
     run = store.latest(campaign)
     if run is None:
         raise SetupError(
             f"no campaign {campaign or 'of ' + problem.name} on {target.name} in {store.uri}: run "
             "`kernel-scientist optimize`, or name its problem with --set problem=NAME"
         )
-    population, final = store.population(run), store.final(run)
-    bars = store.bars(run)
+    population, final, bars = store.population(run), store.final(run), store.bars(run)
     return RecordedCampaign(store, run, population, final, problem.name, target.name, problem.published, bars)
 
 
-def open_store(problem: str, target: str, uri: str, experiment: str) -> MlflowStore:
-    """Open the store of a problem on a target; empty `uri` and `experiment` mean the defaults."""
+def open_store(uri: str, experiment: str) -> MlflowStore:
+    """Open an experiment of a store, by default (an empty `uri`) of the one in `mlruns/`."""
     address = environment.tracking_uri(uri)
     require_reachable(address)
-    store = MlflowStore(address, experiment or f"{problem}-{target}")
+    store = MlflowStore(address, experiment)
     with contextlib.suppress(SetupError):  # a store that is read-only is left as it is
         local_store.require_writable(address)
         store.close_dead()
@@ -78,7 +95,7 @@ def open_store(problem: str, target: str, uri: str, experiment: str) -> MlflowSt
 
 def suite_store(params: Params) -> MlflowStore:
     """Open the MLflow experiment `suites`."""
-    return open_store("suites", "all", params.tracking.uri, "suites")
+    return open_store(params.tracking.uri, "suites")
 
 
 def log_suite(params: Params, result: Mapping[str, Any]) -> str:
@@ -93,6 +110,37 @@ def log_suite(params: Params, result: Mapping[str, Any]) -> str:
     store.client.log_dict(run.info.run_id, dict(result), "suite.json")
     store.client.set_terminated(run.info.run_id)
     return str(run.info.run_id)
+
+
+def insist(act: Callable[[], T], store: str, stopped: threading.Event, wait_s: float = WAIT_S) -> T:
+    """Return what `act` returns, which may be called again; any error of the store is waited out.
+
+    Raises InfrastructureError after `wait_s` seconds, StoppedError once `stopped` is set.
+    """
+    start, since, attempts = time.monotonic(), datetime.now(), 0
+    while True:
+        try:
+            result = act()
+        except Exception as error:  # MLflow's client does not wrap transport and database errors
+            if isinstance(error, OURS) or getattr(error, "error_code", "") in LASTING:
+                raise
+            reason = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
+            if time.monotonic() - start > wait_s:
+                raise InfrastructureError(
+                    f"the MLflow store {store} did not take records for {wait_s / 60:.0f} min ({reason}); what it took "
+                    "before is kept, and `kernel-scientist optimize --resume` continues"
+                ) from error
+            if attempts == 0:
+                until = since + timedelta(seconds=wait_s)
+                times = f"{since:%H:%M:%S}", f"{until:%H:%M:%S}"
+                progress.warning("waiting since %s, until %s, for the MLflow store %s: %s", *times, store, reason)
+            if stopped.wait(DELAYS_S[min(attempts, len(DELAYS_S) - 1)]):
+                raise StoppedError("stopped by a signal") from error
+            attempts += 1
+        else:
+            if attempts:
+                progress.warning("the MLflow store answers again, after %.0f s", time.monotonic() - start)
+            return result
 
 
 def require_usable(uri: str) -> None:

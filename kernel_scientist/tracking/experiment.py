@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import quote, unquote, urlparse
 
 from kernel_scientist.records.errors import SetupError
-from kernel_scientist.tracking import local_store
+from kernel_scientist.tracking import local_store, registry
 from kernel_scientist.tracking.run_content import PARENT
 
 PAGE = 500
@@ -43,15 +43,9 @@ class Experiment:
 
     def _create(self, experiment: str) -> Any:
         """Create the experiment, unless another process is quicker; return it."""
-        from mlflow.exceptions import MlflowException
-
         file = local_store.database(self.uri)
         location = f"{local_store.artifacts(file)}/{quote(experiment.replace('/', '-'))}" if file else None
-        try:
-            self.client.create_experiment(experiment, artifact_location=location)
-        except MlflowException as error:
-            if error.error_code != "RESOURCE_ALREADY_EXISTS":
-                raise
+        registry.create(self.client.create_experiment, experiment, artifact_location=location)
         return self.client.get_experiment_by_name(experiment)
 
     def _runs(self, *conditions: str) -> list[Any]:

@@ -20,16 +20,7 @@ from kernel_scientist.records.evaluation import Confirmation, Trial
 from kernel_scientist.records.kernel import Kernel
 from kernel_scientist.scientist.llm.response_cache import Reply, Spending
 from kernel_scientist.scientist.proposals import Lessons
-from kernel_scientist.tracking import (
-    artifacts,
-    old_records,
-    owner,
-    pages,
-    registry,
-    run_content,
-    snapshots,
-    traces,
-)
+from kernel_scientist.tracking import artifacts, old_records, owner, pages, registry, run_content, snapshots, traces
 from kernel_scientist.tracking.experiment import Experiment
 from kernel_scientist.tracking.run_content import CAMPAIGN, KERNEL, KIND, SUITE
 

@@ -1,6 +1,7 @@
 """Confirmed champions in the Model Registry: loadable by `mlflow.pyfunc.load_model`, with a model card."""
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -59,15 +60,20 @@ def write_model(folder: Path, card: str) -> None:
     model.save(str(folder / "MLmodel"))
 
 
-def register(client: Any, run: Any, champion: Kernel, model: str, campaign: str, card: str) -> str:
-    """Register a run's `source` folder as a version of a model; return the version."""
+def create(make: Callable[..., object], *arguments: Any, **named: Any) -> None:
+    """Create something in an MLflow store, unless it exists."""
     from mlflow.exceptions import MlflowException
 
     try:
-        client.create_registered_model(model)
+        make(*arguments, **named)
     except MlflowException as error:
         if error.error_code != "RESOURCE_ALREADY_EXISTS":
             raise
+
+
+def register(client: Any, run: Any, champion: Kernel, model: str, campaign: str, card: str) -> str:
+    """Register a run's `source` folder as a version of a model; return the version."""
+    create(client.create_registered_model, model)
     source = f"{run.info.artifact_uri}/{SOURCE}"
     tags = {"kernel": champion.name, "digest": champion.digest, "campaign": campaign}
     version = client.create_model_version(model, source, run.info.run_id, tags=tags, description=card)

@@ -135,8 +135,8 @@ def speedup_metrics(evaluation: Evaluation, prefix: str = "") -> dict[str, float
     speedup = evaluation.speedup_over(REFERENCE)
     metrics = {f"{prefix}speedup": speedup.ratio} if speedup else {}
     metrics |= {f"{prefix}geomean_us": evaluation.geomean_us or math.nan}
-    if speedup:
-        metrics |= {f"{prefix}reference_geomean_us": speedup.against_us} if speedup.cases else {}
+    if speedup and speedup.cases:
+        metrics[f"{prefix}reference_geomean_us"] = speedup.against_us
     return metrics
 
 

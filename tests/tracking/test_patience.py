@@ -15,8 +15,7 @@ import pytest
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.problems import load
 from kernel_scientist.records.errors import InfrastructureError, StoppedError
-from kernel_scientist.tracking import patience
-from kernel_scientist.tracking.access import no_answer
+from kernel_scientist.tracking.access import insist, no_answer
 from kernel_scientist.tracking.mlflow_store import MlflowStore
 from tests.conftest import ROOT
 from tests.trials import trial
@@ -65,7 +64,7 @@ def test_a_kernel_is_recorded_once_by_a_server_that_was_away(
             back = threading.Timer(3, server.start)
             back.start()
             act = lambda: store.log(run, trial("k00001", 1.0), Population(), PROBLEM)  # noqa: E731
-            patience.insist(act, server.uri, stopped)
+            insist(act, server.uri, stopped)
             back.join()
         said = [record.getMessage() for record in caplog.records if record.name == "kernel_scientist.progress"]
         assert len(said) == 2 and "answers again" in said[1]
@@ -84,13 +83,13 @@ def test_waiting_ends() -> None:
         raise ConnectionError("refused\nmore")
 
     with pytest.raises(InfrastructureError, match=r"store did not take records .* \(refused\).*--resume"):
-        patience.insist(away, "store", stopped, wait_s=-1)
+        insist(away, "store", stopped, wait_s=-1)
     stopped.set()
     with pytest.raises(StoppedError):
-        patience.insist(away, "store", stopped)
+        insist(away, "store", stopped)
 
     def broken() -> None:
         raise TypeError("a fault of the program")
 
     with pytest.raises(TypeError):
-        patience.insist(broken, "store", threading.Event())
+        insist(broken, "store", threading.Event())
