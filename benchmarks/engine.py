@@ -89,14 +89,14 @@ class Judge(Evaluator):
 
 def main(parts: Sequence[str]) -> None:
     """Measure the named parts (default: all), print, write. Parts that are not measured keep their earlier figures."""
-    from benchmarks import peers, scale, start
+    from benchmarks import overhead, peers, scale
 
     work: dict[str, Callable[[], dict[str, Any]]] = {
         "throughput": throughput,
         "peers": peers.measure,
         "pipeline": pipeline,
         "scale": scale.measure,
-        "start": start.measure,
+        "start": overhead.commands,
     }
     file = RESULTS / "engine.json"
     found: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}

@@ -26,7 +26,7 @@ from kernel_scientist.records.kernel import Kernel, Language, digest
 from kernel_scientist.records.params import Params
 from kernel_scientist.sandbox import device_lock
 from kernel_scientist.scientist.context import knowledge
-from kernel_scientist.scientist.roles import Assignment, CpuInfo, Published
+from kernel_scientist.scientist.roles import Assignment, CpuInfo
 from kernel_scientist.workers import prepared
 from kernel_scientist.workers.pool import WorkerPool
 
@@ -122,7 +122,7 @@ class EvaluationContext:
             knowledge=knowledge.load([environment.root() / path for path in settings.paths]),
             knowledge_tokens=settings.tokens,
             most_findings=settings.findings,
-            published={n: Published(t.us, t.origin) for n, t in published.best(self.problem.published).items()},
+            published=published.best(self.problem.published),
         )
 
 

@@ -5,7 +5,7 @@ problem. Exceptions are listed in lab.yml (controls: exempt), such as `copy` for
 """
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,7 +13,7 @@ import torch
 
 from kernel_scientist.problems.dependence import is_constant
 from kernel_scientist.problems.problem import Problem
-from kernel_scientist.problems.trees import cloned, tensors
+from kernel_scientist.problems.trees import changed, cloned, tensors
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import SetupError, one_line
 from kernel_scientist.records.kernel import Case, digest
@@ -71,10 +71,10 @@ def examine(problem: Problem, case: Case) -> str:
 
 def _controls(problem: Problem, data: Any, right: Any) -> Outputs:
     """Yield (name, wrong output) of each control."""
-    yield "zeros", _each(right, torch.zeros_like)
+    yield "zeros", changed(right, torch.zeros_like)
     if any(x.numel() > 1 for x in tensors(right)):
-        yield "mean", _each(right, lambda x: torch.full_like(x, x.to(torch.float64).mean().item()))
-        yield "permuted rows", _each(right, _permuted)
+        yield "mean", changed(right, lambda x: torch.full_like(x, x.to(torch.float64).mean().item()))
+        yield "permuted rows", changed(right, _permuted)
     if isinstance(right, torch.Tensor):
         for position, value in enumerate(_items(data)):
             if position not in problem.writable and isinstance(value, torch.Tensor) and value.numel() == right.numel():
@@ -114,18 +114,7 @@ def _rounded(problem: Problem, data: Any, precision: str) -> Any:
     def through(x: torch.Tensor) -> torch.Tensor:
         return x.to(torch.float32).to(narrow).to(torch.float32).to(x.dtype) if x.is_floating_point() else x
 
-    return _each(cloned(data), through)
-
-
-def _each(value: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
-    if isinstance(value, torch.Tensor):
-        return change(value)
-    if isinstance(value, dict):
-        return {key: _each(item, change) for key, item in cast(dict[str, Any], value).items()}
-    if isinstance(value, (list, tuple)):
-        changed = [_each(v, change) for v in value]  # pyright: ignore
-        return tuple(changed) if isinstance(value, tuple) else changed
-    return value
+    return changed(cloned(data), through)
 
 
 def fault(place: Path, compat: str = "intended") -> str:

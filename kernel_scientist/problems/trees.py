@@ -1,23 +1,32 @@
 """Trees of tuples, lists and dicts with tensors: a problem's inputs and outputs."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     import torch
 
 
-def cloned(value: Any) -> Any:
-    """Return a tree of containers with every tensor copied; strides stay."""
-    if hasattr(value, "clone"):
-        storage = value.untyped_storage().clone()
-        return value.new_empty(0).set_(storage, value.storage_offset(), value.shape, value.stride())
+def changed(value: Any, change: "Callable[[torch.Tensor], torch.Tensor]") -> Any:
+    """Return a tree of containers with every tensor changed."""
+    if hasattr(value, "untyped_storage"):
+        return change(value)
     if isinstance(value, Mapping):
-        return {key: cloned(item) for key, item in cast(Mapping[str, Any], value).items()}
+        return {key: changed(item, change) for key, item in cast(Mapping[str, Any], value).items()}
     if isinstance(value, (list, tuple)):
-        items = [cloned(item) for item in cast(list[Any], value)]
+        items = [changed(item, change) for item in cast(list[Any], value)]
         return tuple(items) if isinstance(value, tuple) else items
     return value
+
+
+def cloned(value: Any) -> Any:
+    """Return a tree of containers with every tensor copied; strides stay."""
+
+    def copy(tensor: "torch.Tensor") -> "torch.Tensor":
+        storage = tensor.untyped_storage().clone()
+        return tensor.new_empty(0).set_(storage, tensor.storage_offset(), tensor.shape, tensor.stride())
+
+    return changed(value, copy)
 
 
 def tensors(value: Any) -> "list[torch.Tensor]":

@@ -10,6 +10,7 @@ from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.hardware.peaks import Machine, floor_us, this_cpu
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.problems.problem import Problem, Profile
+from kernel_scientist.problems.published import PublishedTime
 from kernel_scientist.records.evaluation import Trial
 from kernel_scientist.records.kernel import Language
 from kernel_scientist.scientist.context.knowledge import Document
@@ -30,13 +31,6 @@ class CpuInfo:
     def of_this_machine() -> "CpuInfo":
         """Return the description of this machine's CPU."""
         return CpuInfo(cpu.caches(), cpu.features(), cpu.vector_bytes(), cpu.cores(), cpu.model())
-
-
-class Published(NamedTuple):
-    """The best time that somebody published for a case on the target's GPU, and where."""
-
-    us: float
-    source: str
 
 
 class InFlight(NamedTuple):
@@ -62,8 +56,8 @@ class Assignment:
     knowledge: tuple[Document, ...] = ()
     knowledge_tokens: int = 0
     most_findings: int = 0
-    published: Mapping[str, Published] = field(default_factory=dict[str, Published])
-    """By name of the case; empty where nothing is published."""
+    published: Mapping[str, PublishedTime] = field(default_factory=dict[str, PublishedTime])
+    """The best time that somebody published for a case on the target's GPU, by name of the case."""
 
     @property
     def backend(self) -> str:

@@ -11,6 +11,7 @@ from kernel_scientist.hardware import gpus
 from kernel_scientist.hardware.peaks import Machine
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.problems.problem import Problem
+from kernel_scientist.problems.published import PublishedTime
 from kernel_scientist.profile import metrics
 from kernel_scientist.records.evaluation import CompileReport, Evaluation, PairedTime, Speedup, Timing, Trial
 from kernel_scientist.records.gpu import Counters
@@ -18,7 +19,7 @@ from kernel_scientist.records.kernel import REFERENCE, Case, Experiment, Kernel,
 from kernel_scientist.records.params import ROLES
 from kernel_scientist.scientist import prompts, showcase
 from kernel_scientist.scientist.context import outcomes
-from kernel_scientist.scientist.roles import Assignment, CpuInfo, Published
+from kernel_scientist.scientist.roles import Assignment, CpuInfo
 from tests.conftest import ROOT
 
 DEEPER = Experiment(
@@ -216,7 +217,8 @@ def test_kernels_in_progress_are_named(role: str, on_gpu_model: dict[str, str]) 
 
 def test_published_times_stand_beside_ours_with_their_source(problem: Problem) -> None:
     first, *others = [c.name for c in problem.profile("full").benchmarks]
-    published = {first: Published(66.0, "a contest's winner")}
+    origin = {"source": "a contest's winner", "revision": "1", "device": "MI300X", "includes": "the launch"}
+    published = {first: PublishedTime(sizes={}, us=66.0, **origin)}
     assignment = dataclasses.replace(showcase.assignment(problem), published=published)
     texts = showcase.prompts(assignment, showcase.population(problem))
     for role in ("designer", "writer"):

@@ -13,13 +13,13 @@ from typing import Any
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
 from kernel_scientist.gpu.model import constants
 from kernel_scientist.gpu.model.constants import Constants
 from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.problems.problem import Problem
+from kernel_scientist.problems.trees import tensors
 from kernel_scientist.records.evaluation import Bar, geomean
 from kernel_scientist.records.kernel import COMPILED, EAGER, Case, Verdict
 
@@ -103,7 +103,7 @@ def _followed(problem: Problem, case: Case) -> tuple[list[Launch], set[int]]:
         apart.reference(data)  # what it makes once, in its first call
         with _Recorder() as recorder:
             output = apart.reference(data)
-    return recorder.launches, {_storage(one) for one in _tensors(output)}
+    return recorder.launches, {_storage(one) for one in tensors(output)}
 
 
 class _Recorder(TorchDispatchMode):
@@ -119,7 +119,7 @@ class _Recorder(TorchDispatchMode):
         """Run an operation and record it."""
         output, packet = func(*args, **(kwargs or {})), func._overloadpacket
         read = args[1:] if packet.__name__ in OVERWRITES else args
-        inputs, outputs = _tensors((read, kwargs)), _tensors(output)
+        inputs, outputs = tensors((read, kwargs)), tensors(output)
         self.held += [inputs, outputs]
         if func.is_view or not outputs or packet.__name__.startswith(NOT_KERNELS):
             return output
@@ -128,10 +128,6 @@ class _Recorder(TorchDispatchMode):
         dtype = DTYPES.get(outputs[0].dtype, "fp32")
         self.launches.append(Launch(_bytes(inputs), _bytes(outputs), flops, dtype, count is not None))
         return output
-
-
-def _tensors(value: Any) -> list[torch.Tensor]:
-    return [leaf for leaf in tree_leaves(value) if isinstance(leaf, torch.Tensor)]
 
 
 def _storage(tensor: torch.Tensor) -> int:

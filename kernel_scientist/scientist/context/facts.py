@@ -141,7 +141,7 @@ def case_table(assignment: Assignment, population: Population, base: Trial, refe
     return {
         "columns": list(columns),
         "rows": [dict(zip(("case", "times", "floor", "bound", "published"), row, strict=True)) for row in rows],
-        "sources": list(dict.fromkeys(p.source for p in published.values())),
+        "sources": list(dict.fromkeys(p.origin for p in published.values())),
     }
 
 
