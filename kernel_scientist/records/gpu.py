@@ -73,10 +73,13 @@ class Build(Record):
     """An extension that a submission passes to torch's builder: its device sources, and flags for their compiler."""
 
     name: str
+    """The extension's name."""
     sources: tuple[str, ...]
+    """Its CUDA or HIP sources."""
     flags: tuple[str, ...] = ()
+    """Flags for the device compiler."""
     functions: tuple[str, ...] = ()
-    """Those that Python may call."""
+    """Functions that Python may call."""
 
 
 class TorchOperation(Record):
