@@ -71,7 +71,7 @@ class Engine:
         done: Callable[[Trial], None],
         check_stop: Callable[[], None],
     ) -> None:
-        """`show` is told a kernel's name and what is done with it, None at the end; `done` is told a recorded kernel.
+        """`show` gets a kernel's name and the activity on it, None at the end; `done` gets a recorded kernel.
 
         `check_stop` raises an exception to stop; it is called at least every POLL_S seconds.
         """

@@ -61,7 +61,7 @@ class Evaluator:
     def margins(self) -> tuple[float, ...]:
         """Margin per stage: `harness.margin` or this machine's A/A noise, whichever is larger."""
         noise = aa_noise.kept(self.driver, self.profile_name)
-        if noise is None:  # out of turn: who has the turn may wait for the device, whose lock may be held here
+        if noise is None:  # not in turn: the process in turn may wait for the device, whose lock may be held here
             noise = self._noise(contextlib.nullcontext)
         return tuple(max(self.harness.margin, one) for one in noise)
 

@@ -319,7 +319,7 @@ def interpreted(function: Any) -> Callable[..., Any]:
 
 
 def deciding(decide: Callable[[Any], None], original: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a conversion of a tensor to a number of Python, of which `decide` is told first."""
+    """Return a conversion of a tensor to a Python number that calls `decide` first."""
 
     def decided(value: Any) -> Any:
         decide(value.handle)
