@@ -53,9 +53,9 @@ class Recorder:
             self._loose.append(trial.kernel.name)
             count, best = len(self.population), run_content.progress(self.population.best())
             self._points.append((count, best | {"kernels": count, "elapsed_s": elapsed_s()}))
-        while len(self._loose) >= snapshots.KERNELS:
-            self.store.log_snapshot(self.run, self.population, self._loose[: snapshots.KERNELS])
-            del self._loose[: snapshots.KERNELS]
+        if len(self._loose) >= snapshots.KERNELS:
+            self.store.log_snapshot(self.run, self.population, self._loose)
+            self._loose.clear()
         if time.monotonic() - self._written >= FLUSH_S:
             self.flush()
 

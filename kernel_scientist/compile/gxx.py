@@ -103,8 +103,7 @@ def _kept(folder: Path, name: str, make: Callable[[Path], Built]) -> Built:
         built = make(Path(scratch))
         if built.path is None:
             return built
-        report_file.with_suffix(f".{os.getpid()}").write_text(built.report.model_dump_json())
-        report_file.with_suffix(f".{os.getpid()}").replace(report_file)
+        environment.keep(report_file, built.report.model_dump_json())
         built.path.replace(target)
     return Built(target, built.report)
 

@@ -64,8 +64,7 @@ def completed(problem: Problem) -> Problem:
         return _with(problem, Found.model_validate_json(kept.read_text()))
     progress.info("finding small sizes for %s, which has no lab.yml", problem.name)
     found = _find(problem)
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    kept.write_text(found.model_dump_json())
+    environment.keep(kept, found.model_dump_json())
     return _with(problem, found)
 
 

@@ -48,8 +48,7 @@ def _kept(problem: Problem, case: Case) -> tuple[float, float]:
         flops, moved = json.loads(file.read_text())
         return float(flops), float(moved)
     found = _count(problem, case)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(found))
+    environment.keep(file, json.dumps(found))
     return found
 
 

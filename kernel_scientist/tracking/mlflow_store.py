@@ -130,7 +130,7 @@ class MlflowStore(Experiment):
         return self.read_population(parent)[0]
 
     def read_population(self, parent: CampaignRun) -> tuple[Population, list[str]]:
-        """Read a campaign's kernels back; also return the names of those that no snapshot contains."""
+        """Read a campaign's kernels back; also return the names of those that no snapshot contains, oldest first."""
         population, since_ms = Population(), 0
         for file in self.client.list_artifacts(parent.run_id, snapshots.FOLDER):
             time_ms, kernels = snapshots.load(self._artifact(parent.run_id, file.path) or "")
@@ -142,14 +142,17 @@ class MlflowStore(Experiment):
             later = [[f"attributes.end_time >= {since_ms - CLOCK_SKEW_MS}"], [f"metrics.{NUMBER} > {len(population)}"]]
         runs = [run for conditions in later for run in self._children(parent.run_id, FINISHED, *conditions)]
         loose = {run.data.tags[KERNEL]: run for run in runs if run.data.tags[KERNEL] not in population}
-        names = sorted(loose, key=order)
+        names = sorted(loose, key=lambda name: (loose[name].data.metrics.get(NUMBER, 0), order(name)))
         for name in names:
             with self._downloaded(loose[name].info.run_id, "") as folder:
                 population.add(artifacts.read(folder, loose[name].data.tags))
         return population, names
 
     def log_snapshot(self, parent: CampaignRun, population: Population, names: Sequence[str]) -> None:
-        """Write a snapshot of these kernels, which must be recorded."""
+        """Write a snapshot of these kernels: all that are recorded and that no snapshot contains.
+
+        A resume looks at runs from before the last snapshot no more.
+        """
         file = f"{snapshots.FOLDER}/{names[0]}-{names[-1]}.jsonl"
         self.client.log_text(parent.run_id, snapshots.dump(population, names), file)
 

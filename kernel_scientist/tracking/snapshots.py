@@ -14,7 +14,7 @@ from kernel_scientist.population.lineage import Population
 from kernel_scientist.records.kernel import Verdict
 
 KERNELS = 250
-"""Kernels in a snapshot."""
+"""Kernels after which a snapshot is written."""
 FOLDER = "population"
 """Folder of the campaign's artifacts."""
 VERSION = 1

@@ -1,5 +1,6 @@
 """What GPU MODE's folders contain beyond the simplest: found by loading real ones, written here in the same format."""
 
+import resource
 from pathlib import Path
 from typing import Any
 
@@ -170,3 +171,15 @@ def test_sizes_of_benchmarks_fit_each_other_too(tmp_path: Path) -> None:
     cases = [{"heads": h, "groups": 8, "width": 64} for h in (8, 32)]
     problem = problems.load(folder(tmp_path / "heads", HEADS, *cases))
     assert all(case.whole("heads") >= 8 for case in problem.profile("cpu").benchmarks)
+
+
+def test_a_full_disk_leaves_no_half_of_what_was_found_out(tmp_path: Path) -> None:
+    place = folder(tmp_path / "largest", LARGEST, {"rows": 8}, {"rows": 16})
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            problems.load(place)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert problems.load(place).profile("cpu").tests

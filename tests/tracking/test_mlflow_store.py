@@ -19,7 +19,7 @@ from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.evaluation import CompileReport, Evaluation, Trial
 from kernel_scientist.records.kernel import Experiment, Kernel, Verdict
 from kernel_scientist.scientist.llm.response_cache import LlmRequest, Message, Reply, ResponseCache
-from kernel_scientist.tracking import local_store
+from kernel_scientist.tracking import local_store, snapshots
 from kernel_scientist.tracking.access import require_reachable
 from kernel_scientist.tracking.mlflow_store import CampaignRun, MlflowStore
 from tests.conftest import ROOT
@@ -156,6 +156,24 @@ def test_a_clock_that_jumps_hides_no_kernel_from_a_resume(
     (late,) = (run for run in store._children(campaign.run_id) if run.data.tags["kernel"] == "k00003")
     assert late.info.start_time < hour_ago * 1000 + 60_000
     assert [one.kernel.name for one in store.population(campaign)] == names
+
+
+def test_a_second_resume_finds_kernels_that_were_recorded_long_before_the_first_snapshot(
+    store: MlflowStore, campaign: CampaignRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(snapshots, "KERNELS", 2)
+    child, grandchild = trial("k00001", 1.0, base="k00003"), trial("k00002", 1.0, base="k00001")
+    order, population, replies = [trial("k00003", 1.0), child, grandchild], Population(), ResponseCache(tmp_path)
+    for one in order:  # by a version without snapshots
+        run_id = store.log(campaign, one, population, PROBLEM)
+        population.add(one)
+        store.client.set_terminated(run_id, end_time=1)
+    resumed, loose = store.read_population(campaign)
+    assert loose == ["k00003", "k00001", "k00002"], "in the order in which they were recorded"
+    assert {entry.root for entry in resumed.entries()} == {"k00003"}
+    Recorder(store, campaign, PROBLEM, replies, resumed, loose).record([], lambda: 1.0)
+    again, loose = store.read_population(campaign)
+    assert loose == [] and tuple(again) == tuple(resumed)
 
 
 def test_threads_write_at_the_same_time(store: MlflowStore, campaign: CampaignRun) -> None:

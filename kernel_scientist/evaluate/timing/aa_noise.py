@@ -47,11 +47,8 @@ def turn(driver: Driver, profile: str) -> AbstractContextManager[None]:
 
 def keep(driver: Driver, profile: str, noise: list[float]) -> list[float]:
     """Store the noise for a day; return it."""
-    file = _file(driver, profile)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    part = file.with_suffix(f".{time.monotonic_ns()}")
-    part.write_text(json.dumps({"margins": noise, "machine": cpu.model(), "problem": driver.problem.name}))
-    part.replace(file)
+    content = {"margins": noise, "machine": cpu.model(), "problem": driver.problem.name}
+    environment.keep(_file(driver, profile), json.dumps(content))
     return noise
 
 

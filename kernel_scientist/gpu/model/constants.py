@@ -72,6 +72,5 @@ def _published(machine: str) -> Constants:
 def keep(machine: str, constants: Constants, provenance: dict[str, object]) -> Path:
     """Store a calibration with its provenance."""
     file = path(machine)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps({"constants": asdict(constants), **provenance}, indent=1) + "\n")
+    environment.keep(file, json.dumps({"constants": asdict(constants), **provenance}, indent=1) + "\n")
     return file
