@@ -12,16 +12,15 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 from uuid import UUID
 
-import httpx
 from prefect import flow
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.actions import ArtifactCreate, ArtifactUpdate
-from prefect.exceptions import PrefectHTTPStatusError
 from prefect.runtime import flow_run
 
 from kernel_scientist.campaign.pool import host
 from kernel_scientist.campaign.pool.evaluator import Reply, Request
 from kernel_scientist.campaign.steps import progress
+from tasks import AWAY
 from tasks.evaluation import TASKS
 
 T = TypeVar("T")
@@ -30,8 +29,6 @@ ARTIFACT = "pool-evaluation"
 HEARTBEAT_S = 10.0
 POST_S = 900.0
 """How long a reply is offered to a server that does not answer, in seconds."""
-AWAY = (httpx.HTTPError, PrefectHTTPStatusError, OSError)
-"""Errors of a server that is being restarted."""
 
 
 @flow(name="pool")

@@ -1,9 +1,12 @@
 """Progress of a campaign: a live table in the terminal, a progress bar and a leaderboard in the Prefect UI."""
 
+import contextvars
 import logging
 import time
 from collections.abc import Generator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from typing import cast
 from uuid import UUID
 
@@ -19,6 +22,7 @@ from kernel_scientist.records.evaluation import Confirmation, Trial
 from kernel_scientist.report import ranking, tables
 from kernel_scientist.report.output import Table, write
 from kernel_scientist.tracking import mlflow_store, pages
+from tasks import AWAY
 
 ROWS, TOP = 12, 20
 PUBLISH_S = 5.0
@@ -36,6 +40,8 @@ class Progress:
         self.quiet = not logging.getLogger("kernel_scientist.progress").isEnabledFor(logging.WARNING)
         self.steps: dict[str, str] = {}
         self._published = 0.0
+        self._publisher = ThreadPoolExecutor(1, "publish")
+        self._publishing: Future[None] = self._publisher.submit(lambda: None)
         store = campaign.store
         address = pages.server(store.uri)
         self._runs = pages.runs_table(store.experiment_id, address)
@@ -63,26 +69,36 @@ class Progress:
             self.steps[kernel] = activity
 
     def done(self, trial: Trial) -> None:
-        """Show a finished kernel."""
-        if time.monotonic() - self._published >= PUBLISH_S:
-            percent = 100 * len(self.campaign.population) / max(1, self.campaign.plan.planned)
-            artifacts.update_progress_artifact(self._bar, min(100.0, percent))
-            self.leaderboard()
+        """Show a finished kernel. A thread updates the Prefect UI: if its server is away, that takes a minute."""
+        if self._publishing.done() and time.monotonic() - self._published >= PUBLISH_S:
+            self._publishing.result()
+            self._publishing = self._publisher.submit(contextvars.copy_context().run, self._publish)
         get_run_logger().info(_line(trial))
         if not self.quiet and not self.console.is_terminal:
             self.console.print(_line(trial), highlight=False, markup=False, soft_wrap=True)
 
+    def _publish(self) -> None:
+        percent = 100 * len(self.campaign.population) / max(1, self.campaign.plan.planned)
+        with _tolerating_absence():
+            artifacts.update_progress_artifact(self._bar, min(100.0, percent))
+        self._publish_leaderboard()
+
     def leaderboard(self) -> None:
         """Publish the ranking: by the final's times after the final, otherwise by the recorded score."""
+        self._publisher.shutdown()  # an earlier one is published first
+        self._publish_leaderboard()
+
+    def _publish_leaderboard(self) -> None:
         self._published = time.monotonic()
         population, ranked = self.campaign.population, ranking.final_rows(self.campaign.population, self.campaign.final)
         recorded = Table(self._columns, [tables.kernel_row(trial) for trial in population.ranked(TOP)])
         table = tables.final_table(ranked) if ranked else recorded
-        artifacts.create_table_artifact(
-            key=self._key("leaderboard"),
-            table=[{key: row.get(key, "") for key in table.columns} for row in table.cells],
-            description=f"[{self.campaign.name}]({self._runs}): {ranking.reason(population, self.campaign.final)}",
-        )
+        with _tolerating_absence():
+            artifacts.create_table_artifact(
+                key=self._key("leaderboard"),
+                table=[{key: row.get(key, "") for key in table.columns} for row in table.cells],
+                description=f"[{self.campaign.name}]({self._runs}): {ranking.reason(population, self.campaign.final)}",
+            )
 
     def publish(self, confirmation: Confirmation | None) -> None:
         """Write the campaign's page: a file, an artifact of its MLflow run, a link in the Prefect UI."""
@@ -90,14 +106,15 @@ class Progress:
 
         html = page.finished(self.campaign, confirmation)
         write(page.file(self.campaign.name), html)
-        self.campaign.store.log_page(self.campaign.run, html)
-        artifacts.update_progress_artifact(self._bar, 100.0)
-        artifacts.create_link_artifact(
-            f"{self._run}/artifacts/{mlflow_store.PAGE}",
-            link_text=f"report of {self.campaign.name}",
-            key=self._key("report"),
-            description="the campaign's page, in MLflow; also a file in reports/",
-        )
+        self.campaign.insist(partial(self.campaign.store.log_page, self.campaign.run, html))
+        with _tolerating_absence():
+            artifacts.update_progress_artifact(self._bar, 100.0)
+            artifacts.create_link_artifact(
+                f"{self._run}/artifacts/{mlflow_store.PAGE}",
+                link_text=f"report of {self.campaign.name}",
+                key=self._key("report"),
+                description="the campaign's page, in MLflow; also a file in reports/",
+            )
 
     def _key(self, name: str) -> str:
         key = f"{name}-{self.campaign.context.problem.slug}-{self.campaign.context.target.name}".lower()
@@ -126,6 +143,15 @@ class Progress:
             f"{len(campaign.ledger)} in progress | {shown} | {campaign.llm_budget.usd:.2f}{limit} USD | "
             f"at most {left:.0f} min left"
         )
+
+
+@contextmanager
+def _tolerating_absence() -> Generator[None]:
+    """Leave out an update of the Prefect UI when its server does not answer: the results are in MLflow."""
+    try:
+        yield
+    except AWAY as error:
+        get_run_logger().warning("the Prefect UI is not up to date: %s", type(error).__name__)
 
 
 def _line(trial: Trial) -> str:

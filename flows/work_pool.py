@@ -23,6 +23,7 @@ from flows import host
 from kernel_scientist.campaign.pool.evaluator import Reply, Request
 from kernel_scientist.campaign.steps import progress
 from kernel_scientist.records.errors import InfrastructureError, SetupError, StoppedError
+from tasks import AWAY, is_lasting
 
 POLL_S = 1.0
 SILENT_S = 45.0
@@ -99,7 +100,7 @@ class WorkPool:
             else:
                 self._devices = reply.host.devices if reply.host else self._devices
                 return reply
-        if refused:
+        if died < DEATHS:
             raise SetupError(reason)
         raise InfrastructureError(f"{title}: {DEATHS} flow runs of pool {self.name} died: {reason}")
 
@@ -116,9 +117,12 @@ class WorkPool:
                         if report.reply is not None:
                             return Reply.model_validate(report.reply), ""
                         if death := watch.death(state, report):
-                            client.set_flow_run_state(run, Crashed(message=death), force=True)
+                            if not state.is_final():
+                                client.set_flow_run_state(run, Crashed(message=death), force=True)
                             return None, death
-                except host.AWAY as error:
+                except AWAY as error:
+                    if is_lasting(error):
+                        raise SetupError(f"the Prefect server refuses runs for pool {self.name}: {error}") from error
                     watch.server_away(error)
                 self._wait(POLL_S)
         except BaseException:
@@ -163,7 +167,7 @@ class WorkPool:
         try:
             with get_client(sync_client=True) as client:
                 workers = client.read_workers_for_work_pool(self.name)
-        except host.AWAY:
+        except AWAY:
             return
         self._workers = max(1, sum(worker.status == WorkerStatus.ONLINE for worker in workers))
         self._most = self._workers * (self._devices + 1)
@@ -217,12 +221,14 @@ def _read(client: SyncPrefectClient, run: UUID) -> tuple[State[Any], _Report]:
 
 
 def _cancel(run: UUID) -> None:
-    """Cancel a flow run; its worker ends its process."""
+    """Cancel a flow run, if the server still knows it; its worker ends its process."""
     try:
         with get_client(sync_client=True) as client:
             state = client.read_flow_run(run).state
             if state is not None and not state.is_final():
                 claimed = state.type in (StateType.RUNNING, StateType.PENDING)
                 client.set_flow_run_state(run, Cancelling() if claimed else Cancelled(), force=True)
-    except host.AWAY:
+    except ObjectNotFound:
+        pass
+    except AWAY:
         progress.warning("the Prefect server does not answer: flow run %s is not cancelled", run)

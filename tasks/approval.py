@@ -4,11 +4,14 @@ Prefect's `pause_flow_run` fails the run when nobody answers in time. Here that 
 deadline is set later than ours.
 """
 
+import threading
 import time
-from typing import cast
+from typing import Any, cast
 from uuid import UUID
 
-from prefect.client.orchestration import get_client
+from prefect.client.orchestration import SyncPrefectClient, get_client
+from prefect.client.schemas.objects import State
+from prefect.exceptions import ObjectNotFound
 from prefect.input import RunInput, keyset_from_paused_state
 from prefect.runtime import flow_run
 from prefect.states import Paused, Running
@@ -17,6 +20,7 @@ from pydantic import Field
 from kernel_scientist.campaign.evaluation_context import EvaluationContext
 from kernel_scientist.records.errors import StoppedError
 from kernel_scientist.records.kernel import digest
+from tasks import AWAY
 
 POLL_S = 2.0
 """Interval at which the server is asked for the answer, in seconds."""
@@ -39,7 +43,7 @@ def ask(context: EvaluationContext, question: str) -> str:
     settings = context.params.validate_
     if not settings.approval:
         return ""
-    answer = _answer(question, settings.approval_wait_s)
+    answer = _answer(question, settings.approval_wait_s, context.evaluator.stopped)
     if answer is None:
         return f"nobody answered in {settings.approval_wait_s:g} s"
     if answer.approve:
@@ -47,10 +51,10 @@ def ask(context: EvaluationContext, question: str) -> str:
     return f"refused by a person: {answer.comment}" if answer.comment else "refused by a person"
 
 
-def _answer(question: str, wait_s: float) -> Decision | None:
+def _answer(question: str, wait_s: float, stopped: threading.Event) -> Decision | None:
     """Pause the flow run until it is resumed with an answer; None if that takes longer than `wait_s`.
 
-    Raises StoppedError when the run is cancelled meanwhile.
+    Raises StoppedError when the run is cancelled meanwhile, or `stopped` is set.
     """
     form, run = Decision.with_initial_data(description=question, approve=False), UUID(str(flow_run.get_id()))
     paused = Paused(timeout_seconds=int(wait_s) + LATER_S, pause_key=digest(question)[:8])
@@ -60,11 +64,22 @@ def _answer(question: str, wait_s: float) -> Decision | None:
         form.save(keyset, flow_run_id=run)
         client.set_flow_run_state(run, paused)
         until = time.monotonic() + wait_s
-        while (state := client.read_flow_run(run).state) is not None and state.is_paused():
+        while (state := _state(client, run)) is not None and state.is_paused():
             if time.monotonic() > until:
                 client.set_flow_run_state(run, Running(), force=True)
                 return None
-            time.sleep(POLL_S)
+            if stopped.wait(POLL_S):
+                raise StoppedError("stopped by a signal")
         if state is None or not state.is_running():
             raise StoppedError("the flow run was cancelled while it waited for approval")
         return cast(Decision, form.load(keyset, flow_run_id=run))  # its type allows a coroutine, as in async code
+
+
+def _state(client: SyncPrefectClient, run: UUID) -> State[Any] | None:
+    """Return the flow run's state, Paused while the server does not answer; None if there is no such run."""
+    try:
+        return client.read_flow_run(run).state
+    except ObjectNotFound:
+        return None
+    except AWAY:
+        return Paused()

@@ -22,7 +22,7 @@ from kernel_scientist.population.entry import beats
 from kernel_scientist.population.final import Final
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.records import environment
-from kernel_scientist.records.errors import BudgetError, InfrastructureError, ModelError, SetupError
+from kernel_scientist.records.errors import BudgetError, InfrastructureError, ModelError, SetupError, one_line
 from kernel_scientist.records.evaluation import Evaluation, Trial
 from kernel_scientist.records.kernel import REFERENCE, Attempt, Author, Kernel, Verdict
 from kernel_scientist.records.params import PLAYBOOK
@@ -101,7 +101,8 @@ class Campaign:
     def design(self, generation: int) -> tuple[Selection, Design] | None:
         """Summarise findings if it is time, select base and reference kernel, list avenues and plans for the base.
 
-        None when the budget is used up or a model's replies cannot be parsed; then no further experiment is designed.
+        None when the budget is used up, no model replies or a model's replies cannot be parsed; then no further
+        experiment is designed.
         """
         try:
             self.summarise(generation)
@@ -109,7 +110,7 @@ class Campaign:
             return selection, self.agent.design(self.population, selection, self.lessons, step)
         except ReplyError as error:
             self.plan.stuck = f"a model's replies cannot be parsed: {error}"
-        except BudgetError as error:
+        except (BudgetError, ModelError) as error:
             self.plan.stuck = str(error)
         return None
 
@@ -152,13 +153,13 @@ class Campaign:
             self.lessons = self.insist(lambda: self.recorder.lessons(lessons))
 
     def write(self, job: Job) -> Kernel | None:
-        """Return the kernel of a job; None when the budget of money or tokens is used up."""
+        """Return the kernel of a job; None when the budget of money or tokens is used up, or no model replies."""
         try:
             if job.seed_file is not None:
                 draft = Draft(source=read_kernel(Path(job.seed_file)), report=f"seed {Path(job.seed_file).name}")
             else:
                 draft = self.agent.write(self.population, job.experiment_task(), self.lessons)
-        except BudgetError as error:
+        except (BudgetError, ModelError) as error:
             self.plan.stuck = str(error)
             return None
         return job.kernel(draft, self.params.language)
@@ -172,14 +173,14 @@ class Campaign:
     def repair(self, job: Job, failed: Trial) -> Kernel:
         """Return a repaired version of a kernel that failed.
 
-        Its source is unchanged when there is no new version: the agent does not repair, the budget is used up, or its
-        replies cannot be parsed. The model calls are recorded in any case.
+        Its source is unchanged when there is no new version: the agent does not repair, the budget is used up, no model
+        replies, or its replies cannot be parsed. The model calls are recorded in any case.
         """
         kernel, evaluation = failed.kernel, failed.evaluation
         try:
             task = job.experiment_task().model_copy(update={"experiment": kernel.experiment})
             draft = self.agent.repair(self.population, task, failed, self.lessons)
-        except BudgetError as error:
+        except (BudgetError, ModelError) as error:
             self.plan.stuck, draft = str(error), None
         if draft is None:
             return kernel
@@ -221,7 +222,8 @@ class Campaign:
         started = time.monotonic()
 
         def stop() -> bool:
-            return self.plan.late() or self.plan.tuned_enough(time.monotonic() - started)
+            stopped, spent_s = self.context.evaluator.stopped.is_set(), time.monotonic() - started
+            return stopped or self.plan.late() or self.plan.tuned_enough(spent_s)
 
         def is_tried(source: str) -> bool:
             return self.population.has_source(fingerprint(source))
@@ -284,10 +286,13 @@ class Campaign:
             self.recorder.flush(last=True)
             self.store.finish(self.run, name, status)
 
-        if self.context.evaluator.stopped.is_set():  # who stopped it does not want to wait
-            close()
-        else:
+        if status == "FINISHED":
             self.insist(close)
+            return
+        try:  # who stopped it does not want to wait
+            close()
+        except Exception as error:
+            progress.warning("the campaign's run stays open until the next command: %s", one_line(error))
 
     def _step(self, purpose: str, generation: int) -> Step:
         jobs = [(job, job.base or job.tuned_from) for job in list(self.ledger.jobs.values())]

@@ -73,7 +73,7 @@ class Engine:
     ) -> None:
         """`show` gets a kernel's name and the activity on it, None at the end; `done` gets a recorded kernel.
 
-        `check_stop` raises an exception to stop; it is called at least every POLL_S seconds.
+        `check_stop` raises an exception to stop; it is called every POLL_S seconds, and after each result.
         """
         self.campaign, self.show, self.done, self.check_stop = campaign, show, done, check_stop
         self.most_calls = campaign.params.llm.calls_in_flight

@@ -1,4 +1,4 @@
-"""The kernels in progress: their names, jobs and sources. Only the engine's thread uses the ledger."""
+"""The kernels in progress: their names, jobs and sources. Only the engine's thread changes the ledger."""
 
 import heapq
 import itertools
@@ -62,6 +62,8 @@ class Ledger:
 
     def __init__(self, population: Population) -> None:
         self.population = population
+        self.tried = len(population)
+        """Number of kernels that are recorded or in progress."""
         self.jobs: dict[str, Job] = {}
         """Jobs in progress by kernel name."""
         self.duplicates: set[tuple[str | None, str]] = set()
@@ -73,18 +75,19 @@ class Ledger:
 
     def __len__(self) -> int:
         """Return the number of kernels in progress, without those that were recorded a moment ago."""
-        return sum(name not in self.population for name in self.jobs)
+        return sum(name not in self.population for name in list(self.jobs))
 
     def open(self, job: Job) -> Job:
         """Enter a job and give it the lowest unused name, from `k00001`, also one that a killed run left unused."""
         new = (name for number in self._numbers if (name := f"k{number:05d}") not in self.population)
         name = heapq.heappop(self._returned) if self._returned else next(new)
         self.jobs[name] = job.model_copy(update={"name": name})
+        self.tried += 1
         return self.jobs[name]
 
     def tuning(self) -> list[Job]:
         """Return the tuning jobs in progress."""
-        return [job for job in self.jobs.values() if job.tuned_from]
+        return [job for job in list(self.jobs.values()) if job.tuned_from]
 
     def claim(self, job: Job, source: str) -> bool:
         """Whether a job's source is new: neither tried nor in progress. An experiment that is not new is noted."""
@@ -103,4 +106,5 @@ class Ledger:
     def drop(self, job: Job) -> None:
         """Remove a job that gave no kernel; its name can be used again."""
         self.close(job.name)
+        self.tried -= 1
         heapq.heappush(self._returned, job.name)

@@ -1,4 +1,4 @@
-"""What a campaign does next: seeds, generations, tuning, until its budget is used up. Only the engine's thread asks."""
+"""What a campaign does next: seeds, generations, tuning, until its budget is used up. The engine's thread asks it."""
 
 import time
 from collections.abc import Sequence
@@ -52,7 +52,7 @@ class Plan:
 
     def over(self, designing: int = 0) -> str | None:
         """Return the reason why no further generation may start, or None. `designing`: generations being designed."""
-        tried = len(self.population) + len(self.ledger) + designing * self.params.search.experiments
+        tried = self.ledger.tried + designing * self.params.search.experiments
         if tried >= self.params.budget.kernels:
             return "the budget of kernels is spent (budget.kernels)"
         if self.late():
@@ -83,7 +83,7 @@ class Plan:
         done = {name for title in recorded for name in (title, title.partition(": ")[0])}
         in_progress = {(j.base, j.experiment.title) for j in self.ledger.jobs.values() if j.experiment}
         excluded, most = self.ledger.duplicates | in_progress, self.params.search.experiments
-        left = min(self.planned - len(self.population) - len(self.ledger), most - len(recorded))
+        left = min(self.planned - self.ledger.tried, most - len(recorded))
         plans = [p for p in design.plans if (selection.base, p.title) not in excluded]
         picked = [p for p in pick(plans, most) if p.title not in done]
         authors = {"selector": Author.of(selection.llm_calls), "designer": Author.of(design.llm_calls)}
@@ -92,7 +92,7 @@ class Plan:
 
     def tuning_jobs(self) -> list[Job]:
         """Return a job for the fastest kernel to tune: one per generation, within tuning's share of the time budget."""
-        population, full = self.population, len(self.population) + len(self.ledger) >= self.params.budget.kernels
+        population, full = self.population, self.ledger.tried >= self.params.budget.kernels
         enough = len(population.tuned()) >= population.generations() or self.tuned_enough()
         if not self.params.tuning.tries or full or enough or self.ledger.tuning() or self.late():
             return []

@@ -6,10 +6,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
+from prefect import artifacts, flow
+from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from benchmarks import endpoint
 from benchmarks.engine import Judge, settings
+from flows.progress import Progress
 from kernel_scientist.campaign.campaign import Campaign
 from kernel_scientist.campaign.engine import Engine, Pipeline
 from kernel_scientist.campaign.evaluation_context import Quiet, evaluation_context
@@ -142,6 +146,32 @@ def test_budgets_bound_what_is_begun(tmp_path: Path, address: str) -> None:
     run.params = run.params.model_copy(update={"budget": run.params.budget.model_copy(update={"kernels": 9})})
     campaign = run()
     assert len(campaign.population) == 9 and "budget.kernels" in str(campaign.plan.over())
+
+
+def test_servers_that_do_not_answer_keep_no_campaign_from_its_end(
+    tmp_path: Path, address: str, prefect_api: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    campaign = Run(tmp_path, address, 4, generations=1)()
+
+    def fail(*_: object, **__: object) -> None:
+        raise httpx.ConnectError("connection refused")
+
+    @flow(name="shows")
+    def shows() -> None:
+        progress = Progress(campaign)
+        for name in ("update_progress_artifact", "create_table_artifact", "create_link_artifact"):
+            monkeypatch.setattr(artifacts, name, fail)
+        for trial in campaign.population:
+            progress.done(trial)
+        progress.leaderboard()
+        monkeypatch.setenv("KERNEL_SCIENTIST_ROOT", str(tmp_path))
+        progress.publish(None)
+
+    with temporary_settings({PREFECT_API_URL: prefect_api}):
+        shows()
+    assert "report.html" in {file.path for file in campaign.store.client.list_artifacts(campaign.run.run_id)}
+    monkeypatch.setattr(campaign.store, "finish", fail)
+    campaign.finish("KILLED")
 
 
 def test_a_pipeline_hands_results_and_errors_to_the_thread_that_asks() -> None:

@@ -1,7 +1,7 @@
 """A flow that asks a person, on a real Prefect server."""
 
-from dataclasses import dataclass, field
-from threading import Thread
+from dataclasses import dataclass
+from threading import Event, Thread, Timer
 from typing import Any
 
 import httpx
@@ -15,16 +15,27 @@ from tests.flows.service import until
 
 
 @dataclass
+class Stoppable:
+    """The part of an evaluator that is asked for."""
+
+    stopped: Event
+
+
+@dataclass
 class Context:
     """The part of an evaluation context that is asked for."""
 
-    params: Params = field(default_factory=Params)
+    params: Params
+    evaluator: Stoppable
 
 
 @flow(name="asks")
-def asks(approval_wait_s: float) -> str:
-    validate = {"approval": True, "approval_wait_s": approval_wait_s}
-    return approval.ask(Context(Params.model_validate({"validate": validate})), "Promote k00001?")  # type: ignore[arg-type]
+def asks(approval_wait_s: float, stop_after_s: float | None = None) -> str:
+    validate, stopped = {"approval": True, "approval_wait_s": approval_wait_s}, Event()
+    if stop_after_s is not None:
+        Timer(stop_after_s, stopped.set).start()
+    context = Context(Params.model_validate({"validate": validate}), Stoppable(stopped))
+    return approval.ask(context, "Promote k00001?")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -47,3 +58,9 @@ def test_the_answer_decides_and_the_run_completes(answer: Any, refusal: str, pre
             Thread(target=resume, daemon=True).start()
         state = asks(600 if answer else 1, return_state=True)
     assert state.is_completed() and state.result() == refusal
+
+
+def test_a_flow_that_waits_for_an_answer_can_be_stopped(prefect_api: str) -> None:
+    with temporary_settings({PREFECT_API_URL: prefect_api}):
+        state = asks(600, stop_after_s=1.0, return_state=True)
+    assert state.is_failed() and "stopped by a signal" in str(state.message)

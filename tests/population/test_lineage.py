@@ -109,6 +109,7 @@ def test_new_names_fill_gaps_first(taken: set[int], count: int) -> None:
     ledger = Ledger(Population(trial(name, 2.0) for name in used))
     new = [ledger.open(Job(generation=1)).name for _ in range(count)]
     assert len(set(new)) == count and not used & set(new)
+    assert ledger.tried == len(used) + count
     together = sorted(used | set(new))
     gap_free = [f"k{n:05d}" for n in range(1, count + 1)]
     assert new == sorted(new) and (set(together) >= set(gap_free))

@@ -11,6 +11,7 @@ import threading
 import time
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -204,6 +205,22 @@ def test_the_budget_of_money_ends_a_campaign(cli_here: Cli, prefect_api: str) ->
         assert done.returncode == 0, done.stderr
         result = json.loads(done.stdout)
         assert "budget.usd" in result["stopped"] and 0 < result["usd"] <= 0.03 and result["kernels"] < 14
+
+
+def test_a_provider_that_stays_away_ends_a_campaign_that_keeps_its_kernels(cli_here: Cli, prefect_api: str) -> None:
+    model = ScriptedModel(("good",))
+
+    def script(request: dict[str, Any], number: int) -> Response:
+        return model(request, number) if number <= 6 else Response(status=500)
+
+    with serving(script) as server:
+        arguments = settings(server, "search.generations=4", "llm.attempts=1")
+        done = cli_here("optimize", "--json", *arguments, PREFECT_API_URL=prefect_api)
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert "no model replies" in result["stopped"] and 2 < result["kernels"] < 14
+    found = MlflowStore(result["mlflow"]["uri"], "identity-cpu").latest()
+    assert found is not None and not found.running
 
 
 def test_the_rule_based_agent_replaces_a_failing_model_if_it_is_a_fallback(tmp_path: Path) -> None:
