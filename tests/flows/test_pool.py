@@ -17,9 +17,14 @@ from random import Random
 import httpx
 import psutil
 import pytest
+from prefect.settings import PREFECT_API_URL, temporary_settings
 
+from flows import work_pool
+from kernel_scientist.campaign.pool.evaluator import Request
 from kernel_scientist.problems.imports import dvc_digest
+from kernel_scientist.records.errors import SetupError, StoppedError
 from tests.conftest import ROOT, Cli, lab_environment, new_lab
+from tests.flows.service import until
 from tests.scientist.model_server import serving
 from tests.scientist.scripted_campaign import NewPlans, settings, stored
 
@@ -143,6 +148,39 @@ def test_a_host_evaluates_a_kernel_and_one_with_another_problem_refuses(
     assert done.returncode == 2
     assert dvc_digest.of_folder(lab / "problems/identity") in done.stderr and "another version" not in done.stdout
     assert dvc_digest.of_folder(other / "problems/identity") in done.stderr
+
+
+def test_a_deleted_flow_run_is_sent_again_and_a_deleted_deployment_is_named(prefect_api: str) -> None:
+    name, request = "deleting", Request(operation="describe", params={}, problem_digest="", evaluator_digest="")
+    errors = list[BaseException]()
+
+    def send() -> None:
+        with temporary_settings({PREFECT_API_URL: prefect_api}):
+            try:
+                pool.send(request, "describe")
+            except (SetupError, StoppedError) as error:
+                errors.append(error)
+
+    def delete(seen: list[str]) -> list[str]:
+        """Delete the flow runs of the pool; return the ids of all so far, once there is a new one."""
+        wanted = {"work_pools": {"name": {"any_": [name]}}}
+        runs = until(lambda: httpx.post(f"{prefect_api}/flow_runs/filter", json=wanted).json(), "a flow run is made")
+        for run in runs:
+            httpx.delete(f"{prefect_api}/flow_runs/{run['id']}").raise_for_status()
+        return [*seen, *(run["id"] for run in runs)]
+
+    with temporary_settings({PREFECT_API_URL: prefect_api}):
+        httpx.post(f"{prefect_api}/work_pools/", json={"name": name, "type": "process"}).raise_for_status()
+        pool = work_pool.connect(name)
+    sender = threading.Thread(target=send)
+    sender.start()
+    assert len(set(delete(delete([])))) == 2
+    pool.stopped.set()
+    sender.join(30)
+    pool.stopped.clear()
+    httpx.delete(f"{prefect_api}/deployments/{pool.deployment}").raise_for_status()
+    send()
+    assert [type(error) for error in errors] == [StoppedError, SetupError] and f"for pool {name}" in str(errors[1])
 
 
 def test_the_digest_of_a_problem_is_dvcs(tmp_path: Path) -> None:
