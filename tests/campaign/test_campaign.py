@@ -267,13 +267,16 @@ def test_kernels_of_equal_file_names_are_distinguished(cli_here: Cli, lab: Path,
     assert result["kernel"] == "reference (kernel)" and len(result["speedups"]) == 2
 
 
-def test_only_infrastructure_errors_are_retried(prefect_api: str, lab: Path) -> None:
+def test_only_infrastructure_errors_are_retried_and_a_task_that_hangs_is_one(prefect_api: str, lab: Path) -> None:
     program = dedent(
         """
+        import time
         from prefect import flow, task
         from kernel_scientist.records.errors import InfrastructureError
-        from tasks.evaluation import infrastructure_only
+        from tasks.evaluation import called, infrastructure_only
         calls = {"busy": 0, "wrong": 0}
+        def hang():
+            time.sleep(2)
         def attempt(kind, error):
             @task(name=kind, retries=2, retry_delay_seconds=0, retry_condition_fn=infrastructure_only)
             def work():
@@ -284,13 +287,17 @@ def test_only_infrastructure_errors_are_retried(prefect_api: str, lab: Path) -> 
         def run():
             for kind, error in (("busy", InfrastructureError("busy")), ("wrong", ValueError("wrong"))):
                 attempt(kind, error)(return_state=True)
+            try:
+                called(task(timeout_seconds=0.2)(hang))()
+            except InfrastructureError as error:
+                calls["hangs"] = "took too long" in str(error)
         run()
         print(calls)
         """
     )
     env = lab_environment(lab, PREFECT_API_URL=prefect_api)
     done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, timeout=120)
-    assert done.stdout.strip() == "{'busy': 3, 'wrong': 1}", done.stderr
+    assert done.stdout.strip() == "{'busy': 3, 'wrong': 1, 'hangs': True}", done.stderr
 
 
 def test_a_verdict_that_the_machine_may_have_caused_is_not_cached(prefect_api: str, lab: Path) -> None:

@@ -19,7 +19,7 @@ from kernel_scientist.campaign.kernelbot.api import Api, Credentials, Submission
 from kernel_scientist.campaign.kernelbot.evaluator import lines_with_word, refusal, without_word
 from kernel_scientist.campaign.kernelbot.judge import Judge, Register
 from kernel_scientist.problems import load
-from kernel_scientist.records.errors import SetupError
+from kernel_scientist.records.errors import InfrastructureError, SetupError
 from kernel_scientist.records.kernel import Verdict
 from kernel_scientist.records.params import Kernelbot
 from kernel_scientist.sandbox.failure import KernelFailure
@@ -56,7 +56,6 @@ def test_a_source_is_submitted_once_and_its_times_are_the_public_benchmarks(tmp_
         ("succeeded", Verdict.OK, ""),
         ("failed test", Verdict.INCORRECT, "mismatch at 7"),
         ("failed crash", Verdict.CRASHED, "the runner says why"),
-        ("failed", Verdict.INFRASTRUCTURE, "without a run"),
         ("timed_out", Verdict.TIMEOUT, "time limit"),
         ("hacked", Verdict.REJECTED, "hack"),
         ("succeeded secret", Verdict.INCORRECT, "secret seed"),
@@ -66,6 +65,14 @@ def test_every_state_has_its_verdict(tmp_path: Path, outcome: str, verdict: Verd
     with serving(Board()) as board:
         found = judge(board, tmp_path).result("k1", f"# outcome: {outcome}\n", "leaderboard")
     assert results.verdict(found)[0] is verdict and words in results.verdict(found)[1]
+
+
+def test_a_submission_that_the_leaderboard_did_not_run_is_sent_again(tmp_path: Path) -> None:
+    with serving(Board()) as board:
+        for times in (1, 2):
+            with pytest.raises(InfrastructureError, match="without a run"):
+                judge(board, tmp_path).result("k1", "# outcome: failed\n", "benchmark")
+            assert len(board.accepted) == times
 
 
 def test_refusals_name_their_cause(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from kernel_scientist.campaign.kernelbot import results
 from kernel_scientist.campaign.kernelbot.api import (
     Api,
     BusyError,
@@ -80,9 +81,9 @@ class Register:
         """Write the final answer."""
         self._write("UPDATE submissions SET answer = ? WHERE key = ?", answer.model_dump_json(), key)
 
-    def refused(self, key: str) -> None:
-        """Remove an entry whose source the leaderboard did not accept."""
-        self._write("DELETE FROM submissions WHERE key = ? AND id IS NULL", key)
+    def forget(self, key: str) -> None:
+        """Remove an entry whose source the leaderboard did not accept or run."""
+        self._write("DELETE FROM submissions WHERE key = ?", key)
 
     def _write(self, statement: str, *values: object) -> None:
         with self._lock:
@@ -106,16 +107,19 @@ class Judge:
         """Return a source's ended submission; submit it unless that was done before, by whatever process.
 
         Raises KernelFailure if the leaderboard refuses the source, SetupError if it refuses any, InfrastructureError
-        if it does not answer or end in time, StoppedError once `stopped` is set.
+        if it does not answer, end in time or run the source (then the next call submits it again), StoppedError once
+        `stopped` is set.
         """
         key = digest(chr(0).join((self.board, self.settings.gpu, mode, source)))
         entry = self.register.get(key)
-        if entry is not None and entry.answer is not None:
-            return entry.answer
-        number = entry.id if entry is not None else None
-        if number is None:
-            number = self._sent(key, entry, name, source, mode)
-        return self._ended(key, number)
+        answer, number = (entry.answer, entry.id) if entry is not None else (None, None)
+        if answer is None:
+            answer = self._ended(key, number or self._sent(key, entry, name, source, mode))
+        verdict, reason = results.verdict(answer)
+        if verdict is Verdict.INFRASTRUCTURE:
+            self.register.forget(key)
+            raise InfrastructureError(reason)
+        return answer
 
     def _sent(self, key: str, entry: Entry | None, name: str, source: str, mode: str) -> int:
         """Return the id of a submission, made now unless the leaderboard has it already."""
@@ -139,7 +143,7 @@ class Judge:
                 self._wait(delay_s)
                 delay_s = min(2 * delay_s, MOST_DELAY_S)
             except RefusedError as error:
-                self.register.refused(key)
+                self.register.forget(key)
                 if _SET_UP.search(str(error)):
                     raise SetupError(f"leaderboard {self.board}: {error}") from error
                 raise KernelFailure(Verdict.REJECTED, f"the leaderboard refuses it: {error}") from error
