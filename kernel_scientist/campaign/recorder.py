@@ -69,7 +69,7 @@ class Recorder:
         if spending := self.replies.spending(self.run.campaign):
             self.store.log_spending(self.run, spending)
         while replies := self._traceable(last):
-            self.store.log_traces(self.run, [reply for _, reply in replies])
+            self.store.log_traces(self.run, [(reply, self._made(reply)) for _, reply in replies])
             self.replies.mark_traced(number for number, _ in replies)
         self._written = time.monotonic()
 
@@ -77,6 +77,12 @@ class Recorder:
         """Return replies that are no traces yet and need not wait, each with its number."""
         replies = self.replies.untraced(self.run.campaign, TRACES)
         return [one for one in replies if last or (name := traces.kernel(one[1])) is None or name in self.population]
+
+    def _made(self, reply: Reply) -> str:
+        """Return the kernel that a reply led to; empty if none: a dropped kernel's name may be another's now."""
+        name = traces.kernel(reply)
+        calls = self.population.get(name).kernel.llm_calls if name and name in self.population else ()
+        return name if name and any(call.call_key == reply.call_key for call in calls) else ""
 
     def lessons(self, lessons: Lessons) -> Lessons:
         """Write the findings; return them with the run ids of the kernels that they name."""

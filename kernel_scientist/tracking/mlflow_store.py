@@ -213,13 +213,14 @@ class MlflowStore(Experiment):
         """Write the cost of a campaign's model calls to its run: total, per role, per model."""
         self._log(parent.run_id, (0, run_content.spending(rows)))
 
-    def log_traces(self, parent: CampaignRun, replies: Sequence[Reply]) -> None:
-        """Write replies as traces, each of its kernel's run if that is recorded, else of the campaign's run.
+    def log_traces(self, parent: CampaignRun, replies: Sequence[tuple[Reply, str]]) -> None:
+        """Write replies as traces, each of the run of the kernel that it led to, else (empty) of the campaign's run.
 
         Writing a reply again changes nothing.
         """
-        runs = {name: run for (campaign, name), run in self._run_ids.items() if campaign == parent.run_id}
-        traces.write(self._tracing, self.experiment_id, parent.run_id, runs, replies)
+        runs = {name: self.run_id(parent, name) for _, name in replies if name}
+        made = [traces.Made(reply, name, runs.get(name) or parent.run_id) for reply, name in replies]
+        traces.write(self._tracing, self.experiment_id, made)
 
     def log_curve(self, parent: CampaignRun, points: Sequence[tuple[int, dict[str, float]]]) -> None:
         """Add points (number of kernels, metrics) to a campaign's curve."""

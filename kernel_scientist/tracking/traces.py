@@ -9,8 +9,8 @@ with explicit ids: the fluent API would write to the store that the process used
 import base64
 import json
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from kernel_scientist.records.kernel import digest
 from kernel_scientist.scientist.llm.response_cache import Reply
@@ -19,29 +19,35 @@ PREVIEW = 1000
 """Characters of request and reply in the list of traces."""
 
 
+class Made(NamedTuple):
+    """A reply, the kernel that it led to (empty: none) and the id of the run that it belongs to."""
+
+    reply: Reply
+    kernel: str
+    run_id: str
+
+
 def kernel(reply: Reply) -> str | None:
     """Return the name of the kernel that a call was made for; None if it was for a whole generation."""
     named = re.search(r"/(k\d+)\b", reply.call_key)
     return named[1] if named else None
 
 
-def write(client: Any, experiment_id: str, campaign: str, kernels: Mapping[str, str], replies: Sequence[Reply]) -> None:
-    """Write replies as traces by MLflow's tracing client. Not thread-safe.
-
-    `campaign`: id of the campaign's run. `kernels`: ids of runs by kernel; a reply for one of them belongs to it.
-    """
-    for reply in replies:
-        client.start_trace(_info(experiment_id, kernels.get(kernel(reply) or "", campaign), reply))
-    client.log_spans(experiment_id, [_span(reply) for reply in replies])
+def write(client: Any, experiment_id: str, replies: Sequence[Made]) -> None:
+    """Write replies as traces by MLflow's tracing client. Not thread-safe."""
+    for made in replies:
+        client.start_trace(_info(experiment_id, made))
+    client.log_spans(experiment_id, [_span(made.reply) for made in replies])
 
 
-def _info(experiment_id: str, run_id: str, reply: Reply) -> Any:
+def _info(experiment_id: str, made: Made) -> Any:
     from mlflow.entities import TraceInfo, TraceLocation, TraceState
 
+    reply = made.reply
     tags = {"mlflow.traceName": reply.role, "role": reply.role}
     tags |= {"call_key": reply.call_key, "model": reply.request.model}
-    if name := kernel(reply):
-        tags["kernel"] = name
+    if made.kernel:
+        tags["kernel"] = made.kernel
     return TraceInfo(
         trace_id=identity(reply),
         trace_location=TraceLocation.from_experiment_id(experiment_id),
@@ -51,7 +57,7 @@ def _info(experiment_id: str, run_id: str, reply: Reply) -> Any:
         request_preview=reply.request.messages[-1].content[:PREVIEW],
         response_preview=reply.text[:PREVIEW],
         trace_metadata={
-            "mlflow.sourceRun": run_id,
+            "mlflow.sourceRun": made.run_id,
             "mlflow.trace.tokenUsage": json.dumps(_usage(reply)),
             "mlflow.trace.cost": json.dumps({"total_cost": reply.usd}),
             "usd": repr(reply.usd),

@@ -17,7 +17,7 @@ from kernel_scientist.population.lineage import Population
 from kernel_scientist.problems import load
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.evaluation import CompileReport, Evaluation, Trial
-from kernel_scientist.records.kernel import Experiment, Kernel, Verdict
+from kernel_scientist.records.kernel import Experiment, Kernel, LlmCall, Verdict
 from kernel_scientist.scientist.llm.response_cache import LlmRequest, Message, Reply, ResponseCache
 from kernel_scientist.tracking import local_store, snapshots
 from kernel_scientist.tracking.access import require_reachable
@@ -245,20 +245,25 @@ def test_a_trace_belongs_to_the_kernel_that_it_made(store: MlflowStore, campaign
     request = LlmRequest(model="m", parameters={}, messages=(Message(role="user", content="why?"),))
     replies, population = ResponseCache(tmp_path), Population()
     recorder = Recorder(store, campaign, PROBLEM, replies, population)
-    for text, key in (("plan", "design/1/0"), ("code", "write/k00001-aa/0"), ("waits", "write/k00002-bb/0")):
+    keys = {"plan": "design/1/0", "dropped": "write/k00001-cc/0", "code": "write/k00001-aa/0"}
+    for text, key in {**keys, "waits": "write/k00002-bb/0"}.items():
         replies.add(Reply(request=request, text=text, role="writer", call_key=key, campaign=campaign.campaign))
+    tokens = {"input_tokens": 1, "output_tokens": 1, "usd": 0.0, "seconds": 1.0}
+    call = LlmCall(role="writer", call_key=keys["code"], model="m", key=request.key, prompt="", **tokens)
+    made = trial("k00001", 1.0)
+    made = made.model_copy(update={"kernel": made.kernel.model_copy(update={"llm_calls": (call,)})})
 
     def traced(run_id: str) -> list[str]:
         where = f"request_metadata.`mlflow.sourceRun` = '{run_id}'"
         found = store.client.search_traces(locations=[store.experiment_id], filter_string=where)
         return sorted(trace.data.spans[0].outputs["content"] for trace in found)
 
-    recorder.record([trial("k00001", 1.0)], lambda: 1.0)
+    recorder.record([made], lambda: 1.0)
     recorder.flush()
     kernel = store.run_id(campaign, "k00001")
-    assert kernel and traced(kernel) == ["code"] and traced(campaign.run_id) == ["plan"]
+    assert kernel and traced(kernel) == ["code"] and traced(campaign.run_id) == ["dropped", "plan"]
     recorder.flush(last=True)
-    assert traced(campaign.run_id) == ["plan", "waits"]
+    assert traced(campaign.run_id) == ["dropped", "plan", "waits"]
 
 
 def test_a_trace_that_a_kill_left_without_its_span_is_written_again(
@@ -281,10 +286,10 @@ def test_a_trace_that_a_kill_left_without_its_span_is_written_again(
     with monkeypatch.context() as m:
         m.setattr(killed._tracing, "log_spans", _fail)
         with pytest.raises(RuntimeError, match="killed here"):
-            killed.log_traces(campaign, answers)
+            killed.log_traces(campaign, [(reply, "") for reply in answers])
     assert replies() == []
     for _ in range(2):
-        MlflowStore(store.uri, "identity-cpu").log_traces(campaign, answers)
+        MlflowStore(store.uri, "identity-cpu").log_traces(campaign, [(reply, "") for reply in answers])
         assert replies() == ["because", "so"]
 
 
