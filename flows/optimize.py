@@ -28,7 +28,7 @@ from kernel_scientist.evaluate.evaluator import TimedSource
 from kernel_scientist.population import final
 from kernel_scientist.records.errors import StoppedError
 from kernel_scientist.records.evaluation import Confirmation, Trial
-from kernel_scientist.records.kernel import REFERENCE, Kernel
+from kernel_scientist.records.kernel import REFERENCE, Kernel, Verdict
 from kernel_scientist.records.params import load
 from kernel_scientist.report import summaries
 from tasks.evaluation import POOL, TASKS
@@ -88,7 +88,7 @@ def _confirmed(campaign: Campaign) -> tuple[Confirmation | None, Trial | None]:
         return None, None
     others, baseline = [campaign.context.evaluator.reference()], None
     standing = champions.standing(campaign.context)
-    if standing is not None and not champions.is_same(standing, best):
+    if standing and standing.evaluation.verdict is Verdict.OK and not champions.is_same(standing, best):
         others.append(TimedSource.of(standing.kernel))
     is_seed = best.kernel.base is None
     if not is_seed:

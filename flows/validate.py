@@ -12,6 +12,7 @@ from flows import events, work_pool
 from flows.form import UNTOUCHED, Form, subject
 from kernel_scientist.campaign import champions, single
 from kernel_scientist.records.errors import SetupError
+from kernel_scientist.records.kernel import Verdict
 from kernel_scientist.records.params import Params, load
 from kernel_scientist.report import summaries
 from tasks.evaluation import TASKS
@@ -63,7 +64,7 @@ def _again(champion: champions.Promoted, given: list[str], params_file: str | No
     drift, why = champion.drift(summary["environment"]), summary["why"]
     if drift:
         events.emit(events.DRIFT, **row, changes={key: {"was": was, "is": now} for key, (was, now) in drift.items()})
-    if not summary["confirmed"]:
+    if not summary["confirmed"] and summary["verdict"] != Verdict.INFRASTRUCTURE:
         events.emit(events.LOST, **row, why=why)
         get_run_logger().warning("champion of %(problem)s in %(language)s on %(target)s is not confirmed", row)
     speedup = summary["speedup"]["ratio"] if summary["speedup"] else None

@@ -12,7 +12,7 @@ from kernel_scientist.campaign.steps import decided, progress
 from kernel_scientist.compile.source import language_of, read_kernel
 from kernel_scientist.evaluate.timing.plan import TimedSource
 from kernel_scientist.problems.imports import reference_kernels
-from kernel_scientist.records.errors import SetupError
+from kernel_scientist.records.errors import InfrastructureError, SetupError
 from kernel_scientist.records.evaluation import Bar, Evaluation
 from kernel_scientist.records.kernel import COMPILED, Kernel, Verdict
 
@@ -44,7 +44,10 @@ def torch_compile(context: EvaluationContext) -> list[Checked]:
         return [(Bar(name=COMPILED, verdict=None, reason=reason), None)]
     with context.quiet.building():
         progress.info("compiling the reference by torch.compile")
-        return [evaluator.compiled_reference()]
+        try:
+            return [evaluator.compiled_reference()]
+        except InfrastructureError as error:
+            return [(Bar(name=COMPILED, verdict=Verdict.INFRASTRUCTURE, reason=str(error)), None)]
 
 
 def predicted_references(context: EvaluationContext, champion: Evaluation) -> list[Bar]:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from kernel_scientist.campaign import preflight
 from kernel_scientist.campaign.evaluation_context import EvaluationContext
+from kernel_scientist.campaign.steps import decided
 from kernel_scientist.compile.fingerprint import fingerprint
 from kernel_scientist.hardware import targets
 from kernel_scientist.records import environment
@@ -93,12 +94,16 @@ def promoted() -> list[Promoted]:
 
 
 def standing(context: EvaluationContext) -> Trial | None:
-    """Return the champion that stands when a campaign ends, evaluated now; None without a correct one."""
+    """Return the champion that stands when a campaign ends, built now; None without a correct one.
+
+    Its verdict is `infrastructure` if it could not be built for reasons other than the kernel.
+    """
     if (text := source(context)) is None:
         return None
     kernel = Kernel(name=STANDING, language=context.params.language, source=text)
-    evaluation: Evaluation = context.steps.build(context, kernel)
-    return Trial(kernel=kernel, evaluation=evaluation) if evaluation.verdict is Verdict.OK else None
+    evaluation: Evaluation = decided(context.steps.build)(context, kernel)
+    is_known_wrong = evaluation.verdict not in (Verdict.OK, Verdict.INFRASTRUCTURE)
+    return None if is_known_wrong else Trial(kernel=kernel, evaluation=evaluation)
 
 
 def is_same(one: Trial, other: Trial) -> bool:
@@ -112,6 +117,8 @@ def verdict(standing: Trial | None, best: Trial, confirmation: Confirmation) -> 
         return True, "there was no other correct champion of this problem, language and target"
     if is_same(standing, best):
         return False, "it is this campaign's champion"
+    if standing.evaluation.verdict is Verdict.INFRASTRUCTURE:
+        return False, f"the standing one could not be evaluated: {standing.evaluation.reason}"
     if best.evaluation.by_model:
         before_us, now_us = standing.evaluation.predicted_us, best.evaluation.predicted_us
         if now_us is None:

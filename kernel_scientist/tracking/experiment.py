@@ -15,8 +15,6 @@ from kernel_scientist.tracking.run_content import PARENT
 
 PAGE = 500
 """Runs per page of a search."""
-MOST_METRICS = 1000
-"""MLflow's limit on the metrics of one call."""
 
 
 class Experiment:
@@ -100,5 +98,5 @@ class Experiment:
         now = int(time.time() * 1000)
         metrics = [Metric(k, float(v), now, step) for step, m in points for k, v in m.items() if math.isfinite(v)]
         texts = [Param(k, v[:500]) for k, v in (params or {}).items()]
-        for part in range(0, max(len(metrics), len(texts)), MOST_METRICS):
-            self.client.log_batch(run_id, metrics[part : part + MOST_METRICS], texts[part : part + MOST_METRICS])
+        if metrics or texts:
+            self.client.log_batch(run_id, metrics, texts)

@@ -72,8 +72,10 @@ def create(make: Callable[..., object], *arguments: Any, **named: Any) -> None:
 
 
 def register(client: Any, run: Any, champion: Kernel, model: str, campaign: str, card: str) -> str:
-    """Register a run's `source` folder as a version of a model; return the version."""
+    """Register a run's `source` folder as a version of a model, unless it is one; return the version."""
     create(client.create_registered_model, model)
+    for known in client.search_model_versions(f"name = '{model}' and run_id = '{run.info.run_id}'"):
+        return str(known.version)
     source = f"{run.info.artifact_uri}/{SOURCE}"
     tags = {"kernel": champion.name, "digest": champion.digest, "campaign": campaign}
     version = client.create_model_version(model, source, run.info.run_id, tags=tags, description=card)

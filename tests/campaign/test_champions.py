@@ -42,6 +42,12 @@ def test_a_measured_champion_must_be_faster_in_one_run() -> None:
     assert not champions.verdict(standing(), better, confirmed(better, is_confirmed=False))[0]
     assert not champions.verdict(standing(), trial("k2", 9.0), confirmed(trial("k2", 9.0)))[0], "not timed beside it"
     assert champions.verdict(None, worse, confirmed(worse, is_confirmed=False))[0]
+    busy = Evaluation(verdict=Verdict.INFRASTRUCTURE, reason="no worker started")
+    undecided = standing().model_copy(update={"evaluation": busy})
+    assert champions.verdict(undecided, better, confirmed(better)) == (
+        False,
+        "the standing one could not be evaluated: no worker started",
+    )
 
 
 def test_the_standing_champion_is_itself_with_the_leaderboards_header() -> None:
