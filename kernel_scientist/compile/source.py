@@ -108,12 +108,15 @@ class KernelSource:
         return [name for name in names if self.site(name) is not None]
 
     def with_site(self, name: str, body: str) -> "KernelSource":
-        """Return the file with a marked site's text replaced. Raises SourceError when it is not marked."""
+        """Return the file with a marked site's text replaced; `body` may have the site's marks around it.
+
+        Raises SourceError when the file has no such site.
+        """
         match = _site_pattern(name).search(self.text)
         if match is None:
             raise SourceError(f"no site {name!r} (marked by // @begin {name} and // @end {name})")
-        if not body.endswith("\n"):
-            body += "\n"
+        body = body if body.endswith("\n") else f"{body}\n"
+        body = inner["body"] if (inner := _site_pattern(name).search(body)) else body
         return KernelSource(self.text[: match.start("body")] + body + self.text[match.end("body") :])
 
     def tree(self) -> ast.Module:

@@ -4,6 +4,7 @@ import json
 import random
 import string
 import time
+from textwrap import indent
 from typing import Any
 
 import pytest
@@ -93,8 +94,12 @@ def test_a_selection_names_correct_kernels() -> None:
         f"```cpp\nint x;\n```\n```py\n{WHOLE}```\n```bash\nrun\n```",
         '```diff\n--- a\n+++ b\n@@ -1,9 +1,9 @@\n-"""A kernel."""\n+"""Another kernel."""\n TUNABLES = {"A": 1}\n```',
         '```\n<<<<<<< SEARCH\n"""A kernel."""\n=======\n"""Another kernel."""\n>>>>>>> REPLACE\n```',
+        '```\n<<<<<<< SEARCH  \n"""A kernel."""\n=======\n"""Another kernel."""\n>>>>>>> REPLACE\n```',
+        indent(f"```python\n{WHOLE}```", "   ").replace("   ```", "1. The kernel:\n\n   ```", 1),
+        indent(f"~~~python\n{WHOLE}~~~", "      ").replace("      ~~~", "- - the kernel:\n      ~~~", 1),
+        f"```python\n{WHOLE}```".replace("\n", "\r\n"),
     ],
-    ids=["whole", "with words", "longest", "diff", "search and replace"],
+    ids=["whole", "words", "longest", "diff", "search and replace", "spaces", "list", "nested list", "CRLF"],
 )
 def test_a_kernel_is_read_in_every_form(reply: str) -> None:
     assert kernel_from(split(reply), BASE).strip() == WHOLE.strip()
@@ -103,6 +108,13 @@ def test_a_kernel_is_read_in_every_form(reply: str) -> None:
 def test_a_marked_site_is_replaced() -> None:
     source = kernel_from(split("```cpp site=copy\nmemcpy(out, x, 2 * n);\n```\nREPORT: memcpy"), BASE)
     assert "memcpy" in source and "out[i] = x[i]" not in source and "// @begin copy" in source
+    marked = "```cpp site=copy\n// @begin copy\nmemcpy(out, x, 2 * n);\n// @end copy\n```\nREPORT: memcpy"
+    assert kernel_from(split(marked), BASE) == source
+
+
+def test_a_line_separator_in_a_string_ends_no_line() -> None:
+    whole = WHOLE + 'SEPARATOR = "\u2028"\n'
+    assert kernel_from(split(f"```python\n{whole}```"), BASE) == whole
 
 
 @pytest.mark.parametrize(
@@ -113,6 +125,7 @@ def test_a_marked_site_is_replaced() -> None:
         ("```python\nprint(1)\n```", ReplyError, "no kernel"),
         ("```diff\n@@\n-not there\n+x\n```", PatchError, "occurs 0 times"),
         ("```diff\njust words\n```", PatchError, "no hunk"),
+        ("```\n<<<<<<< SEARCH\nx\n=======\ny\n>>>>>>> REPLACE\n<<<<<<< SEARCH a\n```", PatchError, "something else"),
         ("```cpp site=elsewhere\nx\n```", PatchError, "no site"),
         (f"```\n<<<<<<< SEARCH\n{BASE}```", ReplyError, "no kernel"),
         ('```diff\n@@\n-"""A kernel."""\n+"""A kernel."""\n```', PatchError, "does not alter the base"),

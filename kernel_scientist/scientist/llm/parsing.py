@@ -59,21 +59,23 @@ def split(reply: str) -> ParsedReply:
     """Split a reply into prose and fenced blocks. Raises ReplyError if it is empty or too long."""
     if len(reply) > MAX_CHARACTERS:
         raise ReplyError(f"the reply has {len(reply)} characters; at most {MAX_CHARACTERS} are read")
-    text = without_reasoning(reply).strip()
+    text = without_reasoning(reply).replace("\r\n", "\n").strip()
     if not text:
         raise ReplyError("the reply is empty")
     blocks: list[FencedBlock] = []
     prose: list[str] = []
-    fence, info, lines = "", "", list[str]()
-    for line in text.splitlines():
-        mark = re.match(r"[ \t]{0,3}(`{3,}|~{3,})[ \t]*(.*)$", line)
-        if not fence and mark and "`" not in mark[2]:
-            fence, info, lines = mark[1], mark[2].strip(), []
-        elif fence and mark and mark[1][0] == fence[0] and len(mark[1]) >= len(fence) and not mark[2].strip():
+    fence, margin, info, lines = "", 0, "", list[str]()
+    for line in text.split("\n"):
+        mark = re.match(r"([ \t]*)(`{3,}|~{3,})[ \t]*(.*)$", line)
+        if not fence and mark and "`" not in mark[3]:
+            margin, fence, info, lines = len(mark[1]), mark[2], mark[3].strip(), []
+        elif fence and mark and mark[2].startswith(fence) and not mark[3].strip() and len(mark[1]) <= margin + 3:
             blocks.append(FencedBlock(info, "\n".join(lines) + "\n" if lines else ""))
             fence = ""
+        elif fence:  # a fence in a list is indented, and its lines with it
+            lines.append(line[min(margin, len(line) - len(line.lstrip(" \t"))) :])
         else:
-            (lines if fence else prose).append(line)
+            prose.append(line)
     if fence:
         blocks.append(FencedBlock(info, "\n".join(lines) + "\n" if lines else "", closed=False))
     return ParsedReply(tuple(blocks), "\n".join(prose).strip(), text)

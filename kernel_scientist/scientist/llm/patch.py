@@ -65,19 +65,27 @@ def _site(block: FencedBlock) -> str:
 
 def _replaced(base: str, text: str) -> str:
     """Apply `SEARCH ... ======= ... REPLACE` pairs."""
-    for number, part in enumerate(text.split(SEARCH + "\n")[1:], start=1):
+    parts = re.split(rf"^[ \t]*{SEARCH}[ \t]*\n", text, flags=re.M)[1:]
+    if len(parts) != text.count(SEARCH):
+        raise PatchError(f"{text.count(SEARCH) - len(parts)} of the lines {SEARCH} hold something else as well")
+    for number, part in enumerate(parts, start=1):
         body, closed, _ = part.partition("\n" + REPLACE)
         before, split, after = body.partition("\n" + MIDDLE)
         if not closed or not split:
             raise PatchError(f"pair {number} is not SEARCH, =======, REPLACE, each on a line of its own")
-        base = _swap(base, before.splitlines(), after.removeprefix("\n").splitlines(), f"pair {number}")
+        base = _swap(base, _lines(before), _lines(after.removeprefix("\n")), f"pair {number}")
     return base
+
+
+def _lines(text: str) -> list[str]:
+    """Return a text's lines; other line separators of Unicode may stand in Python's strings."""
+    return text.removesuffix("\n").split("\n") if text else []
 
 
 def _patched(base: str, text: str) -> str:
     """Apply a unified diff's hunks by content."""
     hunks: list[tuple[list[str], list[str]]] = []
-    for line in text.splitlines():
+    for line in _lines(text):
         if line.startswith("@@"):
             hunks.append(([], []))
         elif not hunks or line.startswith(("\\", "diff ", "index ")):

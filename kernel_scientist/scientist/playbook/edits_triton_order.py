@@ -126,7 +126,7 @@ def _in_a_loop(file: TritonFile) -> Edit:
     while not re.search(rb":\s*(#.*)?$", lines[first - 1]):
         first += 1
     last = file.kernel.end_lineno or first
-    margin = " " * file.kernel.body[0].col_offset
+    margin = file.margin(file.kernel.body[0])
     head = (
         f"{margin}for turn in range(tl.cdiv(all_tiles - tl.program_id(0), tl.num_programs(0))):\n"
         f"{margin}    tile_id = tl.program_id(0) + turn * tl.num_programs(0)\n"

@@ -4,6 +4,7 @@ Positions come from the syntax tree; edits replace or insert text, so everything
 """
 
 import ast
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -95,15 +96,20 @@ class TritonFile:
         """Replace a node by a text."""
         return Edit(self._at(node.lineno, node.col_offset), self._at(node.end_lineno, node.end_col_offset), text)
 
+    def margin(self, statement: ast.stmt) -> str:
+        """Return a statement's indentation."""
+        before = self._data[self._at(statement.lineno, 0) : self._at(statement.lineno, statement.col_offset)].decode()
+        return before if before.isspace() else " " * statement.col_offset
+
     def before(self, statement: ast.stmt, *lines: str) -> Edit:
         """Insert lines before a statement (and before a function's decorators), with its indentation."""
         first = min([statement.lineno, *(d.lineno for d in getattr(statement, "decorator_list", []))])
-        at, margin = self._at(first, 0), " " * statement.col_offset
+        at, margin = self._at(first, 0), self.margin(statement)
         return Edit(at, at, "".join(f"{margin}{line}".rstrip() + "\n" for line in lines))
 
     def after(self, statement: ast.stmt, *lines: str) -> Edit:
         """Insert lines after a statement, with its indentation."""
-        at, margin = self._at(statement.end_lineno, statement.end_col_offset), " " * statement.col_offset
+        at, margin = self._at(statement.end_lineno, statement.end_col_offset), self.margin(statement)
         return Edit(at, at, "".join(f"\n{margin}{line}".rstrip() for line in lines))
 
     def removed(self, statement: ast.stmt) -> Edit:
@@ -119,14 +125,17 @@ class TritonFile:
         """Append an argument to a call, before any `**options`."""
         values = [*call.args, *(k.value for k in call.keywords if k.arg)]
         last = max(values, key=lambda v: (v.end_lineno or 0, v.end_col_offset or 0))
-        at = self._at(last.end_lineno, last.end_col_offset)
+        start, end = (self._at(node.end_lineno, node.end_col_offset) for node in (last, call))
+        closing = re.match(rb"(\s*\))*", self._data[start : end - 1])  # parentheses around the last argument
+        at = start + (closing.end() if closing else 0)
         return Edit(at, at, f", {text}")
 
     def passed(self, name: str, value: str, kind: str = "") -> list[Edit]:
         """Add a parameter to the kernel, `kind` being its annotation, and an argument to the launch."""
-        last = self.kernel.args.args[-1]
+        defaults = self.kernel.args.defaults  # after a parameter with a default, all have one
+        last, default = (defaults[-1], "=0") if defaults else (self.kernel.args.args[-1], "")
         at = self._at(last.end_lineno, last.end_col_offset)
-        return [Edit(at, at, f", {name}{kind}"), self.appended(self.launch, f"{name}={value}")]
+        return [Edit(at, at, f", {name}{kind}{default}"), self.appended(self.launch, f"{name}={value}")]
 
     def edited(self, *edits: Edit) -> KernelSource:
         """Return the file with the edits, which must not overlap."""
@@ -155,11 +164,20 @@ CONSTANT = ": tl.constexpr"
 
 
 def structural(change: Callable[[TritonFile], Sequence[Variant]]) -> Apply:
-    """Return a change of the file's structure as a catalogue edit; no variants for other file structures."""
+    """Return a change of the file's structure as a catalogue edit.
+
+    It gives no variants of files of another structure, or written so that the edited text is not Python.
+    """
 
     def apply(source: KernelSource, cpu: CpuInfo) -> Sequence[Variant]:
         file = TritonFile.of(source)
-        return change(file) if file else []
+        try:
+            variants = change(file) if file else []
+            for variant in variants:
+                parsed(variant.source.text)
+        except SyntaxError:
+            return []
+        return variants
 
     return apply
 
