@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from kernel_scientist.evaluate.evaluator import Evaluator
 
 POOL_DEVICES = 64
-UNKNOWN = Machine("a GPU in no table", math.inf, {"fp32": math.inf})
 """Infinite peaks for a GPU without an entry in the table: every roofline floor is zero."""
 
 
@@ -110,19 +109,20 @@ class EvaluationContext:
 
     def assignment(self) -> Assignment:
         """Return the agents' assignment."""
-        settings = self.params.knowledge
+        settings, machine = self.params.knowledge, self.evaluator.machine
+        gpu = machine if isinstance(machine, Gpu) else None
         return Assignment(
             problem=self.problem,
             profile=self.evaluator.profile,
             language=self.params.language,
             target=self.target.name,
             cpu=self.evaluator.host.cpu if isinstance(self.evaluator, PoolEvaluator) else CpuInfo.of_this_machine(),
-            peaks=self.evaluator.machine or UNKNOWN,
-            gpu=self.evaluator.machine if isinstance(self.evaluator.machine, Gpu) else None,
+            peaks=machine or Machine(f"a GPU of target {self.target.name}", math.inf, {"fp32": math.inf}),
+            gpu=gpu,
             knowledge=knowledge.load([environment.root() / path for path in settings.paths]),
             knowledge_tokens=settings.tokens,
             most_findings=settings.findings,
-            published=published.best(self.problem.published),
+            published=published.best(published.on(self.problem.published, gpu.name)) if gpu else {},
         )
 
 

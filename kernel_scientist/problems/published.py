@@ -66,6 +66,6 @@ def best(times: Sequence[PublishedTime]) -> dict[str, PublishedTime]:
     return {time.case: time for time in sorted(times, key=lambda time: -time.us)}
 
 
-def words(time: PublishedTime) -> str:
-    """Return the time as a prompt or a report shows it beside ours: `best published kernel: 66 us (...)`."""
-    return f"best published kernel: {time.us:g} us ({time.origin})"
+def on(times: Sequence[PublishedTime], gpu: str) -> list[PublishedTime]:
+    """Return the times on a GPU, by its name in the table of GPUs, such as MI300X."""
+    return [time for time in times if gpu.lower() in time.device.lower()]

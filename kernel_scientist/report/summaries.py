@@ -209,8 +209,8 @@ def predicted(evaluation: Evaluation, problem: Problem) -> dict[str, Any] | None
 
 
 def prediction_rows(predictions: Sequence[Prediction], times: Sequence[PublishedTime]) -> list[dict[str, Any]]:
-    """Return one row per case, with the best published time beside the predicted one, None where there is none."""
-    known = published.best(times)
+    """Return one row per case, with the best published time on that GPU beside the predicted one, None without one."""
+    known = published.best(published.on(times, predictions[0].machine)) if predictions else {}
     return [
         {
             **p.model_dump(mode="json", exclude={"machine", "calibration", "calibrated"}),

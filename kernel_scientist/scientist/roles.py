@@ -1,5 +1,6 @@
 """The agents' protocol, one method per role; `llm.agent` and `playbook.agent` implement it."""
 
+import math
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -51,6 +52,7 @@ class Assignment:
     target: str
     cpu: CpuInfo
     peaks: Machine = field(default_factory=this_cpu)
+    """Infinite rates for a GPU that is in no table: it has no roofline floor."""
     gpu: Gpu | None = None
     """The GPU that times or predicts kernels; None for a CPU, or a GPU without an entry in the tables."""
     knowledge: tuple[Document, ...] = ()
@@ -68,9 +70,11 @@ class Assignment:
 
     @property
     def memory_bound(self) -> bool:
-        """Whether memory sets the roofline floor of every timed case."""
+        """Whether memory sets the roofline floor of every timed case; no if the peaks are unknown."""
         works = [self.problem.work(case) for case in self.profile.benchmarks]
-        return all(floor_us(w, self.peaks) <= w.bytes / self.peaks.memory_gbps * 1e-3 for w in works)
+        return math.isfinite(self.peaks.memory_gbps) and all(
+            floor_us(w, self.peaks) <= w.bytes / self.peaks.memory_gbps * 1e-3 for w in works
+        )
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """Prompts: every role's is rendered from its templates; docs/prompts has one example of each."""
 
 import dataclasses
+import math
 import random
 import re
 
@@ -110,6 +111,21 @@ def test_prompts_for_a_gpu_model_contain_code_objects_limits_and_memory_errors(o
     assert "predicted by a performance model" in design and "are measured here, each" not in design
     assert "out-of-bounds read of a_ptr" in on_gpu_model["repairer"]
     assert "**B.3 (wrong boundary)**" in on_gpu_model["repairer"]
+
+
+def test_a_gpu_that_no_table_knows_has_no_floors_and_is_not_the_hosts_cpu(problem: Problem) -> None:
+    unknown = Machine("a GPU of target cuda", math.inf, {"fp32": math.inf})
+    assignment = Assignment(problem, problem.profile("cpu"), "triton", "cuda", CPU, unknown)
+    assert not assignment.memory_bound
+    for text in showcase.prompts(assignment, cpp_population(problem)).values():
+        assert "server processor" not in text and "| roofline floor" not in text and "no correct kernel is" not in text
+
+
+def test_a_floor_of_the_references_work_is_no_bound(problem: Problem) -> None:
+    counted = dataclasses.replace(problem, work_expressions={})
+    assignment = Assignment(counted, problem.profile("cpu"), "cpp", "cpu", CPU, PEAKS)
+    text = showcase.prompts(assignment, cpp_population(problem))["designer"]
+    assert "no correct kernel is faster" not in text and "a kernel that needs less may be faster" in text
 
 
 def test_the_selector_gets_times_but_no_code(on_cpu: dict[str, str]) -> None:

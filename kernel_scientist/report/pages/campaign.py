@@ -182,7 +182,8 @@ def _machine(trial: Trial) -> str:
 
 
 def _beside_published(recorded: RecordedCampaign, best: Trial) -> list[tuple[str, str]]:
-    known = published.best(recorded.published)
+    gpu = best.evaluation.predictions[0].machine if best.evaluation.predictions else "none"
+    known = published.best(published.on(recorded.published, gpu))
     faster = [us < known[case].us for case, us in best.evaluation.times_us.items() if case in known]
     words = f"predicted below the best published time on {sum(faster)} of {len(faster)} cases"
     return [("beside published times", words)] if faster else []

@@ -1,6 +1,7 @@
 """Facts about problem, machine and kernels for the prompt templates: pure functions of records, rounded for reading."""
 
 import difflib
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -48,6 +49,8 @@ def machine(assignment: Assignment) -> list[str]:
     """Return the machine's properties, one per line."""
     if assignment.gpu is not None:
         return gpu_facts.machine(assignment.gpu, assignment.target)
+    if not math.isfinite(assignment.peaks.memory_gbps):
+        return [f"{assignment.peaks.name}; its peaks and caches are not known here, so there are no roofline floors"]
     cpu = assignment.cpu
     caches = ", ".join(f"{level} {size >> 10} KiB" for level, size in cpu.caches.items())
     return [
@@ -69,13 +72,14 @@ def selection(assignment: Assignment, population: Population) -> dict[str, Any]:
         names |= {t.kernel.name for t in trials}
         trials = [population.get(name) for name in sorted(names, key=order)]
     floors = {c.name: floor_us(assignment.problem.work(c), assignment.peaks) for c in assignment.profile.benchmarks}
+    floors = {case: us for case, us in floors.items() if us}
     published = {case: p.us for case, p in assignment.published.items() if case in cases}
     return {
         "cases": cases,
         "kernels": [_row(t, cases) for t in trials],
         "left_out": len(population) - len(trials),
         "limited": any(t.evaluation.predictions for t in trials),
-        "floors": _cells(floors, cases),
+        "floors": _cells(floors, cases) if floors else [],
         "published": _cells(published, cases) if published else [],
         "counters": gpu_facts.counter_rows(population.ranked(MOST_KERNELS)),
     }
@@ -123,17 +127,17 @@ def case_table(assignment: Assignment, population: Population, base: Trial, refe
     """Return the times of a base, its own base and the reference kernel, beside floors and best published times.
 
     `columns`: the kernels' names, the base last. `rows`: the geometric mean, then one row per timed case. `sources`:
-    those of the published times.
+    those of the published times. `floors`: what the floors are bounds of; empty if there are none.
     """
     parent = population.get(base.kernel.base) if base.kernel.base else None
     trials = {t.kernel.name: t for t in (parent, reference) if t is not None and t.kernel.name != base.kernel.name}
     columns = {**{name: times(t) for name, t in trials.items()}, base.kernel.name: times(base)}
     works = {c.name: assignment.problem.work(c) for c in assignment.profile.benchmarks}
-    floors = {case: floor_us(work, assignment.peaks) for case, work in works.items()}
+    floors = {case: us for case, work in works.items() if (us := floor_us(work, assignment.peaks))}
     published = {case: p for case, p in assignment.published.items() if case in works}
     memory_us = {case: work.bytes / assignment.peaks.memory_gbps * 1e-3 for case, work in works.items()}
     cells = [_cells(c, [*works]) for c in columns.values()]
-    bounds = ["", *("memory" if memory_us[case] >= floor else "arithmetic" for case, floor in floors.items())]
+    bounds = ["", *("memory" if memory_us[case] >= floors.get(case, 0) else "arithmetic" for case in works)]
     known = _cells({case: p.us for case, p in published.items()}, [*works])
     rows = zip(
         ["geometric mean", *works], zip(*cells, strict=True), _cells(floors, [*works]), bounds, known, strict=True
@@ -141,6 +145,7 @@ def case_table(assignment: Assignment, population: Population, base: Trial, refe
     return {
         "columns": list(columns),
         "rows": [dict(zip(("case", "times", "floor", "bound", "published"), row, strict=True)) for row in rows],
+        "floors": ("problem" if assignment.problem.work_is_least else "reference") if floors else "",
         "sources": list(dict.fromkeys(p.origin for p in published.values())),
     }
 

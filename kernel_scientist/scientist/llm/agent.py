@@ -223,6 +223,7 @@ class LlmAgent:
             problem=facts.problem(assignment.problem, assignment.profile),
             machine=facts.machine(assignment),
             language=assignment.language,
+            arch=assignment.gpu.arch if assignment.gpu else "native",
             target=assignment.gpu.name if assignment.gpu else assignment.target,
             by_model=assignment.target.startswith("model"),
             findings=lessons.latest(assignment.most_findings),
