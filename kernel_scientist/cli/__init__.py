@@ -27,6 +27,10 @@ class Program(click.Group):
         environment.prepare()
         try:
             return super().invoke(ctx)
+        except click.UsageError as error:
+            command = (error.ctx or ctx).command_path
+            click.echo(f"error: {error.format_message()} `{command} --help` says what is possible.", err=True)
+            ctx.exit(2)
         except SetupError as error:
             click.echo(f"error: {error}", err=True)
             ctx.exit(2)

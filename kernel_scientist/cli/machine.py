@@ -7,6 +7,7 @@ import click
 
 from kernel_scientist.cli.common import INFRASTRUCTURE, JSON, Call, not_empty, show, text_option, with_params
 
+PORT = click.IntRange(1, 65535)
 NO_GPU = "torch finds no GPU here: these are the figures of each machine's last calibration"
 
 
@@ -25,8 +26,8 @@ def doctor(as_json: bool) -> None:
 
 
 @click.command()
-@click.option("--prefect-port", default=4200, show_default=True, help="Port of the Prefect server.")
-@click.option("--mlflow-port", default=5000, show_default=True, help="Port of the MLflow server.")
+@click.option("--prefect-port", default=4200, type=PORT, show_default=True, help="Port of the Prefect server.")
+@click.option("--mlflow-port", default=5000, type=PORT, show_default=True, help="Port of the MLflow server.")
 def ui(prefect_port: int, mlflow_port: int) -> None:
     """Serve the Prefect UI and the MLflow UI until Ctrl-C.
 

@@ -69,7 +69,7 @@ def problems_update(name: str, rev: str | None, as_json: bool) -> None:
 
 
 @problems.command("show")
-@click.argument("name", help="Name or path of a problem.")
+@click.argument("name", callback=not_empty, help="Name or path of a problem.")
 @click.option("--write-lab", is_flag=True, help="Write what was assumed into the folder's lab.yml.")
 @JSON
 def problems_show(name: str, write_lab: bool, as_json: bool) -> None:
@@ -85,7 +85,13 @@ def problems_show(name: str, write_lab: bool, as_json: bool) -> None:
 @problems.command("admit")
 @click.argument("paths", nargs=-1, required=True, help="Files of problems, or folders that contain them.")
 @click.option(
-    "--limit", "limit_s", default=300.0, show_default=True, metavar="SECONDS", help="Time limit of a problem."
+    "--limit",
+    "limit_s",
+    type=click.IntRange(1, 86400),
+    default=300,
+    show_default=True,
+    metavar="SECONDS",
+    help="Time limit of a problem.",
 )
 @click.option("--compat", type=click.Choice(["intended", "official"]), default="intended", show_default=True)
 @JSON

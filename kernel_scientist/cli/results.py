@@ -4,14 +4,14 @@ import json
 
 import click
 
-from kernel_scientist.cli.common import JSON, Call, show, with_params
+from kernel_scientist.cli.common import JSON, Call, not_empty, show, with_params
 from kernel_scientist.records import environment
 
 CAMPAIGN = "A campaign's id; default: the latest of the problem, language and target."
 
 
 @click.command()
-@click.argument("campaign", required=False, help=CAMPAIGN)
+@click.argument("campaign", required=False, callback=not_empty, help=CAMPAIGN)
 @click.option("--out", "out", metavar="FILE", help="The page to write; default: reports/CAMPAIGN.html.")
 @click.option("--metrics", metavar="FILE", help="Also write the figures that DVC compares, and cases.csv next to them.")
 @with_params
@@ -27,8 +27,8 @@ def report(campaign: str | None, out: str | None, metrics: str | None, call: Cal
 
 
 @click.command()
-@click.argument("first", help="Campaigns' ids, separated by commas.")
-@click.argument("second", help="The campaigns to compare with.")
+@click.argument("first", callback=not_empty, help="Campaigns' ids, separated by commas.")
+@click.argument("second", callback=not_empty, help="The campaigns to compare with.")
 @click.option("--out", "out", metavar="FILE", help="Also write the curves as a page (.html).")
 @with_params
 @JSON
@@ -46,7 +46,7 @@ def compare(first: str, second: str, out: str | None, call: Call, as_json: bool)
 
 
 @click.command()
-@click.argument("campaign", required=False, help=CAMPAIGN)
+@click.argument("campaign", required=False, callback=not_empty, help=CAMPAIGN)
 @click.option("--format", "_form", type=click.Choice(["jsonl"]), default="jsonl", show_default=True)
 @click.option("--out", "out", metavar="FILE", help="Where to write; default: standard output.")
 @with_params

@@ -30,7 +30,7 @@ VERBOSE = click.option("--verbose", is_flag=True, help="Also print clocks, sandb
 @click.command()
 @with_params
 @click.option("--resume", is_flag=True, help="Resume the latest campaign of this problem and target.")
-@click.option("--campaign", metavar="ID", help="Resume this campaign.")
+@text_option("--campaign", "ID", "Resume this campaign.")
 @click.option("--dry-run", is_flag=True, help="Print the plan only.")
 @click.option(
     "--metrics", metavar="FILE", help="Also write the result to FILE, and curve.csv and champion/ next to it."

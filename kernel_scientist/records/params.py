@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal, cast, get_args
 
 import yaml
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
@@ -310,8 +310,15 @@ def _valid_keys(location: Iterable[int | str]) -> list[str]:
     model: type[BaseModel] = Params
     for part in location:
         fields = {field.alias or name: field for name, field in model.model_fields.items()}
-        child = fields[str(part)].annotation if str(part) in fields else None
-        if not (isinstance(child, type) and issubclass(child, BaseModel)):
+        child = model if isinstance(part, int) else _model(fields[part].annotation) if part in fields else None
+        if child is None:
             return []
         model = child
     return [field.alias or name for name, field in model.model_fields.items()]
+
+
+def _model(annotation: Any) -> type[BaseModel] | None:
+    """Return the record that a value, or each item of a value, is; None for others."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next((model for part in get_args(annotation) if (model := _model(part))), None)

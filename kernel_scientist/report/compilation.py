@@ -90,22 +90,32 @@ def _without_problem(source: str, gpu: Gpu, params: Params, refusals: list[str])
 
 def _named(file: Path, source: str) -> str | None:
     """Return the problem that a file names in its leaderboard header, or whose folder it lies in."""
-    board = leaderboard(source)
-    by_board = [name for name in names() if board and find(name).leaderboard.name == board]
-    by_place = [part for part in reversed(file.resolve().parts[:-1]) if part in names()]
+    board, folders = leaderboard(source), [place.as_posix() for place in file.resolve().parents]
+    by_board = [name for name, p in _usable(names())[0].items() if p.leaderboard.name == board] if board else []
+    by_place = [name for place in folders for name in names() if place.endswith(f"/{name}")]
     return next(iter((*by_board, *by_place)), None)
+
+
+def _usable(wanted: Iterable[str]) -> tuple[dict[str, Problem], list[str]]:
+    """Return problems by name, and of those that cannot be used on this machine the reasons."""
+    found, reasons = dict[str, Problem](), list[str]()
+    for name in wanted:
+        try:
+            found[name] = find(name)
+        except SetupError as error:
+            reasons.append(f"{name}: {error}")
+    return found, reasons
 
 
 def _fitting(source: str, gpu: Gpu, params: Params) -> tuple[str | None, list[str]]:
     """Return the first problem on whose inputs the submission launches a kernel, and why the others do not fit."""
-    order = sorted(names(), key=lambda name: (name != params.problem, name))
-    problems = {name: find(name) for name in order}
+    problems, reasons = _usable(sorted(names(), key=lambda name: (name != params.problem, name)))
     inputs = {name: case_shapes.described(p, p.profile("full").benchmarks[0]) for name, p in problems.items()}
     answer = inspect.seen(source, inputs, gpu, params.harness.inspect_timeout_s).answer
     launched = [launch.case for launch in answer.launches if launch.case in problems]
     if answer.inline or answer.failure:  # launches of extensions are not captured; build errors do not depend on inputs
-        launched += [name for name in order if not any(m.startswith(f"{name}: ") for m in answer.missed)]
-    return next(iter(launched), None), list(answer.missed)
+        launched += [name for name in problems if not any(m.startswith(f"{name}: ") for m in answer.missed)]
+    return next(iter(launched), None), [*answer.missed, *reasons]
 
 
 def _report(inspection: Inspection, problem: Problem | None, cases: Sequence[Case], params: Params) -> dict[str, Any]:

@@ -59,7 +59,7 @@ def number(value: float | None, digits: int = 5) -> str:
     """Return significant digits: five of a time, so that the quotient of two times matches the ratio next to them."""
     if value is None:
         return ""
-    return f"{value:.{digits}g}" if abs(value) < 10**digits else f"{value:.0f}"
+    return f"{value:.{digits}g}" if abs(value) < 10**digits - 0.5 else f"{value:.0f}"
 
 
 def ratio(value: float | None) -> str:
@@ -94,7 +94,7 @@ def parts(value: Mapping[str, Any]) -> Iterator[str | Table]:
     for key, field in value.items():
         if isinstance(field, list) and field and isinstance(field[0], dict):
             rows = cast(list[dict[str, Any]], field)
-            yield Table({column: column for column in rows[0]}, rows, key)
+            yield Table({column: column for row in rows for column in row}, rows, key)
         elif isinstance(field, list) and any(len(str(item)) > LONG for item in cast(list[Any], field)):
             yield f"{key}:"
             yield from (f"- {text(item)}" for item in cast(list[Any], field))

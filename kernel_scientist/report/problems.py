@@ -15,6 +15,7 @@ from kernel_scientist.records.base import read_mapping
 from kernel_scientist.records.errors import InfrastructureError, SetupError
 from kernel_scientist.records.kernel import REFERENCE, Kernel, Verdict
 from kernel_scientist.records.params import Params
+from kernel_scientist.report.output import write
 from kernel_scientist.report.summaries import rounded
 from kernel_scientist.sandbox import device_lock
 
@@ -66,7 +67,7 @@ def described(name: str, write_lab: bool = False) -> dict[str, Any]:
                 f"{problem.folder} lies in the import {around.content}, and DVC removes what is added to it: copy the "
                 "import to another name in problems/, and write the lab.yml there"
             )
-        (problem.folder / "lab.yml").write_text(assumptions.lab(problem))
+        write(problem.folder / "lab.yml", assumptions.lab(problem))
     return found
 
 

@@ -29,6 +29,10 @@ MISTAKES = {
     "an empty target": (["validate", "good.py", "--target", ""], "'--target' is empty"),
     "an empty other": (["evaluate", "good.py", "--against", ""], "'--against' is empty"),
     "an empty params": (["optimize", "--params", ""], "'--params' is empty"),
+    "an empty campaign to resume": (["optimize", "--campaign", ""], "'--campaign' is empty"),
+    "an empty campaign to report": (["report", ""], "'[CAMPAIGN]' is empty"),
+    "a port that is none": (["ui", "--prefect-port", "70000"], "70000 is not in the range"),
+    "a limit that is none": (["problems", "admit", "problems", "--limit", "nan"], "'nan' is not a valid integer"),
     "wrong target": (
         ["evaluate", "good.py", "--target", "gpu"],
         "--target gpu: parameter 'target': expected auto, cpu, cuda, rocm, model: with a machine",

@@ -271,6 +271,23 @@ def test_a_triton_submission_for_a_folder_is_compiled_without_a_gpu(
     assert {launch["kernel"] for launch in found["launches"]} == {"kernel"}, (found, done.stderr)
 
 
+def test_a_submission_is_compiled_beside_problems_that_this_machine_cannot_use(
+    lab: Path, cli: Cli, tmp_path: Path
+) -> None:
+    several = lab / "problems/amd/all2all"
+    shutil.copytree(lab / "problems/identity", several)
+    with (several / "task.yml").open("a") as task:
+        task.write("multi_gpu: true\n")
+    source = TRITON.replace("RESULT", "out").replace("x, out = X, OUT", "x, out = data")
+    source = source.replace("from utils import verbose_close\n", "")
+    for place in (tmp_path / "kernel.py", several / "kernel.py"):
+        place.write_text(source)
+    done = cli("compile", str(tmp_path / "kernel.py"), "--arch", "gfx942", "--json")
+    assert json.loads(done.stdout)["problem"] == "identity", done.stderr
+    done = cli("compile", str(several / "kernel.py"), "--arch", "gfx942", "--json")
+    assert done.returncode == 2 and "problem amd/all2all cannot be evaluated here" in done.stderr
+
+
 class Point:
     """A class of a problem."""
 

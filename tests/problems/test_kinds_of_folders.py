@@ -5,11 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 import yaml
 
 from kernel_scientist import problems
 from kernel_scientist.evaluate.evaluator import Evaluator
-from kernel_scientist.problems import admission, shrink
+from kernel_scientist.problems import admission, shrink, trees
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records.evaluation import Evaluation
 from kernel_scientist.records.kernel import Case, Kernel, Verdict
@@ -183,3 +184,8 @@ def test_a_full_disk_leaves_no_half_of_what_was_found_out(tmp_path: Path) -> Non
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert problems.load(place).profile("cpu").tests
+
+
+def test_trees_with_other_numbers_of_tensors_differ() -> None:
+    one, two = torch.zeros(2), torch.zeros(2)
+    assert trees.same((one, two), [two, one]) and not trees.same((one, two), one)

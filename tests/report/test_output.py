@@ -17,6 +17,15 @@ def test_numbers_keep_five_digits_without_an_exponent_above_one(value: float) ->
     assert float(printed) == pytest.approx(value, rel=5e-5) and ("e" not in printed or value < 1e-4)
 
 
+def test_a_number_that_is_rounded_up_gets_no_exponent() -> None:
+    assert (output.number(99999.7), output.ratio(9999.96)) == ("100000", "10000x")
+
+
+def test_a_column_that_the_first_record_lacks_is_shown() -> None:
+    (table,) = output.parts({"cases": [{"case": "a", "k1": 1.0}, {"case": "b", "k2": 2.0}]})
+    assert isinstance(table, Table) and [*table.columns] == ["case", "k1", "k2"]
+
+
 def test_records_become_tables_and_empty_values_are_left_out(capsys: pytest.CaptureFixture[str]) -> None:
     records = [{"case": "a [16]", "time_us": 57.08412, "speedup": 1.25}, {"case": "b", "time_us": 3.0, "speedup": None}]
     output.say(output.parts({"cases": records, "labels": [], "machine": {"cores": 2, "gpu": None}}))

@@ -80,13 +80,15 @@ def test_a_validation_of_the_champion_is_shown(
     speedup = {"against": "reference", "ratio": 2.0, "interval": [1.9, 2.1]}
     speedup |= {"cases": [{"case": "c", "time_us": 50.0, "against_us": 100.0}]}
     validation = {"digest": TRIALS[1].kernel.digest, "confirmed": True, "why": "faster", "speedups": [speedup]}
-    validation |= {"held_out": {"speedups": [speedup]}}
+    validation |= {"held_out": {"speedups": [speedup]}, "problem": "identity", "target": "cpu"}
     (lab / "reports").mkdir()
     (lab / "reports/validate.json").write_text(json.dumps(validation))
     printed = cli_here("report", "--set", "problem=identity").stdout
     assert "confirmed: faster" in printed and "PyTorch" in printed
-    (lab / "reports/validate.json").write_text(json.dumps({**validation, "digest": "of another kernel"}))
-    assert "confirmed" not in cli_here("report", "--set", "problem=identity").stdout
+    of_others = ({"digest": "of another kernel"}, {"target": "cuda"}, {"problem": "softmax"})
+    for text in (*(json.dumps({**validation, **other}) for other in of_others), json.dumps(validation)[:-9]):
+        (lab / "reports/validate.json").write_text(text)
+        assert "confirmed" not in cli_here("report", "--set", "problem=identity").stdout
 
 
 def test_the_best_published_time_stands_beside_the_champion_s() -> None:

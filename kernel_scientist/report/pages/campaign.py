@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from kernel_scientist.population import prediction_accuracy
 from kernel_scientist.problems import published
@@ -89,15 +89,22 @@ def finished(campaign: "Campaign", confirmation: Confirmation | None) -> str:
 
 
 def _validation(recorded: RecordedCampaign) -> dict[str, Any] | None:
-    """Return the JSON of `validate` if it is of this champion and has times: of the last `validate`, else the
-    campaign's own."""
-    best, path = recorded.champion(), environment.root() / "reports" / "validate.json"
-    texts = [path.read_text()] if path.is_file() else []
-    for found in (*map(json.loads, texts), recorded.store.validation(recorded.run)):
-        validation = cast(dict[str, Any] | None, found)
-        if best and validation and validation["digest"] == best.kernel.digest and validation["speedups"]:
+    """Return the JSON of `validate` if it is of this champion on this target and has times: of the last `validate`,
+    else the campaign's own."""
+    best = recorded.champion()
+    for validation in (_last_validation(recorded), recorded.store.validation(recorded.run) or {}):
+        if best and validation.get("digest") == best.kernel.digest and validation["speedups"]:
             return validation
     return None
+
+
+def _last_validation(recorded: RecordedCampaign) -> dict[str, Any]:
+    """Return the JSON of the last `validate`; empty if it is of another problem or target, or damaged."""
+    try:
+        found: Any = json.loads((environment.root() / "reports" / "validate.json").read_text())
+        return found if (found["problem"], found["target"]) == (recorded.problem, recorded.target) else {}
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
 
 
 def render(recorded: RecordedCampaign, validation: dict[str, Any] | None) -> str:

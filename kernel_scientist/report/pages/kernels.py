@@ -116,7 +116,8 @@ def _facts(population: Population, trial: Trial) -> Iterator[tuple[str, str]]:
         bounds = interval(speedup.interval if speedup.resolved else None)
         found = "faster by the test" if speedup.faster else "not shown to be faster"
         yield f"speedup over {against}", f"{ratio(speedup.ratio)} {bounds}, {found}"
-    if (uplift := population.uplift(trial)) is not None and kernel.experiment and evaluation.verdict is Verdict.OK:
+    predicts = kernel.experiment is not None and not kernel.tuned_from and evaluation.verdict is Verdict.OK
+    if kernel.experiment and predicts and (uplift := population.uplift(trial)) is not None:
         low, high = kernel.experiment.uplift
         kind = "by the model" if evaluation.by_model else "measured"
         yield "uplift over base", f"predicted {low:+.0f} to {high:+.0f} %, {kind} {uplift:+.1f} %"
@@ -190,7 +191,8 @@ def best(population: Population, champion: Trial | None, by_model: bool, most: i
     rows: list[dict[str, str]] = []
     for trial in population.ranked(most):
         uplift, experiment = population.uplift(trial), trial.kernel.experiment
-        predicted = "{:+.0f} to {:+.0f}".format(*experiment.uplift) if experiment else ""
+        is_predicted = experiment is not None and not trial.kernel.tuned_from
+        predicted = "{:+.0f} to {:+.0f}".format(*experiment.uplift) if experiment and is_predicted else ""
         uplifts = {"predicted": predicted, "uplift": "" if uplift is None else f"{uplift:+.1f}"}
         rows.append({**tables.kernel_row(trial, champion), **uplifts, "link": trial.kernel.name})
     columns = tables.PREDICTED if by_model else tables.MEASURED
