@@ -2,7 +2,7 @@
 # make run PROBLEM=softmax                           the same for another problem than params.yaml names
 # make test   lint, and the tests without those of   make slow         tests that take long: whole campaigns, servers in
 #             the two targets at the right                             service, every edit of the playbook compiled
-# make lint   style, types, layers                   make adversarial  the whole corpus of cheats
+# make lint   style, types, layers                   make adversarial  the cheats that `make test` leaves out
 # make soak   campaigns that are killed twenty times
 # make bench  measurements into benchmarks/results/  make gpu-check    everything that needs a GPU, in ten minutes
 # make chaos  servers, workers, disk and database fail at random moments of a campaign; every kernel is there once

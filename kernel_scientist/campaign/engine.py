@@ -3,8 +3,8 @@
     model (llm.concurrency calls) -> build (one per core) -> device (one timing each) -> record (one writer)
 
 One thread decides what is next; nothing waits for a generation to end. A model designs or writes the next kernels,
-from those recorded so far, while others are built and timed. With `llm.concurrency` = n, at most 2n - 1 model calls
-and kernels are in progress together. With n = 1 one kernel is finished before the next is begun.
+from those recorded so far, while others are built and timed. With `llm.concurrency` = n, kernels in progress and
+generations that are being designed are together at most 2n - 1. With n = 1 kernels follow each other.
 """
 
 import contextvars

@@ -25,7 +25,7 @@ def derive(tool: str, counts: Counts) -> Figures:
 
 
 def total(counters: Sequence[Counters]) -> Figures:
-    """Return the figures of one call on each case, all kernels together."""
+    """Combine the counters of all kernels, called once per case, into one set of figures."""
     if not counters:
         return Figures()
     weights = [max(c.counts.get(name, 0.0) for name in CYCLES) or 1.0 for c in counters]

@@ -25,7 +25,7 @@ Row = dict[str, Any]
 
 
 def admitted(paths: Sequence[str], limit_s: float, compat: str, done: Callable[[Row], None]) -> dict[str, Any]:
-    """Return, for the problems at and below some paths, which are admissible and why the others are not.
+    """Judge every problem at and below some paths; return which are admissible, and why the others are not.
 
     done: called with each row. Raises SetupError for a path without problems.
     """

@@ -11,7 +11,7 @@ class Prescreen:
     """Selects the best `most` kernels of each generation for execution. Thread-safe.
 
     There is no barrier: a kernel is compared with those of its generation that were compiled before it. So the best
-    ones always pass, in any order, and sometimes one more.
+    ones always pass, and slower ones if they are compiled first.
     """
 
     def __init__(self, most: int, population: Population) -> None:

@@ -27,9 +27,10 @@ MIGRATION = 0.1
 
 
 def select(strategy: Strategy, agent: Agent, population: Population, lessons: Lessons, step: Step) -> Selection:
-    """Return base and reference kernel, which is the base's parent; for a seed, the fastest of the others.
+    """Return base and reference kernel.
 
-    Raises ValueError when no kernel has a score.
+    With `scientist` the agent chooses both. Otherwise the reference is the base's parent, for a seed the fastest other
+    kernel. Raises ValueError when no kernel has a score.
     """
     if strategy == "scientist":
         return agent.select(population, lessons, step)

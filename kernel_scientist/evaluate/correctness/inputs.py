@@ -86,7 +86,7 @@ class InputGenerator:
         return self._input_set(case, tuple(items))
 
     def neighbour(self, inputs: InputSet) -> InputSet:
-        """Return a copy with a few bytes of one input changed, which a cache keyed by sampled values misses."""
+        """Return a copy with a few bytes of one input changed: a cache keyed by sampled values does not notice."""
         if not isinstance(inputs.data, tuple):
             return self._input_set(inputs.case, inputs.data)
         items = list(inputs.data)  # pyright: ignore[reportUnknownArgumentType]
