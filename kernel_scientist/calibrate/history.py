@@ -18,7 +18,7 @@ from kernel_scientist.records.base import Record
 from kernel_scientist.records.errors import SetupError
 
 LEAST = 20
-"""Least number of timed entries: eleven constants are fitted on half of them."""
+"""Least number of timed entries: twelve constants are fitted on half of them."""
 
 
 class Calibration(Record):

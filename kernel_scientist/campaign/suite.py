@@ -19,7 +19,7 @@ from typing import Any
 from kernel_scientist import problems
 from kernel_scientist.hardware import targets
 from kernel_scientist.records import environment
-from kernel_scientist.records.errors import SetupError
+from kernel_scientist.records.errors import NO_REPLY, SetupError
 from kernel_scientist.records.evaluation import geomean
 from kernel_scientist.records.kernel import COMPILED, EAGER, Verdict, digest
 from kernel_scientist.records.params import Params
@@ -96,7 +96,7 @@ class Suite:
         command += [part for override in (BASELINES, *overrides, *named) for part in ("--set", override)]
         metrics.unlink(missing_ok=True)
         row = result_row(place, metrics, _called(command, log, api))
-        if not metrics.exists() or row["verdict"] == Verdict.INFRASTRUCTURE:
+        if not metrics.exists() or row["verdict"] == Verdict.INFRASTRUCTURE or NO_REPLY in row["stopped"]:
             return row  # the next call tries again: what stopped it may be gone by then
         environment.keep(file, json.dumps(row, indent=1))
         return row
@@ -122,7 +122,7 @@ def result_row(place: Path, metrics: Path, last: str) -> Row:
     if not metrics.exists():
         return {"problem": problem, "correct": False, "speedup": None, "interval": None, "reason": last[:500]}
     found = json.loads(metrics.read_text())
-    keys = ("campaign", "champion", "verdict", "confirmed", "kernels", "usd", "mlflow")
+    keys = ("campaign", "champion", "verdict", "confirmed", "kernels", "stopped", "usd", "mlflow")
     row = {"problem": problem, "reason": found["why"], **{key: found[key] for key in keys}}
     beside, correct = {bar["kernel"]: bar for bar in found["bars"]}, found["verdict"] == Verdict.OK
     if correct and (predicted := found["predicted"]) and found["speedup"] is None:

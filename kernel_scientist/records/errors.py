@@ -26,5 +26,9 @@ class BudgetError(Exception):
     """The next call of a model could pass the campaign's budget; it was not made."""
 
 
+NO_REPLY = "no model replies"
+"""What the message of each ModelError says."""
+
+
 class ModelError(Exception):
     """No model of a role answers, fallbacks included. The request may be repeated later."""

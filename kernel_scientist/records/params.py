@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, cast, get_args
 
 import yaml
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
 from kernel_scientist.records import environment
@@ -82,6 +82,12 @@ class Role(Model):
     """Models that are asked when this one does not answer."""
     mix: Models = ()
     """Models that share the calls with this one."""
+
+    @model_validator(mode="after")
+    def _mixes_models(self) -> "Role":
+        if self.mix and any(model.model in (PLAYBOOK, WRITER) for model in self.models):
+            raise PydanticCustomError("mix", "`mix` is for models: `playbook` and `writer` cannot share calls")
+        return self
 
     @property
     def models(self) -> tuple[Model, ...]:

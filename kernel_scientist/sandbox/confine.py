@@ -28,6 +28,7 @@ CPU_SHARE = 4
 def command(program: list[str], folder: Path, readable: tuple[str, ...] = ()) -> list[str]:
     """Return the command that runs `program` confined to `folder`, by Landlock or else by bubblewrap.
 
+    Without either it runs unconfined: `harness.sandbox: auto` refuses such a system, `basic` and `none` do not.
     Only this process may run the command, because the program ends with it. `readable`: files and folders that the
     program may read in addition to the system's; missing ones are ignored.
     """

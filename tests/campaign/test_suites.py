@@ -69,7 +69,7 @@ def test_a_suite_on_a_model_target_compares_predictions(tmp_path: Path) -> None:
     compiled = {"kernel": "torch.compile", "predicted_us": None, "reason": "not predicted: it depends on values"}
     found = {"champion": "k1", "speedup": None, "interval": None, "why": "predicted", "bars": [eager, compiled]}
     found["verdict"] = "ok"
-    rest = {"campaign": "c", "confirmed": False, "kernels": 3, "usd": 0.0, "mlflow": {}}
+    rest = {"campaign": "c", "confirmed": False, "kernels": 3, "stopped": "", "usd": 0.0, "mlflow": {}}
     metrics.write_text(json.dumps({**found, **rest, "predicted": {"geomean_us": 12.0}}))
     row = suite.result_row(Path("level1/1_A.py"), metrics, "")
     assert row["correct"] and row["speedup"] == 2.5 and row["times"] == "predicted"
@@ -102,22 +102,26 @@ def test_a_problem_without_a_result_is_tried_again(
     assert named[0] == named[1] != named[2] and all("--resume" in call for call in calls)
 
 
-def test_a_result_is_kept_once_the_confirmation_was_decided(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_result_is_kept_once_models_replied_and_the_confirmation_was_decided(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def called(command: Sequence[str], log: Path, api: str | None) -> str:
         metrics = Path(command[command.index("--metrics") + 1])
         assert not metrics.exists()
         found = {"champion": "k1", "speedup": 1.5, "interval": [1.4, 1.6], "why": "", "bars": [], "predicted": None}
         rest = {"campaign": "c", "confirmed": True, "kernels": 3, "usd": 0.0, "mlflow": {}}
-        metrics.write_text(json.dumps({**found, **rest, "verdict": verdicts.pop(0)}))
+        metrics.write_text(json.dumps({**found, **rest, **outcomes.pop(0)}))
         return ""
 
-    verdicts = ["infrastructure", "ok"]
+    done, no_reply = "all generations are done", "llm.writer: no model replies; a: no answer"
+    outcomes = [{"verdict": "infrastructure", "stopped": done}, {"verdict": "ok", "stopped": no_reply}]
+    outcomes.append({"verdict": "ok", "stopped": done})
     monkeypatch.setenv("KERNEL_SCIENTIST_ROOT", str(tmp_path))
     monkeypatch.setattr(suite, "_called", called)
     one = Suite("one", (LEVEL / "1_A.py",))
     one.begin()
-    assert [one.run(LEVEL / "1_A.py", (), None)["correct"] for _ in range(3)] == [False, True, True]
-    assert not verdicts
+    assert [one.run(LEVEL / "1_A.py", (), None)["correct"] for _ in range(4)] == [False, True, True, True]
+    assert not outcomes
 
 
 def test_names_of_results_differ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

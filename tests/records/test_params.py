@@ -39,6 +39,7 @@ def test_overrides_are_yaml_and_typed() -> None:
         ("nonsense=1", "unknown parameter 'nonsense'"),
         ("llm.writer.colour=red", "unknown parameter 'llm.writer.colour'; valid here: model"),
         ("llm.writer.mix=[{colour: red}]", "unknown parameter 'llm.writer.mix.0.colour'; valid here: model"),
+        ("llm.writer.mix=[gpt-4o]", "'llm.writer': `mix` is for models"),
         ("search.generations=many", "'search.generations'"),
         ("search.generations=-1", "'search.generations'"),
         ("problem.x=1", "'problem' is a value"),

@@ -249,6 +249,9 @@ def test_the_dry_run_predicts_the_cost_of_models(cli_here: Cli) -> None:
         "optimize", "--dry-run", "--json", "--set", f"llm.writer={model}", "--set", "llm.designer={model: writer}"
     )
     assert json.loads(own.stdout)["usd"] == json.loads(done.stdout)["usd"], "the writer's own ideas cost no design"
+    mixed = f"{{model: openai/gpt-4o, mix: [{model}]}}"
+    shared = cli_here("optimize", "--dry-run", "--json", "--set", f"llm.writer={mixed}")
+    assert json.loads(shared.stdout)["usd"] == json.loads(done.stdout)["usd"], "half of the calls each"
     for role, why in (("designer", "must name a model"), ("selector", "only the designer")):
         refused = cli_here("optimize", "--dry-run", "--set", f"llm.{role}={{model: writer}}")
         assert refused.returncode == 2 and why in refused.stderr

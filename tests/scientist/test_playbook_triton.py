@@ -351,6 +351,7 @@ def test_edits_of_other_file_structures_are_valid_python(text: str) -> None:
 
 def test_a_parameter_is_added_after_those_with_defaults() -> None:
     text = LOOP.replace("k, BLOCK: tl.constexpr", "k: int = 1, BLOCK: tl.constexpr = 2")
+    text = text.replace("    acc = tl.zeros", "    at = tl.program_id(0)\n    acc = tl.zeros")
     found = structural(edits_triton_order.persistent)(KernelSource(text), CPU)
     assert [v.detail for v in found] == ["1 per unit", "2 per unit"]
     assert all("BLOCK: tl.constexpr = 2, all_tiles=0" in v.source.text for v in found)

@@ -11,7 +11,7 @@ from kernel_scientist.population.lineage import Population
 from kernel_scientist.problems.problem import Problem, Profile
 from kernel_scientist.records.evaluation import Trial, geomean
 from kernel_scientist.scientist.context import gpu_facts
-from kernel_scientist.scientist.context.outcomes import outcome, spread, times, title
+from kernel_scientist.scientist.context.outcomes import outcome, spread, title
 from kernel_scientist.scientist.prompts import rounded_us
 from kernel_scientist.scientist.roles import Assignment
 
@@ -86,7 +86,6 @@ def selection(assignment: Assignment, population: Population) -> dict[str, Any]:
 
 
 def _row(trial: Trial, cases: Sequence[str]) -> dict[str, Any]:
-    times_us = times(trial)
     return {
         "name": trial.kernel.name,
         "base": trial.kernel.base,
@@ -95,7 +94,7 @@ def _row(trial: Trial, cases: Sequence[str]) -> dict[str, Any]:
         "verdict": trial.evaluation.verdict.value,
         "speedup": f"{score(trial):.3g}" if score(trial) else "-",
         "limits": gpu_facts.limit_counts(trial),
-        "times": _cells(times_us, cases),
+        "times": _cells(trial.evaluation.times_us, cases),
     }
 
 
@@ -131,7 +130,7 @@ def case_table(assignment: Assignment, population: Population, base: Trial, refe
     """
     parent = population.get(base.kernel.base) if base.kernel.base else None
     trials = {t.kernel.name: t for t in (parent, reference) if t is not None and t.kernel.name != base.kernel.name}
-    columns = {**{name: times(t) for name, t in trials.items()}, base.kernel.name: times(base)}
+    columns = {name: t.evaluation.times_us for name, t in (*trials.items(), (base.kernel.name, base))}
     works = {c.name: assignment.problem.work(c) for c in assignment.profile.benchmarks}
     floors = {case: us for case, work in works.items() if (us := floor_us(work, assignment.peaks))}
     published = {case: p for case, p in assignment.published.items() if case in works}

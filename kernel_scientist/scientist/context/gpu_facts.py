@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kernel_scientist.gpu.model.issue import SHAPE, pipeline_cycles
+from kernel_scientist.gpu.model.predict import SIMDS
 from kernel_scientist.hardware import occupancy
 from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.profile import metrics
@@ -26,8 +27,6 @@ MOST_CASES, MOST_PARTS, MOST_KERNELS = 6, 4, 12
 """Cases and GPU kernels with counters in the designer's prompt; kernels with counters in the selector's."""
 MOST_CLASSES = 4
 """Instruction classes that are named per pipeline."""
-SIMDS = 4
-"""SIMDs of a CU; each has a matrix core."""
 NAMES = {"vector": "vector", "matrix": "matrix", "lds": "LDS", "l1": "L1"}
 """Pipelines in the order of the text."""
 _TYPES = {"fp8|bf8|f8f6f4": "fp8", "xf32": "tf32", "bf16": "bf16", "f16": "fp16", "i8": "int8", "f64": "fp64"}
@@ -80,7 +79,7 @@ def limits(trial: Trial) -> list[dict[str, Any]]:
 
 
 def _shares(group: Sequence[Prediction]) -> str:
-    """Return each resource's share of the predicted time, the largest first, without those below a tenth."""
+    """Return each resource's share of the predicted time, the largest first, without those below LEAST_SHARE."""
     shares = {n: [100 * p.breakdown_us.get(n, 0.0) / p.time_us for p in group] for n in group[0].breakdown_us}
     ranges = sorted(((max(s), min(s), n) for n, s in shares.items() if max(s) >= LEAST_SHARE), reverse=True)
     return ", ".join(

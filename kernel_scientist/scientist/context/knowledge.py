@@ -1,9 +1,8 @@
 """Background documents: Markdown files, and the choice of those that go into a prompt.
 
-A document may begin with YAML front matter (title, topics, languages, targets, bound, about,
-sources) between two lines of
-`---`. Without it, a document applies to every language, target and problem. Documents are read when a campaign starts
-and never written.
+A document may begin with YAML front matter (title, topics, languages, targets, bound, about, sources) between two lines
+of `---`. Without it, a document applies to every language, target and problem. Documents are read when a campaign
+starts and never written.
 """
 
 import math

@@ -28,14 +28,6 @@ BEST, SURPRISES, FAILURES = 3, 3, 2
 """Kernels of each kind for the distiller."""
 
 
-def times(trial: Trial) -> dict[str, float]:
-    """Return a kernel's time per case in us: measured, or predicted on a model target."""
-    evaluation = trial.evaluation
-    if evaluation.by_model:
-        return {p.case: p.time_us for p in evaluation.predictions}
-    return {t.case: t.time_us for t in evaluation.timings}
-
-
 def title(trial: Trial) -> str:
     """Return the title of a kernel's experiment, safe for a Markdown table."""
     return trial.kernel.experiment.title.replace("|", "/") if trial.kernel.experiment else "seed"
@@ -60,7 +52,7 @@ def gain(population: Population, trial: Trial) -> str:
 def spread(population: Population, trial: Trial) -> str:
     """Return the cases with the smallest and the largest gain over the base; empty without times of both."""
     base = population.get(trial.kernel.base) if trial.kernel.base else None
-    before, after = times(base) if base else {}, times(trial)
+    before, after = base.evaluation.times_us if base else {}, trial.evaluation.times_us
     gains = sorted((100 * (before[case] / us - 1), case) for case, us in after.items() if case in before)
     if len(gains) < 2:
         return ""
@@ -167,7 +159,7 @@ def surprise(population: Population, trial: Trial) -> float:
 
 
 def for_design(population: Population, name: str) -> list[Trial]:
-    """Return the fastest kernels of other lines than a kernel's; its own line is part of `outcomes.tried`."""
+    """Return the fastest kernels that do not descend from a kernel; its descendants are part of `outcomes.tried`."""
     others = (e.name for e in population.ranking(MOST_RANKED) if not descends(population, e.name, name))
     return [population.get(other) for other in itertools.islice(others, LEADERS)]
 

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel
 
-from kernel_scientist.records.errors import ModelError, StoppedError
+from kernel_scientist.records.errors import NO_REPLY, ModelError, StoppedError
 from kernel_scientist.records.kernel import LlmCall
 from kernel_scientist.records.params import PLAYBOOK, Llm, Model
 from kernel_scientist.scientist.llm import costs, endpoint
@@ -103,7 +103,7 @@ class LlmClient:
                 return self._once(request, lambda m=model, r=request: self._with_retries(spec, key, m, r))
             except CallError as error:
                 errors.append(f"{model.model}: {error}")
-        raise ModelError(f"llm.{spec.role}: no model replies; {'; '.join(errors) or 'no model is named'}")
+        raise ModelError(f"llm.{spec.role}: {NO_REPLY}; {'; '.join(errors) or 'no model is named'}")
 
     def _once(self, request: LlmRequest, call: Callable[[], Reply]) -> tuple[Reply, bool]:
         """Return the reply to a request, and whether another thread paid for it: equal requests share one call."""

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records.errors import BudgetError, SetupError
-from kernel_scientist.records.params import PLAYBOOK, WRITER, Budget, Model, Params, Rates
+from kernel_scientist.records.params import PLAYBOOK, WRITER, Budget, Model, Params, Rates, Role
 from kernel_scientist.scientist.llm.endpoint import estimated_tokens
 from kernel_scientist.scientist.llm.response_cache import ResponseCache
 
@@ -69,11 +69,15 @@ def campaign_usd(params: Params, problem: Problem, seeds: int) -> float:
         "repairer": (kernels * REPAIRED if params.repair.rounds else 0, common + 2 * source, source + 300),
         "distiller": (generations // interval if interval else 0, TEMPLATE_TOKENS + 1800, REPLY_TOKENS["distiller"]),
     }
-    models = {role: params.llm.role(role) for role in calls}
-    costs = [
-        n * usd(price(models[r]), i, o) for r, (n, i, o) in calls.items() if models[r].model not in (PLAYBOOK, WRITER)
-    ]
-    return round(sum(costs), 4)
+    return round(sum(n * _mean_usd(params.llm.role(role), i, o) for role, (n, i, o) in calls.items()), 4)
+
+
+def _mean_usd(role: Role, input_tokens: int, output_tokens: int) -> float:
+    """Return the cost of one call of a role: the mean over the models that share its calls."""
+    if role.model in (PLAYBOOK, WRITER):
+        return 0.0
+    weights = sum(model.weight for model in role.models)
+    return sum(model.weight * usd(price(model), input_tokens, output_tokens) for model in role.models) / weights
 
 
 def _is_local(model: Model) -> bool:
