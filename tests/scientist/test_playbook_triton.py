@@ -319,6 +319,7 @@ def custom_kernel(data):
     kernel[(1,)](*data, 128, BLOCK=32)
     return data[2]
 """
+TILED = LOOP.replace("    acc = tl.zeros", "    tile = tl.program_id(0)\n    acc = tl.zeros")
 
 
 def test_loop_invariant_loads_are_hoisted() -> None:
@@ -338,10 +339,10 @@ def test_loop_invariant_loads_are_hoisted() -> None:
         LOOP.replace("    return data", "    kernel[(1,)](*data, 128, BLOCK=32)\n    return data"),
         LOOP.replace("kernel[(1,)](*data, 128, BLOCK=32)", "kernel[lambda meta: (1,)](**data)"),
         LOOP.replace("tl.load(s_ptr + block)", "tl.load(pointer=s_ptr + block, mask=data)"),
-        LOOP.replace("tl.load(s_ptr + block)", "tl.load(s_ptr + block, mask=(block < k))"),
-        LOOP.replace("k, BLOCK: tl.constexpr", "k: int = 1, BLOCK: tl.constexpr = (2)"),
-        LOOP.replace("BLOCK=32)", "BLOCK=(32))"),
-        LOOP.replace("    ", "\t"),
+        TILED.replace("tl.load(s_ptr + block)", "tl.load(s_ptr + block, mask=(block < k))"),
+        TILED.replace("k, BLOCK: tl.constexpr", "k: int = 1, BLOCK: tl.constexpr = (2)"),
+        TILED.replace("BLOCK=32)", "BLOCK=(32))"),
+        TILED.replace("    ", "\t"),
     ],
 )
 def test_edits_of_other_file_structures_are_valid_python(text: str) -> None:
@@ -350,8 +351,7 @@ def test_edits_of_other_file_structures_are_valid_python(text: str) -> None:
 
 
 def test_a_parameter_is_added_after_those_with_defaults() -> None:
-    text = LOOP.replace("k, BLOCK: tl.constexpr", "k: int = 1, BLOCK: tl.constexpr = 2")
-    text = text.replace("    acc = tl.zeros", "    at = tl.program_id(0)\n    acc = tl.zeros")
+    text = TILED.replace("k, BLOCK: tl.constexpr", "k: int = 1, BLOCK: tl.constexpr = 2")
     found = structural(edits_triton_order.persistent)(KernelSource(text), CPU)
     assert [v.detail for v in found] == ["1 per unit", "2 per unit"]
     assert all("BLOCK: tl.constexpr = 2, all_tiles=0" in v.source.text for v in found)
