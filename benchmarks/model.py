@@ -51,6 +51,7 @@ def main() -> int:
     entries |= {row.entry.name: row.entry for row in rows}
     print(f"{len(rows)} times, {len(labels)} labels: compiling and tracing {len(entries)} kernels", file=sys.stderr)
     found = features(list(entries.values()), gpus.named(published.MACHINES[0]))
+    published.require(found)
     known = constants.of(published.MACHINES[0])
     rows = [row for row in rows if row.entry.name in found.loads]
     halves = {

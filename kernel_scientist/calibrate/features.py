@@ -13,7 +13,6 @@ from kernel_scientist.gpu.capture import inspect
 from kernel_scientist.gpu.model.predict import Load, Traffic
 from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.records import environment
-from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.evaluation import CodeObject
 from kernel_scientist.records.kernel import digest
 from kernel_scientist.sandbox.failure import KernelFailure
@@ -34,7 +33,7 @@ class Features:
 
 
 def features(entries: Sequence[Entry], gpu: Gpu) -> Features:
-    """Compile and trace every entry; sources are processed in parallel. Raises SetupError if no entry can be."""
+    """Compile and trace every entry; sources are processed in parallel."""
     by_source: dict[tuple[str, str], list[Entry]] = {}
     for entry in entries:
         by_source.setdefault((entry.family, entry.source), []).append(entry)
@@ -43,9 +42,6 @@ def features(entries: Sequence[Entry], gpu: Gpu) -> Features:
         for part in pool.map(_kept, by_source.values(), itertools.repeat(gpu)):
             found.loads.update(part.loads)
             found.missed.update(part.missed)
-    if found.missed and not found.loads:
-        reason = next(iter(found.missed.values()))
-        raise SetupError(f"none of {len(found.missed)} kernels can be compiled and traced here; the first: {reason}")
     return found
 
 

@@ -19,6 +19,7 @@ from kernel_scientist.gpu.model import constants, predict
 from kernel_scientist.gpu.model.constants import Constants
 from kernel_scientist.hardware import gpus
 from kernel_scientist.records.base import Record
+from kernel_scientist.records.errors import SetupError
 
 MACHINES = ("mi300x", "mi325x")
 """Machines of the rows: gfx942 with 304 CUs. They differ in memory bandwidth only."""
@@ -87,6 +88,7 @@ def calibrate(report: Callable[[str], object]) -> PublishedFit:
     entries |= {entry.name: entry for label in marked for entry in (label.best, *label.others)}
     report(f"{len(rows)} times, {len(marked)} labels: compiling and tracing {len(entries)} kernels")
     found = features(list(entries.values()), GPU)
+    require(found)
     rows = [row for row in rows if row.entry.name in found.loads]
     fitted = [row for row in rows if not row.shape.held_out]
     report(f"fitting {', '.join(FITTED)} to {len(fitted)} times")
@@ -104,6 +106,13 @@ def calibrate(report: Callable[[str], object]) -> PublishedFit:
     )
     constants.PUBLISHED.write_text(json.dumps(made.model_dump(mode="json"), indent=1) + "\n")
     return made
+
+
+def require(found: Features) -> None:
+    """Raise SetupError if no kernel was compiled and traced."""
+    if not found.loads:
+        reason = next(iter(found.missed.values()), "there is none")
+        raise SetupError(f"none of {len(found.missed)} kernels can be compiled and traced here; the first: {reason}")
 
 
 def half(rows: Sequence[Time], labels: Sequence[Label], found: Features, known: Constants) -> Half:

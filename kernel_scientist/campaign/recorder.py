@@ -69,7 +69,7 @@ class Recorder:
         if spending := self.replies.spending(self.run.campaign):
             self.store.log_spending(self.run, spending)
         while replies := self._traceable(last):
-            self.store.log_traces(self.run, [(reply, self._made(reply)) for _, reply in replies])
+            self.store.log_traces(self.run, [(reply, self._kernel_made_by(reply)) for _, reply in replies])
             self.replies.mark_traced(number for number, _ in replies)
         self._written = time.monotonic()
 
@@ -78,7 +78,7 @@ class Recorder:
         replies = self.replies.untraced(self.run.campaign, TRACES)
         return [one for one in replies if last or (name := traces.kernel(one[1])) is None or name in self.population]
 
-    def _made(self, reply: Reply) -> str:
+    def _kernel_made_by(self, reply: Reply) -> str:
         """Return the kernel that a reply led to; empty if none: a dropped kernel's name may be another's now."""
         name = traces.kernel(reply)
         calls = self.population.get(name).kernel.llm_calls if name and name in self.population else ()

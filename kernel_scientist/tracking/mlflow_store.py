@@ -151,7 +151,7 @@ class MlflowStore(Experiment):
     def log_snapshot(self, parent: CampaignRun, population: Population, names: Sequence[str]) -> None:
         """Write a snapshot of these kernels: all that are recorded and that no snapshot contains.
 
-        A resume looks at runs from before the last snapshot no more.
+        A resume does not look at the runs from before the last snapshot.
         """
         file = f"{snapshots.FOLDER}/{names[0]}-{names[-1]}.jsonl"
         self.client.log_text(parent.run_id, snapshots.dump(population, names), file)

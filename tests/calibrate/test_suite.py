@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from kernel_scientist.calibrate import suite
+from kernel_scientist.calibrate import published, suite
 from kernel_scientist.calibrate.features import features
 from kernel_scientist.gpu.model import predict
 from kernel_scientist.gpu.model.constants import Constants
@@ -75,6 +75,8 @@ def test_a_source_that_does_not_compile_says_why() -> None:
     entry = next(e for e in suite.entries(gpu) if e.family == "copy")
     seen = features([replace(entry, source=entry.source.replace("tl.load(x", "tl.lode(x"))], gpu)
     assert not seen.loads and "lode" in seen.missed[entry.name]
+    with pytest.raises(SetupError, match=r"none of 1 kernels can be compiled and traced here.*lode"):
+        published.require(seen)
 
 
 @pytest.mark.slow
