@@ -84,7 +84,7 @@ def load(*_: Any, **__: Any) -> ModuleType:
 
 
 def _imported(name: str, path: str) -> ModuleType:
-    """Import a shared object; wrap its functions, methods and torch operators to count their calls (`observation`).
+    """Import a shared object; wrap its functions, methods and torch operators to count their calls (`op_profile`).
     Raises CompileError if it does not link.
 
     A muted function does nothing and returns None. A kernel that needs the return value then fails or returns None,

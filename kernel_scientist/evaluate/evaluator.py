@@ -262,7 +262,6 @@ class Evaluator:
             with reports.of_call(worker) if self.pool.interpreter is not None else contextlib.nullcontext():
                 _, outputs = self.driver.row(worker, {0: inputs})
             self.driver.verify([inputs], outputs)
-        self.inputs.renew()
 
     def _quick_source(self) -> TimedSource:
         """Return the source for A/A runs: the problem's last correct C++ seed (it is fast), else the reference."""

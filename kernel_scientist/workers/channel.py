@@ -61,9 +61,11 @@ class Channel:
             self._send(request, buffers)
             return self._receive(answer, limit, doing)
 
-    def _require_waiting(self) -> None:
-        doing = "the preparation of its call"
-        with self._timed() as limit, self._failures(doing, limit):
+    def _require_waiting(self, warm: bool) -> None:
+        """Wait until the worker is at the start barrier. `warm`: after an untimed call, which has its own limit."""
+        doing = "its call before the row" if warm else "the preparation of its call"
+        limited = contextlib.nullcontext(self._limit(self.limits.call_timeout_s)) if warm else self._timed()
+        with limited as limit, self._failures(doing, limit):
             self._await(limit)
             byte = self.sock.recv(1)
         if not byte:
@@ -136,7 +138,7 @@ class Channel:
             raise StoppedError("the worker pool was closed")
         readable, _, _ = select.select([self.status_fd], [], [], 5.0)
         text = os.read(self.status_fd, 32) if readable else b""
-        if not text and self.process.exists():
+        if not readable and self.process.exists():
             return KernelFailure(Verdict.REJECTED, f"it closed its channel and lived on in {doing}")
         if not text:
             raise InfrastructureError(f"a worker and the fork server ended in {doing}")

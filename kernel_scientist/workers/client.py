@@ -124,10 +124,10 @@ class WorkerClient(Channel):
         instead of `harness.call_timeout_s` for each call. `warm`: slot of an untimed call before it. Raises
         KernelFailure.
         """
-        limit_s = limit_s or self.limits.call_timeout_s * (len(slots) + (warm is not None))
+        limit_s = limit_s or self.limits.call_timeout_s * len(slots)
         checksum = 0
         self._send({"op": "go", "slots": list(slots), "warm": warm})
-        self._require_waiting()
+        self._require_waiting(warm is not None)
         with self.paused(with_main=False):
             keys = write()
         if self.on_gpu:
@@ -170,12 +170,16 @@ class WorkerClient(Channel):
         total = sum(size for _, size in places)
         if total > most_bytes:
             raise KernelFailure(Verdict.INCORRECT, f"it returned {total} bytes; {most_bytes} at most are read")
-        offset, copied, buffers = self.inputs.outputs(total), False, list[bytearray]()
+        try:
+            base = self.inputs.outputs(total)
+        except MemoryError as error:
+            raise KernelFailure(Verdict.INCORRECT, f"it returned {total} bytes; there is no room: {error}") from error
+        offset, copied, buffers = base, False, list[bytearray]()
         for address, size in places:
             start = address - self._address
             if not self.inputs.holds(start, size):  # the output lies in the worker's private memory
                 if not copied:
-                    self._exchange(struct.pack("<cq", b"c", offset), 1, TRANSFER_TIMEOUT_S)
+                    self._exchange(struct.pack("<cq", b"c", base), 1, TRANSFER_TIMEOUT_S)
                 start, copied = offset, True
             elif not any(self.inputs.is_output_buffer(slot, start, size) for slot in slots):
                 raise KernelFailure(Verdict.INCORRECT, "its output shares the memory of an input")

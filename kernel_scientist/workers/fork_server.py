@@ -43,6 +43,8 @@ OURS = "harness"
 """Name of the compiled files of the harness's own kernels (`input_masking`), which every worker gets."""
 MOST_KEPT = 256 << 20
 """Most bytes kept from one worker; if its files are larger, none is kept."""
+MOST_KEPT_OF_ALL = 2 * MOST_KEPT
+"""Most bytes kept of all sources together."""
 DEEPEST = 64
 """Deepest nesting of folders that is searched."""
 
@@ -91,6 +93,7 @@ class ForkServer:
                 reply = {"pid": self._spawn(settings, descriptors)}
             case {"keep": pid, "name": name}:
                 _keep(self._scratch(pid), self._kept(name))
+                _drop_oldest([one for one in self.folder.glob("kept-*") if one != self._kept(OURS)])
             case {"fill": pid, "name": name}:
                 _fill(self._kept(name), self._scratch(pid))
             case {"used": pid}:
@@ -175,6 +178,13 @@ def _keep(scratch: Path, place: Path) -> None:
     size = used(scratch)
     if size is not None and size <= MOST_KEPT and not place.exists():
         _fill(scratch, place)
+
+
+def _drop_oldest(kept: list[Path]) -> None:
+    """Remove the folders of kept files that are oldest, until the others are small enough together."""
+    rest = sorted(kept, key=lambda place: place.stat().st_mtime)
+    while len(rest) > 1 and sum(used(place) or 0 for place in rest) > MOST_KEPT_OF_ALL:
+        remove(rest.pop(0))
 
 
 def _fill(place: Path, scratch: Path) -> None:

@@ -210,9 +210,9 @@ class WorkerPool:
         return {"limits": limits, **gpu, "interpreter": self.interpreter, "nice": 0 if timing else 5}
 
     def _request(self, message: dict[str, Any], descriptors: Sequence[int] = ()) -> dict[str, Any]:
-        if self.stopped.is_set():
-            raise StoppedError("the worker pool was closed")
         with self._lock:
+            if self.stopped.is_set():
+                raise StoppedError("the worker pool was closed")
             control = self._control or self._spawn()
             try:
                 control.settimeout(START_TIMEOUT_S)
@@ -220,7 +220,7 @@ class WorkerPool:
                 reply: dict[str, Any] = json.loads(control.recv(1 << 16))
             except (OSError, ValueError) as error:
                 self._process = self._control = None  # the next request starts a new one
-                end = f"has ended: {error}" if self._ready else "did not start; its output is above"
+                end = "has ended; the next request starts another" if self._ready else "did not start: see above"
                 raise InfrastructureError(f"the workers' fork server {end}") from error
             self._ready = True
             return reply

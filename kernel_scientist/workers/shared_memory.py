@@ -16,6 +16,7 @@ import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from kernel_scientist.records.errors import SetupError
 from kernel_scientist.sandbox import protocol
 from kernel_scientist.workers.native import BARRIER_BYTES, SLOTS, NativeHarness
 
@@ -74,7 +75,7 @@ class SharedMemory:
         self._tensors.clear()
 
     def place(self, slot: int, index: int, size: int, fresh: bool) -> protocol.Spot:
-        """Return the place of a slot's tensor of `size` bytes. Raises MemoryError if there is no room."""
+        """Return the place of a slot's tensor of `size` bytes. Raises SetupError if there is no room."""
         pages = self._tensors.get((slot, index))
         if pages is None or pages.length < size + 2 * GUARD_BYTES:
             length = (-(-(size + 2 * GUARD_BYTES) // mmap.PAGESIZE) + 1) * mmap.PAGESIZE
@@ -89,7 +90,7 @@ class SharedMemory:
         group, keeps = divmod(slot, SLOTS)
         start = self._kept if keeps == 0 else self._ends.get(group, self.size // 2)
         if start + length > (self.size // 2 if keeps == 0 else self.size):
-            raise MemoryError(f"inputs of more than {self.size >> 21} MiB (half of harness.memory_mib)")
+            raise SetupError(f"inputs need more than {self.size >> 21} MiB, half of harness.memory_mib: raise it")
         if keeps == 0:
             self._kept += length
         else:
@@ -101,7 +102,7 @@ class SharedMemory:
     ) -> None:
         """Write a tensor's values (or fill it with one byte) at its place, and new guard bands around it.
 
-        writable: whether a kernel may change and return it.
+        writable: whether a kernel may return it.
         """
         pages = self._tensors[slot, index]
         at = self.address + pages.offset
@@ -120,7 +121,7 @@ class SharedMemory:
         """Return an offset at which `total` bytes of outputs can be copied. Raises MemoryError without room."""
         start = max((*self._ends.values(), self.size // 2))
         if start + total > self.size:
-            raise MemoryError(f"inputs and outputs of more than {self.size >> 21} MiB (half of harness.memory_mib)")
+            raise MemoryError(f"with its inputs that is more than {self.size >> 21} MiB, half of harness.memory_mib")
         self._outputs_end = max(self._outputs_end, start + total)
         return start
 

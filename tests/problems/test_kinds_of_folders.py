@@ -75,6 +75,24 @@ def ref_kernel(data):
 """
 
 
+PAIR = """
+def check_implementation(data, output):
+    right = ref_kernel(data)
+    good = torch.allclose(output[0], right[0]) and torch.allclose(output[1], right[1]) and output[2:] == right[2:]
+    return good, "" if good else "differs"
+
+
+def generate_input(size: int, seed: int):
+    gen = torch.Generator(device="cuda").manual_seed(seed)
+    return torch.randn(size, 8, generator=gen, device="cuda"), torch.empty(size, 8, device="cuda")
+
+
+def ref_kernel(data):
+    return data[0] * 2, data[0].sum(1), 3.0
+"""
+TENSORS = PAIR.replace(", 3.0", "")
+
+
 def folder(place: Path, reference: str, *cases: dict[str, Any]) -> Path:
     """Write a task folder. The last case is its benchmark."""
     listed = [{**case, "seed": 4242 + number} for number, case in enumerate(cases)]
@@ -108,6 +126,41 @@ def test_a_buffer_that_the_reference_ignores_may_be_the_output(
     problem = problems.load(folder(tmp_path / "sum", SUM, {"size": 256}, {"size": 1024}))
     assert (problem.writes, problem.updates) == ((1,), ())
     assert checked(problem, body, pool).verdict is verdict
+
+
+@pytest.mark.parametrize(
+    ("reference", "body", "verdict"),
+    [
+        (PAIR, "return data[0] * 2, data[0].sum(1), 3.0", Verdict.OK),
+        (PAIR, "return data[0] * 2, data[0].sum(1), 4.0", Verdict.INCORRECT),
+        (TENSORS, "data[1][...] = data[0] * 2; return data[1], data[0].sum(1)", Verdict.OK),
+        (TENSORS, "data[1][...] = data[0] * 2; return data[1], data[0].sum(1) + 1", Verdict.INCORRECT),
+    ],
+    ids=["with a number", "a wrong number", "a buffer and a new tensor", "a wrong new tensor"],
+)
+def test_every_part_of_an_output_is_compared(
+    reference: str, body: str, verdict: Verdict, tmp_path: Path, pool: WorkerPool
+) -> None:
+    problem = problems.load(folder(tmp_path / "pair", reference, {"size": 256}, {"size": 1024}))
+    assert checked(problem, body, pool).verdict is verdict
+
+
+@pytest.mark.parametrize(("policy", "verdict"), [("", Verdict.INCORRECT), ("policy: {aliases: true}", Verdict.OK)])
+def test_an_output_may_be_an_inputs_memory_if_the_policy_says_so(
+    policy: str, verdict: Verdict, tmp_path: Path, pool: WorkerPool
+) -> None:
+    place = folder(tmp_path / "same", SORT.replace("torch.sort(data)[0]", "data * 1"), {"size": 256}, {"size": 1024})
+    (place / "lab.yml").write_text(f"{problems.assumptions.lab(problems.load(place))}{policy}\n")
+    assert checked(problems.load(place), "return data", pool).verdict is verdict
+
+
+def test_a_static_input_may_be_prepared_once_per_case(tmp_path: Path, pool: WorkerPool) -> None:
+    place = folder(tmp_path / "weights", PRODUCT, {"m": 64, "k": 32}, {"m": 128, "k": 32})
+    kept = "vars(custom_kernel).setdefault(str(data[1].shape), data[1].clone())"
+    body, lab = f"return (data[0] * {kept}).sum(1)", problems.assumptions.lab(problems.load(place))
+    for more, verdict in (("", Verdict.INCORRECT), ("policy: {static: [1]}\nstress: [{0: 4.0}]\n", Verdict.OK)):
+        (place / "lab.yml").write_text(lab + more)
+        assert checked(problems.load(place), body, pool).verdict is verdict
 
 
 def test_seeds_are_small_enough_for_generators_that_add_them_to_their_values(tmp_path: Path) -> None:

@@ -90,3 +90,12 @@ def test_a_hang_is_a_timeout_that_says_of_which_kind(driver: Driver, place: str,
 
 def test_a_short_wait_is_no_hang(driver: Driver) -> None:
     call(driver, kernel(called="time.sleep(1.2)\n"))
+
+
+def test_slow_calls_before_the_rows_do_not_add_up_to_a_timeout(driver: Driver) -> None:
+    source = kernel(called=WORK)
+    with driver.pool.worker() as worker:
+        driver.load(worker, source, [CASE])
+        driver.row(worker, {0: driver.inputs.draw(CASE)})
+        for _ in range(4):
+            driver.row(worker, {1: driver.inputs.draw(CASE)}, warm=0)

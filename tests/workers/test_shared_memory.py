@@ -1,8 +1,14 @@
 """The memory that evaluator and worker share."""
 
+import os
+from pathlib import Path
+
 import pytest
 import torch
 
+from kernel_scientist.evaluate.correctness.inputs import _filled
+from kernel_scientist.records.errors import SetupError
+from kernel_scientist.workers import fork_server
 from kernel_scientist.workers.native import SLOTS, NativeHarness
 from kernel_scientist.workers.pool import native_library
 from kernel_scientist.workers.shared_memory import GUARD_BYTES, SharedMemory
@@ -18,3 +24,26 @@ def test_nothing_is_left_in_it_for_the_next_worker(slot: int) -> None:
     memory.reset()
     assert not any(memory.read(spot.offset - GUARD_BYTES, 64 + 2 * GUARD_BYTES))
     memory.close()
+
+
+def test_inputs_that_are_too_large_are_one_sentence() -> None:
+    memory = SharedMemory(1 << 20)
+    with pytest.raises(SetupError, match=r"half of harness\.memory_mib: raise it"):
+        memory.place(0, 0, 1 << 20, fresh=True)
+    memory.close()
+
+
+def test_a_filled_buffer_keeps_its_strides() -> None:
+    buffer = torch.empty(4, 8, dtype=torch.bfloat16).T
+    assert _filled(buffer, 0x5A).stride() == buffer.stride() and _filled(buffer, 0x5A).shape == buffer.shape
+
+
+def test_the_oldest_kept_files_are_dropped_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fork_server, "MOST_KEPT_OF_ALL", 100 << 10)
+    kept = [tmp_path / f"kept-{name}" for name in "abc"]
+    for number, place in enumerate(kept):
+        place.mkdir()
+        (place / "code").write_bytes(bytes(60 << 10))
+        os.utime(place, (number, number))
+    fork_server._drop_oldest(kept)
+    assert [place.name for place in kept if place.exists()] == ["kept-c"]

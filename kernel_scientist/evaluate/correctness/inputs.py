@@ -62,17 +62,18 @@ class InputGenerator:
         self.problem, self._rng = problem, random.SystemRandom()
         self._static: dict[str, dict[int, Any]] = {}
 
-    def renew(self) -> None:
-        """Discard the static inputs, so that the next `draw` makes new ones."""
-        self._static = {}
-
     def draw(self, case: Case, seed: int | None = None) -> InputSet:
-        """Return new inputs, from a secret seed if none is given. The problem's static inputs stay until `renew`."""
+        """Return new inputs, from a secret seed if none is given. Static inputs, from a secret seed, stay per case."""
+        return self._input_set(case, self._values(case, seed))
+
+    def _values(self, case: Case, seed: int | None = None) -> Any:
         data = self.problem.generate(case, self.problem.secret_seed(self._rng) if seed is None else seed)
-        if positions := self.problem.policy.static:
-            kept = self._static.setdefault(case.name, {i: data[i] for i in positions})
-            data = tuple(kept.get(i, x) for i, x in enumerate(data))
-        return self._input_set(case, data)
+        if not self.problem.policy.static:
+            return data
+        if case.name not in self._static:
+            other = self.problem.generate(case, self.problem.secret_seed(self._rng))
+            self._static.setdefault(case.name, {i: other[i] for i in self.problem.policy.static})
+        return tuple(self._static[case.name].get(i, x) for i, x in enumerate(data))
 
     def secret(self, profile: Profile, count: int) -> list[Case]:
         """Return `count` random cases from the problem's ranges of sizes; none if it has no ranges."""
@@ -80,7 +81,7 @@ class InputGenerator:
 
     def stressed(self, case: Case, scales: dict[int, float]) -> InputSet:
         """Return new inputs, some of them scaled (`stress` in lab.yml)."""
-        items = list(self.problem.generate(case, self.problem.secret_seed(self._rng)))
+        items = list(self._values(case))
         for position, scale in scales.items():
             items[position] = (items[position].to(torch.float32) * scale).to(items[position].dtype)
         return self._input_set(case, tuple(items))
@@ -123,7 +124,8 @@ class InputGenerator:
     def write(self, inputs: InputSet, memory: SharedMemory, slot: int, native: NativeHarness) -> None:
         """Write the values to the announced places in shared memory. Output buffers get garbage."""
         for index, part in enumerate(self._parts(inputs)):
-            memory.write(native, slot, index, inputs.poison if part.is_buffer else part.tensor, part.writable)
+            may_return = part.writable or self.problem.policy.aliases
+            memory.write(native, slot, index, inputs.poison if part.is_buffer else part.tensor, may_return)
 
     def message(self, inputs: InputSet) -> tuple[protocol.Header, list[protocol.Buffer]]:
         """Return the inputs as a message. Output buffers hold garbage."""
@@ -210,7 +212,7 @@ def _rolled(tensor: torch.Tensor, shift: int) -> torch.Tensor:
 
 
 def _filled(tensor: torch.Tensor, byte: int) -> torch.Tensor:
-    return torch.full((tensor.nbytes,), byte, dtype=torch.uint8).view(tensor.dtype).reshape(tensor.shape)
+    return protocol.form(tensor).shaped(torch.full((tensor.nbytes,), byte, dtype=torch.uint8).view(tensor.dtype))
 
 
 def _can_vary(value: object) -> bool:

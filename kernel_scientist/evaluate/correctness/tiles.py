@@ -16,6 +16,7 @@ from pydantic import BaseModel, Field, ValidationError
 from kernel_scientist.evaluate.correctness.inputs import InputSet
 from kernel_scientist.evaluate.correctness.memory_report import MemoryReports
 from kernel_scientist.evaluate.driver import Driver
+from kernel_scientist.problems.trees import changed
 from kernel_scientist.records.evaluation import Launch
 from kernel_scientist.records.kernel import Case, Verdict
 from kernel_scientist.sandbox import protocol
@@ -120,6 +121,8 @@ class TileCheck:
             found = tensors(protocol.decode(output.tree, list(output.buffers), None))
         except protocol.WireError as error:
             raise KernelFailure(Verdict.REJECTED, f"{name}: its output is not data: {error}") from error
+        if len(found) != len(call.known):
+            raise protocol_violation("a report on other outputs")
         compared = 0
         for position, (tensor, runs) in enumerate(zip(found, call.known, strict=True)):
             known = _mask(tensor, runs)
@@ -139,12 +142,19 @@ class TileCheck:
         data, widened = self.problem.part(inputs.data, box, tensor.shape)
         expected: Any = self.problem.reference(data)
         outputs = tensors(expected)
+        if len(found) != len(outputs):
+            reason = f"{inputs.case.name}: it returned {len(found)} tensors, the reference {len(outputs)}"
+            raise KernelFailure(Verdict.INCORRECT, reason)
+        buffers = [one.dtype for place in self.problem.writes for one in tensors(data[place])]
+        if tensor.dtype not in (outputs[position].dtype, *buffers):
+            reason = f"{inputs.case.name}: it returned {tensor.dtype}, the reference {outputs[position].dtype}"
+            raise KernelFailure(Verdict.INCORRECT, reason)
         if outputs[position].shape != tensor[widened].shape:
             shapes = f"{tuple(tensor.shape)}; the reference's part has {tuple(outputs[position].shape)}"
             raise KernelFailure(Verdict.INCORRECT, f"{inputs.case.name}: its output has shape {shapes}")
         outputs[position] = torch.where(known[widened], tensor[widened], outputs[position])
-        answer = outputs[0] if len(outputs) == 1 else type(expected)(outputs)
-        good, message = self.problem.check(data, answer)
+        rest = iter(outputs)
+        good, message = self.problem.check(data, changed(expected, lambda _: next(rest)))
         if not good:
             place = ", ".join(f"{s.start}:{s.stop}" for s in box if s.start is not None)
             raise KernelFailure(Verdict.INCORRECT, f"{inputs.case.name}, elements [{place}] of the output: {message}")

@@ -73,7 +73,7 @@ def measure(driver: Driver, plan: Plan, source: TimedSource, hold: Hold) -> list
 
 
 def _file(driver: Driver, profile: str) -> Path:
-    keys = {"blocks", "pairs", "stages", "row_us", "threads", "warmup_calls", "sandbox"}
+    keys = {"blocks", "pairs", "stages", "row_us", "threads", "warmup_calls", "sandbox", "noise_runs", "confidence"}
     settings, pool = driver.harness.model_dump_json(include=keys), driver.pool
     machine = (socket.gethostname(), cpu.model(), str(cpu.cores()), pool.device, pool.enclosure)
     protocol = environment.sources_digest("evaluate/timing", "workers")

@@ -32,7 +32,7 @@ def problem(problem: Problem, profile: Profile) -> dict[str, Any]:
         "" if policy.library else "No library (torch, BLAS) may do the work.",
         "" if policy.threads else "Only one thread may be used.",
         "" if policy.graphs else "Graphs may not be replayed.",
-        f"Inputs {', '.join(map(str, policy.static))} stay the same from call to call." if policy.static else "",
+        f"Inputs {', '.join(map(str, policy.static))} stay the same in all calls of a case." if policy.static else "",
     ]
     return {
         "name": problem.name,

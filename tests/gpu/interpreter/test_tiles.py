@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import asdict, replace
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +16,7 @@ from kernel_scientist.records.kernel import Case, Kernel, Verdict
 from kernel_scientist.records.params import Harness
 from kernel_scientist.workers.pool import WorkerPool
 from tests.conftest import ROOT
+from tests.problems.test_kinds_of_folders import folder
 
 SOURCE = (ROOT / "tests/gpu/tiles/dispatching.py").read_text()
 WAYS = ("whole", "halves", "persistent", "split", "torch", "atomic", "locked", "turned", "contiguous")
@@ -116,3 +118,58 @@ def test_an_error_on_timed_cases_only_is_found(evaluator: PredictedEvaluator, na
     found = checked(evaluator, *WRONG[name])
     assert found.verdict is Verdict.INCORRECT, found
     assert "64-n64" not in found.reason, "the small case is right"
+
+
+DOUBLED = """
+def generate_input(size: int, seed: int):
+    return (torch.randn(size, generator=torch.Generator().manual_seed(seed)),)
+
+
+def check_implementation(data, output):
+    right = ref_kernel(data)
+    good = [*output] == [*right] and all(torch.allclose(output[key], right[key]) for key in right)
+    return good, "" if good else "differs"
+
+
+def ref_kernel(data):
+    return {"double": data[0] * 2, "square": data[0] * data[0]}
+"""
+BOTH = """
+import torch, triton, triton.language as tl
+
+@triton.jit
+def both(x_ptr, double_ptr, square_ptr, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + at, mask=at < n)
+    tl.store(double_ptr + at, x + x, mask=at < n)
+    tl.store(square_ptr + at, x * x, mask=at < n)
+
+def custom_kernel(data):
+    x = data[0]
+    double, square = torch.empty_like(x), torch.empty_like(x)
+    both[(triton.cdiv(x.numel(), 256),)](x, double, square, x.numel(), BLOCK=256)
+    return {"double": double, "square": square}
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "verdict"),
+    [
+        ("", "", Verdict.OK),
+        ("x * x,", "x * x + (n > 1024),", Verdict.INCORRECT),
+        ('"square": square}', '**({"square": square} if x.numel() < 1024 else {})}', Verdict.INCORRECT),
+        ('"square": square}', '"square": square if x.numel() < 1024 else square.half()}', Verdict.INCORRECT),
+    ],
+    ids=["right", "wrong where it is timed", "an output less", "an output of another type"],
+)
+def test_tiles_of_several_outputs_keep_their_structure(
+    before: str, after: str, verdict: Verdict, tmp_path: Path
+) -> None:
+    place = folder(tmp_path / "doubled", DOUBLED, {"size": 256}, {"size": 4096})
+    problem = problems.load(place)
+    interpreter = {"facts": asdict(inspect.facts(gpus.MI300X)), "writes": problem.writes}
+    with WorkerPool(Harness(), "cpu", ("kernel_scientist.gpu.interpreter.worker_setup",), interpreter) as pool:
+        evaluator = PredictedEvaluator(problem, "full", pool.harness, pool, gpus.MI300X)
+        kernel = Kernel(name="k", language="triton", source=BOTH.replace(before, after) if before else BOTH)
+        found = evaluator.check(kernel, Evaluation(verdict=Verdict.OK, by_model=True))
+    assert found.verdict is verdict, found
