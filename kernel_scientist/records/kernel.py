@@ -18,7 +18,9 @@ Language = Literal["cpp", "triton", "hip", "cuda"]
 
 class Verdict(StrEnum):
     """Result of a kernel. `no_change`: it was compiled to its base's machine code, so it is neither checked nor timed.
-    `infrastructure` means a failure outside the kernel: it is retried and never scored."""
+    `compiled`: it was compiled and could not be executed here, so nobody knows whether it is right. `declined`: its
+    writer gave a reason why the experiment should not be carried out, and wrote no kernel. `infrastructure` means a
+    failure outside the kernel: it is retried and never scored."""
 
     OK = "ok"
     COMPILE_ERROR = "compile_error"
@@ -27,6 +29,8 @@ class Verdict(StrEnum):
     TIMEOUT = "timeout"
     CRASHED = "crashed"
     NO_CHANGE = "no_change"
+    COMPILED = "compiled"
+    DECLINED = "declined"
     INFRASTRUCTURE = "infrastructure"
 
 

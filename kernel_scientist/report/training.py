@@ -26,10 +26,11 @@ GRADES = {
     Verdict.TIMEOUT: 1,
     Verdict.INCORRECT: 2,
     Verdict.NO_CHANGE: 2,
+    Verdict.COMPILED: 2,
     Verdict.OK: 3,
 }
 """Lowest for tampering; then by progress: compiles, completes, is correct. `FASTER` is for a kernel that the
-test found faster than its parent. Kernels with the verdict `infrastructure` are no examples."""
+test found faster than its parent. Kernels with the verdicts `infrastructure` and `declined` are no examples."""
 FASTER = 4
 
 _SECRET = re.compile(
@@ -57,7 +58,7 @@ def examples(population: Population, campaign: str, problem: str, target: str) -
     scrub = partial(_scrubbed, secrets=_secrets())
     for trial in population:
         kernel, experiment = trial.kernel, trial.kernel.experiment
-        if experiment is None or kernel.base is None or trial.evaluation.verdict is Verdict.INFRASTRUCTURE:
+        if experiment is None or kernel.base is None or trial.evaluation.verdict not in GRADES:
             continue
         parent = population.get(kernel.base).kernel
         common = {

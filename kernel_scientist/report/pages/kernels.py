@@ -28,6 +28,8 @@ FAILURES = {
 }
 NO_BUG = {
     Verdict.NO_CHANGE: "compiled to its base's machine code",
+    Verdict.COMPILED: "compiled, not executed",
+    Verdict.DECLINED: "declined by its writer",
     Verdict.INFRASTRUCTURE: "not the kernel's fault",
 }
 
