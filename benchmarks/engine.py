@@ -183,16 +183,13 @@ def _campaign(params: Params, device_s: float, services: bool, samples: list[Sam
     from flows.server import serving
     from kernel_scientist.campaign.campaign import Campaign
     from kernel_scientist.campaign.engine import Engine
-    from kernel_scientist.campaign.steps import Steps
-    from tasks.evaluation import TASKS
+    from kernel_scientist.campaign.steps import FUNCTIONS
+    from tasks.chain import Chain
 
     def work() -> None:
         with evaluation_context(params) as context:
             judge = Judge(context.evaluator, device_s)
-            plain = Steps(
-                lambda _, kernel, **_given: judge.compile(kernel), lambda *given: given[2](), lambda *_: _[-1]
-            )
-            steps = TASKS if services else plain
+            steps = Chain() if services else FUNCTIONS
             campaign = Campaign(dataclasses.replace(context, evaluator=judge, steps=steps))
             with _sampled(lambda: len(campaign.population), lambda: judge.count * device_s, samples):
                 if services:

@@ -11,7 +11,7 @@ from flows.form import UNTOUCHED, Form, subject
 from kernel_scientist.campaign import single
 from kernel_scientist.records.params import load
 from kernel_scientist.report import summaries
-from tasks.evaluation import TASKS
+from tasks.chain import Chain
 
 
 def _run_name() -> str:
@@ -37,4 +37,4 @@ def evaluate(
         params_file: Another params.yaml.
     """
     settings = load(params_file, params.overrides(overrides))
-    return summaries.evaluation_summary(*single.evaluate(file, settings, against, TASKS, work_pool.connect))
+    return summaries.evaluation_summary(*single.evaluate(file, settings, against, Chain(), work_pool.connect))

@@ -21,7 +21,7 @@ from kernel_scientist.campaign.pool import host
 from kernel_scientist.campaign.pool.evaluator import Reply, Request
 from kernel_scientist.campaign.steps import progress
 from tasks import AWAY
-from tasks.evaluation import TASKS
+from tasks.chain import Chain
 
 T = TypeVar("T")
 ARTIFACT = "pool-evaluation"
@@ -35,7 +35,7 @@ POST_S = 900.0
 def evaluate(request: Request) -> None:
     """Carry out one request of a campaign on a device of this host."""
     with _Report(UUID(str(flow_run.get_id()))) as report:
-        reply = host.answer(request, TASKS)
+        reply = host.answer(request, Chain())
     report.post(reply)
 
 

@@ -27,11 +27,11 @@ from kernel_scientist.campaign.steps import decided
 from kernel_scientist.evaluate.evaluator import TimedSource
 from kernel_scientist.population import final
 from kernel_scientist.records.errors import StoppedError
-from kernel_scientist.records.evaluation import Confirmation, Trial
+from kernel_scientist.records.evaluation import Confirmation, Evaluation, Trial
 from kernel_scientist.records.kernel import REFERENCE, Kernel, Verdict
 from kernel_scientist.records.params import load
 from kernel_scientist.report import summaries
-from tasks.evaluation import POOL, TASKS
+from tasks.chain import Chain
 
 SEED_REMAINS = "the best seed remains champion, as no experiment beat it"
 
@@ -60,8 +60,7 @@ def optimize(
     """
     settings = load(params_file, params.overrides(overrides))
     preflight.campaign(settings)
-    steps = POOL if settings.target.startswith("pool:") else TASKS
-    with evaluation_context(settings, steps, work_pool.connect) as context:
+    with evaluation_context(settings, Chain(), work_pool.connect) as context:
         campaign = Campaign(context, resume, url_for("flow-run", flow_run.get_id()) or "")
         progress = Progress(campaign)
         get_run_logger().info("campaign %s, MLflow run %s", campaign.name, campaign.run.run_id)
@@ -171,6 +170,8 @@ def _final(campaign: Campaign) -> None:
     evaluator = campaign.context.evaluator
     against = [evaluator.reference(), *reversed(others)]  # last: the strongest, which decides when to stop
     measure = partial(evaluator.time, incumbent.kernel, incumbent.evaluation, against)
-    evaluation = decided(campaign.context.steps.time)(campaign.context, incumbent.kernel, measure)
+    title = f"final: time {', '.join(trial.kernel.name for trial in finalists)} beside each other"
+    timed = partial(campaign.context.steps.time, campaign.context, incumbent.kernel, measure, title)
+    evaluation: Evaluation = decided(timed)()
     campaign.final = final.Final.of(incumbent.kernel.name, evaluation)
     campaign.insist(partial(campaign.store.log_final, campaign.run, campaign.final))

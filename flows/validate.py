@@ -15,7 +15,7 @@ from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.kernel import Verdict
 from kernel_scientist.records.params import Params, load
 from kernel_scientist.report import summaries
-from tasks.evaluation import TASKS
+from tasks.chain import Chain
 
 
 def _run_name() -> str:
@@ -51,7 +51,7 @@ def validate(
 
 
 def _summary(file: str, settings: Params, against: str | None) -> dict[str, Any]:
-    return summaries.validation_summary(*single.validate(file, settings, against, TASKS, work_pool.connect))
+    return summaries.validation_summary(*single.validate(file, settings, against, Chain(), work_pool.connect))
 
 
 def _again(champion: champions.Promoted, given: list[str], params_file: str | None) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from prefect.utilities.callables import parameter_schema
 from flows import host
 from kernel_scientist.campaign.pool.evaluator import Reply, Request
 from kernel_scientist.campaign.steps import progress
-from kernel_scientist.records.errors import InfrastructureError, SetupError, StoppedError
+from kernel_scientist.records.errors import DeviceBusyError, InfrastructureError, SetupError, StoppedError
 from tasks import AWAY, is_lasting
 
 POLL_S = 1.0
@@ -143,15 +143,24 @@ class WorkPool:
         if self.stopped.wait(seconds):
             raise StoppedError("stopped by a signal")
 
+    def await_place(self, at_once: bool) -> None:
+        """Wait until the pool's workers can take another flow run (see `Transport.await_place`)."""
+        while not self._has_place():
+            if at_once:
+                raise DeviceBusyError(f"the workers of pool {self.name} have enough to do")
+            self._wait(POLL_S)
+
+    def _has_place(self, take: bool = False) -> bool:
+        with self._room:
+            self._count()
+            free = self._in_flight < self._most
+            self._in_flight += take and free
+            return free
+
     @contextmanager
     def _place(self) -> Generator[None]:
         """Wait until the pool's workers can take another flow run: more would only wait, with old rivals."""
-        while True:
-            with self._room:
-                self._count()
-                if self._in_flight < self._most:
-                    self._in_flight += 1
-                    break
+        while not self._has_place(take=True):
             self._wait(POLL_S)
         try:
             yield

@@ -83,7 +83,7 @@ def _evaluated(context: EvaluationContext, kernel: Kernel) -> Evaluation:
     evaluator = context.evaluator
     if isinstance(evaluator, PoolEvaluator):
         return Evaluation(verdict=Verdict.OK)  # a host checks its outputs when it times it
-    evaluation = context.steps.build(context, kernel, (*evaluator.profile.tests, *evaluator.profile.held_out))
+    evaluation = context.steps.compile(context, kernel, (*evaluator.profile.tests, *evaluator.profile.held_out))
     if evaluation.verdict is Verdict.OK and _predicts(context):
         return evaluator.time(kernel, evaluation, ())
     return evaluation

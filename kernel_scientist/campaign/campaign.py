@@ -33,12 +33,14 @@ from kernel_scientist.scientist.llm.costs import LlmBudget
 from kernel_scientist.scientist.llm.parsing import ReplyError
 from kernel_scientist.scientist.llm.response_cache import ResponseCache
 from kernel_scientist.scientist.proposals import Design, Draft, Lessons, Selection
-from kernel_scientist.scientist.roles import Agent, InFlight, Step
+from kernel_scientist.scientist.roles import FOCI, Agent, Designing, InFlight, Step
 from kernel_scientist.search import strategies
 from kernel_scientist.search.prescreen import Prescreen
 from kernel_scientist.tracking import access
 
 T = TypeVar("T")
+WAITING = "waiting for a writer"
+"""What is done on a kernel whose work has not begun."""
 REPAIRABLE = (Verdict.COMPILE_ERROR, Verdict.INCORRECT, Verdict.CRASHED, Verdict.TIMEOUT)
 """Verdicts that the Repairer handles: bugs, but neither tampering nor infrastructure errors."""
 
@@ -92,32 +94,48 @@ class Campaign:
         self.incumbent: Kernel | None = best.kernel if best else None
         """The fastest kernel so far by the test."""
         self._promoting = threading.Lock()
+        self._designing: dict[int, str] = {}
+        """The base of each generation that is being designed, empty until it is chosen."""
 
     @property
     def name(self) -> str:
         """The campaign's id."""
         return self.run.campaign
 
-    def design(self, generation: int) -> tuple[Selection, Design] | None:
+    @property
+    def stopped(self) -> threading.Event:
+        """Set once the work is to end."""
+        return self.context.stopped
+
+    def propose(self, generation: int) -> tuple[Selection, Design] | None:
         """Summarise findings if it is time, select base and reference kernel, list avenues and plans for the base.
 
         None when the budget is used up, no model replies or a model's replies cannot be parsed; then no further
         experiment is designed.
         """
+        steps = self.context.steps
+        self._designing[generation] = ""
         try:
             self.summarise(generation)
-            selection, step = self._select(generation), self._step("design", generation)
-            return selection, self.agent.design(self.population, selection, self.lessons, step)
+            selection = steps.select(self, generation)
+            self._designing[generation] = selection.base
+            return selection, steps.design(self, generation, selection)
         except ReplyError as error:
             self.plan.stuck = f"a model's replies cannot be parsed: {error}"
         except (BudgetError, ModelError) as error:
             self.plan.stuck = str(error)
+        finally:
+            del self._designing[generation]
         return None
 
-    def _select(self, generation: int) -> Selection:
+    def design(self, generation: int, selection: Selection) -> Design:
+        """List avenues and plans for the base. Raises ReplyError, BudgetError, ModelError."""
+        return self.agent.design(self.population, selection, self.lessons, self._step("design", generation))
+
+    def select(self, generation: int) -> Selection:
         """Choose base and reference kernel; a generation that a kill interrupted keeps those it began with.
 
-        Raises ValueError when no kernel has a score.
+        Raises ReplyError, BudgetError, ModelError, and ValueError when no kernel has a score.
         """
         strategy, selector = self.params.search.strategy, self.params.llm.selector.model
         by_model = strategy == "scientist" and selector != PLAYBOOK
@@ -146,23 +164,29 @@ class Campaign:
             if done <= self.lessons.generation:
                 return
             try:
-                lessons = self.agent.summarise(self.population, self.lessons, self._step("distil", done))
+                lessons = self.context.steps.summarise(self, done)
             except (ReplyError, BudgetError, ModelError):
                 lessons = self.lessons  # the campaign continues without new findings
             lessons = lessons.model_copy(update={"generation": done})
             self.lessons = self.insist(lambda: self.recorder.lessons(lessons))
 
-    def write(self, job: Job) -> Kernel | None:
-        """Return the kernel of a job; None when the budget of money or tokens is used up, or no model replies."""
+    def distil(self, generation: int) -> Lessons:
+        """Return the findings up to a generation, the new ones added. Raises ReplyError, BudgetError, ModelError."""
+        return self.agent.summarise(self.population, self.lessons, self._step("distil", generation))
+
+    def write(self, job: Job) -> Draft | None:
+        """Return a draft for a job; None when the budget of money or tokens is used up, or no model replies."""
+        if job.seed_file is not None:
+            return Draft(source=read_kernel(Path(job.seed_file)), report=f"seed {Path(job.seed_file).name}")
         try:
-            if job.seed_file is not None:
-                draft = Draft(source=read_kernel(Path(job.seed_file)), report=f"seed {Path(job.seed_file).name}")
-            else:
-                draft = self.agent.write(self.population, job.experiment_task(), self.lessons)
+            return self.context.steps.write(self, job)
         except (BudgetError, ModelError) as error:
             self.plan.stuck = str(error)
             return None
-        return job.kernel(draft, self.params.language)
+
+    def draft(self, job: Job) -> Draft:
+        """Return the writer's draft for a job. Raises BudgetError, ModelError."""
+        return self.agent.write(self.population, job.experiment_task(), self.lessons)
 
     def repairable(self, job: Job, trial: Trial) -> bool:
         """Whether a kernel failed in a way that the Repairer works on, with repair rounds and time left."""
@@ -178,8 +202,7 @@ class Campaign:
         """
         kernel, evaluation = failed.kernel, failed.evaluation
         try:
-            task = job.experiment_task().model_copy(update={"experiment": kernel.experiment})
-            draft = self.agent.repair(self.population, task, failed, self.lessons)
+            draft = self.context.steps.repair(self, job, failed)
         except (BudgetError, ModelError) as error:
             self.plan.stuck, draft = str(error), None
         if draft is None:
@@ -198,12 +221,17 @@ class Campaign:
         changes = {"source": draft.source, "report": draft.report, "attempts": (*kernel.attempts, attempt)}
         return unchanged.model_copy(update=changes)
 
+    def redraft(self, job: Job, failed: Trial) -> Draft | None:
+        """Return the repairer's draft, None if the agent does not repair. Raises BudgetError, ModelError."""
+        task = job.experiment_task().model_copy(update={"experiment": failed.kernel.experiment})
+        return self.agent.repair(self.population, task, failed, self.lessons)
+
     @decided
-    def build(self, kernel: Kernel) -> Evaluation:
+    def compile(self, kernel: Kernel) -> Evaluation:
         """Compile and check a kernel; it is not executed if its code is its base's or it is prescreened."""
         base = self.population.get(kernel.base).evaluation if kernel.base else None
         skip = partial(self.prescreen.skipped, kernel) if self.prescreen.most else None
-        return self.context.steps.build(self.context, kernel, skip=skip, base=base)
+        return self.context.steps.compile(self.context, kernel, skip=skip, base=base)
 
     def tune(self, job: Job) -> Kernel | None:
         """Search the tunables of a job's kernel; None when there was nothing to try or no time left, when it failed, or
@@ -211,7 +239,9 @@ class Campaign:
         assert job.tuned_from is not None
         base = self.population.get(job.tuned_from).kernel
         try:
-            return self.context.steps.tune(base, partial(self._best_configuration, base, job.name))
+            return self.context.steps.tune(
+                self.context, base, partial(self._best_configuration, base, job.name), job.name
+            )
         except InfrastructureError:
             return None  # tuning is optional: the campaign continues without it
 
@@ -240,7 +270,7 @@ class Campaign:
     def time(self, kernel: Kernel, built: Evaluation) -> Evaluation:
         """Time a kernel against the reference and the incumbent; count it if it becomes the incumbent."""
         steps, measure = self.context.steps, partial(self._promoted, kernel, built)
-        timed: Evaluation = steps.time(self.context, kernel, measure, self.incumbent is not None)
+        timed = steps.time(self.context, kernel, measure, noise=self.incumbent is not None)
         # profiling takes a minute or more, so only the incumbent, the base of the next kernels, is profiled
         return steps.counted(self.context, kernel, timed) if self.incumbent == kernel else timed
 
@@ -265,9 +295,13 @@ class Campaign:
                     return evaluation
 
     def record(self, trials: Sequence[Trial]) -> None:
-        """Write kernels as MLflow runs and add them to the population."""
+        """Write kernels as MLflow runs and add them to the population; wait while the store does not answer."""
+        self.insist(lambda: self.context.steps.record(self, trials))
+
+    def store_kernels(self, trials: Sequence[Trial]) -> None:
+        """Write kernels as MLflow runs and add them to the population, those that were not yet."""
         began_s = {name: job.began_s for name, job in list(self.ledger.jobs.items())}
-        self.insist(lambda: self.recorder.record(trials, self.plan.elapsed_s, began_s))
+        self.recorder.record(trials, self.plan.elapsed_s, began_s)
 
     def insist(self, act: Callable[[], T]) -> T:
         """Return what an act on the store returns; wait while the store does not answer."""
@@ -295,6 +329,13 @@ class Campaign:
             progress.warning("the campaign's run stays open until the next command: %s", one_line(error))
 
     def _step(self, purpose: str, generation: int) -> Step:
+        """Return a step of a generation, with all that is in progress: no designer works in ignorance of the others."""
         jobs = [(job, job.base or job.tuned_from) for job in list(self.ledger.jobs.values())]
-        waiting = (InFlight(j.name, base, j.title) for j, base in jobs if base and j.name not in self.population)
-        return Step.of(self.params.search.seed, purpose, generation, tuple(waiting))
+        waiting = (
+            InFlight(job.name, base, job.title, self.ledger.activities.get(job.name, WAITING))
+            for job, base in jobs
+            if base and job.name not in self.population
+        )
+        others = tuple(Designing(*one) for one in sorted(self._designing.items()) if one[0] != generation)
+        focus = FOCI[generation % len(FOCI)] if purpose == "design" and others else ""
+        return Step.of(self.params.search.seed, purpose, generation, tuple(waiting), others, focus)

@@ -101,7 +101,7 @@ def standing(context: EvaluationContext) -> Trial | None:
     if (text := source(context)) is None:
         return None
     kernel = Kernel(name=STANDING, language=context.params.language, source=text)
-    evaluation: Evaluation = decided(context.steps.build)(context, kernel)
+    evaluation: Evaluation = decided(context.steps.compile)(context, kernel)
     is_known_wrong = evaluation.verdict not in (Verdict.OK, Verdict.INFRASTRUCTURE)
     return None if is_known_wrong else Trial(kernel=kernel, evaluation=evaluation)
 

@@ -87,6 +87,8 @@ class Engine:
         self._to_record: list[Trial] = []
         self._recording = False
         self._fruitless = 0
+        self._news = True
+        """Whether something was designed or recorded since the latest design began."""
         self._resumed_at = campaign.population.generations()
 
     def run(self) -> None:
@@ -109,8 +111,9 @@ class Engine:
                 self.campaign.ledger.drop(self._ready.popleft())
         while self._has_room():
             if self._ready:
-                job = self._ready.popleft()
-                self._go_on(job, self._experiment(job))
+                job = self.campaign.plan.up_to_date(self._ready.popleft())
+                if job is not None:
+                    self._go_on(job, self._experiment(job))
             elif not self._plan_more():
                 break
         if self._to_record and not self._recording:
@@ -123,7 +126,10 @@ class Engine:
         return thinking < self.most_calls and self._designing + len(self._stages) < 2 * self.most_calls - 1
 
     def _plan_more(self) -> bool:
-        """Queue a tuning job or begin to design a generation; return False if there is nothing to do."""
+        """Queue a tuning job or begin to design a generation; return False if there is nothing to do.
+
+        While a generation is being designed, another one begins only if there is news: it would be the same design.
+        """
         plan, ledger = self.campaign.plan, self.campaign.ledger
         if any(job.seed_file for job in ledger.jobs.values()):
             return False
@@ -132,13 +138,15 @@ class Engine:
             return True
         if self._fruitless >= MOST_FRUITLESS or not self.campaign.population.incumbent() or plan.over(self._designing):
             return False
+        if self._designing and not self._news:
+            return False
         generation = plan.next_generation()
-        self.pipeline.submit("model", partial(self.campaign.design, generation), partial(self._designed, generation))
-        self._designing += 1
+        self.pipeline.submit("model", partial(self.campaign.propose, generation), partial(self._designed, generation))
+        self._designing, self._news = self._designing + 1, False
         return True
 
     def _designed(self, generation: int, result: tuple[Selection, Design] | None) -> None:
-        self._designing -= 1
+        self._designing, self._news = self._designing - 1, True
         jobs = self.campaign.plan.jobs(*result, generation) if result else []
         self._ready.extend(jobs)
         if jobs:
@@ -158,14 +166,18 @@ class Engine:
     def _experiment(self, job: Job) -> Generator[Work, Any, None]:
         """Make a job's kernel, evaluate it, repair it while that helps, and queue what came of it to be recorded.
 
-        A kernel whose source was tried already, or is in progress, is dropped.
+        A kernel whose source was tried already, or is in progress, is dropped. What a writer declines is recorded.
         """
         campaign, ledger = self.campaign, self.campaign.ledger
-        kernel: Kernel | None
+        kernel: Kernel | None = None
         if job.tuned_from:
             kernel = yield "tune", "tuning", partial(campaign.tune, job)
-        else:
-            kernel = yield "model", "writing", partial(campaign.write, job)
+        elif (draft := (yield "model", "writing", partial(campaign.write, job))) is not None:
+            kernel = job.kernel(draft, campaign.params.language)
+            if draft.declined:
+                refusal = Evaluation(verdict=Verdict.DECLINED, reason=draft.declined)
+                self._record(job, Trial(kernel=kernel, evaluation=refusal))
+                return
         if kernel is None or not ledger.claim(job, kernel.source):
             ledger.drop(job)
             self._forget(job.name)
@@ -179,11 +191,14 @@ class Engine:
                 trial = trial.model_copy(update={"kernel": trial.kernel.model_copy(update=calls)})
                 break
             trial = yield from self._evaluation(repaired)
+        self._record(job, trial)
+
+    def _record(self, job: Job, trial: Trial) -> None:
         self._show(job, "record", "recording")
         self._to_record.append(trial)
 
     def _evaluation(self, kernel: Kernel) -> Generator[Work, Any, Trial]:
-        evaluation: Evaluation = yield "build", "building", partial(self.campaign.build, kernel)
+        evaluation: Evaluation = yield "build", "building", partial(self.campaign.compile, kernel)
         if evaluation.verdict is not Verdict.OK or evaluation.skipped:
             self.campaign.prescreen.forget(kernel)
         else:
@@ -191,7 +206,7 @@ class Engine:
         return Trial(kernel=kernel, evaluation=evaluation)
 
     def _recorded(self, trials: Sequence[Trial]) -> None:
-        self._recording, self._fruitless = False, 0
+        self._recording, self._fruitless, self._news = False, 0, True
         for trial in trials:
             self.campaign.ledger.close(trial.kernel.name)
             self._forget(trial.kernel.name)
@@ -199,6 +214,7 @@ class Engine:
 
     def _show(self, job: Job, stage: str, activity: str) -> None:
         self._stages[job.name] = stage
+        self.campaign.ledger.activities[job.name] = activity
         self.show(job.name, f"{activity} {job.title}")
 
     def _forget(self, name: str) -> None:

@@ -21,10 +21,11 @@ from kernel_scientist.hardware.targets import Target
 from kernel_scientist.problems import published
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records import environment
-from kernel_scientist.records.errors import SetupError
+from kernel_scientist.records.errors import DeviceBusyError, SetupError
 from kernel_scientist.records.kernel import Kernel, Language, digest
 from kernel_scientist.records.params import Params
 from kernel_scientist.sandbox import device_lock
+from kernel_scientist.sandbox.device_lock import Turn
 from kernel_scientist.scientist.context import knowledge
 from kernel_scientist.scientist.roles import Assignment, CpuInfo
 from kernel_scientist.workers import prepared
@@ -54,19 +55,22 @@ class Quiet:
         return self._held("build", lambda: self._running["timing"] + self._waiting)
 
     @contextmanager
-    def timing(self) -> Generator[None]:
-        """Hold off builds and other timings."""
+    def timing(self, wait_s: float | None = None) -> Generator[None]:
+        """Hold off builds and other timings. Raises DeviceBusyError if they do not end within `wait_s` seconds."""
         with self._changed:
             self._waiting += 1
-        with self._held("timing", lambda: self._running.total()):
-            with self._changed:
-                self._waiting -= 1
+        with self._held("timing", lambda: self._running.total(), wait_s):
             yield
 
     @contextmanager
-    def _held(self, work: str, hindrances: Callable[[], int]) -> Generator[None]:
+    def _held(self, work: str, hindrances: Callable[[], int], wait_s: float | None = None) -> Generator[None]:
         with self._changed:
-            self._changed.wait_for(lambda: not (self.active and hindrances()))
+            free = self._changed.wait_for(lambda: not (self.active and hindrances()), wait_s)
+            if work == "timing":
+                self._waiting -= 1
+            if not free:
+                self._changed.notify_all()
+                raise DeviceBusyError(f"builds of this campaign did not end within {wait_s:g} s")
             self._running[work] += 1
         try:
             yield
@@ -93,19 +97,35 @@ class EvaluationContext:
         return POOL_DEVICES if self.target.pool else 1
 
     @property
+    def stopped(self) -> threading.Event:
+        """Set once the work is to end."""
+        return self.evaluator.stopped
+
+    @property
     def is_here(self) -> bool:
         """Whether kernels are timed on this host."""
         return not (self.target.model or self.target.board or self.target.pool)
 
     @contextmanager
-    def device(self) -> Generator[None]:
-        """Lock the target's device, if it is on this host. Raises DeviceBusyError after `harness.device_wait_s`."""
+    def device(self, wait_s: float | None = None) -> Generator[None]:
+        """Lock the target's device, if it is on this host.
+
+        Raises DeviceBusyError if others hold it for `wait_s` seconds, `harness.device_wait_s` by default. A pool is
+        waited for until it can take another request.
+        """
+        if isinstance(self.evaluator, PoolEvaluator):
+            self.evaluator.await_place(at_once=wait_s == 0)
         if not (self.is_here or self.target.board):
             yield
             return
-        wait_s = self.params.harness.device_wait_s
-        with device_lock.device(self.target.lock, wait_s, self.evaluator.stopped), self.quiet.timing():
+        most_s = self.params.harness.device_wait_s if wait_s is None else wait_s
+        quiet = self.quiet.timing(0.0 if wait_s == 0 else None)  # builds of this campaign end by themselves
+        with device_lock.device(self.target.lock, most_s, self.evaluator.stopped), quiet:
             yield
+
+    def turn(self) -> Turn:
+        """Return a turn at the target's device, which is not taken yet."""
+        return Turn(self.device)
 
     def assignment(self) -> Assignment:
         """Return the agents' assignment."""

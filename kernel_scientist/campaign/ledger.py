@@ -27,6 +27,8 @@ class Job(Record):
     experiment: Experiment | None = None
     tuned_from: str | None = None
     """The kernel whose tunables are searched."""
+    incumbent: str = ""
+    """The incumbent when the experiment was designed."""
     authors: dict[str, Author] = Field(default_factory=dict[str, Author])
 
     @property
@@ -66,6 +68,8 @@ class Ledger:
         """Number of kernels that are recorded or in progress."""
         self.jobs: dict[str, Job] = {}
         """Jobs in progress by kernel name."""
+        self.activities: dict[str, str] = {}
+        """What is being done on a kernel, by its name."""
         self.duplicates: set[tuple[str | None, str]] = set()
         """Experiments (base, title) whose source had been tried already."""
         self._claims: dict[str, str] = {}
@@ -85,6 +89,11 @@ class Ledger:
         self.tried += 1
         return self.jobs[name]
 
+    def change(self, job: Job, **changes: str) -> Job:
+        """Change a job that has not begun; return it."""
+        self.jobs[job.name] = job.model_copy(update=changes)
+        return self.jobs[job.name]
+
     def tuning(self) -> list[Job]:
         """Return the tuning jobs in progress."""
         return [job for job in list(self.jobs.values()) if job.tuned_from]
@@ -101,6 +110,7 @@ class Ledger:
     def close(self, name: str) -> None:
         """Remove a job whose kernel is recorded."""
         del self.jobs[name]
+        self.activities.pop(name, None)
         self._claims = {key: owner for key, owner in self._claims.items() if owner != name}
 
     def drop(self, job: Job) -> None:

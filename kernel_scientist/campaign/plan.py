@@ -1,5 +1,6 @@
 """What a campaign does next: seeds, generations, tuning, until its budget is used up. The engine's thread asks it."""
 
+import logging
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,6 +12,10 @@ from kernel_scientist.records.params import Params
 from kernel_scientist.scientist.llm.costs import LlmBudget
 from kernel_scientist.scientist.proposals import Design, Selection, pick
 from kernel_scientist.search import tunables
+
+FOLLOWS_INCUMBENT = ("scientist", "greedy")
+"""Strategies that mostly select the incumbent because it is the incumbent."""
+progress = logging.getLogger("kernel_scientist.progress")
 
 
 class Plan:
@@ -87,8 +92,36 @@ class Plan:
         plans = [p for p in design.plans if (selection.base, p.title) not in excluded]
         picked = [p for p in pick(plans, most) if p.title not in done]
         authors = {"selector": Author.of(selection.llm_calls), "designer": Author.of(design.llm_calls)}
-        job = Job(generation=generation, base=selection.base, reference=selection.reference, authors=authors)
+        job = Job(
+            generation=generation,
+            base=selection.base,
+            reference=selection.reference,
+            authors=authors,
+            incumbent=self.population.incumbent() or "",
+        )
         return [self.ledger.open(job.model_copy(update={"experiment": plan})) for plan in picked[: max(0, left)]]
+
+    def up_to_date(self, job: Job) -> Job | None:
+        """Return a job as it is to be carried out now, before its writer is paid; None if it is dropped.
+
+        An experiment is dropped if the incumbent has gained more since it was designed than it promises itself. A
+        writer's own idea promises nothing yet: it starts from the new incumbent if it was to start from the old one.
+        """
+        before, now = job.incumbent, self.population.incumbent()
+        if job.experiment is None or not before or now is None or now == before:
+            return job
+        if job.experiment_task().own_idea:
+            moves = job.base == before and self.params.search.strategy in FOLLOWS_INCUMBENT
+            return self.ledger.change(job, base=now, incumbent=now) if moves else job
+        gained = self.population.entry(now).score / self.population.entry(before).score - 1
+        if 100 * gained <= job.experiment.uplift[1]:
+            return job
+        progress.info(
+            "%s (%s) is dropped: it promises at most %+g %% on %s, and %s has gained %+.0f %% since it was designed",
+            *(job.name, job.title, job.experiment.uplift[1], job.base, now, 100 * gained),
+        )
+        self.ledger.drop(job)
+        return None
 
     def tuning_jobs(self) -> list[Job]:
         """Return a job for the fastest kernel to tune: one per generation, within tuning's share of the time budget."""

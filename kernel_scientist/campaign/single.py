@@ -48,11 +48,11 @@ def evaluated(
 
     `baseline`: see `Evaluator.time`. An infrastructure error becomes the verdict.
     """
-    evaluation = context.steps.build(context, kernel)
+    evaluation = context.steps.compile(context, kernel)
     if evaluation.verdict is not Verdict.OK:
         return evaluation
     measure = partial(context.evaluator.time, kernel, evaluation, against, baseline)
-    timed: Evaluation = context.steps.time(context, kernel, measure)
+    timed = context.steps.time(context, kernel, measure)
     return context.steps.counted(context, kernel, timed) if is_counted(timed) else timed
 
 
@@ -101,9 +101,10 @@ def confirm(
     steps = context.steps
     try:
         if isinstance(context.evaluator, PoolEvaluator):
-            return context.evaluator.confirm(kernel, others, baseline)
+            send = partial(context.evaluator.confirm, kernel, others, baseline)
+            return steps.time(context, kernel, send, f"confirm {kernel.name} on {context.target.name}", noise=False)
         profile = context.evaluator.profile
-        evaluation = steps.build(context, kernel, (*profile.tests, *profile.held_out))
+        evaluation = steps.compile(context, kernel, (*profile.tests, *profile.held_out))
         if evaluation.verdict is not Verdict.OK:
             return confirmation.of_failure(evaluation)
         if isinstance(context.evaluator, KernelbotEvaluator):
@@ -112,12 +113,13 @@ def confirm(
                 reason = f"not submitted for ranking: {refusal}"
                 return Confirmation(confirmed=False, reason=reason, evaluation=evaluation)
             submit = partial(context.evaluator.confirm, kernel, evaluation, others, baseline)
-            return steps.time(context, kernel, submit)
+            return steps.time(context, kernel, submit, f"submit {kernel.name} for ranking")
         if context.target.model is not None:
             return confirmation.unmeasured(context.evaluator.time(kernel, evaluation, ()), context.target.model.name)
         sources, settings = [TimedSource.of(kernel), *others], context.params.validate_
         measure = partial(confirmation.measure, context.evaluator, sources, settings.blocks)
-        runs = [steps.time(context, kernel, measure) for _ in range(settings.processes)]
+        titles = [f"confirm {kernel.name}, set {number}" for number in range(1, settings.processes + 1)]
+        runs = [steps.time(context, kernel, measure, title) for title in titles]
     except InfrastructureError as error:
         return confirmation.of_failure(Evaluation(verdict=Verdict.INFRASTRUCTURE, reason=str(error)))
     return confirmation.conclude(context.evaluator, evaluation, runs, sources, baseline)

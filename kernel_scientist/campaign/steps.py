@@ -1,4 +1,5 @@
-"""The steps of evaluating a kernel: build, time, count, tune. Flows run them as Prefect tasks.
+"""The steps of a campaign: select, design, write, repair, compile, time, count, tune, record. Flows run them as
+Prefect tasks (`tasks.chain`); here are their bodies, and the steps as plain functions.
 
 Timings and profiles run one at a time per device: all processes of a host share a lock on the device. A Prefect
 concurrency limit is not used in addition: see docs/decisions/0003-one-lock-per-device.md.
@@ -7,18 +8,21 @@ concurrency limit is not used in addition: see docs/decisions/0003-one-lock-per-
 import functools
 import logging
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from kernel_scientist.campaign.pool.evaluator import PoolEvaluator
 from kernel_scientist.evaluate.unchanged import unchanged
 from kernel_scientist.records.errors import InfrastructureError
-from kernel_scientist.records.evaluation import Evaluation
+from kernel_scientist.records.evaluation import Evaluation, Trial
 from kernel_scientist.records.kernel import Case, Kernel, Verdict
+from kernel_scientist.sandbox.device_lock import Turn
+from kernel_scientist.scientist.proposals import Design, Draft, Lessons, Selection
 
 if TYPE_CHECKING:
+    from kernel_scientist.campaign.campaign import Campaign
     from kernel_scientist.campaign.evaluation_context import EvaluationContext
+    from kernel_scientist.campaign.ledger import Job
 
 Arguments = ParamSpec("Arguments")
 Measured = TypeVar("Measured")
@@ -30,7 +34,7 @@ progress = logging.getLogger("kernel_scientist.progress")
 """What is being done, for someone who waits."""
 
 
-def build_kernel(
+def compile_kernel(
     context: "EvaluationContext",
     kernel: Kernel,
     cases: tuple[Case, ...] | None = None,
@@ -55,17 +59,34 @@ def build_kernel(
         return context.evaluator.check(kernel, evaluation, cases)
 
 
+def noise_is_due(context: "EvaluationContext") -> bool:
+    """Whether the next comparison with an incumbent measures this machine's noise first."""
+    return context.is_here and not isinstance(context.evaluator, PoolEvaluator) and context.evaluator.noise_is_due()
+
+
+def measure_noise(context: "EvaluationContext") -> None:
+    """Measure this machine's noise; the device is free for others between two A/A runs."""
+    assert not isinstance(context.evaluator, PoolEvaluator)
+    context.evaluator.measure_noise(context.device)
+
+
+def wait(turn: Turn, most_s: float) -> None:
+    """Wait until `turn` holds the device. Raises DeviceBusyError if it is not free within `most_s` seconds."""
+    progress.info("waiting for the device")
+    turn.take(most_s)
+
+
 def time_kernel(
-    context: "EvaluationContext", kernel: Kernel, measure: Callable[[], Measured], noise: bool = True
+    context: "EvaluationContext", kernel: Kernel, measure: Callable[[], Measured], turn: Turn | None = None
 ) -> Measured:
     """Return what `measure` returns, which times a kernel and others while the device is locked.
 
-    `noise`: measure this machine's noise first if it is due, with the device free for others between two A/A runs.
+    `turn`: the right to use the device, which may have been taken before; it is given back.
     """
-    if noise and context.is_here and not isinstance(context.evaluator, PoolEvaluator):
-        context.evaluator.measure_noise(context.device)
-    progress.info("waiting for the device")
-    with context.device():
+    turn = turn or context.turn()
+    with turn:
+        if not turn.is_held:
+            wait(turn, context.params.harness.device_wait_s)
         progress.info("timing %s", kernel.name)
         return measure()
 
@@ -81,11 +102,6 @@ def count_kernel(context: "EvaluationContext", kernel: Kernel, timed: Evaluation
             return counting.count(context.evaluator, kernel, timed)
     except InfrastructureError as error:  # counters are optional: no retry
         return counting.without(timed, str(error))
-
-
-def tune_kernel(kernel: Kernel, search: Callable[[], Kernel | None]) -> Kernel | None:
-    """Return what `search` finds: the best other configuration of `kernel`, or None when there was none to try."""
-    return search()
 
 
 def retried(step: Function) -> Function:
@@ -117,21 +133,81 @@ def decided(step: Callable[Arguments, Evaluation]) -> Callable[Arguments, Evalua
     return call
 
 
-def nobody_asked(context: "EvaluationContext", _question: str) -> str:
-    """Return why something is refused that a person has to approve; empty if nobody has to."""
-    return "nobody can be asked without a Prefect server" if context.params.validate_.approval else ""
-
-
-@dataclass(frozen=True)
 class Steps:
-    """The steps, as functions or as Prefect tasks."""
+    """The steps as plain functions. `tasks.chain.Chain` overrides each with a Prefect task of the same name."""
 
-    build: Callable[..., Evaluation]
-    time: Callable[..., Any]
-    count: Callable[..., Evaluation]
-    tune: Callable[..., Kernel | None] = tune_kernel
-    approve: Callable[["EvaluationContext", str], str] = nobody_asked
-    """Ask a person whether something may be done, if `validate.approval` is set; return why not, or nothing."""
+    def select(self, campaign: "Campaign", generation: int) -> Selection:
+        """Choose base and reference kernel of a generation."""
+        return campaign.select(generation)
+
+    def design(self, campaign: "Campaign", generation: int, selection: Selection) -> Design:
+        """List avenues and plans for the base of a generation."""
+        return campaign.design(generation, selection)
+
+    def summarise(self, campaign: "Campaign", generation: int) -> Lessons:
+        """Return the findings, the new ones added."""
+        return campaign.distil(generation)
+
+    def write(self, campaign: "Campaign", job: "Job") -> Draft:
+        """Implement a job's experiment."""
+        return campaign.draft(job)
+
+    def repair(self, campaign: "Campaign", job: "Job", failed: Trial) -> Draft | None:
+        """Repair a kernel that failed."""
+        return campaign.redraft(job, failed)
+
+    def compile(
+        self,
+        context: "EvaluationContext",
+        kernel: Kernel,
+        cases: tuple[Case, ...] | None = None,
+        skip: Skip | None = None,
+        base: Evaluation | None = None,
+    ) -> Evaluation:
+        """Compile and check a kernel; see `compile_kernel`."""
+        return retried(compile_kernel)(context, kernel, cases, skip, base)
+
+    def time(
+        self,
+        context: "EvaluationContext",
+        kernel: Kernel,
+        measure: Callable[[], Measured],
+        title: str = "",
+        noise: bool = True,
+    ) -> Measured:
+        """Return what `measure` returns, while the device is locked.
+
+        `title`: a name of the step, if it does more than time the kernel. `noise`: measure this machine's noise first,
+        if it is due.
+        """
+        if noise and noise_is_due(context):
+            measure_noise(context)
+        return retried(time_kernel)(context, kernel, measure)
+
+    def take(self, turn: Turn, most_s: float, title: str) -> None:
+        """Take a turn at a device, wait for it at most `most_s` seconds. `title`: a name of the waiting."""
+        wait(turn, most_s)
+
+    def count(self, context: "EvaluationContext", kernel: Kernel, timed: Evaluation) -> Evaluation:
+        """Add hardware counters to the evaluation of a kernel that was timed."""
+        return count_kernel(context, kernel, timed)
+
+    def tune(
+        self, context: "EvaluationContext", kernel: Kernel, search: Callable[[], Kernel | None], name: str
+    ) -> Kernel | None:
+        """Return what `search` finds, the best other configuration of `kernel`; None when there was none to try.
+
+        `name`: the name that the configuration will have as a kernel.
+        """
+        return search()
+
+    def record(self, campaign: "Campaign", trials: Sequence[Trial]) -> None:
+        """Write kernels to the store."""
+        campaign.store_kernels(trials)
+
+    def approve(self, context: "EvaluationContext", question: str) -> str:
+        """Ask a person whether something may be done, if `validate.approval` is set; return why not, or nothing."""
+        return "nobody can be asked without a Prefect server" if context.params.validate_.approval else ""
 
     def counted(self, context: "EvaluationContext", kernel: Kernel, timed: Evaluation) -> Evaluation:
         """Add hardware counters to the evaluation of a kernel that was timed on a GPU; return others unchanged."""
@@ -142,5 +218,5 @@ class Steps:
         return self.count(context, kernel, timed) if counting.wanted(context.evaluator, timed) else timed
 
 
-FUNCTIONS = Steps(retried(build_kernel), retried(time_kernel), count_kernel)
+FUNCTIONS = Steps()
 """The steps without Prefect."""

@@ -31,4 +31,11 @@ NO_REPLY = "no model replies"
 
 
 class ModelError(Exception):
-    """No model of a role answers, fallbacks included. The request may be repeated later."""
+    """No model of a role answers, fallbacks included.
+
+    `may_pass`: whether one may answer when it is asked later: not if all refused the request itself.
+    """
+
+    def __init__(self, message: str, may_pass: bool = True) -> None:
+        super().__init__(message)
+        self.may_pass = may_pass

@@ -106,7 +106,7 @@ class Llm(Section):
     judge: Role = Role(temperature=0.1)
     concurrency: int = Field(default=0, ge=0, le=64)
     drafts: int = Field(default=1, ge=1, le=8)
-    attempts: int = Field(default=5, ge=1)
+    attempts: int = Field(default=3, ge=1)
     timeout_s: float = Field(default=600, gt=0)
     first_delay_s: float = Field(default=1.0, ge=0)
     longest_delay_s: float = Field(default=60.0, ge=0)

@@ -5,7 +5,7 @@ import hashlib
 import os
 import threading
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 
 from kernel_scientist.records.errors import DeviceBusyError, StoppedError
@@ -15,6 +15,38 @@ FOLDER = Path("/tmp/kernel-scientist.locks")
 because in sticky folders some systems forbid opening other users' files (fs.protected_regular)."""
 
 POLL_S = 0.02
+
+
+class Turn:
+    """The right to use a device once. It may be taken in one step of the work and given back in another."""
+
+    def __init__(self, hold: Callable[[float], contextlib.AbstractContextManager[object]]) -> None:
+        """`hold`: returns a context that holds the device and waits for it so many seconds at most, as `device`."""
+        self._hold, self._held = hold, contextlib.ExitStack()
+        self.is_held = False
+        """Whether this turn holds the device."""
+
+    def take(self, wait_s: float) -> None:
+        """Hold the device. Raises DeviceBusyError if it is not free within `wait_s` seconds."""
+        self._held.enter_context(self._hold(wait_s))
+        self.is_held = True
+
+    def taken_at_once(self) -> bool:
+        """Hold the device if it is free; return whether it is held."""
+        with contextlib.suppress(DeviceBusyError):
+            self.take(0.0)
+        return self.is_held
+
+    def __enter__(self) -> None:
+        """Keep what was taken until the context is closed."""
+
+    def __exit__(self, *_: object) -> None:
+        self.give_back()
+
+    def give_back(self) -> None:
+        """Release the device if it is held."""
+        self.is_held = False
+        self._held.close()
 
 
 @contextlib.contextmanager

@@ -35,11 +35,29 @@ class CpuInfo:
 
 
 class InFlight(NamedTuple):
-    """A kernel that is being written or evaluated: its name, its base and the title of its experiment."""
+    """A kernel that is being written or evaluated: its name, its base, the title of its experiment, what is done."""
 
     name: str
     base: str
     title: str
+    stage: str = ""
+
+
+class Designing(NamedTuple):
+    """Another generation that is being designed: its number and its base, which is empty until it is chosen."""
+
+    generation: int
+    base: str
+
+
+FOCI = (
+    "data movement and locality",
+    "decomposition and parallelism",
+    "number formats and choice of instructions",
+    "latency hiding and pipelining",
+    "launch, overhead and scheduling",
+)
+"""Directions of designers that work at the same time."""
 
 
 @dataclass(frozen=True)
@@ -84,12 +102,22 @@ class Step:
     generation: int
     rng: random.Random
     in_flight: tuple[InFlight, ...] = ()
+    designing: tuple[Designing, ...] = ()
+    focus: str = ""
+    """The direction of this designer while others work at the same time."""
 
     @staticmethod
-    def of(seed: int | str, purpose: str, generation: int, in_flight: tuple[InFlight, ...] = ()) -> "Step":
+    def of(
+        seed: int | str,
+        purpose: str,
+        generation: int,
+        in_flight: tuple[InFlight, ...] = (),
+        designing: tuple[Designing, ...] = (),
+        focus: str = "",
+    ) -> "Step":
         """Return the step for a purpose. The random numbers depend only on the first three arguments, so a resumed
         campaign continues as it would have."""
-        return Step(generation, random.Random(f"{seed}/{purpose}/{generation}"), in_flight)
+        return Step(generation, random.Random(f"{seed}/{purpose}/{generation}"), in_flight, designing, focus)
 
 
 class Agent(Protocol):

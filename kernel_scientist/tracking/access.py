@@ -112,6 +112,12 @@ def log_suite(params: Params, result: Mapping[str, Any]) -> str:
     return str(run.info.run_id)
 
 
+def may_pass(error: BaseException) -> bool:
+    """Whether an error of an act on the store may be over when the act is tried again."""
+    lasting = isinstance(error, OURS) or getattr(error, "error_code", "") in LASTING
+    return isinstance(error, Exception) and not lasting  # MLflow's client does not wrap transport and database errors
+
+
 def insist(act: Callable[[], T], store: str, stopped: threading.Event, wait_s: float = WAIT_S) -> T:
     """Return what `act` returns, which may be called again; any error of the store is waited out.
 
@@ -121,8 +127,8 @@ def insist(act: Callable[[], T], store: str, stopped: threading.Event, wait_s: f
     while True:
         try:
             result = act()
-        except Exception as error:  # MLflow's client does not wrap transport and database errors
-            if isinstance(error, OURS) or getattr(error, "error_code", "") in LASTING:
+        except Exception as error:
+            if not may_pass(error):
                 raise
             reason = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
             if time.monotonic() - start > wait_s:

@@ -273,10 +273,11 @@ def test_only_infrastructure_errors_are_retried_and_a_task_that_hangs_is_one(pre
         import time
         from prefect import flow, task
         from kernel_scientist.records.errors import InfrastructureError
-        from tasks.evaluation import called, infrastructure_only
+        from tasks.chain import Chain
+        from tasks.retries import infrastructure_only
         calls = {"busy": 0, "wrong": 0}
-        def hang():
-            time.sleep(2)
+        def hang(seconds):
+            time.sleep(seconds)
         def attempt(kind, error):
             @task(name=kind, retries=2, retry_delay_seconds=0, retry_condition_fn=infrastructure_only)
             def work():
@@ -288,7 +289,7 @@ def test_only_infrastructure_errors_are_retried_and_a_task_that_hangs_is_one(pre
             for kind, error in (("busy", InfrastructureError("busy")), ("wrong", ValueError("wrong"))):
                 attempt(kind, error)(return_state=True)
             try:
-                called(task(timeout_seconds=0.2)(hang))()
+                Chain().run(task(timeout_seconds=0.2)(hang), "it", seconds=2)
             except InfrastructureError as error:
                 calls["hangs"] = "took too long" in str(error)
         run()
@@ -306,19 +307,23 @@ def test_a_verdict_that_the_machine_may_have_caused_is_not_cached(prefect_api: s
         from prefect import flow
         from kernel_scientist.records.evaluation import Evaluation
         from kernel_scientist.records.kernel import Kernel, Verdict
-        from tasks import evaluation as tasks
+        from types import SimpleNamespace
+        from tasks import compilation
+        from tasks.chain import Chain
         calls = []
         def build(context, kernel, *_):
             calls.append(kernel.name)
             verdict = Verdict.OK if calls.count(kernel.name) > 1 else Verdict(kernel.name)
             return Evaluation(verdict=verdict, reason="it fails the first time")
-        tasks.steps.build_kernel = build
-        tasks.cache_key = lambda context, kernel, step: kernel.name
+        compilation.steps.compile_kernel = build
+        compilation.cache_key = lambda context, kernel, step: kernel.name
+        import threading
+        nowhere = SimpleNamespace(evaluator=None, stopped=threading.Event())
         @flow
         def run():
             for name in ("crashed", "timeout", "infrastructure", "incorrect", "ok"):
                 kernel = Kernel(name=name, language="triton", source="")
-                found = [tasks.build_kernel(None, kernel).verdict.value for _ in range(3)]
+                found = [Chain().compile(nowhere, kernel).verdict.value for _ in range(3)]
                 print(name, calls.count(name), *found)
         run()
         """

@@ -20,7 +20,6 @@ from kernel_scientist.campaign.evaluation_context import Quiet, evaluation_conte
 from kernel_scientist.campaign.steps import Steps
 from kernel_scientist.records.errors import InfrastructureError, StoppedError
 from kernel_scientist.records.evaluation import Evaluation, Trial
-from kernel_scientist.records.kernel import Kernel
 from kernel_scientist.records.params import Params
 
 
@@ -49,8 +48,8 @@ class Watcher:
         self.recorded.append(trial)
 
 
-class Run:
-    """A campaign whose steps are counted."""
+class Run(Steps):
+    """A campaign whose timings are counted."""
 
     def __init__(self, folder: Path, address: str, calls: int, **search: Any) -> None:
         designer = search.pop("designer", "")
@@ -67,25 +66,25 @@ class Run:
         with evaluation_context(self.params) as context:
             judge = Judge(context.evaluator, 0.0)
 
-            def time(_context: object, _kernel: Kernel, measure: Callable[[], Evaluation], _noise: bool) -> Evaluation:
-                assert self._lock.acquire(blocking=False), "two timings at once"
-                self.timing += 1
-                try:
-                    if self.timing in self.broken:
-                        raise InfrastructureError("the device is gone")
-                    return measure()
-                finally:
-                    self._lock.release()
-
             def check_stop() -> None:
                 if len(self.watcher.recorded) >= stop_after:
                     raise StoppedError("enough")
 
-            steps = Steps(lambda _, kernel, **_given: judge.compile(kernel), time, lambda *_: _[-1])
-            campaign = Campaign(dataclasses.replace(context, evaluator=judge, steps=steps), resume)
+            campaign = Campaign(dataclasses.replace(context, evaluator=judge, steps=self), resume)
             Engine(campaign, self.watcher.step, self.watcher.done, check_stop).run()
             campaign.finish()
             return campaign
+
+    def time(self, *given: Any, **_named: Any) -> Any:
+        measure: Callable[[], Evaluation] = given[2]
+        assert self._lock.acquire(blocking=False), "two timings at once"
+        self.timing += 1
+        try:
+            if self.timing in self.broken:
+                raise InfrastructureError("the device is gone")
+            return measure()
+        finally:
+            self._lock.release()
 
 
 def names(campaign: Campaign) -> list[str]:

@@ -59,10 +59,10 @@ def test_infrastructure_errors_are_retried_twice(failures: int, calls: int, monk
     monkeypatch.setattr("time.sleep", slept.append)
     context: Any = SimpleNamespace(quiet=Quiet(), evaluator=SimpleNamespace(compile=compile, check=lambda *_: DONE))
     if failures < 3:
-        assert FUNCTIONS.build(context, KERNEL) is DONE
+        assert FUNCTIONS.compile(context, KERNEL) is DONE
     else:
         with pytest.raises(InfrastructureError, match="busy"):
-            FUNCTIONS.build(context, KERNEL)
+            FUNCTIONS.compile(context, KERNEL)
     assert len(made) == calls and slept == list(DELAYS_S[:failures])
 
 
@@ -72,4 +72,4 @@ def test_other_errors_are_not_retried() -> None:
 
     context: Any = SimpleNamespace(quiet=Quiet(), evaluator=SimpleNamespace(compile=compile))
     with pytest.raises(ValueError, match="wrong"):
-        FUNCTIONS.build(context, KERNEL)
+        FUNCTIONS.compile(context, KERNEL)

@@ -19,7 +19,7 @@ from kernel_scientist.records.kernel import Kernel, Verdict
 from kernel_scientist.records.params import Harness, Params
 from kernel_scientist.sandbox import device_lock
 from kernel_scientist.workers.pool import WorkerPool
-from tasks.evaluation import count_kernel
+from tasks.timing import count_kernel
 from tests.conftest import ROOT
 from tests.profile.profiler_tables import HEADER, SPIN, TORCH, evaluation, ncu_table
 

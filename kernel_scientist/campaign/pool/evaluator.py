@@ -82,6 +82,10 @@ class Transport(Protocol):
 
     stopped: threading.Event
 
+    def await_place(self, at_once: bool) -> None:
+        """Wait until the pool can take another request; with `at_once` raise DeviceBusyError if it cannot."""
+        ...
+
     def send(self, request: Request, title: str) -> Reply:
         """Return a host's reply. Thread-safe.
 
@@ -119,6 +123,10 @@ class PoolEvaluator:
     def close(self) -> None:
         """End all requests: they raise StoppedError."""
         self.transport.stopped.set()
+
+    def await_place(self, at_once: bool) -> None:
+        """Wait until the pool can take another request; with `at_once` raise DeviceBusyError if it cannot."""
+        self.transport.await_place(at_once)
 
     def with_harness(self, harness: Harness) -> "PoolEvaluator":
         """Return a copy of this evaluator with other settings."""

@@ -23,6 +23,7 @@ from kernel_scientist.records.evaluation import Evaluation, Trial
 from kernel_scientist.records.kernel import Kernel
 from kernel_scientist.records.params import Params, parse
 from kernel_scientist.sandbox import device_lock
+from kernel_scientist.sandbox.device_lock import Turn
 from kernel_scientist.scientist.roles import CpuInfo
 
 WAIT_S = 24 * 3600.0
@@ -35,7 +36,9 @@ def answer(request: Request, steps: Steps) -> Reply:
     try:
         params = parse({**request.params, "target": environment.host_target()}, "the campaign's parameters")
         _require_same(request, params)
-        with _free_device(), evaluation_context(params, steps) as context:
+        turn = Turn(_free_device)
+        steps.take(turn, WAIT_S, "wait for a free device of this host")
+        with turn, evaluation_context(params, steps) as context:
             host = _host(context, name)
             if request.device not in ("", host.device):
                 raise SetupError(f"its device is {host.device}, the campaign is on {request.device}")
@@ -57,11 +60,11 @@ def _require_same(request: Request, params: Params) -> None:
 
 
 @contextmanager
-def _free_device() -> Generator[None]:
+def _free_device(wait_s: float) -> Generator[None]:
     """Hold one of this host's devices; on a CPU, the whole host. CUDA and HIP see no other device then."""
     numbers = gpu.numbers()
     names = [f"whole-gpu-{number}" for number in numbers] or ["whole-cpu"]
-    with device_lock.one_of(names, WAIT_S) as held:
+    with device_lock.one_of(names, wait_s) as held:
         if numbers:
             chosen = numbers[names.index(held)]
             os.environ |= {"CUDA_VISIBLE_DEVICES": chosen, "HIP_VISIBLE_DEVICES": chosen}

@@ -97,13 +97,14 @@ class LlmClient:
                 return reply, True
         if self.llm.replay and (reply := self.cache.at(self.llm.replay, key)):
             return reply, True
-        errors: list[str] = []
+        errors, may_pass = list[str](), False
         for model, request in requests:
             try:
                 return self._once(request, lambda m=model, r=request: self._with_retries(spec, key, m, r))
             except CallError as error:
                 errors.append(f"{model.model}: {error}")
-        raise ModelError(f"llm.{spec.role}: {NO_REPLY}; {'; '.join(errors) or 'no model is named'}")
+                may_pass |= error.retryable
+        raise ModelError(f"llm.{spec.role}: {NO_REPLY}; {'; '.join(errors) or 'no model is named'}", may_pass)
 
     def _once(self, request: LlmRequest, call: Callable[[], Reply]) -> tuple[Reply, bool]:
         """Return the reply to a request, and whether another thread paid for it: equal requests share one call."""

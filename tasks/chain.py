@@ -1,0 +1,146 @@
+"""The chain of a flow: select -> design -> write -> compile -> time -> record, each step a Prefect task.
+
+Prefect draws an arrow between two task runs if the later one has a result of the earlier one among its inputs. Here
+inputs are whole records, and searching them for results took half of the CPU time of a task run. So the inputs are
+quoted, which prevents the search, and the chain names the runs that each step follows.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+from uuid import UUID, uuid4
+
+from prefect import Task
+from prefect.client.schemas.objects import RunInput, TaskRunResult
+from prefect.context import FlowRunContext
+from prefect.task_engine import run_task_sync
+from prefect.utilities.annotations import quote
+from typing_extensions import override
+
+from kernel_scientist.campaign.campaign import Campaign
+from kernel_scientist.campaign.evaluation_context import EvaluationContext
+from kernel_scientist.campaign.ledger import Job
+from kernel_scientist.campaign.pool.evaluator import PoolEvaluator
+from kernel_scientist.campaign.steps import Skip, Steps, noise_is_due
+from kernel_scientist.records.errors import InfrastructureError
+from kernel_scientist.records.evaluation import Evaluation, Trial
+from kernel_scientist.records.kernel import Case, Kernel
+from kernel_scientist.sandbox.device_lock import Turn
+from kernel_scientist.scientist.proposals import Design, Draft, Lessons, Selection
+from tasks import approval, compilation, hypothesis, implementation, selection, timing, tracking, tuning
+
+Result = TypeVar("Result")
+NAMED = 3
+"""Kernels in the name of a task that records several."""
+
+
+class Chain(Steps):
+    """The steps of one flow run as Prefect tasks. Several threads may take steps at the same time."""
+
+    def __init__(self) -> None:
+        self._last: dict[str, UUID] = {}
+        """The latest task run about each subject: a kernel, or a generation."""
+
+    def run(self, step: Task[..., Result], subject: str, after: Sequence[str] = (), **inputs: Any) -> Result:
+        """Run a task about a subject, after the latest ones about it and about the subjects in `after`.
+
+        Raises what the task raises; InfrastructureError if it takes too long.
+        """
+        followed = {self._last[name] for name in (subject, *after) if name in self._last}
+        results: set[RunInput] = {TaskRunResult(id=number) for number in followed}  # type: ignore[reportUnhashable]
+        dependencies = {next(iter(inputs)): results}
+        number = uuid4()
+        parameters = {name: quote(value) for name, value in inputs.items()}
+        try:
+            result = run_task_sync(step, task_run_id=number, parameters=parameters, dependencies=dependencies)
+        except TimeoutError as error:
+            raise InfrastructureError(f"a step took too long: {error}") from error
+        self._last[subject] = number
+        return result  # type: ignore[return-value]
+
+    @override
+    def select(self, campaign: Campaign, generation: int) -> Selection:
+        return self.run(selection.select, _name(generation), campaign=campaign, generation=generation)
+
+    @override
+    def design(self, campaign: Campaign, generation: int, selection: Selection) -> Design:
+        inputs: dict[str, Any] = {"campaign": campaign, "generation": generation, "selection": selection}
+        return self.run(hypothesis.design, _name(generation), **inputs)
+
+    @override
+    def summarise(self, campaign: Campaign, generation: int) -> Lessons:
+        return self.run(hypothesis.summarise, "findings", campaign=campaign, generation=generation)
+
+    @override
+    def write(self, campaign: Campaign, job: Job) -> Draft:
+        return self.run(implementation.write, job.name, [_name(job.generation)], campaign=campaign, job=job)
+
+    @override
+    def repair(self, campaign: Campaign, job: Job, failed: Trial) -> Draft | None:
+        return self.run(implementation.repair, job.name, campaign=campaign, job=job, failed=failed)
+
+    @override
+    def compile(
+        self,
+        context: EvaluationContext,
+        kernel: Kernel,
+        cases: tuple[Case, ...] | None = None,
+        skip: Skip | None = None,
+        base: Evaluation | None = None,
+    ) -> Evaluation:
+        if isinstance(context.evaluator, PoolEvaluator):  # a host compiles it, in the flow run that times it
+            return super().compile(context, kernel, cases, skip, base)
+        inputs: dict[str, Any] = {"context": context, "kernel": kernel, "cases": cases, "skip": skip, "base": base}
+        return self.run(compilation.compile_kernel, kernel.name, **inputs)
+
+    @override
+    def time(
+        self,
+        context: EvaluationContext,
+        kernel: Kernel,
+        measure: Callable[[], Result],
+        title: str = "",
+        noise: bool = True,
+    ) -> Result:
+        if noise and noise_is_due(context):
+            self.run(timing.measure_noise, kernel.name, context=context)
+        turn, pool = context.turn(), context.target.pool
+        title = title or (f"compile and time {kernel.name} on pool {pool}" if pool else f"time {kernel.name}")
+        step = timing.time_on_pool if pool else timing.time_kernel
+        timed: dict[str, Any] = {"context": context, "kernel": kernel, "measure": measure}
+        with turn:
+            self.take(turn, context.params.harness.device_wait_s, f"wait for the device, {kernel.name}", kernel.name)
+            return self.run(step, kernel.name, **timed, title=title, turn=turn)
+
+    @override
+    def take(self, turn: Turn, most_s: float, title: str, subject: str = "device") -> None:
+        if not turn.taken_at_once():
+            self.run(timing.wait, subject, turn=turn, most_s=most_s, title=title)
+
+    @override
+    def count(self, context: EvaluationContext, kernel: Kernel, timed: Evaluation) -> Evaluation:
+        return self.run(timing.count_kernel, kernel.name, context=context, kernel=kernel, timed=timed)
+
+    @override
+    def tune(
+        self, context: EvaluationContext, kernel: Kernel, search: Callable[[], Kernel | None], name: str
+    ) -> Kernel | None:
+        return self.run(tuning.tune_kernel, name, context=context, kernel=kernel, search=search)
+
+    @override
+    def record(self, campaign: Campaign, trials: Sequence[Trial]) -> None:
+        names = [trial.kernel.name for trial in trials]
+        more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+        shown = ", ".join(names[:NAMED]) + more
+        self.run(tracking.record, names[0], names, campaign=campaign, trials=trials, names=shown)
+        for name in names:
+            self._last.pop(name, None)
+        if flow := FlowRunContext.get():
+            flow.run_results.clear()  # what Prefect keeps of results to find them among inputs
+
+    @override
+    def approve(self, context: EvaluationContext, question: str) -> str:
+        return approval.ask(context, question)
+
+
+def _name(generation: int) -> str:
+    return f"generation {generation}"

@@ -1,0 +1,56 @@
+"""Time a kernel: measure the machine's noise, wait for the device, time, read hardware counters."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from prefect import task
+from prefect.cache_policies import NO_CACHE
+
+from kernel_scientist.campaign import steps
+from kernel_scientist.campaign.evaluation_context import EvaluationContext
+from kernel_scientist.records.evaluation import Evaluation
+from kernel_scientist.records.kernel import Kernel
+from kernel_scientist.sandbox.device_lock import Turn
+from tasks import retries
+
+Measured = TypeVar("Measured")
+
+
+@task(task_run_name="measure the noise of this machine", **retries.DEVICE)
+def measure_noise(context: EvaluationContext) -> None:
+    """Time a kernel against itself, once a day, before the first comparison with an incumbent."""
+    retries.pause(retries.DEVICE_S, context.stopped)
+    steps.measure_noise(context)
+
+
+@task(task_run_name="{title}", **retries.DEVICE)
+def wait(turn: Turn, most_s: float, title: str) -> None:
+    """Wait until `turn` holds the device, so that the waiting does not look like a long timing."""
+    steps.wait(turn, most_s)
+
+
+@task(
+    task_run_name="{title}",
+    timeout_seconds=4 * 3600,  # a leaderboard may take kernelbot.timeout_s for each of three sources
+    **retries.DEVICE,  # without a cache: times are valid only for their machine and moment
+)
+def time_kernel(
+    context: EvaluationContext, kernel: Kernel, measure: Callable[[], Measured], title: str, turn: Turn
+) -> Measured:
+    """Return what `measure` returns, while the device is locked. `title`: what is done, such as `time k00012`."""
+    retries.pause(retries.DEVICE_S, context.stopped)
+    return steps.time_kernel(context, kernel, measure, turn)
+
+
+time_on_pool = time_kernel.with_options(retries=0)
+"""The same on the hosts of a pool: the pool sends a request again whose host died, and hosts repeat their own steps."""
+
+
+@task(
+    task_run_name="count {kernel.name}",
+    timeout_seconds=1800,  # includes waiting for the device; harness.counters_timeout_s limits the profiling
+    cache_policy=NO_CACHE,  # counters belong to the times of the same run
+)
+def count_kernel(context: EvaluationContext, kernel: Kernel, timed: Evaluation) -> Evaluation:
+    """Add hardware counters. They are optional, so nothing is repeated."""
+    return steps.count_kernel(context, kernel, timed)

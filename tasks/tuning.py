@@ -1,0 +1,16 @@
+"""Search the tunables of a kernel."""
+
+from collections.abc import Callable
+
+from prefect import task
+
+from kernel_scientist.campaign.evaluation_context import EvaluationContext
+from kernel_scientist.records.kernel import Kernel
+from tasks import retries
+
+
+@task(task_run_name="tune {kernel.name}", timeout_seconds=7200, **retries.DEVICE_ONCE)
+def tune_kernel(context: EvaluationContext, kernel: Kernel, search: Callable[[], Kernel | None]) -> Kernel | None:
+    """Return what `search` finds: the best other configuration of `kernel`, or None when there was none to try."""
+    retries.pause(retries.DEVICE_S, context.stopped)
+    return search()

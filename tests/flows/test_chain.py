@@ -1,0 +1,89 @@
+"""The chain of a campaign on Prefect's pages: select, design, write, compile, time, record; what is tried again."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.browser import SMALL, Browser, Served, chromium, served
+from tests.conftest import new_lab
+from tests.scientist.model_server import Response, serving
+from tests.scientist.scripted_model import ScriptedModel
+
+pytestmark = [pytest.mark.slow, pytest.mark.alone, pytest.mark.timeout(600)]
+OUTAGE = 4
+"""Requests at the beginning that the endpoint does not answer."""
+
+
+@pytest.fixture(scope="module")
+def campaign(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A campaign with a model in every role, whose endpoint is away at first."""
+    model = ScriptedModel(("good",))
+
+    def script(request: dict[str, Any], number: int) -> Response:
+        return Response("away", status=503) if number <= OUTAGE else model(request, number)
+
+    price = "price: {input_usd: 1, output_usd: 1}"
+    with serving(script) as server:
+        role = f"{{model: openai/scripted, api_base: '{server.address}', {price}, max_tokens: 4000}}"
+        roles = [f"llm.{name}={role}" for name in ("selector", "designer", "writer", "repairer")]
+        settings = (*SMALL, *roles, "llm.first_delay_s=0.1", "llm.concurrency=1")
+        with served(new_lab(tmp_path_factory.mktemp("chain") / "lab"), *settings) as found:
+            yield found
+
+
+@pytest.fixture(scope="module")
+def runs(campaign: Served) -> list[dict[str, Any]]:
+    """The campaign's task runs in the order in which they began."""
+    where = {"flow_runs": {"id": {"any_": [campaign.flow_run]}}, "sort": "EXPECTED_START_TIME_ASC"}
+    found = httpx.post(f"{campaign.prefect}/api/task_runs/filter", json=where).raise_for_status().json()
+    return sorted(found, key=lambda run: run["start_time"])
+
+
+def test_every_step_is_a_task_with_a_name_that_says_what_is_done(runs: list[dict[str, Any]]) -> None:
+    names = [run["name"] for run in runs]
+    assert all(run["state_type"] == "COMPLETED" for run in runs), [(r["name"], r["state_name"]) for r in runs]
+    for name in ("select a base for generation 1", "compile and check k00003", "time k00003", "record k00003"):
+        assert name in names, names
+    assert any(name.startswith("design 1 on k0000") for name in names)
+    assert any(name.startswith("write k00003: plan ") for name in names)
+    assert any(name.endswith(", set 1") and name.startswith("confirm k") for name in names)
+
+
+def test_the_graph_leads_from_the_selection_to_the_time(campaign: Served, runs: list[dict[str, Any]]) -> None:
+    graph = httpx.get(f"{campaign.prefect}/api/flow_runs/{campaign.flow_run}/graph-v2").raise_for_status().json()
+    nodes = {node["id"]: node for _, node in graph["nodes"]}
+    (last,) = [node for node in nodes.values() if node["label"] == "record k00003"]
+    path = [last["label"]]
+    while last["parents"]:
+        last = nodes[last["parents"][0]["id"]]
+        path.append(last["label"])
+    words = [word for label in reversed(path) if (word := label.split()[0]) != "wait"]  # for others on this machine
+    assert words == ["select", "design", "write", "compile", "time", "record"]
+
+
+def test_a_provider_that_is_away_shows_as_a_retry_and_the_campaign_ends_whole(
+    campaign: Served, runs: list[dict[str, Any]]
+) -> None:
+    assert campaign.summary["verdicts"] == {"ok": 4} and campaign.summary["champion"]
+    (retried,) = [run for run in runs if run["run_count"] > 1]
+    assert retried["name"] == "select a base for generation 1"
+    states = httpx.get(f"{campaign.prefect}/api/task_run_states/", params={"task_run_id": retried["id"]}).json()
+    assert "Retrying" in [state["name"] for state in states]
+
+
+@pytest.mark.skipif(chromium() is None, reason="needs Chromium: apt-get install chromium")
+def test_the_page_of_the_flow_run_shows_the_chain(campaign: Served) -> None:
+    pytest.importorskip("playwright")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = Browser(playwright)
+        browser.open(f"{campaign.prefect}/runs/flow-run/{campaign.flow_run}?tab=Task+Runs", "Task Runs")
+        browser.page.get_by_role("tab", name="Task Runs").first.click()
+        for text in ("select a base for generation 1", "design 1 on", "write k00003", "compile and check k00003"):
+            browser.page.get_by_text(text).first.wait_for()
+        browser.page.get_by_text("time k00003").first.wait_for()
+        browser.close()
+    assert not browser.errors
