@@ -4,7 +4,7 @@ import math
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from kernel_scientist.hardware import cpu
 from kernel_scientist.hardware.gpus import Gpu
@@ -15,7 +15,24 @@ from kernel_scientist.problems.published import PublishedTime
 from kernel_scientist.records.evaluation import Trial
 from kernel_scientist.records.kernel import Language
 from kernel_scientist.scientist.context.knowledge import Document
-from kernel_scientist.scientist.proposals import Design, Draft, ExperimentTask, Lessons, Selection
+from kernel_scientist.scientist.proposals import (
+    Design,
+    Designing,
+    Draft,
+    ExperimentTask,
+    InFlight,
+    Lessons,
+    Selection,
+)
+
+FOCUSES = (
+    "data movement and locality",
+    "decomposition and parallelism",
+    "number formats and the choice of instructions",
+    "latency hiding and pipelining",
+    "launch, overhead and scheduling",
+)
+"""Directions of designers that work at the same time, so that they do not plan the same experiments."""
 
 
 @dataclass(frozen=True)
@@ -32,14 +49,6 @@ class CpuInfo:
     def of_this_machine() -> "CpuInfo":
         """Return the description of this machine's CPU."""
         return CpuInfo(cpu.caches(), cpu.features(), cpu.vector_bytes(), cpu.cores(), cpu.model())
-
-
-class InFlight(NamedTuple):
-    """A kernel that is being written or evaluated: its name, its base and the title of its experiment."""
-
-    name: str
-    base: str
-    title: str
 
 
 @dataclass(frozen=True)
@@ -79,17 +88,29 @@ class Assignment:
 
 @dataclass(frozen=True)
 class Step:
-    """One step of a generation: the generation's number, a random generator for the step, kernels in progress."""
+    """One step of a generation: the generation's number, a random generator for the step, what others do meanwhile."""
 
     generation: int
     rng: random.Random
     in_flight: tuple[InFlight, ...] = ()
+    """Kernels in progress."""
+    designing: tuple[Designing, ...] = ()
+    """The other generations that are being designed."""
+    focus: str = ""
+    """The direction that this designer looks at first, one of FOCUSES; empty: all."""
 
     @staticmethod
-    def of(seed: int | str, purpose: str, generation: int, in_flight: tuple[InFlight, ...] = ()) -> "Step":
+    def of(
+        seed: int | str,
+        purpose: str,
+        generation: int,
+        in_flight: tuple[InFlight, ...] = (),
+        designing: tuple[Designing, ...] = (),
+        focus: str = "",
+    ) -> "Step":
         """Return the step for a purpose. The random numbers depend only on the first three arguments, so a resumed
         campaign continues as it would have."""
-        return Step(generation, random.Random(f"{seed}/{purpose}/{generation}"), in_flight)
+        return Step(generation, random.Random(f"{seed}/{purpose}/{generation}"), in_flight, designing, focus)
 
 
 class Agent(Protocol):
