@@ -32,8 +32,8 @@ from kernel_scientist.scientist.llm.client import LlmClient
 from kernel_scientist.scientist.llm.costs import LlmBudget
 from kernel_scientist.scientist.llm.parsing import ReplyError
 from kernel_scientist.scientist.llm.response_cache import ResponseCache
-from kernel_scientist.scientist.proposals import Design, Draft, Lessons, Selection
-from kernel_scientist.scientist.roles import FOCI, Agent, Designing, InFlight, Step
+from kernel_scientist.scientist.proposals import Design, Designing, Draft, InFlight, Lessons, Selection
+from kernel_scientist.scientist.roles import FOCUSES, Agent, Step
 from kernel_scientist.search import strategies
 from kernel_scientist.search.prescreen import Prescreen
 from kernel_scientist.tracking import access
@@ -94,8 +94,8 @@ class Campaign:
         self.incumbent: Kernel | None = best.kernel if best else None
         """The fastest kernel so far by the test."""
         self._promoting = threading.Lock()
-        self._designing: dict[int, str] = {}
-        """The base of each generation that is being designed, empty until it is chosen."""
+        self._designing: dict[int, Designing] = {}
+        """Generations that are being designed; the base is empty until it is chosen."""
 
     @property
     def name(self) -> str:
@@ -114,11 +114,12 @@ class Campaign:
         experiment is designed.
         """
         steps = self.context.steps
-        self._designing[generation] = ""
+        focus = FOCUSES[generation % len(FOCUSES)] if self._designing else ""
+        self._designing[generation] = Designing(generation, "", focus)
         try:
             self.summarise(generation)
             selection = steps.select(self, generation)
-            self._designing[generation] = selection.base
+            self._designing[generation] = Designing(generation, selection.base, focus)
             return selection, steps.design(self, generation, selection)
         except ReplyError as error:
             self.plan.stuck = f"a model's replies cannot be parsed: {error}"
@@ -186,7 +187,9 @@ class Campaign:
 
     def draft(self, job: Job) -> Draft:
         """Return the writer's draft for a job. Raises BudgetError, ModelError."""
-        return self.agent.write(self.population, job.experiment_task(), self.lessons)
+        others = tuple(other for other in self._in_flight() if other.name != job.name)
+        task = job.experiment_task().model_copy(update={"in_flight": others})
+        return self.agent.write(self.population, task, self.lessons)
 
     def repairable(self, job: Job, trial: Trial) -> bool:
         """Whether a kernel failed in a way that the Repairer works on, with repair rounds and time left."""
@@ -330,12 +333,16 @@ class Campaign:
 
     def _step(self, purpose: str, generation: int) -> Step:
         """Return a step of a generation, with all that is in progress: no designer works in ignorance of the others."""
+        designing = dict(sorted(self._designing.items()))
+        own, others = designing.pop(generation, None), tuple(designing.values())
+        focus = own.focus if own else ""
+        return Step.of(self.params.search.seed, purpose, generation, self._in_flight(), others, focus)
+
+    def _in_flight(self) -> tuple[InFlight, ...]:
+        """Return the kernels in progress: those that have a base and are not recorded."""
         jobs = [(job, job.base or job.tuned_from) for job in list(self.ledger.jobs.values())]
-        waiting = (
+        return tuple(
             InFlight(job.name, base, job.title, self.ledger.activities.get(job.name, WAITING))
             for job, base in jobs
             if base and job.name not in self.population
         )
-        others = tuple(Designing(*one) for one in sorted(self._designing.items()) if one[0] != generation)
-        focus = FOCI[generation % len(FOCI)] if purpose == "design" and others else ""
-        return Step.of(self.params.search.seed, purpose, generation, tuple(waiting), others, focus)

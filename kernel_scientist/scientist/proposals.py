@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
 
 from kernel_scientist.records.base import Record
 from kernel_scientist.records.kernel import Experiment, LlmCall, digest
@@ -36,6 +37,24 @@ class Design(Record):
     llm_calls: tuple[LlmCall, ...] = ()
 
 
+class InFlight(NamedTuple):
+    """A kernel in progress: its name, its base, the title of its experiment, and what is done with it at the moment."""
+
+    name: str
+    base: str
+    title: str
+    stage: str = ""
+    """Such as `waiting for a writer`, `writing`, `building`, `timing`; empty if unknown."""
+
+
+class Designing(NamedTuple):
+    """A generation whose experiments are being designed: its number, its base, the direction of its designer."""
+
+    generation: int
+    base: str
+    focus: str = ""
+
+
 class ExperimentTask(Record):
     """The writer's task: the new kernel's name, its base, the reference kernel, the experiment."""
 
@@ -43,6 +62,8 @@ class ExperimentTask(Record):
     base: str
     reference: str
     experiment: Experiment
+    in_flight: tuple[InFlight, ...] = ()
+    """The other kernels in progress."""
 
     @property
     def call_key(self) -> str:
@@ -70,6 +91,8 @@ class Draft(Record):
     """Why the writer did not carry out the experiment; then there is no source."""
     unreadable: bool = False
     """No reply contained a kernel; `source` is a placeholder that does not compile."""
+    declined: str = ""
+    """Why the writer wrote no kernel; `source` is a placeholder, not to be compiled or repaired."""
 
 
 def own_ideas(generation: int, count: int = 5) -> Design:

@@ -4,7 +4,7 @@ import math
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from kernel_scientist.hardware import cpu
 from kernel_scientist.hardware.gpus import Gpu
@@ -15,7 +15,24 @@ from kernel_scientist.problems.published import PublishedTime
 from kernel_scientist.records.evaluation import Trial
 from kernel_scientist.records.kernel import Language
 from kernel_scientist.scientist.context.knowledge import Document
-from kernel_scientist.scientist.proposals import Design, Draft, ExperimentTask, Lessons, Selection
+from kernel_scientist.scientist.proposals import (
+    Design,
+    Designing,
+    Draft,
+    ExperimentTask,
+    InFlight,
+    Lessons,
+    Selection,
+)
+
+FOCUSES = (
+    "data movement and locality",
+    "decomposition and parallelism",
+    "number formats and the choice of instructions",
+    "latency hiding and pipelining",
+    "launch, overhead and scheduling",
+)
+"""Directions of designers that work at the same time, so that they do not plan the same experiments."""
 
 
 @dataclass(frozen=True)
@@ -32,32 +49,6 @@ class CpuInfo:
     def of_this_machine() -> "CpuInfo":
         """Return the description of this machine's CPU."""
         return CpuInfo(cpu.caches(), cpu.features(), cpu.vector_bytes(), cpu.cores(), cpu.model())
-
-
-class InFlight(NamedTuple):
-    """A kernel that is being written or evaluated: its name, its base, the title of its experiment, what is done."""
-
-    name: str
-    base: str
-    title: str
-    stage: str = ""
-
-
-class Designing(NamedTuple):
-    """Another generation that is being designed: its number and its base, which is empty until it is chosen."""
-
-    generation: int
-    base: str
-
-
-FOCI = (
-    "data movement and locality",
-    "decomposition and parallelism",
-    "number formats and choice of instructions",
-    "latency hiding and pipelining",
-    "launch, overhead and scheduling",
-)
-"""Directions of designers that work at the same time."""
 
 
 @dataclass(frozen=True)
@@ -97,14 +88,16 @@ class Assignment:
 
 @dataclass(frozen=True)
 class Step:
-    """One step of a generation: the generation's number, a random generator for the step, kernels in progress."""
+    """One step of a generation: the generation's number, a random generator for the step, what others do meanwhile."""
 
     generation: int
     rng: random.Random
     in_flight: tuple[InFlight, ...] = ()
+    """Kernels in progress."""
     designing: tuple[Designing, ...] = ()
+    """The other generations that are being designed."""
     focus: str = ""
-    """The direction of this designer while others work at the same time."""
+    """The direction that this designer looks at first, one of FOCUSES; empty: all."""
 
     @staticmethod
     def of(
