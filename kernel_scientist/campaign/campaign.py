@@ -333,7 +333,7 @@ class Campaign:
 
     def _step(self, purpose: str, generation: int) -> Step:
         """Return a step of a generation, with all that is in progress: no designer works in ignorance of the others."""
-        designing = dict(sorted(self._designing.items()))
+        designing = dict(sorted(list(self._designing.items())))
         own, others = designing.pop(generation, None), tuple(designing.values())
         focus = own.focus if own else ""
         return Step.of(self.params.search.seed, purpose, generation, self._in_flight(), others, focus)

@@ -87,8 +87,6 @@ class Draft(Record):
     critique: str = ""
     """The repairer's diagnosis."""
     llm_calls: tuple[LlmCall, ...] = ()
-    declined: str = ""
-    """Why the writer did not carry out the experiment; then there is no source."""
     unreadable: bool = False
     """No reply contained a kernel; `source` is a placeholder that does not compile."""
     declined: str = ""
