@@ -333,8 +333,8 @@ class Campaign:
 
     def _step(self, purpose: str, generation: int) -> Step:
         """Return a step of a generation, with all that is in progress: no designer works in ignorance of the others."""
-        designing = dict(sorted(list(self._designing.items())))
-        own, others = designing.pop(generation, None), tuple(designing.values())
+        designing = dict(self._designing)  # a copy: other threads begin and end designs
+        own, others = designing.pop(generation, None), tuple(sorted(designing.values()))
         focus = own.focus if own else ""
         return Step.of(self.params.search.seed, purpose, generation, self._in_flight(), others, focus)
 
