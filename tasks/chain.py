@@ -72,6 +72,7 @@ class Chain(Steps):
 
     @override
     def write(self, campaign: Campaign, job: Job) -> Draft:
+        self._last.pop(job.name, None)  # of a job that was dropped, whose name is used again
         return self.run(implementation.write, job.name, [_name(job.generation)], campaign=campaign, job=job)
 
     @override

@@ -17,10 +17,17 @@ from flows.progress import Progress
 from kernel_scientist.campaign.campaign import Campaign
 from kernel_scientist.campaign.engine import Engine, Pipeline
 from kernel_scientist.campaign.evaluation_context import Quiet, evaluation_context
+from kernel_scientist.campaign.ledger import Job, Ledger
+from kernel_scientist.campaign.plan import Plan
 from kernel_scientist.campaign.steps import Steps
+from kernel_scientist.population.lineage import Population
 from kernel_scientist.records.errors import InfrastructureError, StoppedError
 from kernel_scientist.records.evaluation import Evaluation, Trial
+from kernel_scientist.records.kernel import Experiment
 from kernel_scientist.records.params import Params
+from kernel_scientist.scientist.llm.costs import LlmBudget
+from kernel_scientist.scientist.proposals import Design, Draft, Selection, own_ideas
+from tests.trials import trial
 
 
 @pytest.fixture(scope="module")
@@ -120,6 +127,47 @@ def test_eight_calls_in_flight_make_each_kernel_once(tmp_path: Path, address: st
 
 
 @pytest.mark.slow
+def test_no_two_designers_or_selectors_are_asked_the_same(tmp_path: Path, address: str) -> None:
+    campaign = Run(tmp_path, address, 8, generations=8)()
+    replies = [r for r in campaign.replies.paid_by(campaign.name) if r.role in ("selector", "designer")]
+    prompts = [r.request.messages[1].content for r in replies]
+    assert len(prompts) > 8 and len(set(prompts)) == len(prompts)
+
+
+@pytest.mark.slow
+def test_what_a_writer_declines_is_recorded_and_neither_built_nor_repaired(tmp_path: Path, address: str) -> None:
+    class Declines(Run):
+        def write(self, campaign: Campaign, job: Job) -> Draft:
+            return Draft(source="", report="", declined="the base was overtaken")
+
+    campaign = Declines(tmp_path, address, 2, generations=2)()
+    for population in (campaign.population, campaign.store.population(campaign.run)):
+        assert {verdict: n for verdict, n in population.verdicts().items() if n} == {"ok": 2, "declined": 6}
+    declined = next(t for t in campaign.population if t.kernel.experiment)
+    assert declined.evaluation.reason == "the base was overtaken" and not declined.kernel.attempts
+
+
+def test_an_experiment_that_was_overtaken_is_dropped_before_a_writer_is_paid() -> None:
+    population = Population([trial("k00001", 1.0)])
+    ledger = Ledger(population)
+    params = Params()
+    plan = Plan(params, [], population, ledger, LlmBudget(params.budget))
+    selection = Selection(base="k00001", reference="k00001", rationale="")
+    plans = tuple(
+        Experiment(title=f"up to {most} %", description="", rubric=("do it",), uplift=(0, most), innovation=1)
+        for most in (20, 300)
+    )
+    modest, bold = plan.jobs(selection, Design(avenues=(), plans=plans), 1)[::-1]
+    (own,) = plan.jobs(selection, own_ideas(1, 1), 1)
+    assert [plan.up_to_date(job) for job in (modest, bold, own)] == [modest, bold, own]
+    population.add(trial("k00009", 2.0, {"k00001": (1.9, 2.1)}, base="k00001"))
+    assert modest.title == "up to 20 %" and plan.up_to_date(modest) is None and modest.name not in ledger.jobs
+    assert plan.up_to_date(bold) == bold
+    moved = plan.up_to_date(own)
+    assert moved is not None and moved.base == "k00009" and ledger.jobs[own.name] == moved
+
+
+@pytest.mark.slow
 def test_a_stopped_campaign_is_completed_and_nothing_is_paid_twice(tmp_path: Path, address: str) -> None:
     for designer in ("", "writer"):
         folder = tmp_path / (designer or "model")
@@ -160,8 +208,8 @@ def test_servers_that_do_not_answer_keep_no_campaign_from_its_end(
         progress = Progress(campaign)
         for name in ("update_progress_artifact", "create_table_artifact", "create_link_artifact"):
             monkeypatch.setattr(artifacts, name, fail)
-        for trial in campaign.population:
-            progress.done(trial)
+        for recorded in campaign.population:
+            progress.done(recorded)
         progress.leaderboard()
         monkeypatch.setenv("KERNEL_SCIENTIST_ROOT", str(tmp_path))
         progress.publish(None)
