@@ -21,7 +21,7 @@ from kernel_scientist.records import environment
 from kernel_scientist.records.errors import ModelError
 from kernel_scientist.records.evaluation import CodeObject, CompileReport, Evaluation, Launch, Prediction, Trial
 from kernel_scientist.records.kernel import Experiment, Kernel, LlmCall, Verdict
-from kernel_scientist.records.params import Budget, Knowledge, Llm, Coding
+from kernel_scientist.records.params import Budget, Coding, Knowledge, Llm
 from kernel_scientist.scientist.context import knowledge
 from kernel_scientist.scientist.llm.agent import LlmAgent
 from kernel_scientist.scientist.llm.client import CallSpec, LlmClient, Parser
