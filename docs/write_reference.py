@@ -115,7 +115,7 @@ go to standard error.
 | 0 | done; a correct kernel that is not faster also gives 0 |
 | 1 | the work says no: no correct kernel, not confirmed, does not compile |
 | 2 | the call or the set-up is wrong; one sentence says what to do |
-| 3 | the evaluator could not decide |
+| 3 | undecided: the evaluator could not decide, or a kernel was compiled and nothing here executes it |
 | 130 | stopped by Ctrl-C |
 
 {chr(10).join(_command(main, context))}

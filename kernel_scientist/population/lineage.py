@@ -202,8 +202,8 @@ class Population:
         base = self._entries.get(trial.kernel.base or "")
         if base is None or not base.score:
             return None
-        if trial.evaluation.verdict is Verdict.OK and not score(trial):
-            return None  # correct, but not timed
+        if trial.evaluation.verdict in (Verdict.OK, Verdict.COMPILED) and not score(trial):
+            return None  # not timed, or not executed
         return 100 * (score(trial) / base.score - 1)
 
 

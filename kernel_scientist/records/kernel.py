@@ -33,6 +33,10 @@ class Verdict(StrEnum):
     DECLINED = "declined"
     INFRASTRUCTURE = "infrastructure"
 
+    def because(self, reason: str) -> str:
+        """Return the verdict with its reason: `incorrect: ...`; `compiled, not executed: ...`."""
+        return f"{self.value}, {reason}" if self is Verdict.COMPILED else f"{self.value}: {reason}"
+
 
 Size = bool | int | float | str | list[int]
 """A case's value of one argument of `generate_input`; most are whole numbers."""

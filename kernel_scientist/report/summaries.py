@@ -80,7 +80,7 @@ def campaign_summary(campaign: "Campaign", confirmation: Confirmation | None) ->
         "final": ranking.final_rows(campaign.population, campaign.final),
         "verdict": confirmation.evaluation.verdict.value if confirmation else None,
         "confirmed": bool(confirmation and confirmation.confirmed),
-        "why": confirmation.reason if confirmation else "no kernel was correct",
+        "why": confirmation.reason if confirmation else ranking.no_champion(campaign.population),
         "speedup": measured["ratio"],
         "interval": measured["interval"],
         "cases": measured["cases"],

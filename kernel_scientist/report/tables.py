@@ -56,12 +56,14 @@ def kernel_row(trial: Trial, best: Trial | None = None) -> dict[str, str]:
     """Return a kernel's row in a table with the columns `MEASURED` or `PREDICTED`."""
     kernel, evaluation, times = trial.kernel, trial.evaluation, ranking.recorded(trial)
     style = "" if evaluation.verdict is Verdict.OK else "failed"
+    us = number(evaluation.predicted_us if evaluation.by_model else times["geomean_us"])
+    unverified = " unverified" if us and evaluation.verdict is not Verdict.OK else ""
     return {
         "kernel": kernel.name,
         "base": kernel.base or "seed",
         "experiment": kernel.experiment.title if kernel.experiment else kernel.report,
         "verdict": evaluation.verdict.value,
-        "us": number(evaluation.predicted_us if evaluation.by_model else times["geomean_us"]),
+        "us": us + unverified,
         "reference_us": number(times["reference_us"]),
         "speedup": score_text(score(trial), evaluation.by_model),
         "style": "champion" if best and best.kernel.name == kernel.name else style,
@@ -163,8 +165,9 @@ def report(recorded: "RecordedCampaign", validation: dict[str, Any] | None, page
 
 def evaluation(summary: dict[str, Any], verbose: bool) -> Iterator[str | Table]:
     """Yield verdict, time per case, speedup with interval and floor; with `verbose` everything."""
-    reason = f": {summary['reason']}" if summary["reason"] else ""
-    yield f"{summary['verdict']}{reason} ({summary['problem']} on {summary['target']})"
+    verdict, reason = Verdict(summary["verdict"]), summary["reason"]
+    said = verdict.because(reason) if reason else verdict.value
+    yield f"{said} ({summary['problem']} on {summary['target']})"
     if summary["cases"]:
         yield case_table(summary["cases"], summary["speedup"])
     if summary["speedup"]:

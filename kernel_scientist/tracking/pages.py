@@ -73,7 +73,7 @@ def description(trial: Trial, population: Population, base_link: str, flow_link:
 def _outcome(trial: Trial, population: Population) -> str:
     evaluation, base = trial.evaluation, trial.kernel.base
     if evaluation.verdict is not Verdict.OK:
-        return f"{evaluation.verdict.value}: {evaluation.reason[:MOST]}"
+        return evaluation.verdict.because(evaluation.reason[:MOST])
     if evaluation.by_model:
         shown = f"{100 * score(trial):.3g} % of the roofline, {evaluation.predicted_us or 0:.5g} us, predicted."
     elif speedup := evaluation.speedup_over(REFERENCE):

@@ -166,13 +166,17 @@ def final_metrics(final: Final) -> dict[str, float]:
 
 
 def predicted(trial: Trial, population: Population) -> dict[str, float]:
-    """Return the performance model's predictions; their names differ from those of measurements."""
+    """Return the performance model's predictions; their names differ from those of measurements.
+
+    Those of a kernel that nobody found to be right are named so: it does not rank among the others.
+    """
     evaluation = trial.evaluation
     if not evaluation.predictions:
         return {}
-    metrics = {"predicted_roofline_fraction": roofline_fraction(evaluation) or math.nan}
-    metrics["predicted_geomean_us"] = evaluation.predicted_us or math.nan
-    metrics |= {f"predicted_us/{p.case}": p.time_us for p in evaluation.predictions}
+    kind = "predicted" if evaluation.verdict is Verdict.OK else "unverified_predicted"
+    metrics = {f"{kind}_roofline_fraction": roofline_fraction(evaluation) or math.nan}
+    metrics[f"{kind}_geomean_us"] = evaluation.predicted_us or math.nan
+    metrics |= {f"{kind}_us/{p.case}": p.time_us for p in evaluation.predictions}
     uplift = population.uplift(trial) if evaluation.by_model else None
     return metrics if uplift is None else {**metrics, "predicted_uplift": uplift}
 

@@ -147,7 +147,7 @@ def answer(recorded: RecordedCampaign, validation: Mapping[str, Any] | None) -> 
     best = recorded.champion()
     if best is None:
         counts = ", ".join(f"{n} {v}" for v, n in recorded.population.verdicts().items() if n)
-        return Answer("No kernel is correct.", "no kernel", [("kernels", counts)])
+        return Answer(ranking.no_champion(recorded.population), "no kernel", [("kernels", counts)])
     what = best.kernel.experiment.title if best.kernel.experiment else "a seed, which no experiment beat"
     if best.evaluation.by_model:
         us, how = number(best.evaluation.predicted_us), summaries.model_behind(best.evaluation.predictions)

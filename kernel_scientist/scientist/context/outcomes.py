@@ -66,9 +66,7 @@ def outcome(population: Population, trial: Trial) -> str:
     """Return the result of a kernel in one line."""
     evaluation = trial.evaluation
     if evaluation.verdict is not Verdict.OK:
-        return f"{evaluation.verdict.value}: {' '.join(evaluation.reason.split())[:MOST_REASON]}"
-    if evaluation.skipped or evaluation.coverage == "none":
-        return evaluation.reason
+        return evaluation.verdict.because(" ".join(evaluation.reason.split())[:MOST_REASON])
     if not score(trial):
         return "correct, not timed"
     equal = "registers, instruction counts and launches are those of"
