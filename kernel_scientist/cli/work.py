@@ -31,9 +31,11 @@ VERBOSE = click.option("--verbose", is_flag=True, help="Also print clocks, sandb
 
 @click.command()
 @with_params
-@click.option("--resume", is_flag=True, help="Resume the latest campaign of this problem and target.")
+@click.option(
+    "--resume", is_flag=True, help="Resume the latest campaign of this problem and target; --set applies to it."
+)
 @text_option("--campaign", "ID", "Resume this campaign.")
-@click.option("--dry-run", is_flag=True, help="Print the plan only.")
+@click.option("--dry-run", is_flag=True, help="Print the plan only; with --resume, what is left.")
 @click.option(
     "--metrics", metavar="FILE", help="Also write the result to FILE, and curve.csv and champion/ next to it."
 )
@@ -49,13 +51,13 @@ def optimize(
 
     Example: kernel-scientist optimize --set problem=rmsnorm --set search.generations=10
     """
-    from kernel_scientist.campaign import preflight
+    from kernel_scientist.campaign import outlook, preflight
     from kernel_scientist.report import tables
     from kernel_scientist.workers import prepared
 
     params = call.params()
     if dry_run:
-        show(preflight.plan(params), as_json)
+        show(outlook.plan(params, campaign or resume), as_json)
         return
     preflight.campaign(params)
     with progress.shown(steps=False, quiet=quiet), prepared.started_ahead(params, *preflight.resolve(params)):

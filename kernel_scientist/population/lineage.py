@@ -88,7 +88,7 @@ class Population:
     def _rank(self, entry: Entry) -> None:
         bisect.insort(self._ranked, (-entry.score, order(entry.name)))
         self._chain.add(entry)
-        if entry.base is None and (self._best_seed is None or entry.score > self._best_seed[0]):
+        if entry.is_seed and (self._best_seed is None or entry.score > self._best_seed[0]):
             self._best_seed = entry.score, entry.name
         elites = self._elites[entry.root]
         elite = self._entries.get(elites.get(entry.cell, ""))

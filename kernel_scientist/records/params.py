@@ -30,6 +30,7 @@ class Section(BaseModel):
 class Search(Section):
     """The search strategy and its size."""
 
+    from_: Literal["champion", "seeds"] = Field(default="champion", alias="from")
     strategy: Strategy = "scientist"
     generations: int = Field(default=4, ge=0)
     prescreen: int = Field(default=0, ge=0)

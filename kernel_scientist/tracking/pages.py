@@ -65,7 +65,7 @@ def description(trial: Trial, population: Population, base_link: str, flow_link:
         low, high = experiment.uplift
         why = f"**Hypothesis.** {experiment.description[:MOST]} Predicted uplift: {low:+g} to {high:+g} %."
     else:
-        why = f"**Seed.** {made.report[:MOST]}"
+        why = f"**{'Seed' if made.is_seed else 'Standing champion'}.** {made.report[:MOST]}"
     # links first: MLflow folds a long text and lays a gradient over its end
     return "\n\n".join(filter(None, (", ".join(links), why, f"**Outcome.** {_outcome(trial, population)}")))
 

@@ -48,13 +48,12 @@ def spending(rows: Sequence[Spending]) -> dict[str, float]:
 def tags(parent_id: str, campaign: str, trial: Trial, note: str) -> dict[str, str]:
     """Return the tags of a kernel's run: lineage, verdict, report, and its description `note`."""
     kernel, evaluation = trial.kernel, trial.evaluation
-    title = kernel.experiment.title if kernel.experiment else "seed"
     tags = {
         KIND: "kernel",
         CAMPAIGN: campaign,
         PARENT: parent_id,
         KERNEL: kernel.name,
-        "mlflow.runName": f"{kernel.name} {title}"[:200],
+        "mlflow.runName": f"{kernel.name} {kernel.title}"[:200],
         "language": kernel.language,
         "verdict": evaluation.verdict.value,
         "score": "none" if not score(trial) else "predicted" if evaluation.by_model else "measured",
@@ -85,7 +84,7 @@ def params(trial: Trial, problem: Problem) -> dict[str, str]:
         params |= {"experiment": kernel.experiment.title.split(":")[0], "innovation": kernel.experiment.innovation}
         params |= {"predicted_uplift_min": low, "predicted_uplift_max": high}
     else:
-        params["experiment"] = "seed"
+        params["experiment"] = "seed" if kernel.is_seed else "standing champion"
     params |= {f"model.{role}": author.model for role, author in kernel.authors.items()}
     params |= {f"prompt.{role}": author.prompt[:12] for role, author in kernel.authors.items() if author.prompt}
     try:

@@ -30,7 +30,7 @@ BEST, SURPRISES, FAILURES = 3, 3, 2
 
 def title(trial: Trial) -> str:
     """Return the title of a kernel's experiment, safe for a Markdown table."""
-    return trial.kernel.experiment.title.replace("|", "/") if trial.kernel.experiment else "seed"
+    return trial.kernel.title.replace("|", "/")
 
 
 def bet(trial: Trial) -> Experiment | None:
