@@ -59,9 +59,11 @@ def test_a_mapping_changes_only_the_keys_that_it_names(tmp_path: Path) -> None:
 
 
 def test_the_flows_form_leaves_what_it_does_not_name() -> None:
-    form = Form.model_validate({"llm": {"writer": {"model": "openai/x"}}, "budget": {"usd": None}})
+    given = {"llm": {"writer": {"model": "openai/x"}}, "budget": {"usd": None}, "search": {"from": "seeds"}}
+    form = Form.model_validate(given)
     params = load(FILE, form.overrides(["search.generations=9"]))
     assert params.llm.writer.temperature == 0.1 and params.llm.writer.model == "openai/x"
+    assert params.search.from_ == "seeds" and Params().search.from_ == "champion"
     assert params.budget.usd is None and params.budget.kernels == Params().budget.kernels
 
 
