@@ -85,7 +85,7 @@ def _type(kind: Any) -> str:
     if origin is not None and hasattr(kind, "__metadata__"):
         return _type(parts[0])
     if isinstance(kind, type) and issubclass(kind, BaseModel):
-        return kind.__name__
+        return params.Role.__name__ if issubclass(kind, params.Role) else kind.__name__
     plain = {str: "text", int: "whole number", float: "number", bool: "true or false"}
     return plain.get(kind) or getattr(kind, "__name__", str(kind))
 
@@ -93,6 +93,8 @@ def _type(kind: Any) -> str:
 def _default(value: Any) -> str:
     if value is PydanticUndefined:
         return "required"
+    if isinstance(value, params.Role):  # the kinds of roles differ by their defaults, which are to be seen
+        value = params.Role(**value.model_dump())
     if isinstance(value, BaseModel):
         value = value.model_dump(mode="json", exclude_defaults=True)
     shown = {None: "null", True: "true", False: "false"}.get(value) if isinstance(value, bool | None) else None
@@ -115,7 +117,7 @@ go to standard error.
 | 0 | done; a correct kernel that is not faster also gives 0 |
 | 1 | the work says no: no correct kernel, not confirmed, does not compile |
 | 2 | the call or the set-up is wrong; one sentence says what to do |
-| 3 | the evaluator could not decide |
+| 3 | undecided: the evaluator could not decide, or a kernel was compiled and nothing here executes it |
 | 130 | stopped by Ctrl-C |
 
 {chr(10).join(_command(main, context))}

@@ -6,6 +6,7 @@ The engine runs the experiments (`campaign.engine`). The campaign's state is the
 was killed can be resumed.
 """
 
+import json
 from contextlib import ExitStack
 from functools import partial
 from typing import Any
@@ -34,6 +35,7 @@ from kernel_scientist.report import summaries
 from tasks.chain import Chain
 
 SEED_REMAINS = "the best seed remains champion, as no experiment beat it"
+CHAMPION_REMAINS = "it is the champion with which this campaign started, as no experiment beat it"
 
 
 def _run_name() -> str:
@@ -69,6 +71,10 @@ def optimize(
                 with stopping.stoppable(context.evaluator.close) as check_stop:
                     with progress.live_table():
                         Engine(campaign, progress.step, progress.done, check_stop).run()
+                    if summary := summaries.recorded_summary(campaign):
+                        campaign.final = campaign.store.final(campaign.run)
+                        campaign.finish()
+                        return summary
                     campaign.summarise(campaign.population.generations(), last=True)
                     _final(campaign)
                     progress.leaderboard()
@@ -89,13 +95,13 @@ def _confirmed(campaign: Campaign) -> tuple[Confirmation | None, Trial | None]:
     standing = champions.standing(campaign.context)
     if standing and standing.evaluation.verdict is Verdict.OK and not champions.is_same(standing, best):
         others.append(TimedSource.of(standing.kernel))
-    is_seed = best.kernel.base is None
-    if not is_seed:
+    if not best.kernel.is_seed:
         others += [TimedSource.of(seed.kernel)] if seed else []
         baseline = seed.kernel.name if seed else REFERENCE
     confirmation = single.confirm_beside_bars(campaign.context, best.kernel, others, baseline)
-    if is_seed and confirmation.confirmed:
-        confirmation = confirmation.model_copy(update={"reason": f"{confirmation.reason}; {SEED_REMAINS}"})
+    if best.kernel.base is None and confirmation.confirmed:
+        remains = SEED_REMAINS if best.kernel.is_seed else CHAMPION_REMAINS
+        confirmation = confirmation.model_copy(update={"reason": f"{confirmation.reason}; {remains}"})
     return confirmation, standing
 
 
@@ -113,7 +119,7 @@ def _concluded(
     summary, best = summaries.campaign_summary(campaign, confirmation), campaign.champion()
     if best is None or confirmation is None:
         progress.publish(None)
-        campaign.finish()
+        _finish(campaign, summary)
         return summary
     context, language = campaign.context, best.kernel.language
     replaces, reason = champions.verdict(standing, best, confirmation)
@@ -129,11 +135,17 @@ def _concluded(
         how = f"Confirmed: {confirmation.reason}."
         campaign.insist(partial(campaign.store.register, campaign.run, best.kernel, model, replaces, how))
     progress.publish(confirmation)
-    campaign.finish()
+    _finish(campaign, summary)
     if replaces:
         told = {key: summary[key] for key in ("campaign", "champion", "speedup", "interval", "confirmed", "mlflow")}
         events.emit(events.NEW, context.problem.name, language, context.target.name, **told, reason=reason)
     return summary
+
+
+def _finish(campaign: Campaign, summary: dict[str, Any]) -> None:
+    """Record the result and close the campaign."""
+    campaign.insist(partial(campaign.store.log_text, campaign.run, summaries.SUMMARY, json.dumps(summary, indent=1)))
+    campaign.finish()
 
 
 def _refusal(campaign: Campaign, question: str, turn: ExitStack) -> str:
@@ -154,7 +166,7 @@ def _question(summary: dict[str, Any], kernel: Kernel, reason: str) -> str:
     speed = f"{summary['speedup']:.3f}x the reference's speed{low_high}" if summary["speedup"] else "not measured"
     return (
         f"Promote {kernel.name} of {summary['campaign']} "
-        f"({kernel.experiment.title if kernel.experiment else 'a seed'})?\n\n"
+        f"({kernel.title})?\n\n"
         f"- {summary['problem']} in {kernel.language} on {summary['target']}: {speed}\n"
         f"- {'confirmed' if summary['confirmed'] else 'not confirmed'}: {summary['why']}\n"
         f"- the standing champion: {reason}\n- MLflow run {summary['mlflow']['run']}"

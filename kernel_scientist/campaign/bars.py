@@ -71,10 +71,10 @@ def _checked(context: EvaluationContext, name: str, file: Path) -> Checked:
     if reason := _not_timed(context, kernel):
         return Bar(name=name, verdict=None, reason=reason), None
     evaluation = _evaluated(context, kernel)
-    predicted_us = evaluation.predicted_us if _predicts(context) else None
+    is_right = evaluation.verdict is Verdict.OK
+    predicted_us = evaluation.predicted_us if is_right and _predicts(context) else None
     bar = Bar(name=name, verdict=evaluation.verdict, reason=evaluation.reason, predicted_us=predicted_us)
-    is_timed = evaluation.verdict is Verdict.OK and not _predicts(context)
-    return bar, TimedSource.of(kernel) if is_timed else None
+    return bar, TimedSource.of(kernel) if is_right and not _predicts(context) else None
 
 
 @decided

@@ -5,9 +5,9 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import TypeVar
 
+from kernel_scientist.campaign import beginning, resuming
 from kernel_scientist.campaign.evaluation_context import EvaluationContext
 from kernel_scientist.campaign.ledger import Job, Ledger
 from kernel_scientist.campaign.plan import Plan
@@ -16,13 +16,12 @@ from kernel_scientist.campaign.recorder import Recorder
 from kernel_scientist.campaign.steps import decided, progress
 from kernel_scientist.campaign.tuning import tuner
 from kernel_scientist.compile.fingerprint import fingerprint
-from kernel_scientist.compile.source import read_kernel
 from kernel_scientist.evaluate.evaluator import TimedSource
 from kernel_scientist.population.entry import beats
 from kernel_scientist.population.final import Final
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.records import environment
-from kernel_scientist.records.errors import BudgetError, InfrastructureError, ModelError, SetupError, one_line
+from kernel_scientist.records.errors import BudgetError, InfrastructureError, ModelError, one_line
 from kernel_scientist.records.evaluation import Evaluation, Trial
 from kernel_scientist.records.kernel import REFERENCE, Attempt, Author, Kernel, Verdict
 from kernel_scientist.records.params import PLAYBOOK
@@ -59,19 +58,21 @@ class Campaign:
         """
         self.context, self.params = context, context.params
         problem, params = context.problem, context.params
-        seeds = problem.seeds(params.language)
-        if not seeds:
-            raise SetupError(f"problem {problem.name} has no seeds for {params.language} in {problem.folder}")
         experiment = params.tracking.experiment or f"{problem.name}-{context.target.name}"
         self.store = access.open_store(params.tracking.uri, experiment)
-        self.population, self.lessons, loose = Population(), Lessons(), list[str]()
+        self.population, loose = Population(), list[str]()
         wanted = None if resume is True else resume or None
         found = self.store.recorded(wanted, params.language, problem, params.tracking.suite) if resume else None
         if found:
+            changes = resuming.changes(found, params, problem, context.target)
             self.store.reopen(found)
             self.population, loose = self.store.read_population(found)
-            self.lessons = self.store.lessons(found)
-        elif resume:
+            self.beginning = beginning.recorded(self.store, found, problem.seeds(params.language))
+            self.lessons = self.beginning.lessons(self.store.lessons(found))
+        else:
+            changes, self.beginning = "", beginning.new(params, problem, context.target, self.store)
+            self.lessons = self.beginning.lessons(Lessons())
+        if resume and not found:
             where = f"MLflow experiment {self.store.experiment} at {self.store.uri}"
             progress.warning("there is no campaign to resume in %s: a new one starts", where)
         # date and time; the end tells campaigns apart that a schedule starts at once
@@ -79,6 +80,12 @@ class Campaign:
         by_model = context.target.model is not None
         self.run = found or self.store.start(new, params.model_dump(by_alias=True), problem, by_model)
         self.run = self.store.linked(self.run, flow_url)
+        if not found:
+            beginning.record(self.store, self.run, self.beginning)
+        elif changes:
+            self.store.changed(self.run, changes)
+        told = f"goes on{changes and f' with {changes}'}; it started" if found else "starts"
+        progress.warning("campaign %s %s from %s", self.name, told, self.beginning.start.words)
         self._summarising = threading.Lock()
         self.final: Final | None = None
         """Times of the finalists, once the final was run."""
@@ -88,7 +95,7 @@ class Campaign:
         self.agent: Agent = ensemble.create(params.llm, context.assignment(), client)
         self.prescreen = Prescreen(params.search.prescreen, self.population)
         self.ledger = Ledger(self.population)
-        self.plan = Plan(params, seeds, self.population, self.ledger, self.llm_budget, self.run.elapsed_s)
+        self.plan = Plan(params, self.beginning, self.population, self.ledger, self.llm_budget, self.run.elapsed_s)
         self.recorder = Recorder(self.store, self.run, problem, self.replies, self.population, loose)
         best = self.population.best()
         self.incumbent: Kernel | None = best.kernel if best else None
@@ -178,7 +185,7 @@ class Campaign:
     def write(self, job: Job) -> Draft | None:
         """Return a draft for a job; None when the budget of money or tokens is used up, or no model replies."""
         if job.seed_file is not None:
-            return Draft(source=read_kernel(Path(job.seed_file)), report=f"seed {Path(job.seed_file).name}")
+            return self.beginning.draft(job)
         try:
             return self.context.steps.write(self, job)
         except (BudgetError, ModelError) as error:

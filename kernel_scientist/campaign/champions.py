@@ -8,6 +8,7 @@ both, or, on a model target, predicted to be faster with the same constants.
 """
 
 import json
+import time
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +21,7 @@ from kernel_scientist.hardware import targets
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.evaluation import Confirmation, Evaluation, Trial
-from kernel_scientist.records.kernel import Kernel, Language, Verdict
+from kernel_scientist.records.kernel import Kernel, Language, Origin, Verdict
 from kernel_scientist.records.params import Params
 from kernel_scientist.sandbox import device_lock
 
@@ -51,6 +52,19 @@ def source(context: EvaluationContext) -> str | None:
     """Return the source of the standing champion; None if there is none."""
     path = folder(context.problem.name, context.params.language, context.target.name) / SOURCE
     return path.read_text() if path.exists() else None
+
+
+def origin(place: Path) -> Origin | None:
+    """Return which kernel of which campaign the standing champion in a folder is; None if there is none."""
+    if not (place / SOURCE).exists():
+        return None
+    try:
+        told = json.loads((place / CARD).read_text())
+    except (OSError, ValueError):  # somebody put the kernel there
+        told = {}
+    changed = time.strftime("%Y-%m-%d", time.localtime((place / SOURCE).stat().st_mtime))
+    campaign, name = told.get("campaign", "unknown"), told.get("kernel", SOURCE)
+    return Origin(campaign=campaign, kernel=name, date=told.get("date", changed))
 
 
 def file(params: Params) -> Path:

@@ -9,12 +9,12 @@ from pydantic import Field
 from kernel_scientist.compile.fingerprint import fingerprint
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.records.base import Record
-from kernel_scientist.records.kernel import Author, Experiment, Kernel, Language
+from kernel_scientist.records.kernel import Author, Experiment, Kernel, Language, Origin
 from kernel_scientist.scientist.proposals import Draft, ExperimentTask
 
 
 class Job(Record):
-    """The name that a kernel will have and its origin. Seeds and tuning jobs have no experiment."""
+    """The name that a kernel will have and its origin. First kernels and tuning jobs have no experiment."""
 
     name: str = ""
     """Given by the ledger."""
@@ -22,6 +22,8 @@ class Job(Record):
     began_s: float = Field(default_factory=time.time)
     """Seconds since the epoch."""
     seed_file: str | None = None
+    """File of a first kernel: a seed, or with an `origin` the standing champion."""
+    origin: Origin | None = None
     base: str | None = None
     reference: str | None = None
     experiment: Experiment | None = None
@@ -36,6 +38,8 @@ class Job(Record):
         """Return a short description."""
         if self.experiment:
             return self.experiment.title
+        if self.origin:
+            return self.origin.words
         return f"tuning {self.tuned_from}" if self.tuned_from else "seed"
 
     def experiment_task(self) -> ExperimentTask:
@@ -50,6 +54,7 @@ class Job(Record):
             language=language,
             source=draft.source,
             base=self.base,
+            origin=self.origin,
             reference=self.reference,
             experiment=draft.experiment or self.experiment,
             generation=self.generation,

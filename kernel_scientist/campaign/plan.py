@@ -2,12 +2,11 @@
 
 import logging
 import time
-from collections.abc import Sequence
-from pathlib import Path
 
+from kernel_scientist.campaign.beginning import Beginning
 from kernel_scientist.campaign.ledger import Job, Ledger
 from kernel_scientist.population.lineage import Population
-from kernel_scientist.records.kernel import Author, digest
+from kernel_scientist.records.kernel import Author
 from kernel_scientist.records.params import Params
 from kernel_scientist.scientist.llm.costs import LlmBudget
 from kernel_scientist.scientist.proposals import Design, Selection, pick
@@ -24,14 +23,14 @@ class Plan:
     def __init__(
         self,
         params: Params,
-        seeds: Sequence[Path],
+        beginning: Beginning,
         population: Population,
         ledger: Ledger,
         llm_budget: LlmBudget,
         elapsed_before_s: float = 0.0,
     ) -> None:
         """`elapsed_before_s`: the campaign's wall time before it was resumed."""
-        self.params, self.seeds, self.population, self.ledger = params, seeds, population, ledger
+        self.params, self.beginning, self.population, self.ledger = params, beginning, population, ledger
         self.llm_budget = llm_budget
         self.stuck = ""
         """Why no further experiment can be designed; empty while one can."""
@@ -43,9 +42,9 @@ class Plan:
 
     @property
     def planned(self) -> int:
-        """Return how many kernels the parameters ask for: seeds, experiments and tuned kernels."""
+        """Return how many kernels the parameters ask for: first kernels, experiments and tuned kernels."""
         search, tuned = self.params.search, len(self.population.tuned()) + len(self.ledger.tuning())
-        return min(len(self.seeds) + search.generations * search.experiments + tuned, self.params.budget.kernels)
+        return min(len(self.beginning) + search.generations * search.experiments + tuned, self.params.budget.kernels)
 
     def elapsed_s(self) -> float:
         """Return the campaign's wall time in seconds, including that before a resume."""
@@ -61,16 +60,16 @@ class Plan:
         if tried >= self.params.budget.kernels:
             return "the budget of kernels is spent (budget.kernels)"
         if self.late():
-            return "the budget of minutes is spent (budget.minutes)"
+            spent, limit = self.elapsed_s() / 60, self.params.budget.minutes
+            return f"the budget of minutes is spent (budget.minutes is {limit:g}, {spent:.1f} are gone)"
         if tried >= self.planned:
-            return "all generations are done"
+            return f"all generations are done (search.generations is {self.params.search.generations})"
         return self.stuck or self.llm_budget.exhausted()
 
     def seed_jobs(self) -> list[Job]:
-        """Return jobs for the seeds that were not tried yet, within the budget of kernels."""
+        """Return jobs for the first kernels that were not tried yet, within the budget of kernels."""
         left = max(0, self.params.budget.kernels - len(self.population))
-        untried = [file for file in self.seeds if not self.population.has_source(digest(file.read_text()))]
-        return [self.ledger.open(Job(generation=0, seed_file=str(file))) for file in untried[:left]]
+        return [self.ledger.open(job) for job in self.beginning.jobs(self.population)[:left]]
 
     def next_generation(self) -> int:
         """Return the oldest generation that is incomplete and that this process has not begun to design."""

@@ -4,7 +4,6 @@ import os
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from kernel_scientist import problems
 from kernel_scientist.compile import build, gxx
@@ -14,7 +13,7 @@ from kernel_scientist.hardware.targets import Target
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import SetupError
-from kernel_scientist.records.params import ROLES, Params
+from kernel_scientist.records.params import Params
 
 LEAST_BYTES = 1 << 20
 """A cache folder without room for so much is full."""
@@ -97,24 +96,3 @@ def prefect() -> None:
             f"no Prefect server answers at {api} ({reason}); start one, or unset PREFECT_API_URL to start one for this "
             "run"
         )
-
-
-def plan(params: Params) -> dict[str, Any]:
-    """Return the plan of a campaign, for `--dry-run`."""
-    from kernel_scientist.scientist import ensemble
-    from kernel_scientist.scientist.llm import costs
-
-    problem, target = resolve(params)
-    ensemble.require(params.llm, params.language)
-    seeds = problem.seeds(params.language)
-    planned = len(seeds) + params.search.generations * params.search.experiments
-    return {
-        "problem": problem.name,
-        "target": target.name,
-        "seeds": [s.name for s in seeds],
-        "kernels": min(planned, params.budget.kernels),
-        "timed_cases": [c.name for c in problem.profile(params.profile).benchmarks],
-        "models": {name: params.llm.role(name).model for name in ROLES},
-        "usd": costs.campaign_usd(params, problem, len(seeds)),
-        "budget_usd": params.budget.usd,
-    }

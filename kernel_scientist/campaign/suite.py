@@ -27,8 +27,8 @@ from kernel_scientist.sandbox import lifetime
 
 FAST = (0.0, 1.0, 1.5, 2.0)
 """Values p of fast_p: the share of problems with a correct kernel that is more than p times as fast."""
-BASELINES = "validate.torch_compile=true"
-"""Override that adds the second baseline to each campaign's confirmation."""
+OWN = ("validate.torch_compile=true", "search.from=seeds")
+"""Overrides of a suite: a second baseline, and nothing of earlier campaigns, so that two suites can be compared."""
 TAG = "tag"
 """File with the name by which a suite's campaigns are found again."""
 Row = dict[str, Any]
@@ -93,7 +93,7 @@ class Suite:
         command = [*python, lifetime.__name__, *python, "kernel_scientist", "optimize", "--resume"]
         command += ["--metrics", str(metrics), *(("--params", params_file) if params_file else ())]
         named = (f"problem={place}", f"tracking.suite={(self.folder / TAG).read_text()}")
-        command += [part for override in (BASELINES, *overrides, *named) for part in ("--set", override)]
+        command += [part for override in (*OWN, *overrides, *named) for part in ("--set", override)]
         metrics.unlink(missing_ok=True)
         row = result_row(place, metrics, _called(command, log, api))
         if not metrics.exists() or row["verdict"] == Verdict.INFRASTRUCTURE or NO_REPLY in row["stopped"]:

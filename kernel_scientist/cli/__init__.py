@@ -1,4 +1,6 @@
-"""The command line. Exit codes: 0 done, 1 a negative result, 2 the call or the set-up is wrong, 3 no decision possible.
+"""The command line. Exit codes: 0 done, 1 the work says no, 2 the call or the set-up is wrong, 3 undecided.
+
+Undecided: the evaluator could not decide, or nothing here executes what was compiled.
 
 Nothing heavy is imported before a command runs. Flows are a layer above this package; they are called by their entry
 points (`flows.optimize.optimize`), the same strings that deployments use.
@@ -9,7 +11,7 @@ from typing import Any
 import click
 
 from kernel_scientist import __version__
-from kernel_scientist.cli.common import INFRASTRUCTURE
+from kernel_scientist.cli.common import UNDECIDED
 from kernel_scientist.cli.imported import kernels
 from kernel_scientist.cli.machine import calibrate, compile, doctor, ui
 from kernel_scientist.cli.problems import baseline, cases, problems
@@ -36,7 +38,7 @@ class Program(click.Group):
             ctx.exit(2)
         except InfrastructureError as error:
             click.echo(f"error: {error}; nothing was decided about the kernel, try again", err=True)
-            ctx.exit(INFRASTRUCTURE)
+            ctx.exit(UNDECIDED)
         except (KeyboardInterrupt, StoppedError):
             from kernel_scientist.campaign import stopping
 

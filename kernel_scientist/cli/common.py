@@ -11,8 +11,8 @@ import click
 
 from kernel_scientist.records.errors import SetupError
 
-INFRASTRUCTURE = 3
-"""Exit code: the evaluator could not decide."""
+UNDECIDED = 3
+"""Exit code: the evaluator could not decide, or the kernel was compiled and not executed."""
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from kernel_scientist.cli.common import INFRASTRUCTURE, JSON, Call, not_empty, show, text_option, with_params
+from kernel_scientist.cli.common import JSON, UNDECIDED, Call, not_empty, show, text_option, with_params
 
 PORT = click.IntRange(1, 65535)
 NO_GPU = "torch finds no GPU here: these are the figures of each machine's last calibration"
@@ -72,7 +72,7 @@ def compile(
     if folder and report.get("launches"):
         report["assembly"] = compilation.write_assembly(report, Path(folder))
     show(report, as_json, compilation.lines(report))
-    sys.exit(0 if report["ok"] else INFRASTRUCTURE if report.get("verdict") == "infrastructure" else 1)
+    sys.exit(0 if report["ok"] else UNDECIDED if report.get("verdict") == "infrastructure" else 1)
 
 
 @click.command()

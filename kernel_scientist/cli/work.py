@@ -11,9 +11,9 @@ import click
 
 from kernel_scientist.cli import progress
 from kernel_scientist.cli.common import (
-    INFRASTRUCTURE,
     JSON,
     METRICS,
+    UNDECIDED,
     Call,
     not_empty,
     show,
@@ -24,14 +24,18 @@ from kernel_scientist.cli.common import (
 
 PROBLEM = text_option("--problem", "NAME", "The problem; default: that of params.yaml.")
 TARGET = text_option("--target", "NAME", "auto, cpu, cuda, rocm, model:mi300x, pool:NAME, kernelbot.")
+EXIT_CODES = {"ok": 0, "compiled": UNDECIDED, "infrastructure": UNDECIDED}
+"""By verdict; 1 for others."""
 VERBOSE = click.option("--verbose", is_flag=True, help="Also print clocks, sandbox, environment, compile report.")
 
 
 @click.command()
 @with_params
-@click.option("--resume", is_flag=True, help="Resume the latest campaign of this problem and target.")
+@click.option(
+    "--resume", is_flag=True, help="Resume the latest campaign of this problem and target; --set applies to it."
+)
 @text_option("--campaign", "ID", "Resume this campaign.")
-@click.option("--dry-run", is_flag=True, help="Print the plan only.")
+@click.option("--dry-run", is_flag=True, help="Print the plan only; with --resume, what is left.")
 @click.option(
     "--metrics", metavar="FILE", help="Also write the result to FILE, and curve.csv and champion/ next to it."
 )
@@ -42,15 +46,18 @@ def optimize(
 ) -> None:
     """Run one campaign: evolve a kernel.
 
+    Exit code: 0 there is a champion, 1 no kernel is correct, 2 the call or the set-up is wrong, 3 kernels were
+    compiled, and nothing here executes them.
+
     Example: kernel-scientist optimize --set problem=rmsnorm --set search.generations=10
     """
-    from kernel_scientist.campaign import preflight
+    from kernel_scientist.campaign import outlook, preflight
     from kernel_scientist.report import tables
     from kernel_scientist.workers import prepared
 
     params = call.params()
     if dry_run:
-        show(preflight.plan(params), as_json)
+        show(outlook.plan(params, campaign or resume), as_json)
         return
     preflight.campaign(params)
     with progress.shown(steps=False, quiet=quiet), prepared.started_ahead(params, *preflight.resolve(params)):
@@ -62,7 +69,7 @@ def optimize(
         if summary["source"]:
             shutil.copytree(Path(summary["source"]).parent, Path(metrics).with_name("champion"), dirs_exist_ok=True)
     show(summary, as_json, tables.campaign(summary))
-    sys.exit(0 if summary["champion"] else 1)
+    sys.exit(0 if summary["champion"] else UNDECIDED if summary["verdicts"]["compiled"] else 1)
 
 
 @click.command()
@@ -102,8 +109,8 @@ def suite(
 def evaluate(verbose: bool, as_json: bool, **arguments: Any) -> None:
     """Compile, check and time one kernel file.
 
-    Exit code: 0 the kernel is correct, 1 it is not (see its verdict), 2 the call or the set-up is wrong, 3 the
-    evaluator could not decide.
+    Exit code: 0 the kernel is correct, 1 it is not (see its verdict), 2 the call or the set-up is wrong, 3 it was
+    compiled, not executed, or the evaluator could not decide.
 
     Example: kernel-scientist evaluate problems/rmsnorm/seeds/cpp_blocked.py --problem rmsnorm
     """
@@ -111,7 +118,7 @@ def evaluate(verbose: bool, as_json: bool, **arguments: Any) -> None:
     from kernel_scientist.report import tables
 
     show(summary, as_json, tables.evaluation(summary, verbose))
-    sys.exit({"ok": 0, "infrastructure": INFRASTRUCTURE}.get(summary["verdict"], 1))
+    sys.exit(EXIT_CODES.get(summary["verdict"], 1))
 
 
 @click.command()
@@ -126,6 +133,9 @@ def evaluate(verbose: bool, as_json: bool, **arguments: Any) -> None:
 def validate(metrics: str | None, verbose: bool, as_json: bool, **arguments: Any) -> None:
     """Confirm a kernel in fresh processes, on new seeds and held-out cases; by default the standing champion.
 
+    Exit code: 0 it is confirmed, 1 it is not, 2 the call or the set-up is wrong, 3 it was compiled, not executed, or
+    the evaluator could not decide.
+
     Example: kernel-scientist validate champions/rmsnorm/cpp-cpu/kernel.py --problem rmsnorm
     """
     summary = _judge("validate", **arguments)
@@ -133,7 +143,7 @@ def validate(metrics: str | None, verbose: bool, as_json: bool, **arguments: Any
 
     write_json(metrics, summary)
     show(summary, as_json, tables.validation(summary, verbose))
-    sys.exit(0 if summary["confirmed"] else 1)
+    sys.exit(0 if summary["confirmed"] else EXIT_CODES.get(summary["verdict"], 1) or 1)
 
 
 def _judge(

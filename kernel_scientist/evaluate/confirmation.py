@@ -74,14 +74,13 @@ def conclude(
 
 def unmeasured(evaluation: Evaluation, machine: str) -> Confirmation:
     """Return the confirmation of a kernel whose time is only predicted: its speed is unconfirmed."""
-    executed = "not executed" if evaluation.coverage in ("", "none") else f"right ({evaluation.coverage})"
-    words = f"{executed}; its time is predicted by a model of {machine}, nothing was measured"
+    words = f"right ({evaluation.coverage}); its time is predicted by a model of {machine}, nothing was measured"
     return Confirmation(confirmed=False, reason=words, evaluation=evaluation)
 
 
 def of_failure(evaluation: Evaluation) -> Confirmation:
     """Return the confirmation of a kernel that failed."""
-    reason = f"{evaluation.verdict.value}: {evaluation.reason}"
+    reason = evaluation.verdict.because(evaluation.reason)
     return Confirmation(confirmed=False, reason=reason, evaluation=evaluation)
 
 

@@ -26,6 +26,7 @@ INTERPRETED = "cpu"
 """Name of the profile whose cases the interpreter executes."""
 UNPREDICTED = "correct where it was executed; some cases could not be predicted (see `missed` of the compile report)"
 UNMEASURED = "predicted by a model of {}, not measured"
+NOT_EXECUTED = "not executed: nothing here executes a HIP kernel, so nobody knows whether it is right"
 
 
 class PreviewedEvaluator(Evaluator):
@@ -107,11 +108,10 @@ class PredictedEvaluator(PreviewedEvaluator):
     def check(self, kernel: Kernel, so_far: Evaluation, cases: Sequence[Case] | None = None) -> Evaluation:
         """Execute a Triton kernel in the interpreter with the memory checker: small cases, and tiles of the timed ones.
 
-        A HIP kernel is not executed.
+        A HIP kernel is not executed: its verdict is `compiled`.
         """
         if so_far.verdict is Verdict.OK and kernel.language == "hip":
-            words = "compiled and inspected; on a model target a HIP kernel is not executed and has no predicted time"
-            return so_far.model_copy(update={"reason": words, "coverage": "none"})
+            return so_far.model_copy(update={"verdict": Verdict.COMPILED, "reason": NOT_EXECUTED})
         start, checked = time.monotonic(), super().check(kernel, so_far, cases)
         if checked.verdict is not Verdict.OK or not self.harness.tiles:
             return checked
@@ -127,7 +127,7 @@ class PredictedEvaluator(PreviewedEvaluator):
 
     def why_untimed(self, kernel: Kernel, so_far: Evaluation) -> str:
         """Return the evaluation's reason, else that its times are predicted (by `compile`), not measured."""
-        missing = "" if so_far.predictions or kernel.language == "hip" else UNPREDICTED
+        missing = "" if so_far.predictions else UNPREDICTED
         return so_far.reason or missing or UNMEASURED.format(self.gpu.name)
 
 

@@ -37,7 +37,9 @@ class Entry(NamedTuple):
     cell: tuple[str, ...]
     """Cell of the archive of strategy `islands`; see `cell`."""
     root: str
-    """The seed that it descends from."""
+    """The seed, or the standing champion, that it descends from."""
+    is_seed: bool
+    """Whether people wrote it."""
 
     @staticmethod
     def of(trial: Trial, root: str | None = None) -> "Entry":
@@ -64,6 +66,7 @@ class Entry(NamedTuple):
             usd=sum(call.usd for call in kernel.llm_calls),
             cell=cell(evaluation),
             root=root or kernel.name,
+            is_seed=kernel.is_seed,
         )
 
     @property

@@ -88,7 +88,7 @@ class Population:
     def _rank(self, entry: Entry) -> None:
         bisect.insort(self._ranked, (-entry.score, order(entry.name)))
         self._chain.add(entry)
-        if entry.base is None and (self._best_seed is None or entry.score > self._best_seed[0]):
+        if entry.is_seed and (self._best_seed is None or entry.score > self._best_seed[0]):
             self._best_seed = entry.score, entry.name
         elites = self._elites[entry.root]
         elite = self._entries.get(elites.get(entry.cell, ""))
@@ -202,8 +202,8 @@ class Population:
         base = self._entries.get(trial.kernel.base or "")
         if base is None or not base.score:
             return None
-        if trial.evaluation.verdict is Verdict.OK and not score(trial):
-            return None  # correct, but not timed
+        if trial.evaluation.verdict in (Verdict.OK, Verdict.COMPILED) and not score(trial):
+            return None  # not timed, or not executed
         return 100 * (score(trial) / base.score - 1)
 
 

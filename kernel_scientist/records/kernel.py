@@ -33,6 +33,10 @@ class Verdict(StrEnum):
     DECLINED = "declined"
     INFRASTRUCTURE = "infrastructure"
 
+    def because(self, reason: str) -> str:
+        """Return the verdict with its reason: `incorrect: ...`; `compiled, not executed: ...`."""
+        return f"{self.value}, {reason}" if self is Verdict.COMPILED else f"{self.value}: {reason}"
+
 
 Size = bool | int | float | str | list[int]
 """A case's value of one argument of `generate_input`; most are whole numbers."""
@@ -165,6 +169,22 @@ class Try(Record):
     """Wall time of the evaluation."""
 
 
+class Origin(Record):
+    """Where the standing champion comes from, with which a later campaign starts."""
+
+    campaign: str
+    """The campaign that made it."""
+    kernel: str
+    """Its name there."""
+    date: str
+    """Day on which it became the standing champion."""
+
+    @property
+    def words(self) -> str:
+        """Return what names it in another campaign, where its own name is another kernel's."""
+        return f"the standing champion, {self.kernel} of campaign {self.campaign} ({self.date})"
+
+
 class Kernel(Record):
     """A source in one language that solves a problem."""
 
@@ -175,11 +195,13 @@ class Kernel(Record):
     source: str
     """The kernel's file."""
     base: str | None = None
-    """Name of the base kernel; None for a seed."""
+    """Name of the base kernel; None for a seed and for the standing champion."""
+    origin: Origin | None = None
+    """Set if an earlier campaign made it: the standing champion with which this campaign starts."""
     reference: str | None = None
     """Name of the reference kernel of the experiment."""
     experiment: Experiment | None = None
-    """The experiment that it implements; None for a seed."""
+    """The experiment that it implements; None for a seed and for the standing champion."""
     generation: int = 0
     """Generation of its experiment; 0 for a seed."""
     report: str = ""
@@ -194,6 +216,18 @@ class Kernel(Record):
     """Name of the kernel whose tunables were searched to get this one; None unless tuned."""
     tries: tuple[Try, ...] = ()
     """Configurations tried in tuning."""
+
+    @property
+    def is_seed(self) -> bool:
+        """Whether people wrote it."""
+        return self.base is None and self.origin is None
+
+    @property
+    def title(self) -> str:
+        """Return its experiment's title; for a kernel without one what it is."""
+        if self.experiment:
+            return self.experiment.title
+        return self.origin.words if self.origin else "seed"
 
     @property
     def digest(self) -> str:

@@ -30,6 +30,7 @@ class Section(BaseModel):
 class Search(Section):
     """The search strategy and its size."""
 
+    from_: Literal["champion", "seeds"] = Field(default="champion", alias="from")
     strategy: Strategy = "scientist"
     generations: int = Field(default=4, ge=0)
     prescreen: int = Field(default=0, ge=0)
@@ -71,10 +72,13 @@ Models = Annotated[tuple[Model, ...], BeforeValidator(_named)]
 """A list of models, each a name or a mapping of `Model`'s fields."""
 
 
+Temperature = Annotated[float | None, Field(ge=0, le=2)]
+
+
 class Role(Model):
     """The models of one role of the Scientist."""
 
-    temperature: float | None = Field(default=None, ge=0, le=2)
+    temperature: Temperature = None
     """Sampling temperature; null: the model's own."""
     max_tokens: int = Field(default=16_384, ge=16)
     """Limit of one reply."""
@@ -95,15 +99,33 @@ class Role(Model):
         return (self, *self.mix)
 
 
-class Llm(Section):
-    """The Scientist's roles. Temperatures are STARK's (arXiv 2510.16996): 0.8 for plans, 0.1 for code and debugging."""
+class Deciding(Role):
+    """A role that weighs what is known. Temperatures of roles are STARK's (arXiv 2510.16996)."""
 
-    selector: Role = Role(temperature=0.3)
-    designer: Role = Role(temperature=0.8)
-    writer: Role = Role(temperature=0.1)
-    repairer: Role = Role(temperature=0.1)
-    distiller: Role = Role(temperature=0.3)
-    judge: Role = Role(temperature=0.1)
+    temperature: Temperature = 0.3
+
+
+class Designing(Role):
+    """A role that plans."""
+
+    temperature: Temperature = 0.8
+
+
+class Coding(Role):
+    """A role that writes or reads code."""
+
+    temperature: Temperature = 0.1
+
+
+class Llm(Section):
+    """The Scientist's roles. A role that is named in part keeps its other defaults."""
+
+    selector: Deciding = Deciding()
+    designer: Designing = Designing()
+    writer: Coding = Coding()
+    repairer: Coding = Coding()
+    distiller: Deciding = Deciding()
+    judge: Coding = Coding()
     concurrency: int = Field(default=0, ge=0, le=64)
     drafts: int = Field(default=1, ge=1, le=8)
     attempts: int = Field(default=3, ge=1)
@@ -261,8 +283,8 @@ class Params(Section):
 def load(file: str | Path | None, overrides: Iterable[str] = (), options: Mapping[str, str] | None = None) -> Params:
     """Read params.yaml, then apply `key.sub=value` overrides and options of the command line (`--problem`).
 
-    `file`: None is the project's own. Values of overrides are YAML (`search.generations=10`). Raises SetupError that
-    names the file or option and the wrong key.
+    `file`: None is the project's own. Values of overrides are YAML (`search.generations=10`); a mapping changes the
+    keys that it names. Raises SetupError that names the file or option and the wrong key.
     """
     path = Path(file) if file else environment.root() / "params.yaml"
     values = read_mapping(path, "the parameters in ")
@@ -308,8 +330,16 @@ def _apply(values: dict[str, Any], override: str) -> str:
         if not isinstance(child, dict):
             raise SetupError(f"--set {override!r}: '{part}' is a value, not a section")
         node = cast(dict[str, Any], child)
-    node[parts[-1]] = value
+    node[parts[-1]] = _merged(node.get(parts[-1]), value)
     return ".".join(parts)
+
+
+def _merged(before: Any, value: Any) -> Any:
+    """Return a value that takes the place of another; a mapping leaves the keys that it does not name."""
+    if not isinstance(before, dict) or not isinstance(value, dict):
+        return value
+    old, new = cast(dict[str, Any], before), cast(dict[str, Any], value)
+    return old | {key: _merged(old.get(key), part) for key, part in new.items()}
 
 
 def _valid_keys(location: Iterable[int | str]) -> list[str]:

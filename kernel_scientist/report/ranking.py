@@ -12,7 +12,7 @@ from kernel_scientist.population.entry import score
 from kernel_scientist.population.final import Final
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.records.evaluation import Trial
-from kernel_scientist.records.kernel import REFERENCE, Kernel
+from kernel_scientist.records.kernel import REFERENCE, Kernel, Verdict
 from kernel_scientist.report.output import number, ratio
 
 
@@ -47,7 +47,7 @@ def reason(population: Population, final: Final | None) -> str:
     """Return the reason for the choice of the champion over kernels with a higher recorded speedup."""
     incumbent = population.best()
     if incumbent is None:
-        return "No kernel is correct and timed."
+        return no_champion(population)
     name = incumbent.kernel.name
     if incumbent.evaluation.by_model:
         return f"The performance model predicts that {name} is the fastest."
@@ -60,6 +60,16 @@ def reason(population: Population, final: Final | None) -> str:
     if higher := _higher(population, name):
         return f"{test} Higher recorded speedups are of other runs, and there was no final: {_listed(higher)}."
     return f"{test} No kernel has a higher recorded speedup."
+
+
+def no_champion(population: Population) -> str:
+    """Return why a campaign has no champion."""
+    verdicts = population.verdicts()
+    if right := verdicts[Verdict.OK]:
+        return f"No kernel was timed; {right} are right."
+    if compiled := verdicts[Verdict.COMPILED]:
+        return f"No kernel is the champion: {compiled} were compiled, and nothing here executes them."
+    return "No kernel is correct."
 
 
 def _won(population: Population, final: Final) -> str:

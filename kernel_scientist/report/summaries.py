@@ -4,6 +4,8 @@ Every ratio is the geometric mean over the cases of the quotient of the two time
 six significant digits and the ratio is computed from the rounded times.
 """
 
+import json
+import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     from kernel_scientist.campaign.campaign import Campaign
     from kernel_scientist.campaign.evaluation_context import EvaluationContext
 
+SUMMARY = "summary.json"
+"""Artifact of a campaign's run: the JSON of `optimize`."""
 DIGITS = 6
 """Significant digits of measured values."""
 CARD = ("problem", "campaign", "champion_reason", "confirmed", "why", "standing", "bars", "predicted")
@@ -75,12 +79,13 @@ def campaign_summary(campaign: "Campaign", confirmation: Confirmation | None) ->
         "campaign": campaign.name,
         "problem": problem,
         "target": campaign.context.target.name,
+        "start": campaign.beginning.start.told(campaign.population),
         "champion": best.kernel.name if best else None,
         "champion_reason": ranking.reason(campaign.population, campaign.final),
         "final": ranking.final_rows(campaign.population, campaign.final),
         "verdict": confirmation.evaluation.verdict.value if confirmation else None,
         "confirmed": bool(confirmation and confirmation.confirmed),
-        "why": confirmation.reason if confirmation else "no kernel was correct",
+        "why": confirmation.reason if confirmation else ranking.no_champion(campaign.population),
         "speedup": measured["ratio"],
         "interval": measured["interval"],
         "cases": measured["cases"],
@@ -94,6 +99,17 @@ def campaign_summary(campaign: "Campaign", confirmation: Confirmation | None) ->
         "source": str(champions.of_campaign(problem, campaign.name) / champions.SOURCE) if best else None,
         "curve": curve(campaign),
     }
+
+
+def recorded_summary(campaign: "Campaign") -> dict[str, Any] | None:
+    """Return the JSON of `optimize` as it was recorded, if no kernel was added since then; else None."""
+    found = json.loads(campaign.store.text(campaign.run, SUMMARY) or "null")
+    if found is None or found["kernels"] != len(campaign.population):
+        return None
+    why = campaign.plan.over() or "nothing more to try"
+    place = champions.of_campaign(campaign.context.problem.name, campaign.name) / champions.SOURCE
+    moved = {"source": str(place)} if found["source"] else {}
+    return {**found, **moved, "stopped": f"{why}: no kernel was added, so this is the recorded result"}
 
 
 def export_champion(
@@ -114,8 +130,9 @@ def export_champion(
         "run_on": context.target.name if context.params.target == "auto" else context.params.target,
         **{key: summary[key] for key in CARD},
         "environment": confirmation.evaluation.environment,
+        "date": time.strftime("%Y-%m-%d"),
         "lineage": ranking.lineage(campaign.population, best.kernel),
-        "experiment": best.kernel.experiment.title if best.kernel.experiment else "seed",
+        "experiment": best.kernel.title,
     }
     folders = [champions.of_campaign(context.problem.name, campaign.name)]
     folders += [champions.folder(context.problem.name, best.kernel.language, context.target.name)] if replaces else []
@@ -246,7 +263,7 @@ def curve(campaign: "Campaign") -> list[dict[str, Any]]:
         {
             "index": index,
             "kernel": trial.kernel.name,
-            "experiment": trial.kernel.experiment.title if trial.kernel.experiment else "seed",
+            "experiment": trial.kernel.title,
             "verdict": trial.evaluation.verdict.value,
             "score": "predicted" if trial.evaluation.by_model else "measured",
             "speedup": rounded(score(trial)) or None,

@@ -41,7 +41,7 @@ BESIDE = {
 CONFIRMED = {"role": "", "kernel": "kernel", "us": "public, us", **BESIDE}
 BARS = {"kernel": "bar", "us": "public, us", "champion_us": "champion, us", **BESIDE}
 PREDICTED_BARS = {"kernel": "bar", "predicted_us": "predicted, us"}
-ROLES = ("reference", "seed", "bar")
+ROLES = ("reference", "seed", "standing champion", "bar")
 KERNELS = {"kernel": "kernel", "base": "base", "experiment": "experiment", "verdict": "verdict"}
 MEASURED = {**KERNELS, "us": "geomean, us", "reference_us": "reference, us", "speedup": "speedup"}
 PREDICTED = {**KERNELS, "us": "predicted, us", "speedup": "share of the roofline, predicted"}
@@ -56,12 +56,14 @@ def kernel_row(trial: Trial, best: Trial | None = None) -> dict[str, str]:
     """Return a kernel's row in a table with the columns `MEASURED` or `PREDICTED`."""
     kernel, evaluation, times = trial.kernel, trial.evaluation, ranking.recorded(trial)
     style = "" if evaluation.verdict is Verdict.OK else "failed"
+    us = number(evaluation.predicted_us if evaluation.by_model else times["geomean_us"])
+    unverified = " unverified" if us and evaluation.verdict is not Verdict.OK else ""
     return {
         "kernel": kernel.name,
-        "base": kernel.base or "seed",
+        "base": kernel.base or ("seed" if kernel.is_seed else "champion"),
         "experiment": kernel.experiment.title if kernel.experiment else kernel.report,
         "verdict": evaluation.verdict.value,
-        "us": number(evaluation.predicted_us if evaluation.by_model else times["geomean_us"]),
+        "us": us + unverified,
         "reference_us": number(times["reference_us"]),
         "speedup": score_text(score(trial), evaluation.by_model),
         "style": "champion" if best and best.kernel.name == kernel.name else style,
@@ -78,7 +80,9 @@ def final_table(ranked: Sequence[dict[str, Any]]) -> Table:
 def confirmed_table(validation: dict[str, Any], champion: str, title: str = "") -> Table:
     """Return the sources of a validation (reference, seeds and bars from slow to fast, champion) with their times."""
     held_out = {s["against"]: s for s in validation["held_out"]["speedups"]}
-    roles = {REFERENCE: "reference"} | {bar["kernel"]: "bar" for bar in validation.get("bars", [])}
+    roles = {REFERENCE: "reference", champions.STANDING: "standing champion"} | {
+        bar["kernel"]: "bar" for bar in validation.get("bars", [])
+    }
     rows: list[dict[str, Any]] = [
         {
             "role": roles.get(speedup["against"], "seed"),
@@ -163,8 +167,9 @@ def report(recorded: "RecordedCampaign", validation: dict[str, Any] | None, page
 
 def evaluation(summary: dict[str, Any], verbose: bool) -> Iterator[str | Table]:
     """Yield verdict, time per case, speedup with interval and floor; with `verbose` everything."""
-    reason = f": {summary['reason']}" if summary["reason"] else ""
-    yield f"{summary['verdict']}{reason} ({summary['problem']} on {summary['target']})"
+    verdict, reason = Verdict(summary["verdict"]), summary["reason"]
+    said = verdict.because(reason) if reason else verdict.value
+    yield f"{said} ({summary['problem']} on {summary['target']})"
     if summary["cases"]:
         yield case_table(summary["cases"], summary["speedup"])
     if summary["speedup"]:
@@ -187,6 +192,7 @@ def validation(summary: dict[str, Any], verbose: bool) -> Iterator[str | Table]:
 def campaign(summary: dict[str, Any]) -> Iterator[str | Table]:
     """Yield the result of a campaign."""
     yield f"campaign {summary['campaign']}: {summary['kernels']} kernels, {summary['stopped']}"
+    yield f"it {summary['start']}"
     if summary["final"]:
         yield final_table(summary["final"])
     yield f"\nchampion: {summary['champion_reason']}"

@@ -121,20 +121,24 @@ class Lesson(Record):
     """Ids of the MLflow runs of those kernels."""
     retracted: str = ""
     """Date on which a later measurement contradicted the finding."""
+    campaign: str = ""
+    """The earlier campaign whose kernels it is about; empty for this campaign's own."""
 
 
 class Lessons(Record):
-    """All findings of a campaign, oldest first."""
+    """All findings of a campaign, oldest first, and those that it began with."""
 
     findings: tuple[Lesson, ...] = ()
+    earlier: tuple[Lesson, ...] = ()
+    """Findings of earlier campaigns, newest first."""
     generation: int = 0
     """The last generation that the findings cover."""
     llm_calls: tuple[LlmCall, ...] = ()
     """The model calls of the latest summary."""
 
     def latest(self, count: int) -> list[Lesson]:
-        """Return at most `count` valid findings, newest first."""
-        return [f for f in reversed(self.findings) if not f.retracted][:count]
+        """Return at most `count` valid findings, newest first: this campaign's, then those of earlier ones."""
+        return [f for f in (*reversed(self.findings), *self.earlier) if not f.retracted][:count]
 
     def with_run_ids(self, run_ids: Mapping[str, str]) -> "Lessons":
         """Return the findings, new ones with the run ids of their kernels; `run_ids` maps kernel names to run ids."""
@@ -152,13 +156,16 @@ class Lessons(Record):
     ) -> "Lessons":
         """Return the findings with new ones (text, kernels) added and those named in `retracted` marked."""
         today = time.strftime("%Y-%m-%d")
-        old = [
-            f.model_copy(update={"retracted": today}) if f.name in retracted and not f.retracted else f
-            for f in self.findings
-        ]
+        old, earlier = (
+            [
+                f.model_copy(update={"retracted": today}) if f.name in retracted and not f.retracted else f
+                for f in findings
+            ]
+            for findings in (self.findings, self.earlier)
+        )
         texts = {f.text for f in old}
         added = [
             Lesson(name=f"f{len(old) + i:03d}", text=text[:MAX_CHARACTERS], kernels=tuple(kernels), date=today)
             for i, (text, kernels) in enumerate([n for n in new if n[0] not in texts], start=1)
         ]
-        return Lessons(findings=(*old, *added), llm_calls=llm_calls)
+        return Lessons(findings=(*old, *added), earlier=tuple(earlier), llm_calls=llm_calls)

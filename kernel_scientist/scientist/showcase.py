@@ -21,7 +21,7 @@ from kernel_scientist.records import environment
 from kernel_scientist.records.errors import ModelError
 from kernel_scientist.records.evaluation import CodeObject, CompileReport, Evaluation, Launch, Prediction, Trial
 from kernel_scientist.records.kernel import Experiment, Kernel, LlmCall, Verdict
-from kernel_scientist.records.params import Budget, Knowledge, Llm, Role
+from kernel_scientist.records.params import Budget, Coding, Knowledge, Llm
 from kernel_scientist.scientist.context import knowledge
 from kernel_scientist.scientist.llm.agent import LlmAgent
 from kernel_scientist.scientist.llm.client import CallSpec, LlmClient, Parser
@@ -87,7 +87,7 @@ class Recorder(LlmClient):
 
     def __init__(self) -> None:
         cache = ResponseCache(environment.cache_folder() / "showcase")
-        llm = Llm(judge=Role(model="none"))
+        llm = Llm(judge=Coding(model="none"))
         super().__init__(llm, cache, LlmBudget(Budget()), "showcase", threading.Event())
         self.prompts: dict[str, Prompt] = {}
 

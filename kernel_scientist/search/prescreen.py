@@ -36,7 +36,7 @@ class Prescreen:
                 return None
             del times_us[kernel.name]
         reason = f"not executed: {', '.join(faster[: self.most])} are predicted to be faster (search.prescreen)"
-        return compiled.model_copy(update={"reason": reason, "skipped": True})
+        return compiled.model_copy(update={"verdict": Verdict.COMPILED, "reason": reason, "skipped": True})
 
     def _recorded_us(self, generation: int) -> dict[str, float]:
         entries = [e for e in self.population.generation(generation) if e.verdict is Verdict.OK and not e.skipped]

@@ -11,7 +11,7 @@ from kernel_scientist.gpu.isa import assembly
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.records.evaluation import CompileReport, Evaluation, Trial
 from kernel_scientist.records.gpu import Counters
-from kernel_scientist.records.kernel import Attempt, Author, Experiment, Kernel, LlmCall, Try
+from kernel_scientist.records.kernel import Attempt, Author, Experiment, Kernel, LlmCall, Origin, Try
 from kernel_scientist.scientist.llm.response_cache import Reply
 from kernel_scientist.tracking import old_records
 from kernel_scientist.tracking.run_content import KERNEL
@@ -21,9 +21,10 @@ LISTS: dict[str, tuple[str, TypeAdapter[Any]]] = {
     "llm_calls": ("llm_calls.json", TypeAdapter(tuple[LlmCall, ...])),
     "attempts": ("attempts.json", TypeAdapter(tuple[Attempt, ...])),
     "tries": ("tuning.json", TypeAdapter(tuple[Try, ...])),
+    "origin": ("origin.json", TypeAdapter(Origin)),
     "authors": ("authors.json", TypeAdapter(dict[str, Author])),
 }
-"""Collections of a kernel, by field: the artifact's name and type."""
+"""Records of a kernel that many lack, by field: the artifact's name and type."""
 TAGS = ("language", "base", "reference", "generation", "report", "tuned_from")
 """Fields of a kernel that are tags of its run."""
 COUNTERS = TypeAdapter(tuple[Counters, ...])

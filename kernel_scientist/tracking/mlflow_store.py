@@ -5,9 +5,10 @@ status is FINISHED. Runs that a killed process left RUNNING are removed on resum
 Only `MlflowClient` with explicit run ids is used: the fluent API keeps its state per thread.
 """
 
+import itertools
 import json
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,10 +28,14 @@ from kernel_scientist.tracking.run_content import CAMPAIGN, KERNEL, KIND, SUITE
 FINDINGS, FINAL, VALIDATION, PAGE = "findings.json", "final.json", "validation.json", "report.html"
 CHAMPION, FLOW = "champion", "prefect_run"
 """Tags: a campaign's champion, and `yes` of that kernel's run; the address of a campaign's Prefect run."""
+RESUMED = "resumed_with"
+"""Tag of a campaign: parameters that changed when it was resumed."""
 NUMBER = "number"
 """Metric of a kernel's run: how many kernels the campaign has with it."""
 CLOCK_SKEW_MS = 600_000
 """Runs that ended this long before the last snapshot are looked at again, in milliseconds."""
+MOST_RUNS = 100
+"""Latest campaigns among which those of a problem, language and target are looked for."""
 FINISHED = "attributes.status = 'FINISHED'"
 """Condition of a complete run, in MLflow's language."""
 
@@ -189,6 +194,26 @@ class MlflowStore(Experiment):
         self.client.set_terminated(run_id, status="FINISHED")
         self._run_ids[key] = run_id
         return run_id
+
+    def campaigns(self, language: str, most: int, is_wanted: Callable[[str], bool]) -> list[CampaignRun]:
+        """Return the latest campaigns in a language whose ids are wanted, newest first, at most `most`."""
+        where = f"tags.{KIND} = 'campaign' and params.language = '{language}'"
+        newest = ["attributes.start_time DESC"]
+        runs = self.client.search_runs([self.experiment_id], where, max_results=MOST_RUNS, order_by=newest)
+        found = (self._campaign(run) for run in runs if is_wanted(run.data.tags[CAMPAIGN]))
+        return list(itertools.islice(found, most))
+
+    def changed(self, parent: CampaignRun, changes: str) -> None:
+        """Note which parameters changed when a campaign was resumed: its params are those of its start."""
+        self.client.set_tag(parent.run_id, RESUMED, changes)
+
+    def log_text(self, parent: CampaignRun, name: str, text: str) -> None:
+        """Write an artifact of a campaign's run."""
+        self.client.log_text(parent.run_id, text, name)
+
+    def text(self, parent: CampaignRun, name: str) -> str | None:
+        """Return an artifact of a campaign's run; None if there is none."""
+        return self._artifact(parent.run_id, name)
 
     def log_lessons(self, parent: CampaignRun, lessons: Lessons) -> None:
         """Write a campaign's findings to its run."""

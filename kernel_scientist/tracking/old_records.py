@@ -34,6 +34,8 @@ def evaluation(text: str) -> dict[str, Any]:
     values: dict[str, Any] = json.loads(text)
     if "held" in values:
         values["skipped"] = values.pop("held")
+    if values["verdict"] == "ok" and (values.get("skipped") or values.get("coverage") == "none"):
+        values["verdict"] = "compiled"  # it was not executed
     values["clocks"] = [c for c in values.get("clocks", []) if "worker_us" in c]  # diagnostics with other meanings
     values["speedups"] = [_speedup(s) for s in values.get("speedups", [])]
     return values

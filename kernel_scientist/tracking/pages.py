@@ -65,7 +65,7 @@ def description(trial: Trial, population: Population, base_link: str, flow_link:
         low, high = experiment.uplift
         why = f"**Hypothesis.** {experiment.description[:MOST]} Predicted uplift: {low:+g} to {high:+g} %."
     else:
-        why = f"**Seed.** {made.report[:MOST]}"
+        why = f"**{'Seed' if made.is_seed else 'Standing champion'}.** {made.report[:MOST]}"
     # links first: MLflow folds a long text and lays a gradient over its end
     return "\n\n".join(filter(None, (", ".join(links), why, f"**Outcome.** {_outcome(trial, population)}")))
 
@@ -73,7 +73,7 @@ def description(trial: Trial, population: Population, base_link: str, flow_link:
 def _outcome(trial: Trial, population: Population) -> str:
     evaluation, base = trial.evaluation, trial.kernel.base
     if evaluation.verdict is not Verdict.OK:
-        return f"{evaluation.verdict.value}: {evaluation.reason[:MOST]}"
+        return evaluation.verdict.because(evaluation.reason[:MOST])
     if evaluation.by_model:
         shown = f"{100 * score(trial):.3g} % of the roofline, {evaluation.predicted_us or 0:.5g} us, predicted."
     elif speedup := evaluation.speedup_over(REFERENCE):

@@ -48,13 +48,12 @@ def spending(rows: Sequence[Spending]) -> dict[str, float]:
 def tags(parent_id: str, campaign: str, trial: Trial, note: str) -> dict[str, str]:
     """Return the tags of a kernel's run: lineage, verdict, report, and its description `note`."""
     kernel, evaluation = trial.kernel, trial.evaluation
-    title = kernel.experiment.title if kernel.experiment else "seed"
     tags = {
         KIND: "kernel",
         CAMPAIGN: campaign,
         PARENT: parent_id,
         KERNEL: kernel.name,
-        "mlflow.runName": f"{kernel.name} {title}"[:200],
+        "mlflow.runName": f"{kernel.name} {kernel.title}"[:200],
         "language": kernel.language,
         "verdict": evaluation.verdict.value,
         "score": "none" if not score(trial) else "predicted" if evaluation.by_model else "measured",
@@ -85,7 +84,7 @@ def params(trial: Trial, problem: Problem) -> dict[str, str]:
         params |= {"experiment": kernel.experiment.title.split(":")[0], "innovation": kernel.experiment.innovation}
         params |= {"predicted_uplift_min": low, "predicted_uplift_max": high}
     else:
-        params["experiment"] = "seed"
+        params["experiment"] = "seed" if kernel.is_seed else "standing champion"
     params |= {f"model.{role}": author.model for role, author in kernel.authors.items()}
     params |= {f"prompt.{role}": author.prompt[:12] for role, author in kernel.authors.items() if author.prompt}
     try:
@@ -166,13 +165,17 @@ def final_metrics(final: Final) -> dict[str, float]:
 
 
 def predicted(trial: Trial, population: Population) -> dict[str, float]:
-    """Return the performance model's predictions; their names differ from those of measurements."""
+    """Return the performance model's predictions; their names differ from those of measurements.
+
+    Those of a kernel that nobody found to be right are named so: it does not rank among the others.
+    """
     evaluation = trial.evaluation
     if not evaluation.predictions:
         return {}
-    metrics = {"predicted_roofline_fraction": roofline_fraction(evaluation) or math.nan}
-    metrics["predicted_geomean_us"] = evaluation.predicted_us or math.nan
-    metrics |= {f"predicted_us/{p.case}": p.time_us for p in evaluation.predictions}
+    kind = "predicted" if evaluation.verdict is Verdict.OK else "unverified_predicted"
+    metrics = {f"{kind}_roofline_fraction": roofline_fraction(evaluation) or math.nan}
+    metrics[f"{kind}_geomean_us"] = evaluation.predicted_us or math.nan
+    metrics |= {f"{kind}_us/{p.case}": p.time_us for p in evaluation.predictions}
     uplift = population.uplift(trial) if evaluation.by_model else None
     return metrics if uplift is None else {**metrics, "predicted_uplift": uplift}
 

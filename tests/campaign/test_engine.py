@@ -14,6 +14,7 @@ from prefect.settings import PREFECT_API_URL, temporary_settings
 from benchmarks import endpoint
 from benchmarks.engine import Judge, settings
 from flows.progress import Progress
+from kernel_scientist.campaign.beginning import Beginning, Start
 from kernel_scientist.campaign.campaign import Campaign
 from kernel_scientist.campaign.engine import Engine, Pipeline
 from kernel_scientist.campaign.evaluation_context import Quiet, evaluation_context
@@ -151,7 +152,7 @@ def test_an_experiment_that_was_overtaken_is_dropped_before_a_writer_is_paid() -
     population = Population([trial("k00001", 1.0)])
     ledger = Ledger(population)
     params = Params()
-    plan = Plan(params, [], population, ledger, LlmBudget(params.budget))
+    plan = Plan(params, Beginning((), Start()), population, ledger, LlmBudget(params.budget))
     selection = Selection(base="k00001", reference="k00001", rationale="")
     plans = tuple(
         Experiment(title=f"up to {most} %", description="", rubric=("do it",), uplift=(0, most), innovation=1)

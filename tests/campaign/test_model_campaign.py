@@ -8,15 +8,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kernel_scientist.gpu.toolchains import hip
 from kernel_scientist.population.entry import score
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.records.evaluation import Evaluation, Prediction, Trial
 from kernel_scientist.records.kernel import Experiment, Kernel, Verdict
+from kernel_scientist.report import tables
+from kernel_scientist.scientist.context import outcomes
 from kernel_scientist.search.prescreen import Prescreen
+from kernel_scientist.tracking import run_content
 from kernel_scientist.tracking.mlflow_store import MlflowStore
 from tests.conftest import ROOT, Cli, without_progress
 from tests.trials import undescribed
 
+needs_hip = pytest.mark.skipif(isinstance(hip.find(), str), reason=str(hip.find()))
 MODEL = [x for s in ("language=triton", "target=model:mi300x") for x in ("--set", s)]
 MEASURED = ("time_us", "geomean_us", "speedup", "log2_speedup", "roofline_fraction", "measured_uplift", "best_speedup")
 
@@ -125,7 +130,8 @@ def test_the_best_by_prediction_always_go_on(times: list[float], most: int) -> N
         so_far = Evaluation(verdict=Verdict.OK, predictions=(predicted(us),), by_model=True)
         held = screen.skipped(kernel, so_far)
         through += [us] if held is None else []
-        assert held is None or (score(Trial(kernel=kernel, evaluation=held)) == 0 and "not executed" in held.reason)
+        assert held is None or score(Trial(kernel=kernel, evaluation=held)) == 0
+        assert held is None or (held.verdict is Verdict.COMPILED and "not executed" in held.reason)
     assert set(sorted(times)[:most]) <= set(through)
 
 
@@ -151,8 +157,51 @@ def test_a_kernel_that_was_not_executed_is_no_loss() -> None:
     held = Trial(
         kernel=Kernel(name="k2", language="triton", source="b", base="k1", experiment=plan),
         evaluation=Evaluation(
-            verdict=Verdict.OK, predictions=(predicted(8.0),), by_model=True, skipped=True, reason="no"
+            verdict=Verdict.COMPILED, predictions=(predicted(8.0),), by_model=True, skipped=True, reason="no"
         ),
     )
     population = Population((base, held))
     assert population.uplift(held) is None and population.best() == base and score(base) == 0.25
+    assert run_content.predicted(base, population)["predicted_geomean_us"] == pytest.approx(4)
+    assert run_content.predicted(held, population)["unverified_predicted_geomean_us"] == pytest.approx(8)
+    assert not [name for name in run_content.predicted(held, population) if name.startswith("predicted")]
+    assert tables.kernel_row(held)["us"] == "8 unverified" and tables.kernel_row(base)["us"] == "4"
+    assert outcomes.outcome(population, held) == "compiled, no"
+
+
+@needs_hip
+def test_a_kernel_that_was_only_compiled_is_not_ok(cli_here: Cli, lab: Path) -> None:
+    seed, target = (
+        str(lab / "problems/identity/seeds/hip_naive.py"),
+        ("--problem", "identity", "--target", "model:mi300x"),
+    )
+    done = cli_here("evaluate", seed, *target, "--json")
+    found = json.loads(done.stdout)
+    assert done.returncode == 3 and found["verdict"] == "compiled" and found["reason"].startswith("not executed: ")
+    assert found["compile"]["objects"] and found["geomean_us"] is None
+    shown = cli_here("evaluate", seed, *target)
+    assert shown.returncode == 3 and shown.stdout.startswith("compiled, not executed: "), shown.stdout
+    done = cli_here("validate", seed, *target, "--json")
+    found = json.loads(done.stdout)
+    assert done.returncode == 3 and not found["confirmed"] and found["why"].startswith("compiled, not executed: ")
+    broken = lab / "broken.py"
+    broken.write_text(Path(seed).read_text().replace("__global__", "__global__ nonsense"))
+    assert cli_here("evaluate", str(broken), *target).returncode == 1
+
+
+@needs_hip
+def test_a_campaign_whose_kernels_are_only_compiled_says_so(lab: Path, cli_here: Cli, prefect_api: str) -> None:
+    model = "{model: openai/never-asked, price: {input_usd: 1, output_usd: 1}}"
+    roles = [f"llm.{role}={model}" for role in ("selector", "designer", "writer")]
+    given = ("language=hip", "target=model:mi300x", "problem=identity", *roles)
+    settings = [x for s in given for x in ("--set", s)]
+    done = cli_here("optimize", "--json", *settings, PREFECT_API_URL=prefect_api)
+    found = json.loads(done.stdout)
+    assert done.returncode == 3 and found["champion"] is None and found["verdicts"]["compiled"] == found["kernels"] == 1
+    assert found["why"] == "No kernel is the champion: 1 were compiled, and nothing here executes them."
+    store = MlflowStore(f"sqlite:///{lab}/mlruns/mlflow.db", "identity-model-mi300x")
+    parent = store.latest()
+    assert parent is not None
+    (run,) = store._children(parent.run_id)
+    assert run.data.tags["verdict"] == "compiled" and run.data.tags["score"] == "none"
+    assert found["why"] in (lab / f"reports/{found['campaign']}.html").read_text()

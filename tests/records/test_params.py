@@ -1,11 +1,15 @@
 """params.yaml: every parameter has a default and a comment, an unknown one is an error that names it."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
+from flows.form import Form
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.params import Llm, Params, load, parse
 from tests.conftest import ROOT
@@ -30,6 +34,43 @@ def test_overrides_are_yaml_and_typed() -> None:
     )
     assert params.search.generations == 10 and params.harness.confidence == 0.9
     assert params.tracking.register_champion is False and params.problem == "identity"
+
+
+def test_a_mapping_changes_only_the_keys_that_it_names(tmp_path: Path) -> None:
+    params = load(FILE, ["llm.writer={model: openai/x, price: {input_usd: 1, output_usd: 2}}"])
+    assert params.llm.writer.model == "openai/x" and params.llm.writer.temperature == 0.1
+    assert params.llm.designer == Params().llm.designer
+    cheaper = [
+        "llm={writer: {model: openai/x, price: {input_usd: 1, output_usd: 2}}}",
+        "llm.writer.price={input_usd: 0}",
+    ]
+    price = load(FILE, cheaper).llm.writer.price
+    assert price is not None and (price.input_usd, price.output_usd) == (0, 2)
+    assert load(FILE, ["search={generations: 9}"]).search == Params().search.model_copy(update={"generations": 9})
+    assert load(FILE, ["llm.writer={temperature: null}"]).llm.writer.temperature is None
+    assert (
+        load(FILE, ["llm.writer={price: {input_usd: 1, output_usd: 2}}", "llm.writer.price=null"]).llm.writer.price
+        is None
+    )
+    own = tmp_path / "own.yaml"
+    own.write_text("llm:\n  writer: {model: openai/x}\n  designer: {temperature: null}\n")
+    assert load(own).llm.writer.temperature == 0.1 and load(own).llm.selector.temperature == 0.3
+    assert load(own).llm.designer.temperature is None
+
+
+def test_the_flows_form_leaves_what_it_does_not_name() -> None:
+    given = {"llm": {"writer": {"model": "openai/x"}}, "budget": {"usd": None}, "search": {"from": "seeds"}}
+    form = Form.model_validate(given)
+    params = load(FILE, form.overrides(["search.generations=9"]))
+    assert params.llm.writer.temperature == 0.1 and params.llm.writer.model == "openai/x"
+    assert params.search.from_ == "seeds" and Params().search.from_ == "champion"
+    assert params.budget.usd is None and params.budget.kernels == Params().budget.kernels
+
+
+@given(st.dictionaries(st.sampled_from(["generations", "experiments", "seed", "prescreen"]), st.integers(1, 5)))
+def test_a_mapping_is_its_keys_one_by_one(values: dict[str, int]) -> None:
+    whole = [f"search={json.dumps(values)}"]
+    assert load(FILE, whole) == load(FILE, [f"search.{key}={value}" for key, value in values.items()])
 
 
 @pytest.mark.parametrize(

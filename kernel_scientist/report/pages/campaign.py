@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kernel_scientist.campaign import beginning
 from kernel_scientist.population import prediction_accuracy
 from kernel_scientist.problems import published
 from kernel_scientist.records import environment
@@ -117,6 +118,7 @@ def render(recorded: RecordedCampaign, validation: dict[str, Any] | None) -> str
     return html(
         "page.html",
         campaign=recorded.run.campaign,
+        population=population,
         answer=answer(recorded, validation),
         counts=", ".join(f"{n} {v}" for v, n in population.verdicts().items() if n),
         confirmed=tables.confirmed_table(validation, best.kernel.name) if validation and best else None,
@@ -125,6 +127,7 @@ def render(recorded: RecordedCampaign, validation: dict[str, Any] | None) -> str
         final=tables.final_table(final) if final else None,
         published=tables.published_table(recorded),
         reason=ranking.reason(population, recorded.final),
+        start=beginning.recorded(recorded.store, recorded.run).start,
         pictures=_pictures(recorded, best, by_model),
         best=kernels.best(population, best, by_model, MOST_BEST) if best else None,
         tree=tree,
@@ -147,8 +150,9 @@ def answer(recorded: RecordedCampaign, validation: Mapping[str, Any] | None) -> 
     best = recorded.champion()
     if best is None:
         counts = ", ".join(f"{n} {v}" for v, n in recorded.population.verdicts().items() if n)
-        return Answer("No kernel is correct.", "no kernel", [("kernels", counts)])
-    what = best.kernel.experiment.title if best.kernel.experiment else "a seed, which no experiment beat"
+        return Answer(ranking.no_champion(recorded.population), "no kernel", [("kernels", counts)])
+    made = best.kernel
+    what = made.title if made.experiment else f"{'a seed' if made.is_seed else made.title}, which no experiment beat"
     if best.evaluation.by_model:
         us, how = number(best.evaluation.predicted_us), summaries.model_behind(best.evaluation.predictions)
         headline = f"{best.kernel.name} is predicted to take {us} us ({what}). Nothing was measured."

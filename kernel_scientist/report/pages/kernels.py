@@ -77,7 +77,8 @@ def tree(population: Population, champion: str | None) -> list[Line]:
         failed = "" if entry.verdict is Verdict.OK else entry.verdict.value
         style = "champion" if name == champion else "line" if name in line else "failed" if failed else ""
         score = tables.score_text(entry.score, entry.by_model)
-        lines.append(Line(name, depth, entry.title or "seed", score, failed, style, card))
+        title = entry.title or population.get(name).kernel.title
+        lines.append(Line(name, depth, title, score, failed, style, card))
         waiting += [(child, depth + 1) for child in sorted(children[name], key=order, reverse=True)]
     return lines
 

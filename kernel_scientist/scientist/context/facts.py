@@ -88,7 +88,7 @@ def selection(assignment: Assignment, population: Population) -> dict[str, Any]:
 def _row(trial: Trial, cases: Sequence[str]) -> dict[str, Any]:
     return {
         "name": trial.kernel.name,
-        "base": trial.kernel.base,
+        "base": trial.kernel.base or ("seed" if trial.kernel.is_seed else "earlier campaign"),
         "reference": trial.kernel.reference,
         "title": title(trial),
         "verdict": trial.evaluation.verdict.value,
@@ -112,6 +112,7 @@ def kernel(population: Population, trial: Trial) -> dict[str, Any]:
         "base": trial.kernel.base,
         "source": trial.kernel.source,
         "experiment": trial.kernel.experiment,
+        "origin": trial.kernel.origin,
         "tuned": trial.kernel.tuned_from is not None,
         "report": trial.kernel.report if trial.kernel.experiment else "",
         "title": title(trial),

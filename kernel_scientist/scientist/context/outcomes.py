@@ -30,7 +30,7 @@ BEST, SURPRISES, FAILURES = 3, 3, 2
 
 def title(trial: Trial) -> str:
     """Return the title of a kernel's experiment, safe for a Markdown table."""
-    return trial.kernel.experiment.title.replace("|", "/") if trial.kernel.experiment else "seed"
+    return trial.kernel.title.replace("|", "/")
 
 
 def bet(trial: Trial) -> Experiment | None:
@@ -66,9 +66,7 @@ def outcome(population: Population, trial: Trial) -> str:
     """Return the result of a kernel in one line."""
     evaluation = trial.evaluation
     if evaluation.verdict is not Verdict.OK:
-        return f"{evaluation.verdict.value}: {' '.join(evaluation.reason.split())[:MOST_REASON]}"
-    if evaluation.skipped or evaluation.coverage == "none":
-        return evaluation.reason
+        return evaluation.verdict.because(" ".join(evaluation.reason.split())[:MOST_REASON])
     if not score(trial):
         return "correct, not timed"
     equal = "registers, instruction counts and launches are those of"

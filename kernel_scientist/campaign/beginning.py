@@ -1,0 +1,157 @@
+"""What a campaign starts from: the problem's seeds, the standing champion, the findings of earlier campaigns.
+
+It is recorded with the campaign, so a resumed one goes on from the same start although another champion stands by then.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from kernel_scientist.campaign import champions
+from kernel_scientist.campaign.ledger import Job
+from kernel_scientist.compile.fingerprint import fingerprint
+from kernel_scientist.compile.source import read_kernel
+from kernel_scientist.hardware.targets import Target
+from kernel_scientist.population.lineage import Population
+from kernel_scientist.problems.problem import Problem
+from kernel_scientist.records.base import Record
+from kernel_scientist.records.errors import SetupError
+from kernel_scientist.records.kernel import Language, Origin, Verdict, digest
+from kernel_scientist.records.params import Params
+from kernel_scientist.scientist.proposals import Draft, Lesson, Lessons
+from kernel_scientist.tracking.mlflow_store import CampaignRun, MlflowStore
+
+FILE = "beginning.json"
+"""Artifact of a campaign's run."""
+MOST_CAMPAIGNS = 5
+"""Earlier campaigns whose findings are carried over: the latest."""
+HINT = "--set search.from=seeds starts from the seeds alone"
+
+
+class Start(Record):
+    """What a campaign starts from, as it is recorded."""
+
+    seeds: tuple[str, ...] = ()
+    """Names of the seeds."""
+    origin: Origin | None = None
+    """None: no champion."""
+    source: str = ""
+    """The champion's source at that moment."""
+    findings: tuple[Lesson, ...] = ()
+    """Of earlier campaigns, newest first."""
+    remark: str = ""
+    """Why there is no champion."""
+
+    @property
+    def words(self) -> str:
+        """Return what the campaign starts from."""
+        parts = [f"the seed{'s' if len(self.seeds) > 1 else ''} {', '.join(self.seeds)}"]
+        parts += [self.origin.words] if self.origin else []
+        if count := len(self.findings):
+            parts.append(f"{count} finding{'s' if count > 1 else ''} of earlier campaigns")
+        remark = "; ".join(filter(None, (self.remark, HINT if len(parts) > 1 else "")))
+        return " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1]))) + (f"; {remark}" if remark else "")
+
+    def told(self, population: Population) -> str:
+        """Return what the campaign started from, and what is wrong with the champion here, if anything is."""
+        first = (population.get(entry.name) for entry in population.generation(0))
+        champion = next((trial for trial in first if trial.kernel.origin), None)
+        if champion is None or champion.evaluation.verdict is Verdict.OK:
+            return f"started from {self.words}"
+        why = champion.evaluation.verdict.because(champion.evaluation.reason)
+        return f"started from {self.words}; that champion, here {champion.kernel.name}, is of no use: {why}"
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """The first kernels of a campaign."""
+
+    seeds: Sequence[Path]
+    start: Start
+
+    def __len__(self) -> int:
+        """Return the number of first kernels."""
+        return len(self.seeds) + (self.start.origin is not None)
+
+    def jobs(self, population: Population) -> list[Job]:
+        """Return jobs for the first kernels that were not tried yet: the seeds, then the champion.
+
+        So the champion is timed against the best seed, which shows here and now how much faster it is.
+        """
+        jobs = [(Job(generation=0, seed_file=str(file)), file.read_text()) for file in self.seeds]
+        if origin := self.start.origin:
+            jobs.append((Job(generation=0, seed_file=champions.SOURCE, origin=origin), self.start.source))
+        return [job for job, source in jobs if not population.has_source(digest(source))]
+
+    def lessons(self, own: Lessons) -> Lessons:
+        """Return a campaign's own findings, with the earlier ones that it started from."""
+        return own.model_copy(update={"earlier": own.earlier or self.start.findings})
+
+    def draft(self, job: Job) -> Draft:
+        """Return the kernel of a first job. Raises SetupError for a seed that cannot be read any more."""
+        if job.origin is not None:
+            return Draft(source=self.start.source, report=job.origin.words)
+        assert job.seed_file is not None
+        return Draft(source=read_kernel(Path(job.seed_file)), report=f"seed {Path(job.seed_file).name}")
+
+
+def new(params: Params, problem: Problem, target: Target, store: MlflowStore | None) -> Beginning:
+    """Return what a new campaign starts from, by `search.from`; without a `store` it is not asked for findings.
+
+    Raises SetupError for a problem without seeds.
+    """
+    seeds = seeds_of(problem, params.language)
+    names = tuple(file.stem for file in seeds)
+    if params.search.from_ == "seeds":
+        return Beginning(seeds, Start(seeds=names, remark="search.from is seeds: nothing of earlier campaigns"))
+    origin, source, remark = _champion(champions.folder(problem.name, params.language, target.name), seeds)
+    findings = earlier(store, f"{problem.slug}-{target.name}", params.language) if store else ()
+    return Beginning(seeds, Start(seeds=names, origin=origin, source=source, findings=findings, remark=remark))
+
+
+def seeds_of(problem: Problem, language: Language) -> list[Path]:
+    """Return the seeds of a problem. Raises SetupError if there are none."""
+    if not (seeds := problem.seeds(language)):
+        raise SetupError(f"problem {problem.name} has no seeds for {language} in {problem.folder}")
+    return seeds
+
+
+def recorded(store: MlflowStore, run: CampaignRun, seeds: Sequence[Path] = ()) -> Beginning:
+    """Return what a recorded campaign started from; only seeds for one of an older version."""
+    text = store.text(run, FILE)
+    return Beginning(seeds, Start.model_validate_json(text) if text else Start(seeds=tuple(s.stem for s in seeds)))
+
+
+def record(store: MlflowStore, run: CampaignRun, beginning: Beginning) -> None:
+    """Record what a campaign starts from."""
+    store.log_text(run, FILE, beginning.start.model_dump_json(indent=1))
+
+
+def _champion(place: Path, seeds: Sequence[Path]) -> tuple[Origin | None, str, str]:
+    """Return origin and source of the standing champion in a folder, or nothing and why."""
+    origin, nothing = champions.origin(place), (None, "")
+    if origin is None:
+        return (*nothing, "there is no standing champion yet")
+    try:
+        source = read_kernel(place / champions.SOURCE)
+    except SetupError as error:
+        return (*nothing, f"the standing champion is of no use: {error}")
+    same = next((file.stem for file in seeds if fingerprint(file.read_text()) == fingerprint(source)), None)
+    return (*nothing, f"the standing champion is the seed {same}") if same else (origin, source, "")
+
+
+def earlier(store: MlflowStore, subject: str, language: Language) -> tuple[Lesson, ...]:
+    """Return the valid findings of the latest campaigns of a problem on a target (`subject`), newest first.
+
+    A finding that a later campaign retracted is left out.
+    """
+    pattern = re.compile(rf"{re.escape(subject)}-\d{{8}}-\d{{6}}\b")
+    retracted, found = set[tuple[str, str]](), list[Lesson]()
+    for run in store.campaigns(language, MOST_CAMPAIGNS, lambda name: pattern.match(name) is not None):
+        lessons = store.lessons(run)
+        retracted |= {(f.campaign, f.text) for f in lessons.earlier if f.retracted}
+        own = (f for f in reversed(lessons.findings) if not f.retracted)
+        found += [f.model_copy(update={"campaign": run.campaign}) for f in own]
+    kept = [f for f in found if (f.campaign, f.text) not in retracted]
+    return tuple(f.model_copy(update={"name": f"e{number:03d}"}) for number, f in enumerate(kept, start=1))

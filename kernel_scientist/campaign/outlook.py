@@ -1,0 +1,67 @@
+"""What `optimize` would do, for `--dry-run`: the plan of a new campaign, or what is left of a recorded one."""
+
+from typing import Any
+
+from kernel_scientist.campaign import beginning, preflight, resuming
+from kernel_scientist.campaign.ledger import Ledger
+from kernel_scientist.campaign.plan import Plan
+from kernel_scientist.problems.problem import Problem
+from kernel_scientist.records import environment
+from kernel_scientist.records.params import ROLES, Params
+from kernel_scientist.tracking.mlflow_store import CampaignRun, MlflowStore
+
+
+def plan(params: Params, resume: bool | str = False) -> dict[str, Any]:
+    """Return the plan of a new campaign, or with `resume` what is left of the latest (True) or a named one.
+
+    Raises SetupError as `optimize` does.
+    """
+    from kernel_scientist.scientist import ensemble
+    from kernel_scientist.scientist.llm import costs
+
+    problem, target = preflight.resolve(params)
+    ensemble.require(params.llm, params.language)
+    models = {name: params.llm.role(name).model for name in ROLES}
+    if resume:
+        from kernel_scientist.tracking import access
+
+        store = access.open_store(params.tracking.uri, params.tracking.experiment or f"{problem.name}-{target.name}")
+        wanted = None if resume is True else resume
+        if run := store.recorded(wanted, params.language, problem, params.tracking.suite):
+            changes = resuming.changes(run, params, problem, target)
+            return {**_left(params, problem, store, run), "changed": changes or "nothing", "models": models}
+    first = beginning.new(params, problem, target, None)
+    planned = len(first) + params.search.generations * params.search.experiments
+    return {
+        "problem": problem.name,
+        "target": target.name,
+        "seeds": list(first.start.seeds),
+        "champion": first.start.origin.words if first.start.origin else None,
+        "kernels": min(planned, params.budget.kernels),
+        "timed_cases": [c.name for c in problem.profile(params.profile).benchmarks],
+        "models": models,
+        "usd": costs.campaign_usd(params, problem, len(first)),
+        "budget_usd": params.budget.usd,
+    }
+
+
+def _left(params: Params, problem: Problem, store: MlflowStore, run: CampaignRun) -> dict[str, Any]:
+    """Return what is done and what is left of a recorded campaign with these parameters."""
+    from kernel_scientist.scientist.llm.costs import LlmBudget
+    from kernel_scientist.scientist.llm.response_cache import ResponseCache
+
+    population = store.population(run)
+    first = beginning.recorded(store, run, problem.seeds(params.language))
+    budget = LlmBudget.of(ResponseCache(environment.root() / params.llm.replies), params.budget, run.campaign)
+    plan = Plan(params, first, population, Ledger(population), budget, run.elapsed_s)
+    over = plan.over()
+    usd = params.budget.usd
+    return {
+        "campaign": run.campaign,
+        "started_from": first.start.words,
+        "kernels": len(population),
+        "kernels_left": 0 if over else max(0, plan.planned - len(population)),
+        "minutes_left": round(max(0.0, params.budget.minutes - plan.elapsed_s() / 60), 1),
+        "usd_left": None if usd is None else max(0.0, usd - budget.usd),
+        "next": f"nothing is left to do: {over}" if over else f"{plan.planned} kernels are planned",
+    }
