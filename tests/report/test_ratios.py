@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from kernel_scientist.population.final import Final
 from kernel_scientist.population.lineage import Population
-from kernel_scientist.records.evaluation import UNRESOLVED, Evaluation, PairedTime, Speedup, Timing, Trial, geomean
+from kernel_scientist.records.evaluation import Evaluation, PairedTime, Speedup, Timing, Trial, geomean
+from kernel_scientist.records.factors import UNRESOLVED
 from kernel_scientist.records.kernel import REFERENCE, Kernel, Verdict
 from kernel_scientist.report import ranking, summaries, tables
 from kernel_scientist.report.pages import kernels
