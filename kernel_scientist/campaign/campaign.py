@@ -247,7 +247,8 @@ class Campaign:
     def _promoted(self, kernel: Kernel, so_far: Evaluation) -> Evaluation:
         """Time a kernel against the reference and the incumbent; if the test finds it faster it becomes the incumbent.
 
-        Its base is timed in the same run, which makes its gain a measured pair. If another kernel has become the incumbent meanwhile, on another device, it is timed against that one, too.
+        Its base is timed in the same run, which makes its gain a measured pair. If another kernel has become the
+        incumbent meanwhile, on another device, it is timed against that one, too.
         """
         while True:
             incumbent, evaluator = self.incumbent, self.context.evaluator

@@ -212,8 +212,8 @@ class Evaluator:
         """Time a kernel interleaved with others; the outputs of all timed calls are verified.
 
         `baseline` names the source that the kernel must beat (default: the last one of `against`). The remaining stages
-        are skipped as soon as the comparison with it is decided, whatever is known of the others by then. If an optional
-        source fails, the kernel is timed without it, and `environment` says so.
+        are skipped as soon as the comparison with it is decided, whatever is known of the others by then. If an
+        optional source fails, the kernel is timed without it, and `environment` says so.
         """
         if so_far.verdict is not Verdict.OK:
             return so_far

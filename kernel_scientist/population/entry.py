@@ -49,7 +49,7 @@ class Entry(NamedTuple):
     def of(trial: Trial, root: str | None = None) -> "Entry":
         """Return the entry of a kernel. `root`: the root of its base; None: the kernel itself."""
         kernel, evaluation = trial.kernel, trial.evaluation
-        test, pair = evaluation.test, gain(trial)
+        test, pair = evaluation.test, over_base(trial)
         return Entry(
             name=kernel.name,
             base=kernel.base,
@@ -85,7 +85,7 @@ def order(name: str) -> tuple[int, str]:
     return len(name), name
 
 
-def gain(trial: Trial) -> Speedup | None:
+def over_base(trial: Trial) -> Speedup | None:
     """Return the comparison of a kernel with its base: of one run. None if they were not timed in one."""
     return trial.evaluation.speedup_over(trial.kernel.base) if trial.kernel.base else None
 

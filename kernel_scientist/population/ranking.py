@@ -1,9 +1,10 @@
 """The order of kernels by a chain of measured pairs.
 
 Speedups over the reference are of different runs: under load they differ by factors, although the kernels do not. Each
-kernel was timed in one run with the incumbent of that moment, so its estimate is the incumbent's estimate times the ratio
-of that run; the chain begins with a kernel's ratio to the reference. Errors of the steps add up, so the product orders
-kernels and states no speed. It is kept as a binary logarithm. On a model target the estimate is the predicted share of the roofline's speed.
+kernel was timed in one run with the incumbent of that moment, so its estimate is the incumbent's estimate times the
+ratio of that run; the chain begins with a kernel's ratio to the reference. Errors of the steps add up, so the product
+orders kernels and states no speed. It is kept as a binary logarithm. On a model target the estimate is the predicted
+share of the roofline's speed.
 """
 
 import bisect
@@ -18,8 +19,8 @@ Key = tuple[float, tuple[int, str]]
 
 
 class Ranking:
-    """Kernels with a time, best first. They may be added in any order: one whose rival is not there yet has its ratio to
-    the reference as a provisional estimate, until the rival comes."""
+    """Kernels with a time, best first. They may be added in any order: one whose rival is not there yet has its ratio
+    to the reference as a provisional estimate, until the rival comes."""
 
     def __init__(self) -> None:
         self._sorted: list[Key] = []

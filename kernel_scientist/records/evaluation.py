@@ -168,8 +168,8 @@ class Evaluation(Record):
     speedups: tuple[Speedup, ...] = ()
     """Comparisons with the sources that were timed beside it."""
     baseline: str = ""
-    """Name of the source that the test compared it with: the incumbent of that moment, or the reference. Empty without a
-    test; in older records it is the last of `speedups`."""
+    """Name of the source that the test compared it with: the incumbent of that moment, or the reference. Empty without
+    a test; in older records it is the last of `speedups`."""
     beside: dict[str, Speedup] = Field(default_factory=dict[str, Speedup])
     """In a final: the speedups over the reference of the other finalists, by name."""
     clocks: tuple[Clocks, ...] = ()

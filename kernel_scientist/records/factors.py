@@ -16,8 +16,8 @@ experiment are smaller, so a wider one does not even tell a large gain from a lo
 UNKNOWN = "not resolved"
 OTHERS_PERCENT = 10.0
 """Share of a machine's CPU time, used by others, from which it counts as busy. A timing pauses for nobody: on two cores
-this is a fifth of one core, so about every fifth row of a kernel with a thread per core is disturbed. Judgement, not fitted
-to a machine."""
+this is a fifth of one core, so about every fifth row of a kernel with a thread per core is disturbed. Judgement, not
+fitted to a machine."""
 STEAL_PERCENT = 1.0
 """The same of the CPU time that the host took from a virtual machine."""
 Interval = tuple[float, float]
@@ -86,8 +86,8 @@ def significant(value: float, low: float, high: float) -> float:
 def busy(environment: Mapping[str, str]) -> str:
     """Return a sentence if a measurement was made on a busy machine; empty if not, or if nobody looked.
 
-    `environment`: that of an evaluation. `others_percent` is the share of the machine's CPU time that processes other than
-    the evaluator and its workers used.
+    `environment`: that of an evaluation. `others_percent` is the share of the machine's CPU time that processes other
+    than the evaluator and its workers used.
     """
     others, steal = (_number(environment.get(key)) for key in ("others_percent", "steal_percent"))
     parts = [f"other processes used {others:.0f} % of its CPU time"] if others >= OTHERS_PERCENT else []

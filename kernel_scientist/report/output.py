@@ -15,6 +15,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from kernel_scientist.records.errors import SetupError
+from kernel_scientist.records.factors import bounds
 
 WIDTH = 240
 """Most characters per line of a table where there is no terminal."""
@@ -62,22 +63,15 @@ def number(value: float | None, digits: int = 5) -> str:
     return f"{value:.{digits}g}" if abs(value) < 10**digits - 0.5 else f"{value:.0f}"
 
 
-def ratio(value: float | None) -> str:
-    """Return a speedup, such as `1.25x`; empty without one."""
-    return f"{number(value, 4)}x" if value else ""
-
-
-def interval(bounds: Sequence[float] | None) -> str:
-    """Return an interval, such as `[1.2, 1.3]`."""
-    return f"[{', '.join(number(bound, 4) for bound in bounds)}]" if bounds else "too few blocks for an interval"
-
-
 def text(value: Any, key: str = "") -> str:
-    """Return a JSON value as text; its key tells speedups and intervals. Empty fields of an object are left out."""
-    if key == "interval" and value:
-        return interval(value)
+    """Return a JSON value as text; its key tells intervals. Empty fields of an object are left out.
+
+    A speedup is a text before it gets here: `records.factors.factor` puts it beside its interval.
+    """
+    if key.endswith("interval") and value:
+        return bounds(value)
     if isinstance(value, float):
-        return ratio(value) if key.endswith(("speedup", "ratio")) else number(value)
+        return number(value)
     if isinstance(value, (list, tuple)):
         listed = ", ".join(text(item) for item in cast(list[Any], value))
         return f"[{listed}]" if key == "interval_us" else listed

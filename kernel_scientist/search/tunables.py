@@ -53,8 +53,8 @@ def values(source: str) -> dict[str, Value]:
 def candidate(population: Population, promising: float, busy: frozenset[str]) -> Trial | None:
     """Return the incumbent, or else the fastest kernel near it, that has tunables and is not part of any tuning yet.
 
-    Near means at least `promising` times the incumbent's speed, by the estimate; 1 means only the incumbent. Kernels named in `busy` are
-    excluded.
+    Near means at least `promising` times the incumbent's speed, by the estimate; 1 means only the incumbent. Kernels
+    named in `busy` are excluded.
     """
     if (best := population.incumbent()) is None:
         return None

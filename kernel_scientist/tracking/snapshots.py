@@ -34,8 +34,8 @@ def dump(population: Population, names: Iterable[str]) -> str:
 def load(text: str, population: Population) -> int:
     """Add a snapshot's kernels to a population; return when it was written, in milliseconds.
 
-    The entries of an older version, which had other fields, are made anew from the records. Returns 0, and adds nothing,
-    if the format is another one.
+    The entries of an older version, which had other fields, are made anew from the records. Returns 0, and adds
+    nothing, if the format is another one.
     """
     lines = iter(text.splitlines())
     head: dict[str, Any] = json.loads(next(lines))

@@ -11,11 +11,10 @@ import random
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from kernel_scientist.population.entry import gain as pair_with_base
-from kernel_scientist.population.entry import order, score
+from kernel_scientist.population.entry import order, over_base, score
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.records import factors
-from kernel_scientist.records.evaluation import Speedup, Trial
+from kernel_scientist.records.evaluation import Trial
 from kernel_scientist.records.kernel import REFERENCE, Experiment, Verdict
 
 MOST_TRIED, MOST_ANCESTORS, MOST_BETS = 30, 10, 100
@@ -59,7 +58,7 @@ def gain(population: Population, trial: Trial) -> str:
         return "not timed"
     if trial.kernel.base is None:
         return f"{own} the reference's speed"
-    pair = measured_gain(trial)
+    pair = over_base(trial)
     if pair is None:
         return f"{NOT_PAIRED}, {own} the reference's speed"
     where = " (by separate submissions)" if "compared" in trial.evaluation.environment else ""
@@ -83,7 +82,7 @@ def spread(population: Population, trial: Trial) -> str:
 def _case_gains(population: Population, trial: Trial) -> Iterator[tuple[float, str, str]]:
     """Yield ratio, case and text of the gains over the base by case."""
     if not trial.evaluation.by_model:
-        pair = measured_gain(trial)
+        pair = over_base(trial)
         for case, times in (pair.cases if pair else {}).items():
             if factors.is_resolved(times.interval):
                 yield times.ratio, case, factors.percent(times.ratio, times.interval)
@@ -182,7 +181,7 @@ def record(population: Population) -> str:
 
     A measured gain is below or above a range if its whole interval is. The mean is stated if its interval supports it.
     """
-    latest = [t for t in population.latest(MOST_BETS) if bet(t) and score(t)]
+    latest = [t for t in population.latest(MOST_BETS) if bet(t) and (score(t) or is_unchanged(t))]
     bets = [(e, g) for t in latest if (e := bet(t)) and (g := judged(population, t)) is not None]
     unknown = len(latest) - len(bets)
     missing = f"; {unknown} more {NOT_PAIRED} or not resolved" if unknown else ""
@@ -201,23 +200,23 @@ def record(population: Population) -> str:
     )
 
 
-def measured_gain(trial: Trial) -> Speedup | None:
-    """Return the comparison of a correct kernel with its base, in one run; None without one."""
-    return pair_with_base(trial) if trial.evaluation.verdict is Verdict.OK else None
-
-
 def judged(population: Population, trial: Trial) -> tuple[float, factors.Interval] | None:
     """Return the gain over the base as a factor with its interval, measured or predicted; None if it is not known.
 
     Code that is its base's gains nothing. A prediction's interval is a point.
     """
-    if trial.evaluation.verdict is Verdict.NO_CHANGE:
+    if is_unchanged(trial):
         return 1.0, (1.0, 1.0)
     if trial.evaluation.by_model:
         ratio = population.predicted_gain(trial)
         return (ratio, (ratio, ratio)) if ratio else None
-    pair = measured_gain(trial)
+    pair = over_base(trial)
     return (pair.ratio, pair.interval) if pair and pair.resolved else None
+
+
+def is_unchanged(trial: Trial) -> bool:
+    """Whether a kernel compiled to its base's machine code."""
+    return trial.evaluation.verdict is Verdict.NO_CHANGE
 
 
 def surprise(population: Population, trial: Trial) -> float:
