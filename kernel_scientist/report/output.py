@@ -15,7 +15,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from kernel_scientist.records.errors import SetupError
-from kernel_scientist.records.factors import bounds
+from kernel_scientist.records.factors import bounds, factor
 
 WIDTH = 240
 """Most characters per line of a table where there is no terminal."""
@@ -41,7 +41,7 @@ class Table:
     @cached_property
     def cells(self) -> list[dict[str, str]]:
         """Return the rows as texts."""
-        return [{key: text(value, key) for key, value in row.items()} for row in self.rows]
+        return [{key: _cell(row, key) for key in row} for row in self.rows]
 
     def numeric(self, column: str) -> bool:
         """Whether a column is aligned to the right: its cells begin like numbers or intervals."""
@@ -54,6 +54,13 @@ class Table:
         for row in self.cells:
             table.add_row(*(Text(row.get(key, "")) for key in self.columns), style=STYLES.get(row.get("style", ""), ""))
         return table
+
+
+def _cell(row: Mapping[str, Any], key: str) -> str:
+    """Return a cell's text. A speedup in a row with its interval is stated as the interval allows."""
+    value = row[key]
+    is_factor = key.endswith(("speedup", "ratio")) and isinstance(value, float) and "interval" in row
+    return factor(value, row["interval"]) if is_factor else text(value, key)
 
 
 def number(value: float | None, digits: int = 5) -> str:

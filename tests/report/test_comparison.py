@@ -63,7 +63,8 @@ def test_speeds_of_different_runs_give_no_quotient() -> None:
 def test_swapping_the_sides_swaps_the_test(finals: list[float], rng: object) -> None:
     others = [f * 1.1 for f in reversed(finals)]
     one, two = (
-        comparison.compare(entries(a, "a"), entries(b, "b"), timed(a, b)) for a, b in ((finals, others), (others, finals))
+        comparison.compare(entries(a, "a"), entries(b, "b"), timed(a, b))
+        for a, b in ((finals, others), (others, finals))
     )
     assert one["p_first_better"] == two["p_second_better"]
 
