@@ -27,6 +27,7 @@ from kernel_scientist.campaign.evaluation_context import evaluation_context
 from kernel_scientist.campaign.steps import decided
 from kernel_scientist.evaluate.evaluator import TimedSource
 from kernel_scientist.population import final
+from kernel_scientist.records import factors
 from kernel_scientist.records.errors import StoppedError
 from kernel_scientist.records.evaluation import Confirmation, Evaluation, Trial
 from kernel_scientist.records.kernel import REFERENCE, Kernel, Verdict
@@ -162,8 +163,8 @@ def _refusal(campaign: Campaign, question: str, turn: ExitStack) -> str:
 
 def _question(summary: dict[str, Any], kernel: Kernel, reason: str) -> str:
     """Return what a person reads who is to approve a champion's promotion."""
-    low_high = f", interval {summary['interval'][0]:.3f} to {summary['interval'][1]:.3f}" if summary["interval"] else ""
-    speed = f"{summary['speedup']:.3f}x the reference's speed{low_high}" if summary["speedup"] else "not measured"
+    measured = factors.factor(summary["speedup"], summary["interval"])
+    speed = f"{measured} the reference's speed" if measured else "not measured"
     return (
         f"Promote {kernel.name} of {summary['campaign']} "
         f"({kernel.title})?\n\n"
@@ -178,7 +179,8 @@ def _final(campaign: Campaign) -> None:
     finalists = final.finalists(campaign.population, campaign.params.validate_.finalists)
     if len(finalists) < 2:
         return
-    incumbent, others = finalists[0], [TimedSource.of(t.kernel) for t in finalists[1:]]
+    incumbent = finalists[0]
+    others = [TimedSource.of(t.kernel).model_copy(update={"is_finalist": True}) for t in finalists[1:]]
     evaluator = campaign.context.evaluator
     against = [evaluator.reference(), *reversed(others)]  # last: the strongest, which decides when to stop
     measure = partial(evaluator.time, incumbent.kernel, incumbent.evaluation, against)

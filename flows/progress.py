@@ -46,7 +46,7 @@ class Progress:
         address = pages.server(store.uri)
         self._runs = pages.runs_table(store.experiment_id, address)
         self._run = pages.run(store.experiment_id, campaign.run.run_id, address)
-        about = f"[{campaign.name}]({self._run}) in MLflow, [its kernels by speedup]({self._runs})"
+        about = f"[{campaign.name}]({self._run}) in MLflow, [its kernels, best first]({self._runs})"
         bar = artifacts.create_progress_artifact(0.0, key=self._key("progress"), description=about)
         self._bar = cast(UUID, bar)  # its type allows a coroutine, which a sync flow never gets
         by_model = campaign.context.target.model is not None
@@ -84,7 +84,7 @@ class Progress:
         self._publish_leaderboard()
 
     def leaderboard(self) -> None:
-        """Publish the ranking: by the final's times after the final, otherwise by the recorded score."""
+        """Publish the ranking: by the final's times after the final, otherwise by the estimate."""
         self._publisher.shutdown()  # an earlier one is published first
         self._publish_leaderboard()
 
@@ -134,8 +134,9 @@ class Progress:
         """Return generation, kernels, best, spending and time of the campaign in a line."""
         campaign, population = self.campaign, self.campaign.population
         plan, budget, name = campaign.plan, campaign.params.budget, population.incumbent()
-        best = population.entry(name) if name else None
-        shown = f"best {best.name} {tables.score_text(best.score, best.by_model)}" if best else "no correct kernel yet"
+        best = population.get(name) if name else None
+        shown = f"best {name} {tables.speed_text(best)}" if best else "no correct kernel yet"
+        shown += " | the machine is busy" if best and best.evaluation.busy else ""
         limit = f" of {budget.usd:g}" if budget.usd is not None else ""
         left = max(0.0, budget.minutes - plan.elapsed_s() / 60)
         return (
@@ -158,5 +159,6 @@ def _line(trial: Trial) -> str:
     """Return a finished kernel as one line."""
     evaluation, row = trial.evaluation, tables.kernel_row(trial)
     times = f"{row['us']} us, {row['speedup']}" + (" predicted" if evaluation.by_model else "")
-    outcome = f"{times:24} {row['experiment']}" if score(trial) else f"{row['experiment']}: {evaluation.reason}"
+    times += " (busy machine)" if evaluation.busy else ""
+    outcome = f"{times:36} {row['experiment']}" if score(trial) else f"{row['experiment']}: {evaluation.reason}"
     return f"{row['kernel']} from {row['base']:6} {row['verdict']:13} {outcome}"

@@ -11,6 +11,7 @@ from prefect.runtime import flow_run
 from flows import events, work_pool
 from flows.form import UNTOUCHED, Form, subject
 from kernel_scientist.campaign import champions, single
+from kernel_scientist.records import factors
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.kernel import Verdict
 from kernel_scientist.records.params import Params, load
@@ -60,13 +61,14 @@ def _again(champion: champions.Promoted, given: list[str], params_file: str | No
     try:
         summary = _summary(str(champion.source), load(params_file, [*given, *own]), None)
     except SetupError as error:
-        return {**row, "confirmed": None, "why": str(error), "speedup": None, "drift": ""}
+        return {**row, "confirmed": None, "why": str(error), "speedup": "", "drift": ""}
     drift, why = champion.drift(summary["environment"]), summary["why"]
     if drift:
         events.emit(events.DRIFT, **row, changes={key: {"was": was, "is": now} for key, (was, now) in drift.items()})
     if not summary["confirmed"] and summary["verdict"] != Verdict.INFRASTRUCTURE:
         events.emit(events.LOST, **row, why=why)
         get_run_logger().warning("champion of %(problem)s in %(language)s on %(target)s is not confirmed", row)
-    speedup = summary["speedup"]["ratio"] if summary["speedup"] else None
+    found = summary["speedup"]
+    speedup = factors.factor(found["ratio"], found["interval"]) if found else ""
     shown = "; ".join(f"{key}: {was} -> {now}" for key, (was, now) in drift.items())
     return {**row, "confirmed": summary["confirmed"], "why": why, "speedup": speedup, "drift": shown}

@@ -12,7 +12,7 @@ REFERENCE_US = 100.0
 
 
 def speedup(against: str, ratio: float, time_us: float, interval: tuple[float, float], margin: float = 0.0) -> Speedup:
-    times = PairedTime(time_us=time_us, against_us=time_us * ratio)
+    times = PairedTime(time_us=time_us, against_us=time_us * ratio, interval=interval)
     return Speedup(against=against, ratio=ratio, interval=interval, margin=margin, cases={"c": times})
 
 

@@ -287,13 +287,15 @@ class Campaign:
     def _promoted(self, kernel: Kernel, so_far: Evaluation) -> Evaluation:
         """Time a kernel against the reference and the incumbent; if the test finds it faster it becomes the incumbent.
 
-        If another kernel has become the incumbent meanwhile, on another device, it is timed against that one, too.
+        Its base is timed in the same run, which makes its gain a measured pair. If another kernel has become the
+        incumbent meanwhile, on another device, it is timed against that one, too.
         """
         while True:
             incumbent, evaluator = self.incumbent, self.context.evaluator
             if incumbent is None:  # the machine's noise decides whether an incumbent is replaced: there is none yet
                 evaluator = evaluator.with_harness(self.params.harness.model_copy(update={"noise_runs": 0}))
-            against = [evaluator.reference(), *([TimedSource.of(incumbent)] if incumbent else [])]
+            against = [evaluator.reference(), *self._base(kernel, incumbent)]
+            against += [TimedSource.of(incumbent)] if incumbent else []
             evaluation = evaluator.time(kernel, so_far, against)
             rival = incumbent.name if incumbent else None
             failed = evaluation.speedup_over(REFERENCE) is None
@@ -303,6 +305,15 @@ class Campaign:
                 if self.incumbent is incumbent:
                     self.incumbent = kernel
                     return evaluation
+
+    def _base(self, kernel: Kernel, incumbent: Kernel | None) -> list[TimedSource]:
+        """Return the base of a kernel as a source to be timed, unless it is the incumbent, which is timed anyway.
+
+        A leaderboard times each source by itself, so there it would be another submission and no pair.
+        """
+        if kernel.base is None or incumbent is None or kernel.base == incumbent.name or self.context.target.board:
+            return []
+        return [TimedSource.of(self.population.get(kernel.base).kernel, optional=True)]
 
     def record(self, trials: Sequence[Trial]) -> None:
         """Write kernels as MLflow runs and add them to the population; wait while the store does not answer."""

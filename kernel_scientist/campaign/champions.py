@@ -145,4 +145,4 @@ def verdict(standing: Trial | None, best: Trial, confirmation: Confirmation) -> 
     speedup = confirmation.evaluation.speedup_over(STANDING)
     if speedup is None:
         return False, "it was not timed against the standing one"
-    return speedup.faster, f"{speedup.ratio:.3f}x the standing one's speed, timed in one run"
+    return speedup.faster, f"{speedup} the standing one's speed, timed in one run"

@@ -112,12 +112,12 @@ class Plan:
         if job.experiment_task().own_idea:
             moves = job.base == before and self.params.search.strategy in FOLLOWS_INCUMBENT
             return self.ledger.change(job, base=now, incumbent=now) if moves else job
-        gained = self.population.entry(now).score / self.population.entry(before).score - 1
+        gained = 2 ** (self.population.estimate(now) - self.population.estimate(before)) - 1
         if 100 * gained <= job.experiment.uplift[1]:
             return job
         progress.info(
-            "%s (%s) is dropped: it promises at most %+g %% on %s, and %s has gained %+.0f %% since it was designed",
-            *(job.name, job.title, job.experiment.uplift[1], job.base, now, 100 * gained),
+            "%s (%s) is dropped: it promises at most %+g %% on %s, and %s is faster by more than that since",
+            *(job.name, job.title, job.experiment.uplift[1], job.base, now),
         )
         self.ledger.drop(job)
         return None

@@ -97,6 +97,7 @@ def confirm(
     """Check a kernel on every case, time it in several sets of fresh processes, compare it with `baseline`."""
     from kernel_scientist.campaign.kernelbot.evaluator import KernelbotEvaluator
     from kernel_scientist.evaluate import confirmation  # it imports torch, which takes seconds
+    from kernel_scientist.evaluate.timing import conditions
 
     steps = context.steps
     try:
@@ -119,10 +120,12 @@ def confirm(
         sources, settings = [TimedSource.of(kernel), *others], context.params.validate_
         measure = partial(confirmation.measure, context.evaluator, sources, settings.blocks)
         titles = [f"confirm {kernel.name}, set {number}" for number in range(1, settings.processes + 1)]
+        before = conditions.Load.now()
         runs = [steps.time(context, kernel, measure, title) for title in titles]
+        happened = {"environment": {**evaluation.environment, **before.until_now()}}
     except InfrastructureError as error:
         return confirmation.of_failure(Evaluation(verdict=Verdict.INFRASTRUCTURE, reason=str(error)))
-    return confirmation.conclude(context.evaluator, evaluation, runs, sources, baseline)
+    return confirmation.conclude(context.evaluator, evaluation.model_copy(update=happened), runs, sources, baseline)
 
 
 @contextmanager

@@ -4,6 +4,7 @@ import json
 
 import click
 
+from kernel_scientist.cli import progress
 from kernel_scientist.cli.common import JSON, Call, not_empty, show, with_params
 from kernel_scientist.records import environment
 
@@ -30,16 +31,21 @@ def report(campaign: str | None, out: str | None, metrics: str | None, call: Cal
 @click.argument("first", callback=not_empty, help="Campaigns' ids, separated by commas.")
 @click.argument("second", callback=not_empty, help="The campaigns to compare with.")
 @click.option("--out", "out", metavar="FILE", help="Also write the curves as a page (.html).")
+@click.option("--recorded", is_flag=True, help="Time nothing; then no quotient of the two is stated.")
 @with_params
 @JSON
-def compare(first: str, second: str, out: str | None, call: Call, as_json: bool) -> None:
+def compare(first: str, second: str, out: str | None, recorded: bool, call: Call, as_json: bool) -> None:
     """Compare two campaigns at equal budget, or two lists of repeats separated by commas.
+
+    The incumbents of each pair are timed against each other in one run, on this host.
 
     Example: kernel-scientist compare CAMPAIGN1,CAMPAIGN2 CAMPAIGN3,CAMPAIGN4
     """
     from kernel_scientist.report import comparison
 
-    result = comparison.compare_campaigns(call.params(), first.split(","), second.split(","))
+    with progress.shown():
+        names = first.split(","), second.split(",")
+        result = comparison.compare_campaigns(call.params(), *names, timed=not recorded)
     if out:
         comparison.write_page(result, environment.root() / out)
     show(result, as_json, comparison.shown(result))

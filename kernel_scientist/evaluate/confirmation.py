@@ -105,7 +105,4 @@ def decide(evaluation: Evaluation, held_out: Sequence[Speedup], against: str | N
 def _interval(speedup: Speedup | None) -> str:
     if speedup is None:
         return ""
-    if not speedup.resolved:
-        return ": too few blocks to say"
-    low, high = speedup.interval
-    return f": {speedup.ratio:.3f}x [{low:.3f}, {high:.3f}]"
+    return f": {speedup}" if speedup.known else ": too few blocks to say"

@@ -29,6 +29,7 @@ from kernel_scientist.evaluate.timing.plan import Plan, TimedSource
 from kernel_scientist.hardware import gpus
 from kernel_scientist.hardware.peaks import Machine, this_cpu
 from kernel_scientist.problems.problem import Problem
+from kernel_scientist.records.errors import BesideError
 from kernel_scientist.records.evaluation import Bar, CompileReport, Evaluation
 from kernel_scientist.records.kernel import COMPILED, REFERENCE, Case, Kernel, Verdict
 from kernel_scientist.records.params import Harness
@@ -211,7 +212,8 @@ class Evaluator:
         """Time a kernel interleaved with others; the outputs of all timed calls are verified.
 
         `baseline` names the source that the kernel must beat (default: the last one of `against`). The remaining stages
-        are skipped as soon as the comparison with it is decided.
+        are skipped as soon as the comparison with it is decided, whatever is known of the others by then. If an
+        optional source fails, the kernel is timed without it, and `environment` says so.
         """
         if so_far.verdict is not Verdict.OK:
             return so_far
@@ -222,7 +224,19 @@ class Evaluator:
         plan = self.plan(chosen, kernel.name, baseline or (against[-1].name if against else None))
         try:
             samples = schedule.run(self.driver, plan, [TimedSource.of(kernel), *against])
-            evaluation = self.estimator.result(so_far, plan, samples, [source.name for source in against])
+        except BesideError as error:
+            rest = [source for source in against if source.name != error.source or not source.optional]
+            if len(rest) == len(against):
+                raise
+            progress.warning("%s; %s is timed without it", error, kernel.name)
+            timed_without = self.time(kernel, so_far, rest, plan.baseline, cases)
+            note = {f"without {error.source}": error.reason}
+            return timed_without.model_copy(update={"environment": {**timed_without.environment, **note}})
+        except KernelFailure as failure:
+            return failed(failure, so_far)
+        try:
+            finalists = [source.name for source in against if source.is_finalist]
+            evaluation = self.estimator.result(so_far, plan, samples, [s.name for s in against], finalists)
         except KernelFailure as failure:
             return failed(failure, so_far)
         happened = {**conditions.describe(self.pool), **before.until_now()}  # so_far may come from an earlier day

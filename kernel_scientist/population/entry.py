@@ -1,9 +1,9 @@
-"""What a population knows of a kernel without reading its whole record, and the score that ranks kernels."""
+"""What a population knows of a kernel without reading its whole record."""
 
 from typing import NamedTuple
 
 from kernel_scientist.compile.fingerprint import fingerprint
-from kernel_scientist.records.evaluation import Evaluation, Trial, geomean
+from kernel_scientist.records.evaluation import Evaluation, Speedup, Trial, geomean
 from kernel_scientist.records.kernel import REFERENCE, Author, Verdict
 
 
@@ -17,13 +17,19 @@ class Entry(NamedTuple):
     """Title of the experiment; empty for a seed."""
     verdict: Verdict
     score: float
-    time_us: float | None
-    """Geometric mean of the measured times; None without a time."""
+    """Speedup over the reference in its own run, or the predicted share of the roofline's speed; 0 without a time.
+    Measured ones are not comparable: kernels are ordered by `Population.estimate`."""
     by_model: bool
-    timed_first: bool
-    """Whether the kernel was timed against the reference only: there was no incumbent yet."""
-    beaten: tuple[str, ...]
-    """Kernels that it was timed against and found faster than."""
+    rival: str
+    """What the test compared it with: the incumbent of that moment, or the reference; empty without a time."""
+    over_rival: float
+    """How many times faster it was than `rival`, in one run; 0 without a time."""
+    is_faster: bool
+    """Whether the test found it faster than `rival`."""
+    is_slower: bool
+    """Whether the test found it slower than `rival`: its whole interval lies below 1, or its timing was broken off."""
+    gain: float | None
+    """How many times faster it was than its base, in one run; None if that was not measured or is not resolved."""
     skipped: bool
     tuned_from: str | None
     tuning_s: float
@@ -45,7 +51,7 @@ class Entry(NamedTuple):
     def of(trial: Trial, root: str | None = None) -> "Entry":
         """Return the entry of a kernel. `root`: the root of its base; None: the kernel itself."""
         kernel, evaluation = trial.kernel, trial.evaluation
-        ok = evaluation.verdict is Verdict.OK
+        test, pair = evaluation.test, over_base(trial)
         return Entry(
             name=kernel.name,
             base=kernel.base,
@@ -53,10 +59,12 @@ class Entry(NamedTuple):
             title=kernel.experiment.title if kernel.experiment else "",
             verdict=evaluation.verdict,
             score=score(trial),
-            time_us=evaluation.geomean_us,
             by_model=evaluation.by_model,
-            timed_first=len(evaluation.speedups) == 1,
-            beaten=tuple(s.against for s in evaluation.speedups if ok and s.faster and s.against != REFERENCE),
+            rival=test.against if test else "",
+            over_rival=test.ratio if test else 0.0,
+            is_faster=test is not None and test.against != REFERENCE and test.faster,
+            is_slower=test is not None and (test.interval[1] < 1 or (test.ratio < 1 and not test.known)),
+            gain=pair.ratio if pair and pair.resolved else None,
             skipped=evaluation.skipped,
             tuned_from=kernel.tuned_from,
             tuning_s=sum(t.seconds for t in kernel.tries),
@@ -80,12 +88,13 @@ def order(name: str) -> tuple[int, str]:
     return len(name), name
 
 
-def score(trial: Trial) -> float:
-    """Return the number that ranks kernels: the speedup over the reference in the kernel's own run, 0 without a time.
+def over_base(trial: Trial) -> Speedup | None:
+    """Return the comparison of a kernel with its base: of one run. None if they were not timed in one."""
+    return trial.evaluation.speedup_over(trial.kernel.base) if trial.kernel.base else None
 
-    The ratio is used because times of different runs are not comparable: clocks and load change. On a model target
-    the score is the predicted share of the roofline's speed.
-    """
+
+def score(trial: Trial) -> float:
+    """Return the speedup over the reference in the kernel's own run, 0 without a time: see `Entry.score`."""
     evaluation = trial.evaluation
     if evaluation.verdict is not Verdict.OK or evaluation.skipped:
         return 0.0

@@ -1,8 +1,8 @@
 """The final of a campaign: its best kernels are timed against each other in one run, whose winner is the champion.
 
-During the search each kernel is timed against the reference and the incumbent in a run of its own. Ratios of different
-runs vary with the machine's state, so a kernel may have a higher recorded ratio than the incumbent although the test
-never found it faster. The final puts all such kernels into one interleaved run.
+During the search each kernel is timed against the incumbent of that moment. A kernel that no test told from it may be
+as fast or faster, and errors add up along the chain of incumbents. The final puts the kernels that may be the fastest
+into one interleaved run.
 """
 
 import math
@@ -11,8 +11,14 @@ from pydantic import Field
 
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.records.base import Finite, Record
-from kernel_scientist.records.evaluation import Evaluation, Trial, geomean
+from kernel_scientist.records.evaluation import Evaluation, Speedup, Trial, geomean
 from kernel_scientist.records.kernel import REFERENCE, Verdict
+
+MOST_CONSIDERED = 1000
+"""Kernels with the best estimates, among which finalists are chosen."""
+
+NEAR = 1.1
+"""Kernels whose estimate is this factor below the incumbent's, or less, may be as fast."""
 
 
 class Final(Record):
@@ -22,6 +28,10 @@ class Final(Record):
     """The kernel that won the tests of the search."""
     times_us: dict[str, dict[str, Finite]] = Field(default_factory=dict[str, dict[str, float]])
     """Time per kernel and case in microseconds, the reference included; empty when the run failed."""
+    speedups: dict[str, Speedup] = Field(default_factory=dict[str, Speedup])
+    """Speedup over the reference by kernel, in the same run; empty in older records."""
+    busy: str = ""
+    """A sentence if the run was made on a busy machine."""
     failure: str = ""
     """Why there are no times."""
 
@@ -33,7 +43,9 @@ class Final(Record):
         times_us = {incumbent: {t.case: t.time_us for t in evaluation.timings}}
         for speedup in evaluation.speedups:
             times_us[speedup.against] = {case: times.against_us for case, times in speedup.cases.items()}
-        return Final(incumbent=incumbent, times_us=times_us)
+        own = evaluation.speedup_over(REFERENCE)
+        over = {**({incumbent: own} if own else {}), **evaluation.beside}
+        return Final(incumbent=incumbent, times_us=times_us, speedups=over, busy=evaluation.busy)
 
     @property
     def champion(self) -> str:
@@ -52,16 +64,27 @@ class Final(Record):
         """Return the speedup over the reference: the geometric mean over the cases of the quotient of the times."""
         return geomean([self.times_us[REFERENCE][case] / us for case, us in self.times_us[name].items()])
 
+    def interval(self, name: str) -> tuple[float, float] | None:
+        """Return the interval of that speedup; None without one."""
+        speedup = self.speedups.get(name)
+        return speedup.interval if speedup and speedup.known else None
+
 
 def finalists(population: Population, most: int) -> list[Trial]:
-    """Return the incumbent and the kernels with a better recorded ratio or time, best first; at most `most`.
+    """Return the incumbent, then the kernels that may be as fast: at most `most` in all.
 
-    On a model target only the incumbent is returned: predictions need no final.
+    Those that were compared with the incumbent and not found slower come first, then those that were compared with one
+    before it and whose estimate (`population.ranking`) is near the incumbent's. Kernels that a test found slower, and
+    former incumbents, are left out. On a model target only the incumbent is returned: predictions need no final.
     """
     incumbent = population.best()
     if incumbent is None or incumbent.evaluation.by_model:
         return [incumbent] if incumbent else []
-    best = population.entry(incumbent.kernel.name)
-    best_us = best.time_us or math.inf
-    others = [e for e in population.ranking() if e.score > best.score or (e.time_us or math.inf) < best_us]
+    name = incumbent.kernel.name
+    near = population.estimate(name) - math.log2(NEAR)
+    others = [
+        e for e in population.ranking(MOST_CONSIDERED) if not e.is_slower and not population.was_incumbent(e.name)
+    ]
+    others = [e for e in others if e.rival == name or population.estimate(e.name) >= near]
+    others.sort(key=lambda entry: entry.rival != name)  # stable: by the estimate otherwise
     return [incumbent, *(population.get(entry.name) for entry in others[: most - 1])]

@@ -12,8 +12,9 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator
 
 from kernel_scientist.population.entry import Entry, order, score
+from kernel_scientist.population.ranking import Ranking
 from kernel_scientist.records.evaluation import Trial
-from kernel_scientist.records.kernel import Verdict
+from kernel_scientist.records.kernel import REFERENCE, Verdict
 
 RECENT = 1024
 """Records that are kept uncompressed."""
@@ -26,7 +27,7 @@ class Population:
         self._entries: dict[str, Entry] = {}
         self._names: list[str] = []
         self._records: dict[str, bytes] = {}
-        self._ranked: list[tuple[float, tuple[int, str]]] = []
+        self._order = Ranking()
         self._chain = _Chain()
         self._children: dict[str, list[str]] = defaultdict(list)
         self._by_title: dict[str, list[str]] = defaultdict(list)
@@ -38,7 +39,7 @@ class Population:
         self._sources: set[str] = set()
         self._verdicts: Counter[Verdict] = Counter()
         self._last_generation = -1
-        self._best_seed: tuple[float, str] | None = None
+        self._seeds: list[str] = []
         self._lock = threading.Lock()
         self.get = functools.lru_cache(RECENT)(self._read)
         """Return a trial by its kernel's name. Raises KeyError."""
@@ -86,14 +87,14 @@ class Population:
             bisect.insort(self._names, name, key=order)
 
     def _rank(self, entry: Entry) -> None:
-        bisect.insort(self._ranked, (-entry.score, order(entry.name)))
         self._chain.add(entry)
-        if entry.is_seed and (self._best_seed is None or entry.score > self._best_seed[0]):
-            self._best_seed = entry.score, entry.name
-        elites = self._elites[entry.root]
-        elite = self._entries.get(elites.get(entry.cell, ""))
-        if elite is None or (-entry.score, order(entry.name)) < (-elite.score, order(elite.name)):
-            elites[entry.cell] = entry.name
+        if entry.is_seed:
+            self._seeds.append(entry.name)
+        for name in self._order.add(entry):  # a kernel that others were compared with changes their estimates
+            moved = self._entries[name]
+            elites = self._elites[moved.root]
+            elite = elites.get(moved.cell, name)
+            elites[moved.cell] = min(elite, name, key=self._order.key)
 
     def entry(self, name: str) -> Entry:
         """Return the index entry of a kernel. Raises KeyError."""
@@ -114,12 +115,20 @@ class Population:
         """Return at most `most` trials, those with the highest names."""
         return [self.get(name) for name in self._names[-most:]]
 
+    def estimate(self, name: str) -> float:
+        """Return the number that orders the kernels with a time, minus infinity for others; see `population.ranking`.
+
+        It is a binary logarithm. It is not measured, and never shown: its steps are ratios of one run each, but their
+        product is of many runs.
+        """
+        return self._order.estimate(name)
+
     def ranking(self, most: int | None = None) -> list[Entry]:
-        """Return the entries with a score, best first, at most `most`."""
-        return [self._entries[name] for _, (_, name) in self._ranked[:most]]
+        """Return the entries with a time, by the estimate, best first, at most `most`."""
+        return [self._entries[name] for name in self._order.best(most)]
 
     def ranked(self, most: int | None = None) -> list[Trial]:
-        """Return the trials with a score, best first, at most `most`."""
+        """Return the trials with a time, by the estimate, best first, at most `most`."""
         return [self.get(entry.name) for entry in self.ranking(most)]
 
     def incumbent(self) -> str | None:
@@ -128,30 +137,33 @@ class Population:
         Timings run one at a time and each includes the incumbent of that moment, so the chain does not depend on the
         order in which kernels were logged. On a model target: the kernel that is predicted to be fastest.
         """
-        if self._ranked and self._entries[first := self._ranked[0][1][1]].by_model:
-            return first  # predictions have no noise
+        if (best := self._order.best(1)) and self._entries[best[0]].by_model:
+            return best[0]  # predictions have no noise
         return self._chain.end()
+
+    def was_incumbent(self, name: str) -> bool:
+        """Whether a kernel is or was the incumbent; each was replaced by one that a test found faster."""
+        return name in self._chain
 
     def best(self) -> Trial | None:
         """Return the incumbent, if any."""
         name = self.incumbent()
         return self.get(name) if name else None
 
-    def incumbent_scores(self) -> tuple[float, ...]:
-        """Return the incumbent's score after each kernel, 0 while no kernel is correct.
+    def incumbents(self) -> tuple[str | None, ...]:
+        """Return the incumbent's name after each kernel, None while no kernel is correct.
 
-        The incumbent changes only by a test, so a lucky timing does not raise the curve.
+        The incumbent changes only by a test, so a lucky timing does not change it.
         """
-        replayed, scores = Population(), list[float]()
+        replayed, names = Population(), list[str | None]()
         for entry in self.entries():
             replayed.insert(entry, b"")
-            name = replayed.incumbent()
-            scores.append(replayed.entry(name).score if name else 0.0)
-        return tuple(scores)
+            names.append(replayed.incumbent())
+        return tuple(names)
 
     def best_seed(self) -> Trial | None:
-        """Return the fastest correct seed kernel, if any."""
-        return self.get(self._best_seed[1]) if self._best_seed else None
+        """Return the seed kernel with a time that is fastest by the estimate, if any."""
+        return self.get(min(self._seeds, key=self._order.key)) if self._seeds else None
 
     def children(self, name: str) -> list[str]:
         """Return the names of the kernels whose base is `name`."""
@@ -197,14 +209,11 @@ class Population:
         """Return the number of the next generation."""
         return self._last_generation + 1
 
-    def uplift(self, trial: Trial) -> float | None:
-        """Return the change of the score over the base's in percent, -100 for a failure; None if either is unknown."""
-        base = self._entries.get(trial.kernel.base or "")
-        if base is None or not base.score:
-            return None
-        if trial.evaluation.verdict in (Verdict.OK, Verdict.COMPILED) and not score(trial):
-            return None  # not timed, or not executed
-        return 100 * (score(trial) / base.score - 1)
+    def predicted_gain(self, trial: Trial) -> float | None:
+        """Return how many times faster a kernel is than its base by prediction; None if either has no prediction."""
+        base, by_model = self._entries.get(trial.kernel.base or ""), trial.evaluation.by_model
+        ratio = score(trial)
+        return ratio / base.score if by_model and ratio and base is not None and base.score else None
 
 
 class _Chain:
@@ -218,13 +227,16 @@ class _Chain:
         self._chain = [self.START]
         self._position = {self.START: 0}
 
+    def __contains__(self, name: str) -> bool:
+        return name in self._position
+
     def end(self) -> str | None:
         """Return the last kernel's name."""
         return self._chain[-1] or None
 
     def add(self, entry: Entry) -> None:
-        """Add a kernel with a score, in any order."""
-        before = (self.START, *entry.beaten) if entry.timed_first else entry.beaten
+        """Add a kernel with a time, in any order."""
+        before = [self.START] if entry.rival == REFERENCE else [entry.rival] if entry.is_faster else []
         for other in before:
             bisect.insort(self._winners[other], entry.name, key=order)
         for other in before:

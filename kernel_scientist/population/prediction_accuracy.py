@@ -8,9 +8,11 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
-from kernel_scientist.population.entry import score
+from kernel_scientist.population.entry import over_base, score
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.records.base import Record
+from kernel_scientist.records.evaluation import Trial
+from kernel_scientist.records.factors import percent
 from kernel_scientist.records.kernel import Author
 
 
@@ -22,7 +24,11 @@ class UpliftPrediction(Record):
     low: float
     high: float
     measured: float | None = None
-    """None: the kernel failed and has no time."""
+    """In one run with the base; None: the kernel failed, was not timed beside its base, or the gain is not resolved."""
+    interval: tuple[float, float] | None = None
+    """Interval of that, in percent."""
+    failed: bool = False
+    """Whether the kernel has no time."""
 
     @property
     def middle(self) -> float:
@@ -31,8 +37,11 @@ class UpliftPrediction(Record):
 
     @property
     def within(self) -> bool:
-        """Whether the measured uplift lies within the predicted range."""
-        return self.measured is not None and self.low <= self.measured <= self.high
+        """Whether the measured uplift lies within the predicted range, as far as its interval tells."""
+        if self.measured is None:
+            return False
+        low, high = self.interval or (self.measured, self.measured)
+        return low <= self.high and self.low <= high
 
 
 def predictions(population: Population) -> list[UpliftPrediction]:
@@ -43,19 +52,30 @@ def predictions(population: Population) -> list[UpliftPrediction]:
             designer=trial.kernel.authors.get("designer", Author.of(())).model,
             low=experiment.uplift[0],
             high=experiment.uplift[1],
-            measured=population.uplift(trial) if score(trial) and not trial.evaluation.by_model else None,
+            failed=not score(trial),
+            **_measured(trial),
         )
         for trial in population
         if (experiment := trial.kernel.experiment) is not None and trial.kernel.tuned_from is None
     ]
 
 
+def _measured(trial: Trial) -> dict[str, Any]:
+    pair = over_base(trial)
+    if pair is None or not pair.resolved:
+        return {}
+    low, high = pair.interval
+    return {"measured": 100 * (pair.ratio - 1), "interval": (100 * (low - 1), 100 * (high - 1))}
+
+
 def table(predictions: Sequence[UpliftPrediction]) -> list[dict[str, Any]]:
     """Return one row per designer.
 
-    `within`: share of measured uplifts within the predicted range. `bias`: median of predicted (middle of the range)
-    minus measured uplift, in percent of speed. `rank`: Spearman's correlation of predicted and measured uplift; None
-    for fewer than four measurements or if all values of either are equal. `failed`: share of kernels without a time.
+    `pairs`: uplifts that were measured in one run with the base and are resolved; what follows is about them. `within`:
+    share of those within the predicted range. `measured`: their median; its interval is that of the bounds' medians.
+    `bias`: median of predicted (middle of the range) minus measured uplift, in percent of speed. `rank`: Spearman's
+    correlation of predicted and measured uplift; None for fewer than four measurements or if all values of either are
+    equal. `failed`: share of kernels without a time.
     """
     ordered = sorted(predictions, key=lambda p: p.designer)
     return [_row(designer, list(group)) for designer, group in itertools.groupby(ordered, lambda p: p.designer)]
@@ -63,14 +83,19 @@ def table(predictions: Sequence[UpliftPrediction]) -> list[dict[str, Any]]:
 
 def _row(designer: str, predictions: Sequence[UpliftPrediction]) -> dict[str, Any]:
     pairs = [(p.middle, p.measured) for p in predictions if p.measured is not None]
+    ends = [p.interval for p in predictions if p.measured is not None and p.interval]
+    middle_of = [statistics.median(values) for values in zip(*ends, strict=True)]
     predicted, measured = [middle for middle, _ in pairs], [measured for _, measured in pairs]
     return {
         "designer": designer,
         "experiments": len(predictions),
-        "failed": round(1 - len(pairs) / len(predictions), 3),
+        "failed": round(sum(p.failed for p in predictions) / len(predictions), 3),
+        "pairs": len(pairs),
         "within": round(sum(p.within for p in predictions) / len(pairs), 3) if pairs else None,
         "predicted": _median(predicted),
-        "measured": _median(measured),
+        "measured": percent(1 + statistics.median(measured) / 100, (1 + middle_of[0] / 100, 1 + middle_of[1] / 100))
+        if measured
+        else None,
         "bias": _median([middle - measured for middle, measured in pairs]),
         "rank": rank_correlation(predicted, measured),
     }

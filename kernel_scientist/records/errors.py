@@ -18,6 +18,15 @@ class StoppedError(Exception):
     """The work was stopped on purpose; no conclusion about the kernel is possible."""
 
 
+class BesideError(InfrastructureError):
+    """A source that was timed beside the candidate failed, not the candidate."""
+
+    def __init__(self, source: str, reason: str) -> None:
+        """`source`: its name."""
+        super().__init__(f"{source} failed while it was timed: {reason}")
+        self.source, self.reason = source, reason
+
+
 class DeviceBusyError(InfrastructureError):
     """The device's lock could not be acquired in time."""
 

@@ -4,12 +4,10 @@ import math
 
 from pydantic import Field, model_validator
 
+from kernel_scientist.records import factors
 from kernel_scientist.records.base import Finite, Record
 from kernel_scientist.records.gpu import CodeObject, Counters, Launch, Prediction
 from kernel_scientist.records.kernel import Kernel, Verdict
-
-UNRESOLVED = (1e-9, 1e9)
-"""Interval of a ratio if there are too few blocks for the requested confidence."""
 
 
 class CompileReport(Record):
@@ -80,6 +78,8 @@ class PairedTime(Record):
     """The kernel's time per call."""
     against_us: Finite
     """The other source's time per call."""
+    interval: tuple[Finite, Finite] | None = None
+    """Interval of their quotient; None with too few blocks, and in older records."""
 
     @property
     def ratio(self) -> float:
@@ -124,9 +124,17 @@ class Speedup(Record):
         return geomean([times.against_us for times in self.cases.values()])
 
     @property
-    def resolved(self) -> bool:
+    def known(self) -> bool:
         """Whether there were enough blocks for an interval at the requested confidence."""
-        return self.interval[1] < UNRESOLVED[1]
+        return factors.is_known(self.interval)
+
+    @property
+    def resolved(self) -> bool:
+        """Whether the interval supports stating the ratio (`records.factors`)."""
+        return factors.is_resolved(self.interval)
+
+    def __str__(self) -> str:
+        return factors.factor(self.ratio, self.interval)
 
     @property
     def faster(self) -> bool:
@@ -159,6 +167,11 @@ class Evaluation(Record):
     """Extent of the interpreted check: executed share of the kernel and checked memory accesses."""
     speedups: tuple[Speedup, ...] = ()
     """Comparisons with the sources that were timed beside it."""
+    baseline: str = ""
+    """Name of the source that the test compared it with: the incumbent of that moment, or the reference. Empty without
+    a test; in older records it is the last of `speedups`."""
+    beside: dict[str, Speedup] = Field(default_factory=dict[str, Speedup])
+    """In a final: the speedups over the reference of the other finalists, by name."""
     clocks: tuple[Clocks, ...] = ()
     """Diagnostics of the timing, per case."""
     counters: tuple[Counters, ...] = ()
@@ -198,9 +211,19 @@ class Evaluation(Record):
         """Geometric mean of the predicted times; None if nothing was predicted."""
         return geomean([p.time_us for p in self.predictions]) if self.predictions else None
 
-    def speedup_over(self, against: str) -> Speedup | None:
+    def speedup_over(self, against: str | None) -> Speedup | None:
         """Return the paired comparison with `against`, if it was made."""
         return next((s for s in self.speedups if s.against == against), None)
+
+    @property
+    def test(self) -> Speedup | None:
+        """The comparison that decided whether the kernel replaces the incumbent; None if it was not timed."""
+        return self.speedup_over(self.baseline) or next(reversed(self.speedups), None)
+
+    @property
+    def busy(self) -> str:
+        """A sentence if it was measured on a busy machine, else empty."""
+        return factors.busy(self.environment)
 
 
 class Trial(Record):

@@ -1,10 +1,12 @@
 """Comparison of two ways of searching at equal budget: best-so-far curves with bands over repeats, and a paired test.
 
 A side is one campaign or several repeats with different `search.seed`. The budget is the number of kernels that every
-campaign of both sides has tried. Repeats with equal seeds are pairs. The test is a sign-flip test over the pairs: its
-only assumption is that neither side is better. Fewer than five pairs cannot reach 5 %.
+campaign of both sides has tried. Repeats with equal seeds are pairs. Speeds that two campaigns recorded are of
+different runs, which give no quotient, so the incumbents of a pair are timed in one run, now. The test is a sign-flip
+test over the pairs: its only assumption is that neither side is better. Fewer than five pairs cannot reach 5 %.
 """
 
+import itertools
 import math
 import statistics
 from collections.abc import Iterator, Sequence
@@ -15,13 +17,18 @@ import numpy as np
 from pydantic import Field
 from scipy import stats
 
+from kernel_scientist.campaign import rivals
 from kernel_scientist.problems import published
+from kernel_scientist.records import factors
 from kernel_scientist.records.base import Record
 from kernel_scientist.records.errors import SetupError
+from kernel_scientist.records.evaluation import Speedup
+from kernel_scientist.records.kernel import Kernel
 from kernel_scientist.records.params import Params
-from kernel_scientist.report.output import Table, html, parts, ratio, write
+from kernel_scientist.report import curves
+from kernel_scientist.report.output import Table, html, parts, write
 from kernel_scientist.report.pages import plots
-from kernel_scientist.report.summaries import rounded
+from kernel_scientist.report.summaries import mean, rounded, speedup_summary
 from kernel_scientist.tracking.access import read_campaign
 
 QUANTILES = {"low": 0.1, "median": 0.5, "high": 0.9}
@@ -39,6 +46,13 @@ class CampaignCurve(Record):
     name: str
     seed: str
     curve: tuple[float, ...]
+    """Each speed is of the incumbent's own run."""
+    bounds: tuple[tuple[float, float], ...] = ()
+    """Their intervals; empty for predictions, which have none."""
+    incumbents: tuple[str | None, ...] = ()
+    """The incumbent's name after each kernel."""
+    kernels: dict[str, Kernel] = Field(default_factory=dict[str, Kernel])
+    """All kernels that were the incumbent, by name."""
     usd: float = 0.0
     by_model: bool = False
     """Speeds are predicted shares of the roofline's speed."""
@@ -52,10 +66,13 @@ class CampaignCurve(Record):
 Pair = tuple[CampaignCurve, CampaignCurve]
 
 
-def compare_campaigns(params: Params, first: Sequence[str], second: Sequence[str]) -> dict[str, Any]:
+def compare_campaigns(
+    params: Params, first: Sequence[str], second: Sequence[str], timed: bool = True
+) -> dict[str, Any]:
     """Compare recorded campaigns by name.
 
-    Raises SetupError when a campaign does not exist, has tried no kernel, or is named twice.
+    `timed`: time the incumbents of each pair in one run, if this host has the target's device. Raises SetupError when a
+    campaign does not exist, has tried no kernel, or is named twice.
     """
     names = [*first, *second]
     if twice := next((name for name in names if name and names.count(name) > 1), None):
@@ -67,48 +84,107 @@ def compare_campaigns(params: Params, first: Sequence[str], second: Sequence[str
         raise SetupError(f"campaign {empty} has tried no kernel")
     if len(kinds := {c.by_model for side in sides for c in side}) > 1:
         raise SetupError("a measured campaign cannot be compared with a predicted one")
-    return {**compare(*sides), "by_model": kinds.pop()}
+    found, why = list[Speedup | None](), "nobody asked for it"
+    if timed and not kinds.pop():
+        found, why = _timed(params, sides[0], sides[1])
+    return compare(sides[0], sides[1], found, why)
+
+
+def _timed(
+    params: Params, first: Sequence[CampaignCurve], second: Sequence[CampaignCurve]
+) -> tuple[list[Speedup | None], str]:
+    """Time the incumbents of each pair in one run; also return why there is none, if so."""
+    budget, pairs = _budget(first, second), list[tuple[Kernel, Kernel]]()
+    for one, other in _pairs(first, second):
+        names = one.incumbents[budget - 1], other.incumbents[budget - 1]
+        if names[0] is None or names[1] is None:
+            return [], "a campaign had no incumbent by then"
+        pairs.append((one.kernels[names[0]], other.kernels[names[1]]))
+    return rivals.timed(params, pairs)
 
 
 def _read(params: Params, name: str) -> CampaignCurve:
     recorded = read_campaign(params, name)
-    champion = recorded.champion()
+    population, champion = recorded.population, recorded.champion()
+    points, incumbents = curves.of(population), population.incumbents()
+    by_model = any(entry.by_model for entry in population.entries())
     return CampaignCurve(
         name=name,
         seed=recorded.run.params.get("search.seed", ""),
-        curve=recorded.population.incumbent_scores(),
+        curve=tuple(point.ratio for point in points),
+        bounds=() if by_model else tuple((point.low, point.high) for point in points),
+        incumbents=incumbents,
+        kernels={name: population.get(name).kernel for name in dict.fromkeys(incumbents) if name},
         usd=recorded.run.metrics.get("llm.usd", 0.0),
-        by_model=any(entry.by_model for entry in recorded.population.entries()),
+        by_model=by_model,
         settings=recorded.run.params,
         times_us=champion.evaluation.times_us if champion else {},
         published_us={case: time.us for case, time in published.best(recorded.published).items()},
     )
 
 
-def compare(first: Sequence[CampaignCurve], second: Sequence[CampaignCurve]) -> dict[str, Any]:
-    """Return curves, final speeds and the test of two sides, each with a campaign that has tried a kernel.
+def compare(
+    first: Sequence[CampaignCurve],
+    second: Sequence[CampaignCurve],
+    timed: Sequence[Speedup | None] = (),
+    why_untimed: str = "",
+) -> dict[str, Any]:
+    """Return curves, pairs and the test of two sides, each with a campaign that has tried a kernel.
 
-    `ratio`: geometric mean over the pairs of first / second.
+    `timed`: the comparison of the incumbents of each pair, in one run; `why_untimed`: why there is none. `ratio`:
+    geometric mean over the pairs of first / second, with its interval; None if a pair was not timed in one run.
     """
-    budget = min(len(c.curve) for c in (*first, *second))
-    pairs = _pairs(first, second)
-    gains = [_log(a.curve[budget - 1]) - _log(b.curve[budget - 1]) for a, b in pairs]
-    enough = len(gains) >= LEAST_PAIRS
-    p_first, p_second = (_sign_flips(gains), _sign_flips([-g for g in gains])) if enough else (None, None)
+    budget, pairs = _budget(first, second), _pairs(first, second)
+    by_model = first[0].by_model
+    gains = [_gain(pair, budget, found) for pair, found in itertools.zip_longest(pairs, timed[: len(pairs)])]
+    known = [gain for gain in gains if gain is not None]
+    complete = bool(known) and len(known) == len(gains)
+    logs = [math.log(gain["ratio"]) for gain in known] if complete else []
+    enough = len(logs) >= LEAST_PAIRS
+    p_first, p_second = (_sign_flips(logs), _sign_flips([-g for g in logs])) if enough else (None, None)
+    bounds = [(gain["ratio"], gain["interval"]) for gain in known if gain["interval"]]
+    ratio, interval = factors.mean(bounds) if complete and len(bounds) == len(known) else (None, None)
+    if complete and by_model:
+        ratio = math.exp(statistics.mean(logs))
+    rows = [
+        {**{s: _place(c, budget) for s, c in zip(SIDES, pair, strict=True)}, **(gain or {})}
+        for pair, gain in zip(pairs, gains, strict=True)
+    ]
     return {
         "budget_kernels": budget,
+        "by_model": by_model,
         "sides": [_side(side, budget) for side in (first, second)],
-        "pairs": [
-            {side: {"campaign": c.name, "best": c.curve[budget - 1]} for side, c in zip(SIDES, pair, strict=True)}
-            for pair in pairs
-        ],
-        "ratio": math.exp(statistics.mean(gains)) if gains else None,
+        "pairs": rows,
+        "ratio": ratio,
+        "interval": list(interval) if interval else None,
+        "untimed": "" if complete or by_model or not pairs else why_untimed or "a pair could not be timed",
         "p_first_better": p_first,
         "p_second_better": p_second,
-        "conclusion": _conclusion(len(gains), p_first, p_second),
+        "conclusion": _conclusion(len(pairs), len(logs), p_first, p_second),
         "differ_in": _differences(first, second),
         "published": _beside_published([*first, *second]),
     }
+
+
+def _budget(first: Sequence[CampaignCurve], second: Sequence[CampaignCurve]) -> int:
+    return min(len(c.curve) for c in (*first, *second))
+
+
+def _place(campaign: CampaignCurve, budget: int) -> dict[str, Any]:
+    kernel = campaign.incumbents[budget - 1] if campaign.incumbents else None
+    return {"campaign": campaign.name, "kernel": kernel}
+
+
+def _gain(pair: Pair, budget: int, found: Speedup | None) -> dict[str, Any] | None:
+    """Return first / second of a pair: of one run, or predicted; None without one."""
+    if pair[0].by_model:
+        speeds = [campaign.curve[budget - 1] for campaign in pair]
+        return {"ratio": speeds[0] / speeds[1], "interval": None} if min(speeds) > 0 else None
+    if found is None:
+        return None
+    shown = speedup_summary(found)
+    times = {"first_us": mean(shown["cases"], "time_us"), "second_us": mean(shown["cases"], "against_us")}
+    return {**times, "ratio": shown["ratio"], "interval": shown["interval"]}
 
 
 def _pairs(first: Sequence[CampaignCurve], second: Sequence[CampaignCurve]) -> list[Pair]:
@@ -122,13 +198,23 @@ def _pairs(first: Sequence[CampaignCurve], second: Sequence[CampaignCurve]) -> l
 
 
 def _side(side: Sequence[CampaignCurve], budget: int) -> dict[str, Any]:
-    curves = [c.curve[:budget] for c in side]
-    finals = [c[-1] for c in curves]
+    """Return a side's figures: speeds of the incumbents' own runs. The median's interval is that of the bounds'
+    medians; the band of a single campaign is its intervals, that of repeats their quantiles."""
+    speeds = [c.curve[:budget] for c in side]
+    finals = [c[-1] for c in speeds]
+    ends = [c.bounds[budget - 1] for c in side if c.bounds]
+    bands = {name: np.quantile(speeds, q, axis=0).tolist() for name, q in QUANTILES.items()}
+    if len(side) == 1 and side[0].bounds:
+        low, high = zip(*side[0].bounds[:budget], strict=True)
+        bands |= {"low": list(low), "high": list(high)}
     return {
         "campaigns": [c.name for c in side],
         **rounded({"best": statistics.median(finals), "worst_to_best": [min(finals), max(finals)]}),
+        "best_interval": rounded([statistics.median(e[0] for e in ends), statistics.median(e[1] for e in ends)])
+        if ends and finals[0]
+        else None,
         "usd": rounded(sum(c.usd for c in side)),
-        **{name: rounded(np.quantile(curves, q, axis=0).tolist()) for name, q in QUANTILES.items()},
+        **rounded(bands),
     }
 
 
@@ -139,11 +225,9 @@ def _sign_flips(gains: Sequence[float]) -> float:
     return round(float(found.pvalue), 4)
 
 
-def _log(speed: float) -> float:
-    return math.log(max(speed, 1e-3))
-
-
-def _conclusion(pairs: int, p_first: float | None, p_second: float | None) -> str:
+def _conclusion(pairs: int, timed: int, p_first: float | None, p_second: float | None) -> str:
+    if pairs and not timed:
+        return "no conclusion: recorded speeds of two campaigns are of different runs, which give no quotient"
     if p_first is None or p_second is None:
         return f"{pairs} pairs with equal search.seed; a test at 5 % needs {LEAST_PAIRS}: no conclusion"
     p = min(p_first, p_second)
@@ -168,14 +252,35 @@ def _differences(first: Sequence[CampaignCurve], second: Sequence[CampaignCurve]
 
 def shown(comparison: dict[str, Any]) -> Iterator[str | Table]:
     """Yield a comparison for terminal or page."""
-    figures = ("campaigns", "best", "worst_to_best", "usd")
-    sides = [{"side": n, **{k: side[k] for k in figures}} for n, side in zip(SIDES, comparison["sides"], strict=True)]
-    kind = "predicted" if comparison.get("by_model") else "measured"
+    by_model = comparison["by_model"]
+    sides = [
+        {
+            "side": name,
+            "campaigns": side["campaigns"],
+            "speed, own runs": _speed(side["best"], side["best_interval"], by_model),
+            "usd": side["usd"],
+        }
+        for name, side in zip(SIDES, comparison["sides"], strict=True)
+    ]
+    pairs = [
+        {
+            **{side: f"{pair[side]['kernel'] or ''} of {pair[side]['campaign']}" for side in SIDES},
+            "first, us": pair.get("first_us"),
+            "second, us": pair.get("second_us"),
+            "first / second": _speed(pair.get("ratio"), pair.get("interval"), by_model),
+        }
+        for pair in comparison["pairs"]
+    ]
+    kind = "predicted" if by_model else "measured"
     settings = [{"parameter": k, **dict(zip(SIDES, v, strict=True))} for k, v in comparison["differ_in"].items()]
+    untimed = f"not measured, as the incumbents were not timed in one run: {comparison['untimed']}"
     yield from parts(
         {
             f"incumbents after {comparison['budget_kernels']} kernels": sides,
-            "first / second": ratio(comparison["ratio"]),
+            "pairs, predicted" if by_model else "pairs, each timed in one run": pairs,
+            "first / second": untimed
+            if comparison["untimed"]
+            else _speed(comparison["ratio"], comparison["interval"], by_model),
             "conclusion": comparison["conclusion"],
             "the sides differ in": settings,
             f"champions, {kind} us, beside the best published kernel": comparison.get("published", []),
@@ -183,9 +288,14 @@ def shown(comparison: dict[str, Any]) -> Iterator[str | Table]:
     )
 
 
+def _speed(ratio: float | None, interval: Sequence[float] | None, by_model: bool) -> str:
+    """Return a factor with its interval; a predicted one has none."""
+    return f"{ratio:.4g} predicted" if by_model and ratio else factors.factor(ratio, interval)
+
+
 def write_page(comparison: dict[str, Any], out: Path) -> None:
     """Write a comparison as a page with its curves."""
     by_model = comparison.get("by_model", False)
-    curves = {", ".join(s["campaigns"]): (s["low"], s["median"], s["high"]) for s in comparison["sides"]}
-    picture = plots.speeds(curves, {}, by_model)
+    lines = {", ".join(s["campaigns"]): (s["low"], s["median"], s["high"]) for s in comparison["sides"]}
+    picture = plots.speeds(lines, {}, by_model)
     write(out, html("comparison.html", shown=shown(comparison), curves=picture, by_model=by_model))

@@ -36,24 +36,34 @@ def _unconfirmed(recorded: RecordedCampaign, best: Trial) -> dict[str, Any]:
     """Return the figures of the final, or of the champion's own run if there was none."""
     final, name = recorded.final, best.kernel.name
     if final and final.ranking():
-        return {"speedup": final.speedup(name), "us": final.geomean_us(name), "confirmed": 0}
-    return {"speedup": ranking.recorded(best)["speedup"], "us": best.evaluation.geomean_us, "confirmed": 0}
+        low, high = final.interval(name) or (None, None)
+        us, speedup = final.geomean_us(name), final.speedup(name)
+    else:
+        own = ranking.recorded(best)
+        (low, high), us, speedup = own["interval"] or (None, None), best.evaluation.geomean_us, own["speedup"]
+    return {"speedup": speedup, "speedup_low": low, "speedup_high": high, "us": us, "confirmed": 0}
 
 
 def _confirmed(validation: Mapping[str, Any]) -> dict[str, Any]:
     over = {s["against"]: s for s in validation["speedups"]}
-    held_out = {s["against"]: s["ratio"] for s in validation["held_out"]["speedups"]}
+    held_out = {s["against"]: s for s in validation["held_out"]["speedups"]}.get(REFERENCE, {})
     bars = {bar["kernel"] for bar in validation.get("bars", [])}
     seeds = [s for name, s in over.items() if name != REFERENCE and name not in bars]
     reference = over.get(REFERENCE, {})
+    fastest = min(seeds, key=lambda s: s["ratio"], default={})
     return {
-        "speedup": reference.get("ratio"),
-        "speedup_low": (reference.get("interval") or [None])[0],
-        "held_out_speedup": held_out.get(REFERENCE),
-        "over_seed": min((s["ratio"] for s in seeds), default=None),
+        **_factor("speedup", reference),
+        **_factor("held_out_speedup", held_out),
+        **_factor("over_seed", fastest),
         "us": mean(validation.get("cases", []), "time_us"),
         "confirmed": int(validation["confirmed"]),
     }
+
+
+def _factor(name: str, speedup: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a ratio and the ends of its interval."""
+    low, high = speedup.get("interval") or (None, None)
+    return {name: speedup.get("ratio"), f"{name}_low": low, f"{name}_high": high}
 
 
 def cases(recorded: RecordedCampaign) -> str:

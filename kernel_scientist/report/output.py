@@ -15,6 +15,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from kernel_scientist.records.errors import SetupError
+from kernel_scientist.records.factors import bounds, factor
 
 WIDTH = 240
 """Most characters per line of a table where there is no terminal."""
@@ -40,7 +41,7 @@ class Table:
     @cached_property
     def cells(self) -> list[dict[str, str]]:
         """Return the rows as texts."""
-        return [{key: text(value, key) for key, value in row.items()} for row in self.rows]
+        return [{key: _cell(row, key) for key in row} for row in self.rows]
 
     def numeric(self, column: str) -> bool:
         """Whether a column is aligned to the right: its cells begin like numbers or intervals."""
@@ -55,6 +56,13 @@ class Table:
         return table
 
 
+def _cell(row: Mapping[str, Any], key: str) -> str:
+    """Return a cell's text. A speedup in a row with its interval is stated as the interval allows."""
+    value = row[key]
+    is_factor = key.endswith(("speedup", "ratio")) and isinstance(value, float) and "interval" in row
+    return factor(value, row["interval"]) if is_factor else text(value, key)
+
+
 def number(value: float | None, digits: int = 5) -> str:
     """Return significant digits: five of a time, so that the quotient of two times matches the ratio next to them."""
     if value is None:
@@ -62,22 +70,15 @@ def number(value: float | None, digits: int = 5) -> str:
     return f"{value:.{digits}g}" if abs(value) < 10**digits - 0.5 else f"{value:.0f}"
 
 
-def ratio(value: float | None) -> str:
-    """Return a speedup, such as `1.25x`; empty without one."""
-    return f"{number(value, 4)}x" if value else ""
-
-
-def interval(bounds: Sequence[float] | None) -> str:
-    """Return an interval, such as `[1.2, 1.3]`."""
-    return f"[{', '.join(number(bound, 4) for bound in bounds)}]" if bounds else "too few blocks for an interval"
-
-
 def text(value: Any, key: str = "") -> str:
-    """Return a JSON value as text; its key tells speedups and intervals. Empty fields of an object are left out."""
-    if key == "interval" and value:
-        return interval(value)
+    """Return a JSON value as text; its key tells intervals. Empty fields of an object are left out.
+
+    A speedup is a text before it gets here: `records.factors.factor` puts it beside its interval.
+    """
+    if key.endswith("interval") and value:
+        return bounds(value)
     if isinstance(value, float):
-        return ratio(value) if key.endswith(("speedup", "ratio")) else number(value)
+        return number(value)
     if isinstance(value, (list, tuple)):
         listed = ", ".join(text(item) for item in cast(list[Any], value))
         return f"[{listed}]" if key == "interval_us" else listed

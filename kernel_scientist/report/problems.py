@@ -146,5 +146,5 @@ def _seed(context: EvaluationContext, file: Path) -> dict[str, Any]:
         "geomean_us": time_us,
         "reference_us": reference_us,
         "speedup": reference_us / time_us,
-        "interval": rounded(speedup.interval) if speedup.resolved else None,
+        "interval": rounded(speedup.interval) if speedup.known else None,
     }

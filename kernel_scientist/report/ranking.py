@@ -1,19 +1,20 @@
-"""The ranking of a campaign's kernels by one number, and the reason for the choice of the champion.
+"""The ranking of a campaign's finalists, and the reason for the choice of the champion.
 
 After the final the number is the speedup over the reference in the final, where all finalists were timed in one run.
-Before it, and for other kernels, it is the recorded score: the speedup in the kernel's own run.
+Before it there is an order (`population.ranking`), and each kernel's speedup in its own run.
 """
 
-import itertools
-from collections.abc import Sequence
 from typing import Any
 
-from kernel_scientist.population.entry import score
-from kernel_scientist.population.final import Final
+from kernel_scientist.population.final import Final, finalists
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.records.evaluation import Trial
+from kernel_scientist.records.factors import factor
 from kernel_scientist.records.kernel import REFERENCE, Kernel, Verdict
-from kernel_scientist.report.output import number, ratio
+from kernel_scientist.report.output import number
+
+MOST_NAMED = 12
+"""Kernels that may be as fast as the incumbent, of which so many are named."""
 
 
 def final_rows(population: Population, final: Final | None) -> list[dict[str, Any]]:
@@ -27,24 +28,26 @@ def final_rows(population: Population, final: Final | None) -> list[dict[str, An
             "geomean_us": final.geomean_us(name),
             "reference_us": final.geomean_us(REFERENCE),
             "speedup": final.speedup(name),
+            "interval": final.interval(name),
             "recorded": recorded(population.get(name)),
         }
         for rank, name in enumerate(final.ranking(), start=1)
     ]
 
 
-def recorded(trial: Trial) -> dict[str, float | None]:
+def recorded(trial: Trial) -> dict[str, Any]:
     """Return time, reference time and speedup of a kernel's own run; older records have no reference time."""
     speedup = trial.evaluation.speedup_over(REFERENCE)
     return {
         "geomean_us": trial.evaluation.geomean_us,
         "reference_us": speedup.against_us if speedup and speedup.cases else None,
         "speedup": speedup.ratio if speedup else None,
+        "interval": speedup.interval if speedup and speedup.known else None,
     }
 
 
 def reason(population: Population, final: Final | None) -> str:
-    """Return the reason for the choice of the champion over kernels with a higher recorded speedup."""
+    """Return the reason for the choice of the champion."""
     incumbent = population.best()
     if incumbent is None:
         return no_champion(population)
@@ -53,13 +56,15 @@ def reason(population: Population, final: Final | None) -> str:
         return f"The performance model predicts that {name} is the fastest."
     if final is not None and not final.failure:
         return _won(population, final)
-    first = len(incumbent.evaluation.speedups) == 1
-    test = f"{name} was timed first." if first else f"A test found {name} faster than the incumbent before it."
+    test = incumbent.evaluation.test
+    won = f"A test found {name} faster than {test.against}, the incumbent before it: {test} in one run." if test else ""
+    if test is None or test.against == REFERENCE:
+        won = f"{name} was timed first."
     if final is not None:
-        return f"{test} The final failed: {final.failure}"
-    if higher := _higher(population, name):
-        return f"{test} Higher recorded speedups are of other runs, and there was no final: {_listed(higher)}."
-    return f"{test} No kernel has a higher recorded speedup."
+        return f"{won} The final failed: {final.failure}"
+    if others := finalists(population, MOST_NAMED)[1:]:
+        return f"{won} There was no final: no test told it from {', '.join(t.kernel.name for t in others)}."
+    return f"{won} Every other kernel was found slower, or is estimated to be."
 
 
 def no_champion(population: Population) -> str:
@@ -74,24 +79,17 @@ def no_champion(population: Population) -> str:
 
 def _won(population: Population, final: Final) -> str:
     def time(name: str) -> str:
-        return f"{number(final.geomean_us(name))} us, {ratio(final.speedup(name))} the reference's speed"
+        speed = factor(final.speedup(name), final.interval(name))
+        return f"{number(final.geomean_us(name))} us, {speed} the reference's speed"
 
-    count, higher = len(final.ranking()), _higher(population, final.champion)
-    text = f"{final.champion} is the fastest of {count} finalists timed in one run: {time(final.champion)}."
-    for trial in (t for t in higher if t.kernel.name in final.times_us):
-        text += f" {_listed([trial], ', recorded at')} in another run, took {time(trial.kernel.name)}."
-    if others := [t for t in higher if t.kernel.name not in final.times_us]:
-        text += f" Not in the final, which takes {count} kernels (validate.finalists): {_listed(others)}."
+    names = final.ranking()
+    text = f"{final.champion} is the fastest of {len(names)} finalists timed in one run: {time(final.champion)}."
+    if (winner := final.champion) != final.incumbent:
+        text += f" The incumbent of the search, {final.incumbent}, took {time(final.incumbent)}."
+    left_out = [t.kernel.name for t in finalists(population, MOST_NAMED) if t.kernel.name not in {*names, winner}]
+    if left_out:
+        text += f" Not in the final, which takes {len(names)} kernels (validate.finalists): {', '.join(left_out)}."
     return text
-
-
-def _higher(population: Population, name: str) -> list[Trial]:
-    higher = itertools.takewhile(lambda entry: entry.score > population.entry(name).score, population.ranking())
-    return [population.get(entry.name) for entry in higher]
-
-
-def _listed(trials: Sequence[Trial], word: str = "") -> str:
-    return ", ".join(f"{t.kernel.name}{word} {ratio(score(t))}" for t in trials)
 
 
 def lineage(population: Population, kernel: Kernel) -> list[str]:

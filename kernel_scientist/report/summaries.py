@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from kernel_scientist.campaign import champions
 from kernel_scientist.compile.source import leaderboard
-from kernel_scientist.population.entry import roofline_fraction, score
+from kernel_scientist.population.entry import roofline_fraction
 from kernel_scientist.problems import published
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.problems.published import PublishedTime
@@ -19,7 +19,7 @@ from kernel_scientist.profile import metrics as figures
 from kernel_scientist.records.evaluation import Confirmation, Evaluation, PairedTime, Speedup, Timing, geomean
 from kernel_scientist.records.gpu import Prediction
 from kernel_scientist.records.kernel import REFERENCE, Kernel
-from kernel_scientist.report import ranking
+from kernel_scientist.report import curves, ranking
 from kernel_scientist.report.output import write, write_json
 
 if TYPE_CHECKING:
@@ -89,6 +89,7 @@ def campaign_summary(campaign: "Campaign", confirmation: Confirmation | None) ->
         "speedup": measured["ratio"],
         "interval": measured["interval"],
         "cases": measured["cases"],
+        "busy": confirmation.evaluation.busy if confirmation else "",
         "bars": bar_rows(confirmation) if confirmation else [],
         "predicted": predicted(best.evaluation, campaign.context.problem) if best else None,
         "kernels": len(campaign.population),
@@ -152,7 +153,13 @@ def submission(kernel: Kernel, problem: Problem) -> str:
 def case_rows(timings: Sequence[Timing], pairs: Mapping[str, PairedTime]) -> list[dict[str, Any]]:
     """Return one row per case; `pairs` holds the times of the other source in the same run."""
     return [
-        rounded({**one.model_dump(exclude={"samples_us"}), "against_us": pair.against_us if pair else None})
+        rounded(
+            {
+                **one.model_dump(exclude={"samples_us"}),
+                "against_us": pair.against_us if pair else None,
+                "ratio_interval": pair.interval if pair else None,
+            }
+        )
         for one in timings
         for pair in [pairs.get(one.case)]
     ]
@@ -165,7 +172,8 @@ def speedup_summary(speedup: Speedup) -> dict[str, Any]:
     return {
         **rounded(speedup.model_dump(exclude={"cases"})),
         **({"ratio": geomean(quotients)} if quotients else {}),
-        "interval": rounded(speedup.interval) if speedup.resolved else None,
+        "interval": rounded(speedup.interval) if speedup.known else None,
+        "resolved": speedup.resolved,
         "faster": speedup.faster,
         "cases": cases,
     }
@@ -189,6 +197,7 @@ def beside(public: dict[str, Any] | None, held_out: dict[str, Any] | None) -> di
         "interval": public["interval"] if public else None,
         "held_out_us": mean(hidden, "against_us"),
         "held_out_ratio": held_out["ratio"] if held_out and hidden else None,
+        "held_out_interval": held_out["interval"] if held_out and hidden else None,
     }
 
 
@@ -257,20 +266,31 @@ def counters(evaluation: Evaluation) -> dict[str, Any] | None:
 
 
 def curve(campaign: "Campaign") -> list[dict[str, Any]]:
-    """Return score and best score so far per kernel, in the order of their names."""
-    incumbents = campaign.population.incumbent_scores()
-    return [
-        {
-            "index": index,
-            "kernel": trial.kernel.name,
-            "experiment": trial.kernel.title,
-            "verdict": trial.evaluation.verdict.value,
-            "score": "predicted" if trial.evaluation.by_model else "measured",
-            "speedup": rounded(score(trial)) or None,
-            "best": rounded(best),
-        }
-        for index, (trial, best) in enumerate(zip(campaign.population, incumbents, strict=True), start=1)
-    ]
+    """Return each kernel's score and the incumbent's with their intervals, in the order of the names.
+
+    A measured score is the speedup over the reference in the kernel's own run, None if that is not resolved.
+    """
+    population = campaign.population
+    best = curves.of(population)
+    rows: list[dict[str, Any]] = []
+    for index, trial in enumerate(population, start=1):
+        own, incumbent = curves.point(trial), best[index - 1]
+        rows.append(
+            {
+                "index": index,
+                "kernel": trial.kernel.name,
+                "experiment": trial.kernel.title,
+                "verdict": trial.evaluation.verdict.value,
+                "score": "predicted" if trial.evaluation.by_model else "measured",
+                "speedup": rounded(own.ratio) if own else None,
+                "speedup_low": rounded(own.low) if own else None,
+                "speedup_high": rounded(own.high) if own else None,
+                "best": rounded(incumbent.ratio),
+                "best_low": rounded(incumbent.low),
+                "best_high": rounded(incumbent.high),
+            }
+        )
+    return rows
 
 
 def rounded(value: Any) -> Any:

@@ -1,6 +1,6 @@
 """Results as people read them: `evaluate`, `validate`, `optimize` and `report` as lines and tables.
 
-A ratio is the quotient of the times in its row.
+A ratio is the quotient of two times of one run, and stands beside its interval (`records.factors`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,9 +12,10 @@ from kernel_scientist.population.entry import score
 from kernel_scientist.problems import published
 from kernel_scientist.records import environment
 from kernel_scientist.records.evaluation import Counters, Trial
+from kernel_scientist.records.factors import busy, factor
 from kernel_scientist.records.kernel import COMPILED, REFERENCE, Verdict
-from kernel_scientist.report import ranking
-from kernel_scientist.report.output import Table, interval, number, parts, ratio, text
+from kernel_scientist.report import conditions, ranking
+from kernel_scientist.report.output import Table, number, parts, text
 from kernel_scientist.report.summaries import beside, mean
 
 if TYPE_CHECKING:
@@ -34,7 +35,6 @@ FINAL = {
 }
 BESIDE = {
     "ratio": "champion is faster by",
-    "interval": "interval",
     "held_out_us": "held-out, us",
     "held_out_ratio": "champion is faster by",
 }
@@ -47,9 +47,17 @@ MEASURED = {**KERNELS, "us": "geomean, us", "reference_us": "reference, us", "sp
 PREDICTED = {**KERNELS, "us": "predicted, us", "speedup": "share of the roofline, predicted"}
 
 
-def score_text(value: float, by_model: bool) -> str:
-    """Return a score: a speedup over the reference, or a predicted share of the roofline's speed."""
-    return f"{100 * value:.3g} %" if by_model and value else ratio(value)
+def speed_text(trial: Trial) -> str:
+    """Return the speedup over the reference in a kernel's own run, or the predicted share of the roofline's speed."""
+    if trial.evaluation.by_model:
+        return f"{100 * score(trial):.3g} %" if score(trial) else ""
+    return str(trial.evaluation.speedup_over(REFERENCE) or "")
+
+
+def _with_intervals(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row of `summaries.beside` with its ratios as texts."""
+    found = {key: factor(row[key], row[f"{key.removesuffix('ratio')}interval"]) for key in ("ratio", "held_out_ratio")}
+    return {**row, **found}
 
 
 def kernel_row(trial: Trial, best: Trial | None = None) -> dict[str, str]:
@@ -65,14 +73,22 @@ def kernel_row(trial: Trial, best: Trial | None = None) -> dict[str, str]:
         "verdict": evaluation.verdict.value,
         "us": us + unverified,
         "reference_us": number(times["reference_us"]),
-        "speedup": score_text(score(trial), evaluation.by_model),
+        "speedup": speed_text(trial),
         "style": "champion" if best and best.kernel.name == kernel.name else style,
     }
 
 
 def final_table(ranked: Sequence[dict[str, Any]]) -> Table:
     """Return the table of a final from the rows of `ranking.final_rows`, of which the first is the champion's."""
-    rows = [{**row, **{f"recorded_{key}": value for key, value in row["recorded"].items()}} for row in ranked]
+    rows = [
+        {
+            **row,
+            **{f"recorded_{key}": value for key, value in row["recorded"].items()},
+            "speedup": factor(row["speedup"], row["interval"]),
+            "recorded_speedup": factor(row["recorded"]["speedup"], row["recorded"]["interval"]),
+        }
+        for row in ranked
+    ]
     rows[0]["style"] = "champion"
     return Table(FINAL, rows, "final: all finalists timed in one run")
 
@@ -87,7 +103,7 @@ def confirmed_table(validation: dict[str, Any], champion: str, title: str = "") 
         {
             "role": roles.get(speedup["against"], "seed"),
             "kernel": "PyTorch" if speedup["against"] == REFERENCE else speedup["against"],
-            **beside(speedup, held_out.get(speedup["against"])),
+            **_with_intervals(beside(speedup, held_out.get(speedup["against"]))),
         }
         for speedup in validation["speedups"]
     ]
@@ -104,7 +120,7 @@ def confirmed_table(validation: dict[str, Any], champion: str, title: str = "") 
 def bar_table(bars: Sequence[dict[str, Any]]) -> Table | None:
     """Return the bars (`summaries.bar_rows`) that were timed or predicted; None if there are none."""
     if measured := [one for one in bars if one["us"] is not None]:
-        return Table(BARS, measured, "bars, timed in one run with the champion")
+        return Table(BARS, list(map(_with_intervals, measured)), "bars, timed in one run with the champion")
     predicted = [one for one in bars if one["predicted_us"] is not None]
     return Table(PREDICTED_BARS, predicted, "bars, predicted") if predicted else None
 
@@ -144,6 +160,8 @@ def published_table(recorded: "RecordedCampaign") -> Table | None:
 def report(recorded: "RecordedCampaign", validation: dict[str, Any] | None, page: Path) -> Iterator[str | Table]:
     """Yield confirmation, final and files of a campaign."""
     best, root = recorded.champion(), environment.root()
+    if busy := conditions.told(recorded.population, recorded.final, best, validation):
+        yield busy
     if validation and best:
         title = f"{recorded.problem}: measured in fresh processes, geometric means over the cases"
         yield confirmed_table(validation, best.kernel.name, title)
@@ -170,6 +188,7 @@ def evaluation(summary: dict[str, Any], verbose: bool) -> Iterator[str | Table]:
     verdict, reason = Verdict(summary["verdict"]), summary["reason"]
     said = verdict.because(reason) if reason else verdict.value
     yield f"{said} ({summary['problem']} on {summary['target']})"
+    yield from filter(None, [busy(summary["environment"])])
     if summary["cases"]:
         yield case_table(summary["cases"], summary["speedup"])
     if summary["speedup"]:
@@ -180,6 +199,7 @@ def evaluation(summary: dict[str, Any], verbose: bool) -> Iterator[str | Table]:
 def validation(summary: dict[str, Any], verbose: bool) -> Iterator[str | Table]:
     """Yield whether a kernel is confirmed, and its times on public and held-out cases."""
     yield _confirmed(summary)
+    yield from filter(None, [busy(summary["environment"])])
     for title, timed in (("public cases", summary), ("held-out cases", summary["held_out"])):
         if timed["cases"]:
             over_reference = next((s for s in timed["speedups"] if s["against"] == REFERENCE), None)
@@ -196,13 +216,13 @@ def campaign(summary: dict[str, Any]) -> Iterator[str | Table]:
     if summary["final"]:
         yield final_table(summary["final"])
     yield f"\nchampion: {summary['champion_reason']}"
+    yield from filter(None, [summary["busy"]])
     yield _confirmed(summary)
     if standing := summary.get("standing"):
         what = "it is the standing champion now" if standing["replaced"] else "the standing champion stays"
         yield f"{what}: {standing['reason']}"
     if summary["speedup"]:
-        speedup = f"{ratio(summary['speedup'])} {interval(summary['interval'])}"
-        yield f"speedup over the reference, in the confirmation: {speedup}"
+        yield f"speedup over the reference, in the confirmation: {factor(summary['speedup'], summary['interval'])}"
     yield from _bars(summary["bars"])
     if predicted := summary["predicted"]:
         share = f"{100 * predicted['roofline_fraction']:.1f} % of the roofline"
@@ -215,11 +235,11 @@ def suite(summary: dict[str, Any]) -> Iterator[str | Table]:
     """Yield the result of a suite."""
     compiled = [row.get(COMPILED) or {} for row in summary["rows"]]
     rows = [
-        {**row, COMPILED: one.get("speedup"), "compiled_interval": one.get("interval")}
+        {**row, "speedup": _suite_speed(row, row), COMPILED: _suite_speed(row, one)}
         for row, one in zip(summary["rows"], compiled, strict=True)
     ]
-    columns = {"problem": "problem", "speedup": "over eager", "interval": "interval"}
-    columns |= {COMPILED: f"over {COMPILED}", "compiled_interval": "interval", "times": "times", "reason": "result"}
+    columns = {"problem": "problem", "speedup": "over eager", COMPILED: f"over {COMPILED}"}
+    columns |= {"times": "times", "reason": "result"}
     title = f"suite {summary['suite']}: {summary['problems']} problems, {summary['refused']} without a campaign"
     yield Table(columns, rows, title)
     for row, one in zip(rows, compiled, strict=True):
@@ -227,6 +247,14 @@ def suite(summary: dict[str, Any]) -> Iterator[str | Table]:
             yield f"{COMPILED} has no time on {row['problem']}: {one['baseline']}"
     yield from _shares("the eager reference", summary, summary["times"])
     yield from _shares(COMPILED, summary[COMPILED], summary["times"])
+
+
+def _suite_speed(row: dict[str, Any], found: dict[str, Any]) -> str:
+    """Return a speedup of a suite's row; a predicted one has no interval."""
+    value = found.get("speedup")
+    if row.get("times") == "predicted":
+        return f"{value:.4g}x predicted" if value else ""
+    return factor(value, found.get("interval"))
 
 
 def _shares(baseline: str, found: dict[str, Any], times: str) -> Iterator[str]:
@@ -238,8 +266,11 @@ def _shares(baseline: str, found: dict[str, Any], times: str) -> Iterator[str]:
         yield f"{title} {over}: {', '.join(f'p {p}: {100 * share:.1f} %' for p, share in shares.items())}"
     if found["geomean_correct"]:
         faster = found["geomean_faster"]
-        tail = f", of those that are faster {ratio(faster)}" if faster else ""
-        yield f"geometric mean of the speedups over {baseline}: {ratio(found['geomean_correct'])}{tail}"
+        tail = f", of those that are faster {faster:.4g}x" if faster else ""
+        yield (
+            f"geometric mean of the speedups over {baseline}, over problems, without an interval: "
+            f"{found['geomean_correct']:.4g}x{tail}"
+        )
 
 
 def _confirmed(summary: dict[str, Any]) -> str:
@@ -252,10 +283,10 @@ def case_table(cases: list[dict[str, Any]], speedup: dict[str, Any] | None, titl
     if speedup and all(row["against_us"] for row in cases):
         columns |= {"against_us": f"{speedup['against']}, us", "speedup": "speedup"}
         timed = ("time_us", "against_us")
-        cases = [{**row, "speedup": row["against_us"] / row["time_us"]} for row in cases]
+        cases = [{**row, "speedup": factor(row["against_us"] / row["time_us"], row["ratio_interval"])} for row in cases]
     total: dict[str, Any] = {"case": "geometric mean", "style": "total", **{key: mean(cases, key) for key in timed}}
     if "speedup" in columns:
-        total["speedup"] = total["against_us"] / total["time_us"]
+        total["speedup"] = factor(total["against_us"] / total["time_us"], speedup["interval"] if speedup else None)
     return Table({**columns, "floor_us": "floor, us"}, [*cases, total], title)
 
 
@@ -264,7 +295,7 @@ def speedup_line(speedup: dict[str, Any]) -> str:
     decision = "faster" if speedup["faster"] else "not shown to be faster"
     slower = f"; slower on {', '.join(speedup['slower_cases'])}" if speedup["slower_cases"] else ""
     test = f"margin {number(speedup['margin'], 3)}, {speedup['stages']} stage{'s' if speedup['stages'] > 1 else ''}"
-    measured = f"{ratio(speedup['ratio'])} {interval(speedup['interval'])}"
+    measured = factor(speedup["ratio"], speedup["interval"])
     return f"speedup over {speedup['against']}: {measured}, {decision} ({test}){slower}"
 
 

@@ -89,5 +89,5 @@ def _exhausted(population: Population, entry: Entry) -> bool:
 def _best_of_last_generation(population: Population) -> str | None:
     for number in reversed(range(population.generations())):
         if scored := [entry for entry in population.generation(number) if entry.score]:
-            return max(scored, key=lambda entry: entry.score).name
+            return max(scored, key=lambda entry: population.estimate(entry.name)).name
     return None

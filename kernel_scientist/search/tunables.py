@@ -53,14 +53,15 @@ def values(source: str) -> dict[str, Value]:
 def candidate(population: Population, promising: float, busy: frozenset[str]) -> Trial | None:
     """Return the incumbent, or else the fastest kernel near it, that has tunables and is not part of any tuning yet.
 
-    Near means at least `promising` times the incumbent's speed; 1 means only the incumbent. Kernels named in `busy` are
-    excluded.
+    Near means at least `promising` times the incumbent's speed, by the estimate; 1 means only the incumbent. Kernels
+    named in `busy` are excluded.
     """
     if (best := population.incumbent()) is None:
         return None
-    excluded, enough = population.tuned().keys() | busy, promising * population.entry(best).score
+    excluded = population.tuned().keys() | busy
+    enough = population.estimate(best) + math.log2(max(promising, 1e-9))
     ranking = population.ranking(MOST_NEAR) if promising < 1 else []
-    for entry in (population.entry(best), *(one for one in ranking if one.score >= enough)):
+    for entry in (population.entry(best), *(one for one in ranking if population.estimate(one.name) >= enough)):
         if entry.tuned_from is None and entry.name not in excluded:
             trial = population.get(entry.name)
             if space(trial.kernel.source):

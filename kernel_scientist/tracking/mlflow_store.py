@@ -138,10 +138,7 @@ class MlflowStore(Experiment):
         """Read a campaign's kernels back; also return the names of those that no snapshot contains, oldest first."""
         population, since_ms = Population(), 0
         for file in self.client.list_artifacts(parent.run_id, snapshots.FOLDER):
-            time_ms, kernels = snapshots.load(self._artifact(parent.run_id, file.path) or "")
-            for entry, record in kernels:
-                population.insert(entry, record)
-            since_ms = max(since_ms, time_ms)
+            since_ms = max(since_ms, snapshots.load(self._artifact(parent.run_id, file.path) or "", population))
         later: list[list[str]] = [[]]
         if since_ms:  # the clock may have jumped
             later = [[f"attributes.end_time >= {since_ms - CLOCK_SKEW_MS}"], [f"metrics.{NUMBER} > {len(population)}"]]

@@ -5,10 +5,12 @@ MLflow keeps a shared view as a tag of the experiment and opens it by its key in
 
 import json
 
-from kernel_scientist.population.entry import score
+from kernel_scientist.population.entry import over_base, score
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.records.evaluation import Trial
+from kernel_scientist.records.factors import percent
 from kernel_scientist.records.kernel import REFERENCE, Verdict
+from kernel_scientist.scientist.context.outcomes import NOT_PAIRED
 
 LOCAL = "http://127.0.0.1:5000"
 """Where `kernel-scientist ui` serves a store that is a database."""
@@ -16,8 +18,19 @@ VIEW = "kernels"
 """Key of the saved view."""
 VIEW_TAG = f"mlflow.sharedViewState.{VIEW}"
 """Tag of an experiment that holds it."""
-COLUMNS = ("metrics.`speedup`", "metrics.`geomean_us`", "tags.`verdict`", "params.`experiment`", "params.`base`")
-PREDICTED = ("metrics.`predicted_roofline_fraction`", "metrics.`predicted_geomean_us`", *COLUMNS[2:])
+COLUMNS = (
+    "metrics.`speedup`",
+    "metrics.`speedup_low`",
+    "metrics.`speedup_high`",
+    "metrics.`measured_uplift`",
+    "metrics.`geomean_us`",
+    "tags.`verdict`",
+    "params.`experiment`",
+    "params.`base`",
+)
+ORDER = "metrics.`order_estimate`"
+"""What kernels are sorted by: speedups are of different runs."""
+PREDICTED = ("metrics.`predicted_roofline_fraction`", "metrics.`predicted_geomean_us`", *COLUMNS[-3:])
 """Columns of an experiment on a model target, where nothing is measured."""
 MOST = 1000
 """Most characters of one part of a description."""
@@ -28,7 +41,7 @@ def view(by_model: bool) -> str:
     columns = PREDICTED if by_model else COLUMNS
     state = {
         "searchFilter": "tags.kind = 'kernel'",
-        "orderByKey": columns[0],
+        "orderByKey": columns[0] if by_model else ORDER,
         "orderByAsc": False,
         "selectedColumns": ["attributes.`Duration`", *columns],
         "columnOrder": ["attributes.`Run Name`", *columns],
@@ -42,7 +55,7 @@ def server(uri: str) -> str:
 
 
 def runs_table(experiment_id: str, address: str = LOCAL) -> str:
-    """Return the address of an experiment's kernels: sorted by speedup, with verdict, experiment and base."""
+    """Return the address of an experiment's kernels: sorted by the estimate, with verdict, experiment and base."""
     return f"{address}/#/experiments/{experiment_id}/runs?workflowType=machine_learning&viewStateShareKey={VIEW}"
 
 
@@ -77,11 +90,15 @@ def _outcome(trial: Trial, population: Population) -> str:
     if evaluation.by_model:
         shown = f"{100 * score(trial):.3g} % of the roofline, {evaluation.predicted_us or 0:.5g} us, predicted."
     elif speedup := evaluation.speedup_over(REFERENCE):
-        interval = f" [{speedup.interval[0]:.4g}, {speedup.interval[1]:.4g}]" if speedup.resolved else ""
-        shown = f"{speedup.ratio:.4g}x the reference's speed{interval}, {evaluation.geomean_us or 0:.5g} us."
+        shown = f"{speedup} the reference's speed, {evaluation.geomean_us or 0:.5g} us."
     else:
         return "correct, not timed"
-    if (uplift := population.uplift(trial)) is not None:
-        shown += f" {uplift:+.1f} % over {base}."
-    beaten = [s.against for s in evaluation.speedups if s.faster and s.against != REFERENCE]
-    return shown + (f" Faster than {', '.join(beaten)} by the test." if beaten else "")
+    if ratio := population.predicted_gain(trial):
+        shown += f" {100 * (ratio - 1):+.1f} % over {base}, predicted."
+    elif pair := over_base(trial):
+        shown += f" {percent(pair.ratio, pair.interval)} over {base}, in one run."
+    elif base and not evaluation.by_model:
+        shown += f" {NOT_PAIRED[0].upper()}{NOT_PAIRED[1:]}."
+    beaten = [s.against for s in evaluation.speedups if s.faster and s.against not in (REFERENCE, base)]
+    shown += f" Faster than {', '.join(beaten)} by the test." if beaten else ""
+    return shown + (f" {evaluation.busy[0].upper()}{evaluation.busy[1:]}." if evaluation.busy else "")

@@ -1,21 +1,25 @@
 """Tags, params and metrics of MLflow runs. A speedup is the quotient of the two times logged with it.
 
+Measured metrics are rounded to what they mean: two digits of the interval's half-width. A factor is logged with the
+ends of its interval (`_low`, `_high`), and not at all if it is not resolved (`records.factors`).
+
 MLflow shows metrics in the order in which they were logged, params by name, and charts metrics with a slash in sections
 of their own. So what decides is logged first under a plain name (speedup, geomean_us), and the rest is in groups.
 """
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from kernel_scientist.compile.source import KernelSource, SourceError
-from kernel_scientist.population.entry import roofline_fraction, score
+from kernel_scientist.population.entry import over_base, roofline_fraction, score
 from kernel_scientist.population.final import Final
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.profile import metrics as figures
-from kernel_scientist.records.evaluation import CompileReport, Evaluation, Speedup, Trial, geomean
+from kernel_scientist.records.evaluation import CompileReport, Evaluation, Speedup, Timing, Trial, geomean
+from kernel_scientist.records.factors import significant
 from kernel_scientist.records.kernel import REFERENCE, Verdict
 from kernel_scientist.scientist.llm.response_cache import Spending
 
@@ -65,6 +69,7 @@ def tags(parent_id: str, campaign: str, trial: Trial, note: str) -> dict[str, st
         "report": kernel.report,
         "sandbox": " ".join(evaluation.sandbox),
         "coverage": evaluation.coverage,
+        "busy": evaluation.busy,
         "calibration": next((f"{p.calibration}: {p.calibrated}" for p in evaluation.predictions), ""),
         "base": kernel.base,
         "reference": kernel.reference,
@@ -117,26 +122,62 @@ def measured(trial: Trial, population: Population) -> dict[str, float]:
     if evaluation.verdict is not Verdict.OK or not evaluation.timings:
         return {}
     metrics = speedup_metrics(evaluation)
-    fractions = [t.floor_us / t.time_us for t in evaluation.timings if t.floor_us]
-    metrics |= {"roofline_fraction": geomean(fractions)} if fractions else {}
-    speedup = evaluation.speedup_over(REFERENCE)
-    if speedup:
-        metrics |= {"log2_speedup": math.log2(speedup.ratio)}
-        metrics |= {"speedup_low": speedup.interval[0], "speedup_high": speedup.interval[1]} if speedup.resolved else {}
-    uplift = population.uplift(trial)
-    metrics |= {} if uplift is None else {"measured_uplift": uplift}
-    metrics |= {f"time_us/{t.case}": t.time_us for t in evaluation.timings}
-    return metrics | {f"reference_us/{c}": pair.against_us for c, pair in speedup.cases.items()} if speedup else metrics
+    fractions = [(t.floor_us / t.time_us, t) for t in evaluation.timings if t.floor_us]
+    metrics |= {"roofline_fraction": _share([f for f, _ in fractions], [t for _, t in fractions])} if fractions else {}
+    speedup, pair = evaluation.speedup_over(REFERENCE), over_base(trial)
+    if speedup and speedup.resolved:
+        low, high = map(math.log2, speedup.interval)
+        metrics |= {"log2_speedup": significant(math.log2(speedup.ratio), low, high)}
+    metrics |= factor_metrics("measured_uplift", pair, lambda ratio: 100 * (ratio - 1)) if pair else {}
+    if score(trial):
+        metrics["order_estimate"] = _order_estimate(trial, population)
+    metrics |= {f"time_us/{t.case}": significant(t.time_us, *t.interval_us) for t in evaluation.timings}
+    for timing in evaluation.timings if speedup else ():
+        if other := speedup and speedup.cases.get(timing.case):
+            metrics[f"reference_us/{timing.case}"] = _alike(other.against_us, timing)
+    return metrics
+
+
+def _order_estimate(trial: Trial, population: Population) -> float:
+    """Return the number by which kernels are ordered (`Population.estimate`), of a kernel that is not there yet."""
+    test = trial.evaluation.test
+    before = population.estimate(test.against) if test and test.against != REFERENCE else -math.inf
+    known = test is not None and math.isfinite(before)
+    return round(before + math.log2(test.ratio) if known and test else math.log2(score(trial)), 4)
+
+
+def factor_metrics(
+    name: str, speedup: Speedup, scaled: Callable[[float], float] = lambda ratio: ratio
+) -> dict[str, float]:
+    """Return a factor and the ends of its interval, rounded; nothing if it is not resolved."""
+    if not speedup.resolved:
+        return {}
+    low, high = map(scaled, speedup.interval)
+    values = {name: scaled(speedup.ratio), f"{name}_low": low, f"{name}_high": high}
+    return {key: significant(value, low, high) for key, value in values.items()}
 
 
 def speedup_metrics(evaluation: Evaluation, prefix: str = "") -> dict[str, float]:
     """Return time, reference time and speedup, the quotient of the two."""
-    speedup = evaluation.speedup_over(REFERENCE)
-    metrics = {f"{prefix}speedup": speedup.ratio} if speedup else {}
-    metrics |= {f"{prefix}geomean_us": evaluation.geomean_us or math.nan}
+    speedup, timings = evaluation.speedup_over(REFERENCE), evaluation.timings
+    metrics = factor_metrics(f"{prefix}speedup", speedup) if speedup else {}
+    metrics[f"{prefix}geomean_us"] = _share([t.time_us for t in timings], timings) if timings else math.nan
     if speedup and speedup.cases:
-        metrics[f"{prefix}reference_geomean_us"] = speedup.against_us
+        metrics[f"{prefix}reference_geomean_us"] = _share([speedup.against_us], timings)
     return metrics
+
+
+def _share(values: Sequence[float], timings: Sequence[Timing]) -> float:
+    """Return the geometric mean of values of some cases, rounded as the times of these cases allow."""
+    value = geomean(list(values))
+    low, high = (geomean([max(t.interval_us[end], 1e-9) / t.time_us for t in timings]) for end in range(2))
+    return significant(value, value * low, value * high)
+
+
+def _alike(value: float, timing: Timing) -> float:
+    """Return the reference's time on a case with as many digits as the kernel's, whose interval is recorded."""
+    low, high = (bound / timing.time_us for bound in timing.interval_us)
+    return significant(value, value * low, value * high)
 
 
 def progress(best: Trial | None) -> dict[str, float]:
@@ -153,15 +194,20 @@ def comparison_metrics(speedups: Sequence[Speedup], prefix: str) -> dict[str, fl
     """Return one kernel's time, and per other kernel its time and the quotient of the two."""
     metrics: dict[str, float] = {}
     for speedup in (s for s in speedups if s.cases):
-        metrics |= {f"{prefix}geomean_us": speedup.time_us, f"{prefix}geomean_us.{speedup.against}": speedup.against_us}
-        metrics |= {f"{prefix}speedup_over_{speedup.against}": speedup.ratio}
+        low, high = (bound / speedup.ratio for bound in speedup.interval)
+        us, against_us = (significant(v, v * low, v * high) for v in (speedup.time_us, speedup.against_us))
+        metrics |= {f"{prefix}geomean_us": us, f"{prefix}geomean_us.{speedup.against}": against_us}
+        metrics |= factor_metrics(f"{prefix}speedup_over_{speedup.against}", speedup)
     return metrics
 
 
 def final_metrics(final: Final) -> dict[str, float]:
-    """Return per finalist its time and its speedup over the reference in the final."""
+    """Return per finalist its time and its speedup over the reference in the final, with the interval's ends."""
     metrics = {f"final_geomean_us.{name}": final.geomean_us(name) for name in final.times_us}
-    return metrics | {f"final_speedup.{name}": final.speedup(name) for name in final.ranking()}
+    for name, speedup in final.speedups.items():
+        found = factor_metrics("final_speedup", speedup)
+        metrics |= {f"{key}.{name}": value for key, value in found.items()}
+    return metrics
 
 
 def predicted(trial: Trial, population: Population) -> dict[str, float]:
@@ -176,8 +222,8 @@ def predicted(trial: Trial, population: Population) -> dict[str, float]:
     metrics = {f"{kind}_roofline_fraction": roofline_fraction(evaluation) or math.nan}
     metrics[f"{kind}_geomean_us"] = evaluation.predicted_us or math.nan
     metrics |= {f"{kind}_us/{p.case}": p.time_us for p in evaluation.predictions}
-    uplift = population.uplift(trial) if evaluation.by_model else None
-    return metrics if uplift is None else {**metrics, "predicted_uplift": uplift}
+    ratio = population.predicted_gain(trial)
+    return metrics if ratio is None else {**metrics, "predicted_uplift": 100 * (ratio - 1)}
 
 
 def counted(evaluation: Evaluation) -> dict[str, float]:

@@ -6,11 +6,11 @@ Everything in a snapshot is also in the kernels' own runs; without snapshots the
 import base64
 import json
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 from kernel_scientist.population.entry import Entry
-from kernel_scientist.population.lineage import Population
+from kernel_scientist.population.lineage import Population, unpack
 from kernel_scientist.records.kernel import Verdict
 
 KERNELS = 250
@@ -31,17 +31,23 @@ def dump(population: Population, names: Iterable[str]) -> str:
     return "\n".join(lines)
 
 
-def load(text: str) -> tuple[int, Iterator[tuple[Entry, bytes]]]:
-    """Return when a snapshot was written, in milliseconds, and its kernels; none if its format is another one."""
+def load(text: str, population: Population) -> int:
+    """Add a snapshot's kernels to a population; return when it was written, in milliseconds.
+
+    The entries of an older version, which had other fields, are made anew from the records. Returns 0, and adds
+    nothing, if the format is another one.
+    """
     lines = iter(text.splitlines())
     head: dict[str, Any] = json.loads(next(lines))
-    if head["version"] != VERSION or tuple(head["fields"]) != Entry._fields:
-        return 0, iter(())
-    return head["time_ms"], map(_kernel, lines)
-
-
-def _kernel(line: str) -> tuple[Entry, bytes]:
-    *values, record = json.loads(line)
-    entry = Entry(*values)
-    entry = entry._replace(verdict=Verdict(entry.verdict), beaten=tuple(entry.beaten), cell=tuple(entry.cell))
-    return entry, base64.b64decode(record)
+    if head["version"] != VERSION:
+        return 0
+    is_current = tuple(head["fields"]) == Entry._fields
+    for line in lines:
+        *values, encoded = json.loads(line)
+        record = base64.b64decode(encoded)
+        if is_current:
+            entry = Entry(*values)
+            population.insert(entry._replace(verdict=Verdict(entry.verdict), cell=tuple(entry.cell)), record)
+        else:
+            population.add(unpack(record))
+    return head["time_ms"]

@@ -161,7 +161,7 @@ def test_a_kernel_that_was_not_executed_is_no_loss() -> None:
         ),
     )
     population = Population((base, held))
-    assert population.uplift(held) is None and population.best() == base and score(base) == 0.25
+    assert population.predicted_gain(held) is None and population.best() == base and score(base) == 0.25
     assert run_content.predicted(base, population)["predicted_geomean_us"] == pytest.approx(4)
     assert run_content.predicted(held, population)["unverified_predicted_geomean_us"] == pytest.approx(8)
     assert not [name for name in run_content.predicted(held, population) if name.startswith("predicted")]

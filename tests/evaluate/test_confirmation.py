@@ -7,7 +7,8 @@ from kernel_scientist.evaluate import confirmation
 from kernel_scientist.evaluate.confirmation import decide
 from kernel_scientist.evaluate.evaluator import Evaluator
 from kernel_scientist.evaluate.timing.plan import TimedSource
-from kernel_scientist.records.evaluation import UNRESOLVED, Evaluation, Speedup, Timing
+from kernel_scientist.records.evaluation import Evaluation, Speedup, Timing
+from kernel_scientist.records.factors import UNRESOLVED
 from kernel_scientist.records.kernel import REFERENCE, Kernel, Verdict
 from kernel_scientist.records.params import Harness
 from kernel_scientist.workers.pool import WorkerPool

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernel_scientist.evaluate.timing.statistics import Blocks, attainable, ratio, time
-from kernel_scientist.records.evaluation import UNRESOLVED
+from kernel_scientist.records.factors import UNRESOLVED
 
 TIMES = st.floats(1.0, 1000.0)
 processes = st.integers(1, 4).flatmap(

@@ -5,6 +5,7 @@ import pytest
 from kernel_scientist.population.final import Final, finalists
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.records.evaluation import Evaluation, PairedTime, Speedup, Timing
+from kernel_scientist.records.factors import UNRESOLVED
 from kernel_scientist.records.kernel import REFERENCE, Verdict
 from tests.trials import trial
 
@@ -34,11 +35,24 @@ def evaluation(times_us: dict[str, dict[str, float]], candidate: str) -> Evaluat
     return Evaluation(verdict=Verdict.OK, timings=timings, speedups=tuple(speedups))
 
 
-def test_finalists_are_the_incumbent_and_those_with_better_recorded_numbers() -> None:
+def test_finalists_are_the_incumbent_and_those_that_no_test_tells_from_it() -> None:
     assert [t.kernel.name for t in finalists(POPULATION, 4)] == ["k00004", "k00012", "k00013", "k00014"]
     assert [t.kernel.name for t in finalists(POPULATION, 1)] == ["k00004"]
     assert [t.kernel.name for t in finalists(Population(tuple(POPULATION)[:2]), 4)] == ["k00004"]
     assert finalists(Population(), 4) == []
+
+
+def test_a_lucky_ratio_to_the_reference_makes_no_finalist() -> None:
+    """Under load one run said 5 times the reference, but beside the incumbent the kernel was slower."""
+    slower = trial("k00016", 5.0, {"k00004": (0.7, 0.9)})
+    broken_off = trial("k00017", 6.0, {"k00004": (0.1, 0.3)})
+    dropped = broken_off.evaluation.speedups[1].model_copy(update={"interval": UNRESOLVED})
+    dropped = broken_off.evaluation.model_copy(update={"speedups": (broken_off.evaluation.speedups[0], dropped)})
+    population = Population((*tuple(POPULATION)[:2], slower, broken_off.model_copy(update={"evaluation": dropped})))
+    assert [t.kernel.name for t in finalists(population, 4)] == ["k00004"]
+    unlucky = trial("k00018", 0.3, {"k00004": (0.99, 1.2)})
+    population.add(unlucky)
+    assert [t.kernel.name for t in finalists(population, 4)] == ["k00004", "k00018"]
 
 
 def test_the_fastest_in_one_run_is_the_champion() -> None:

@@ -1,6 +1,7 @@
 """Queries over a campaign's kernels."""
 
 import itertools
+import math
 import random
 from collections.abc import Sequence
 
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernel_scientist.campaign.ledger import Job, Ledger
-from kernel_scientist.population.entry import beats, score
+from kernel_scientist.population.entry import beats, over_base, score
 from kernel_scientist.population.lineage import Population, distinct_name
 from kernel_scientist.records.evaluation import Trial
 from kernel_scientist.records.kernel import REFERENCE
@@ -32,6 +33,7 @@ def test_the_incumbent_is_the_winner_of_the_tests_in_any_order_of_logging(order:
     best = population.best()
     assert best is not None and best.kernel.name == "k00004"
     assert [t.kernel.name for t in population.ranked()] == ["k00003", "k00004", "k00002", "k00001"]
+    assert population.estimate("k00003") == pytest.approx(math.log2(2.0 * 1.3))  # the chain of pairs
     assert [t.kernel.name for t in population] == sorted(t.kernel.name for t in CHAIN)
 
 
@@ -41,16 +43,28 @@ def test_a_margin_keeps_the_incumbent() -> None:
     assert best is not None and best.kernel.name == "k00002"
 
 
-def test_lineage_uplift_and_scores() -> None:
+def test_lineage_gains_and_scores() -> None:
     population = Population(tuple(CHAIN))
     assert population.children("k00002") == ["k00003", "k00004"]
-    assert population.uplift(CHAIN[3]) == pytest.approx(20)
-    assert population.uplift(CHAIN[4]) == pytest.approx(-100) and population.uplift(CHAIN[0]) is None
+    pair = over_base(CHAIN[3])
+    assert pair is not None and pair.ratio == pytest.approx(1.2) and pair.interval == (1.1, 1.3)
+    assert over_base(CHAIN[4]) is None and over_base(CHAIN[0]) is None
+    assert population.entry("k00004").gain == pytest.approx(1.2) and population.entry("k00003").gain is None
     assert score(CHAIN[4]) == 0 and population.verdicts()["incorrect"] == 1 and population.verdicts()["ok"] == 4
     seed = population.best_seed()
     assert seed is not None and seed.kernel.name == "k00002"
     with pytest.raises(ValueError, match="already"):
         population.add(CHAIN[0])
+
+
+def test_a_kernel_that_beat_its_base_but_not_the_incumbent_does_not_replace_it() -> None:
+    over = {"k00002": (1.2, 1.4), "k00004": (0.9, 1.05)}  # the base first, then the incumbent of its time
+    late = trial("k00003", 2.5, over, base="k00002")
+    for order in itertools.permutations((*CHAIN[:2], CHAIN[3], late)):
+        population = Population(order)
+        assert population.incumbent() == "k00004"
+        pair = over_base(late)
+        assert pair is not None and pair.against == "k00002" and pair.ratio == pytest.approx(1.3)
 
 
 def test_an_empty_population_has_no_best() -> None:
@@ -66,8 +80,22 @@ def _plainly(trials: Sequence[Trial]) -> str | None:
     while current is not None and current.kernel.name not in visited:
         visited.add(current.kernel.name)
         name = current.kernel.name
-        current = next((t for t in scored if beats(t, name)), current)
+        current = next((t for t in scored if _rival(t) == name and beats(t, name)), current)
     return current.kernel.name if current else None
+
+
+def _rival(trial: Trial) -> str:
+    """What the test compared a kernel with; the comparison with its base, before it, decides nothing."""
+    return trial.evaluation.speedups[-1].against
+
+
+def _estimate(trials: dict[str, Trial], name: str) -> float:
+    """The estimate of a kernel's place, in the plain way: its ratio times the estimate of what it was compared with."""
+    trial = trials[name]
+    test = trial.evaluation.speedups[-1]
+    if test.against == REFERENCE:
+        return math.log2(test.ratio)
+    return _estimate(trials, test.against) + math.log2(test.ratio)
 
 
 @given(st.data(), st.integers(1, 30))
@@ -75,7 +103,8 @@ def test_the_index_agrees_with_a_plain_search(data: st.DataObject, count: int) -
     trials: list[Trial] = []
     for number in range(1, count + 1):
         ratio = data.draw(st.one_of(st.none(), st.floats(0.1, 9)))
-        rivals = data.draw(st.lists(st.integers(1, max(1, number - 1)), max_size=2, unique=True)) if number > 1 else []
+        known = [int(t.kernel.name[1:]) for t in trials if score(t)]  # only what was timed is an incumbent
+        rivals = data.draw(st.lists(st.sampled_from(known), max_size=2, unique=True)) if known else []
         over = {f"k{rival:05d}": data.draw(st.sampled_from([(0.5, 0.9), (1.1, 1.3)])) for rival in rivals}
         base = f"k{data.draw(st.integers(1, number - 1)):05d}" if number > 1 else None
         trials.append(trial(f"k{number:05d}", ratio, over, base=base))
@@ -85,13 +114,19 @@ def test_the_index_agrees_with_a_plain_search(data: st.DataObject, count: int) -
     scored = [t for t in trials if score(t) > 0]
     best = population.best()
     assert (best.kernel.name if best else None) == _plainly(trials)
-    assert population.ranked() == sorted(scored, key=lambda t: (-score(t), t.kernel.name))
+    by_name = {t.kernel.name: t for t in scored}
+    estimates = {name: _estimate(by_name, name) for name in by_name}
+    assert {name: population.estimate(name) for name in by_name} == pytest.approx(estimates)
+    places = {t.kernel.name: place for place, t in enumerate(population.ranked())}
+    for one, other in itertools.combinations(by_name, 2):
+        if estimates[one] > estimates[other] + 1e-9:
+            assert places[one] < places[other]
     assert population.ranked(3) == population.ranked()[:3] and population.latest(4) == trials[-4:]
     assert list(population) == trials and len(population) == count
     seeds = [t for t in population.ranked() if t.kernel.base is None]
     assert population.best_seed() == (seeds[0] if seeds else None)
-    prefixes = [Population(trials[:n]).best() for n in range(1, count + 1)]
-    assert population.incumbent_scores() == tuple(score(t) if t else 0.0 for t in prefixes)
+    prefixes = [Population(trials[:n]).incumbent() for n in range(1, count + 1)]
+    assert population.incumbents() == tuple(prefixes)
     for one in trials:
         assert population.get(one.kernel.name) == one and population.has_source(one.kernel.digest)
         children = [t.kernel.name for t in trials if t.kernel.base == one.kernel.name]

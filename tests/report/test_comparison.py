@@ -7,45 +7,64 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernel_scientist.population.lineage import Population
-from kernel_scientist.report import comparison
+from kernel_scientist.records.evaluation import Speedup
+from kernel_scientist.records.kernel import REFERENCE
+from kernel_scientist.report import comparison, curves
 from kernel_scientist.report.comparison import CampaignCurve
 from kernel_scientist.report.output import Table
-from tests.trials import trial
+from tests.trials import speedup, trial
 
 
 def entries(finals: list[float], side: str, **settings: str) -> list[CampaignCurve]:
     return [
         CampaignCurve(
-            name=f"{side}{n}", seed=str(n), curve=(1.0, final), settings={"search.strategy": side, **settings}
+            name=f"{side}{n}",
+            seed=str(n),
+            curve=(1.0, final),
+            bounds=((0.9, 1.1), (0.9 * final, 1.1 * final)),
+            incumbents=("k00001", "k00002"),
+            settings={"search.strategy": side, **settings},
         )
         for n, final in enumerate(finals)
     ]
 
 
+def timed(first: list[float], second: list[float]) -> list[Speedup | None]:
+    """What timing the incumbents of each pair in one run gives, if their speeds are these."""
+    return [speedup("second", a / b, 1 / a, (0.95 * a / b, 1.05 * a / b)) for a, b in zip(first, second, strict=True)]
+
+
 def test_a_real_difference_is_found_and_no_false_one() -> None:
     better, worse = [1.5, 1.6, 1.7, 1.8, 1.9], [1.4, 1.5, 1.6, 1.7, 1.8]
-    result = comparison.compare(entries(better, "tree"), entries(worse, "greedy"))
+    result = comparison.compare(entries(better, "tree"), entries(worse, "greedy"), timed(better, worse))
     assert result["budget_kernels"] == 2 and "the first is better" in result["conclusion"]
     assert result["p_first_better"] == pytest.approx(1 / 32, abs=1e-4) and result["ratio"] > 1.05
+    assert result["interval"][0] < result["ratio"] < result["interval"][1]
     assert result["differ_in"] == {"search.strategy": ["tree", "greedy"]}
-    same = comparison.compare(entries(better, "a"), entries(better[::-1], "b"))
-    assert "no significant difference" in same["conclusion"] and same["ratio"] == 1.0
+    for pair in result["pairs"]:
+        assert pair["ratio"] == pytest.approx(pair["second_us"] / pair["first_us"]) and len(pair["interval"]) == 2
+    same = comparison.compare(entries(better, "a"), entries(better, "b"), timed(better, better[::-1]))
+    assert "no significant difference" in same["conclusion"] and same["ratio"] == pytest.approx(1.0)
 
 
 def test_too_few_repeats_give_no_conclusion() -> None:
-    result = comparison.compare(entries([2.0], "a"), entries([1.0], "b"))
-    assert result["p_first_better"] is None and "no conclusion" in result["conclusion"]
+    result = comparison.compare(entries([2.0], "a"), entries([1.0], "b"), timed([2.0], [1.0]))
+    assert result["p_first_better"] is None and "no conclusion" in result["conclusion"] and result["ratio"] == 2.0
+
+
+def test_speeds_of_different_runs_give_no_quotient() -> None:
+    result = comparison.compare(entries([2.0] * 5, "a"), entries([1.0] * 5, "b"), (), "there is no device here")
+    assert result["ratio"] is None and result["p_first_better"] is None and "no quotient" in result["conclusion"]
+    printed = [part for part in comparison.shown(result) if isinstance(part, str)]
+    assert any("first / second" in line and "there is no device here" in line for line in printed)
 
 
 @given(st.lists(st.floats(0.5, 4), min_size=5, max_size=9), st.randoms(use_true_random=False))
 def test_swapping_the_sides_swaps_the_test(finals: list[float], rng: object) -> None:
     others = [f * 1.1 for f in reversed(finals)]
     one, two = (
-        comparison.compare(*pair)
-        for pair in (
-            (entries(finals, "a"), entries(others, "b")),
-            (entries(others, "b"), entries(finals, "a")),
-        )
+        comparison.compare(entries(a, "a"), entries(b, "b"), timed(a, b))
+        for a, b in ((finals, others), (others, finals))
     )
     assert one["p_first_better"] == two["p_second_better"]
 
@@ -53,7 +72,17 @@ def test_swapping_the_sides_swaps_the_test(finals: list[float], rng: object) -> 
 def test_a_curve_rises_only_by_a_test() -> None:
     lucky = trial("k00003", 5.0, {"k00002": (0.5, 9.0)}, base="k00002")
     population = Population((trial("k00001", 1.0), trial("k00002", 2.0, {"k00001": (1.8, 2.2)}), lucky))
-    assert population.incumbent_scores() == (1.0, 2.0, 2.0)
+    assert population.incumbents() == ("k00001", "k00002", "k00002")
+    assert [point.ratio for point in curves.of(population)] == [1.0, 2.0, 2.0]
+
+
+def test_a_new_incumbent_whose_speed_is_not_resolved_leaves_the_curve_where_it_was() -> None:
+    wide = speedup(REFERENCE, 10.08, 10.0, (0.2, 496.0))
+    won = trial("k00002", 10.08, {"k00001": (1.8, 2.2)})
+    own = won.evaluation.model_copy(update={"speedups": (wide, won.evaluation.speedups[1])})
+    population = Population((trial("k00001", 1.0), won.model_copy(update={"evaluation": own})))
+    assert population.incumbents() == ("k00001", "k00002")
+    assert [point.ratio for point in curves.of(population)] == [1.0, 1.0]
 
 
 def test_the_page_of_a_comparison_shows_both_sides(tmp_path: Path) -> None:
@@ -71,5 +100,5 @@ def test_champions_stand_beside_the_best_published_time() -> None:
     )
     result = comparison.compare(first, second)
     assert result["published"] == [{"case": "m64", "a0": 71.0, "b0": 80.0, "best published": 66.0}]
-    titles = [part.title for part in comparison.shown({**result, "by_model": True}) if isinstance(part, Table)]
+    titles = [part.title for part in comparison.shown(result) if isinstance(part, Table)]
     assert "champions, predicted us, beside the best published kernel" in titles

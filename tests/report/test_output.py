@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kernel_scientist.records import factors
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.report import output
 from kernel_scientist.report.output import Table
@@ -18,7 +19,7 @@ def test_numbers_keep_five_digits_without_an_exponent_above_one(value: float) ->
 
 
 def test_a_number_that_is_rounded_up_gets_no_exponent() -> None:
-    assert (output.number(99999.7), output.ratio(9999.96)) == ("100000", "10000x")
+    assert output.number(99999.7) == "100000" and factors.factor(9999.96, (9999.0, 10001.0)).startswith("10000x")
 
 
 def test_a_column_that_the_first_record_lacks_is_shown() -> None:
@@ -32,7 +33,7 @@ def test_records_become_tables_and_empty_values_are_left_out(capsys: pytest.Capt
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert lines[1:] == [
         ["case", "time_us", "speedup"],
-        ["a", "[16]", "57.084", "1.25x"],
+        ["a", "[16]", "57.084", "1.25"],
         ["b", "3"],
         ["machine:", "cores", "2"],
     ]

@@ -25,7 +25,7 @@ POPULATION = Population(
     (
         trial("k00001", 1.0),
         designed(trial("k00002", 1.1, {"k00001": (1.05, 1.15)}, base="k00001"), 5, 20),
-        designed(trial("k00003", 1.0, {"k00001": (0.9, 1.1)}, base="k00001"), 10, 30),
+        designed(trial("k00003", 1.0, {"k00001": (0.95, 1.05)}, base="k00001"), 10, 30),
         designed(trial("k00004", None, base="k00001"), 10, 30),
         designed(trial("k00005", 1.3, {"k00001": (1.2, 1.4)}, base="k00001"), 0, 0, tuned_from="k00001"),
         designed(trial("k00006", 1.2, {"k00001": (1.1, 1.3)}, base="k00001"), 0, 10, designer="n"),

@@ -122,7 +122,16 @@ class KernelbotEvaluator(PredictedEvaluator):
             for name, theirs in rivals.items()
             if theirs
         )
-        return found.model_copy(update={"timings": results.timings(times, floors), "speedups": speedups, "reason": ""})
+        reference = rivals.get(REFERENCE, {})
+        beside = {
+            other.name: results.speedup(
+                REFERENCE, rivals[other.name], reference, self.harness.confidence, self.settings.margin
+            )
+            for other in others
+            if other.is_finalist and rivals[other.name] and reference
+        }
+        update = {"timings": results.timings(times, floors), "speedups": speedups, "beside": beside, "reason": ""}
+        return found.model_copy(update=update)
 
     def _rival(self, other: TimedSource) -> Submission:
         text = AS_SUBMISSION if other.name == REFERENCE else other.source

@@ -3,7 +3,7 @@
 import math
 import statistics as stats
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from kernel_scientist.evaluate.timing import statistics
@@ -11,6 +11,7 @@ from kernel_scientist.evaluate.timing.plan import Plan
 from kernel_scientist.evaluate.timing.statistics import Blocks
 from kernel_scientist.hardware.peaks import Machine, floor_us
 from kernel_scientist.problems.problem import Problem
+from kernel_scientist.records import factors
 from kernel_scientist.records.evaluation import Clocks, Evaluation, PairedTime, Speedup, Timing
 from kernel_scientist.records.kernel import REFERENCE, Case, Verdict
 from kernel_scientist.sandbox.failure import KernelFailure
@@ -134,8 +135,17 @@ class Estimator:
     """Peaks of the device; None for a GPU without an entry in the tables."""
     confidence: float
 
-    def result(self, evaluation: Evaluation, plan: Plan, samples: Samples, others: Sequence[str]) -> Evaluation:
+    def result(
+        self,
+        evaluation: Evaluation,
+        plan: Plan,
+        samples: Samples,
+        others: Sequence[str],
+        finalists: Sequence[str] = (),
+    ) -> Evaluation:
         """Return the evaluation with times and speedups. Raises KernelFailure when a time is impossible.
+
+        `finalists`: those of `others` whose own speedups over the reference are stated, too.
 
         A time below that of the reference's work is a label only: a better algorithm may do less.
         """
@@ -148,9 +158,17 @@ class Estimator:
         slower = [case for s in speedups if s.against == plan.baseline for case in s.slower_cases]
         labels = (*evaluation.labels, *(f"measured:slower-case:{case}" for case in slower))
         labels = (*labels, *(f"measured:less-than-the-references-work:{timing.case}" for timing in below))
+        beside = {name: self.speedup(samples, replace(plan, candidate=name), REFERENCE) for name in finalists}
         clocks = tuple(_clocks(samples, plan.candidate, case.name) for case in plan.cases)
         return evaluation.model_copy(
-            update={"timings": timings, "speedups": speedups, "labels": labels, "clocks": clocks}
+            update={
+                "timings": timings,
+                "speedups": speedups,
+                "beside": beside,
+                "baseline": plan.baseline or "",
+                "labels": labels,
+                "clocks": clocks,
+            }
         )
 
     def timing(self, samples: Samples, name: str, case: Case) -> Timing:
@@ -175,9 +193,10 @@ class Estimator:
         for case in (case.name for case in plan.cases):
             ours, theirs = samples.blocks_us(name, case), samples.blocks_us(against, case)
             time_us, against_us = (math.exp(statistics.time(blocks).log) for blocks in (ours, theirs))
-            pairs[case] = PairedTime(time_us=time_us, against_us=against_us)
-            _, high = statistics.ratio([ours], [theirs]).interval(plan.confidence)
-            slower += [case] if high < 1 - margin else []
+            found = statistics.ratio([ours], [theirs]).interval(plan.confidence)
+            known = found if factors.is_known(found) else None
+            pairs[case] = PairedTime(time_us=time_us, against_us=against_us, interval=known)
+            slower += [case] if found[1] < 1 - margin else []
         return Speedup(
             against=against,
             ratio=math.exp(estimate.log),

@@ -16,11 +16,15 @@ class TimedSource(Record):
     source: str
     compiles: bool = False
     """Whether it starts compilers in its first call of each case. True only of sources that are trusted."""
+    optional: bool = False
+    """Whether the timing is repeated without this source if it fails."""
+    is_finalist: bool = False
+    """Whether its own speedup over the reference is stated, too (`Evaluation.beside`)."""
 
     @staticmethod
-    def of(kernel: Kernel) -> "TimedSource":
+    def of(kernel: Kernel, optional: bool = False) -> "TimedSource":
         """Return a kernel's source under its name."""
-        return TimedSource(name=kernel.name, source=kernel.source)
+        return TimedSource(name=kernel.name, source=kernel.source, optional=optional)
 
 
 @dataclass(frozen=True)

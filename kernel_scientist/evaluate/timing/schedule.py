@@ -18,7 +18,7 @@ from kernel_scientist.evaluate.driver import Driver
 from kernel_scientist.evaluate.timing import statistics
 from kernel_scientist.evaluate.timing.estimate import Samples
 from kernel_scientist.evaluate.timing.plan import LEAST_STAGES, Plan, TimedSource
-from kernel_scientist.records.errors import InfrastructureError
+from kernel_scientist.records.errors import BesideError
 from kernel_scientist.records.kernel import Case, Verdict
 from kernel_scientist.sandbox.failure import KernelFailure
 from kernel_scientist.workers.client import Output, WorkerClient
@@ -35,7 +35,7 @@ Scheduling = Mapping[str, Mapping[int, object]]
 def run(driver: Driver, plan: Plan, sources: Sequence[TimedSource]) -> Samples:
     """Time all sources by the plan.
 
-    Raises KernelFailure when the candidate fails, InfrastructureError when another source does.
+    Raises KernelFailure when the candidate fails, BesideError when another source does.
     """
     assert len({source.name for source in sources}) == len(sources), "two sources have one name"
     timing = _TimingRun(driver, plan)
@@ -153,13 +153,13 @@ class _TimingRun:
 
     @contextmanager
     def _blame(self, name: str) -> Generator[None]:
-        """Turn the failure of a source that is not the candidate into an infrastructure error."""
+        """Turn the failure of a source that is not the candidate into a BesideError."""
         try:
             yield
         except KernelFailure as failure:
             if name == self.plan.candidate:
                 raise
-            raise InfrastructureError(f"{name} failed while it was timed: {failure.reason}") from failure
+            raise BesideError(name, failure.reason) from failure
 
 
 def hopeless(plan: Plan, samples: Samples, blocks: int) -> bool:

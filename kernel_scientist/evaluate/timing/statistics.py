@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kernel_scientist.records.evaluation import UNRESOLVED
+from kernel_scientist.records.factors import UNRESOLVED
 
 LEAST_BLOCKS = 4
 """Least number of blocks for an interval."""

@@ -12,10 +12,11 @@ from kernel_scientist.population import prediction_accuracy
 from kernel_scientist.problems import published
 from kernel_scientist.records import environment
 from kernel_scientist.records.evaluation import Confirmation, Trial
+from kernel_scientist.records.factors import UNKNOWN, factor, is_resolved
 from kernel_scientist.records.kernel import REFERENCE
 from kernel_scientist.records.params import Params
-from kernel_scientist.report import figures, ranking, summaries, tables
-from kernel_scientist.report.output import Table, html, interval, number, ratio, say, text, write, write_json
+from kernel_scientist.report import conditions, curves, figures, ranking, summaries, tables
+from kernel_scientist.report.output import Table, html, number, say, text, write, write_json
 from kernel_scientist.report.pages import kernels, plots
 from kernel_scientist.tracking.access import RecordedCampaign, read_campaign
 
@@ -31,7 +32,8 @@ ACCURACY = {
     "failed": "failed, share",
     "within": "uplift within the range, share",
     "predicted": "predicted (median, %)",
-    "measured": "measured (median, %)",
+    "pairs": "resolved pairs",
+    "measured": "measured (median)",
     "bias": "bias (points)",
     "rank": "rank correlation",
 }
@@ -157,28 +159,37 @@ def answer(recorded: RecordedCampaign, validation: Mapping[str, Any] | None) -> 
         us, how = number(best.evaluation.predicted_us), summaries.model_behind(best.evaluation.predictions)
         headline = f"{best.kernel.name} is predicted to take {us} us ({what}). Nothing was measured."
         return Answer(headline, "predicted", [*_beside_published(recorded, best), ("how", how)])
-    speedup, sure = _speedup(recorded, best, validation)
-    headline = f"{best.kernel.name} computes {recorded.problem} at {ratio(speedup)} the reference's speed ({what})."
+    speedup, bounds, run = _speedup(recorded, best, validation)
+    speed = f"{speedup:.4g}x" if speedup and is_resolved(bounds) else UNKNOWN
+    headline = f"{best.kernel.name} computes {recorded.problem} at {speed} the reference's speed ({what})."
+    if speedup and speed == UNKNOWN:
+        headline = (
+            f"{best.kernel.name} is the champion of {recorded.problem} ({what}); how fast it is, is not resolved."
+        )
     if speedup is None:
         headline = f"{best.kernel.name} is the champion ({what}); it has no time."
-    facts, where = [("interval", sure)], ("machine", _machine(best))
+    facts, where = [("speedup", f"{factor(speedup, bounds)}, in {run}")], ("machine", _machine(best))
+    if busy := conditions.told(recorded.population, recorded.final, best, validation):
+        facts.insert(0, ("conditions", busy))
     if validation is None:
         how = "in the campaign only: run kernel-scientist validate for fresh processes and held-out cases"
         return Answer(headline, "not validated", [*facts, ("timed", how), where])
     if held_out := _over_reference(validation["held_out"]):
-        facts.append(("held-out cases", f"{ratio(held_out['ratio'])}, interval: {interval(held_out['interval'])}"))
+        facts.append(("held-out cases", factor(held_out["ratio"], held_out["interval"])))
     facts += [("confirmation", f"in fresh processes, with new seeds: {validation['why']}"), where]
     return Answer(headline, "confirmed" if validation["confirmed"] else "not confirmed", facts)
 
 
-def _speedup(recorded: RecordedCampaign, best: Trial, validation: Mapping[str, Any] | None) -> tuple[float | None, str]:
-    """Return speedup and interval of the champion by the best run that there is: confirmation, final, own run."""
+def _speedup(
+    recorded: RecordedCampaign, best: Trial, validation: Mapping[str, Any] | None
+) -> tuple[float | None, Sequence[float] | None, str]:
+    """Return speedup and interval of the champion by the best run that there is, and which that is."""
     if validation and (confirmed := _over_reference(validation)):
-        return confirmed["ratio"], interval(confirmed["interval"])
+        return confirmed["ratio"], confirmed["interval"], "the confirmation"
     if recorded.final and recorded.final.ranking():
-        return recorded.final.speedup(best.kernel.name), "none: the final compares finalists"
+        return recorded.final.speedup(best.kernel.name), recorded.final.interval(best.kernel.name), "the final"
     own = best.evaluation.speedup_over(REFERENCE)
-    return own.ratio if own else None, interval(own.interval if own and own.resolved else None)
+    return (own.ratio, own.interval, "its own run") if own else (None, None, "no run")
 
 
 def _over_reference(timed: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -202,14 +213,15 @@ def _beside_published(recorded: RecordedCampaign, best: Trial) -> list[tuple[str
 
 def _pictures(recorded: RecordedCampaign, best: Trial | None, by_model: bool) -> dict[str, Any]:
     """Return the pictures that there is something to draw for."""
-    entries, curve = recorded.population.entries(), recorded.population.incumbent_scores()
-    if not best or not any(curve):
+    entries, line = recorded.population.entries(), curves.of(recorded.population)
+    if not best or not any(point.ratio for point in line):
         return {}
-    scores = {entry.name: entry.score for entry in entries}
-    pictures = {"speeds": plots.speeds({recorded.run.campaign: (curve, curve, curve)}, scores, by_model)}
+    low, middle, high = ([point[end] for point in line] for end in range(3))
+    points = {trial.kernel.name: curves.point(trial) for trial in recorded.population}
+    pictures = {"speeds": plots.speeds({recorded.run.campaign: (low, middle, high)}, points, by_model)}
     if any(entry.usd for entry in entries):
         usd = list(itertools.accumulate(entry.usd for entry in entries))
-        pictures["costs"] = plots.costs(usd, curve, by_model)
+        pictures["costs"] = plots.costs(usd, (low, middle, high), by_model)
     times, floors_us = figures.case_times(recorded, best, best.kernel.name)
     return pictures | {"cases": plots.cases(times, floors_us)} if times else pictures
 

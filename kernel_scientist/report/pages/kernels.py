@@ -5,13 +5,15 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from kernel_scientist.population.entry import order
+from kernel_scientist.population.entry import order, over_base
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.records.evaluation import Trial
+from kernel_scientist.records.factors import factor, percent
 from kernel_scientist.records.kernel import REFERENCE, Verdict
 from kernel_scientist.report import tables
-from kernel_scientist.report.output import Table, interval, ratio
+from kernel_scientist.report.output import Table
 from kernel_scientist.scientist.context import bug_taxonomy
+from kernel_scientist.scientist.context.outcomes import NOT_PAIRED
 
 MOST_FULL = 120
 """Kernels that a page shows in full, so that the page of a thousand kernels stays below two megabytes."""
@@ -76,7 +78,7 @@ def tree(population: Population, champion: str | None) -> list[Line]:
         entry, card = entries[name], _card(population, population.get(name)) if name in full else None
         failed = "" if entry.verdict is Verdict.OK else entry.verdict.value
         style = "champion" if name == champion else "line" if name in line else "failed" if failed else ""
-        score = tables.score_text(entry.score, entry.by_model)
+        score = tables.speed_text(population.get(name)) if entry.score else ""
         title = entry.title or population.get(name).kernel.title
         lines.append(Line(name, depth, title, score, failed, style, card))
         waiting += [(child, depth + 1) for child in sorted(children[name], key=order, reverse=True)]
@@ -116,14 +118,16 @@ def _facts(population: Population, trial: Trial) -> Iterator[tuple[str, str]]:
     yield "verdict", evaluation.verdict.value
     for speedup in evaluation.speedups:
         against = "the reference" if speedup.against == REFERENCE else speedup.against
-        bounds = interval(speedup.interval if speedup.resolved else None)
         found = "faster by the test" if speedup.faster else "not shown to be faster"
-        yield f"speedup over {against}", f"{ratio(speedup.ratio)} {bounds}, {found}"
+        yield f"speedup over {against}", f"{speedup}, {found}"
+    if evaluation.busy:
+        yield "conditions", evaluation.busy
     predicts = kernel.experiment is not None and not kernel.tuned_from and evaluation.verdict is Verdict.OK
-    if kernel.experiment and predicts and (uplift := population.uplift(trial)) is not None:
+    if kernel.experiment and predicts:
         low, high = kernel.experiment.uplift
-        kind = "by the model" if evaluation.by_model else "measured"
-        yield "uplift over base", f"predicted {low:+.0f} to {high:+.0f} %, {kind} {uplift:+.1f} %"
+        kind = "by the model" if evaluation.by_model else "measured in one run"
+        uplift = gain_text(population, trial) or NOT_PAIRED
+        yield "uplift over base", f"predicted {low:+.0f} to {high:+.0f} %; {kind}: {uplift}"
     if kernel.attempts:
         yield "repaired", "; ".join(f"{a.verdict.value}: {a.reason[:120]}" for a in kernel.attempts)
     if kernel.authors:
@@ -146,7 +150,7 @@ def _cases(trial: Trial) -> Table | None:
             "case": timing.case,
             "time_us": timing.time_us,
             "against_us": pair.against_us if pair else None,
-            "ratio": pair.ratio if pair else None,
+            "ratio": factor(pair.ratio, pair.interval) if pair else "",
             "floor_us": timing.floor_us,
         }
         for timing in evaluation.timings
@@ -193,11 +197,21 @@ def best(population: Population, champion: Trial | None, by_model: bool, most: i
     """Return the best kernels with their times, and predicted and actual uplift over their bases."""
     rows: list[dict[str, str]] = []
     for trial in population.ranked(most):
-        uplift, experiment = population.uplift(trial), trial.kernel.experiment
+        experiment = trial.kernel.experiment
         is_predicted = experiment is not None and not trial.kernel.tuned_from
         predicted = "{:+.0f} to {:+.0f}".format(*experiment.uplift) if experiment and is_predicted else ""
-        uplifts = {"predicted": predicted, "uplift": "" if uplift is None else f"{uplift:+.1f}"}
+        unknown = NOT_PAIRED if experiment and not trial.evaluation.by_model else ""
+        uplifts = {"predicted": predicted, "uplift": gain_text(population, trial) or unknown}
         rows.append({**tables.kernel_row(trial, champion), **uplifts, "link": trial.kernel.name})
     columns = tables.PREDICTED if by_model else tables.MEASURED
-    measured = "by the model %" if by_model else "measured %"
+    measured = "by the model" if by_model else "measured beside it"
     return Table({**columns, "predicted": "uplift over base, predicted %", "uplift": measured}, rows)
+
+
+def gain_text(population: Population, trial: Trial) -> str:
+    """Return the gain over the base in percent with its interval, measured or predicted; empty if it is not known."""
+    if trial.evaluation.by_model:
+        ratio = population.predicted_gain(trial)
+        return f"{100 * (ratio - 1):+.1f} %" if ratio else ""
+    pair = over_base(trial)
+    return percent(pair.ratio, pair.interval) if pair else ""

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from kernel_scientist.population.prediction_accuracy import UpliftPrediction
-from kernel_scientist.report import tables
+from kernel_scientist.report.curves import Point
 
 VARIABLES = ("ink", "line", "first", "second", "right", "wrong", "muted")
 COLOURS = {f"#{number:06x}": variable for number, variable in enumerate(VARIABLES, start=1)}
@@ -42,28 +42,33 @@ Bars = Mapping[str, Mapping[str, float]]
 
 
 @rc_context(STYLE)
-def speeds(curves: Mapping[str, Curve], kernels: Mapping[str, float], by_model: bool) -> Markup:
-    """Return curves over the number of kernels tried, and a dot per kernel that links to it in the page."""
+def speeds(curves: Mapping[str, Curve], kernels: Mapping[str, Point | None], by_model: bool) -> Markup:
+    """Return curves over the number of kernels tried, and per kernel a dot that links to it, with its interval."""
     figure, axes = _axes(2.9, "kernels tried", "share of the roofline" if by_model else "speedup over the reference")
-    _score_axis(axes, [*kernels.values(), *(v for curve in curves.values() for v in curve[1])], by_model)
+    points = {number: point for number, point in enumerate(kernels.values(), start=1) if point}
+    shown = [*(p.ratio for p in points.values()), *(v for curve in curves.values() for v in curve[1])]
+    _score_axis(axes, shown, by_model)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     for (name, (low, median, high)), colour in zip(curves.items(), (FIRST, SECOND), strict=False):
         tried = range(1, len(median) + 1)
         axes.plot(tried, median, color=colour, label=name, drawstyle="steps-post")
         axes.fill_between(tried, low, high, color=colour, alpha=0.15, step="post")
-    dots = axes.scatter(range(1, len(kernels) + 1), list(kernels.values()), s=14, color=RIGHT, linewidths=0)
-    dots.set_urls([f"#{name}" for name in kernels])
+    axes.vlines([*points], [p.low for p in points.values()], [p.high for p in points.values()], RIGHT, linewidth=0.6)
+    dots = axes.scatter([*points], [p.ratio for p in points.values()], s=14, color=RIGHT, linewidths=0)
+    dots.set_urls([f"#{name}" for name, point in kernels.items() if point])
     if len(curves) > 1:
         axes.legend(frameon=False)
     return _svg(figure)
 
 
 @rc_context(STYLE)
-def costs(usd: Sequence[float], best: Sequence[float], by_model: bool) -> Markup:
-    """Return the best score so far over the money spent on the kernels' own model calls, in USD."""
+def costs(usd: Sequence[float], best: Curve, by_model: bool) -> Markup:
+    """Return the incumbent's speed over the money spent on the kernels' own model calls, in USD."""
     figure, axes = _axes(2.9, "USD for the kernels' model calls", "share of the roofline" if by_model else "speedup")
-    _score_axis(axes, best, by_model)
-    axes.plot(usd, best, color=FIRST, drawstyle="steps-post")
+    low, middle, high = best
+    _score_axis(axes, middle, by_model)
+    axes.plot(usd, middle, color=FIRST, drawstyle="steps-post")
+    axes.fill_between(usd, low, high, color=FIRST, alpha=0.15, step="post")
     return _svg(figure)
 
 
@@ -92,12 +97,15 @@ def cases(times: Bars, floors_us: Mapping[str, float]) -> Markup:
 
 @rc_context(STYLE)
 def uplifts(predictions: Sequence[UpliftPrediction]) -> Markup:
-    """Return a bar per experiment: its predicted range at the height of the measured uplift, in percent."""
+    """Return a bar per experiment: its predicted range at the height of the measured uplift, in percent, and a line
+    that spans the measured one's interval."""
     figure, axes = _axes(3.2, "predicted uplift, min to max, %", "measured uplift, %")
     timed = [(p, p.measured) for p in predictions if p.measured is not None]
     heights, colours = [measured for _, measured in timed], [RIGHT if p.within else WRONG for p, _ in timed]
     bars = axes.hlines(heights, [p.low for p, _ in timed], [p.high for p, _ in timed], colours, linewidth=3)
     bars.set_urls([f"#{p.kernel}" for p, _ in timed])
+    ends = [(p.middle, *p.interval) for p, _ in timed if p.interval]
+    axes.vlines([e[0] for e in ends], [e[1] for e in ends], [e[2] for e in ends], MUTED, linewidth=0.6)
     axes.axline((0, 0), slope=1, color=MUTED, linestyle="--")
     return _svg(figure)
 
@@ -118,7 +126,7 @@ def _score_axis(axes: Axes, scores: Sequence[float], by_model: bool) -> None:
         axes.yaxis.set_minor_formatter(lambda value, _: "")
     elif known:
         axes.set_ylim(0.9 * min(known), 1.1 * max(known))
-    axes.yaxis.set_major_formatter(lambda value, _: tables.score_text(value, by_model))
+    axes.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.3g} %" if by_model else f"{value:.4g}x")
 
 
 def _svg(figure: Figure) -> Markup:

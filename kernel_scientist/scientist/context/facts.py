@@ -6,17 +6,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from kernel_scientist.hardware.peaks import floor_us
-from kernel_scientist.population.entry import order, score
+from kernel_scientist.population.entry import order, over_base, score
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.problems.problem import Problem, Profile
 from kernel_scientist.records.evaluation import Trial, geomean
+from kernel_scientist.records.kernel import REFERENCE
 from kernel_scientist.scientist.context import gpu_facts
-from kernel_scientist.scientist.context.outcomes import outcome, spread, title
+from kernel_scientist.scientist.context.outcomes import NOT_PAIRED, conditions, fastest, outcome, spread, title
 from kernel_scientist.scientist.prompts import rounded_us
 from kernel_scientist.scientist.roles import Assignment
 
 MOST_KERNELS = 60
 """Rows of the table of all kernels."""
+MOST_PLACES = 1000
+"""Fastest kernels whose place in the order is told."""
 MOST_DIFF, MOST_EVIDENCE = 4000, 6000
 """Characters of a diff, of a failure's evidence."""
 INSTRUCTION_SETS = frozenset(
@@ -74,9 +77,13 @@ def selection(assignment: Assignment, population: Population) -> dict[str, Any]:
     floors = {c.name: floor_us(assignment.problem.work(c), assignment.peaks) for c in assignment.profile.benchmarks}
     floors = {case: us for case, us in floors.items() if us}
     published = {case: p.us for case, p in assignment.published.items() if case in cases}
+    places = {entry.name: place for place, entry in enumerate(population.ranking(MOST_PLACES), start=1)}
+    best = population.best()
     return {
         "cases": cases,
-        "kernels": [_row(t, cases) for t in trials],
+        "kernels": [_row(t, cases, places) for t in trials],
+        "incumbent": f"{best.kernel.name} is {fastest(best)}" if best else "",
+        "conditions": conditions(population),
         "left_out": len(population) - len(trials),
         "limited": any(t.evaluation.predictions for t in trials),
         "floors": _cells(floors, cases) if floors else [],
@@ -85,14 +92,21 @@ def selection(assignment: Assignment, population: Population) -> dict[str, Any]:
     }
 
 
-def _row(trial: Trial, cases: Sequence[str]) -> dict[str, Any]:
+def _row(trial: Trial, cases: Sequence[str], places: Mapping[str, int]) -> dict[str, Any]:
+    test, base = trial.evaluation.test, over_base(trial)
+    own = trial.evaluation.speedup_over(REFERENCE)
+    rival = test if test and test.against not in (REFERENCE, trial.kernel.base) else None
+    place = places.get(trial.kernel.name)
     return {
         "name": trial.kernel.name,
         "base": trial.kernel.base or ("seed" if trial.kernel.is_seed else "earlier campaign"),
         "reference": trial.kernel.reference,
         "title": title(trial),
         "verdict": trial.evaluation.verdict.value,
-        "speedup": f"{score(trial):.3g}" if score(trial) else "-",
+        "place": place or (f"> {MOST_PLACES}" if score(trial) else "-"),
+        "over_base": str(base) if base else NOT_PAIRED if own and trial.kernel.base else "-",
+        "over_rival": f"{rival} over {rival.against}" if rival else "-",
+        "speedup": str(own) if own else "-",
         "limits": gpu_facts.limit_counts(trial),
         "times": _cells(trial.evaluation.times_us, cases),
     }
@@ -145,6 +159,7 @@ def case_table(assignment: Assignment, population: Population, base: Trial, refe
     return {
         "columns": list(columns),
         "rows": [dict(zip(("case", "times", "floor", "bound", "published"), row, strict=True)) for row in rows],
+        "conditions": conditions(population),
         "floors": ("problem" if assignment.problem.work_is_least else "reference") if floors else "",
         "sources": list(dict.fromkeys(p.origin for p in published.values())),
     }

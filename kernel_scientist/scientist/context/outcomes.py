@@ -11,10 +11,11 @@ import random
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from kernel_scientist.population.entry import order, score
+from kernel_scientist.population.entry import order, over_base, score
 from kernel_scientist.population.lineage import Population
+from kernel_scientist.records import factors
 from kernel_scientist.records.evaluation import Trial
-from kernel_scientist.records.kernel import Experiment, Verdict
+from kernel_scientist.records.kernel import REFERENCE, Experiment, Verdict
 
 MOST_TRIED, MOST_ANCESTORS, MOST_BETS = 30, 10, 100
 """Rows of earlier experiments; those of them on the way from seed to base; latest experiments in a record of bets."""
@@ -26,6 +27,8 @@ MOST_RANKED = 100
 """Ranked kernels, siblings, generations and latest kernels that are looked at, however many there are."""
 BEST, SURPRISES, FAILURES = 3, 3, 2
 """Kernels of each kind for the distiller."""
+RECENT_TIMINGS = 20
+"""Latest kernels whose conditions are stated."""
 
 
 def title(trial: Trial) -> str:
@@ -38,28 +41,57 @@ def bet(trial: Trial) -> Experiment | None:
     return trial.kernel.experiment if trial.kernel.tuned_from is None else None
 
 
+NOT_PAIRED = "not measured against its base"
+"""What is said of a gain if kernel and base were not timed in one run."""
+
+
 def gain(population: Population, trial: Trial) -> str:
-    """Return the gain over the base, measured or predicted; for a seed, its speed."""
-    uplift, ratio = population.uplift(trial), score(trial)
-    if trial.evaluation.by_model and ratio:
-        share = f"predicted {100 * ratio:.3g} % of the roofline"
-        return share if uplift is None else f"{uplift:+.1f} % (predicted)"
-    if uplift is None:
-        return f"{ratio:.3g} times the reference's speed" if ratio else "not timed"
-    return f"{uplift:+.1f} %" if ratio else f"none ({trial.evaluation.verdict.value})"
+    """Return the gain over the base, measured in one run or predicted; for a seed, its speed."""
+    own = trial.evaluation.speedup_over(REFERENCE)
+    if trial.evaluation.by_model and score(trial):
+        ratio = population.predicted_gain(trial)
+        share = f"predicted {100 * score(trial):.3g} % of the roofline"
+        return share if ratio is None else f"{100 * (ratio - 1):+.1f} % (predicted)"
+    if trial.evaluation.verdict is not Verdict.OK:
+        return f"none ({trial.evaluation.verdict.value})"
+    if own is None:
+        return "not timed"
+    if trial.kernel.base is None:
+        return f"{own} the reference's speed"
+    pair = over_base(trial)
+    if pair is None:
+        return f"{NOT_PAIRED}, {own} the reference's speed"
+    where = " (by separate submissions)" if "compared" in trial.evaluation.environment else ""
+    return f"{factors.percent(pair.ratio, pair.interval)} over {pair.against}{where}"
 
 
 def spread(population: Population, trial: Trial) -> str:
-    """Return the cases with the smallest and the largest gain over the base; empty without times of both."""
-    base = population.get(trial.kernel.base) if trial.kernel.base else None
-    before, after = base.evaluation.times_us if base else {}, trial.evaluation.times_us
-    gains = sorted((100 * (before[case] / us - 1), case) for case, us in after.items() if case in before)
+    """Return the cases with the smallest and the largest gain over the base, of those that are resolved.
+
+    Measured ones are of the run that timed both. Empty if there are fewer than two.
+    """
+    gains = sorted(_case_gains(population, trial))
     if len(gains) < 2:
         return ""
-    (least, worst), (most, best) = gains[0], gains[-1]
-    if most - least < 1:
+    (least, worst, least_text), (most, best, most_text) = gains[0], gains[-1]
+    if most - least < 0.01:
         return "alike in all cases"
-    return f"from {least:+.1f} % ({worst}) to {most:+.1f} % ({best})"
+    return f"from {least_text} ({worst}) to {most_text} ({best})"
+
+
+def _case_gains(population: Population, trial: Trial) -> Iterator[tuple[float, str, str]]:
+    """Yield ratio, case and text of the gains over the base by case."""
+    if not trial.evaluation.by_model:
+        pair = over_base(trial)
+        for case, times in (pair.cases if pair else {}).items():
+            if factors.is_resolved(times.interval):
+                yield times.ratio, case, factors.percent(times.ratio, times.interval)
+        return
+    base = population.get(trial.kernel.base) if trial.kernel.base else None
+    before = base.evaluation.times_us if base else {}
+    for case, us in trial.evaluation.times_us.items():
+        if case in before:
+            yield before[case] / us, case, f"{100 * (before[case] / us - 1):+.1f} %"
 
 
 def outcome(population: Population, trial: Trial) -> str:
@@ -71,8 +103,28 @@ def outcome(population: Population, trial: Trial) -> str:
         return "correct, not timed"
     equal = "registers, instruction counts and launches are those of"
     same = f"; {equal} {trial.kernel.base}" if same_code(population, trial) else ""
-    incumbent = " (the fastest so far)" if population.incumbent() == trial.kernel.name else ""
+    incumbent = f" ({fastest(trial)})" if population.incumbent() == trial.kernel.name else ""
     return f"correct, {gain(population, trial)}{same}{incumbent}"
+
+
+def fastest(incumbent: Trial) -> str:
+    """Return why the incumbent counts as the fastest so far: by which test, or by prediction."""
+    if incumbent.evaluation.by_model:
+        return "predicted to be the fastest so far"
+    test = incumbent.evaluation.test
+    if test is None or test.against == REFERENCE:
+        return "the incumbent: it was timed first, and no test found another kernel faster"
+    return f"the incumbent: a test found it faster than {test.against}, the incumbent before it: {test} in one run"
+
+
+def conditions(population: Population) -> str:
+    """Return a sentence if many of the latest timings were made on a busy machine; else empty."""
+    found = [t.evaluation.busy for t in population.latest(RECENT_TIMINGS) if t.evaluation.timings]
+    busy = [words for words in found if words]
+    if 2 * len(busy) < len(found) or not busy:
+        return ""
+    share = f"{len(busy)} of the latest {len(found)} timings were made on a busy machine"
+    return f"{share}, so intervals are wide. The last of them was {busy[-1]}."
 
 
 def same_code(population: Population, trial: Trial) -> bool:
@@ -123,37 +175,56 @@ def _ancestry(population: Population, name: str) -> Iterator[str]:
 
 
 def record(population: Population) -> str:
-    """Return how many of the latest gains lay within the range that the designer expected, and the mean of both."""
-    latest = [t for t in population.latest(MOST_BETS) if bet(t) and judged(population, t) is not None]
+    """Return how many of the latest gains lay within the range that the designer expected, and the mean of both.
+
+    A measured gain is below or above a range if its whole interval is. The mean is stated if its interval supports it.
+    """
+    latest = [t for t in population.latest(MOST_BETS) if bet(t) and (score(t) or is_unchanged(t))]
     bets = [(e, g) for t in latest if (e := bet(t)) and (g := judged(population, t)) is not None]
+    unknown = len(latest) - len(bets)
+    missing = f"; {unknown} more {NOT_PAIRED} or not resolved" if unknown else ""
     if not bets:
-        return "not known yet"
-    within = sum(e.uplift[0] <= g <= e.uplift[1] for e, g in bets)
-    below = sum(g < e.uplift[0] for e, g in bets)
+        return f"not known yet{missing}"
+    below = sum(100 * (high - 1) < e.uplift[0] for e, (_, (_, high)) in bets)
+    above = sum(100 * (low - 1) > e.uplift[1] for e, (_, (low, _)) in bets)
     expected = sum(sum(e.uplift) / 2 for e, _ in bets) / len(bets)
-    mean = sum(g for _, g in bets) / len(bets)
-    kind = "predicted by the model" if latest[0].evaluation.by_model else "measured"
+    ratio, interval = factors.mean([g for _, g in bets])
+    by_model = latest[0].evaluation.by_model
+    found = f"{100 * (ratio - 1):+.0f} %" if by_model else factors.percent(ratio, interval)
+    kind = "predicted by the model" if by_model else "measured"
     return (
-        f"{within} of {len(bets)} gains within the range, {below} below it, {len(bets) - within - below} above it; "
-        f"on average you expected {expected:+.0f} %, {kind} were {mean:+.0f} %"
+        f"{len(bets) - below - above} of {len(bets)} gains within the range, {below} below it, {above} above it; "
+        f"on average you expected {expected:+.0f} %, {kind}: {found}{missing}"
     )
 
 
-def judged(population: Population, trial: Trial) -> float | None:
-    """Return the gain over the base in percent; None if the kernel has no time."""
-    if trial.evaluation.verdict is Verdict.NO_CHANGE:
-        return 0.0
-    return population.uplift(trial) if score(trial) else None
+def judged(population: Population, trial: Trial) -> tuple[float, factors.Interval] | None:
+    """Return the gain over the base as a factor with its interval, measured or predicted; None if it is not known.
+
+    Code that is its base's gains nothing. A prediction's interval is a point.
+    """
+    if is_unchanged(trial):
+        return 1.0, (1.0, 1.0)
+    if trial.evaluation.by_model:
+        ratio = population.predicted_gain(trial)
+        return (ratio, (ratio, ratio)) if ratio else None
+    pair = over_base(trial)
+    return (pair.ratio, pair.interval) if pair and pair.resolved else None
+
+
+def is_unchanged(trial: Trial) -> bool:
+    """Whether a kernel compiled to its base's machine code."""
+    return trial.evaluation.verdict is Verdict.NO_CHANGE
 
 
 def surprise(population: Population, trial: Trial) -> float:
-    """Return how far a gain lies outside the range that the designer expected, as a log ratio of speeds; else 0."""
-    experiment, uplift = bet(trial), judged(population, trial)
-    if experiment is None or uplift is None:
+    """Return how far a gain certainly lies outside the range that the designer expected, as a log ratio; else 0."""
+    experiment, gain = bet(trial), judged(population, trial)
+    if experiment is None or gain is None:
         return 0.0
     low, high = (math.log(max(1 + percent / 100, 1e-6)) for percent in experiment.uplift)
-    found = math.log(max(1 + uplift / 100, 1e-6))
-    return max(low - found, found - high, 0.0)
+    least, most = (math.log(max(bound, 1e-6)) for bound in gain[1])
+    return max(low - most, least - high, 0.0)
 
 
 def for_design(population: Population, name: str) -> list[Trial]:

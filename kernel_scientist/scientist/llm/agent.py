@@ -264,8 +264,12 @@ def choose(population: Population, models: Sequence[Model]) -> str:
 
 
 def reward(population: Population, entry: Entry) -> float:
-    """Return a kernel's reward: 0 for a failure, 0.25 if correct, up to 1 for twice its base's speed."""
+    """Return a kernel's reward: 0 for a failure, 0.25 if correct, up to 1 for twice its base's speed.
+
+    A gain that was not measured beside the base, or is not resolved, counts as none.
+    """
     base = population.entry(entry.base).score if entry.base and entry.base in population else 0.0
     if not entry.score or not base:
         return 0.0
-    return 0.25 + 0.75 * min(max(entry.score / base - 1, 0.0), 1.0)
+    gain = entry.score / base if entry.by_model else entry.gain or 1.0
+    return 0.25 + 0.75 * min(max(gain - 1, 0.0), 1.0)

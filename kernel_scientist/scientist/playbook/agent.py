@@ -13,8 +13,10 @@ from functools import lru_cache
 from kernel_scientist.compile.source import KernelSource, SourceError
 from kernel_scientist.population.entry import score
 from kernel_scientist.population.lineage import Population
+from kernel_scientist.records import factors
 from kernel_scientist.records.evaluation import CodeObject, Evaluation, Trial
 from kernel_scientist.records.kernel import Experiment, Kernel, Language, digest
+from kernel_scientist.scientist.context.outcomes import judged
 from kernel_scientist.scientist.playbook import catalogue_triton, cpp
 from kernel_scientist.scientist.playbook.cpp import crossover
 from kernel_scientist.scientist.playbook.transformation import Transformation, Variant
@@ -51,8 +53,9 @@ class RuleBasedAgent:
         if best is None:
             raise ValueError("no kernel in the population is correct: there is nothing to start from")
         base = step.rng.choice(ranked[:3]) if step.rng.random() < EXPLORE else best
+        place = "the incumbent" if base.kernel.name == best.kernel.name else "one of the three fastest"
         reference, reason = _reference(base, ranked)
-        rationale = f"{base.kernel.name} runs at {score(base):.2f}x the reference's speed, {reason}"
+        rationale = f"{base.kernel.name} is {place} by the tests and estimates so far, {reason}"
         return Selection(base=base.kernel.name, reference=reference.kernel.name, rationale=rationale)
 
     def design(self, population: Population, selection: Selection, lessons: Lessons, step: Step) -> Design:
@@ -92,13 +95,15 @@ class RuleBasedAgent:
         return None
 
     def summarise(self, population: Population, lessons: Lessons, step: Step) -> Lessons:
-        """State the mean measured uplift of every transformation; older figures are retracted."""
+        """State what came of every transformation; older figures are retracted.
+
+        An average is stated only if the intervals of the measured pairs support it.
+        """
         findings: list[tuple[str, Sequence[str]]] = []
         for transformation in (*self.catalogue, CROSSOVER):
-            if gains := _gains(population, transformation.name):
-                mean = sum(gains) / len(gains)
-                text = f"{transformation.name}: {mean:+.1f} % of speed on average over {len(gains)} trials"
-                findings.append((text, [t.kernel.name for t in _trials(population, transformation.name)]))
+            if trials := _trials(population, transformation.name):
+                text = f"{transformation.name}: {_finding(population, trials)}"
+                findings.append((text, [t.kernel.name for t in trials]))
         current = {text for text, _ in findings}
         return lessons.updated(findings, [f.name for f in lessons.findings if f.text not in current])
 
@@ -123,7 +128,7 @@ class RuleBasedAgent:
         return options
 
     def _plan(self, population: Population, transformation: Transformation, variant: Variant) -> Experiment:
-        gains = _gains(population, transformation.name)
+        gains = [100 * (ratio - 1) for ratio, _ in _gains(population, transformation.name)]
         low, high = ((bound + sum(gains)) / (1 + len(gains)) for bound in transformation.uplift)
         basis = f"measured {len(gains)} times in this campaign" if gains else "not yet measured in this campaign"
         return Experiment(
@@ -159,26 +164,56 @@ def _lacks(code: CodeObject) -> set[str]:
 
 
 def _reference(base: Trial, ranked: Sequence[Trial]) -> tuple[Trial, str]:
-    """Return the reference kernel and the reason: one that beats the base on a case, its parent, or the next best."""
-    base_us = {t.case: t.time_us for t in base.evaluation.timings}
-    for other in ranked:
-        wins = [t.case for t in other.evaluation.timings if t.case in base_us and t.time_us < base_us[t.case]]
-        if other.kernel.name != base.kernel.name and wins:
+    """Return the reference kernel and the reason: one that beats the base on a case, its parent, or the next best.
+
+    "Beats" means in a run that timed both.
+    """
+    others = [trial for trial in ranked if trial.kernel.name != base.kernel.name]
+    for other in others:
+        if wins := _wins(other, base):
             return other, f"{other.kernel.name} is faster on {wins[0]}"
-    parent = next((t for t in ranked if t.kernel.name == base.kernel.base), None)
+    parent = next((t for t in others if t.kernel.name == base.kernel.base), None)
     if parent is not None:
         return parent, f"{parent.kernel.name} is its base"
-    other = next((t for t in ranked if t.kernel.name != base.kernel.name), base)
+    other = next(iter(others), base)
     return other, f"{other.kernel.name} is the next best"
+
+
+def _wins(other: Trial, base: Trial) -> list[str]:
+    """Return the cases on which `other` is certainly faster than `base`."""
+    ours = other.evaluation.speedup_over(base.kernel.name)
+    theirs = base.evaluation.speedup_over(other.kernel.name)
+    wins = [case for case, pair in (ours.cases if ours else {}).items() if pair.interval and pair.interval[0] > 1]
+    return wins + [c for c, pair in (theirs.cases if theirs else {}).items() if pair.interval and pair.interval[1] < 1]
 
 
 def _title(transformation: Transformation, variant: Variant) -> str:
     return f"{transformation.name}: {variant.detail}"
 
 
-def _gains(population: Population, name: str) -> list[float]:
-    """Return the measured uplifts in percent of the latest trials of a transformation."""
-    return [gain for t in _trials(population, name) if (gain := population.uplift(t)) is not None]
+def _gains(population: Population, name: str) -> list[tuple[float, factors.Interval]]:
+    """Return the gains over the base of the latest trials of a transformation, as factors with their intervals.
+
+    One that failed gains nothing; one that was not measured beside its base, or is not resolved, is left out.
+    """
+    trials = _trials(population, name)
+    known = [judged(population, t) if score(t) else (1.0, (1.0, 1.0)) for t in trials]
+    return [gain for gain in known if gain is not None]
+
+
+def _finding(population: Population, trials: Sequence[Trial]) -> str:
+    """Return what came of trials, in words."""
+    gains = [gain for t in trials if score(t) and (gain := judged(population, t)) is not None]
+    failed = sum(not score(t) for t in trials)
+    others = [f"{failed} failed"] if failed else []
+    others += [f"{n} without a resolved gain"] if (n := len(trials) - len(gains) - failed) else []
+    if not gains:
+        return f"no gain or loss was measured in {len(trials)} trials: {', '.join(others)}"
+    ratio, interval = factors.mean(gains)
+    kind, mean = "measured beside their bases", factors.percent(ratio, interval)
+    if trials[0].evaluation.by_model:
+        kind, mean = "predicted", f"{100 * (ratio - 1):+.1f} %"
+    return f"{mean} of speed on average over {len(gains)} trials, {kind}{''.join(f'; {o}' for o in others)}"
 
 
 def _trials(population: Population, name: str) -> list[Trial]:
