@@ -52,6 +52,8 @@ class Program(click.Group):
 def main() -> None:
     """Improve GPU kernels by the scientific method: hypothesis, implementation, measurement, record.
 
+    Exit codes: 0 done, 1 the work says no, 2 the call or the set-up is wrong, 3 undecided (compiled, not executed).
+
     Example: kernel-scientist optimize --set search.generations=10
     """
 

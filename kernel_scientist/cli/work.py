@@ -69,7 +69,7 @@ def optimize(
         if summary["source"]:
             shutil.copytree(Path(summary["source"]).parent, Path(metrics).with_name("champion"), dirs_exist_ok=True)
     show(summary, as_json, tables.campaign(summary))
-    sys.exit(0 if summary["champion"] else UNDECIDED if summary["verdicts"]["compiled"] else 1)
+    sys.exit(0 if summary["champion"] else EXIT_CODES.get(summary["verdict"], 1))
 
 
 @click.command()

@@ -69,12 +69,20 @@ def reason(population: Population, final: Final | None) -> str:
 
 def no_champion(population: Population) -> str:
     """Return why a campaign has no champion."""
-    verdicts = population.verdicts()
-    if right := verdicts[Verdict.OK]:
-        return f"No kernel was timed; {right} are right."
-    if compiled := verdicts[Verdict.COMPILED]:
-        return f"No kernel is the champion: {compiled} were compiled, and nothing here executes them."
+    if population.verdicts()[Verdict.OK]:
+        return "No kernel was timed; some are right."
+    if unexecuted(population):
+        return (
+            "No kernel was executed: nothing here executes what was compiled; targets rocm, pool:NAME and kernelbot do."
+        )
     return "No kernel is correct."
+
+
+def unexecuted(population: Population) -> bool:
+    """Whether nobody knows if a kernel is right, because it was compiled and could not be executed."""
+    entries = population.entries()
+    unknown = any(entry.verdict is Verdict.COMPILED and not entry.skipped for entry in entries)
+    return unknown and all(entry.verdict is not Verdict.OK for entry in entries)
 
 
 def _won(population: Population, final: Final) -> str:

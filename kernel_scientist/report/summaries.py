@@ -18,7 +18,7 @@ from kernel_scientist.problems.published import PublishedTime
 from kernel_scientist.profile import metrics as figures
 from kernel_scientist.records.evaluation import Confirmation, Evaluation, PairedTime, Speedup, Timing, geomean
 from kernel_scientist.records.gpu import Prediction
-from kernel_scientist.records.kernel import REFERENCE, Kernel
+from kernel_scientist.records.kernel import REFERENCE, Kernel, Verdict
 from kernel_scientist.report import curves, ranking
 from kernel_scientist.report.output import write, write_json
 
@@ -74,6 +74,7 @@ def campaign_summary(campaign: "Campaign", confirmation: Confirmation | None) ->
     """Return the JSON of `optimize`. Its speedup is the confirmation's, over the reference."""
     best, problem = campaign.champion(), campaign.context.problem.name
     speedup = confirmation.evaluation.speedup_over(REFERENCE) if confirmation else None
+    unknown = Verdict.COMPILED.value if ranking.unexecuted(campaign.population) else None
     measured = speedup_summary(speedup) if speedup else {"ratio": None, "interval": None, "cases": []}
     return {
         "campaign": campaign.name,
@@ -83,7 +84,7 @@ def campaign_summary(campaign: "Campaign", confirmation: Confirmation | None) ->
         "champion": best.kernel.name if best else None,
         "champion_reason": ranking.reason(campaign.population, campaign.final),
         "final": ranking.final_rows(campaign.population, campaign.final),
-        "verdict": confirmation.evaluation.verdict.value if confirmation else None,
+        "verdict": confirmation.evaluation.verdict.value if confirmation else unknown,
         "confirmed": bool(confirmation and confirmation.confirmed),
         "why": confirmation.reason if confirmation else ranking.no_champion(campaign.population),
         "speedup": measured["ratio"],

@@ -217,7 +217,8 @@ def campaign(summary: dict[str, Any]) -> Iterator[str | Table]:
         yield final_table(summary["final"])
     yield f"\nchampion: {summary['champion_reason']}"
     yield from filter(None, [summary["busy"]])
-    yield _confirmed(summary)
+    if summary["champion"]:
+        yield _confirmed(summary)
     if standing := summary.get("standing"):
         what = "it is the standing champion now" if standing["replaced"] else "the standing champion stays"
         yield f"{what}: {standing['reason']}"

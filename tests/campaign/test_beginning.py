@@ -70,6 +70,25 @@ def test_a_campaign_starts_from_the_champion_and_earlier_findings(lab: Path, cli
     assert origin in page and f"of campaign {before}" in page
 
 
+def test_a_champion_that_nothing_beats_stays_and_is_no_seed(lab: Path, cli_here: Cli, prefect_api: str) -> None:
+    seeds = lab / "problems/identity/seeds"
+    for file in seeds.glob("cpp_*"):
+        file.unlink()
+    copy = "def custom_kernel(d):\n    return d[1].copy_(d[0])\n"
+    (seeds / "cpp_slow.py").write_text(f"import time\n{copy}".replace("return", "time.sleep(0.02)\n    return"))
+    put_champion(lab, copy)
+    settings = ("--set", "search.generations=0", "--set", "validate.blocks=6")
+    found = optimize(cli_here, *settings, PREFECT_API_URL=prefect_api)
+    assert found["champion"] == "k00002" and found["kernels"] == 2 and found["confirmed"], found["why"]
+    assert "faster than k00001" in found["why"] and "the champion with which this campaign started" in found["why"]
+    assert found["standing"] == {"replaced": False, "reason": "it is this campaign's champion"}
+    card = json.loads((lab / f"champions/identity/campaigns/{found['campaign']}/card.json").read_text())
+    assert card["lineage"] == [f"k00002 {card['experiment']}"] and card["experiment"].startswith(
+        "the standing champion"
+    )
+    assert json.loads((lab / CHAMPION / "card.json").read_text())["kernel"] == "k00013"
+
+
 @pytest.mark.slow
 def test_a_champion_that_is_wrong_here_is_named_and_the_campaign_goes_on(
     lab: Path, cli_here: Cli, prefect_api: str

@@ -198,7 +198,7 @@ def test_a_campaign_whose_kernels_are_only_compiled_says_so(lab: Path, cli_here:
     done = cli_here("optimize", "--json", *settings, PREFECT_API_URL=prefect_api)
     found = json.loads(done.stdout)
     assert done.returncode == 3 and found["champion"] is None and found["verdicts"]["compiled"] == found["kernels"] == 1
-    assert found["why"] == "No kernel is the champion: 1 were compiled, and nothing here executes them."
+    assert found["why"].startswith("No kernel was executed: nothing here executes what was compiled")
     store = MlflowStore(f"sqlite:///{lab}/mlruns/mlflow.db", "identity-model-mi300x")
     parent = store.latest()
     assert parent is not None

@@ -76,7 +76,7 @@ def test_a_mapping_is_its_keys_one_by_one(values: dict[str, int]) -> None:
 @pytest.mark.parametrize(
     ("override", "message"),
     [
-        ("search.generation=1", "unknown parameter 'search.generation'; valid here: strategy, generations"),
+        ("search.generation=1", "unknown parameter 'search.generation'; valid here: from, strategy, generations"),
         ("nonsense=1", "unknown parameter 'nonsense'"),
         ("llm.writer.colour=red", "unknown parameter 'llm.writer.colour'; valid here: model"),
         ("llm.writer.mix=[{colour: red}]", "unknown parameter 'llm.writer.mix.0.colour'; valid here: model"),

@@ -121,7 +121,7 @@ def test_the_page_of_a_thousand_kernels_is_small_and_leaves_none_out() -> None:
         experiment = Experiment(title="wider", description="d" * 500, rubric=("r",), uplift=(1, 9), innovation=1)
         kernel = made.kernel.model_copy(update={"source": f"{source}\n# {number}", "experiment": experiment})
         population.add(made.model_copy(update={"kernel": kernel}))
-    store = SimpleNamespace(lessons=lambda _: Lessons(), experiment="identity-cpu")
+    store = SimpleNamespace(lessons=lambda _: Lessons(), text=lambda *_: None, experiment="identity-cpu")
     run = SimpleNamespace(campaign="a-campaign", run_id="1", params={})
     recorded = SimpleNamespace(population=population, final=None, store=store, run=run, problem="identity", bars=[])
     recorded = SimpleNamespace(**vars(recorded), target="cpu", published=(), champion=population.best)
