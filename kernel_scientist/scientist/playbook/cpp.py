@@ -17,6 +17,12 @@ from kernel_scientist.scientist.roles import CpuInfo
 FRAGMENTS = Path(__file__).parent / "fragments"
 CACHES = {"L1": 32 << 10, "L2": 512 << 10}
 """Sizes in bytes where the machine does not tell them."""
+AMX = frozenset(("amx_tile", "amx_bf16", "avx512bw", "avx512vbmi"))
+"""What the AMX core needs: tiles, and permutes of bytes that decode fp8."""
+AMX_OPERANDS = {"fp8": "decode_row(", "bf16": "from_bf16("}
+"""Operands that an AMX core packs, and what tells them in a source."""
+REGION = "#pragma omp parallel num_threads(threads)\n    {\n"
+"""Where a thread of a blocked kernel starts."""
 REASSOCIATE = ("-fassociative-math", "-fno-signed-zeros", "-fno-trapping-math", "-fno-math-errno")
 """Reordering of sums, as with -ffast-math, but without its start-up code, which flushes fp8's frequent subnormals."""
 
@@ -84,6 +90,8 @@ def block_for_l2(name: str) -> Apply:
 
 def register_tile(source: KernelSource, cpu: CpuInfo) -> list[Variant]:
     """Use at most three quarters of the registers for accumulators; the rest holds operands."""
+    if "_tile_" in source.text:
+        return []  # AMX's tiles are registers of their own
     registers = 32 if cpu.vector_bytes == 64 or "asimd" in cpu.features else 16
     variants: list[Variant] = []
     for nv in (1, 2):
@@ -218,6 +226,38 @@ def bf16_dot(source: KernelSource, cpu: CpuInfo) -> list[Variant]:
     return [Variant("vdpbf16ps", rubric, edited.with_tunables({"VEC": 16, "MR": 8, "NV": 2}))]
 
 
+def amx_tiles(source: KernelSource, cpu: CpuInfo) -> list[Variant]:
+    """Multiply in AMX tiles (site `core`), of fp8 or bf16 operands."""
+    body, fixed = source.site("core") or "", {"VEC": 16, "MR": 32, "NV": 4, "UNROLL": 1}
+    operands = next((name for name, word in AMX_OPERANDS.items() if word in source.text), None)
+    edits = {"pack<MR>(": "pack_rows<MR>(", REGION: f"{REGION}        Tiles tiles;\n"}
+    if operands is None or "micro(" not in body or "_tile_" in body or not cpu.features >= AMX:
+        return []
+    if any(source.text.count(old) != 1 for old in edits) or not set(fixed) <= set(source.choices):
+        return []
+    rubric = (
+        "ask Linux for the tile registers, configure them in every thread, release them at its end",
+        "pack panels as bf16 tiles of 16 rows x 32 k and 16 pairs of k x 16 columns",
+        "multiply two by two tiles with tdpbf16ps into fp32",
+        *(("decode 64 values at a time", "add products, scaled, once per 128 k") if operands == "fp8" else ()),
+        "register tile 32 x 64",
+    )
+    text = source.with_site("core", _fragment("amx_tiles") + "\n" + _fragment(f"core_amx_{operands}")).text
+    for old, new in edits.items():
+        text = text.replace(old, new)
+    choices = {"VEC": [16], "MR": [32, 64], "NV": [4, 8], "UNROLL": [1]}
+    return [Variant("tdpbf16ps", rubric, KernelSource(text).with_tunables(fixed).with_choices(choices))]
+
+
+def amx_overlap(source: KernelSource, cpu: CpuInfo) -> list[Variant]:
+    """Scale a block's products while the next block is multiplied (site `scale-block` of the AMX core)."""
+    body = source.site("scale-block")
+    if body is None or "before" in body:
+        return []
+    rubric = ("keep the products of two scale blocks", "add a quarter of the block before after each step of 32 k")
+    return [Variant("scale one block behind", rubric, source.with_site("scale-block", _fragment("amx_overlap")))]
+
+
 def stream(source: KernelSource, cpu: CpuInfo) -> list[Variant]:
     """Use non-temporal stores (site `store`)."""
     body = source.site("store")
@@ -283,6 +323,10 @@ CATALOGUE: tuple[Transformation, ...] = (
           (-10, 30), 60, decode_avx512),
     entry("bf16-dot", "bf16 represents every fp8 value, and its dot product does twice the multiply-adds of fp32.",
           (40, 200), 85, bf16_dot),
+    entry("amx-tiles", "A matrix unit multiplies sixteen rows by sixteen columns at once, in bf16.",
+          (100, 400), 92, amx_tiles),
+    entry("overlap-scaling", "The vector unit scales one block's products while the matrix unit multiplies the next.",
+          (0, 30), 70, amx_overlap),
     entry("streaming-store", "Output that is not read again need not use the caches.", (-20, 40), 55, stream),
 )
 # fmt: on
