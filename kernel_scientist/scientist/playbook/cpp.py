@@ -258,6 +258,21 @@ def amx_overlap(source: KernelSource, cpu: CpuInfo) -> list[Variant]:
     return [Variant("scale one block behind", rubric, source.with_site("scale-block", _fragment("amx_overlap")))]
 
 
+def amx_stream(source: KernelSource, cpu: CpuInfo) -> list[Variant]:
+    """Decode the next panel of columns while this one is multiplied (site `threads` around an AMX core)."""
+    body = source.site("threads") or ""
+    if "pack_step" in body or "pack_step" not in (source.site("core") or ""):
+        return []
+    rubric = (
+        "give every thread columns of its own, and two panels for them",
+        "decode a part of the next panel after each step of 32 k, in the vector unit",
+        "pack only the rows beforehand: one barrier",
+    )
+    edited, idle = source.with_site("threads", _fragment("amx_stream")), ("KC", "MC", "NC")
+    fixed = {name: [source.tunables[name]] for name in idle if name in source.choices}
+    return [Variant("own columns", rubric, edited.with_choices(fixed))]
+
+
 def stream(source: KernelSource, cpu: CpuInfo) -> list[Variant]:
     """Use non-temporal stores (site `store`)."""
     body = source.site("store")
@@ -324,9 +339,11 @@ CATALOGUE: tuple[Transformation, ...] = (
     entry("bf16-dot", "bf16 represents every fp8 value, and its dot product does twice the multiply-adds of fp32.",
           (40, 200), 85, bf16_dot),
     entry("amx-tiles", "A matrix unit multiplies sixteen rows by sixteen columns at once, in bf16.",
-          (100, 400), 92, amx_tiles),
+          (150, 800), 92, amx_tiles),
     entry("overlap-scaling", "The vector unit scales one block's products while the matrix unit multiplies the next.",
-          (0, 30), 70, amx_overlap),
+          (0, 20), 70, amx_overlap),
+    entry("decode-next", "The vector unit decodes the next columns while the matrix unit multiplies these.",
+          (-10, 40), 75, amx_stream),
     entry("streaming-store", "Output that is not read again need not use the caches.", (-20, 40), 55, stream),
 )
 # fmt: on

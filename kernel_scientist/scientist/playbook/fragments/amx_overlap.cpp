@@ -5,7 +5,7 @@
         factors[now] = Factors(scale);
         clear_products();
         for (int s = 0; s < 4; ++s, pa += MR * SIDE, pb += NR * SIDE) {
-            multiply(pa, pb);
+            multiply(pa, pb), meanwhile();
             if (k0) add_scaled(product[before], s, factors[before], sum, ld);
         }
         store_products(product[now]);

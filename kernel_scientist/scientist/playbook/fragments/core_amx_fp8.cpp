@@ -43,21 +43,29 @@ static inline __m512i rows_of(const uint8_t* x, int64_t width, int64_t count) {
     return _mm512_inserti64x4(_mm512_castsi256_si512(_mm256_maskz_loadu_epi8(live, x)), next, 1);
 }
 
-// Panels are [k / 32][W / 16] tiles of 16 pairs of k x 16 columns.
+// Panels are [k / 32][W / 16] tiles of 16 pairs of k x 16 columns. A step packs two k, or four of a narrow panel.
+template <int64_t W>
+constexpr int64_t COLUMNS = W % 64 ? 32 : 64;
+template <int64_t W>
+constexpr int64_t STEP = 128 / COLUMNS<W>;
+
+template <int64_t W>
+static inline void pack_step(const uint8_t* x, int64_t width, int64_t first, int64_t p, element* out) {
+    constexpr int64_t C = COLUMNS<W>;
+    for (int64_t j = 0; j < W; j += C) {
+        const uint8_t *even = x + first + j, *odd = even + width;
+        if (PREFETCH) __builtin_prefetch(even + PREFETCH * width), __builtin_prefetch(odd + PREFETCH * width);
+        int64_t count = width - first - j;
+        __m512i pairs[4];
+        decode_pairs(rows_of<C>(even, width, count), rows_of<C>(odd, width, count), pairs);
+        element* to = out + (p / 32 * W + j) * SIDE + p % 32 / 2 * SIDE;
+        for (int64_t v = 0; v < 4; ++v) _mm512_store_si512(to + v * SIDE % C * SIDE + v * SIDE / C * SIDE, pairs[v]);
+    }
+}
+
 template <int64_t W, class Scale>
 static void pack(const uint8_t* x, int64_t width, int64_t first, int64_t k0, int64_t kc, element* out, Scale) {
-    constexpr int64_t COLUMNS = W % 64 ? 32 : 64, ROWS = 64 / COLUMNS;
-    for (int64_t p = 0; p < kc; p += 2 * ROWS)
-        for (int64_t j = 0; j < W; j += COLUMNS) {
-            const uint8_t* from = x + (k0 + p) * width + first + j;
-            if (PREFETCH) __builtin_prefetch(from + 2 * PREFETCH * width), __builtin_prefetch(from + (2 * PREFETCH + 1) * width);
-            int64_t count = width - first - j;
-            __m512i pairs[4];
-            decode_pairs(rows_of<COLUMNS>(from, width, count), rows_of<COLUMNS>(from + width, width, count), pairs);
-            element* to = out + (p / 32 * W + j) * SIDE + p % 32 / 2 * SIDE;
-            for (int64_t v = 0; v < 4; ++v)
-                _mm512_store_si512(to + v * SIDE % COLUMNS * SIDE + v * SIDE / COLUMNS * SIDE, pairs[v]);
-        }
+    for (int64_t p = 0; p < kc; p += STEP<W>) pack_step<W>(x + (k0 + p) * width, width, first, p, out);
 }
 
 // The same with every tile transposed: 16 rows x 32 k, the layout of the left operand.
@@ -95,13 +103,19 @@ static inline void store_products(float product[4][TILE]) {
     _tile_stored(3, product[3], 64);
 }
 
-// sum[32][32] += panel_a[kc][32] x panel_b[kc][32]
-static inline void square(const element* pa, const element* pb, int64_t kc, float* sum, int64_t ld, Scales scale) {
+struct Nothing {
+    void operator()() const {}
+};
+
+// sum[32][32] += panel_a[kc][32] x panel_b[kc][32]; calls `meanwhile` every 32 k.
+template <class Meanwhile>
+static inline void square(const element* pa, const element* pb, int64_t kc, float* sum, int64_t ld, Scales scale,
+                          Meanwhile& meanwhile) {
     // @begin scale-block
     alignas(64) float product[4][TILE];
     for (int64_t k0 = 0; k0 < kc; k0 += BLOCK, scale.a += scale.a_step, scale.b += scale.b_step) {
         clear_products();
-        for (int s = 0; s < 4; ++s, pa += MR * SIDE, pb += NR * SIDE) multiply(pa, pb);
+        for (int s = 0; s < 4; ++s, pa += MR * SIDE, pb += NR * SIDE) multiply(pa, pb), meanwhile();
         store_products(product);
         Factors factors(scale);
         for (int t = 0; t < 4; ++t) add_scaled(product, t, factors, sum, ld);
@@ -109,9 +123,11 @@ static inline void square(const element* pa, const element* pb, int64_t kc, floa
     // @end scale-block
 }
 
-static inline void micro(const element* pa, const element* pb, int64_t kc, float* tile, int64_t ld, Scales scale) {
+template <class Meanwhile = Nothing>
+static inline void micro(const element* pa, const element* pb, int64_t kc, float* tile, int64_t ld, Scales scale,
+                         Meanwhile meanwhile = {}) {
     for (int64_t i = 0; i < MR; i += 32)
         for (int64_t j = 0; j < NR; j += 32)
             square(pa + i * SIDE, pb + j * SIDE, kc, tile + i * ld + j, ld,
-                   {scale.a + i, scale.b, scale.a_step, scale.b_step, scale.rows - i});
+                   {scale.a + i, scale.b, scale.a_step, scale.b_step, scale.rows - i}, meanwhile);
 }
