@@ -16,7 +16,8 @@ from kernel_scientist.problems import load
 from kernel_scientist.records.evaluation import Trial
 from kernel_scientist.records.kernel import Experiment, Kernel, Verdict, digest
 from kernel_scientist.scientist.playbook.agent import RuleBasedAgent
-from kernel_scientist.scientist.playbook.cpp import AMX, CATALOGUE, amx_tiles
+from kernel_scientist.scientist.playbook.amx import AMX, amx_tiles
+from kernel_scientist.scientist.playbook.cpp import CATALOGUE
 from kernel_scientist.scientist.proposals import ExperimentTask, Lessons, pick
 from kernel_scientist.scientist.roles import Assignment, CpuInfo, Step
 from tests.conftest import ROOT

@@ -8,21 +8,14 @@ instructions); GCC manual (flags). Predicted uplifts are what such changes gaine
 
 import re
 from collections.abc import Sequence
-from pathlib import Path
 
 from kernel_scientist.compile.source import KernelSource, Value
-from kernel_scientist.scientist.playbook.transformation import Apply, Transformation, Variant, entry
+from kernel_scientist.scientist.playbook.amx import amx_overlap, amx_stream, amx_tiles
+from kernel_scientist.scientist.playbook.transformation import Apply, Transformation, Variant, entry, fragment
 from kernel_scientist.scientist.roles import CpuInfo
 
-FRAGMENTS = Path(__file__).parent / "fragments"
 CACHES = {"L1": 32 << 10, "L2": 512 << 10}
 """Sizes in bytes where the machine does not tell them."""
-AMX = frozenset(("amx_tile", "amx_bf16", "avx512bw", "avx512vbmi"))
-"""What the AMX core needs: tiles, and permutes of bytes that decode fp8."""
-AMX_OPERANDS = {"fp8": "decode_row(", "bf16": "from_bf16("}
-"""Operands that an AMX core packs, and what tells them in a source."""
-REGION = "#pragma omp parallel num_threads(threads)\n    {\n"
-"""Where a thread of a blocked kernel starts."""
 REASSOCIATE = ("-fassociative-math", "-fno-signed-zeros", "-fno-trapping-math", "-fno-math-errno")
 """Reordering of sums, as with -ffast-math, but without its start-up code, which flushes fp8's frequent subnormals."""
 
@@ -206,7 +199,7 @@ def decode_avx512(source: KernelSource, cpu: CpuInfo) -> list[Variant]:
     if not {"avx512bw", "avx512vl"} <= cpu.features:
         return []
     rubric = ("replace site decode: 16 bytes a step, exponent and mantissa shifted into place, NaN blended in",)
-    return [Variant("16 at a time", rubric, source.with_site("decode", _fragment("decode_avx512")))]
+    return [Variant("16 at a time", rubric, source.with_site("decode", fragment("decode_avx512")))]
 
 
 def bf16_dot(source: KernelSource, cpu: CpuInfo) -> list[Variant]:
@@ -222,55 +215,8 @@ def bf16_dot(source: KernelSource, cpu: CpuInfo) -> list[Variant]:
         "apply scales to the accumulators once per 128 k, not to the panels",
         "VEC 16, register tile 8 x 2 vectors",
     )
-    edited = source.with_site("core", _fragment("core_bf16_dot"))
+    edited = source.with_site("core", fragment("core_bf16_dot"))
     return [Variant("vdpbf16ps", rubric, edited.with_tunables({"VEC": 16, "MR": 8, "NV": 2}))]
-
-
-def amx_tiles(source: KernelSource, cpu: CpuInfo) -> list[Variant]:
-    """Multiply in AMX tiles (site `core`), of fp8 or bf16 operands."""
-    body, fixed = source.site("core") or "", {"VEC": 16, "MR": 32, "NV": 4, "UNROLL": 1}
-    operands = next((name for name, word in AMX_OPERANDS.items() if word in source.text), None)
-    edits = {"pack<MR>(": "pack_rows<MR>(", REGION: f"{REGION}        Tiles tiles;\n"}
-    if operands is None or "micro(" not in body or "_tile_" in body or not cpu.features >= AMX:
-        return []
-    if any(source.text.count(old) != 1 for old in edits) or not set(fixed) <= set(source.choices):
-        return []
-    rubric = (
-        "ask Linux for the tile registers, configure them in every thread, release them at its end",
-        "pack panels as bf16 tiles of 16 rows x 32 k and 16 pairs of k x 16 columns",
-        "multiply two by two tiles with tdpbf16ps into fp32",
-        *(("decode 64 values at a time", "add products, scaled, once per 128 k") if operands == "fp8" else ()),
-        "register tile 32 x 64",
-    )
-    text = source.with_site("core", _fragment("amx_tiles") + "\n" + _fragment(f"core_amx_{operands}")).text
-    for old, new in edits.items():
-        text = text.replace(old, new)
-    choices = {"VEC": [16], "MR": [32, 64], "NV": [4, 8], "UNROLL": [1]}
-    return [Variant("tdpbf16ps", rubric, KernelSource(text).with_tunables(fixed).with_choices(choices))]
-
-
-def amx_overlap(source: KernelSource, cpu: CpuInfo) -> list[Variant]:
-    """Scale a block's products while the next block is multiplied (site `scale-block` of the AMX core)."""
-    body = source.site("scale-block")
-    if body is None or "before" in body:
-        return []
-    rubric = ("keep the products of two scale blocks", "add a quarter of the block before after each step of 32 k")
-    return [Variant("scale one block behind", rubric, source.with_site("scale-block", _fragment("amx_overlap")))]
-
-
-def amx_stream(source: KernelSource, cpu: CpuInfo) -> list[Variant]:
-    """Decode the next panel of columns while this one is multiplied (site `threads` around an AMX core)."""
-    body = source.site("threads") or ""
-    if "pack_step" in body or "pack_step" not in (source.site("core") or ""):
-        return []
-    rubric = (
-        "give every thread columns of its own, and two panels for them",
-        "decode a part of the next panel after each step of 32 k, in the vector unit",
-        "pack only the rows beforehand: one barrier",
-    )
-    edited, idle = source.with_site("threads", _fragment("amx_stream")), ("KC", "MC", "NC")
-    fixed = {name: [source.tunables[name]] for name in idle if name in source.choices}
-    return [Variant("own columns", rubric, edited.with_choices(fixed))]
 
 
 def stream(source: KernelSource, cpu: CpuInfo) -> list[Variant]:
@@ -279,11 +225,7 @@ def stream(source: KernelSource, cpu: CpuInfo) -> list[Variant]:
     if body is None or "_mm512_stream" in body or "avx512f" not in cpu.features:
         return []
     rubric = ("align the destination, then write whole cache lines with non-temporal stores", "end with a store fence")
-    return [Variant("non-temporal", rubric, source.with_site("store", _fragment("store_stream")))]
-
-
-def _fragment(name: str) -> str:
-    return (FRAGMENTS / f"{name}.cpp").read_text()
+    return [Variant("non-temporal", rubric, source.with_site("store", fragment("store_stream")))]
 
 
 def crossover(source: KernelSource, other: KernelSource) -> list[Variant]:
