@@ -111,6 +111,26 @@ def test_every_edit_of_an_amx_kernel_is_correct(problem: str, evaluator_for: Cal
         assert evaluation.verdict is Verdict.OK, (title, evaluation.reason)
 
 
+@needs_amx
+def test_the_amx_core_decodes_every_fp8_value() -> None:
+    import torch
+
+    rows, columns, depth = 256, 64, 128
+    data = (
+        torch.zeros(depth, rows, dtype=torch.uint8),
+        torch.zeros(depth, columns, dtype=torch.uint8),
+        torch.ones(depth // 128, rows),
+        torch.ones(depth // 128, 1),
+    )
+    data[0][5] = torch.arange(rows).to(torch.uint8)
+    data[1][5] = 0x40  # 1.0
+    a, b = (x.view(torch.float8_e4m3fnuz).T for x in data[:2])
+    module: dict[str, Callable[..., torch.Tensor]] = {}
+    exec(amx_core("fp8-blockwise-gemm").source, module)
+    got = module["custom_kernel"]((a, b, data[2].T, data[3].T, torch.zeros(rows, columns, dtype=torch.bfloat16)))
+    torch.testing.assert_close(got.float(), a.float()[:, 5:6].expand(rows, columns), rtol=0, atol=0, equal_nan=True)
+
+
 @pytest.mark.parametrize("problem", sorted(problems.names()))
 @pytest.mark.parametrize("missing", [None, *sorted(AMX)])
 def test_without_one_of_its_features_nothing_uses_amx(problem: str, missing: str | None) -> None:

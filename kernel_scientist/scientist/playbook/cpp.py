@@ -203,11 +203,11 @@ def decode_avx512(source: KernelSource, cpu: CpuInfo) -> list[Variant]:
 
 
 def bf16_dot(source: KernelSource, cpu: CpuInfo) -> list[Variant]:
-    """Multiply in bf16 pairs with vdpbf16ps (site `core`)."""
+    """Multiply decoded fp8 in bf16 pairs with vdpbf16ps (site `core`)."""
     body = source.site("core")
     if body is None or "dpbf16" in body or not {"avx512_bf16", "avx512bw"} <= cpu.features:
         return []
-    if not {"VEC", "MR", "NV"} <= set(source.tunables):
+    if "decode_row(" not in source.text or not {"VEC", "MR", "NV"} <= set(source.tunables):
         return []
     rubric = (
         "pack panels as bf16 pairs along k (exact for fp8)",

@@ -28,8 +28,8 @@ static inline void decode_pairs(__m512i even, __m512i odd, __m512i* pairs) {
         __m512i high = _mm512_permutex2var_epi8(table[2], x, table[3]);
         high = _mm512_or_si512(high, _mm512_and_si512(x, negative));
         __mmask64 nan = _mm512_cmpeq_epi8_mask(x, negative);
-        low = _mm512_mask_mov_epi8(low, nan, negative);
-        high = _mm512_mask_mov_epi8(high, nan, _mm512_set1_epi8((char)0xff));
+        low = _mm512_mask_mov_epi8(low, nan, _mm512_set1_epi8(-1));
+        high = _mm512_mask_mov_epi8(high, nan, _mm512_set1_epi8(-1));
         pairs[2 * half] = _mm512_unpacklo_epi8(low, high), pairs[2 * half + 1] = _mm512_unpackhi_epi8(low, high);
     }
 }
