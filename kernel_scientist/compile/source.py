@@ -74,11 +74,19 @@ class KernelSource:
 
     def with_tunables(self, values: Mapping[str, Value]) -> "KernelSource":
         """Return the file with declared tunables set. Raises SourceError for one that is not declared."""
-        if unknown := sorted(set(values) - set(self.tunables)):
-            raise SourceError(f"no tunable {', '.join(unknown)}; declared: {', '.join(self.tunables) or 'none'}")
+        return self._with_entries("TUNABLES", values)
+
+    def with_choices(self, choices: Mapping[str, Sequence[Value]]) -> "KernelSource":
+        """Return the file with other allowed values of tunables. Raises SourceError for one without any."""
+        return self._with_entries("CHOICES", {name: list(values) for name, values in choices.items()})
+
+    def _with_entries(self, name: str, values: Mapping[str, object]) -> "KernelSource":
+        declared = self._declared(name, dict)
+        if unknown := sorted(set(values) - set(declared)):
+            raise SourceError(f"no tunable {', '.join(unknown)}; declared: {', '.join(declared) or 'none'}")
         entries = [
             (value, repr(values[key.value]))
-            for found in self._assigned("TUNABLES")
+            for found in self._assigned(name)
             if isinstance(found, ast.Dict)
             for key, value in zip(found.keys, found.values, strict=True)
             if isinstance(key, ast.Constant) and isinstance(key.value, str) and key.value in values

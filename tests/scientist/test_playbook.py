@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -15,6 +16,7 @@ from kernel_scientist.problems import load
 from kernel_scientist.records.evaluation import Trial
 from kernel_scientist.records.kernel import Experiment, Kernel, Verdict, digest
 from kernel_scientist.scientist.playbook.agent import RuleBasedAgent
+from kernel_scientist.scientist.playbook.amx import AMX, amx_tiles
 from kernel_scientist.scientist.playbook.cpp import CATALOGUE
 from kernel_scientist.scientist.proposals import ExperimentTask, Lessons, pick
 from kernel_scientist.scientist.roles import Assignment, CpuInfo, Step
@@ -30,6 +32,11 @@ MODERN = CpuInfo(
     vector_bytes=64,
     cores=8,
 )
+MATRIX = replace(MODERN, features=MODERN.features | AMX)
+needs_amx = pytest.mark.skipif(
+    not CpuInfo.of_this_machine().features >= AMX, reason=f"this CPU lacks some of {', '.join(sorted(AMX))}"
+)
+AMX_PROBLEMS = ["bf16-gemm", "fp8-blockwise-gemm"]
 
 
 def make_agent(problem: str, cpu: CpuInfo | None = None) -> RuleBasedAgent:
@@ -74,6 +81,78 @@ def test_every_edit_gives_a_correct_kernel(problem: str, evaluator_for: Callable
             assert variant.rubric and edited.digest != kernel.digest
             tried += 1
     assert tried >= 10
+
+
+def amx_core(problem: str, cpu: CpuInfo = MATRIX) -> Kernel:
+    """The blocked seed with the AMX core."""
+    (variant,) = amx_tiles(KernelSource(seeds(problem)[1].source), cpu)
+    return Kernel(name="k00008", language="cpp", source=variant.source.text)
+
+
+@needs_amx
+@pytest.mark.slow
+@pytest.mark.parametrize("problem", AMX_PROBLEMS)
+def test_every_edit_of_an_amx_kernel_is_correct(problem: str, evaluator_for: Callable[[str], Evaluator]) -> None:
+    evaluator, agent, base = evaluator_for(problem), make_agent(problem), amx_core(problem)
+    sources: dict[str, str] = {}
+    for transformation, variant in agent.variants(base.source, base.source):
+        sources.setdefault(variant.source.text, transformation.name)
+        if transformation.name == "overlap-scaling":  # the two changes of structure together
+            for other, both in agent.variants(variant.source.text, variant.source.text):
+                if other.name == "decode-next":
+                    sources[both.source.text] = "overlap-scaling and decode-next"
+    for tunable, choices in KernelSource(base.source).choices.items():  # the tuner may take any of them
+        for choice in (choices[0], choices[-1]):
+            sources.setdefault(KernelSource(base.source).with_tunables({tunable: choice}).text, f"{tunable} = {choice}")
+    assert len(sources) >= 15
+    for source, title in sources.items():
+        edited = Kernel(name="k00009", language="cpp", source=source)
+        evaluation = evaluator.check(edited, evaluator.compile(edited))
+        assert evaluation.verdict is Verdict.OK, (title, evaluation.reason)
+
+
+@needs_amx
+def test_the_amx_core_decodes_every_fp8_value() -> None:
+    import torch
+
+    rows, columns, depth = 256, 64, 128
+    data = (
+        torch.zeros(depth, rows, dtype=torch.uint8),
+        torch.zeros(depth, columns, dtype=torch.uint8),
+        torch.ones(depth // 128, rows),
+        torch.ones(depth // 128, 1),
+    )
+    data[0][5] = torch.arange(rows).to(torch.uint8)
+    data[1][5] = 0x40  # 1.0
+    a, b = (x.view(torch.float8_e4m3fnuz).T for x in data[:2])
+    module: dict[str, Callable[..., torch.Tensor]] = {}
+    exec(amx_core("fp8-blockwise-gemm").source, module)
+    got = module["custom_kernel"]((a, b, data[2].T, data[3].T, torch.zeros(rows, columns, dtype=torch.bfloat16)))
+    torch.testing.assert_close(got.float(), a.float()[:, 5:6].expand(rows, columns), rtol=0, atol=0, equal_nan=True)
+
+
+@pytest.mark.parametrize("problem", sorted(problems.names()))
+@pytest.mark.parametrize("missing", [None, *sorted(AMX)])
+def test_without_one_of_its_features_nothing_uses_amx(problem: str, missing: str | None) -> None:
+    agent = make_agent(problem, replace(MATRIX, features=MATRIX.features - {missing}) if missing else MATRIX)
+    names = {
+        transformation.name
+        for kernel in seeds(problem)
+        for transformation, variant in agent.variants(kernel.source, kernel.source)
+        if "_tile_" in variant.source.text
+    }
+    assert names == ({"amx-tiles"} if problem in AMX_PROBLEMS and missing is None else set())
+
+
+@pytest.mark.parametrize("problem", AMX_PROBLEMS)
+def test_an_amx_kernel_is_designed_first_and_its_edits_fit_it(problem: str) -> None:
+    agent, blocked = make_agent(problem, MATRIX), seeds(problem)[1]
+    plans = _plans(agent, Population((measured(blocked, 2.0),)))
+    assert "amx-tiles: tdpbf16ps" in {p.title for p in pick(plans[:5])}
+    base = amx_core(problem)
+    names = {t.name for t, _ in agent.variants(base.source, base.source)}
+    assert names >= ({"overlap-scaling", "decode-next"} if problem == "fp8-blockwise-gemm" else {"l2-depth"})
+    assert not names & {"amx-tiles", "bf16-dot", "register-tile", "vector-width", "vector-decode", "unroll"}
 
 
 @pytest.mark.parametrize("cpu", [PLAIN, MODERN], ids=["plain", "modern"])

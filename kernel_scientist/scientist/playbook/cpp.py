@@ -8,13 +8,12 @@ instructions); GCC manual (flags). Predicted uplifts are what such changes gaine
 
 import re
 from collections.abc import Sequence
-from pathlib import Path
 
 from kernel_scientist.compile.source import KernelSource, Value
-from kernel_scientist.scientist.playbook.transformation import Apply, Transformation, Variant, entry
+from kernel_scientist.scientist.playbook.amx import amx_overlap, amx_stream, amx_tiles
+from kernel_scientist.scientist.playbook.transformation import Apply, Transformation, Variant, entry, fragment
 from kernel_scientist.scientist.roles import CpuInfo
 
-FRAGMENTS = Path(__file__).parent / "fragments"
 CACHES = {"L1": 32 << 10, "L2": 512 << 10}
 """Sizes in bytes where the machine does not tell them."""
 REASSOCIATE = ("-fassociative-math", "-fno-signed-zeros", "-fno-trapping-math", "-fno-math-errno")
@@ -84,6 +83,8 @@ def block_for_l2(name: str) -> Apply:
 
 def register_tile(source: KernelSource, cpu: CpuInfo) -> list[Variant]:
     """Use at most three quarters of the registers for accumulators; the rest holds operands."""
+    if "_tile_" in source.text:
+        return []  # AMX's tiles are registers of their own
     registers = 32 if cpu.vector_bytes == 64 or "asimd" in cpu.features else 16
     variants: list[Variant] = []
     for nv in (1, 2):
@@ -198,15 +199,15 @@ def decode_avx512(source: KernelSource, cpu: CpuInfo) -> list[Variant]:
     if not {"avx512bw", "avx512vl"} <= cpu.features:
         return []
     rubric = ("replace site decode: 16 bytes a step, exponent and mantissa shifted into place, NaN blended in",)
-    return [Variant("16 at a time", rubric, source.with_site("decode", _fragment("decode_avx512")))]
+    return [Variant("16 at a time", rubric, source.with_site("decode", fragment("decode_avx512")))]
 
 
 def bf16_dot(source: KernelSource, cpu: CpuInfo) -> list[Variant]:
-    """Multiply in bf16 pairs with vdpbf16ps (site `core`)."""
+    """Multiply decoded fp8 in bf16 pairs with vdpbf16ps (site `core`)."""
     body = source.site("core")
     if body is None or "dpbf16" in body or not {"avx512_bf16", "avx512bw"} <= cpu.features:
         return []
-    if not {"VEC", "MR", "NV"} <= set(source.tunables):
+    if "decode_row(" not in source.text or not {"VEC", "MR", "NV"} <= set(source.tunables):
         return []
     rubric = (
         "pack panels as bf16 pairs along k (exact for fp8)",
@@ -214,7 +215,7 @@ def bf16_dot(source: KernelSource, cpu: CpuInfo) -> list[Variant]:
         "apply scales to the accumulators once per 128 k, not to the panels",
         "VEC 16, register tile 8 x 2 vectors",
     )
-    edited = source.with_site("core", _fragment("core_bf16_dot"))
+    edited = source.with_site("core", fragment("core_bf16_dot"))
     return [Variant("vdpbf16ps", rubric, edited.with_tunables({"VEC": 16, "MR": 8, "NV": 2}))]
 
 
@@ -224,11 +225,7 @@ def stream(source: KernelSource, cpu: CpuInfo) -> list[Variant]:
     if body is None or "_mm512_stream" in body or "avx512f" not in cpu.features:
         return []
     rubric = ("align the destination, then write whole cache lines with non-temporal stores", "end with a store fence")
-    return [Variant("non-temporal", rubric, source.with_site("store", _fragment("store_stream")))]
-
-
-def _fragment(name: str) -> str:
-    return (FRAGMENTS / f"{name}.cpp").read_text()
+    return [Variant("non-temporal", rubric, source.with_site("store", fragment("store_stream")))]
 
 
 def crossover(source: KernelSource, other: KernelSource) -> list[Variant]:
@@ -283,6 +280,12 @@ CATALOGUE: tuple[Transformation, ...] = (
           (-10, 30), 60, decode_avx512),
     entry("bf16-dot", "bf16 represents every fp8 value, and its dot product does twice the multiply-adds of fp32.",
           (40, 200), 85, bf16_dot),
+    entry("amx-tiles", "A matrix unit multiplies sixteen rows by sixteen columns at once, in bf16.",
+          (150, 800), 92, amx_tiles),
+    entry("overlap-scaling", "The vector unit scales one block's products while the matrix unit multiplies the next.",
+          (0, 20), 70, amx_overlap),
+    entry("decode-next", "The vector unit decodes the next columns while the matrix unit multiplies these.",
+          (-10, 40), 75, amx_stream),
     entry("streaming-store", "Output that is not read again need not use the caches.", (-20, 40), 55, stream),
 )
 # fmt: on

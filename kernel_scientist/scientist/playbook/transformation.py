@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from kernel_scientist.compile.source import KernelSource
 from kernel_scientist.scientist.roles import CpuInfo
@@ -44,3 +45,8 @@ def entry(
 ) -> Transformation:
     """Return a catalogue entry; `helps` is a list of limits separated by spaces."""
     return Transformation(name, hypothesis, uplift, innovation, apply, frozenset(helps.split()))
+
+
+def fragment(name: str) -> str:
+    """Return the C++ text of that name in `fragments/`, which an edit inserts."""
+    return (Path(__file__).parent / "fragments" / f"{name}.cpp").read_text()

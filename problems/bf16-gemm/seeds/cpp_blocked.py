@@ -54,9 +54,13 @@ static inline uint16_t to_bf16(float x) {  // round to nearest even
     return (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
 }
 
+// @begin core
+typedef float element;  // what panels hold
+constexpr int64_t DEPTH = 1;  // steps of k in an element
+
 // Writes rows [first, first + W) of an operand as a panel [k][W]; rows past its edge are zero.
 template <int64_t W>
-static void pack(const uint16_t* x, int64_t rows, int64_t first, int64_t k, float* panel) {
+static void pack(const uint16_t* x, int64_t rows, int64_t first, int64_t k, element* panel) {
     int64_t count = std::min<int64_t>(W, rows - first);
     for (int64_t p = 0; p < k; ++p, panel += W) {
         for (int64_t j = 0; j < count; ++j) panel[j] = from_bf16(x[(first + j) * k + p]);
@@ -65,7 +69,7 @@ static void pack(const uint16_t* x, int64_t rows, int64_t first, int64_t k, floa
 }
 
 // tile[MR][NR] += panel_a[kc][MR] x panel_b[kc][NR]
-static inline void micro(const float* pa, const float* pb, int64_t kc, float* tile, int64_t ld) {
+static inline void micro(const element* pa, const element* pb, int64_t kc, float* tile, int64_t ld) {
     vec acc[MR][NV];
     for (int i = 0; i < MR; ++i)
         for (int v = 0; v < NV; ++v) acc[i][v] = *(vec*)(tile + i * ld + v * VEC);
@@ -81,22 +85,24 @@ static inline void micro(const float* pa, const float* pb, int64_t kc, float* ti
     for (int i = 0; i < MR; ++i)
         for (int v = 0; v < NV; ++v) *(vec*)(tile + i * ld + v * VEC) = acc[i][v];
 }
+// @end core
 
-static float* scratch(int which, int64_t count) {  // grows, is kept between calls
-    static thread_local float* memory[3];
+template <class T>
+static T* scratch(int which, int64_t count) {  // grows, is kept between calls
+    static thread_local void* memory[3];
     static thread_local int64_t size[3];
-    if (size[which] < count) {
+    if (size[which] < count * (int64_t)sizeof(T)) {
         std::free(memory[which]);
-        size[which] = (count + 1023) / 1024 * 1024;
-        memory[which] = (float*)std::aligned_alloc(4096, size[which] * sizeof(float));
+        size[which] = (count * sizeof(T) + 4095) / 4096 * 4096;
+        memory[which] = std::aligned_alloc(4096, size[which]);
     }
-    return memory[which];
+    return (T*)memory[which];
 }
 
 extern "C" void gemm(const uint16_t* a, const uint16_t* b, uint16_t* c, int64_t m, int64_t n, int64_t k) {
     int64_t tiles_m = (m + MR - 1) / MR, tiles_n = (n + NR - 1) / NR;
-    float* panel_a = scratch(0, tiles_m * MR * k);
-    float* panel_b = scratch(1, tiles_n * NR * k);
+    element* panel_a = scratch<element>(0, tiles_m * MR * k);
+    element* panel_b = scratch<element>(1, tiles_n * NR * k);
     constexpr int64_t TM = MC / MR > 0 ? MC / MR : 1, TN = NC / NR > 0 ? NC / NR : 1;  // register tiles in a block
     int threads = THREADS ? THREADS : omp_get_max_threads();
 #pragma omp parallel num_threads(threads)
@@ -106,12 +112,12 @@ extern "C" void gemm(const uint16_t* a, const uint16_t* b, uint16_t* c, int64_t 
         // @end schedule
         for (int64_t t = 0; t < tiles_m + tiles_n; ++t) {
             if (t < tiles_m)
-                pack<MR>(a, m, t * MR, k, panel_a + t * MR * k);
+                pack<MR>(a, m, t * MR, k, panel_a + t * MR * k / DEPTH);
             else
-                pack<NR>(b, n, (t - tiles_m) * NR, k, panel_b + (t - tiles_m) * NR * k);
+                pack<NR>(b, n, (t - tiles_m) * NR, k, panel_b + (t - tiles_m) * NR * k / DEPTH);
         }
         constexpr int64_t LD = TN * NR;
-        float* tile = scratch(2, TM * MR * LD);
+        float* tile = scratch<float>(2, TM * MR * LD);
         // @begin block-order
         #pragma omp for collapse(2) schedule(static)
         for (int64_t bm = 0; bm < tiles_m; bm += TM)
@@ -125,7 +131,7 @@ extern "C" void gemm(const uint16_t* a, const uint16_t* b, uint16_t* c, int64_t 
                     for (int64_t tn = bn; tn < en; ++tn)
                         for (int64_t tm = bm; tm < em; ++tm)
                     // @end tile-order
-                            micro(panel_a + (tm * k + k0) * MR, panel_b + (tn * k + k0) * NR, kc,
+                            micro(panel_a + (tm * k + k0) / DEPTH * MR, panel_b + (tn * k + k0) / DEPTH * NR, kc,
                                   tile + (tm - bm) * MR * LD + (tn - bn) * NR, LD);
                 }
                 int64_t rows = std::min(em * MR, m) - bm * MR, columns = std::min(en * NR, n) - bn * NR;

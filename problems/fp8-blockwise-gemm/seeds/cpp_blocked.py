@@ -126,6 +126,7 @@ extern "C" void gemm(const uint8_t* a, const uint8_t* b, const float* a_scale, c
     element* panel_b = scratch<element>(1, tiles_n * NR * k);
     constexpr int64_t TM = MC / MR > 0 ? MC / MR : 1, TN = NC / NR > 0 ? NC / NR : 1;  // register tiles in a block
     int threads = THREADS ? THREADS : omp_get_max_threads();
+// @begin threads
 #pragma omp parallel num_threads(threads)
     {
         // @begin schedule
@@ -165,6 +166,7 @@ extern "C" void gemm(const uint8_t* a, const uint8_t* b, const float* a_scale, c
                         c[(bm * MR + i) * n + bn * NR + j] = to_bf16(tile[i * LD + j]);
             }
     }
+// @end threads
 }
 """
 kernel = load(SOURCE, defines=TUNABLES, flags=FLAGS)
