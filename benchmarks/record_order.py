@@ -1,10 +1,10 @@
 """Does what a designer is told agree with a final, on a busy machine? `python -m benchmarks.record_order`.
 
-Runs a small campaign of the playbook per problem beside busy loops, then times up to `--finalists` of its kernels, spread
-over the order, in one run. Prints Spearman's correlation of that run's order with
-- order: the estimate that orders kernels (`population.ranking`), as in the selector's table;
-- record: the gains over the bases that the designer is told, multiplied from the seed on;
-- own_runs: the speedups over the reference of the kernels' own runs, which say less and are shown for comparison.
+Runs a small campaign of the playbook per problem beside busy loops, then times up to `--finalists` of its kernels,
+spread over the order, in one run. Prints Spearman's correlation of that run's order with - order: the estimate that
+orders kernels (`population.ranking`), as in the selector's table; - record: the gains over the bases that the designer
+is told, multiplied from the seed on; - own_runs: the speedups over the reference of the kernels' own runs, which say
+less and are shown for comparison.
 
 Figures go to benchmarks/results/record_order.json, with machine and load.
 """

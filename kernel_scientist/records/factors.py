@@ -40,15 +40,19 @@ def bounds(interval: Sequence[float] | None) -> str:
     """Return an interval of factors, such as `[1.2, 1.3]`; there is none with too few blocks, and in old records."""
     if interval is None or not is_known(interval):
         return "(no interval)"
-    return f"[{', '.join(f'{bound:.4g}' for bound in interval)}]"
+    return f"[{', '.join(map(_digits, interval))}]"
 
 
 def factor(ratio: float | None, interval: Sequence[float] | None) -> str:
     """Return a factor with its interval, such as `1.25x [1.2, 1.3]`, or that it is not resolved; empty for None."""
     if ratio is None:
         return ""
-    value = f"{ratio:.4g}x" if ratio < 10000 else f"{ratio:.0f}x"
-    return f"{value if is_resolved(interval) else UNKNOWN} {bounds(interval)}"
+    return f"{f'{_digits(ratio)}x' if is_resolved(interval) else UNKNOWN} {bounds(interval)}"
+
+
+def _digits(value: float) -> str:
+    """Return four significant digits, without an exponent above one."""
+    return f"{value:.4g}" if value < 9999.5 else f"{value:.0f}"
 
 
 def percent(ratio: float, interval: Sequence[float] | None) -> str:
