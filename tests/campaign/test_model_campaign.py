@@ -155,4 +155,4 @@ def test_a_kernel_that_was_not_executed_is_no_loss() -> None:
         ),
     )
     population = Population((base, held))
-    assert population.uplift(held) is None and population.best() == base and score(base) == 0.25
+    assert population.predicted_gain(held) is None and population.best() == base and score(base) == 0.25
