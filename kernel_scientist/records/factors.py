@@ -73,10 +73,11 @@ def mean(pairs: Sequence[tuple[float, Sequence[float]]]) -> tuple[float, Interva
 
     It is about these measurements: how much other experiments of the kind would gain, it does not say.
     """
-    logs = [math.log(ratio) for ratio, _ in pairs]
-    widths = [math.log(high / low) / 2 for _, (low, high) in pairs]
-    middle, reach = sum(logs) / len(logs), math.sqrt(sum(width**2 for width in widths)) / len(logs)
-    return math.exp(middle), (math.exp(middle - reach), math.exp(middle + reach))
+    count, middle = len(pairs), sum(math.log(ratio) for ratio, _ in pairs) / len(pairs)
+    below, above = (
+        math.sqrt(sum(math.log(interval[end] / ratio) ** 2 for ratio, interval in pairs)) / count for end in range(2)
+    )
+    return math.exp(middle), (math.exp(middle - below), math.exp(middle + above))
 
 
 def significant(value: float, low: float, high: float) -> float:
