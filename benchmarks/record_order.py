@@ -64,7 +64,7 @@ def _compared(settings: Sequence[str], most: int) -> dict[str, Any]:
     began = time.monotonic()
     with evaluation_context(load(None, [*SETTINGS, *settings])) as context:
         campaign = Campaign(context)
-        Engine(campaign, lambda *_: None, lambda _: None, lambda: None).run()
+        Engine(campaign, lambda _name, _activity: None, lambda _trial: None, lambda: None).run()
         population = campaign.population
         chosen = _spread([population.get(e.name) for e in population.ranking() if _record(population, e.name)], most)
         final = _final(context, chosen)

@@ -165,16 +165,24 @@ def _trial(
     if fails:
         return Trial(kernel=kernel, evaluation=Evaluation(verdict=Verdict.INCORRECT, reason="wrong", compile=report))
     us, cases = 100.0 / ratio, [case.name for case in problem.profile("cpu").benchmarks]
-    paired = {case: PairedTime(time_us=us, against_us=us * ratio) for case in cases}
 
-    def over(name: str, low: float) -> Speedup:
-        return Speedup(against=name, ratio=ratio, interval=(low, ratio * 1.1), cases=paired)
+    def over(name: str, times: float, low: float) -> Speedup:
+        interval = low, times * 1.1
+        paired = {case: PairedTime(time_us=us, against_us=us * times, interval=interval) for case in cases}
+        return Speedup(against=name, ratio=times, interval=interval, cases=paired)
 
     timings = tuple(
         Timing(case=case, time_us=us, interval_us=(us, us), floor_us=1.0, samples_us=(us,) * 24) for case in cases
     )
-    speedups = (over(REFERENCE, 0.9), *((over(incumbent, 1.01 if wins else 0.9),) if incumbent else ()))
-    evaluation = Evaluation(verdict=Verdict.OK, compile=report, timings=timings, speedups=speedups)
+    speedups = [over(REFERENCE, ratio, 0.9), *([over(base, 1.0, 0.9)] if base not in ("", incumbent) else [])]
+    speedups += [over(incumbent, 1.01, 1.001) if wins else over(incumbent, 0.98, 0.9)] if incumbent else []
+    evaluation = Evaluation(
+        verdict=Verdict.OK,
+        compile=report,
+        timings=timings,
+        speedups=tuple(speedups),
+        baseline=incumbent or REFERENCE,
+    )
     return Trial(kernel=kernel, evaluation=evaluation)
 
 

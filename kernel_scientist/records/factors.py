@@ -40,15 +40,19 @@ def bounds(interval: Sequence[float] | None) -> str:
     """Return an interval of factors, such as `[1.2, 1.3]`; there is none with too few blocks, and in old records."""
     if interval is None or not is_known(interval):
         return "(no interval)"
-    return f"[{', '.join(f'{bound:.4g}' for bound in interval)}]"
+    return f"[{', '.join(map(_digits, interval))}]"
 
 
 def factor(ratio: float | None, interval: Sequence[float] | None) -> str:
     """Return a factor with its interval, such as `1.25x [1.2, 1.3]`, or that it is not resolved; empty for None."""
     if ratio is None:
         return ""
-    value = f"{ratio:.4g}x" if ratio < 10000 else f"{ratio:.0f}x"
-    return f"{value if is_resolved(interval) else UNKNOWN} {bounds(interval)}"
+    return f"{f'{_digits(ratio)}x' if is_resolved(interval) else UNKNOWN} {bounds(interval)}"
+
+
+def _digits(value: float) -> str:
+    """Return four significant digits, without an exponent above one."""
+    return f"{value:.4g}" if value < 9999.5 else f"{value:.0f}"
 
 
 def percent(ratio: float, interval: Sequence[float] | None) -> str:
@@ -69,10 +73,11 @@ def mean(pairs: Sequence[tuple[float, Sequence[float]]]) -> tuple[float, Interva
 
     It is about these measurements: how much other experiments of the kind would gain, it does not say.
     """
-    logs = [math.log(ratio) for ratio, _ in pairs]
-    widths = [math.log(high / low) / 2 for _, (low, high) in pairs]
-    middle, reach = sum(logs) / len(logs), math.sqrt(sum(width**2 for width in widths)) / len(logs)
-    return math.exp(middle), (math.exp(middle - reach), math.exp(middle + reach))
+    count, middle = len(pairs), sum(math.log(ratio) for ratio, _ in pairs) / len(pairs)
+    below, above = (
+        math.sqrt(sum(math.log(interval[end] / ratio) ** 2 for ratio, interval in pairs)) / count for end in range(2)
+    )
+    return math.exp(middle), (math.exp(middle - below), math.exp(middle + above))
 
 
 def significant(value: float, low: float, high: float) -> float:

@@ -89,6 +89,9 @@ def _outcome(trial: Trial, parent: Kernel) -> dict[str, Any]:
         "predictions": [p.model_dump(include=predicted) for p in evaluation.predictions],
         "speedups": [speedup_summary(s) for s in evaluation.speedups],
         "log2_over_parent": round(math.log2(over_parent.ratio), 4) if over_parent else None,
+        "log2_over_parent_interval": [round(math.log2(bound), 4) for bound in over_parent.interval]
+        if over_parent and over_parent.known
+        else None,
         "reward": FASTER if beats(trial, parent.name) else GRADES[evaluation.verdict],
     }
 

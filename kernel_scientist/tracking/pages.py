@@ -99,6 +99,6 @@ def _outcome(trial: Trial, population: Population) -> str:
         shown += f" {percent(pair.ratio, pair.interval)} over {base}, in one run."
     elif base and not evaluation.by_model:
         shown += f" {NOT_PAIRED[0].upper()}{NOT_PAIRED[1:]}."
-    beaten = [s.against for s in evaluation.speedups if s.faster and s.against not in (REFERENCE, base)]
-    shown += f" Faster than {', '.join(beaten)} by the test." if beaten else ""
+    test = evaluation.test
+    shown += f" Faster than {test.against} by the test." if test and test.faster and test.against != REFERENCE else ""
     return shown + (f" {evaluation.busy[0].upper()}{evaluation.busy[1:]}." if evaluation.busy else "")

@@ -160,11 +160,12 @@ def factor_metrics(
 def speedup_metrics(evaluation: Evaluation, prefix: str = "") -> dict[str, float]:
     """Return time, reference time and speedup, the quotient of the two."""
     speedup, timings = evaluation.speedup_over(REFERENCE), evaluation.timings
-    metrics = factor_metrics(f"{prefix}speedup", speedup) if speedup else {}
+    found = factor_metrics(f"{prefix}speedup", speedup) if speedup else {}
+    metrics = {key: value for key, value in found.items() if key == f"{prefix}speedup"}
     metrics[f"{prefix}geomean_us"] = _share([t.time_us for t in timings], timings) if timings else math.nan
     if speedup and speedup.cases:
         metrics[f"{prefix}reference_geomean_us"] = _share([speedup.against_us], timings)
-    return metrics
+    return metrics | found
 
 
 def _share(values: Sequence[float], timings: Sequence[Timing]) -> float:

@@ -13,8 +13,10 @@ from kernel_scientist import problems
 from kernel_scientist.compile.request import MOST_BUILDS
 from kernel_scientist.evaluate.evaluator import Evaluator
 from kernel_scientist.evaluate.timing.plan import TimedSource
+from kernel_scientist.population.entry import over_base
 from kernel_scientist.records import environment
-from kernel_scientist.records.evaluation import Evaluation
+from kernel_scientist.records.errors import BesideError
+from kernel_scientist.records.evaluation import Evaluation, Trial
 from kernel_scientist.records.kernel import REFERENCE, Kernel, Verdict
 from kernel_scientist.records.params import Harness
 from kernel_scientist.workers.pool import WorkerPool
@@ -224,6 +226,25 @@ def test_a_claim_needs_two_stages(pool: WorkerPool) -> None:
         speedup = evaluator.time(kernel, evaluator.compile(kernel), [other], cases=cases).speedups[0]
         stages[speedup.faster] = speedup.stages
     assert stages == {True: 2, False: 1}
+
+
+def test_a_base_is_timed_in_the_same_run_and_one_that_fails_is_left_out(pool: WorkerPool) -> None:
+    evaluator = Evaluator(problems.load(ROOT / "problems/identity"), "cpu", pool.harness, pool)
+    source = "def custom_kernel(d):\n    return d[1].copy_(d[0])\n"
+    kernel, cases = Kernel(name="k3", language="cpp", source=source, base="k1"), evaluator.profile.benchmarks[:1]
+    incumbent, ready = TimedSource(name="k2", source=source), evaluator.compile(kernel)
+    for base_source, has_pair in ((source, True), (source.replace("d[0])", "d[0] * 2)"), False)):
+        base = TimedSource(name="k1", source=base_source, optional=True)
+        timed = evaluator.time(kernel, ready, [evaluator.reference(), base, incumbent], cases=cases)
+        assert timed.verdict is Verdict.OK, timed.reason
+        pair = over_base(Trial(kernel=kernel, evaluation=timed))
+        assert (pair is not None) == has_pair and ("without k1" in timed.environment) != has_pair
+        assert timed.baseline == "k2" and timed.test is not None and timed.test.against == "k2"
+        for speedup in timed.speedups:
+            for times in speedup.cases.values():
+                assert times.interval is None or times.interval[0] <= times.ratio <= times.interval[1]
+    with pytest.raises(BesideError, match="k1 failed while it was timed"):
+        evaluator.time(kernel, ready, [base.model_copy(update={"optional": False}), incumbent], cases=cases)
 
 
 def test_a_kernel_right_only_on_the_checked_sizes_is_caught_when_timed(evaluator_for: EvaluatorFor) -> None:

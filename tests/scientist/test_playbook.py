@@ -201,10 +201,26 @@ def test_predictions_use_earlier_measurements() -> None:
     before, after = population, Population((*population, measured(worse, 1.0, **{blocked.name: (0.4, 0.6)})))
     lessons = agent.summarise(after, Lessons(), random.Random(0))
     (finding,) = lessons.findings
-    assert finding.text == "vector-width: -50.0 % of speed on average over 1 trials" and finding.kernels == ("k00003",)
+    expected = "vector-width: -50 % [-60, -40] of speed on average over 1 trials, measured beside their bases"
+    assert finding.text == expected and finding.kernels == ("k00003",)
     assert agent.summarise(before, lessons, random.Random(0)).findings[0].retracted
     later = agent._plan(after, next(t for t in CATALOGUE if t.name == "vector-width"), _variant(agent, blocked))
     assert later.uplift[1] < plan.uplift[1] and later.innovation < plan.innovation
+
+
+def test_noise_is_no_finding() -> None:
+    """Speedups over the reference of different runs say +400 %; beside the base nothing was resolved."""
+    agent = make_agent("fp8-blockwise-gemm", MODERN)
+    _, blocked = seeds("fp8-blockwise-gemm")
+    population = Population((measured(blocked, 2.0),))
+    plan = next(p for p in _plans(agent, population) if p.title.startswith("vector-width"))
+    for number, over in ((3, {blocked.name: (0.3, 3.0)}), (4, {})):
+        kernel = Kernel(name=f"k{number:05d}", language="cpp", source=f"# {number}", base=blocked.name, experiment=plan)
+        population.add(measured(kernel, 10.0, **over))
+    (finding,) = agent.summarise(population, Lessons(), random.Random(0)).findings
+    assert finding.text == ("vector-width: no gain or loss was measured in 2 trials: 2 without a resolved gain")
+    later = agent._plan(population, next(t for t in CATALOGUE if t.name == "vector-width"), _variant(agent, blocked))
+    assert later.uplift == plan.uplift and "not yet measured" in later.description
 
 
 def test_a_models_plan_is_written_as_the_nearest_entry() -> None:

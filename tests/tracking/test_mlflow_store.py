@@ -232,7 +232,8 @@ def test_a_run_tells_its_story(store: MlflowStore, campaign: CampaignRun) -> Non
     base, made = runs["k00001"], runs["k00002"]
     assert made.info.end_time - made.info.start_time >= 3_600_000, "the kernel's life, not that of the logging"
     note = made.data.tags["mlflow.note.content"]
-    assert "**Hypothesis.** Faster. Predicted uplift: -5 to +12 %." in note and "2x the reference's speed" in note
+    assert "**Hypothesis.** Faster. Predicted uplift: -5 to +12 %." in note and "2x [1.8, 2.2] the reference's" in note
+    assert "+100 % [+80, +120] over k00001, in one run." in note
     assert f"[k00001](#/experiments/{store.experiment_id}/runs/{base.info.run_id})" in note
     assert "Faster than k00001 by the test" in note and "(http://127.0.0.1:4200/runs/flow-run/1)" in note
     assert "reason" not in made.data.tags and made.data.tags["champion"] == "yes" and "champion" not in base.data.tags
