@@ -170,7 +170,8 @@ def _final(campaign: Campaign) -> None:
     incumbent, others = finalists[0], [TimedSource.of(t.kernel) for t in finalists[1:]]
     evaluator = campaign.context.evaluator
     against = [evaluator.reference(), *reversed(others)]  # last: the strongest, which decides when to stop
-    measure = partial(evaluator.time, incumbent.kernel, incumbent.evaluation, against)
+    timing = partial(evaluator.time, incumbent.kernel, incumbent.evaluation, against)
+    measure = partial(single.when_quiet, campaign.context, timing)
     evaluation = decided(campaign.context.steps.time)(campaign.context, incumbent.kernel, measure)
     campaign.final = final.Final.of(incumbent.kernel.name, evaluation)
     campaign.insist(partial(campaign.store.log_final, campaign.run, campaign.final))

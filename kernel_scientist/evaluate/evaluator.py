@@ -22,7 +22,7 @@ from kernel_scientist.evaluate.correctness.policy import Observed
 from kernel_scientist.evaluate.driver import Driver
 from kernel_scientist.evaluate.screen.screening import screen
 from kernel_scientist.evaluate.screen.source import Finding
-from kernel_scientist.evaluate.timing import aa_noise, conditions, schedule
+from kernel_scientist.evaluate.timing import aa_noise, conditions, impossible
 from kernel_scientist.evaluate.timing.aa_noise import Hold
 from kernel_scientist.evaluate.timing.estimate import Estimator
 from kernel_scientist.evaluate.timing.plan import Plan, TimedSource
@@ -221,7 +221,7 @@ class Evaluator:
         chosen = self.profile.benchmarks if cases is None else tuple(cases)
         plan = self.plan(chosen, kernel.name, baseline or (against[-1].name if against else None))
         try:
-            samples = schedule.run(self.driver, plan, [TimedSource.of(kernel), *against])
+            samples = impossible.timed(self.driver, self.estimator, plan, [TimedSource.of(kernel), *against])
             evaluation = self.estimator.result(so_far, plan, samples, [source.name for source in against])
         except KernelFailure as failure:
             return failed(failure, so_far)
