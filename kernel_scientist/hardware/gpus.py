@@ -43,9 +43,8 @@ def _hopper(name: str, memory_gbps: float) -> Gpu:
     peaks = _peaks(66_900, 66_900, 989_400, 1_978_900, tf32=494_700)
     boosted = 1.98 / 1.83 * max(peaks.values())
     gpu = Gpu(name, memory_gbps, peaks, "sm_90", units=132, clock_ghz=1.83, l2_gbps=15_500, l2_bytes=50 << 20)
-    return replace(
-        gpu, dies=1, last_bytes=0, last_gbps=0, wave=32, line_bytes=32, bound_gflops=boosted, kept_bytes=50 << 20
-    )
+    gpu = replace(gpu, dies=1, last_bytes=0, last_gbps=0, wave=32, line_bytes=32)
+    return replace(gpu, bound_gflops=boosted, kept_bytes=gpu.l2_bytes)
 
 
 _CDNA3 = _peaks(163_400, 163_400, 1_307_400, 2_614_900, tf32=653_700)

@@ -35,9 +35,8 @@ class CpuInfo:
     @staticmethod
     def of_this_machine() -> "CpuInfo":
         """Return the description of this machine's CPU."""
-        return CpuInfo(
-            cpu.caches(), cpu.features(), cpu.vector_bytes(), cpu.cores(), cpu.model(), cpu.generation(), cpu.clock()
-        )
+        named = cpu.model(), cpu.generation(), cpu.clock()
+        return CpuInfo(cpu.caches(), cpu.features(), cpu.vector_bytes(), cpu.cores(), *named)
 
 
 class InFlight(NamedTuple):

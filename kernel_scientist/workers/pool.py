@@ -203,13 +203,8 @@ class WorkerPool:
             "threads": threads,
         }
         gpu = {"on_gpu": self.on_gpu, "sweep_seed": self._sweep_seed}
-        return {
-            "limits": limits,
-            **gpu,
-            "interpreter": self.interpreter,
-            "cores": self.cores,
-            "nice": 0 if timing else 5,
-        }
+        surroundings = {"cores": self.cores, "nice": 0 if timing else 5}
+        return {"limits": limits, **gpu, "interpreter": self.interpreter, **surroundings}
 
     def _request(self, message: dict[str, Any], descriptors: Sequence[int] = ()) -> dict[str, Any]:
         with self._lock:
