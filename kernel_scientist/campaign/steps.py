@@ -63,6 +63,7 @@ def time_kernel(
     `noise`: measure this machine's noise first if it is due, with the device free for others between two A/A runs.
     """
     if noise and context.is_here and not isinstance(context.evaluator, PoolEvaluator):
+        context.evaluator.measure_peaks(context.device)
         context.evaluator.measure_noise(context.device)
     progress.info("waiting for the device")
     with context.device():

@@ -22,7 +22,7 @@ from kernel_scientist.evaluate.correctness.policy import Observed
 from kernel_scientist.evaluate.driver import Driver
 from kernel_scientist.evaluate.screen.screening import screen
 from kernel_scientist.evaluate.screen.source import Finding
-from kernel_scientist.evaluate.timing import aa_noise, conditions, impossible
+from kernel_scientist.evaluate.timing import aa_noise, conditions, impossible, measured_peaks
 from kernel_scientist.evaluate.timing.aa_noise import Hold
 from kernel_scientist.evaluate.timing.estimate import Estimator
 from kernel_scientist.evaluate.timing.plan import Plan, TimedSource
@@ -64,6 +64,11 @@ class Evaluator:
         if noise is None:  # not in turn: the process in turn may wait for the device, whose lock may be held here
             noise = self._noise(contextlib.nullcontext)
         return tuple(max(self.harness.margin, one) for one in noise)
+
+    def measure_peaks(self, hold: Hold) -> None:
+        """Measure this CPU's peaks if that is due and noise is measured as well; `hold` holds the device's lock."""
+        if self.pool.device == "cpu" and self.harness.noise_runs:
+            measured_peaks.measure(hold)
 
     def measure_noise(self, hold: Hold) -> None:
         """Measure this machine's noise if that is due; `hold` holds the device's lock during each A/A run."""

@@ -16,7 +16,7 @@ gets new pages in each call: the same kernel took 0.3 ms in one worker and 1.5 m
 is off because blocks left in it prevent merging of free neighbours. 32 MiB is the largest value."""
 SPIN_COUNT = 4000
 """How long an OpenMP thread spins for the next parallel region. By default a pool spins for some 5 ms after a call,
-into the time of the next source; this is some 0.1 ms, long enough to bridge the regions within one kernel (docs/log.md)."""
+into the time of the next source; this is some 0.1 ms, enough to bridge the regions within one kernel (docs/log.md)."""
 HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 PR_SET_THP_DISABLE = 41
 

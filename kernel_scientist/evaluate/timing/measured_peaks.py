@@ -78,8 +78,9 @@ def _paths() -> dict[str, str]:
 def main() -> None:
     """Print the rates as JSON: `measured_peaks LIBRARY CORES BYTES`."""
     library = ctypes.CDLL(sys.argv[1])
-    library.measure.restype, library.measure.argtypes = ctypes.c_double, (
-        *(ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64),
+    library.measure.restype, library.measure.argtypes = (
+        ctypes.c_double,
+        (*(ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64),),
     )
     library.unit_of.restype = ctypes.c_char_p
     cores, size = int(sys.argv[2]), int(sys.argv[3])

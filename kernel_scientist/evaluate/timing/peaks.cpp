@@ -1,5 +1,5 @@
-// Microkernels that measure a machine's peaks: each thread runs the same loop in short windows that begin together; the
-// best window counts, because interruptions only take time.
+// Microkernels that measure a machine's peaks: all threads run the same loop in short windows for a second. A thread's rate
+// is that of the window below which nine tenths are, because interruptions only take time; the result is their sum.
 //
 // measure(what, threads, bytes, part): operations or bytes per ns of all threads together, or GHz; -1: no such unit. Each
 // thread has `bytes` of its own, of which a window uses the next `part`.
@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <barrier>
 #include <chrono>
 #include <cstdint>
 #include <cstring>
@@ -21,7 +22,6 @@
 namespace {
 
 constexpr int64_t LONGEST_NS = 1000000000;
-constexpr int LEAST_WINDOWS = 20;
 
 int64_t now_ns() {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
@@ -48,7 +48,7 @@ typedef int64_t Words __attribute__((vector_size(VECTOR)));
 using Loop = double (*)(char* own, int64_t bytes);
 
 double fp32(char*, int64_t) {
-    constexpr int CHAINS = VECTOR == 64 ? 24 : 12, TIMES = 20000;
+    constexpr int CHAINS = VECTOR == 64 ? 24 : 12, TIMES = 5000;
     Floats sums[CHAINS] = {}, a, b;
     for (int i = 0; i < VECTOR / 4; ++i) a[i] = 0.5f, b[i] = 0.25f;
 #pragma GCC unroll 32
@@ -76,7 +76,7 @@ void configure() {
     _tile_zero(4); _tile_zero(5); _tile_zero(6); _tile_zero(7);
 }
 
-constexpr int TILE_TIMES = 5000;
+constexpr int TILE_TIMES = 1000;
 #define TILE_LOOP(INSTRUCTION, DEPTH)                          \
     configure();                                               \
     for (int t = 0; t < TILE_TIMES; ++t) {                     \
@@ -91,7 +91,7 @@ double bf16(char*, int64_t) {
 #if defined(__AMX_BF16__)
     TILE_LOOP(_tile_dpbf16ps, 32)
 #elif defined(__AVX512BF16__)
-    constexpr int CHAINS = 24, TIMES = 20000;
+    constexpr int CHAINS = 24, TIMES = 5000;
     __m512 sums[CHAINS] = {};
     __m512bh a{}, b{};
     for (int t = 0; t < TIMES; ++t) {
@@ -110,7 +110,7 @@ double int8(char*, int64_t) {
 #if defined(__AMX_INT8__)
     TILE_LOOP(_tile_dpbssd, 64)
 #elif defined(__AVX512VNNI__)
-    constexpr int CHAINS = 24, TIMES = 20000;
+    constexpr int CHAINS = 24, TIMES = 5000;
     __m512i sums[CHAINS] = {}, a{}, b{};
     for (int t = 0; t < TIMES; ++t) {
 #pragma GCC unroll 32
@@ -138,7 +138,7 @@ double read(char* own, int64_t bytes) {
 
 double read_again(char* own, int64_t bytes) {
     double total = 0;
-    for (int t = 0; t < 32; ++t) {
+    for (int t = 0; t < 4; ++t) {
         asm volatile("" ::: "memory");
         total += read(own, bytes);
     }
@@ -152,7 +152,7 @@ double copy(char* own, int64_t bytes) {
 }
 
 double cycles(char*, int64_t) {  // a chain of operations of one cycle each
-    constexpr int TIMES = 50000;
+    constexpr int TIMES = 10000;
     uint64_t x = 1;
     for (int t = 0; t < TIMES; ++t) {
 #pragma GCC unroll 8
@@ -195,37 +195,32 @@ extern "C" const char* unit_of(int what) {
 }
 
 extern "C" double measure(int what, int threads, int64_t bytes, int64_t part) {
-    std::atomic<int> arrived{0}, ended{0}, counted{0};
-    std::vector<double> done(threads);
-    std::vector<int64_t> from(threads), until(threads);
-    std::atomic<bool> over{false};
-    const int64_t start = now_ns();
-    double best = -1;
+    std::barrier ready(threads);
+    std::atomic<bool> over{false};  // none goes on when another one has ended, alone with the memory
+    std::vector<double> rates(threads);
     auto work = [&](int thread) {
         std::unique_ptr<char[]> room(new char[bytes + 64]);
         memset(room.get(), 1, bytes + 64);
         char* own = (char*)(((uintptr_t)room.get() + 63) / 64 * 64);
-        for (int window = 0; !over.load(); ++window) {
-            arrived.fetch_add(1);
-            while (arrived.load() < threads * (window + 1)) std::this_thread::yield();
-            from[thread] = now_ns();
-            done[thread] = LOOPS[what](own + window % (bytes / part) * part, part);
-            until[thread] = now_ns();
-            if (ended.fetch_add(1) + 1 == threads * (window + 1)) {  // the last one
-                double all = 0;
-                for (double one : done) all += one;
-                const auto begin = *std::min_element(from.begin(), from.end());
-                const auto end = *std::max_element(until.begin(), until.end());
-                if (done[0] > 0) best = std::max(best, all / double(end - begin));
-                over = window + 1 >= LEAST_WINDOWS && end - start > LONGEST_NS;
-                counted.fetch_add(1);
-            }
-            while (counted.load() <= window) std::this_thread::yield();
+        std::vector<double> found;
+        ready.arrive_and_wait();
+        const int64_t start = now_ns();
+        for (int64_t window = 0; !over; ++window) {
+            const int64_t from = now_ns();
+            const double done = LOOPS[what](own + window % (bytes / part) * part, part);
+            const int64_t until = now_ns();
+            found.push_back(done < 0 ? -1 : done / double(until - from));
+            if (until - start > LONGEST_NS) over = true;
         }
+        if (found.empty()) found.push_back(0);
+        std::sort(found.begin(), found.end());
+        rates[thread] = found[found.size() * 9 / 10];
     };
     std::vector<std::thread> others;
     for (int t = 1; t < threads; ++t) others.emplace_back(work, t);
     work(0);
     for (auto& other : others) other.join();
-    return best;
+    double sum = 0;
+    for (double rate : rates) sum += rate;
+    return sum;
 }

@@ -158,12 +158,15 @@ def _floors(assignment: Assignment) -> str:
 
 
 def instructions(trial: Trial) -> list[str]:
-    """Return code size and instruction counts of a CPU kernel, in one line; empty if they are unknown."""
+    """Return code size, instruction counts and hot loop of a CPU kernel; empty if they are unknown."""
     report = trial.evaluation.compile
     if report is None or not report.instructions:
         return []
-    counts = ", ".join(f"{n} {kind}" for kind, n in sorted(report.instructions.items(), key=lambda p: -p[1])[:12])
-    return [f"{report.code_bytes or '?'} bytes of code; instructions by class: {counts}"]
+    counts = ", ".join(f"{n} {kind}" for kind, n in sorted(report.instructions.items(), key=lambda p: -p[1]))
+    lines = [f"{report.code_bytes or '?'} bytes of code; instructions by class: {counts}"]
+    if report.hot_loop:
+        lines.append(f"innermost loop with the most vector work: {'; '.join(report.hot_loop.splitlines())}")
+    return lines
 
 
 def change(before: str, after: str, context: int = 3) -> str:
