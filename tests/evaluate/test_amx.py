@@ -6,7 +6,6 @@ import pytest
 
 from kernel_scientist import problems
 from kernel_scientist.evaluate.evaluator import Evaluator
-from kernel_scientist.evaluate.timing import statistics
 from kernel_scientist.hardware import cpu
 from kernel_scientist.records.evaluation import Evaluation
 from kernel_scientist.records.kernel import Kernel, Verdict

@@ -90,8 +90,9 @@ static inline __m512i pairs(const uint8_t* even, const uint8_t* odd) {
     const __m128i e = _mm_loadu_si128((const __m128i*)even), o = _mm_loadu_si128((const __m128i*)odd);
     const __m256i both = _mm256_set_m128i(_mm_unpackhi_epi8(e, o), _mm_unpacklo_epi8(e, o));
     const __m512i bytes = _mm512_castsi256_si512(both);
-    const __m512i low = _mm512_permutex2var_epi8(_mm512_load_si512(tables.low), bytes, _mm512_load_si512(tables.low + 64));
-    const __m512i high = _mm512_permutex2var_epi8(_mm512_load_si512(tables.high), bytes, _mm512_load_si512(tables.high + 64));
+    const auto half = [](const uint8_t* table) { return _mm512_load_si512(table); };
+    const __m512i low = _mm512_permutex2var_epi8(half(tables.low), bytes, half(tables.low + 64));
+    const __m512i high = _mm512_permutex2var_epi8(half(tables.high), bytes, half(tables.high + 64));
     const __m512i wide_low = _mm512_cvtepu8_epi16(_mm512_castsi512_si256(low));
     const __m512i wide_high = _mm512_cvtepu8_epi16(_mm512_castsi512_si256(high));
     const __m512i codes = _mm512_cvtepu8_epi16(both);
@@ -166,7 +167,8 @@ extern "C" void gemm(const uint8_t* a, const uint8_t* b, const float* a_scale, c
                     const __m512 scale = _mm512_set1_ps(a_scale[block * m + i * 16 + r] * scale_b);
                     for (int q = 0; q < 4; ++q) {
                         float* sum = sums[r] + q * 16;
-                        _mm512_store_ps(sum, _mm512_fmadd_ps(_mm512_load_ps(product[q][r]), scale, _mm512_load_ps(sum)));
+                        const __m512 before = _mm512_load_ps(sum);
+                        _mm512_store_ps(sum, _mm512_fmadd_ps(_mm512_load_ps(product[q][r]), scale, before));
                     }
                 }
             }
