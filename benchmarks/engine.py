@@ -56,7 +56,7 @@ class Judge(Evaluator):
         """Return this evaluator: no setting changes it."""
         return self
 
-    def measure_noise(self, hold: Any) -> None:
+    def measure_machine(self, hold: Any) -> None:
         """Do nothing: made-up timings have no noise."""
 
     def compile(self, kernel: Kernel) -> Evaluation:

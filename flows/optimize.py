@@ -183,7 +183,8 @@ def _final(campaign: Campaign) -> None:
     others = [TimedSource.of(t.kernel).model_copy(update={"is_finalist": True}) for t in finalists[1:]]
     evaluator = campaign.context.evaluator
     against = [evaluator.reference(), *reversed(others)]  # last: the strongest, which decides when to stop
-    measure = partial(evaluator.time, incumbent.kernel, incumbent.evaluation, against)
+    timing = partial(evaluator.time, incumbent.kernel, incumbent.evaluation, against)
+    measure = partial(single.when_quiet, campaign.context, timing)
     title = f"final: time {', '.join(trial.kernel.name for trial in finalists)} beside each other"
     timed = partial(campaign.context.steps.time, campaign.context, incumbent.kernel, measure, title)
     evaluation: Evaluation = decided(timed)()

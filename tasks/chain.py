@@ -20,7 +20,7 @@ from kernel_scientist.campaign.campaign import Campaign
 from kernel_scientist.campaign.evaluation_context import EvaluationContext
 from kernel_scientist.campaign.ledger import Job
 from kernel_scientist.campaign.pool.evaluator import PoolEvaluator
-from kernel_scientist.campaign.steps import Skip, Steps, noise_is_due
+from kernel_scientist.campaign.steps import Skip, Steps, machine_is_due
 from kernel_scientist.records.errors import InfrastructureError
 from kernel_scientist.records.evaluation import Evaluation, Trial
 from kernel_scientist.records.kernel import Case, Kernel
@@ -102,8 +102,8 @@ class Chain(Steps):
         title: str = "",
         noise: bool = True,
     ) -> Result:
-        if noise and noise_is_due(context):
-            self.run(timing.measure_noise, kernel.name, context=context)
+        if noise and machine_is_due(context):
+            self.run(timing.measure_machine, kernel.name, context=context)
         turn, pool = context.turn(), context.target.pool
         title = title or (f"compile and time {kernel.name} on pool {pool}" if pool else f"time {kernel.name}")
         step = timing.time_on_pool if pool else timing.time_kernel

@@ -16,11 +16,11 @@ from tasks import retries
 Measured = TypeVar("Measured")
 
 
-@task(task_run_name="measure the noise of this machine", **retries.DEVICE)
-def measure_noise(context: EvaluationContext) -> None:
-    """Time a kernel against itself, once a day, before the first comparison with an incumbent."""
+@task(task_run_name="measure this machine: its noise, its peaks", **retries.DEVICE)
+def measure_machine(context: EvaluationContext) -> None:
+    """Measure noise and peaks, once a day, before the first comparison with an incumbent."""
     retries.pause(retries.DEVICE_S, context.stopped)
-    steps.measure_noise(context)
+    steps.measure_machine(context)
 
 
 @task(task_run_name="{title}", **retries.DEVICE)

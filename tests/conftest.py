@@ -121,9 +121,10 @@ def new_lab(folder: Path) -> Path:
     folder.mkdir(parents=True)
     for part in ("problems", "knowledge"):
         shutil.copytree(ROOT / part, folder / part)
-    # A/A runs and tuning would take more time than most tests, which have them on their own
-    params, changed = re.subn(r"(?m)^  (noise_runs|pairs|tries): \d+", r"  \1: 0", (ROOT / "params.yaml").read_text())
-    assert changed == 3
+    # A/A runs, tuning and waits would take more time than most tests, which have them on their own
+    left_out, text = r"(?m)^  (noise_runs|pairs|tries|quiet_wait_s): \d+", (ROOT / "params.yaml").read_text()
+    params, changed = re.subn(left_out, r"  \1: 0", text)
+    assert changed == 4
     (folder / "params.yaml").write_text(params)
     return folder
 

@@ -128,6 +128,15 @@ def confirm(
     return confirmation.conclude(context.evaluator, evaluation.model_copy(update=happened), runs, sources, baseline)
 
 
+def when_quiet(context: EvaluationContext, measure: Callable[[], Evaluation]) -> Evaluation:
+    """Wait for a quiet machine, at most `harness.quiet_wait_s`, if it is this one that is timed; then measure."""
+    if context.is_here and context.target.model is None:
+        from kernel_scientist.evaluate.timing import conditions  # it imports torch, which takes seconds
+
+        conditions.wait_for_quiet(context.params.harness.quiet_wait_s, context.evaluator.stopped)
+    return measure()
+
+
 @contextmanager
 def _opened(
     file: str, params: Params, steps: Steps, connect: Connect | None

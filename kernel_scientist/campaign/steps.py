@@ -59,15 +59,15 @@ def compile_kernel(
         return context.evaluator.check(kernel, evaluation, cases)
 
 
-def noise_is_due(context: "EvaluationContext") -> bool:
-    """Whether the next comparison with an incumbent measures this machine's noise first."""
-    return context.is_here and not isinstance(context.evaluator, PoolEvaluator) and context.evaluator.noise_is_due()
+def machine_is_due(context: "EvaluationContext") -> bool:
+    """Whether the next comparison with an incumbent measures this machine first."""
+    return context.is_here and not isinstance(context.evaluator, PoolEvaluator) and context.evaluator.machine_is_due()
 
 
-def measure_noise(context: "EvaluationContext") -> None:
-    """Measure this machine's noise; the device is free for others between two A/A runs."""
+def measure_machine(context: "EvaluationContext") -> None:
+    """Measure this machine's noise and peaks; the device is free for others between two A/A runs."""
     assert not isinstance(context.evaluator, PoolEvaluator)
-    context.evaluator.measure_noise(context.device)
+    context.evaluator.measure_machine(context.device)
 
 
 def wait(turn: Turn, most_s: float) -> None:
@@ -177,11 +177,11 @@ class Steps:
     ) -> Measured:
         """Return what `measure` returns, while the device is locked.
 
-        `title`: a name of the step, if it does more than time the kernel. `noise`: measure this machine's noise first,
-        if it is due.
+        `title`: a name of the step, if it does more than time the kernel. `noise`: measure this machine first, if it
+        is due.
         """
-        if noise and noise_is_due(context):
-            measure_noise(context)
+        if noise and machine_is_due(context):
+            measure_machine(context)
         return retried(time_kernel)(context, kernel, measure)
 
     def take(self, turn: Turn, most_s: float, title: str) -> None:

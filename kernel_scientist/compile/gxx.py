@@ -7,17 +7,15 @@ import errno
 import functools
 import hashlib
 import os
-import re
 import shutil
 import subprocess
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from kernel_scientist.compile import flags
+from kernel_scientist.compile import disassembly, flags
 from kernel_scientist.compile.request import BuildRequest
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import InfrastructureError, SetupError
@@ -25,9 +23,8 @@ from kernel_scientist.records.evaluation import CompileReport
 from kernel_scientist.sandbox import confine
 
 BASE_FLAGS = ("-O3", "-march=native", "-fopenmp", "-std=c++20", "-fPIC", "-shared")
-MOST_COUNTED = 1 << 20
-"""Largest object, in bytes, whose instructions are counted (its disassembly is a hundred times as long)."""
-
+REPORT = "2"
+"""Version of what a report contains: kept builds with an older one are built again."""
 FULL = (errno.ENOSPC, errno.EDQUOT)
 """Errors of a disk without room."""
 LEAST_BYTES = 1 << 20
@@ -68,7 +65,7 @@ def processor() -> str:
 def key(request: BuildRequest) -> str:
     """Return the digest that names the built object."""
     parts = [request.source, repr(sorted(request.defines.items())), repr(request.flags)]
-    parts += [repr(BASE_FLAGS), version(), processor()]
+    parts += [repr(BASE_FLAGS), version(), processor(), REPORT]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
@@ -115,7 +112,7 @@ def _compile(request: BuildRequest, scratch: Path, timeout_s: float) -> Built:
     built = run(confine.command(program, scratch), scratch / "kernel.so", version(), timeout_s)
     if built.path is None:
         return built
-    return Built(built.path, built.report.model_copy(update={"instructions": instructions(built.path)}))
+    return Built(built.path, built.report.model_copy(update=disassembly.inspect(built.path)._asdict()))
 
 
 def run(
@@ -143,39 +140,6 @@ def run(
     return Built(out, CompileReport(ok=True, compiler=compiler, seconds=seconds, log=log, code_bytes=code_bytes))
 
 
-_CLASSES = {
-    "zmm": r"%zmm",
-    "ymm": r"%ymm",
-    "xmm": r"%xmm",
-    "fma": r"^vf(n?m)(add|sub)",
-    "dot": r"^v?(dpbf16|pdp)",
-    "gather": r"^vp?gather",
-    "branch": r"^j",
-    "call": r"^call",
-}
-"""Patterns of an instruction's text by class."""
-
-
-def instructions(path: Path) -> dict[str, int]:
-    """Count the object's instructions by vector width and by class, from its disassembly.
-
-    Empty without objdump, or when the object is too large.
-    """
-    objdump = shutil.which("objdump")
-    if objdump is None or path.stat().st_size > MOST_COUNTED:
-        return {}
-    command = [objdump, "-d", "--no-show-raw-insn", str(path)]
-    try:
-        out = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=20, check=False)
-    except subprocess.TimeoutExpired:
-        return {}
-    counts: Counter[str] = Counter()
-    for _, tab, text in (line.partition("\t") for line in out.stdout.splitlines()):
-        if tab:
-            counts.update(["all", *(name for name, pattern in _CLASSES.items() if re.search(pattern, text))])
-    return dict(counts)
-
-
 def merged(reports: list[CompileReport], language: str) -> CompileReport:
     """Return one report of all builds of a kernel's file."""
     if not reports:
@@ -189,6 +153,7 @@ def merged(reports: list[CompileReport], language: str) -> CompileReport:
         cached=all(r.cached for r in reports),
         log="\n".join(r.log for r in reports if r.log),
         code_bytes=sum(r.code_bytes or 0 for r in reports),
+        hot_loop=max(reports, key=lambda r: r.instructions.get("all", 0)).hot_loop,
         instructions={k: sum(r.instructions.get(k, 0) for r in reports) for r in reports for k in r.instructions},
     )
 

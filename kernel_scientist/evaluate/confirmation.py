@@ -2,17 +2,28 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
 
 from kernel_scientist.evaluate.evaluator import Evaluator
-from kernel_scientist.evaluate.timing import schedule
+from kernel_scientist.evaluate.timing import conditions, impossible
 from kernel_scientist.evaluate.timing.estimate import Samples
 from kernel_scientist.evaluate.timing.plan import Plan, TimedSource
 from kernel_scientist.records.evaluation import Confirmation, Evaluation, Speedup
 from kernel_scientist.records.kernel import REFERENCE, Case, Verdict
 from kernel_scientist.sandbox.failure import KernelFailure, failed
 
-Measurement = tuple[Samples, Samples] | Evaluation
-"""Samples of one set of processes on the public and the held-out cases, or the candidate's failure."""
+
+class Measured(NamedTuple):
+    """One set of processes: samples on the public and on the held-out cases, and who used the CPU meanwhile."""
+
+    public: Samples
+    held_out: Samples
+    load: dict[str, str]
+
+
+Measurement = Measured | Evaluation
+"""What one set of processes gave, or the candidate's failure."""
 
 
 def plan(evaluator: Evaluator, cases: Sequence[Case], sources: Sequence[TimedSource], blocks: int) -> Plan:
@@ -24,12 +35,16 @@ def plan(evaluator: Evaluator, cases: Sequence[Case], sources: Sequence[TimedSou
 def measure(evaluator: Evaluator, sources: Sequence[TimedSource], blocks: int) -> Measurement:
     """Time the sources (candidate first) once, in fresh processes, on the public and the held-out cases.
 
-    Raises InfrastructureError when a source other than the candidate fails.
+    It waits for a quiet machine first, at most `harness.quiet_wait_s`. Raises InfrastructureError when a source other
+    than the candidate fails, StoppedError when the work is to end.
     """
+    conditions.wait_for_quiet(evaluator.harness.quiet_wait_s, evaluator.stopped)
+    before = conditions.Load.now()
     public = plan(evaluator, evaluator.profile.benchmarks, sources, blocks)
     hidden = plan(evaluator, evaluator.profile.held_out, sources, blocks)
     try:
-        return schedule.run(evaluator.driver, public, sources), schedule.run(evaluator.driver, hidden, sources)
+        run = partial(impossible.timed, evaluator.driver, evaluator.estimator)
+        return Measured(run(public, sources), run(hidden, sources), before.until_now())
     except KernelFailure as failure:
         return failed(failure, Evaluation(verdict=Verdict.OK))
 
@@ -47,18 +62,17 @@ def conclude(
     public cases, by any amount on the held-out ones (`Speedup.above`), if the problem has any. If `against` is None,
     correctness suffices.
     """
-    measured: list[tuple[Samples, Samples]] = []
+    measured: list[Measured] = []
     for run in runs:
         if isinstance(run, Evaluation):
             return of_failure(run)
         measured.append(run)
     others = [source.name for source in sources[1:]]
     shape = plan(evaluator, evaluator.profile.benchmarks, sources, 1)
-    public, hidden = (Samples.joined(parts) for parts in zip(*measured, strict=True))
-    try:
-        evaluation = evaluator.estimator.result(checked, shape, public, others)
-    except KernelFailure as failure:
-        return of_failure(failed(failure, checked))
+    public, hidden = (Samples.joined(parts) for parts in ([m.public for m in measured], [m.held_out for m in measured]))
+    busiest = max((m.load for m in measured), key=lambda load: float(load["others_percent"] or 0))
+    checked = checked.model_copy(update={"environment": {**checked.environment, **busiest}})
+    evaluation = evaluator.estimator.result(checked, shape, public, others)
     hidden_shape = replace(shape, cases=evaluator.profile.held_out)
     compared = others if hidden_shape.cases else ()
     held_out = tuple(evaluator.estimator.speedup(hidden, hidden_shape, other) for other in compared)

@@ -22,11 +22,11 @@ from kernel_scientist.evaluate.correctness.policy import Observed
 from kernel_scientist.evaluate.driver import Driver
 from kernel_scientist.evaluate.screen.screening import screen
 from kernel_scientist.evaluate.screen.source import Finding
-from kernel_scientist.evaluate.timing import aa_noise, conditions, schedule
+from kernel_scientist.evaluate.timing import aa_noise, conditions, impossible, measured_peaks
 from kernel_scientist.evaluate.timing.aa_noise import Hold
 from kernel_scientist.evaluate.timing.estimate import Estimator
 from kernel_scientist.evaluate.timing.plan import Plan, TimedSource
-from kernel_scientist.hardware import gpus
+from kernel_scientist.hardware import gpus, measured
 from kernel_scientist.hardware.peaks import Machine, this_cpu
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records.errors import BesideError
@@ -53,7 +53,7 @@ class Evaluator:
         self._set_up(harness)
 
     def _set_up(self, harness: Harness) -> None:
-        self.harness = harness
+        self.harness, self._peaks_tried = harness, False
         self.driver = Driver(self.problem, harness, self.pool)
         self.inputs = self.driver.inputs
         self.estimator = Estimator(self.problem, self.machine, harness.confidence)
@@ -66,8 +66,19 @@ class Evaluator:
             noise = self._noise(contextlib.nullcontext)
         return tuple(max(self.harness.margin, one) for one in noise)
 
-    def measure_noise(self, hold: Hold) -> None:
-        """Measure this machine's noise if that is due; `hold` holds the device's lock during each A/A run."""
+    def machine_is_due(self) -> bool:
+        """Whether the next comparison with an incumbent measures this machine first: its noise, a CPU's peaks."""
+        return self.noise_is_due() or self._peaks_are_due()
+
+    def _peaks_are_due(self) -> bool:
+        wanted = self.pool.device == "cpu" and self.harness.noise_runs and not self._peaks_tried
+        return bool(wanted) and measured.is_due()
+
+    def measure_machine(self, hold: Hold) -> None:
+        """Measure this machine's noise and a CPU's peaks if they are due; `hold` holds the device's lock meanwhile."""
+        if self._peaks_are_due():
+            self._peaks_tried = True
+            measured_peaks.measure(hold)
         if self.noise_is_due():
             with aa_noise.turn(self.driver, self.profile_name):
                 if self.noise_is_due():  # no other process has measured it meanwhile
@@ -223,7 +234,7 @@ class Evaluator:
         chosen = self.profile.benchmarks if cases is None else tuple(cases)
         plan = self.plan(chosen, kernel.name, baseline or (against[-1].name if against else None))
         try:
-            samples = schedule.run(self.driver, plan, [TimedSource.of(kernel), *against])
+            samples = impossible.timed(self.driver, self.estimator, plan, [TimedSource.of(kernel), *against])
         except BesideError as error:
             rest = [source for source in against if source.name != error.source or not source.optional]
             if len(rest) == len(against):
@@ -263,8 +274,8 @@ class Evaluator:
 
     def _with_observations(self, so_far: Evaluation, labels: Sequence[str], reports: MemoryReports) -> Evaluation:
         warnings = tuple(f"memory, warning: {text}" for text in sorted(reports.warnings))
-        measured = (*labels, *(("undefined-lanes",) if warnings else ()))
-        every = dict.fromkeys((*so_far.labels, *(f"measured:{label}" for label in measured)))
+        remarks = (*labels, *(("undefined-lanes",) if warnings else ()))
+        every = dict.fromkeys((*so_far.labels, *(f"measured:{label}" for label in remarks)))
         coverage = reports.words() if self.pool.interpreter is not None else ""
         evidence = (*so_far.evidence, *warnings)
         return so_far.model_copy(update={"labels": tuple(every), "coverage": coverage, "evidence": evidence})

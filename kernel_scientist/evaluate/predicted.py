@@ -7,6 +7,7 @@ executed in the interpreter, and its time is predicted by the performance model.
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 from kernel_scientist.evaluate.correctness.inputs import InputSet
 from kernel_scientist.evaluate.correctness.tiles import TileCheck
@@ -15,6 +16,7 @@ from kernel_scientist.evaluate.screen.screening import screen
 from kernel_scientist.evaluate.timing.estimate import FLOOR_SLACK
 from kernel_scientist.gpu.capture.preview import Previewer, refusal
 from kernel_scientist.hardware.gpus import Gpu
+from kernel_scientist.hardware.peaks import floor_us
 from kernel_scientist.problems.problem import Problem, Profile
 from kernel_scientist.records.evaluation import Evaluation
 from kernel_scientist.records.kernel import Case, Kernel, Verdict
@@ -95,12 +97,16 @@ class PredictedEvaluator(PreviewedEvaluator):
         return failed(why, so_far)
 
     def _with_preview(self, kernel: Kernel, so_far: Evaluation) -> Evaluation:
-        """Add the preview. A kernel whose predicted time is below the roofline bound is rejected, if it is a bound."""
-        found = super()._with_preview(kernel, so_far)
+        """Add the preview. A kernel whose predicted time is below the floor is rejected, if the work is a least one.
+
+        The model moves every byte, because it starts and ends with empty caches.
+        """
+        found, cold = super()._with_preview(kernel, so_far), replace(self.gpu, kept_bytes=0)
+        floors_us = {case.name: floor_us(self.problem.work(case), cold) for case in self.profile.benchmarks}
         for p in found.predictions:
-            if self.problem.work_is_least and p.time_us * FLOOR_SLACK < p.floor_us:
-                words = f"{p.case}: {p.time_us:.2f} us predicted, the roofline bound is {p.floor_us:.2f} us"
-                reason = "quarantined: predicted below the roofline floor"
+            if self.problem.work_is_least and p.time_us * FLOOR_SLACK < floors_us[p.case]:
+                words = f"{p.case}: {p.time_us:.2f} us predicted, the floor is {floors_us[p.case]:.2f} us"
+                reason = "quarantined: predicted below the floor"
                 cleared = found.model_copy(update={"predictions": ()})
                 return failed(KernelFailure(Verdict.REJECTED, reason, (words,)), cleared)
         return found

@@ -1,11 +1,21 @@
 """This CPU as Linux describes it: caches, instruction sets, vector width, cores."""
 
+import contextlib
+import ctypes
 import functools
 import os
 import platform
+import re
 from pathlib import Path
 
+from kernel_scientist.hardware import cpu_models
+
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
+_MAX_CLOCK = Path("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq")
+_DECISIVE = re.compile(r"avx|amx|fma$|f16c|bmi2|gfni|vaes|vpclmul|cldemote|movdir64b")
+_DECISIVE_ARM = re.compile(r"asimd|sve|sme|i8mm|bf16|fphp|fcma|f8")
+"""Features that decide how a kernel is written, in the kernel's spelling; others are for systems and cryptography."""
+PR_SVE_GET_VL, PR_SME_GET_VL, VL_BYTES = 51, 64, 0xFFFF
 
 
 @functools.cache
@@ -30,14 +40,41 @@ def features() -> frozenset[str]:
     return frozenset(_cpuinfo().get("flags", _cpuinfo().get("Features", "")).split())
 
 
+def instruction_sets(all_features: frozenset[str] | None = None) -> list[str]:
+    """Return, sorted, the features that decide how a kernel is written (those of this processor by default)."""
+    known = features() if all_features is None else all_features
+    return sorted(filter((_DECISIVE_ARM if "asimd" in known else _DECISIVE).match, known))
+
+
 def model() -> str:
     """Return the processor's name."""
     return _cpuinfo().get("model name") or platform.processor() or platform.machine()
 
 
+def generation() -> str:
+    """Return the processor's generation, such as `Emerald Rapids`; empty if it is not known here."""
+    return cpu_models.generation(_cpuinfo())
+
+
+def clock() -> str:
+    """Return what the system says of the clock: the highest, else the one at the moment; empty if nothing."""
+    with contextlib.suppress(OSError, ValueError):
+        return f"{int(_MAX_CLOCK.read_text()) / 1e6:.2f} GHz at most"
+    mhz = _cpuinfo().get("cpu MHz")
+    return f"{float(mhz) / 1000:.2f} GHz as the system reports it" if mhz else ""
+
+
 def cores() -> int:
     """Return the number of cores this process may use."""
     return len(os.sched_getaffinity(0))
+
+
+def scalable_bytes(kind: str) -> int:
+    """Return the length of a vector of `sve` or `sme` in bytes; 0 where there is none."""
+    if kind not in features():
+        return 0
+    length = ctypes.CDLL(None).prctl(PR_SVE_GET_VL if kind == "sve" else PR_SME_GET_VL, 0, 0, 0, 0)
+    return max(length, 0) & VL_BYTES
 
 
 def vector_bytes() -> int:

@@ -216,6 +216,7 @@ class Harness(Section):
     tiles_s: float = Field(default=60.0, ge=0)
     tile_timeout_s: float = Field(default=180.0, gt=0)
     device_wait_s: float = Field(default=300, gt=0)
+    quiet_wait_s: float = Field(default=30, ge=0)
     counters: Literal["auto", "off"] = "auto"
     counters_timeout_s: float = Field(default=180, gt=0)
 

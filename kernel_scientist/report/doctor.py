@@ -14,7 +14,7 @@ from kernel_scientist.compile import gxx
 from kernel_scientist.evaluate.timing.conditions import Load
 from kernel_scientist.gpu.capture import inspect
 from kernel_scientist.gpu.toolchains import cuda, hip
-from kernel_scientist.hardware import cpu, gpus
+from kernel_scientist.hardware import cpu, gpus, measured
 from kernel_scientist.profile import profiler
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import SetupError
@@ -40,7 +40,12 @@ def examine() -> list[dict[str, Any]]:
     """Return one row per capability: name, whether it is available, whether it is required, detail."""
     caches = " ".join(f"{level} {size >> 10} KiB" for level, size in cpu.caches().items()) or "caches unknown"
     return [
-        _row("cpu", True, f"{cpu.model()}, {cpu.cores()} cores, {cpu.vector_bytes() * 8}-bit vectors, {caches}"),
+        _row(
+            "cpu",
+            True,
+            f"{cpu.model()} {cpu.generation()}, {cpu.cores()} cores, {cpu.vector_bytes() * 8}-bit vectors, {caches}",
+        ),
+        _row("measured peaks", (peaks := measured.kept()) is not None, measured.described(peaks)[0]),
         _required("g++", gxx.version),
         *_sandbox(),
         *_timing(),

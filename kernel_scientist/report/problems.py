@@ -6,7 +6,7 @@ from typing import Any
 from kernel_scientist.campaign.evaluation_context import EvaluationContext, evaluation_context
 from kernel_scientist.compile.source import read_kernel
 from kernel_scientist.hardware.gpus import MI300X
-from kernel_scientist.hardware.peaks import floor_us
+from kernel_scientist.hardware.peaks import roofline_us
 from kernel_scientist.problems import assumptions, find, folder, frozen, names, requirements, taskfolder, within
 from kernel_scientist.problems.imports import provenance
 from kernel_scientist.problems.kernelbench import is_named_so
@@ -106,7 +106,7 @@ def _cases(problem: Problem, profile: str) -> list[dict[str, Any]]:
             "case": case.name,
             "gflop": work.flops / 1e9 if work.flops or problem.work_is_least else None,
             "mbyte": work.bytes / 1e6,
-            "mi300x_floor_us (predicted)": floor_us(work, MI300X),
+            "mi300x_floor_us (predicted)": roofline_us(work, MI300X),
         }
         for use, case in cases
         for work in (problem.work(case),)

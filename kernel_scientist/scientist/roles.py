@@ -8,7 +8,7 @@ from typing import Protocol
 
 from kernel_scientist.hardware import cpu
 from kernel_scientist.hardware.gpus import Gpu
-from kernel_scientist.hardware.peaks import Machine, floor_us, this_cpu
+from kernel_scientist.hardware.peaks import Machine, roofline_limit, this_cpu
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.problems.problem import Problem, Profile
 from kernel_scientist.problems.published import PublishedTime
@@ -44,11 +44,16 @@ class CpuInfo:
     vector_bytes: int
     cores: int
     model: str = "this CPU"
+    generation: str = ""
+    """Such as `Emerald Rapids`; empty if it is not known."""
+    clock: str = ""
+    """What the system says of the clock; empty if nothing."""
 
     @staticmethod
     def of_this_machine() -> "CpuInfo":
         """Return the description of this machine's CPU."""
-        return CpuInfo(cpu.caches(), cpu.features(), cpu.vector_bytes(), cpu.cores(), cpu.model())
+        named = cpu.model(), cpu.generation(), cpu.clock()
+        return CpuInfo(cpu.caches(), cpu.features(), cpu.vector_bytes(), cpu.cores(), *named)
 
 
 @dataclass(frozen=True)
@@ -79,10 +84,10 @@ class Assignment:
 
     @property
     def memory_bound(self) -> bool:
-        """Whether memory sets the roofline floor of every timed case; no if the peaks are unknown."""
+        """Whether memory sets the roofline of every timed case; no if the peaks are unknown."""
         works = [self.problem.work(case) for case in self.profile.benchmarks]
         return math.isfinite(self.peaks.memory_gbps) and all(
-            floor_us(w, self.peaks) <= w.bytes / self.peaks.memory_gbps * 1e-3 for w in works
+            roofline_limit(work, self.peaks) == "memory" for work in works
         )
 
 

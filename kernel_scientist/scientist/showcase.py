@@ -14,7 +14,7 @@ from kernel_scientist.compile.source import KernelSource
 from kernel_scientist.evaluate.predicted import merged
 from kernel_scientist.hardware.gpus import MI300X
 from kernel_scientist.hardware.occupancy import occupancy
-from kernel_scientist.hardware.peaks import floor_us
+from kernel_scientist.hardware.peaks import roofline_us
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records import environment
@@ -201,7 +201,7 @@ def _predicted(problem: Problem, factor: float, warps: int, registers: int) -> E
     report = CompileReport(ok=True, compiler="triton", objects=(code,), launches=launches, findings=(finding,))
     predictions: list[Prediction] = []
     for case in cases:
-        floor = floor_us(problem.work(case), MI300X)
+        floor = roofline_us(problem.work(case), MI300X)
         limit = "l2" if case.whole("m") > 1024 else "latency"
         latency = 4.2 * floor + 6 if limit == "latency" else 2.0 * floor
         parts = {"l2": 4.0 * floor, "latency": latency, "vector": 2.8 * floor, "matrix": 1.5 * floor, "launch": 5.0}

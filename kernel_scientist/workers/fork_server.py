@@ -33,6 +33,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kernel_scientist.sandbox import bubblewrap, lifetime
+from kernel_scientist.workers import execution_environment
 from kernel_scientist.workers.native import NativeHarness
 
 MESSAGE = 1 << 16
@@ -133,7 +134,7 @@ class ForkServer:
         lifetime.adopt_orphans()
         os.chdir(scratch := settings["limits"]["scratch"])
         os.environ.update(dict.fromkeys(HOMES, scratch))
-        os.nice(settings["nice"])
+        execution_environment.enter(settings["cores"], settings["nice"])
         from kernel_scientist.workers.untrusted import main as worker
 
         tempfile.tempdir = None  # the fork server's; the worker's is its own folder

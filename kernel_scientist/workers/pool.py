@@ -24,7 +24,7 @@ from kernel_scientist.records.params import Harness
 from kernel_scientist.sandbox import bubblewrap, landlock, seccomp
 from kernel_scientist.sandbox.failure import KernelFailure
 from kernel_scientist.sandbox.process import Process
-from kernel_scientist.workers import fork_server
+from kernel_scientist.workers import execution_environment, fork_server
 from kernel_scientist.workers.client import SO_PASSCRED, START_TIMEOUT_S, WorkerClient
 from kernel_scientist.workers.native import SOURCE, NativeHarness
 from kernel_scientist.workers.shared_memory import SharedMemory
@@ -33,10 +33,6 @@ MOST_FILES = 64 << 20
 """Most bytes of files in a worker's folder."""
 SHADOWS = 4
 """Memory of a worker that interprets, over that of others: the memory checker has several arrays per allocation."""
-MALLOC = {"mmap_threshold": 32 << 20, "trim_threshold": 4 << 30, "tcache_count": 0}
-"""Settings of glibc that make it keep freed memory. By default the history of a process decides whether a buffer
-gets new pages in each call: the same kernel took 0.3 ms in one worker and 1.5 ms in the next. The per-thread cache
-is off because blocks left in it prevent merging of free neighbours. 32 MiB is the largest value."""
 FORK_SERVER = "kernel_scientist.workers.fork_server"
 KEPT = ("PATH", "LANG", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "CUDA_DEVICE_ORDER", "ROCR_VISIBLE_DEVICES")
 """Environment variables that workers inherit."""
@@ -207,7 +203,8 @@ class WorkerPool:
             "threads": threads,
         }
         gpu = {"on_gpu": self.on_gpu, "sweep_seed": self._sweep_seed}
-        return {"limits": limits, **gpu, "interpreter": self.interpreter, "nice": 0 if timing else 5}
+        surroundings = {"cores": self.cores, "nice": 0 if timing else 5}
+        return {"limits": limits, **gpu, "interpreter": self.interpreter, **surroundings}
 
     def _request(self, message: dict[str, Any], descriptors: Sequence[int] = ()) -> dict[str, Any]:
         with self._lock:
@@ -259,13 +256,7 @@ class WorkerPool:
             "PYTHONDONTWRITEBYTECODE": "1",
             "PYTHONUNBUFFERED": "1",
             "HOME": tempfile.gettempdir(),
-            "OMP_NUM_THREADS": str(self.threads),
-            "OMP_DYNAMIC": "false",
-            "OMP_PROC_BIND": "true",
-            # By default a pool spins for some 5 ms after a call, into the time of the next source; this is some 0.1 ms,
-            # long enough to bridge the parallel regions within one kernel (docs/log.md has the figures).
-            "GOMP_SPINCOUNT": "4000",
-            "GLIBC_TUNABLES": ":".join(f"glibc.malloc.{name}={number}" for name, number in MALLOC.items()),
+            **execution_environment.variables(self.threads),
         }
 
 
@@ -285,7 +276,7 @@ def _keep_freed_memory() -> None:
     """Let glibc keep memory that this process frees; otherwise each call's inputs and outputs cost page faults."""
     libc = ctypes.CDLL(None)
     if hasattr(libc, "mallopt"):
-        libc.mallopt(M_MMAP_THRESHOLD, MALLOC["mmap_threshold"])
+        libc.mallopt(M_MMAP_THRESHOLD, execution_environment.MALLOC["mmap_threshold"])
         libc.mallopt(M_TRIM_THRESHOLD, TRIM_BYTES)
 
 

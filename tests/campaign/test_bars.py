@@ -146,7 +146,7 @@ def test_the_reference_is_predicted_beside_a_predicted_champion() -> None:
     softmax = load(ROOT / "problems/softmax")
     case = softmax.profile("full").benchmarks[-1]
     eager, compiled = references.predicted(softmax, [case], MI300X)
-    floor_us = peaks.floor_us(softmax.work(case), MI300X)
+    floor_us = peaks.roofline_us(softmax.work(case), MI300X)
     assert eager.predicted_us and compiled.predicted_us and "predicted" in eager.reason
     assert floor_us < compiled.predicted_us < 1.5 * floor_us + 10, "one kernel that reads and writes once"
     assert eager.predicted_us > 2 * compiled.predicted_us, "a conversion to float and one back, each a kernel"

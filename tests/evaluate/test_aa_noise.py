@@ -53,9 +53,9 @@ def test_the_device_is_free_between_two_runs_and_other_evaluators_need_no_second
         yield
         held.append("free")
 
-    evaluator(shop).measure_noise(hold)
+    evaluator(shop).measure_machine(hold)
     assert held == ["taken", "free"] * 2
-    evaluator(shop).measure_noise(hold)
+    evaluator(shop).measure_machine(hold)
     assert len(held) == 4 and not evaluator(shop).noise_is_due()
 
 

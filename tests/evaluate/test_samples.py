@@ -1,13 +1,15 @@
 """From timed rows to results: the clock that counts, and ratios that are ratios of the times shown."""
 
-import dataclasses
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kernel_scientist import problems
+from kernel_scientist.evaluate.timing import impossible
+from kernel_scientist.evaluate.timing.conditions import Load
 from kernel_scientist.evaluate.timing.estimate import Estimator, Samples
 from kernel_scientist.evaluate.timing.plan import Plan
 from kernel_scientist.hardware.peaks import Machine
@@ -20,6 +22,9 @@ from tests.conftest import ROOT
 
 OVERHEAD_NS = 4_000
 CASES = tuple(Case(sizes={"size": n}, seed=1) for n in (1024, 4096))
+IDENTITY = problems.load(ROOT / "problems/identity")
+PLAN = Plan(CASES, "k", REFERENCE, 4, 1, 1, 0.95)
+SLOW = Machine("slow", 1e-6, {"fp16": 1.0})
 
 
 def row(ns: int, claimed: int | None = None, event: int = 0, calls: int = 1) -> Row:
@@ -38,13 +43,11 @@ def samples(times: dict[str, Row], blocks: int = 4) -> Samples:
     return found
 
 
-def result(found: Samples, machine: object = None, counted: bool = False) -> Evaluation:
-    problem = problems.load(ROOT / "problems/identity")
+def result(found: Samples, machine: Machine | None = None, counted: bool = False) -> Evaluation:
+    problem = IDENTITY
     if counted:
-        problem = dataclasses.replace(problem, work_expressions={}, count_work=lambda problem, case: (1e6, 1e6))
-    estimator = Estimator(problem, machine, 0.95)  # type: ignore[arg-type]
-    plan = Plan(CASES, "k", REFERENCE, 4, 1, 1, 0.95)
-    return estimator.result(Evaluation(verdict=Verdict.OK), plan, found, [REFERENCE])
+        problem = replace(problem, work_expressions={}, count_work=lambda problem, case: (1e6, 1e6))
+    return Estimator(problem, machine, 0.95).result(Evaluation(verdict=Verdict.OK), PLAN, found, [REFERENCE])
 
 
 @pytest.mark.parametrize("calls", [1, 7])
@@ -93,13 +96,25 @@ def test_work_on_another_stream_than_the_events_is_added() -> None:
     assert found.times_us("k", "c") == pytest.approx([33] * 8)
 
 
-def test_a_time_below_the_roofline_floor_is_refused() -> None:
-    with pytest.raises(KernelFailure, match="below the roofline floor"):
-        result(samples({"k": row(10_000), REFERENCE: row(100_000)}), Machine("slow", 1e-6, {"fp16": 1.0}))
+@pytest.mark.parametrize("machine", [SLOW, replace(SLOW, certain=False)])
+def test_a_time_below_the_floor_is_impossible_where_the_bound_is_certain(machine: Machine) -> None:
+    estimator, found = Estimator(IDENTITY, machine, 0.95), samples({"k": row(10_000), REFERENCE: row(100_000)})
+    assert bool(estimator.impossible(PLAN, found)) == machine.certain
+    assert any("references-work" in label for label in result(found, machine).labels)
+
+
+def test_who_is_below_the_floor_once_is_accused_of_nothing() -> None:
+    found = samples({"k": row(10_000), REFERENCE: row(100_000)})
+    below, before = Estimator(IDENTITY, SLOW, 0.95).impossible(PLAN, found), Load.now()
+    for runs in ([below], [below, ()], [(), below]):
+        impossible.require_possible(runs, before)
+    with pytest.raises(KernelFailure, match=r"in 2 runs .*10 and 10 us, below the floor of .* us; load \d") as failure:
+        impossible.require_possible([below, below], before)
+    assert len(failure.value.evidence) == len(CASES)
 
 
 def test_a_time_below_that_of_work_that_was_only_counted_is_a_label() -> None:
-    found = result(samples({"k": row(10_000), REFERENCE: row(100_000)}), Machine("slow", 1e-6, {"fp16": 1.0}), True)
+    found = result(samples({"k": row(10_000), REFERENCE: row(100_000)}), SLOW, True)
     assert [label for label in found.labels if "references-work" in label] == [
         f"measured:less-than-the-references-work:{case.name}" for case in CASES
     ]

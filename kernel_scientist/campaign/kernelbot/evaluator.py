@@ -11,7 +11,7 @@ from kernel_scientist.campaign.kernelbot.judge import Judge, Register
 from kernel_scientist.evaluate.predicted import PredictedEvaluator
 from kernel_scientist.evaluate.timing.plan import TimedSource
 from kernel_scientist.hardware.gpus import Gpu
-from kernel_scientist.hardware.peaks import floor_us
+from kernel_scientist.hardware.peaks import roofline_us
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import SetupError
@@ -115,7 +115,7 @@ class KernelbotEvaluator(PredictedEvaluator):
         if not times:
             reason = f"submission {submission.id} has no benchmark times of this problem's {len(cases)} timed cases"
             return found.model_copy(update={"verdict": Verdict.INFRASTRUCTURE, "reason": reason, "predictions": ()})
-        floors = {case.name: floor_us(self.problem.work(case), self.gpu) for case in cases}
+        floors = {case.name: roofline_us(self.problem.work(case), self.gpu) for case in cases}
         rivals = {other.name: results.benchmarks(self._rival(other), cases) for other in others}
         speedups = tuple(
             results.speedup(name, times, theirs, self.harness.confidence, self.settings.margin)

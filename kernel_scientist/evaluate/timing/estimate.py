@@ -13,8 +13,7 @@ from kernel_scientist.hardware.peaks import Machine, floor_us
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records import factors
 from kernel_scientist.records.evaluation import Clocks, Evaluation, PairedTime, Speedup, Timing
-from kernel_scientist.records.kernel import REFERENCE, Case, Verdict
-from kernel_scientist.sandbox.failure import KernelFailure
+from kernel_scientist.records.kernel import REFERENCE, Case
 from kernel_scientist.workers.client import Row
 
 LEAST_SHARE = 0.1
@@ -22,7 +21,7 @@ LEAST_SHARE = 0.1
 EVENT_SLACK_NS = 1000
 """Nanoseconds by which host time may exceed the GPU's event time, beyond the trusted range, without a correction."""
 FLOOR_SLACK = 1.05
-"""Tolerance below the roofline floor: the uncertainty of the peaks from which the floor is computed."""
+"""Tolerance below the floor: the uncertainty of clocks and of the evaluator's own."""
 
 
 @dataclass
@@ -143,17 +142,14 @@ class Estimator:
         others: Sequence[str],
         finalists: Sequence[str] = (),
     ) -> Evaluation:
-        """Return the evaluation with times and speedups. Raises KernelFailure when a time is impossible.
+        """Return the evaluation with times and speedups.
 
         `finalists`: those of `others` whose own speedups over the reference are stated, too.
 
-        A time below that of the reference's work is a label only: a better algorithm may do less.
+        A time below the floor that accuses nobody (`accuses`) is a label: a better algorithm may do less work.
         """
         timings = tuple(self.timing(samples, plan.candidate, case) for case in plan.cases)
-        below = [t for t in timings if t.floor_us is not None and t.time_us * FLOOR_SLACK < t.floor_us]
-        if below and self.problem.work_is_least:
-            limit = f"{below[0].case}: {below[0].time_us:.2f} us, below the bound of {below[0].floor_us:.2f} us"
-            raise KernelFailure(Verdict.REJECTED, "quarantined: below the roofline floor of this machine", (limit,))
+        below = _below(timings)
         speedups = tuple(self.speedup(samples, plan, other) for other in others)
         slower = [case for s in speedups if s.against == plan.baseline for case in s.slower_cases]
         labels = (*evaluation.labels, *(f"measured:slower-case:{case}" for case in slower))
@@ -170,6 +166,17 @@ class Estimator:
                 "clocks": clocks,
             }
         )
+
+    @property
+    def accuses(self) -> bool:
+        """Whether a time below the floor is impossible: the work is a least one, and the machine's bound is certain."""
+        return self.problem.work_is_least and self.machine is not None and self.machine.certain
+
+    def impossible(self, plan: Plan, samples: Samples) -> tuple[Timing, ...]:
+        """Return the times of the candidate that no machine of this kind can reach."""
+        if not self.accuses:
+            return ()
+        return _below(tuple(self.timing(samples, plan.candidate, case) for case in plan.cases))
 
     def timing(self, samples: Samples, name: str, case: Case) -> Timing:
         """Return one source's time on a case."""
@@ -206,6 +213,10 @@ class Estimator:
             cases=pairs,
             slower_cases=tuple(slower),
         )
+
+
+def _below(timings: Sequence[Timing]) -> tuple[Timing, ...]:
+    return tuple(t for t in timings if t.floor_us is not None and t.time_us * FLOOR_SLACK < t.floor_us)
 
 
 def _clocks(samples: Samples, name: str, case: str) -> Clocks:

@@ -19,7 +19,7 @@ from kernel_scientist.gpu.model.constants import Constants
 from kernel_scientist.gpu.model.issue import Issue, issued
 from kernel_scientist.gpu.model.launch import Placement, Traffic
 from kernel_scientist.hardware.gpus import Gpu
-from kernel_scientist.hardware.peaks import floor_us
+from kernel_scientist.hardware.peaks import roofline_us
 from kernel_scientist.records.evaluation import CodeObject, Prediction
 from kernel_scientist.records.gpu import TorchOperation
 from kernel_scientist.records.kernel import Work
@@ -168,7 +168,7 @@ def predict(gpu: Gpu, case: str, work: Work, loads: Sequence[Load], constants: C
         machine=gpu.name,
         time_us=round(launch + sum(times), 3),
         launch_us=round(launch, 3),
-        floor_us=round(floor_us(work, gpu), 3),
+        floor_us=round(roofline_us(work, gpu), 3),
         limited_by=limit,
         breakdown_us={name: round(us, 3) for name, us in breakdown.items()},
         words=advice.words(gpu, worst.code, each[longest].placement, limit, breakdown, gain),

@@ -5,7 +5,9 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from kernel_scientist.hardware.peaks import floor_us
+from kernel_scientist.hardware import measured
+from kernel_scientist.hardware.cpu import instruction_sets
+from kernel_scientist.hardware.peaks import floor_limit, floor_us, roofline_limit, roofline_us
 from kernel_scientist.population.entry import order, over_base, score
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.problems.problem import Problem, Profile
@@ -22,10 +24,6 @@ MOST_PLACES = 1000
 """Fastest kernels whose place in the order is told."""
 MOST_DIFF, MOST_EVIDENCE = 4000, 6000
 """Characters of a diff, of a failure's evidence."""
-INSTRUCTION_SETS = frozenset(
-    ("avx2", "fma", "avx512f", "avx512bw", "avx512vl", "avx512_bf16", "avx512_vnni", "amx_bf16", "asimd", "sve")
-)
-"""Those named in prompts."""
 
 
 def problem(problem: Problem, profile: Profile) -> dict[str, Any]:
@@ -56,10 +54,12 @@ def machine(assignment: Assignment) -> list[str]:
         return [f"{assignment.peaks.name}; its peaks and caches are not known here, so there are no roofline floors"]
     cpu = assignment.cpu
     caches = ", ".join(f"{level} {size >> 10} KiB" for level, size in cpu.caches.items())
+    name = ", ".join(part for part in (cpu.model, cpu.generation, cpu.clock) if part)
     return [
-        f"{cpu.model}, {cpu.cores} cores may be used; caches: {caches or 'unknown'}",
+        f"{name}; {cpu.cores} cores may be used; caches: {caches or 'unknown'}",
         f"vector registers of {cpu.vector_bytes} bytes; instruction sets: "
-        f"{', '.join(sorted(INSTRUCTION_SETS & cpu.features)) or 'none listed'}",
+        f"{', '.join(instruction_sets(cpu.features)) or 'none listed'}",
+        *measured.described(measured.kept(cpu.model, cpu.cores)),
         "g++, C++20, OpenMP; the OpenMP threads exist before the timed calls",
         "a time is the wall time per call, Python code included, of calls in a row, each on inputs of its own",
     ]
@@ -74,7 +74,8 @@ def selection(assignment: Assignment, population: Population) -> dict[str, Any]:
         names = {name for entry in leaders for name in (entry.name, entry.base) if name}
         names |= {t.kernel.name for t in trials}
         trials = [population.get(name) for name in sorted(names, key=order)]
-    floors = {c.name: floor_us(assignment.problem.work(c), assignment.peaks) for c in assignment.profile.benchmarks}
+    bound = floor_us if assignment.gpu is None else roofline_us
+    floors = {c.name: bound(assignment.problem.work(c), assignment.peaks) for c in assignment.profile.benchmarks}
     floors = {case: us for case, us in floors.items() if us}
     published = {case: p.us for case, p in assignment.published.items() if case in cases}
     places = {entry.name: place for place, entry in enumerate(population.ranking(MOST_PLACES), start=1)}
@@ -147,11 +148,11 @@ def case_table(assignment: Assignment, population: Population, base: Trial, refe
     trials = {t.kernel.name: t for t in (parent, reference) if t is not None and t.kernel.name != base.kernel.name}
     columns = {name: t.evaluation.times_us for name, t in (*trials.items(), (base.kernel.name, base))}
     works = {c.name: assignment.problem.work(c) for c in assignment.profile.benchmarks}
-    floors = {case: us for case, work in works.items() if (us := floor_us(work, assignment.peaks))}
+    bound, limit = (floor_us, floor_limit) if assignment.gpu is None else (roofline_us, roofline_limit)
+    floors = {case: us for case, work in works.items() if (us := bound(work, assignment.peaks))}
     published = {case: p for case, p in assignment.published.items() if case in works}
-    memory_us = {case: work.bytes / assignment.peaks.memory_gbps * 1e-3 for case, work in works.items()}
     cells = [_cells(c, [*works]) for c in columns.values()]
-    bounds = ["", *("memory" if memory_us[case] >= floors.get(case, 0) else "arithmetic" for case in works)]
+    bounds = ["", *(limit(work, assignment.peaks) for work in works.values())]
     known = _cells({case: p.us for case, p in published.items()}, [*works])
     rows = zip(
         ["geometric mean", *works], zip(*cells, strict=True), _cells(floors, [*works]), bounds, known, strict=True
@@ -160,18 +161,28 @@ def case_table(assignment: Assignment, population: Population, base: Trial, refe
         "columns": list(columns),
         "rows": [dict(zip(("case", "times", "floor", "bound", "published"), row, strict=True)) for row in rows],
         "conditions": conditions(population),
-        "floors": ("problem" if assignment.problem.work_is_least else "reference") if floors else "",
+        "floors": _floors(assignment) if floors else "",
         "sources": list(dict.fromkeys(p.origin for p in published.values())),
     }
 
 
+def _floors(assignment: Assignment) -> str:
+    """Return what the floors are: bounds for the problem's work, or the reference's, or a GPU's nominal roofline."""
+    if not assignment.problem.work_is_least:
+        return "reference"
+    return "nominal" if assignment.gpu is not None or not assignment.peaks.certain else "problem"
+
+
 def instructions(trial: Trial) -> list[str]:
-    """Return code size and instruction counts of a CPU kernel, in one line; empty if they are unknown."""
+    """Return code size, instruction counts and hot loop of a CPU kernel; empty if they are unknown."""
     report = trial.evaluation.compile
     if report is None or not report.instructions:
         return []
-    counts = ", ".join(f"{n} {kind}" for kind, n in sorted(report.instructions.items(), key=lambda p: -p[1])[:12])
-    return [f"{report.code_bytes or '?'} bytes of code; instructions by class: {counts}"]
+    counts = ", ".join(f"{n} {kind}" for kind, n in sorted(report.instructions.items(), key=lambda p: -p[1]))
+    lines = [f"{report.code_bytes or '?'} bytes of code; instructions by class: {counts}"]
+    if report.hot_loop:
+        lines.append(f"innermost loop with the most vector work: {'; '.join(report.hot_loop.splitlines())}")
+    return lines
 
 
 def change(before: str, after: str, context: int = 3) -> str:
