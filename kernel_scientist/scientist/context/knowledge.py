@@ -199,7 +199,7 @@ def _sections(front: dict[str, Any], text: str, file: Path) -> dict[str, tuple[s
     given: object = front.get("sections") or {}
     if not isinstance(given, dict):
         raise SetupError(f"knowledge: {file}: sections must give targets by heading, such as {{CPU: cpu}}")
-    named, headings = cast(dict[str, Any], given), {head for head in _SECTION.findall(text)}
+    named, headings = cast(dict[str, Any], given), set(_SECTION.findall(text))
     if unknown := next((head for head in named if head not in headings), None):
         raise SetupError(f"knowledge: {file}: sections: there is no heading '## {unknown}'")
     return {head: _strings(named, head, file, TARGETS) for head in named}
