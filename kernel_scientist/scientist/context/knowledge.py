@@ -73,12 +73,16 @@ def load(paths: Sequence[Path]) -> tuple[Document, ...]:
     return tuple(document for document in documents if document.text)
 
 
-def applicable(documents: Sequence[Document], language: str, target: str) -> list[Document]:
-    """Return the documents for a language and a target, without the sections that are for other targets.
+def applicable(
+    documents: Sequence[Document], language: str, target: str, memory_bound: bool, problem: str
+) -> list[Document]:
+    """Return the documents for a language, a target and a problem, without the sections that are for other targets.
 
-    target: `cpu`, `rocm` or `cuda`.
+    target: `cpu`, `rocm` or `cuda`. memory_bound: whether documents for memory-bound problems apply, too. problem: its
+    name, description and reference, which decide on documents about certain problems.
     """
-    return [d.on(target) for d in documents if _applies(language, d.languages) and _applies(target, d.targets)]
+    suitable = [d.on(target) for d in documents if _applies(language, d.languages) and _applies(target, d.targets)]
+    return [d for d in suitable if (memory_bound or not d.bound) and _concerns(d.about, problem)]
 
 
 def choose(
@@ -90,15 +94,13 @@ def choose(
     memory_bound: bool = True,
     problem: str = "",
 ) -> tuple[Document, ...]:
-    """Return the documents for `language` and `target`, most relevant to `query` first, within a budget of `tokens`.
+    """Return the `applicable` documents, most relevant to `query` first, within a budget of `tokens`.
 
-    memory_bound: whether documents for memory-bound problems apply, too. problem: its name, description and reference,
-    which decide on documents about certain problems; default: the query. Only whole documents are returned; one that
-    exceeds the remaining budget is skipped. Relevance is the cosine similarity of TF-IDF vectors, with title and topics
-    separate from the text. Ties are ordered by name.
+    problem: see `applicable`; default: the query. Only whole documents are returned; one that exceeds the remaining
+    budget is skipped. Relevance is the cosine similarity of TF-IDF vectors, with title and topics separate from the
+    text. Ties are ordered by name.
     """
-    suitable = [d for d in applicable(documents, language, target) if memory_bound or not d.bound]
-    suitable = [d for d in suitable if _concerns(d.about, problem or query)]
+    suitable = applicable(documents, language, target, memory_bound, problem or query)
     scores = _relevance(suitable, query)
     ranking = sorted(
         zip(scores, suitable, strict=True), key=lambda pair: (-pair[0], pair[1].name, pair[1].title, pair[1].text)

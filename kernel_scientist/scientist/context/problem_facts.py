@@ -42,6 +42,7 @@ def problem(problem: Problem, profile: Profile) -> dict[str, Any]:
         "tests": [c.name for c in profile.tests],
         "varied": ", ".join(f"{k} {a}-{b} (step {s})" for k, (a, b, s) in profile.vary.items()),
         "benchmarks": [c.name for c in profile.benchmarks],
+        "sizes": ", ".join(example.sizes),
         "reduced": reduced(problem, profile),
         "from_file": bool(problem.adapter),
         "held_out": bool(profile.held_out),
@@ -49,9 +50,13 @@ def problem(problem: Problem, profile: Profile) -> dict[str, Any]:
     }
 
 
-def is_reference(problem: Problem, trial: Trial) -> bool:
-    """Whether a seed is the reference itself in the form of a kernel, as of a file without seeds."""
-    return trial.kernel.base is None and problem.reference_text.strip() in trial.kernel.source
+def as_reference(problem: Problem, trial: Trial) -> dict[str, Any]:
+    """Return whether a seed is the reference itself in the form of a kernel, as of a file without seeds, and what its
+    file adds to the reference."""
+    text, source = problem.reference_text.strip(), trial.kernel.source
+    is_reference = trial.kernel.base is None and text in source
+    added = " ".join(source.replace(text, "", 1).split()) if is_reference else ""
+    return {"is_reference": is_reference, "added": added}
 
 
 def smallest(problem: Problem) -> Case:

@@ -187,8 +187,7 @@ class LlmAgent:
             experiment=task.experiment,
             verdict=failed.evaluation.verdict.value,
             missing=missing(failed.kernel.source),
-            base=base.kernel.source,
-            is_reference=problem_facts.is_reference(self.assignment.problem, base),
+            base=self._kernel(population, base),
             evidence=facts.evidence(failed),
             bug=bug,
             hint=bug.hint(self.assignment.language),
@@ -254,8 +253,7 @@ class LlmAgent:
         }
 
     def _kernel(self, population: Population, trial: Trial) -> dict[str, Any]:
-        is_reference = problem_facts.is_reference(self.assignment.problem, trial)
-        return {**facts.kernel(population, trial), "is_reference": is_reference}
+        return {**facts.kernel(population, trial), **problem_facts.as_reference(self.assignment.problem, trial)}
 
     def _code(self, trial: Trial) -> list[str]:
         gpu = self.assignment.gpu
@@ -284,18 +282,13 @@ class LlmAgent:
         named = f"{problem.name} {problem.description}"
         rest = sum(len(message.content) for message in prompt.messages if message.role == "user")
         room = int(rest * BACKGROUND / (1 - BACKGROUND) / knowledge.CHARACTERS_PER_TOKEN)
-        chosen = knowledge.choose(
-            assignment.knowledge,
-            f"{named} {query}",
-            assignment.language,
-            assignment.backend,
-            min(assignment.knowledge_tokens, room),
-            assignment.memory_bound,
-            f"{named} {problem.reference_text}",
-        )
-        every = knowledge.applicable(assignment.knowledge, assignment.language, assignment.backend)
+        kind = assignment.language, assignment.backend
+        concerns = assignment.memory_bound, f"{named} {problem.reference_text}"
+        tokens = min(assignment.knowledge_tokens, room)
+        chosen = knowledge.choose(assignment.knowledge, f"{named} {query}", *kind, tokens, *concerns)
         names = {document.name for document in chosen}
-        return chosen, {d.title: d for d in every if d.name not in names} if assignment.knowledge_tokens else {}
+        others = [d for d in knowledge.applicable(assignment.knowledge, *kind, *concerns) if d.name not in names]
+        return chosen, {d.title: d for d in others} if assignment.knowledge_tokens else {}
 
 
 def _continued(prompt: Prompt, reply: schemas.DesignReply, documents: Sequence[Document]) -> Prompt:
