@@ -99,7 +99,7 @@ def fp8_on_cpu() -> tuple[Assignment, Population]:
     declined = Evaluation(verdict=Verdict.DECLINED, reason=OVERTAKEN)
     kernels = (
         (_kernel("cpp", 1, naive), _timed(cases, 0.1)),
-        (_kernel("cpp", 2, blocked), _timed(cases, 3.9)),
+        (_kernel("cpp", 2, blocked), _timed(cases, 3.9, against=("k00001", 0.1))),
         (_kernel("cpp", 3, blocked + "# KC 256\n", 2, DEEPER), _timed(cases, 4.3, against=("k00002", 3.9))),
         (_kernel("cpp", 4, placeholder("write/k00004", OVERTAKEN), 2, DOTS), declined),
         (_kernel("cpp", 5, broken, 3, DECODE), refused),
