@@ -114,9 +114,7 @@ def test_a_marked_site_is_replaced() -> None:
 
 
 def test_includes_at_the_top_of_a_site_go_to_those_of_the_file() -> None:
-    base = BASE.replace("// @begin", "#include <cmath>\nvoid f() {\n// @begin").replace(
-        "// @end copy", "// @end copy\n}"
-    )
+    base = BASE.replace("// @begin", "#include <cmath>\nvoid f() {\n// @begin").replace("@end copy", "@end copy\n}")
     reply = "```cpp site=copy\n#include <immintrin.h>\n#include <cmath>\n\nmemcpy(out, x, 2 * n);\n```"
     source = kernel_from(split(reply), base)
     assert "#include <cmath>\n#include <immintrin.h>\nvoid f() {\n// @begin copy\nmemcpy" in source

@@ -12,8 +12,8 @@ from kernel_scientist.scientist.llm.parsing import FencedBlock, ParsedReply, Rep
 
 CODE = ("python", "py", "triton", "")
 SEARCH, MIDDLE, REPLACE = "<<<<<<< SEARCH", "=======", ">>>>>>> REPLACE"
-_INCLUDE = re.compile(r"^[ \t]*#[ \t]*include\b", re.M)
-_INCLUDES = re.compile(r"(?:[ \t]*(?:#[ \t]*include\b[^\n]*)?\n)*[ \t]*#[ \t]*include\b[^\n]*\n")
+_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]', re.M)
+_INCLUDES = re.compile(r'(?:[ \t]*(?:#[ \t]*include[ \t]*[<"][^\n]*)?\n)*[ \t]*#[ \t]*include[ \t]*[<"][^\n]*\n\n*')
 MAX_SOURCE = 400_000
 """Characters of a kernel file."""
 
