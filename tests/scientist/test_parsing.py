@@ -73,10 +73,10 @@ def test_a_design_is_read_in_every_form(reply: str) -> None:
     ],
 )
 def test_an_invalid_design_is_an_error_with_a_reason(reply: str, words: str) -> None:
-    start = time.monotonic()
+    start = time.process_time()  # of this process: other processes may be busy
     with pytest.raises(ReplyError, match=words):
         record(split(reply), schemas.DesignReply)
-    assert time.monotonic() - start < 5
+    assert time.process_time() - start < 5
 
 
 def test_a_selection_names_correct_kernels() -> None:
