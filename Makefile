@@ -8,7 +8,7 @@
 # make chaos  servers, workers, disk and database fail at random moments of a campaign; every kernel is there once
 # make first-light  a GPU's first run in steps, each with its own result; ten minutes
 # make bench-model  the model of the MI300X against published measurements
-# make ui     the Prefect and MLflow web pages       make prompts      an example of each prompt into docs/prompts
+# make ui     the Prefect and MLflow web pages       make prompts      example prompts into docs/prompts
 # make docs   docs/reference, from the code
 # make screenshots  the pictures in docs/img, by a campaign and Chromium
 PYTHON ?= python3

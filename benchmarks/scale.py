@@ -235,7 +235,7 @@ def _runs(store: MlflowStore, run: CampaignRun, trials: list[Trial]) -> None:
 
 def _selections(problem: Problem, population: Population) -> Iterator[tuple[str, Callable[[], object]]]:
     """Yield each way to select a base; for the model's selection, all that happens before the call."""
-    from kernel_scientist.scientist.context import facts
+    from kernel_scientist.scientist.context import facts, problem_facts
     from kernel_scientist.scientist.prompts import render
 
     profile = problem.profile("cpu")
@@ -243,8 +243,9 @@ def _selections(problem: Problem, population: Population) -> Iterator[tuple[str,
     agent = RuleBasedAgent(assignment)
 
     def prompt() -> object:
-        common = {"problem": facts.problem(problem, profile), "language": "cpp", "target": "cpu", "by_model": False}
-        return render("selector", **facts.selection(assignment, population), in_flight=(), findings=(), **common)
+        common = {"problem": problem_facts.problem(problem, profile), "language": "cpp", "target": "cpu"}
+        others = {"in_flight": (), "designing": (), "findings": (), "by_model": False}
+        return render("selector", **facts.selection(assignment, population), **others, **common)
 
     yield "model's prompt", prompt
     yield "playbook", lambda: agent.select(population, Lessons(), Step.of(0, "select", 1))

@@ -93,6 +93,23 @@ class Draft(Record):
     """Why the writer wrote no kernel; `source` is a placeholder, not to be compiled or repaired."""
 
 
+_NO_KERNEL = 'raise SyntaxError("""'
+
+
+def placeholder(key: str, reason: str) -> str:
+    """Return the source of a kernel that nobody wrote: it does not compile, and says why it is there.
+
+    The call's key makes each a different source: otherwise a second one would be a duplicate.
+    """
+    message = " ".join(f"{key}: {reason}".replace("\\", "/").replace('"', "'").split())
+    return f'{_NO_KERNEL}{message[:600]}""")\n'
+
+
+def missing(source: str) -> str:
+    """Return why a source is only a placeholder; empty if it is a kernel."""
+    return source.removeprefix(_NO_KERNEL).partition('"""')[0] if source.startswith(_NO_KERNEL) else ""
+
+
 def own_ideas(generation: int, count: int = 5) -> Design:
     """Return plans that leave the hypothesis to the writer: one model call a kernel."""
     plans = (f"{OWN_IDEA} {generation}.{number}" for number in range(1, count + 1))

@@ -1,6 +1,7 @@
-"""Renders one example prompt per role into docs/prompts (`make prompts`): fp8 GEMM in Triton, predicted for MI300X.
+"""Renders example prompts of every role into docs/prompts, a folder per example (`make prompts`).
 
-Problem, seeds and machine are real; registers, times and the failure are made up.
+This module has that of a model target: fp8 GEMM in Triton, predicted for MI300X. Problem, seeds and machine are real;
+registers, times and the failure are made up.
 """
 
 import contextlib
@@ -22,14 +23,15 @@ from kernel_scientist.records.errors import ModelError
 from kernel_scientist.records.evaluation import CodeObject, CompileReport, Evaluation, Launch, Prediction, Trial
 from kernel_scientist.records.kernel import Experiment, Kernel, LlmCall, Verdict
 from kernel_scientist.records.params import Budget, Coding, Knowledge, Llm
+from kernel_scientist.scientist import showcase_examples
 from kernel_scientist.scientist.context import knowledge
 from kernel_scientist.scientist.llm.agent import LlmAgent
 from kernel_scientist.scientist.llm.client import CallSpec, LlmClient, Parser
 from kernel_scientist.scientist.llm.costs import LlmBudget
 from kernel_scientist.scientist.llm.response_cache import ResponseCache
 from kernel_scientist.scientist.prompts import Prompt
-from kernel_scientist.scientist.proposals import Draft, ExperimentTask, Lesson, Lessons, Selection
-from kernel_scientist.scientist.roles import Assignment, CpuInfo, InFlight, Step
+from kernel_scientist.scientist.proposals import Designing, Draft, ExperimentTask, InFlight, Lesson, Lessons, Selection
+from kernel_scientist.scientist.roles import FOCUSES, Assignment, CpuInfo, Step
 
 T = TypeVar("T")
 PROBLEM = "fp8-blockwise-gemm"
@@ -56,17 +58,7 @@ LARGER = Experiment(
     uplift=(10, 25),
     innovation=20,
 )
-LESSONS = Lessons(
-    findings=(
-        Lesson(
-            name="f001",
-            text="Registers, not LDS, limit occupancy: 98 per lane allow 4 waves per SIMD.",
-            kernels=("k00002",),
-            date="2026-01-01",
-        ),
-    )
-)
-IN_FLIGHT = (InFlight("k00006", "k00003", "split-K where m is 1024"),)
+FINDING = "The large cases gain from every step that reads an operand less often; the small ones do not."
 LOOP = {"valu": 128, "valu_packed": 8, "lds_write 16": 32, "vmem_load 128": 4, "vmem_load 32": 2}
 """Instructions per iteration that 8 warps share: with 4 warps as Triton compiles the seed, with 8 half as many."""
 OWN = {"v_mfma_f32_32x32x16_fp8_fp8": 8, "lds_read 64": 16, "salu": 12, "wait": 12, "barrier": 2, "branch": 1}
@@ -97,10 +89,15 @@ class Recorder(LlmClient):
         raise ModelError("no model is called")
 
 
-def rendered() -> dict[str, str]:
-    """Return an example prompt per role."""
+def rendered(name: str) -> dict[str, str]:
+    """Return an example's prompt per role."""
+    return prompts(*EXAMPLES[name]())
+
+
+def predicted() -> tuple[Assignment, Population]:
+    """Return fp8 GEMM in Triton, predicted for MI300X."""
     problem = problems.find(PROBLEM)
-    return prompts(assignment(problem), population(problem))
+    return assignment(problem), population(problem)
 
 
 def assignment(problem: Problem) -> Assignment:
@@ -120,25 +117,32 @@ def assignment(problem: Problem) -> Assignment:
 
 
 def prompts(assignment: Assignment, population: Population) -> dict[str, str]:
-    """Return every role's prompt for a population whose last kernel failed and was made from k00003."""
+    """Return every role's prompt for a population whose last kernel failed, on that kernel's base and reference."""
     recorder = Recorder()
     agent = LlmAgent(assignment, recorder)
     *others, failed = population
-    assert failed.kernel.experiment is not None
-    earlier, step = Population(tuple(others)), Step.of(0, "showcase", 2, IN_FLIGHT)
+    kernel = failed.kernel
+    assert kernel.experiment is not None and kernel.base is not None
+    earlier, base = Population(tuple(others)), kernel.base
+    reference = kernel.reference or population.get(base).kernel.base or base
+    others_work = (InFlight(f"k{len(population) + 1:05d}", base, "both operands packed beforehand", "writing"),)
+    step = Step.of(0, "showcase", 2, others_work, (Designing(3, base, FOCUSES[1]),), FOCUSES[0])
     selection = Selection(
-        base="k00003", reference="k00002", rationale="k00003 is the fastest kernel; k00002 is its parent."
+        base=base,
+        reference=reference,
+        rationale=f"{base} is the fastest kernel; its parent shows its gain.",
     )
     task = ExperimentTask(
-        name=failed.kernel.name, base="k00003", reference="k00002", experiment=failed.kernel.experiment
+        name=kernel.name, base=base, reference=reference, experiment=kernel.experiment, in_flight=others_work
     )
+    lessons = Lessons(findings=(Lesson(name="f001", text=FINDING, kernels=(base,), date="2026-01-01"),))
     for call in (
-        lambda: agent.select(population, LESSONS, step),
-        lambda: agent.design(population, selection, LESSONS, step),
-        lambda: agent.write(earlier, task, LESSONS),
-        lambda: agent.repair(earlier, task, failed, LESSONS),
-        lambda: agent.summarise(population, LESSONS, step),
-        lambda: agent.judge(earlier, task, _drafts(failed.kernel.source)),
+        lambda: agent.select(population, lessons, step),
+        lambda: agent.design(population, selection, lessons, step),
+        lambda: agent.write(earlier, task, lessons),
+        lambda: agent.repair(earlier, task, failed, lessons),
+        lambda: agent.summarise(population, lessons, step),
+        lambda: agent.judge(earlier, task, _drafts(earlier.get(base).kernel.source)),
     ):
         with contextlib.suppress(ModelError):
             call()
@@ -228,11 +232,20 @@ def _markdown(prompt: Prompt) -> str:
     return "\n".join([NOTE, *(f"\n<!-- {m.role} -->\n\n{m.content.strip()}\n" for m in prompt.messages)])
 
 
+EXAMPLES = {
+    "fp8-cpu": showcase_examples.fp8_on_cpu,
+    "fp8-mi300x": predicted,
+    "hip-mi300x": showcase_examples.hip,
+    "kernelbench-cpu": showcase_examples.kernelbench_on_cpu,
+}
+
+
 def main(folder: Path) -> None:
     """Write the examples."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for role, markdown in rendered().items():
-        (folder / f"{role}.md").write_text(markdown)
+    for name in EXAMPLES:
+        (folder / name).mkdir(parents=True, exist_ok=True)
+        for role, markdown in rendered(name).items():
+            (folder / name / f"{role}.md").write_text(markdown)
 
 
 if __name__ == "__main__":

@@ -76,8 +76,10 @@ class ScriptedModel:
         return json.dumps({"best": max(int(n) for n in re.findall(r"^## Draft (\d+)", prompt, re.M)), "why": "newer"})
 
     def repair(self, prompt: str) -> str:
-        """Repair what does not compile; leave other kernels wrong."""
+        """Repair what does not compile; leave other kernels wrong. Write nothing where nothing was written."""
         _, kind = self._plan(prompt)
+        if kind == "unreadable":
+            return self._reply("", "", kind)
         source = _block_after(prompt, "## The kernel that failed")
         repaired = source.replace("this is no C++;\n", "") + "# repaired\n"
         return "CRITIQUE: something was off\n\n" + self._reply(repaired, "repaired", kind).removeprefix("Here it is.")

@@ -48,6 +48,30 @@ def names(documents: tuple[Document, ...]) -> list[str]:
 # ---- this repository's documents
 
 
+@pytest.mark.parametrize("target", ["cpu", "rocm"])
+def test_sections_for_other_targets_are_left_out(target: str, tmp_path: Path) -> None:
+    front = "---\ntitle: T\nsections: {Waves: rocm, Caches: [cpu]}\n---\n"
+    (tmp_path / "a.md").write_text(f"{front}Start.\n\n## Waves\n\nw\n\n## Caches\n\nc\n\n## Both\n\nb\n")
+    text = load([tmp_path])[0].on(target).text
+    assert ("## Waves" in text, "## Caches" in text) == (target == "rocm", target == "cpu")
+    assert text.startswith("Start.") and text.endswith("b")
+
+
+@pytest.mark.parametrize("sections", ["{Nowhere: cpu}", "{Here: gpu}", "[Here]"])
+def test_a_section_that_is_not_there_is_an_error(sections: str, tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text(f"---\nsections: {sections}\n---\n## Here\n\ntext\n")
+    with pytest.raises(SetupError, match=r"a\.md: .*(Nowhere|gpu|sections)"):
+        load([tmp_path])
+
+
+def test_a_cpu_campaign_reads_nothing_about_mi300() -> None:
+    """fp8's formats apart, whose table says which hardware has which."""
+    for one in load([FOLDER]):
+        if one.name != "fp8-formats" and "cpp" in (*one.languages, "cpp") and "cpu" in (*one.targets, "cpu"):
+            text = one.on("cpu").text if not one.targets or "cpu" in one.targets else ""
+            assert "MI300" not in text and "304 CUs" not in text, one.name
+
+
 def test_the_repository_has_its_documents() -> None:
     assert {d.name for d in load([FOLDER])} >= OURS
 

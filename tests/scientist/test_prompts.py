@@ -14,25 +14,15 @@ from kernel_scientist.population.lineage import Population
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.problems.published import PublishedTime
 from kernel_scientist.profile import metrics
-from kernel_scientist.records.evaluation import CompileReport, Evaluation, PairedTime, Speedup, Timing, Trial
+from kernel_scientist.records.evaluation import Evaluation, PairedTime, Speedup, Timing, Trial
 from kernel_scientist.records.gpu import Counters
-from kernel_scientist.records.kernel import REFERENCE, Case, Experiment, Kernel, Verdict
+from kernel_scientist.records.kernel import REFERENCE, Case, Verdict
 from kernel_scientist.records.params import ROLES
-from kernel_scientist.scientist import prompts, showcase
+from kernel_scientist.scientist import prompts, showcase, showcase_examples
 from kernel_scientist.scientist.context import outcomes
-from kernel_scientist.scientist.roles import Assignment, CpuInfo
+from kernel_scientist.scientist.roles import FOCUSES, Assignment, CpuInfo
 from tests.conftest import ROOT
 
-DEEPER = Experiment(
-    title="deeper panels",
-    description="KC 256 halves the passes over C.",
-    rubric=("set KC to 256",),
-    uplift=(5, 15),
-    innovation=25,
-)
-DECODE = Experiment(
-    title="decode fp8 in registers", description="2 loads fewer.", rubric=("shift",), uplift=(10, 40), innovation=70
-)
 CPU = CpuInfo(
     caches={"L1": 48 << 10}, features=frozenset({"avx512f"}), vector_bytes=64, cores=2, model="a server processor"
 )
@@ -50,38 +40,25 @@ def problem() -> Problem:
 @pytest.fixture(scope="module")
 def on_gpu_model() -> dict[str, str]:
     """The prompts of a campaign in Triton for an MI300X model."""
-    return showcase.rendered()
+    return showcase.rendered("fp8-mi300x")
 
 
 @pytest.fixture(scope="module")
-def on_cpu(problem: Problem) -> dict[str, str]:
+def on_cpu() -> dict[str, str]:
     """The prompts of a campaign in C++ on a CPU."""
-    assignment = Assignment(problem, problem.profile("cpu"), "cpp", "cpu", CPU, PEAKS, most_findings=12)
-    return showcase.prompts(assignment, cpp_population(problem))
+    return showcase.rendered("fp8-cpu")
 
 
-def cpp_population(problem: Problem) -> Population:
-    naive, blocked = (file.read_text() for file in problem.seeds("cpp"))
-    cases = problem.profile("cpu").benchmarks
-    deeper, broken = blocked + "# KC 256\n", blocked.replace("<cstdint>", "<hip_fp8.h>", 1)
-    log = "kernel.cpp:3:10: fatal error: hip_fp8.h: No such file or directory"
-    refused = Evaluation(
-        verdict=Verdict.COMPILE_ERROR,
-        reason="the C++ compiler rejects it",
-        compile=CompileReport(ok=False, compiler="g++", log=log),
-    )
-    trials = (
-        (kernel(1, naive), timed(cases, 0.1)),
-        (kernel(2, blocked), timed(cases, 3.9)),
-        (kernel(3, deeper, DEEPER), timed(cases, 4.3)),
-        (kernel(4, broken, DECODE), refused),
-    )
-    return Population(tuple(Trial(kernel=k, evaluation=e) for k, e in trials))
+@pytest.fixture(scope="module")
+def of_file() -> dict[str, str]:
+    """The prompts of a campaign on a KernelBench file in C++ on a CPU."""
+    return showcase.rendered("kernelbench-cpu")
 
 
-def kernel(number: int, source: str, experiment: Experiment | None = None) -> Kernel:
-    base = f"k{number - 1:05d}" if experiment else None
-    return Kernel(name=f"k{number:05d}", language="cpp", source=source, base=base, experiment=experiment)
+@pytest.fixture(scope="module")
+def hip() -> dict[str, str]:
+    """The prompts of a campaign in HIP on MI300X."""
+    return showcase.rendered("hip-mi300x")
 
 
 def timed(cases: tuple[Case, ...], ratio: float) -> Evaluation:
@@ -92,10 +69,90 @@ def timed(cases: tuple[Case, ...], ratio: float) -> Evaluation:
     return Evaluation(verdict=Verdict.OK, timings=timings, speedups=(speedup,))
 
 
-def test_the_examples_in_the_documentation_are_up_to_date(on_gpu_model: dict[str, str]) -> None:
-    files = {file.stem: file.read_text() for file in (ROOT / "docs" / "prompts").glob("*.md")}
-    assert files == on_gpu_model, "run: make prompts"
+@pytest.fixture(params=showcase.EXAMPLES)
+def example(request: pytest.FixtureRequest) -> tuple[str, dict[str, str]]:
+    """Each example's name and prompts."""
+    fixtures = {
+        "fp8-cpu": "on_cpu",
+        "fp8-mi300x": "on_gpu_model",
+        "hip-mi300x": "hip",
+        "kernelbench-cpu": "of_file",
+    }
+    return request.param, request.getfixturevalue(fixtures[request.param])
+
+
+def test_the_examples_in_the_documentation_are_up_to_date(example: tuple[str, dict[str, str]]) -> None:
+    name, texts = example
+    files = {file.stem: file.read_text() for file in (ROOT / "docs" / "prompts" / name).glob("*.md")}
+    assert files == texts, "run: make prompts"
     assert set(files) == set(ROLES)
+
+
+def test_at_most_a_third_of_a_prompt_is_background(example: tuple[str, dict[str, str]]) -> None:
+    for role, text in example[1].items():
+        notes = re.split(r"^## (?:Background|Further documents).*$", text, flags=re.MULTILINE)[1:]
+        background = sum(len(re.split(r"^## ", part, flags=re.MULTILINE)[0]) for part in notes)
+        assert background <= len(text) / 3, role
+        assert bool(background) == (role in ("designer", "writer")), role
+
+
+def test_designer_and_writer_know_data_rules_contract_and_hidden_cases(example: tuple[str, dict[str, str]]) -> None:
+    for role in ("designer", "writer", "repairer"):
+        text = example[1][role]
+        for fact in (
+            "data[0]",
+            "returned: ",
+            "contiguous",
+            "olerance",
+            "cases that are not shown",
+            "custom_kernel(data)",
+        ):
+            assert fact in text, (role, fact)
+        assert "A kernel is one Python file" in text and "may do" in text
+
+
+def test_the_prompts_of_a_file_say_what_the_file_does_not(of_file: dict[str, str]) -> None:
+    for role in ("designer", "writer", "repairer"):
+        text = of_file[role]
+        for fact in (
+            "data[1]['norm.weight']: float32 [384], contiguous",
+            "t = 1e-4 for float32",
+            "batch_size 256 -> 128, features 768 -> 384",
+            "other values of batch_size, features",
+            "Operators of PyTorch may do parts of the work",
+            "from kernel_scientist import load",
+            "This is the reference itself in the form of a kernel",
+        ):
+            assert fact in text, (role, fact)
+        assert "seed kernel, written by people" not in text and text.count("class Model(") == 1
+    assert "small enough to be implemented" not in of_file["designer"] and "a first one" in of_file["designer"]
+    assert "Leave everything else unchanged" not in of_file["writer"]
+
+
+def test_background_is_about_the_problem_its_types_and_its_target(of_file: dict[str, str]) -> None:
+    for text in of_file.values():
+        assert "MI300" not in text and "fp8" not in text and "Triton" not in text and "causal" not in text
+
+
+def test_the_repairer_of_a_missing_kernel_writes_it(of_file: dict[str, str]) -> None:
+    text = of_file["repairer"]
+    assert "the writer sent no kernel" in text and "raise SyntaxError" not in text and "write the kernel" in text
+
+
+def test_a_failures_evidence_appears_once(on_cpu: dict[str, str]) -> None:
+    assert on_cpu["repairer"].count("fatal error: hip_fp8.h: No such file") == 1
+
+
+def test_a_declined_experiment_is_listed_with_its_reason(on_cpu: dict[str, str]) -> None:
+    row = "| k00004 | k00002 | bf16 dot products | 30 to 90 | declined: k00003 already multiplies with vdpbf16ps |"
+    assert row in on_cpu["designer"] and "was not carried out" in on_cpu["designer"]
+    assert "raise SyntaxError" not in "".join(on_cpu.values())
+
+
+def test_no_example_of_a_reply_names_a_kernel(example: tuple[str, dict[str, str]]) -> None:
+    for role in ("selector", "designer", "distiller", "judge"):
+        reply = example[1][role].rpartition("```json\n")[2]
+        assert not re.search(r"k0\d+|f0\d+|: \d", reply), role
 
 
 def test_prompts_for_a_gpu_model_contain_code_objects_limits_and_memory_errors(on_gpu_model: dict[str, str]) -> None:
@@ -117,14 +174,14 @@ def test_a_gpu_that_no_table_knows_has_no_floors_and_is_not_the_hosts_cpu(proble
     unknown = Machine("a GPU of target cuda", math.inf, {"fp32": math.inf})
     assignment = Assignment(problem, problem.profile("cpu"), "triton", "cuda", CPU, unknown)
     assert not assignment.memory_bound
-    for text in showcase.prompts(assignment, cpp_population(problem)).values():
+    for text in showcase.prompts(assignment, showcase_examples.fp8_on_cpu()[1]).values():
         assert "server processor" not in text and "| roofline floor" not in text and "no correct kernel is" not in text
 
 
 def test_a_floor_of_the_references_work_is_no_bound(problem: Problem) -> None:
     counted = dataclasses.replace(problem, work_expressions={})
     assignment = Assignment(counted, problem.profile("cpu"), "cpp", "cpu", CPU, PEAKS)
-    text = showcase.prompts(assignment, cpp_population(problem))["designer"]
+    text = showcase.prompts(assignment, showcase_examples.fp8_on_cpu()[1])["designer"]
     assert "no correct kernel is faster" not in text and "a kernel that needs less may be faster" in text
 
 
@@ -148,7 +205,7 @@ def test_designer_writer_and_repairer_get_what_the_papers_give_them(on_cpu: dict
         "f001",
     ):
         assert text in write
-    for text in ("A.3", "hip_fp8.h", "CRITIQUE:", "What it changes in k00003, which is correct"):
+    for text in ("A.3", "hip_fp8.h", "CRITIQUE:", "DECLINE:", "What it changes in k00003, which is correct"):
         assert text in repair
 
 
@@ -178,14 +235,14 @@ def test_counters_are_in_the_prompts_if_there_are_any(problem: Problem, on_cpu: 
 @pytest.mark.parametrize("role", ["designer", "writer"])
 def test_the_notes_on_mi300_reach_the_prompts_of_its_model(role: str, on_gpu_model: dict[str, str]) -> None:
     text = on_gpu_model[role]
-    for title in ("### Triton on MI300X", "### What fast fp8 GEMM kernels on MI300X did", "### CDNA3 (MI300X, gfx942)"):
-        assert title in text
-    assert "TRITON_HIP_USE_IN_THREAD_TRANSPOSE" in text
+    assert "### Triton on MI300X" in text and "TRITON_HIP_USE_IN_THREAD_TRANSPOSE" in text
+    for title in ("- What fast fp8 GEMM kernels on MI300X did", "- CDNA3 (MI300X, gfx942)"):
+        assert (title in text) == (role == "designer"), "the designer may ask for them"
 
 
 def test_the_notes_headings_lie_below_those_of_the_prompt(on_gpu_model: dict[str, str]) -> None:
     _, notes = on_gpu_model["designer"].split("## Background for this kind of kernel and machine")
-    assert re.findall(r"^## .*", notes, re.MULTILINE) == ["## Your task"]
+    assert re.findall(r"^## .*", notes, re.MULTILINE) == ["## Further documents", "## Your task"]
 
 
 def test_a_prompt_in_triton_is_about_triton_and_its_problem(on_gpu_model: dict[str, str]) -> None:
@@ -226,9 +283,15 @@ def test_what_was_tried_in_the_lineage_is_told_with_what_came_of_it(on_gpu_model
     assert "1 of 2 gains within the range, 1 below it" in on_gpu_model["designer"]
 
 
-@pytest.mark.parametrize("role", ["selector", "designer", "distiller"])
+@pytest.mark.parametrize("role", ["selector", "designer", "writer", "distiller"])
 def test_kernels_in_progress_are_named(role: str, on_gpu_model: dict[str, str]) -> None:
-    assert "k00006 (split-K where m is 1024, on k00003)" in on_gpu_model[role]
+    assert "- k00006, on k00003: both operands packed beforehand (writing)" in on_gpu_model[role]
+
+
+@pytest.mark.parametrize("role", ["selector", "designer"])
+def test_what_others_design_at_the_moment_is_told(role: str, on_gpu_model: dict[str, str]) -> None:
+    assert f"Others design experiments at this moment: on k00003 ({FOCUSES[1]})" in on_gpu_model[role]
+    assert (f"Yours is **{FOCUSES[0]}**" in on_gpu_model[role]) == (role == "designer")
 
 
 def test_published_times_stand_beside_ours_with_their_source(problem: Problem) -> None:
@@ -241,7 +304,7 @@ def test_published_times_stand_beside_ours_with_their_source(problem: Problem) -
         assert re.search(rf"\| {first} \| .* \| 66 \|", texts[role]) and "a contest's winner" in texts[role]
         assert re.search(rf"\| {others[0]} \| .* \| - \|", texts[role])
     assert "| best published |" in texts["selector"]
-    assert "best published" not in showcase.rendered()["designer"]
+    assert "best published" not in showcase.rendered("fp8-mi300x")["designer"]
 
 
 def test_the_distiller_gets_the_best_and_the_most_surprising(problem: Problem) -> None:

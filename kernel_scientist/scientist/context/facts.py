@@ -10,12 +10,12 @@ from kernel_scientist.hardware.cpu import instruction_sets
 from kernel_scientist.hardware.peaks import floor_limit, floor_us, roofline_limit, roofline_us
 from kernel_scientist.population.entry import order, over_base, score
 from kernel_scientist.population.lineage import Population
-from kernel_scientist.problems.problem import Problem, Profile
 from kernel_scientist.records.evaluation import Trial, geomean
 from kernel_scientist.records.kernel import REFERENCE
 from kernel_scientist.scientist.context import gpu_facts
 from kernel_scientist.scientist.context.outcomes import NOT_PAIRED, conditions, fastest, outcome, spread, title
 from kernel_scientist.scientist.prompts import rounded_us
+from kernel_scientist.scientist.proposals import missing
 from kernel_scientist.scientist.roles import Assignment
 
 MOST_KERNELS = 60
@@ -24,26 +24,8 @@ MOST_PLACES = 1000
 """Fastest kernels whose place in the order is told."""
 MOST_DIFF, MOST_EVIDENCE = 4000, 6000
 """Characters of a diff, of a failure's evidence."""
-
-
-def problem(problem: Problem, profile: Profile) -> dict[str, Any]:
-    """Return the problem's description, reference, cases and rules."""
-    policy = problem.policy
-    rules = [
-        "" if policy.library else "No library (torch, BLAS) may do the work.",
-        "" if policy.threads else "Only one thread may be used.",
-        "" if policy.graphs else "Graphs may not be replayed.",
-        f"Inputs {', '.join(map(str, policy.static))} stay the same in all calls of a case." if policy.static else "",
-    ]
-    return {
-        "name": problem.name,
-        "description": problem.description,
-        "reference": problem.reference_text,
-        "tests": [c.name for c in profile.tests],
-        "varied": ", ".join(f"{k} {a}-{b} (step {s})" for k, (a, b, s) in profile.vary.items()),
-        "benchmarks": [c.name for c in profile.benchmarks],
-        "policy": " ".join(r for r in rules if r),
-    }
+LEAST_LINE = 20
+"""Characters of a line that counts as told if it is part of another one."""
 
 
 def machine(assignment: Assignment) -> list[str]:
@@ -196,17 +178,33 @@ def relatives(population: Population, trials: Iterable[Trial]) -> list[dict[str,
     rows: list[dict[str, Any]] = []
     for trial in trials:
         base = population.get(trial.kernel.base).kernel.source if trial.kernel.base else ""
-        diff = change(base, trial.kernel.source, context=2) if base else ""
+        diff = change(base, trial.kernel.source, context=2) if base and not missing(trial.kernel.source) else ""
         row = {"name": trial.kernel.name, "base": trial.kernel.base or "nothing", "title": title(trial)}
         rows.append({**row, "outcome": outcome(population, trial), "diff": diff if len(diff) <= MOST_DIFF else ""})
     return rows
 
 
 def evidence(trial: Trial) -> str:
-    """Return the evidence of a failure: compiler log, differences, last output; long texts lose their middle."""
+    """Return the evidence of a failure: reason, compiler log, differences, last output; long texts lose their middle.
+
+    A line that an earlier part has is left out: a log is also part of the reason and of a traceback.
+    """
     evaluation = trial.evaluation
     log = evaluation.compile.log if evaluation.compile and not evaluation.compile.ok else ""
-    text = "\n".join((log, *evaluation.evidence)).strip()
+    kept, seen = list[str](), set[str]()
+    for part in (evaluation.reason, log, *evaluation.evidence):
+        lines = _shortened(part.strip()).splitlines()
+        kept += [line for line in lines if line.strip() and not _is_told(line.strip(), seen)]
+        seen |= {line.strip() for line in lines}
+    return _shortened("\n".join(kept))
+
+
+def _is_told(line: str, seen: set[str]) -> bool:
+    """Whether a line, with or without words before it, was told."""
+    return line in seen or any(line in old or old in line for old in seen if min(len(line), len(old)) >= LEAST_LINE)
+
+
+def _shortened(text: str) -> str:
     if len(text) <= MOST_EVIDENCE:
         return text
     half = MOST_EVIDENCE // 2

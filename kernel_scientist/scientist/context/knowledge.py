@@ -1,14 +1,15 @@
 """Background documents: Markdown files, and the choice of those that go into a prompt.
 
-A document may begin with YAML front matter (title, topics, languages, targets, bound, about, sources) between two lines
-of `---`. Without it, a document applies to every language, target and problem. Documents are read when a campaign
-starts and never written.
+A document may begin with YAML front matter (title, topics, languages, targets, sections, bound, about, sources) between
+two lines of `---`. Without it, a document applies to every language, target and problem. Documents are read when a
+campaign starts and never written.
 """
 
+import dataclasses
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast, get_args
 
@@ -25,6 +26,7 @@ CHARACTERS_PER_TOKEN = 4
 HEAD_WEIGHT = 2.0
 """Weight of a match in title or topics; a match in the text has weight 1."""
 _FENCE = "---"
+_SECTION = re.compile(r"^## (.+?)[ \t]*$", re.MULTILINE)
 _HEADING = re.compile(r"^#{1,6}[ \t]+(.+?)[ \t#]*$", re.MULTILINE)
 _WORD = r"[^\W_]{2,}"
 """Identifiers are split at underscores, so that the query `b128` matches `ds_read_b128`."""
@@ -46,7 +48,18 @@ class Document:
     bound: tuple[str, ...] = ()
     """`memory`: the document is only for problems whose roofline floor memory sets in every timed case."""
     about: tuple[str, ...] = ()
-    """The document is only for problems whose name or description has one of these words; empty means all."""
+    """The document is only for problems whose text has one of these words; empty means all."""
+    sections: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    """Targets of those sections (by the text of their `##` heading) that are not for all."""
+
+    def on(self, target: str) -> "Document":
+        """Return the document without the sections that are for other targets."""
+        if not self.sections:
+            return self
+        start, *parts = _SECTION.split(self.text)
+        pairs = zip(parts[::2], parts[1::2], strict=True)
+        kept = [f"## {head}{body}" for head, body in pairs if _applies(target, self.sections.get(head, ()))]
+        return dataclasses.replace(self, text=(start + "".join(kept)).strip())
 
 
 def load(paths: Sequence[Path]) -> tuple[Document, ...]:
@@ -60,6 +73,18 @@ def load(paths: Sequence[Path]) -> tuple[Document, ...]:
     return tuple(document for document in documents if document.text)
 
 
+def applicable(
+    documents: Sequence[Document], language: str, target: str, memory_bound: bool, problem: str
+) -> list[Document]:
+    """Return the documents for a language, a target and a problem, without the sections that are for other targets.
+
+    target: `cpu`, `rocm` or `cuda`. memory_bound: whether documents for memory-bound problems apply, too. problem: its
+    name, description and reference, which decide on documents about certain problems.
+    """
+    suitable = [d.on(target) for d in documents if _applies(language, d.languages) and _applies(target, d.targets)]
+    return [d for d in suitable if (memory_bound or not d.bound) and _concerns(d.about, problem)]
+
+
 def choose(
     documents: Sequence[Document],
     query: str,
@@ -69,19 +94,16 @@ def choose(
     memory_bound: bool = True,
     problem: str = "",
 ) -> tuple[Document, ...]:
-    """Return the documents for `language` and `target`, most relevant to `query` first, within a budget of `tokens`.
+    """Return the `applicable` documents, most relevant to `query` first, within a budget of `tokens`.
 
-    target: `cpu`, `rocm` or `cuda`. memory_bound: whether documents for memory-bound problems apply, too.
-    problem: its name and description, which decide on documents about certain problems; default: the query. Only whole
-    documents are returned; one that exceeds the remaining budget is skipped. Relevance is the cosine similarity of
-    TF-IDF vectors, with title and topics separate from the text. Ties are ordered by name.
+    problem: see `applicable`; default: the query. Only whole documents are returned; one that exceeds the remaining
+    budget is skipped. Relevance is the cosine similarity of TF-IDF vectors, with title and topics separate from the
+    text. Ties are ordered by name.
     """
-    applicable = [d for d in documents if _applies(language, d.languages) and _applies(target, d.targets)]
-    applicable = [d for d in applicable if memory_bound or not d.bound]
-    applicable = [d for d in applicable if _concerns(d.about, problem or query)]
-    scores = _relevance(applicable, query)
+    suitable = applicable(documents, language, target, memory_bound, problem or query)
+    scores = _relevance(suitable, query)
     ranking = sorted(
-        zip(scores, applicable, strict=True), key=lambda pair: (-pair[0], pair[1].name, pair[1].title, pair[1].text)
+        zip(scores, suitable, strict=True), key=lambda pair: (-pair[0], pair[1].name, pair[1].title, pair[1].text)
     )
     return tuple(_fitting((document for _, document in ranking), tokens))
 
@@ -153,6 +175,7 @@ def _read(file: Path) -> Document:
         text=text.strip(),
         bound=_strings(front, "bound", file, BOUNDS),
         about=_strings(front, "about", file),
+        sections=_sections(front, text, file),
     )
 
 
@@ -171,6 +194,17 @@ def _split(content: str, file: Path) -> tuple[dict[str, Any], str]:
     if front is not None and not isinstance(front, dict):
         raise SetupError(f"knowledge: {file}: the front matter must contain keys such as `title: ...`, one per line")
     return cast(dict[str, Any], front or {}), "\n".join(lines[end + 1 :])
+
+
+def _sections(front: dict[str, Any], text: str, file: Path) -> dict[str, tuple[str, ...]]:
+    """Return the targets of sections by heading. Raises SetupError for a heading that the text does not have."""
+    given: object = front.get("sections") or {}
+    if not isinstance(given, dict):
+        raise SetupError(f"knowledge: {file}: sections must give targets by heading, such as {{CPU: cpu}}")
+    named, headings = cast(dict[str, Any], given), set(_SECTION.findall(text))
+    if unknown := next((head for head in named if head not in headings), None):
+        raise SetupError(f"knowledge: {file}: sections: there is no heading '## {unknown}'")
+    return {head: _strings(named, head, file, TARGETS) for head in named}
 
 
 def _strings(front: dict[str, Any], key: str, file: Path, known: tuple[str, ...] = ()) -> tuple[str, ...]:

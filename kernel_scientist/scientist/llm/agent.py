@@ -4,6 +4,9 @@ Other sources: STARK's context windows, self-critique of 2407.06153, SEKI's summ
 without a readable kernel becomes a kernel that does not compile, not an error of the campaign.
 """
 
+import dataclasses
+import functools
+import json
 import math
 import random
 import statistics
@@ -16,17 +19,31 @@ from kernel_scientist.population.lineage import Population
 from kernel_scientist.records.errors import BudgetError
 from kernel_scientist.records.evaluation import Trial
 from kernel_scientist.records.params import PLAYBOOK, Llm, Model
-from kernel_scientist.scientist.context import bug_taxonomy, facts, gpu_facts, knowledge, outcomes
+from kernel_scientist.scientist.context import bug_taxonomy, facts, gpu_facts, knowledge, outcomes, problem_facts
+from kernel_scientist.scientist.context.knowledge import Document
 from kernel_scientist.scientist.llm import schemas
 from kernel_scientist.scientist.llm.client import CallSpec, LlmClient
-from kernel_scientist.scientist.llm.parsing import ParsedReply, ReplyError, record
+from kernel_scientist.scientist.llm.parsing import ParsedReply, ReplyError
 from kernel_scientist.scientist.llm.patch import PatchError, kernel_from
+from kernel_scientist.scientist.llm.response_cache import Message
 from kernel_scientist.scientist.prompts import Prompt, render
-from kernel_scientist.scientist.proposals import Design, Draft, ExperimentTask, Lessons, Selection
+from kernel_scientist.scientist.proposals import (
+    Design,
+    Draft,
+    ExperimentTask,
+    Lessons,
+    Selection,
+    missing,
+    placeholder,
+)
 from kernel_scientist.scientist.roles import Assignment, Step
 
 NEW_FINDINGS = 4
 """Findings of one summary at most."""
+BACKGROUND = 0.3
+"""Largest share of documents in a prompt; with their headings it stays below a third."""
+MOST_READ = 2
+"""Documents that a designer may ask for."""
 MAX_RATIONALE, MAX_ERROR = 2000, 20_000
 """Characters."""
 WINDOW = 500
@@ -48,7 +65,7 @@ class LlmAgent:
             raise ValueError("no kernel in the population is correct: there is nothing to start from")
         table = facts.selection(self.assignment, population)
         correct = frozenset(row["name"] for row in table["kernels"] if population.entry(row["name"]).score)
-        prompt = self._prompt("selector", lessons, in_flight=step.in_flight, **table)
+        prompt = self._prompt("selector", lessons, in_flight=step.in_flight, designing=step.designing, **table)
         spec = CallSpec("selector", f"select/{step.generation}", schemas.SelectionReply)
         choice, calls = self.client.ask(spec, prompt, lambda reply: schemas.selection(reply, correct))
         rationale = choice.rationale[:MAX_RATIONALE]
@@ -58,7 +75,8 @@ class LlmAgent:
         """List avenues and experiment plans for the base."""
         base, reference = population.get(selection.base), population.get(selection.reference)
         tried, left_out = outcomes.tried(population, selection.base, outcomes.for_design(population, selection.base))
-        prompt = self._prompt(
+        with_documents = functools.partial(
+            self._prompt,
             "designer",
             lessons,
             **self._compared(population, base, reference),
@@ -68,9 +86,11 @@ class LlmAgent:
             tried=tried,
             left_out=left_out,
             in_flight=step.in_flight,
+            designing=step.designing,
+            focus=step.focus,
             record=outcomes.record(population),
-            documents=self._documents(base.kernel.source),
         )
+        documents, others = self._documents(base.kernel.source, with_documents(documents=(), titles=()))
         spec = CallSpec(
             "designer",
             f"design/{step.generation}",
@@ -78,15 +98,24 @@ class LlmAgent:
             sample=step.generation,  # generations that are designed at the same time may have the same prompt
             about=(selection.base, selection.reference),
         )
-        design, calls = self.client.ask(spec, prompt, lambda reply: record(reply, schemas.DesignReply).design())
-        return design.model_copy(update={"llm_calls": calls})
+        prompt = with_documents(documents=documents, titles=[*others])
+        reply, calls = self.client.ask(spec, prompt, lambda reply: schemas.design(reply, others))
+        if reply.read:
+            wanted = [others[title] for title in dict.fromkeys(reply.read)][:MOST_READ]
+            spec = dataclasses.replace(spec, key=f"{spec.key}/read")
+            reply, more = self.client.ask(spec, _continued(prompt, reply, wanted), schemas.design)
+            calls = (*calls, *more)
+        return reply.design().model_copy(update={"llm_calls": calls})
 
     def write(self, population: Population, task: ExperimentTask, lessons: Lessons) -> Draft:
         """Implement an experiment as a change of the base; of several drafts the judge's choice."""
         base, reference = population.get(task.base), population.get(task.reference)
         related = outcomes.for_writing(population, task.base, random.Random(task.name))
         tried, left_out = outcomes.tried(population, task.base, related) if task.own_idea else ([], 0)
-        prompt = self._prompt(
+        best = population.best()
+        leads = best is not None and best.kernel.name not in (task.base, task.reference)
+        with_documents = functools.partial(
+            self._prompt,
             "writer",
             lessons,
             **self._compared(population, base, reference),
@@ -97,9 +126,12 @@ class LlmAgent:
             left_out=left_out,
             record=outcomes.record(population) if task.own_idea else "",
             relatives=facts.relatives(population, [t for t in related if t.kernel.name != task.reference]),
+            best=self._kernel(population, best) if best and leads else None,
+            in_flight=[job for job in task.in_flight if job.name != task.name],
             sites=KernelSource(base.kernel.source).site_names(),
-            documents=self._documents(f"{task.experiment.title} {task.experiment.description}"),
         )
+        about = f"{task.experiment.title} {task.experiment.description} {base.kernel.source}"
+        prompt = with_documents(documents=self._documents(about, with_documents(documents=()))[0])
         writers = [m for m in self.settings.writer.models if m.model != PLAYBOOK]
         prefer = choose(population, writers) if self.settings.choice == "bandit" else ""
         drafts: list[Draft] = []
@@ -117,18 +149,20 @@ class LlmAgent:
     def judge(self, population: Population, task: ExperimentTask, drafts: Sequence[Draft]) -> Draft:
         """Return the best draft, with the calls of all drafts.
 
-        The first readable one if the role has no model or the judge's reply cannot be parsed or paid for.
+        The first readable one if the role has no model or the judge's reply cannot be parsed or paid for; a declined
+        one if there is no kernel.
         """
         calls = [call for draft in drafts for call in draft.llm_calls]
-        readable = list({d.source: d for d in drafts if not d.unreadable}.values()) or [drafts[0]]
+        written = [d for d in drafts if not d.unreadable and not d.declined]
+        readable = list({d.source: d for d in written}.values()) or [d for d in drafts if d.declined] or [drafts[0]]
         chosen = readable[0]
-        if len(readable) > 1 and self.settings.judge.model != PLAYBOOK:
+        if len(written) > 1 and len(readable) > 1 and self.settings.judge.model != PLAYBOOK:
             base = population.get(task.base)
             rows = [
                 {"number": i, "report": d.report, "diff": facts.change(base.kernel.source, d.source)}
                 for i, d in enumerate(readable, start=1)
             ]
-            context = {"base": facts.kernel(population, base), "experiment": task.experiment, "drafts": rows}
+            context = {"base": self._kernel(population, base), "experiment": task.experiment, "drafts": rows}
             prompt = self._prompt("judge", Lessons(), **context)
             spec = CallSpec("judge", f"judge/{task.call_key}", schemas.JudgeReply)
             try:
@@ -152,7 +186,8 @@ class LlmAgent:
             change=facts.change(base.kernel.source, failed.kernel.source),
             experiment=task.experiment,
             verdict=failed.evaluation.verdict.value,
-            reason=failed.evaluation.reason,
+            missing=missing(failed.kernel.source),
+            base=self._kernel(population, base),
             evidence=facts.evidence(failed),
             bug=bug,
             hint=bug.hint(self.assignment.language),
@@ -161,14 +196,17 @@ class LlmAgent:
             relatives=facts.relatives(population, outcomes.for_repair(population, task.base, rng)),
         )
         spec = CallSpec("repairer", f"repair/{task.call_key}/{len(attempts)}")
-        return self._draft(spec, prompt, failed.kernel.source, task)
+        draft = self._draft(
+            spec, prompt, base.kernel.source if missing(failed.kernel.source) else failed.kernel.source, task
+        )
+        return draft.model_copy(update={"source": failed.kernel.source}) if draft.declined else draft
 
     def summarise(self, population: Population, lessons: Lessons, step: Step) -> Lessons:
         """Add findings from the best, the most surprising and some failed kernels; retract contradicted ones."""
         sample = outcomes.for_distilling(population, step.rng)
-        kernels = [facts.kernel(population, trial) for trial in sample]
+        kernels = [self._kernel(population, trial) for trial in sample]
         bases = {
-            t.kernel.base: facts.kernel(population, population.get(t.kernel.base)) for t in sample if t.kernel.base
+            t.kernel.base: self._kernel(population, population.get(t.kernel.base)) for t in sample if t.kernel.base
         }
         prompt = self._prompt(
             "distiller", lessons, sample=kernels, bases=bases, in_flight=step.in_flight, most=NEW_FINDINGS
@@ -183,8 +221,12 @@ class LlmAgent:
         def parse(reply: ParsedReply) -> Draft:
             try:
                 source = kernel_from(reply, base)
-            except PatchError as error:
-                raise ReplyError(f"{error}. Send the complete file in one ```python block instead") from error
+            except ReplyError as error:
+                if reason := schemas.declined(reply):
+                    return Draft(source=placeholder(spec.key, reason), report=reason, critique=reason, declined=reason)
+                if isinstance(error, PatchError):
+                    raise ReplyError(f"{error}. Send the complete file in one ```python block instead") from error
+                raise
             critique = schemas.section(reply, "CRITIQUE") if spec.role == "repairer" else ""
             experiment = schemas.own_experiment(reply, task.experiment.title) if task.own_idea else None
             report = schemas.section(reply, "REPORT")
@@ -193,9 +235,7 @@ class LlmAgent:
         try:
             draft, calls = self.client.ask(spec, prompt, parse)
         except ReplyError as error:
-            # The call key makes each placeholder a different source: otherwise a second one would be a duplicate.
-            message = " ".join(str(error).replace("\\", "/").replace('"', "'").split())[:500]
-            source = f'raise SyntaxError("""{spec.key}: the {spec.role} sent no kernel: {message}""")\n'
+            source = placeholder(spec.key, f"the {spec.role} sent no kernel: {error}")
             report = f"no kernel: {error}"[:MAX_ERROR]
             return Draft(source=source, report=report, llm_calls=error.llm_calls, unreadable=True)
         return draft.model_copy(update={"llm_calls": calls})
@@ -203,14 +243,17 @@ class LlmAgent:
     def _compared(self, population: Population, base: Trial, reference: Trial) -> dict[str, Any]:
         """Return what designer and writer get of the base, and the times of base and reference kernel side by side."""
         return {
-            "base": facts.kernel(population, base),
-            "reference": facts.kernel(population, reference),
+            "base": self._kernel(population, base),
+            "reference": self._kernel(population, reference),
             "table": facts.case_table(self.assignment, population, base, reference),
             "limits": gpu_facts.limits(base),
             "provenance": gpu_facts.provenance(base),
             "code": self._code(base),
             "counters": gpu_facts.counters(self.assignment, base),
         }
+
+    def _kernel(self, population: Population, trial: Trial) -> dict[str, Any]:
+        return {**facts.kernel(population, trial), **problem_facts.as_reference(self.assignment.problem, trial)}
 
     def _code(self, trial: Trial) -> list[str]:
         gpu = self.assignment.gpu
@@ -220,7 +263,7 @@ class LlmAgent:
         assignment = self.assignment
         return render(
             role,
-            problem=facts.problem(assignment.problem, assignment.profile),
+            problem=problem_facts.problem(assignment.problem, assignment.profile),
             machine=facts.machine(assignment),
             language=assignment.language,
             arch=assignment.gpu.arch if assignment.gpu else "native",
@@ -230,11 +273,30 @@ class LlmAgent:
             **context,
         )
 
-    def _documents(self, query: str) -> Sequence[knowledge.Document]:
-        assignment = self.assignment
-        problem = f"{assignment.problem.name} {assignment.problem.description}"
-        applicable = assignment.language, assignment.backend, assignment.knowledge_tokens, assignment.memory_bound
-        return knowledge.choose(assignment.knowledge, f"{problem} {query}", *applicable, problem)
+    def _documents(self, query: str, prompt: Prompt) -> tuple[Sequence[Document], dict[str, Document]]:
+        """Return the documents for a prompt, and all others for this language and target, by title.
+
+        prompt: it without documents. They take at most `BACKGROUND` of the whole, and at most `knowledge.tokens`.
+        """
+        assignment, problem = self.assignment, self.assignment.problem
+        named = f"{problem.name} {problem.description}"
+        rest = sum(len(message.content) for message in prompt.messages if message.role == "user")
+        room = int(rest * BACKGROUND / (1 - BACKGROUND) / knowledge.CHARACTERS_PER_TOKEN)
+        kind = assignment.language, assignment.backend
+        concerns = assignment.memory_bound, f"{named} {problem.reference_text}"
+        tokens = min(assignment.knowledge_tokens, room)
+        chosen = knowledge.choose(assignment.knowledge, f"{named} {query}", *kind, tokens, *concerns)
+        names = {document.name for document in chosen}
+        others = [d for d in knowledge.applicable(assignment.knowledge, *kind, *concerns) if d.name not in names]
+        return chosen, {d.title: d for d in others} if assignment.knowledge_tokens else {}
+
+
+def _continued(prompt: Prompt, reply: schemas.DesignReply, documents: Sequence[Document]) -> Prompt:
+    """Return the conversation in which a designer asked for documents, with these documents."""
+    asked = Message(role="assistant", content=json.dumps({"read": [d.title for d in documents]}))
+    texts = "\n\n".join(f"# {d.title}\n\n{d.text}" for d in documents)
+    told = Message(role="user", content=f"{texts}\n\nNow answer with the JSON object of avenues and plans.\n")
+    return dataclasses.replace(prompt, messages=(*prompt.messages, asked, told))
 
 
 def choose(population: Population, models: Sequence[Model]) -> str:

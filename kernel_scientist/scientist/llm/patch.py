@@ -12,6 +12,8 @@ from kernel_scientist.scientist.llm.parsing import FencedBlock, ParsedReply, Rep
 
 CODE = ("python", "py", "triton", "")
 SEARCH, MIDDLE, REPLACE = "<<<<<<< SEARCH", "=======", ">>>>>>> REPLACE"
+_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]', re.M)
+_INCLUDES = re.compile(r'(?:[ \t]*(?:#[ \t]*include[ \t]*[<"][^\n]*)?\n)*[ \t]*#[ \t]*include[ \t]*[<"][^\n]*\n\n*')
 MAX_SOURCE = 400_000
 """Characters of a kernel file."""
 
@@ -47,7 +49,7 @@ def _changed(
 ) -> str:
     for block in sites:
         try:
-            base = KernelSource(base).with_site(_site(block), block.text).text
+            base = _with_site(base, _site(block), block.text)
         except SourceError as error:
             raise PatchError(str(error)) from error
     for block in edits:
@@ -56,6 +58,32 @@ def _changed(
         if block not in edits:
             base = _patched(base, block.text)
     return base
+
+
+def _with_site(base: str, name: str, text: str) -> str:
+    """Replace a site's text. `#include` lines at its top move to those of the file: a site may lie in a function.
+
+    They stay where they are if the site has had includes before, as one at file scope may.
+    """
+    changed = KernelSource(base).with_site(name, text)
+    body, top = changed.site(name) or "", None
+    if not _INCLUDE.search(KernelSource(base).site(name) or ""):
+        top = _INCLUDES.match(body)
+    if top is None:
+        return changed.text
+    known = {line.strip() for line in base.split("\n")}
+    new = [line for line in dict.fromkeys(map(str.strip, top[0].split("\n"))) if line and line not in known]
+    return _including(changed.with_site(name, body[top.end() :]).text, name, new)
+
+
+def _including(text: str, site: str, includes: Sequence[str]) -> str:
+    """Insert `#include` lines after the last one before a site; if there is none, where its string begins."""
+    before, mark, after = text.partition(f"@begin {site}")
+    lines = before.split("\n")
+    places = [i for i, line in enumerate(lines) if _INCLUDE.match(line)]
+    places = places or [i for i, line in enumerate(lines) if '"""' in line]
+    at = places[-1] + 1 if places else 0
+    return "\n".join([*lines[:at], *includes, *lines[at:]]) + mark + after
 
 
 def _site(block: FencedBlock) -> str:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Container
 from typing import Annotated, Any
 
-from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, field_validator
+from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from kernel_scientist.records.kernel import Experiment
 from kernel_scientist.scientist.llm.parsing import ParsedReply, ReplyError, record
@@ -75,10 +75,17 @@ class PlanReply(_Reply):
 
 
 class DesignReply(_Reply):
-    """The designer's reply."""
+    """The designer's reply: plans, or the titles of documents that it wants to read first."""
 
+    read: Annotated[tuple[Text, ...], BeforeValidator(_as_list)] = ()
     avenues: tuple[AvenueReply, ...] = ()
-    plans: Annotated[tuple[PlanReply, ...], Field(min_length=1)]
+    plans: tuple[PlanReply, ...] = ()
+
+    @model_validator(mode="after")
+    def _with_content(self) -> "DesignReply":
+        if not self.plans and not self.read:
+            raise ValueError("plans: there is none")
+        return self
 
     def design(self) -> Design:
         """Return avenues and plans; of several plans with one title, the last."""
@@ -109,6 +116,21 @@ class JudgeReply(_Reply):
 
     best: Annotated[int, BeforeValidator(_number), Field(ge=1)]
     why: str = ""
+
+
+def design(reply: ParsedReply, titles: Container[str] = ()) -> DesignReply:
+    """Return the designer's reply; it may ask for documents with one of these titles. Raises ReplyError."""
+    found = record(reply, DesignReply)
+    unknown = [title for title in found.read if title not in titles]
+    if unknown and not found.plans:
+        raise ReplyError(f"read: there is no further document {unknown[0][:80]!r}; send avenues and plans")
+    return found.model_copy(update={"read": ()}) if found.plans else found
+
+
+def declined(reply: ParsedReply) -> str:
+    """Return the reason of a reply that declines an experiment; empty if it does not."""
+    has_line = re.search(r"^\W{0,6}DECLINE\b", reply.prose, re.M)
+    return section(reply, "DECLINE") if has_line else ""
 
 
 def own_experiment(reply: ParsedReply, title: str) -> Experiment:

@@ -1,0 +1,197 @@
+"""The agent with models, over real HTTP: declining, documents on request, repairs of what is missing or cannot work."""
+
+import dataclasses
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kernel_scientist.population.lineage import Population
+from kernel_scientist.records.errors import BudgetError
+from kernel_scientist.records.evaluation import Evaluation, Trial
+from kernel_scientist.records.kernel import Verdict
+from kernel_scientist.records.params import ROLES, Budget, Llm
+from kernel_scientist.scientist import showcase_examples
+from kernel_scientist.scientist.context import outcomes
+from kernel_scientist.scientist.llm.agent import LlmAgent
+from kernel_scientist.scientist.llm.client import LlmClient
+from kernel_scientist.scientist.llm.costs import LlmBudget
+from kernel_scientist.scientist.llm.parsing import ReplyError
+from kernel_scientist.scientist.llm.response_cache import ResponseCache
+from kernel_scientist.scientist.proposals import ExperimentTask, InFlight, Lessons, Selection, missing
+from kernel_scientist.scientist.roles import FOCUSES, Step
+from tests.scientist.model_server import ModelServer, Response, serving
+
+PLAN = {"title": "t", "description": "d", "rubric": ["r"], "uplift": [1, 2], "innovation": 3}
+DESIGN = json.dumps({"avenues": [], "plans": [PLAN]})
+FORMATS = "fp8 formats - FNUZ and OCP, conversion, scales and block-scaled GEMM"
+SELECTION = Selection(base="k00003", reference="k00002", rationale="r")
+
+
+@contextmanager
+def asked(
+    reply: Callable[[str, int], str], folder: Path, tokens: tuple[int, int] = (1000, 200), **llm: Any
+) -> Iterator[tuple[LlmAgent, Population, ModelServer]]:
+    """An agent whose models answer `reply(last message, number)`; the example of fp8 GEMM on a CPU; the server."""
+
+    def script(request: dict[str, Any], number: int) -> Response:
+        return Response(reply(request["messages"][-1]["content"], number), tokens=tokens)
+
+    with serving(script) as server:
+        price = {"input_usd": 1, "output_usd": 1}
+        role = {"model": "openai/x", "api_base": server.address, "price": price, "max_tokens": 2000}
+        settings = Llm.model_validate({**dict.fromkeys(ROLES, role), "corrections": 1, **llm})
+        client = LlmClient(settings, ResponseCache(folder), LlmBudget(Budget()), "c", threading.Event())
+        assignment, population = showcase_examples.fp8_on_cpu()
+        yield LlmAgent(assignment, client), population, server
+
+
+def task(population: Population, in_flight: tuple[InFlight, ...] = ()) -> ExperimentTask:
+    """The task of which the example's last kernel came."""
+    kernel = list(population)[-1].kernel
+    assert kernel.experiment and kernel.base
+    reference = kernel.reference or kernel.base
+    return ExperimentTask(
+        name=kernel.name, base=kernel.base, reference=reference, experiment=kernel.experiment, in_flight=in_flight
+    )
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "DECLINE: k00009 does the same, and is faster.",
+        "**DECLINE:** k00009 does the same, and is faster.",
+        "I looked at it.\n\nDECLINE: k00009 does the same, and is faster.",
+    ],
+)
+def test_a_writer_declines_with_a_reason_in_one_call(reply: str, tmp_path: Path) -> None:
+    with asked(lambda text, number: reply, tmp_path) as (agent, population, server):
+        draft = agent.write(population, task(population), Lessons())
+        assert draft.declined == "k00009 does the same, and is faster." and not draft.unreadable
+        assert missing(draft.source) and "k00009 does the same" in missing(draft.source)
+        assert len(server.requests) == 1 and len(draft.llm_calls) == 1
+        assert "DECLINE:" in server.requests[0]["messages"][-1]["content"]
+
+
+def test_a_kernel_counts_even_if_its_prose_speaks_of_declining(tmp_path: Path) -> None:
+    reply = "DECLINE: not needed.\n```python\ndef custom_kernel(data):\n    return data[-1]\n```\nREPORT: done"
+    with asked(lambda text, number: reply, tmp_path) as (agent, population, _):
+        draft = agent.write(population, task(population), Lessons())
+        assert not draft.declined and "custom_kernel" in draft.source and draft.report == "done"
+
+
+def test_of_several_drafts_a_kernel_is_taken_rather_than_a_declined_one(tmp_path: Path) -> None:
+    kernel = "```python\ndef custom_kernel(data):\n    return data[-1]\n```"
+    with asked(lambda text, number: kernel if number == 2 else "DECLINE: no", tmp_path, drafts=3) as (agent, all_, _):
+        draft = agent.write(all_, task(all_), Lessons())
+        assert not draft.declined and "custom_kernel" in draft.source and len(draft.llm_calls) == 3
+    with asked(lambda text, number: "DECLINE: no", tmp_path / "b", drafts=2) as (agent, all_, server):
+        assert agent.write(all_, task(all_), Lessons()).declined == "no"
+        assert len(server.requests) == 2, "no judge is asked"
+
+
+def test_a_declined_experiment_is_told_with_its_reason(tmp_path: Path) -> None:
+    _, population = showcase_examples.fp8_on_cpu()
+    failed = list(population)[-1].kernel
+    declined = Trial(
+        kernel=failed, evaluation=Evaluation(verdict=Verdict.DECLINED, reason="the base is 9 times slower")
+    )
+    rows, _ = outcomes.tried(Population((*list(population)[:-1], declined)), "k00003")
+    assert [row["outcome"] for row in rows][-1] == "declined: the base is 9 times slower"
+
+
+def test_the_writer_sees_what_others_write_and_the_fastest_kernel(tmp_path: Path) -> None:
+    others = (InFlight("k00009", "k00002", "prefetch", "writing"), InFlight("k00005", "k00003", "itself", "writing"))
+    with asked(lambda text, number: "DECLINE: no", tmp_path) as (agent, population, server):
+        given = task(population, others).model_copy(update={"base": "k00001", "reference": "k00002"})
+        agent.write(population, given, Lessons())
+        prompt = server.requests[0]["messages"][-1]["content"]
+    assert "- k00009, on k00002: prefetch (writing)" in prompt and "itself" not in prompt
+    assert "The fastest kernel so far is k00003 (deeper panels)" in prompt
+
+
+def test_a_designer_reads_documents_that_it_names_once(tmp_path: Path) -> None:
+    replies = {1: json.dumps({"read": [FORMATS]}), 2: DESIGN}
+    with asked(lambda text, number: replies[number], tmp_path) as (agent, population, server):
+        design = agent.design(population, SELECTION, Lessons(), Step.of(0, "design", 2))
+        assert len(design.plans) == 1 and len(design.llm_calls) == len(server.requests) == 2
+        first, second = (request["messages"] for request in server.requests)
+        assert f"- {FORMATS}" in first[-1]["content"] and "exponent bias" not in first[-1]["content"]
+        assert second[: len(first)] == first and "exponent bias" in second[-1]["content"]
+        again = agent.design(population, SELECTION, Lessons(), Step.of(0, "design", 2))
+        assert again.plans == design.plans and len(server.requests) == 2, "both replies are cached"
+
+
+def test_a_designer_who_only_reads_is_corrected_and_then_unreadable(tmp_path: Path) -> None:
+    with asked(lambda text, number: json.dumps({"read": [FORMATS]}), tmp_path) as (agent, population, server):
+        with pytest.raises(ReplyError, match="further document"):
+            agent.design(population, SELECTION, Lessons(), Step.of(0, "design", 2))
+        assert len(server.requests) == 3
+
+
+def test_a_document_that_does_not_exist_is_a_correction(tmp_path: Path) -> None:
+    replies = {1: json.dumps({"read": ["Secrets"]}), 2: DESIGN}
+    with asked(lambda text, number: replies[number], tmp_path) as (agent, population, server):
+        assert agent.design(population, SELECTION, Lessons(), Step.of(0, "design", 2)).plans
+        assert "no further document 'Secrets'" in server.requests[1]["messages"][-1]["content"]
+
+
+def test_the_budget_ends_a_design_that_wants_to_read(tmp_path: Path) -> None:
+    replies = {1: json.dumps({"read": [FORMATS]}), 2: DESIGN}
+    with asked(lambda text, number: replies[number], tmp_path, tokens=(9000, 100)) as (agent, population, server):
+        agent.client.budget = LlmBudget(Budget(usd=0.012))
+        with pytest.raises(BudgetError):
+            agent.design(population, SELECTION, Lessons(), Step.of(0, "design", 2))
+        assert len(server.requests) == 1
+
+
+def test_designers_at_the_same_time_get_different_prompts(tmp_path: Path) -> None:
+    with asked(lambda text, number: DESIGN, tmp_path) as (agent, population, server):
+        for generation, focus in enumerate(FOCUSES[:2], start=2):
+            step = dataclasses.replace(Step.of(0, "design", generation), focus=focus)
+            agent.design(population, SELECTION, Lessons(), step)
+        first, second = (request["messages"][-1]["content"] for request in server.requests)
+    assert f"Yours is **{FOCUSES[0]}**" in first and f"Yours is **{FOCUSES[1]}**" in second
+
+
+def test_a_repairer_of_a_missing_kernel_gets_the_base_and_may_send_a_diff_of_it(tmp_path: Path) -> None:
+    change = "```diff\n@@\n-TUNABLES = {\n+# new\n+TUNABLES = {\n```\nREPORT: written"
+    with asked(lambda text, number: "no" if number <= 2 else change, tmp_path) as (agent, population, server):
+        given = task(population)
+        draft = agent.write(population, given, Lessons())
+        assert draft.unreadable and "the writer sent no kernel" in missing(draft.source)
+        failed = list(population)[-1].kernel.model_copy(update={"source": draft.source})
+        evaluation = Evaluation(verdict=Verdict.COMPILE_ERROR, reason="SyntaxError in its import")
+        repaired = agent.repair(population, given, Trial(kernel=failed, evaluation=evaluation), Lessons())
+        prompt = server.requests[-1]["messages"][1]["content"]
+    base = population.get("k00003").kernel.source
+    assert repaired is not None and repaired.source == base.replace("TUNABLES = {", "# new\nTUNABLES = {", 1)
+    assert base.strip() in prompt and "raise SyntaxError" not in prompt and "A.1" not in prompt
+
+
+def test_a_repairer_says_that_an_experiment_cannot_work_and_leaves_the_kernel(tmp_path: Path) -> None:
+    with asked(lambda text, number: "DECLINE: there is no such instruction", tmp_path) as (agent, population, _):
+        failed = list(population)[-1]
+        draft = agent.repair(population, task(population), failed, Lessons())
+    assert draft is not None and draft.source == failed.kernel.source
+    assert draft.declined == draft.critique == "there is no such instruction"
+
+
+def test_an_echoed_example_is_no_reply(tmp_path: Path) -> None:
+    """A model that only repeats the prompt's example has chosen, planned and judged nothing."""
+
+    def echo(text: str, number: int) -> str:
+        return text.rpartition("```json\n")[2].partition("```")[0] or "nothing"
+
+    with asked(echo, tmp_path, corrections=0) as (agent, population, server):
+        with pytest.raises(ReplyError, match="is not a kernel with verdict ok"):
+            agent.select(population, Lessons(), Step.of(0, "select", 2))
+        with pytest.raises(ReplyError, match="wrong fields"):
+            agent.design(population, SELECTION, Lessons(), Step.of(0, "design", 2))
+        with pytest.raises(ReplyError, match="there are no kernels"):
+            agent.summarise(population, Lessons(), Step.of(0, "distil", 2))
+        assert len(server.requests) == 3
