@@ -113,7 +113,7 @@ def _row(trial: Trial, cases: Sequence[str], places: Mapping[str, int]) -> dict[
 
 
 def _over_rival(rival: Speedup) -> str:
-    """Return how a kernel compares with the incumbent of its time; a timing that is hopeless ends before an interval."""
+    """Return how a kernel compares with the incumbent of its time; a hopeless timing ends before an interval."""
     if not rival.known and rival.ratio < 1:
         return f"slower than {rival.against}: its timing was broken off"
     return f"{rival} over {rival.against}"
