@@ -10,6 +10,7 @@ Figures go to benchmarks/results/record_order.json, with machine and load.
 """
 
 import argparse
+import itertools
 import math
 import os
 import subprocess
@@ -80,6 +81,7 @@ def _compared(settings: Sequence[str], most: int) -> dict[str, Any]:
         "order": rank_correlation([population.estimate(name) for name in names], speeds),
         "record": rank_correlation(record, speeds),
         "own_runs": rank_correlation(own, speeds),
+        "told_apart": _told_apart(population, final),
         "busy": final.busy,
         "seconds": round(time.monotonic() - began),
     }
@@ -100,6 +102,17 @@ def _final(context: EvaluationContext, trials: Sequence[Trial]) -> Final:
     with context.device():
         timed = patient.time(first.kernel, first.evaluation, [*others, evaluator.reference()], REFERENCE)
     return Final.of(first.kernel.name, timed)
+
+
+def _told_apart(population: Population, final: Final) -> dict[str, int]:
+    """Return of how many pairs of finalists the final tells which is faster, and how many of these the order has so.
+
+    It does if the intervals of their speedups over the reference do not overlap: the others are a matter of chance.
+    """
+    bounds = [(name, interval) for name in final.ranking() if (interval := final.interval(name))]
+    pairs = [(one, other) for (one, a), (other, b) in itertools.combinations(bounds, 2) if a[0] > b[1]]
+    agree = sum(population.estimate(one) > population.estimate(other) for one, other in pairs)
+    return {"pairs": len(pairs), "ordered_alike": agree}
 
 
 def _record(population: Population, name: str) -> float | None:

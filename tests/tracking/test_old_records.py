@@ -10,7 +10,8 @@ from kernel_scientist.population.lineage import Population
 from kernel_scientist.records.evaluation import Evaluation, Trial
 from kernel_scientist.records.kernel import REFERENCE, Kernel, LlmCall
 from kernel_scientist.scientist.proposals import Lessons
-from kernel_scientist.tracking import artifacts, old_records
+from kernel_scientist.tracking import artifacts, old_records, snapshots
+from tests.trials import trial
 
 STORE = Path(__file__).parent / "old_store"
 FILES = sorted(STORE.glob("k*.json"))
@@ -80,3 +81,20 @@ def test_model_calls_are_read_under_their_old_names(tmp_path: Path) -> None:
     (tmp_path / "evaluation.json").write_text(FILES[0].read_text())
     tags = {"kernel": "k00001", "language": "cpp", "generation": "0"}
     assert artifacts.read(tmp_path, tags).kernel.llm_calls == (call,)
+
+
+def test_a_snapshot_with_other_fields_is_read_from_its_records() -> None:
+    chain = (
+        trial("k00001", 1.0),
+        trial("k00002", 9.0, {"k00001": (1.1, 1.3)}, base="k00001"),
+        trial("k00003", None, base="k00002"),
+    )
+    written = Population(chain)
+    head, *lines = snapshots.dump(written, [t.kernel.name for t in chain]).splitlines()
+    old = json.loads(head) | {"fields": ["name", "score", "time_us"]}
+    rows = [json.dumps(["a name", 1.0, None, json.loads(line)[-1]]) for line in lines]
+    for text in ("\n".join((head, *lines)), "\n".join((json.dumps(old), *rows))):
+        read = Population()
+        assert snapshots.load(text, read) == old["time_ms"] and tuple(read) == chain
+        assert read.entries() == written.entries() and read.incumbent() == "k00002"
+        assert read.estimate("k00002") == written.estimate("k00002")
