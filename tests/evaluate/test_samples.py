@@ -13,6 +13,7 @@ from kernel_scientist.evaluate.timing.conditions import Load
 from kernel_scientist.evaluate.timing.estimate import Estimator, Samples
 from kernel_scientist.evaluate.timing.plan import Plan
 from kernel_scientist.hardware.peaks import Machine
+from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records.evaluation import Evaluation, PairedTime, Speedup
 from kernel_scientist.records.kernel import REFERENCE, Case, Verdict
 from kernel_scientist.sandbox.failure import KernelFailure
@@ -43,10 +44,12 @@ def samples(times: dict[str, Row], blocks: int = 4) -> Samples:
     return found
 
 
+def _counted(_: Problem, __: Case) -> tuple[float, float]:
+    return 1e6, 1e6
+
+
 def result(found: Samples, machine: Machine | None = None, counted: bool = False) -> Evaluation:
-    problem = IDENTITY
-    if counted:
-        problem = replace(problem, work_expressions={}, count_work=lambda problem, case: (1e6, 1e6))
+    problem = replace(IDENTITY, work_expressions={}, count_work=_counted) if counted else IDENTITY
     return Estimator(problem, machine, 0.95).result(Evaluation(verdict=Verdict.OK), PLAN, found, [REFERENCE])
 
 
