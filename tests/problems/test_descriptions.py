@@ -49,3 +49,17 @@ def test_sizes_are_multiples_of_what_the_description_says(name: str) -> None:
 
 def test_most_gemms_promise_something() -> None:
     assert [*promised(problems.find("fp8-blockwise-gemm").description)] == [("m", 16), ("n", 64), ("k", 128)]
+
+
+@pytest.mark.parametrize(("precision", "tolerance"), [("fp32", 1e-4), ("bf16", 1e-2)])
+def test_the_tolerance_of_a_file_is_as_described(precision: str, tolerance: float) -> None:
+    file = ROOT / "tests/problems/kernelbench/level1/1_Linear_with_bias.py"
+    problem = problems.find(f"{file}@{precision}" if precision != "fp32" else str(file))
+    assert "t = 1e-4 for float32 and 1e-2 for float16 and bfloat16" in problem.description.replace("\n", " ")
+    case = problem.profile("cpu").tests[0]
+    data = problem.generate(case)
+    right = problem.reference(data)
+    allowed = tolerance + tolerance * right.float().abs()
+    for factor, good in ((0.0, True), (0.4, True), (2.0, False)):  # bf16 itself rounds by 0.4 %
+        output = (right.float() + factor * allowed).to(right.dtype)
+        assert problem.check(data, output)[0] is good, factor
