@@ -214,7 +214,7 @@ def test_a_provider_that_stays_away_ends_a_campaign_that_keeps_its_kernels(cli_h
         return model(request, number) if number <= 6 else Response(status=500)
 
     with serving(script) as server:
-        arguments = settings(server, "search.generations=4", "llm.attempts=1")
+        arguments = settings(server, "search.generations=4", "llm.attempts=1", "llm.rest_s=1")
         done = cli_here("optimize", "--json", *arguments, PREFECT_API_URL=prefect_api)
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
