@@ -105,12 +105,15 @@ def test_a_declined_experiment_is_told_with_its_reason(tmp_path: Path) -> None:
 
 
 def test_the_writer_sees_what_others_write_and_the_fastest_kernel(tmp_path: Path) -> None:
-    others = (InFlight("k00009", "k00002", "prefetch", "writing"), InFlight("k00005", "k00003", "itself", "writing"))
+    others = (
+        InFlight("k00009", "k00002", "prefetch", "writing"),
+        InFlight("k00005", "k00003", "own title", "writing"),
+    )
     with asked(lambda text, number: "DECLINE: no", tmp_path) as (agent, population, server):
         given = task(population, others).model_copy(update={"base": "k00001", "reference": "k00002"})
         agent.write(population, given, Lessons())
         prompt = server.requests[0]["messages"][-1]["content"]
-    assert "- k00009, on k00002: prefetch (writing)" in prompt and "itself" not in prompt
+    assert "- k00009, on k00002: prefetch (writing)" in prompt and "own title" not in prompt
     assert "The fastest kernel so far is k00003 (deeper panels)" in prompt
 
 

@@ -48,7 +48,8 @@ BUGS = (
         "A.3",
         "wrong import",
         "a header or module that is missing or not allowed",
-        "include only standard headers (<cstdint>, <cmath>, <cstring>, <omp.h>, <immintrin.h>); import nothing else",
+        "include only standard headers (<cstdint>, <cmath>, <cstring>, <omp.h>, <immintrin.h>); import only "
+        "kernel_scientist, torch and the standard library",
         {
             "triton": "import only torch, triton, triton.language and the standard library",
             "*": "include only the compiler's own headers; import only torch and the standard library",

@@ -7,7 +7,7 @@ from typing import Any
 
 from kernel_scientist.hardware import measured
 from kernel_scientist.hardware.cpu import instruction_sets
-from kernel_scientist.hardware.peaks import floor_limit, floor_us, roofline_limit, roofline_us
+from kernel_scientist.hardware.peaks import Machine, floor_limit, floor_us, roofline_limit, roofline_us
 from kernel_scientist.population.entry import order, over_base, score
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.records.evaluation import Speedup, Trial, geomean
@@ -131,7 +131,8 @@ def case_table(assignment: Assignment, population: Population, base: Trial, refe
     """Return the times of a base, its own base and the reference kernel, beside floors and best published times.
 
     `columns`: the kernels' names, the base last. `rows`: the geometric mean, then one row per timed case. `sources`:
-    those of the published times. `floors`: what the floors are bounds of; empty if there are none.
+    those of the published times. `floors`: what the floors are bounds of; empty if there are none. `rates`: those of a
+    CPU's floors.
     """
     parent = population.get(base.kernel.base) if base.kernel.base else None
     trials = {t.kernel.name: t for t in (parent, reference) if t is not None and t.kernel.name != base.kernel.name}
@@ -151,8 +152,18 @@ def case_table(assignment: Assignment, population: Population, base: Trial, refe
         "rows": [dict(zip(("case", "times", "floor", "bound", "published"), row, strict=True)) for row in rows],
         "conditions": conditions(population),
         "floors": _floors(assignment) if floors else "",
+        "rates": _rates(assignment.peaks) if floors and assignment.gpu is None else "",
         "sources": list(dict.fromkeys(p.origin for p in published.values())),
     }
+
+
+def _rates(peaks: Machine) -> str:
+    """Return the rates from which a CPU's floors are computed."""
+    rate, gbps = peaks.most_gflops, peaks.bound_gbps or peaks.memory_gbps
+    return (
+        f"It assumes {rate / 1000:.3g} TFLOP/s (the fastest unit, of any type) and {gbps:.0f} GB/s (into the "
+        "registers), at a clock above any that is sold."
+    )
 
 
 def _floors(assignment: Assignment) -> str:

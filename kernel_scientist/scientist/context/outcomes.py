@@ -16,6 +16,7 @@ from kernel_scientist.population.lineage import Population
 from kernel_scientist.records import factors
 from kernel_scientist.records.evaluation import Trial
 from kernel_scientist.records.kernel import REFERENCE, Experiment, Verdict
+from kernel_scientist.scientist.proposals import missing
 
 MOST_TRIED, MOST_ANCESTORS, MOST_BETS = 30, 10, 100
 """Rows of earlier experiments; those of them on the way from seed to base; latest experiments in a record of bets."""
@@ -97,14 +98,26 @@ def _case_gains(population: Population, trial: Trial) -> Iterator[tuple[float, s
 def outcome(population: Population, trial: Trial) -> str:
     """Return the result of a kernel in one line."""
     evaluation = trial.evaluation
+    if (told := missing(trial.kernel.source)) and evaluation.verdict is not Verdict.DECLINED:
+        return " ".join((told.partition(": ")[2] or told).split())[:MOST_REASON]
     if evaluation.verdict is not Verdict.OK:
         return evaluation.verdict.because(" ".join(evaluation.reason.split())[:MOST_REASON])
     if not score(trial):
         return "correct, not timed"
     equal = "registers, instruction counts and launches are those of"
     same = f"; {equal} {trial.kernel.base}" if same_code(population, trial) else ""
-    incumbent = f" ({fastest(trial)})" if population.incumbent() == trial.kernel.name else ""
+    incumbent = f"; {_leads(trial)}" if population.incumbent() == trial.kernel.name else ""
     return f"correct, {gain(population, trial)}{same}{incumbent}"
+
+
+def _leads(incumbent: Trial) -> str:
+    """Return why the incumbent counts as the fastest so far, without what its gain says."""
+    if incumbent.evaluation.by_model:
+        return "the fastest so far"
+    test = incumbent.evaluation.test
+    if test is not None and test.against == incumbent.kernel.base:
+        return "by this test it became the incumbent"
+    return fastest(incumbent)
 
 
 def fastest(incumbent: Trial) -> str:

@@ -158,9 +158,10 @@ class LlmAgent:
         chosen = readable[0]
         if len(written) > 1 and len(readable) > 1 and self.settings.judge.model != PLAYBOOK:
             base = population.get(task.base)
+            changes = [(d, facts.change(base.kernel.source, d.source)) for d in readable]
             rows = [
-                {"number": i, "report": d.report, "diff": facts.change(base.kernel.source, d.source)}
-                for i, d in enumerate(readable, start=1)
+                {"number": i, "report": d.report, "diff": diff, "whole": diff == d.source}
+                for i, (d, diff) in enumerate(changes, start=1)
             ]
             context = {"base": self._kernel(population, base), "experiment": task.experiment, "drafts": rows}
             prompt = self._prompt("judge", Lessons(), **context)

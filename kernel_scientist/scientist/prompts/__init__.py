@@ -24,7 +24,19 @@ def render(role: str, **context: Any) -> Prompt:
     """Return a role's prompt. A name that a template uses and `context` lacks is an error."""
     environment = _environment()
     system, task = (environment.get_template(n).render(**context).strip() for n in (SYSTEM, f"{role}.md.j2"))
-    return Prompt((Message(role="system", content=system), Message(role="user", content=task + "\n")), version(role))
+    messages = (Message(role="system", content=system), Message(role="user", content=_closed_up(task) + "\n"))
+    return Prompt(messages, version(role))
+
+
+def _closed_up(text: str) -> str:
+    """Return a text with one blank line at most in a row, but in its fenced blocks."""
+    kept, fenced = list[str](), False
+    for line in text.splitlines():
+        if line.startswith("```"):
+            fenced = not fenced or line != "```"
+        if fenced or line or (kept and kept[-1]):
+            kept.append(line)
+    return "\n".join(kept)
 
 
 @functools.cache
