@@ -225,7 +225,8 @@ def test_the_json_of_evaluate(cli: Cli, cli_here: Cli, lab: Path, prefect_api: s
     result = json.loads(done.stdout)
     keys = {"verdict", "reason", "geomean_us", "cases", "speedup", "labels", "evidence", "sandbox", "predicted"}
     assert keys <= set(result) and result["verdict"] == "ok" and result["predicted"] is None
-    assert all(set(c) == {"case", "time_us", "interval_us", "floor_us", "against_us"} for c in result["cases"])
+    figures = {"case", "time_us", "interval_us", "floor_us", "against_us", "ratio_interval"}
+    assert all(set(c) == figures for c in result["cases"])
     quotients = [math.log(c["against_us"] / c["time_us"]) for c in result["cases"]]
     assert result["speedup"]["ratio"] == pytest.approx(math.exp(statistics.mean(quotients)), rel=1e-9)
     low, high = result["speedup"]["interval"]

@@ -36,7 +36,7 @@ def test_a_measured_champion_must_be_faster_in_one_run() -> None:
     better, worse = trial("k2", 3.0, {STANDING: (1.1, 1.3)}), trial("k2", 3.0, {STANDING: (0.9, 1.3)})
     assert champions.verdict(standing(), better, confirmed(better)) == (
         True,
-        "1.200x the standing one's speed, timed in one run",
+        "1.2x [1.1, 1.3] the standing one's speed, timed in one run",
     )
     assert not champions.verdict(standing(), worse, confirmed(worse))[0]
     assert not champions.verdict(standing(), better, confirmed(better, is_confirmed=False))[0]

@@ -158,7 +158,7 @@ def test_an_experiment_that_was_overtaken_is_dropped_before_a_writer_is_paid() -
         Experiment(title=f"up to {most} %", description="", rubric=("do it",), uplift=(0, most), innovation=1)
         for most in (20, 300)
     )
-    modest, bold = plan.jobs(selection, Design(avenues=(), plans=plans), 1)[::-1]
+    modest, bold = plan.jobs(selection, Design(avenues=(), plans=plans), 1)
     (own,) = plan.jobs(selection, own_ideas(1, 1), 1)
     assert [plan.up_to_date(job) for job in (modest, bold, own)] == [modest, bold, own]
     population.add(trial("k00009", 2.0, {"k00001": (1.9, 2.1)}, base="k00001"))

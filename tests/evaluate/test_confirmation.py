@@ -29,8 +29,8 @@ GOOD = (1.1, 1.3)
     [
         (speedup(GOOD), speedup(GOOD), ""),
         (speedup(GOOD), speedup((1.01, 1.3)), ""),
-        (speedup((1.01, 1.3)), speedup(GOOD), "on the public cases: 1.200x [1.010, 1.300]"),
-        (speedup(GOOD), speedup((0.9, 1.3)), "on the held-out cases: 1.200x [0.900, 1.300]"),
+        (speedup((1.01, 1.3)), speedup(GOOD), "on the public cases: 1.2x [1.01, 1.3]"),
+        (speedup(GOOD), speedup((0.9, 1.3)), "on the held-out cases: 1.2x [0.9, 1.3]"),
         (speedup(UNRESOLVED), speedup(GOOD), "too few blocks to say"),
     ],
 )
