@@ -25,8 +25,8 @@ WAIT_MS = 60_000
 """How long a page may take to show its text on a busy machine."""
 SMALL = (
     *("problem=identity", "search.generations=1", "search.experiments=2", "tuning.tries=0"),
-    *("harness.noise_runs=0", "harness.pairs=0", "harness.blocks=3", "harness.stages=1"),
-    *("validate.processes=1", "validate.blocks=3", "validate.finalists=2"),
+    *("harness.noise_runs=0", "harness.pairs=0", "harness.blocks=6", "harness.stages=1"),
+    *("validate.processes=1", "validate.blocks=6", "validate.finalists=2"),
 )
 """Parameters of a campaign of a few seconds."""
 IGNORED = ("404 (Not Found)", "Failed to fetch")

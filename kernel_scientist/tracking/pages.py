@@ -18,11 +18,10 @@ VIEW = "kernels"
 """Key of the saved view."""
 VIEW_TAG = f"mlflow.sharedViewState.{VIEW}"
 """Tag of an experiment that holds it."""
-COLUMNS = (
+COLUMNS = (  # as many as fit on a screen
     "metrics.`speedup`",
     "metrics.`speedup_low`",
     "metrics.`speedup_high`",
-    "metrics.`measured_uplift`",
     "metrics.`geomean_us`",
     "tags.`verdict`",
     "params.`experiment`",
@@ -43,7 +42,7 @@ def view(by_model: bool) -> str:
         "searchFilter": "tags.kind = 'kernel'",
         "orderByKey": columns[0] if by_model else ORDER,
         "orderByAsc": False,
-        "selectedColumns": ["attributes.`Duration`", *columns],
+        "selectedColumns": [*columns],
         "columnOrder": ["attributes.`Run Name`", *columns],
     }
     return json.dumps(state)
