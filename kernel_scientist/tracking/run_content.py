@@ -149,11 +149,11 @@ def _order_estimate(trial: Trial, population: Population) -> float:
 def factor_metrics(
     name: str, speedup: Speedup, scaled: Callable[[float], float] = lambda ratio: ratio
 ) -> dict[str, float]:
-    """Return a factor and the ends of its interval, rounded; nothing if it is not resolved."""
-    if not speedup.resolved:
+    """Return a factor and the ends of its interval, rounded; only the ends if the factor is not resolved."""
+    if not speedup.known:
         return {}
     low, high = map(scaled, speedup.interval)
-    values = {name: scaled(speedup.ratio), f"{name}_low": low, f"{name}_high": high}
+    values = {f"{name}_low": low, f"{name}_high": high} | ({name: scaled(speedup.ratio)} if speedup.resolved else {})
     return {key: significant(value, low, high) for key, value in values.items()}
 
 
