@@ -80,8 +80,8 @@ def test_the_page_of_the_flow_run_shows_the_chain(campaign: Served) -> None:
 
     with sync_playwright() as playwright:
         browser = Browser(playwright)
-        browser.open(f"{campaign.prefect}/runs/flow-run/{campaign.flow_run}?tab=Task+Runs", "Task Runs")
-        browser.page.get_by_role("tab", name="Task Runs").first.click()
+        browser.open(f"{campaign.prefect}/runs/flow-run/{campaign.flow_run}", "Completed")
+        browser.page.get_by_text("Task Runs", exact=True).first.click()
         for text in ("select a base for generation 1", "design 1 on", "write k00003", "compile and check k00003"):
             browser.page.get_by_text(text).first.wait_for()
         browser.page.get_by_text("time k00003").first.wait_for()

@@ -43,7 +43,7 @@ def file_address(path: Path) -> str:
 def test_the_report_on_a_phone(campaign: Served, browser: Browser) -> None:
     champion = campaign.summary["champion"]
     text = browser.open(file_address(campaign.report), f"{champion} ")
-    assert re.search(rf"{champion} (computes identity at|is the champion of identity)", text), "if it is resolved or not"
+    assert re.search(rf"{champion} (computes identity at|is the champion of identity)", text)
     for heading in ("Family tree", "What failed and why", "Accuracy of the hypotheses", "Findings", "Environment"):
         assert heading in text
     page = browser.page
