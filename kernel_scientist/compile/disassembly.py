@@ -19,7 +19,7 @@ _CLASSES = {
     "xmm": r"%xmm",
     "neon": r"\bv\d+\.\d*[bhsd]\b",
     "sve": r"\bz\d+\.[bhsd]\b",
-    "tile load/store": r"^tile(load|stored)",
+    "tile load or store": r"^tile(load|stored)",
     "tile product": r"^(tdp|tcmm|[su]?mopa|bfmopa|fmopa)",
     "fma": r"^(vf(n?m)(add|sub)|fml[as])",
     "dot": r"^(v?(dpbf16|pdp)|[su]{1,2}dot|bf(dot|mmla|mlal)|[su]{1,2}mmla)",
@@ -31,8 +31,10 @@ _CLASSES = {
 }
 """Patterns of an instruction's text by class."""
 _PATTERNS = {name: re.compile(pattern) for name, pattern in _CLASSES.items()}
-_STACK = "stack (spill)"
+_STACK = "vector spill"
 """Vector registers that are stored to the stack or loaded from it: spilled, or elements of an array there."""
+NAMES = ("all", *_CLASSES, _STACK)
+"""Names of all classes."""
 _VECTOR = re.compile(r"%[xyz]mm|%tmm|\b[vz]\d+\.\d*[bhsd]|\bq\d+\b")
 _JUMP = re.compile(r"^(?:j\w+|b(?:\.\w+)?|cbn?z|tbn?z)\s+(?:[wx]\d+, )?(?:#\w+, )?([0-9a-f]+) <")
 _LINE = re.compile(r"^\s*([0-9a-f]+):\s+(\S.*)$")

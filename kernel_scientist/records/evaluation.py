@@ -26,7 +26,7 @@ class CompileReport(Record):
     code_bytes: int | None = None
     """Size of the machine code."""
     instructions: dict[str, int] = Field(default_factory=dict)
-    """Counts by class (zmm, ymm, xmm, tile product, fma, dot, stack (spill), branch, ...)."""
+    """Counts by class (zmm, ymm, xmm, tile product, fma, dot, vector spill, branch, ...)."""
     hot_loop: str = ""
     """Machine code of a CPU kernel's innermost loop with the most vector work, one instruction per line."""
     objects: tuple[CodeObject, ...] = ()
