@@ -74,7 +74,7 @@ def context(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     put_bars(tmp_path)
     problem = load(ROOT / "problems/identity")
     evaluator = SimpleNamespace(profile=problem.profile("cpu"))
-    steps = SimpleNamespace(build=lambda *_: Evaluation(verdict=Verdict.OK))
+    steps = SimpleNamespace(compile=lambda *_: Evaluation(verdict=Verdict.OK))
     params = SimpleNamespace(language="cpp", validate_=SimpleNamespace(torch_compile=False))
     return SimpleNamespace(problem=problem, evaluator=evaluator, target=CPU, params=params, steps=steps)
 
