@@ -5,10 +5,10 @@ from typing import Any
 
 from kernel_scientist.problems import published
 from kernel_scientist.records.evaluation import Trial
-from kernel_scientist.records.kernel import REFERENCE, Verdict
+from kernel_scientist.records.kernel import REFERENCE
 from kernel_scientist.report import ranking
 from kernel_scientist.report.output import csv_text
-from kernel_scientist.report.summaries import mean, rounded
+from kernel_scientist.report.summaries import rounded
 from kernel_scientist.tracking.access import RecordedCampaign
 
 
@@ -16,7 +16,8 @@ def of(recorded: RecordedCampaign, validation: Mapping[str, Any] | None) -> dict
     """Return a campaign's figures. `validation`: the JSON of `validate` of the champion, if there is one.
 
     `speedup` and `held_out_speedup` are over the reference, `over_seed` over the best seed; measured and predicted
-    figures have different names. What is not known is left out.
+    figures have different names. What is not known is left out. Times are in the plot: those of different runs are not
+    compared.
     """
     population, best = recorded.population, recorded.champion()
     figures: dict[str, Any] = {}
@@ -27,8 +28,7 @@ def of(recorded: RecordedCampaign, validation: Mapping[str, Any] | None) -> dict
         figures |= _confirmed(validation)
     elif best:
         figures |= _unconfirmed(recorded, best)
-    figures |= {"kernels": len(population), "correct": population.verdicts()[Verdict.OK.value]}
-    figures |= {"minutes": recorded.run.elapsed_s / 60, "usd": recorded.run.metrics.get("llm.usd", 0.0)}
+    figures |= {"kernels": len(population), "usd": recorded.run.metrics.get("llm.usd", 0.0)}
     return {name: rounded(value) for name, value in figures.items() if value is not None}
 
 
@@ -37,11 +37,11 @@ def _unconfirmed(recorded: RecordedCampaign, best: Trial) -> dict[str, Any]:
     final, name = recorded.final, best.kernel.name
     if final and final.ranking():
         low, high = final.interval(name) or (None, None)
-        us, speedup = final.geomean_us(name), final.speedup(name)
+        speedup = final.speedup(name)
     else:
         own = ranking.recorded(best)
-        (low, high), us, speedup = own["interval"] or (None, None), best.evaluation.geomean_us, own["speedup"]
-    return {"speedup": speedup, "speedup_low": low, "speedup_high": high, "us": us, "confirmed": 0}
+        (low, high), speedup = own["interval"] or (None, None), own["speedup"]
+    return {"speedup": speedup, "speedup_low": low, "speedup_high": high, "confirmed": 0}
 
 
 def _confirmed(validation: Mapping[str, Any]) -> dict[str, Any]:
@@ -55,7 +55,6 @@ def _confirmed(validation: Mapping[str, Any]) -> dict[str, Any]:
         **_factor("speedup", reference),
         **_factor("held_out_speedup", held_out),
         **_factor("over_seed", fastest),
-        "us": mean(validation.get("cases", []), "time_us"),
         "confirmed": int(validation["confirmed"]),
     }
 
