@@ -96,7 +96,8 @@ class Evaluator:
         return "margins" not in vars(self) and aa_noise.kept(self.driver, self.profile_name) is None
 
     def forgo_noise(self) -> None:
-        """Measure no noise: unless it is known already, `harness.margin` is the margin."""
+        """Measure neither noise nor peaks: unless noise is known already, `harness.margin` is the margin."""
+        self._peaks_tried = True
         if self.noise_is_due():
             self.margins = (self.harness.margin,) * self.harness.stages
 

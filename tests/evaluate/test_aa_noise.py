@@ -72,6 +72,7 @@ def test_noise_that_is_not_needed_is_not_measured_but_heeded_if_known(shop: Work
     assert first.noise_is_due()
     first.forgo_noise()
     assert first.margins == (0.001, 0.001) and not first.noise_is_due()
+    assert not first.machine_is_due(), "nor are peaks measured for who waits for one kernel"
     assert not (environment.host_folder() / "noise").exists()
     assert evaluator(shop).margins[0] > 0
     (file,) = (environment.host_folder() / "noise").glob("*.json")
