@@ -63,35 +63,30 @@ class Driver:
         inputs: Mapping[int, InputSet],
         limit_s: float | None = None,
         warm: int | None = None,
+        queued: bool = False,
     ) -> tuple[Row, list[Output]]:
-        """Make one timed row of calls on inputs by slot, after an untimed call on `warm`. May raise KernelFailure."""
+        """Make one timed row of calls on inputs by slot, after an untimed call on `warm`. May raise KernelFailure.
+
+        `queued`: on a GPU, queue the calls behind a delay, so that their launch is not timed.
+        """
         self.deliver(worker, inputs)
         room = sum(self.comparison.room(one) for one in inputs.values())
         write = functools.partial(self.write, worker, inputs)
-        row, outputs = worker.run_row(list(inputs), write, room, limit_s, warm)
+        row, outputs = worker.run_row(list(inputs), write, room, limit_s, warm, queued)
         for slot, one in inputs.items():
-            if not worker.inputs.intact(slot):
-                raise KernelFailure(Verdict.INCORRECT, f"{one.case.name}: it wrote outside its buffers")
+            if damage := worker.inputs.damage(slot):
+                raise KernelFailure(Verdict.INCORRECT, f"{one.case.name}: {damage}")
         return row, outputs
 
     def deliver(self, worker: WorkerClient, inputs: Mapping[int, InputSet]) -> None:
-        """Announce the places of a worker's next inputs, by slot. A GPU's worker receives the values now, encrypted."""
-        if not self.pool.on_gpu:
-            places = {slot: self.inputs.placed(one, worker.inputs, slot) for slot, one in inputs.items()}
-            worker.prepare({slot: (place, []) for slot, place in places.items()})
-            return
-        for slot, one in inputs.items():
-            header, blocks, worker.untouched[slot] = self.inputs.masked(one, self.pool.native)
-            worker.prepare({slot: (header, blocks)})
+        """Announce the places of a worker's next inputs, by slot."""
+        worker.prepare({slot: self.inputs.placed(one, worker.inputs, slot) for slot, one in inputs.items()})
 
-    def write(self, worker: WorkerClient, inputs: Mapping[int, InputSet]) -> Sequence[int]:
-        """Write the inputs' values, bypassing the caches; for a GPU, only return the keys of its inputs."""
-        if self.pool.on_gpu:
-            sweep = next(iter(inputs.values())).sweep_key
-            return [sweep, *(key for one in inputs.values() for pair in one.keys for key in pair)]
+    def write(self, worker: WorkerClient, inputs: Mapping[int, InputSet]) -> None:
+        """Write the inputs' values. Afterwards they are in no cache."""
         for slot, one in inputs.items():
-            self.inputs.write(one, worker.inputs, slot, self.pool.native)
-        return ()
+            self.inputs.write(one, worker.inputs, slot)
+        worker.inputs.written()
 
     def verify(self, inputs: Sequence[InputSet], outputs: Sequence[Output]) -> None:
         """Compare the outputs of calls with the reference's. Raises KernelFailure if one is wrong."""

@@ -64,7 +64,9 @@ class Clocks(Record):
     worker_us: Finite
     """The worker's own clock around the same calls."""
     event_us: Finite | None = None
-    """Between two events on a GPU's default stream."""
+    """Device time: between two events on a GPU's default stream, the calls queued behind a delay."""
+    idle_to_idle_us: Finite | None = None
+    """Between two events from an idle device to an idle device, before the rows that count: it contains the launch."""
     cpu_us: Finite | None = None
     """CPU time of the worker's process, as the worker reports it."""
     calls_per_row: int = 1

@@ -13,12 +13,15 @@ import math
 import socket
 import struct
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     import torch  # it takes seconds, and a pool starts its fork server before
+
+    Values = bytearray | torch.Tensor
+    """Bytes of a tensor: on the host, or as a tensor of bytes on a GPU."""
 
 MAX_HEADER = 9 << 20
 """Most bytes of a header. It holds a source (`request.MOST_SOURCE`), and JSON may escape a character as two."""
@@ -128,7 +131,7 @@ class Spot(NamedTuple):
     length: int
 
 
-Place = Callable[[Form, "bytearray | Spot"], "torch.Tensor"]
+Place = Callable[[Form, "bytearray | torch.Tensor | Spot"], "torch.Tensor"]
 """Function that makes a tensor of a form from bytes or at a place in shared memory."""
 
 
@@ -172,7 +175,7 @@ def form(tensor: torch.Tensor) -> Form:
     return Form(tensor.dtype, tuple(tensor.shape), tuple(order))
 
 
-def decode(spec: Header, buffers: list[bytearray], place: Place | None = None) -> Any:
+def decode(spec: Header, buffers: Sequence[Values], place: Place | None = None) -> Any:
     """Return the tree that `encode` described. Raises WireError if description and bytes do not match."""
     try:
         kind = spec["kind"]
@@ -191,13 +194,19 @@ def decode(spec: Header, buffers: list[bytearray], place: Place | None = None) -
     raise WireError(f"unknown kind {kind!r}")
 
 
-def tensor(form: Form, data: bytearray | Spot) -> torch.Tensor:
-    """Return a tensor in memory allocated by torch. Raises WireError for a Spot or a wrong number of bytes."""
+def tensor(form: Form, data: Values | Spot) -> torch.Tensor:
+    """Return a tensor in memory allocated by torch; on a GPU over the bytes that are given.
+
+    Raises WireError for a Spot or a wrong number of bytes.
+    """
     if isinstance(data, Spot):
         raise WireError("a place in shared memory, where there is none")
     if len(data) != form.bytes:
         raise WireError(f"{len(data)} bytes for {form.dtype} {form.shape}")
     import torch
+
+    if isinstance(data, torch.Tensor):
+        return form.shaped(data.view(form.dtype))
 
     flat = torch.empty(math.prod(form.shape), dtype=form.dtype)
     if flat.nbytes:

@@ -1,5 +1,7 @@
 """The evaluator's client of one worker: the requests that a worker answers."""
 
+from __future__ import annotations
+
 import contextlib
 import socket
 import struct
@@ -17,6 +19,7 @@ from kernel_scientist.sandbox.failure import KernelFailure
 from kernel_scientist.sandbox.process import Process
 from kernel_scientist.workers.channel import TRANSFER_TIMEOUT_S, Channel
 from kernel_scientist.workers.native import NativeHarness, Place, Reading
+from kernel_scientist.workers.places import Places
 from kernel_scientist.workers.shared_memory import SharedMemory
 from kernel_scientist.workers.validation import build_request, leaves, output_trees, protocol_violation, reading
 
@@ -31,7 +34,7 @@ class Output(NamedTuple):
     """Output of a call: the worker's description of it, and the bytes of each tensor."""
 
     tree: protocol.Header
-    buffers: list[bytearray]
+    buffers: list[protocol.Values]
 
 
 @dataclass(frozen=True)
@@ -42,8 +45,6 @@ class Row:
     wall_ns: int
     """From the start barrier to the completion signal, by the evaluator's clock."""
     reading: Reading
-    sweep_checksum: int = 0
-    """Checksum that proves the cache sweep before the row, on a GPU; equal in all workers."""
 
 
 @dataclass(eq=False)
@@ -52,17 +53,18 @@ class WorkerClient(Channel):
 
     pid: int
     """The worker's process number in the fork server's namespace."""
-    inputs: SharedMemory
+    shared: SharedMemory
+    """Memory with the start barrier."""
+    inputs: Places
+    """Memory with inputs and outputs: the same one, or on a GPU that on the device."""
     native: NativeHarness
     programs: bool = field(default=False, kw_only=True)
     """Whether the worker may start programs until it is sealed."""
-    untouched: dict[int, int] = field(default_factory=dict[int, int], init=False)
-    """Digests, per slot, of the memory that a kernel may not write, on a GPU."""
     can_stop: bool = field(default=False, init=False)
     """Whether this process may stop the worker's threads (ptrace)."""
     layers: tuple[str, ...] = field(default=(), init=False)
     _address: int = field(default=0, init=False)
-    """Address at which the worker has mapped the shared memory."""
+    """Address at which the worker has mapped the memory with inputs and outputs."""
 
     def greet(self) -> None:
         """Wait until the worker is in its sandbox, and get its process number from the operating system."""
@@ -103,57 +105,46 @@ class WorkerClient(Channel):
             self._send({"op": "built", "log": log}, [path.read_bytes()] if path else [])
         self._expect(reply, "loaded", "its import")
 
-    def prepare(self, messages: Mapping[int, tuple[protocol.Header, Sequence[protocol.Buffer]]]) -> None:
+    def prepare(self, places: Mapping[int, protocol.Header]) -> None:
         """Send the forms and places of the worker's next inputs, by slot."""
-        items = [{"slot": slot, "data": data, "buffers": len(own)} for slot, (data, own) in messages.items()]
-        buffers = [buffer for _, own in messages.values() for buffer in own]
-        self._ask({"op": "prepare", "items": items}, "ready", "receiving its inputs", buffers)
+        items = [{"slot": slot, "data": data} for slot, data in places.items()]
+        self._ask({"op": "prepare", "items": items}, "ready", "receiving its inputs")
 
     def run_row(
         self,
         slots: Sequence[int],
-        write: Callable[[], Sequence[int]],
+        write: Callable[[], None],
         most_bytes: int,
         limit_s: float | None = None,
         warm: int | None = None,
+        queued: bool = False,
     ) -> tuple[Row, list[Output]]:
         """Make a timed row of calls, one per slot; return the measurements and the outputs.
 
-        `write` writes the inputs when the worker waits at the barrier, its other threads stopped. For a GPU it returns
-        keys instead: the sweep's, then a pair per encrypted tensor. `most_bytes`: of all outputs together. `limit_s`:
-        instead of `harness.call_timeout_s` for each call. `warm`: slot of an untimed call before it. Raises
-        KernelFailure.
+        `write` writes the inputs when the worker waits at the barrier, its other threads stopped; on a GPU the main one
+        too, because it could launch work while the caches are swept. `most_bytes`: of all outputs together. `limit_s`:
+        instead of `harness.call_timeout_s` for each call. `warm`: slot of an untimed call before it. `queued`: queue a
+        GPU's calls behind a delay. Raises KernelFailure.
         """
         limit_s = limit_s or self.limits.call_timeout_s * len(slots)
-        checksum = 0
-        self._send({"op": "go", "slots": list(slots), "warm": warm})
+        self._send({"op": "go", "slots": list(slots), "warm": warm, "queued": queued})
         self._require_waiting(warm is not None)
-        with self.paused(with_main=False):
-            keys = write()
-        if self.on_gpu:
-            with self._failures("its call", limit_s):
-                checksum = self.unlock(keys, limit_s)
+        with self.paused(with_main=self.on_gpu):
+            write()
         limit = self._limit(limit_s)
         with self._failures("its call", limit):
-            completion = self.native.run(self.sock.fileno(), self.inputs.address, limit.left_s)
+            completion = self.native.run(self.sock.fileno(), self.shared.address, limit.left_s)
             with self.paused(with_main=False):
                 buffers = self._copied(slots, completion.places, most_bytes)
         self._continue()
         reply, sent = self._receive("done", self._limit(self.limits.call_timeout_s), "its call", most_bytes)
-        if self.on_gpu and reply.get("inputs") != [self.untouched.get(slot) for slot in slots]:
-            raise KernelFailure(Verdict.INCORRECT, "it wrote to inputs that it may only read, or outside its buffers")
-        row = Row(len(slots), completion.wall_ns, reading(reply), checksum)
+        row = Row(len(slots), completion.wall_ns, reading(reply))
         return row, _outputs(output_trees(reply, len(slots)), sent if buffers is None else buffers)
 
-    def unlock(self, keys: Sequence[int], limit_s: float) -> int:
-        """Send a GPU's worker its keys at the barrier; return the checksum of its cache sweep."""
-        data = struct.pack(f"<q{len(keys)}Q", 8 * len(keys), *keys)
-        return int.from_bytes(self._exchange(data, 8, limit_s), "little")
-
-    def observe(self, mute: bool, keys: Sequence[int], most_bytes: int, slot: int = 0) -> tuple[dict[str, Any], Output]:
-        """Make one observed call (`untrusted.op_profile`). `keys`: see `run_row`."""
+    def observe(self, mute: bool, most_bytes: int, slot: int = 0) -> tuple[dict[str, Any], Output]:
+        """Make one observed call (`untrusted.op_profile`)."""
         limit = self._limit(self.limits.call_timeout_s)
-        self._send({"op": "observe", "slot": slot, "mute": mute, "keys": list(keys)})
+        self._send({"op": "observe", "slot": slot, "mute": mute})
         reply, sent = self._receive("observed", limit, "its observed call", most_bytes)
         return reply, _outputs(output_trees(reply, 1), sent)[0]
 
@@ -163,7 +154,7 @@ class WorkerClient(Channel):
 
     def _copied(
         self, slots: Sequence[int], places: tuple[Place, ...] | None, most_bytes: int
-    ) -> list[bytearray] | None:
+    ) -> list[protocol.Values] | None:
         """Return the bytes of the outputs; None if the worker did not report their addresses."""
         if places is None:
             return None
@@ -174,7 +165,7 @@ class WorkerClient(Channel):
             base = self.inputs.outputs(total)
         except MemoryError as error:
             raise KernelFailure(Verdict.INCORRECT, f"it returned {total} bytes; there is no room: {error}") from error
-        offset, copied, buffers = base, False, list[bytearray]()
+        offset, copied, buffers = base, False, list[Any]()
         for address, size in places:
             start = address - self._address
             if not self.inputs.holds(start, size):  # the output lies in the worker's private memory
@@ -209,7 +200,7 @@ class WorkerClient(Channel):
         return self._ask({"op": "memory"}, "report", "its report on memory")[0]
 
 
-def _outputs(trees: Sequence[protocol.Header], buffers: Sequence[bytearray]) -> list[Output]:
+def _outputs(trees: Sequence[protocol.Header], buffers: Sequence[protocol.Values]) -> list[Output]:
     """Distribute the buffers of a row over its outputs. Raises KernelFailure when they do not fit."""
     rest, outputs = list(buffers), list[Output]()
     for tree in trees:

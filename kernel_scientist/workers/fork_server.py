@@ -3,7 +3,7 @@
 Runs as `python -m kernel_scientist.workers.fork_server FD NATIVE CORES` with a clean environment and no secrets. Over
 the control socket it receives JSON requests and sends one JSON reply each:
 
-    {"spawn": {...settings...}} + [socket, log file, status pipe, shared memory]  ->  {"pid": 123}
+    {"spawn": {...settings...}} + [socket, log file, status pipe, memories]  ->  {"pid": 123}
     {"kill": 123}
     {"used": 123}                ->  {"used": bytes in the worker's folder, or null}
     {"keep": 123, "name": name}  keep the files that a worker compiled
@@ -41,7 +41,7 @@ PREFIX = "kernel-scientist-"
 HOMES = ("HOME", "TMPDIR", "TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "TORCH_EXTENSIONS_DIR")
 """Environment variables that are set to the worker's own folder, so that programs write there."""
 OURS = "harness"
-"""Name of the compiled files of the harness's own kernels (`input_masking`), which every worker gets."""
+"""Name of the compiled files of the harness's own kernel (`delay`), which every worker gets."""
 MOST_KEPT = 256 << 20
 """Most bytes kept from one worker; if its files are larger, none is kept."""
 MOST_KEPT_OF_ALL = 2 * MOST_KEPT
@@ -82,7 +82,7 @@ class ForkServer:
 
     def _answer(self) -> bool:
         try:
-            data, descriptors, _, _ = socket.recv_fds(self.control, MESSAGE, 4)
+            data, descriptors, _, _ = socket.recv_fds(self.control, MESSAGE, 5)
         except OSError:
             data, descriptors = b"", []
         if not data:
@@ -111,24 +111,24 @@ class ForkServer:
         return self.folder / f"kept-{name}"
 
     def _spawn(self, settings: dict[str, Any], descriptors: list[int]) -> int:
-        sock, log, status_pipe, memory = descriptors
+        sock, log, status_pipe, *memories = descriptors
         scratch = settings["limits"]["scratch"] = tempfile.mkdtemp(dir=self.folder)
         _fill(self._kept(OURS), Path(scratch))
         pid = os.fork()
         if pid == 0:
             try:
-                self._become_worker(settings, sock, log, memory)
+                self._become_worker(settings, sock, log, memories)
             except BaseException:
                 traceback.print_exc()  # into the worker's log, whose end the evaluator quotes
             finally:
                 os._exit(70)
-        for descriptor in (sock, log, memory):
+        for descriptor in (sock, log, *memories):
             os.close(descriptor)
         self.workers[pid] = Forked(os.pidfd_open(pid), status_pipe, Path(scratch))
         self.ready.register(self.workers[pid].ended, selectors.EVENT_READ, pid)
         return pid
 
-    def _become_worker(self, settings: dict[str, Any], sock: int, log: int, memory: int) -> None:
+    def _become_worker(self, settings: dict[str, Any], sock: int, log: int, memories: list[int]) -> None:
         os.setsid()
         lifetime.die_with_parent()
         lifetime.adopt_orphans()
@@ -140,10 +140,10 @@ class ForkServer:
         tempfile.tempdir = None  # the fork server's; the worker's is its own folder
         os.dup2(log, 1)
         os.dup2(log, 2)
-        channel, inputs = (fcntl.fcntl(fd, fcntl.F_DUPFD, 16) for fd in (sock, memory))
-        os.dup2(channel, worker.CHANNEL)
-        os.dup2(inputs, worker.INBOX)
-        os.closerange(worker.INBOX + 1, 1 << 16)
+        own = [fcntl.fcntl(fd, fcntl.F_DUPFD, 16) for fd in (sock, *memories)]
+        for number, descriptor in enumerate(own, worker.CHANNEL):
+            os.dup2(descriptor, number)
+        os.closerange(worker.CHANNEL + len(own), 1 << 16)
         worker.run(socket.socket(fileno=worker.CHANNEL), settings, self.native)
 
     def _reap(self, pid: int) -> None:

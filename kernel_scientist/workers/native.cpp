@@ -35,7 +35,6 @@ void PyErr_Clear();
 unsigned long long PyLong_AsUnsignedLongLong(void* number);
 long PySequence_Size(void* sequence);
 void* PySequence_GetItem(void* sequence, long index);
-void* PyBytes_FromStringAndSize(const char* bytes, long size);
 void* PyList_New(long size);
 int PyList_SetItem(void* list, long index, void* item);  // takes over the reference
 void* PyEval_SaveThread();
@@ -115,7 +114,6 @@ int await(int socket, void* data, size_t count, int64_t deadline_ns, More more) 
 // Python objects by which the bytes of an output are found, bound before any kernel's file is read.
 struct Bound {
     void *tensor, *data_ptr, *numel, *element_size, *is_contiguous, *tuple, *list;
-    void* receive;  // on a GPU: called with the keys of its inputs when they have come; returns the sweep's checksum
 };
 Bound bound;
 
@@ -151,16 +149,27 @@ bool find(void* output, std::vector<Place>& places) {
     return true;
 }
 
-// A GPU's runtime (`buffers.Runtime`): CUDA's or ROCm's, whose functions take the same arguments. All null on a CPU.
+// A GPU's runtime (`runtime.Runtime`): CUDA's or ROCm's, whose functions take the same arguments. All null on a CPU.
 struct Gpu {
     int (*create)(void** event);
     int (*record)(void* event, void* stream);
     int (*elapsed)(float* ms, void* start, void* end);
     int (*synchronize)();  // the whole device, whatever the stream
     int (*copy)(void* to, const void* from, size_t bytes, int kind);
+    int (*launch)(void* function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned shared_bytes,
+                  void* stream, void** arguments, void** extra);  // blocks in three dimensions, then threads
+    int (*release)();  // makes lines that persist in its cache evictable; null where there is no such thing
 };
 Gpu gpu;
-void *start_event, *end_event;
+void *before_event, *start_event, *end_event;
+
+// A kernel that keeps the whole GPU busy for a while (`delay.py`).
+struct Delay {
+    void* function;
+    int64_t blocks, threads, shared_bytes;
+    void** arguments;
+};
+Delay delay;
 constexpr int ANY_DIRECTION = 4;  // cudaMemcpyDefault, hipMemcpyDefault: the runtime knows where addresses lie
 
 // Wait until the whole device is idle; the kernel's other threads may go on meanwhile, as they might in torch's own.
@@ -172,31 +181,17 @@ int synchronize() {
     return error;
 }
 
-// Worker, on a GPU: receive the keys of its next inputs; answer with the checksum of its cache sweep.
-void receive_keys(int socket) {
-    int64_t size = 0;
-    hear(socket, &size, sizeof size);
-    std::vector<char> keys(size);
-    hear(socket, keys.data(), size);
-    void* data = PyBytes_FromStringAndSize(keys.data(), size);
-    const uint64_t checksum = ask(bound.receive, data);
-    Py_DecRef(data);
-    say(socket, &checksum, sizeof checksum);
+int64_t elapsed_ns(void* start, void* end) {
+    float ms = 0;  // ROCm's events may read zero or a little less for very short intervals
+    if (gpu.elapsed(&ms, start, end) || !(ms > 0)) ms = 0;
+    return int64_t(double(ms) * 1e6);
 }
 
-// Philox 4x32-10: sixteen bytes that cannot be guessed without the key and half of the counter. A GPU's worker computes
-// the same (`input_masking.py`).
-inline void pad(uint64_t place, uint64_t key, uint64_t secret, uint32_t* out) {
-    uint32_t c[4] = {uint32_t(place), uint32_t(place >> 32), uint32_t(secret), uint32_t(secret >> 32)};
-    uint32_t low = uint32_t(key), high = uint32_t(key >> 32);
-    for (int round = 0; round < 10; ++round) {
-        const uint64_t a = uint64_t(0xd2511f53u) * c[0], b = uint64_t(0xcd9e8d57u) * c[2];
-        const uint32_t next[4] = {
-            uint32_t(b >> 32) ^ c[1] ^ low, uint32_t(b), uint32_t(a >> 32) ^ c[3] ^ high, uint32_t(a)};
-        memcpy(c, next, sizeof c);
-        low += 0x9e3779b9u, high += 0xbb67ae85u;
-    }
-    memcpy(out, c, sizeof c);
+// Queue the delay, behind an event.
+int queue_delay() {
+    if (const int error = gpu.record(before_event, nullptr)) return error;
+    return gpu.launch(delay.function, delay.blocks, 1, 1, delay.threads, 1, 1, delay.shared_bytes, nullptr,
+                      delay.arguments, nullptr);
 }
 
 // As `sched_setattr` takes it (its first version, which every kernel knows); glibc declares it from 2.41 on.
@@ -253,6 +248,7 @@ struct Stamps {
     int64_t cpu_ns;    // CPU time of all threads
     int64_t switches;  // involuntary context switches
     int64_t event_ns;  // between two events of a GPU around the row; 0 where they report nothing usable
+    int64_t ahead_ns;  // of the delay before the first of them; 0 without one, or where the events report nothing usable
     int64_t error;     // of the GPU's runtime at the end of the row; 0: none
     int64_t placed;    // whether the outputs' places were found
 };
@@ -262,9 +258,12 @@ void lab_bind(void* const* objects) { memcpy(&bound, objects, sizeof bound); }
 // Worker: bind the functions of a GPU's runtime. Returns the runtime's error code of their first use.
 int lab_bind_gpu(void* const* functions) {
     memcpy(&gpu, functions, sizeof gpu);
-    if (const int error = gpu.create(&start_event)) return error;
-    return gpu.create(&end_event);
+    for (void** event : {&before_event, &start_event, &end_event})
+        if (const int error = gpu.create(event)) return error;
+    return 0;
 }
+
+void lab_bind_delay(const Delay* kernel) { delay = *kernel; }
 
 int lab_gpu_synchronize() { return gpu.synchronize(); }
 
@@ -272,9 +271,11 @@ int lab_gpu_copy(void* to, const void* from, size_t bytes) { return gpu.copy(to,
 
 // Worker: call the kernel once on older inputs (`warm`, may be null), so that its code is in the caches; wait at the
 // barrier, call it once for each of `inputs`, signal completion with the places of the outputs. Then, as the evaluator
-// asks, copy the outputs to an offset from `shared` ('c', the offset), or go on ('g'). Returns the list of outputs, or
-// null with the exception of the kernel. On a GPU the device is idle, on all streams, when the clocks start and stop.
-void* lab_row(void* kernel, void* warm, void* inputs, Stamps* stamps, int socket, char* shared) {
+// asks, copy the outputs to an offset from `outbox` ('c', the offset), or go on ('g'). Returns the list of outputs, or
+// null with the exception of the kernel. On a GPU the device is idle, on all streams, when the clocks start and stop;
+// `queued`: its first event lies behind a delay, during which the calls are launched.
+void* lab_row(void* kernel, void* warm, void* inputs, Stamps* stamps, int socket, char* shared, char* outbox,
+              int queued) {
     Barrier* barrier = (Barrier*)shared;
     const long count = PySequence_Size(inputs);
     std::vector<Place> places;
@@ -287,10 +288,10 @@ void* lab_row(void* kernel, void* warm, void* inputs, Stamps* stamps, int socket
         raised = !output;
         if (output) Py_DecRef(output);
     }
+    if (gpu.release) gpu.release();
     synchronize();
     barrier->open.store(0);
     say(socket, "r", 1);
-    if (gpu.copy) receive_keys(socket);
     for (uint32_t turn = 1; !barrier->open.load(std::memory_order_acquire); ++turn) {
         barrier->alive.store(turn, std::memory_order_relaxed);
         if (turn % 1024 == 0) sched_yield();
@@ -299,6 +300,7 @@ void* lab_row(void* kernel, void* warm, void* inputs, Stamps* stamps, int socket
 #endif
     }
     const int64_t switches = involuntary_switches(), cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID), start = now_ns();
+    int error = gpu.record && queued ? queue_delay() : 0;
     if (gpu.record) gpu.record(start_event, nullptr);
     for (; done < count && !raised; ++done) {
         void* data = PySequence_GetItem(inputs, done);
@@ -310,7 +312,7 @@ void* lab_row(void* kernel, void* warm, void* inputs, Stamps* stamps, int socket
         placed = placed && find(output, places);
     }
     if (gpu.record) gpu.record(end_event, nullptr);
-    const int error = synchronize();
+    if (const int late = synchronize()) error = late;
     const int64_t span = now_ns() - start;
     struct {
         int64_t count;
@@ -327,25 +329,18 @@ void* lab_row(void* kernel, void* warm, void* inputs, Stamps* stamps, int socket
         int64_t offset = 0;
         hear(socket, &offset, sizeof offset);
         for (size_t i = 0; i < found; offset += places[i++].size) {
-            if (gpu.copy) gpu.copy(shared + offset, places[i].start, places[i].size, ANY_DIRECTION);
-            else memcpy(shared + offset, places[i].start, places[i].size);
+            if (gpu.copy) gpu.copy(outbox + offset, places[i].start, places[i].size, ANY_DIRECTION);
+            else memcpy(outbox + offset, places[i].start, places[i].size);
         }
+        synchronize();  // a copy within a GPU's memory returns before it is made
         say(socket, "c", 1);
     }
-    float ms = 0;  // ROCm's events may read zero or a little less for very short intervals
-    if (!gpu.elapsed || error || gpu.elapsed(&ms, start_event, end_event) || !(ms > 0)) ms = 0;
-    *stamps = {span, cpu_spent, switched, int64_t(double(ms) * 1e6), error, placed};
+    const bool usable = gpu.elapsed && !error;
+    const int64_t event_ns = usable ? elapsed_ns(start_event, end_event) : 0;
+    const int64_t ahead_ns = usable && queued ? elapsed_ns(before_event, start_event) : 0;
+    *stamps = {span, cpu_spent, switched, event_ns, ahead_ns, error, placed};
     if (raised) Py_DecRef(outputs);
     return raised ? nullptr : outputs;
-}
-
-// Encrypt groups of four words with both keys, or decrypt them.
-void lab_mask(uint32_t* words, size_t groups, uint64_t key, uint64_t secret) {
-    uint32_t own[4];
-    for (size_t i = 0; i < groups; ++i) {
-        pad(i, key, secret, own);
-        for (int k = 0; k < 4; ++k) words[4 * i + k] ^= own[k];
-    }
 }
 
 // Evaluator: let the threads go on. One that was killed meanwhile stays a zombie, and its process with it, until its

@@ -23,8 +23,6 @@ BARRIER_BYTES = 4096
 SLOTS = 65
 """Slots per group: one with its own memory, and one per call of the longest row (`shared_memory`)."""
 
-Keys = tuple[int, int]
-"""Two 64-bit keys that encrypt a tensor for a GPU's worker."""
 Place = tuple[int, int]
 """Address and size in bytes."""
 
@@ -49,6 +47,8 @@ class Reading(NamedTuple):
     """Involuntary context switches."""
     event_ns: int = 0
     """Between two events on a GPU's default stream; 0 on a CPU, or when the events report nothing usable."""
+    ahead_ns: int = 0
+    """Of the delay before the first event, behind which the calls were queued (`untrusted.delay`); 0 without one."""
 
 
 class Completion(NamedTuple):
@@ -60,7 +60,7 @@ class Completion(NamedTuple):
     """Addresses of the outputs by call; None if the worker did not find them or the kernel raised."""
 
 
-_INTEGER, _LONG, _WORD = ctypes.c_int, ctypes.c_int64, ctypes.c_uint64
+_INTEGER, _LONG = ctypes.c_int, ctypes.c_int64
 _POINTER, _SIZE = ctypes.c_void_p, ctypes.c_size_t
 _MORE = ctypes.CFUNCTYPE(_LONG)
 _LONGS, _INTEGERS = ctypes.POINTER(_LONG), ctypes.POINTER(_INTEGER)
@@ -72,12 +72,13 @@ class NativeHarness:
     def __init__(self, path: str) -> None:
         with_lock, without = ctypes.PyDLL(path), ctypes.CDLL(path, use_errno=True)
         python = ctypes.py_object
-        self._row = _bind(with_lock.lab_row, python, python, _POINTER, python, _LONGS, _INTEGER, _POINTER)
+        places = (_POINTER, _POINTER, _INTEGER)
+        self._row = _bind(with_lock.lab_row, python, python, _POINTER, python, _LONGS, _INTEGER, *places)
         self._bind = _bind(with_lock.lab_bind, None, ctypes.POINTER(python))
         self._bind_gpu = _bind(without.lab_bind_gpu, _INTEGER, ctypes.POINTER(_POINTER))
         self.gpu_synchronize = _bind(without.lab_gpu_synchronize, _INTEGER)
         self._gpu_copy = _bind(without.lab_gpu_copy, _INTEGER, _POINTER, _POINTER, _SIZE)
-        self._mask = _bind(without.lab_mask, None, _POINTER, _SIZE, _WORD, _WORD)
+        self._bind_delay = _bind(without.lab_bind_delay, None, _POINTER)
         self._run = _bind(without.lab_run, _INTEGER, _INTEGER, _POINTER, _MORE, _LONGS, _LONGS, _LONGS)
         self._stop = _bind(without.lab_stop, _INTEGER, _INTEGER, _INTEGER, _INTEGERS, _INTEGER, _LONG)
         self._resume = _bind(without.lab_resume, None, _INTEGERS, _INTEGER)
@@ -85,13 +86,10 @@ class NativeHarness:
         self.stream = _bind(without.lab_stream, None, _POINTER, _POINTER, _SIZE)
         self.stream_fill = _bind(without.lab_stream_fill, None, _POINTER, _INTEGER, _SIZE)
 
-    def bind(self, tensor: type, receive: Callable[[bytes], int]) -> None:
-        """Bind the tensor type and the access to its bytes, before a kernel could replace them.
-
-        `receive` is called at the barrier with the keys of a GPU's inputs, and returns the checksum of its cache sweep.
-        """
+    def bind(self, tensor: type) -> None:
+        """Bind the tensor type and the access to its bytes, before a kernel could replace them."""
         methods = (getattr(tensor, name) for name in ("data_ptr", "numel", "element_size", "is_contiguous"))
-        self._bound = (ctypes.py_object * 8)(tensor, *methods, tuple, list, receive)
+        self._bound = (ctypes.py_object * 7)(tensor, *methods, tuple, list)
         self._bind(self._bound)
 
     def bind_gpu(self, functions: Sequence[int]) -> None:
@@ -102,22 +100,37 @@ class NativeHarness:
         if error := self._bind_gpu((ctypes.c_void_p * len(functions))(*functions)):
             raise RuntimeError(f"the GPU's runtime cannot be used here: it reports error {error}")
 
+    def bind_delay(self, function: int, blocks: int, threads: int, shared_bytes: int, arguments: Any) -> None:
+        """Bind the kernel behind which rows are queued (`untrusted.delay.Delay`)."""
+        place = ctypes.cast(arguments, _POINTER).value or 0
+        self._bind_delay((ctypes.c_int64 * 5)(function, blocks, threads, shared_bytes, place))
+
     def read_gpu(self, to: int, start: int, size: int) -> None:
         """Copy bytes at an address of a GPU's memory to one of ours. Raises RuntimeError."""
         if error := self._gpu_copy(to, start, size):
             raise RuntimeError(f"the GPU's runtime reports error {error} while an output is copied")
 
     def row(
-        self, kernel: Callable[[Any], Any], warm: object, inputs: list[Any], socket: int, shared: int
+        self,
+        kernel: Callable[[Any], Any],
+        warm: object,
+        inputs: list[Any],
+        socket: int,
+        shared: int,
+        outbox: int = 0,
+        queued: bool = False,
     ) -> tuple[list[Any], Reading, bool]:
         """Worker: wait at the start barrier, call the kernel once per input, let the evaluator copy the outputs.
 
-        `warm`: inputs of an untimed call before the barrier, or None. `shared`: address of the shared memory. Returns
-        outputs, the clocks' readings for the row, and whether the evaluator could copy the outputs. Exceptions of the
-        kernel propagate. Raises RuntimeError when a GPU's runtime reports an error at the end of the row.
+        `warm`: inputs of an untimed call before the barrier, or None. `shared`: address of the memory with the barrier;
+        `outbox`: of that to which outputs are copied, if it is another one. `queued`: whether the calls are queued
+        behind a delay, on a GPU. Returns outputs, the clocks' readings for the row, and whether the evaluator could
+        copy the outputs. Exceptions of the kernel propagate. Raises RuntimeError when a GPU's runtime reports an error
+        at the end of the row.
         """
-        stamps = (ctypes.c_int64 * 6)()
-        outputs = self._row(kernel, None if warm is None else id(warm), inputs, stamps, socket, shared)
+        stamps = (ctypes.c_int64 * 7)()
+        before = None if warm is None else id(warm)
+        outputs = self._row(kernel, before, inputs, stamps, socket, shared, outbox or shared, queued)
         *reading, error, placed = stamps
         if error:
             raise RuntimeError(f"the GPU's runtime reports error {error} when the call has ended")
@@ -154,10 +167,6 @@ class NativeHarness:
     def wake_priority(self) -> WakePriority:
         """Scheduling that the evaluator's thread has while it waits for the completion signal."""
         return WakePriority(self._wake_priority())
-
-    def mask(self, data: bytearray, keys: "Keys") -> None:
-        """Encrypt or decrypt bytes in place with both keys; their number is a multiple of 16 (`input_masking`)."""
-        self._mask((ctypes.c_char * len(data)).from_buffer(data), len(data) // 16, *keys)
 
 
 def _bind(function: Any, result: Any, *arguments: Any) -> Callable[..., Any]:

@@ -3,8 +3,8 @@
 import ctypes
 import functools
 import json
+import mmap
 import os
-import secrets
 import socket
 import subprocess
 import sys
@@ -28,6 +28,7 @@ from kernel_scientist.workers import execution_environment, fork_server
 from kernel_scientist.workers.client import SO_PASSCRED, START_TIMEOUT_S, WorkerClient
 from kernel_scientist.workers.native import SOURCE, NativeHarness
 from kernel_scientist.workers.shared_memory import SharedMemory
+from kernel_scientist.workers.worker_memory import EvaluatorsGpu, WorkerMemory
 
 MOST_FILES = 64 << 20
 """Most bytes of files in a worker's folder."""
@@ -69,10 +70,8 @@ class WorkerPool:
         """Active layers of the sandbox, as the last worker reported them before it read a kernel."""
         self.can_stop = True
         """Whether the evaluator may stop a worker's threads (ptrace), according to the last worker."""
-        self._sweep_seed = [secrets.randbits(64), secrets.randbits(64)]
-        """Keys of the memory that cache sweeps read on a GPU (`untrusted.input_masking`)."""
-        self._memories: list[tuple[SharedMemory, Process]] = []
-        """Shared memories of earlier workers, with their processes, for reuse."""
+        self._memories: list[tuple[WorkerMemory, Process]] = []
+        """Memories of earlier workers, with their processes, for reuse."""
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
         self._ready = False
@@ -82,6 +81,11 @@ class WorkerPool:
     def native(self) -> NativeHarness:
         """Native code of the evaluator's side."""
         return NativeHarness(str(native_library()))
+
+    @functools.cached_property
+    def gpu(self) -> EvaluatorsGpu:
+        """The GPU as the evaluator's own process uses it."""
+        return EvaluatorsGpu.opened(self.device)
 
     def __enter__(self) -> Self:
         """Start the fork server, if it was not. It takes seconds to import torch; the first worker waits for it."""
@@ -143,13 +147,15 @@ class WorkerPool:
         try:
             try:
                 settings = self._settings(timing, self.kernel_threads or observed, programs)
-                descriptors = [theirs.fileno(), log, status_write, memory.descriptor]
+                settings["device_bytes"] = memory.inputs.size if self.on_gpu else 0
+                descriptors = [theirs.fileno(), log, status_write, *memory.descriptors]
                 pid: int = self._request({"spawn": settings}, descriptors)["pid"]
             finally:
                 theirs.close()
                 os.close(status_write)
             channel = ours, log, status_read, self.harness, self.stopped
-            worker = WorkerClient(*channel, pid, memory, self.native, on_gpu=self.on_gpu, programs=programs)
+            places = (memory.host, memory.inputs, self.native)
+            worker = WorkerClient(*channel, pid, *places, on_gpu=self.on_gpu, programs=programs)
             yield worker
         finally:
             for descriptor in (ours.detach(), status_read, log):
@@ -161,15 +167,19 @@ class WorkerPool:
             if worker is not None and not self.stopped.is_set() and self._control is not None:
                 self._request({"kill": worker.pid})
 
-    def _memory(self) -> SharedMemory:
-        """Return a new shared memory, or reuse that of a worker that has ended."""
+    def _memory(self) -> WorkerMemory:
+        """Return new memory for a worker, or reuse that of one that has ended."""
         with self._lock:
             for place, (memory, process) in enumerate(self._memories):
                 if not process.exists():
                     del self._memories[place]
                     memory.reset()
                     return memory
-        return SharedMemory(self.harness.memory_mib << 20)
+        size = self.harness.memory_mib << 20
+        if not self.on_gpu:
+            return WorkerMemory(SharedMemory(size, self.native))
+        host = SharedMemory(mmap.PAGESIZE * 4, self.native)
+        return WorkerMemory(host, self.gpu.memory(size))
 
     def require_room(self, worker: WorkerClient) -> None:
         """Raise KernelFailure if a worker's folder is too large: the folders of all workers share a disk."""
@@ -202,7 +212,7 @@ class WorkerPool:
             "programs": programs,
             "threads": threads,
         }
-        gpu = {"on_gpu": self.on_gpu, "sweep_seed": self._sweep_seed}
+        gpu = {"on_gpu": self.on_gpu}
         surroundings = {"cores": self.cores, "nice": 0 if timing else 5}
         return {"limits": limits, **gpu, "interpreter": self.interpreter, **surroundings}
 
@@ -242,8 +252,8 @@ class WorkerPool:
         around = bubblewrap.bubblewrap(self.device, [native]) if self.enclosure == "bubblewrap" else []
         # -P: the current folder must not come first on Python's path
         python = [sys.executable, "-P", "-m", FORK_SERVER]
-        masks = ["kernel_scientist.workers.untrusted.input_masking"] if self.on_gpu else []
-        return [*around, *python, control, native, cores, *masks, *self.preload]
+        own = ["kernel_scientist.workers.untrusted.delay"] if self.on_gpu else []
+        return [*around, *python, control, native, cores, *own, *self.preload]
 
     def _environment(self) -> dict[str, str]:
         """Return the environment of workers: package paths and the number of threads, without keys or a home."""

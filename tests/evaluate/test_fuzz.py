@@ -161,7 +161,7 @@ class HostilePool(WorkerPool):
     def worker(self, timing: bool = False, observed: bool = False) -> Generator[WorkerClient]:
         ours, theirs = socket.socketpair()
         ours.setsockopt(socket.SOL_SOCKET, SO_PASSCRED, 1)
-        inputs = SharedMemory(1 << 20)
+        inputs = SharedMemory(1 << 20, self.native)
         worker = HostileWorker(theirs, self.rng, inputs)
         thread = threading.Thread(target=worker.serve)
         thread.start()
@@ -169,7 +169,7 @@ class HostilePool(WorkerPool):
         log = os.memfd_create("log")
         os.write(write, b"-9")
         try:
-            found = WorkerClient(ours, log, read, self.harness, threading.Event(), 0, inputs, self.native)
+            found = WorkerClient(ours, log, read, self.harness, threading.Event(), 0, inputs, inputs, self.native)
             found.greet()
             yield found
         finally:

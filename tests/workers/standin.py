@@ -1,22 +1,26 @@
 """A worker pool whose workers use a stand-in for a GPU: the whole path for GPUs, except the vendor's library.
 
 `standin_runtime.cpp` takes its place; its streams are threads, and torch computes on the CPU. Everything else is real:
-processes, sandbox, encrypted inputs, the cache sweep, keys at the start barrier, seals.
+processes, sandbox, memory that two processes map, the cache sweep, the delay before a call, seals.
 """
 
 import ctypes
+import functools
 import os
 from pathlib import Path
 
 from kernel_scientist.compile import gxx
 from kernel_scientist.compile.request import BuildRequest
 from kernel_scientist.records.params import Harness
+from kernel_scientist.workers.device_memory import Sweep
 from kernel_scientist.workers.pool import WorkerPool
+from kernel_scientist.workers.runtime import Runtime
 from kernel_scientist.workers.untrusted import buffers
-from kernel_scientist.workers.untrusted.buffers import Runtime
+from kernel_scientist.workers.untrusted.delay import DELAY_US, Delay
+from kernel_scientist.workers.worker_memory import EvaluatorsGpu
 
 LIBRARY = "STANDIN_RUNTIME"
-SWEEP_BYTES = 1 << 17
+SWEEP_BYTES, MEMORY_BYTES = 1 << 17, 8 << 30
 
 
 def library() -> Path:
@@ -26,12 +30,31 @@ def library() -> Path:
     return built.path
 
 
+def runtime(path: str = "") -> Runtime:
+    """Return the stand-in as the GPU's runtime library of this process."""
+    handle = ctypes.CDLL(path or str(library()))
+    return Runtime(handle, "standin", handle, "standin")
+
+
+def delay() -> Delay:
+    """Return the delay, as the stand-in launches it."""
+    length = ctypes.c_int32(round(DELAY_US))
+    arguments = (ctypes.c_void_p * 1)(ctypes.addressof(length))
+    return Delay(0, 1, 1, 0, arguments, (length,))
+
+
 class Shop(WorkerPool):
     """A pool whose workers use the stand-in."""
 
     def __init__(self, harness: Harness) -> None:
         super().__init__(harness, preload=("tests.workers.standin",))
         self.on_gpu = True
+
+    @functools.cached_property
+    def gpu(self) -> EvaluatorsGpu:
+        """The stand-in in this process."""
+        own = runtime()
+        return EvaluatorsGpu(own, Sweep(own, self.device, SWEEP_BYTES), MEMORY_BYTES)
 
     def _command(self, control: str) -> list[str]:
         command = super()._command(control)
@@ -46,6 +69,8 @@ class Shop(WorkerPool):
 
 
 if LIBRARY in os.environ:  # in a workers' parent: what torch has loaded is the stand-in
-    loaded = Runtime(ctypes.CDLL(os.environ[LIBRARY]), "standin")
-    Runtime.loaded = staticmethod(lambda: loaded)
-    buffers.sweep_bytes = lambda device: SWEEP_BYTES
+    loaded = runtime(os.environ[LIBRARY])
+    buffers.Runtime = type("Standin", (), {"loaded": staticmethod(lambda: loaded)})
+    from kernel_scientist.workers.untrusted import delay as of_workers
+
+    of_workers.compiled = lambda device: delay()

@@ -12,6 +12,7 @@ import socket
 import struct
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,8 +22,8 @@ import torch
 
 from kernel_scientist.workers.native import Completion, NativeHarness, Reading
 from kernel_scientist.workers.pool import native_library
+from kernel_scientist.workers.runtime import Runtime
 from kernel_scientist.workers.shared_memory import SharedMemory
-from kernel_scientist.workers.untrusted.buffers import Runtime
 from tests.workers import standin
 
 MS = 1_000_000
@@ -41,46 +42,45 @@ def device() -> Any:
 def native(device: Any, tmp_path: Path) -> NativeHarness:
     own = shutil.copy(native_library(), tmp_path / "native.so")  # another file is another library, without a GPU
     native = NativeHarness(str(own))
-    native.bind(torch.Tensor, lambda _: 0)
-    native.bind_gpu(Runtime(device, "standin").addresses())
+    native.bind(torch.Tensor)
+    native.bind_gpu(Runtime(device, "standin", device, "standin").addresses())
+    native.bind_delay(*standin.delay()[:5])
     return native
 
 
 def timed(
-    native: NativeHarness, kernel: Callable[[Any], Any], inputs: list[Any]
-) -> tuple[list[Any], Reading, Completion, int, bytes]:
+    native: NativeHarness, kernel: Callable[[Any], Any], inputs: list[Any], queued: bool = False
+) -> tuple[list[Any], Reading, Completion, bytes]:
     """Make a row of calls as a worker does, while another process is its evaluator.
 
-    Another process, because a worker at the barrier holds the interpreter's lock. Returns what either side measured,
-    the checksum of the sweep, and the copied outputs.
+    Another process, because a worker at the barrier holds the interpreter's lock. Returns what either side measured
+    and the copied outputs.
     """
     ours, theirs = socket.socketpair()
-    memory, (read, write) = SharedMemory(1 << 20), os.pipe()
+    memory, (read, write) = SharedMemory(1 << 20, native), os.pipe()
     evaluator = os.fork()
     if evaluator == 0:
         try:
             assert ours.recv(1) == b"r"
-            ours.sendall(struct.pack("<q2Q", 16, 7, 2**64 - 1))
-            checksum = int.from_bytes(ours.recv(8, socket.MSG_WAITALL), "little")
             completion = native.run(ours.fileno(), memory.address, iter([20.0, 0.0]).__next__)
             if completion.places:
                 ours.sendall(struct.pack("<cq", b"c", OUTPUTS))
                 assert ours.recv(1) == b"c"
             size = sum(size for _, size in completion.places or ())
-            os.write(write, pickle.dumps((completion, checksum, bytes(memory.read(OUTPUTS, size)))))
+            os.write(write, pickle.dumps((completion, bytes(memory.read(OUTPUTS, size)))))
             ours.sendall(b"g")
         finally:
             os._exit(0)
     try:
-        outputs, reading, _ = native.row(kernel, None, inputs, theirs.fileno(), memory.address)
-        completion, checksum, copied = pickle.loads(os.read(read, 1 << 16))
+        outputs, reading, _ = native.row(kernel, None, inputs, theirs.fileno(), memory.address, queued=queued)
+        completion, copied = pickle.loads(os.read(read, 1 << 16))
     finally:
         os.waitpid(evaluator, 0)
         for end in (ours, theirs):
             end.close()
         os.close(read)
         os.close(write)
-    return outputs, reading, completion, checksum, copied
+    return outputs, reading, completion, copied
 
 
 def test_a_row_lasts_until_all_queued_work_has_ended(native: NativeHarness, device: Any) -> None:
@@ -90,10 +90,10 @@ def test_a_row_lasts_until_all_queued_work_has_ended(native: NativeHarness, devi
         device.work(stream, 30, out.data_ptr(), 7, 64)
         return out
 
-    outputs, reading, completion, _, copied = timed(native, kernel, [0])
+    outputs, reading, completion, copied = timed(native, kernel, [0])
     assert outputs[0] is out and copied == bytes([7]) * 64 and completion.places == ((out.data_ptr(), 64),)
     assert 30 * MS <= reading.event_ns <= reading.ns <= completion.wall_ns
-    _, other, _, _, _ = timed(native, kernel, [1])  # a stream that no event is recorded on
+    _, other, _, _ = timed(native, kernel, [1])  # a stream that no event is recorded on
     assert other.ns >= 30 * MS and other.event_ns < other.ns
 
 
@@ -113,21 +113,28 @@ def test_outputs_are_copied_in_the_order_of_calls(native: NativeHarness) -> None
     def kernel(value: int) -> list[torch.Tensor]:
         return [torch.full((3,), value, dtype=torch.uint8), torch.full((2, 2), value + 1, dtype=torch.uint8)]
 
-    _, _, completion, _, copied = timed(native, kernel, [1, 5])
+    _, _, completion, copied = timed(native, kernel, [1, 5])
     assert completion.places is not None and [size for _, size in completion.places] == [3, 4, 3, 4]
     assert copied == bytes([1, 1, 1, 2, 2, 2, 2, 5, 5, 5, 6, 6, 6, 6])
 
 
-def test_keys_come_at_the_barrier_and_the_worker_answers_with_a_checksum(native: NativeHarness) -> None:
-    received: list[int] = []
+def test_queued_calls_are_timed_without_their_launch(native: NativeHarness, device: Any) -> None:
+    """The launch takes as long as it likes, as long as the delay keeps the device busy meanwhile."""
+    out = torch.zeros(64, dtype=torch.uint8)
+    length = ctypes.c_int32(100_000)
+    native.bind_delay(0, 1, 1, 0, (ctypes.c_void_p * 1)(ctypes.addressof(length)))
 
-    def receive(data: bytes) -> int:
-        received.extend(struct.unpack("<2Q", data))
-        return received[0] + 1
+    def kernel(_: object) -> torch.Tensor:
+        time.sleep(0.03)
+        device.work(0, 5, out.data_ptr(), 7, 64)
+        return out
 
-    native.bind(torch.Tensor, receive)
-    _, _, _, checksum, _ = timed(native, lambda _: torch.ones(2), [None])
-    assert received == [7, 2**64 - 1] and checksum == 8
+    _, reading, _, copied = timed(native, kernel, [None], queued=True)
+    assert copied == bytes([7]) * 64
+    assert 5 * MS <= reading.event_ns < 30 * MS and reading.ahead_ns >= 100 * MS
+    assert reading.ns >= reading.event_ns + reading.ahead_ns
+    _, idle, _, _ = timed(native, kernel, [None])
+    assert idle.event_ns >= 20 * MS and idle.ahead_ns == 0
 
 
 def test_an_output_that_is_no_plain_tensor_has_no_places(native: NativeHarness) -> None:
@@ -151,7 +158,7 @@ for name in ("is_available", "device_count", "current_device", "init", "_lazy_in
     setattr(torch.cuda, name, refuse)
 import kernel_scientist.workers.fork_server
 import kernel_scientist.workers.untrusted.main
-import kernel_scientist.workers.untrusted.input_masking
+import kernel_scientist.workers.untrusted.delay
 """
 
 

@@ -6,36 +6,30 @@ from pathlib import Path
 import pytest
 import torch
 
-from kernel_scientist.evaluate.correctness.inputs import _filled
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.workers import fork_server
 from kernel_scientist.workers.native import SLOTS, NativeHarness
 from kernel_scientist.workers.pool import native_library
-from kernel_scientist.workers.shared_memory import GUARD_BYTES, SharedMemory
+from kernel_scientist.workers.shared_memory import SharedMemory
 
 
 @pytest.mark.parametrize("slot", [0, 1, SLOTS, SLOTS + 1])
 def test_nothing_is_left_in_it_for_the_next_worker(slot: int) -> None:
     """Whether outputs were copied there or not."""
-    memory, native = SharedMemory(1 << 20), NativeHarness(str(native_library()))
+    memory = SharedMemory(1 << 20, NativeHarness(str(native_library())))
     spot = memory.place(slot, 0, 64, fresh=True)
-    memory.write(native, slot, 0, torch.ones(16))
-    assert any(memory.read(spot.offset, 64)) and memory.intact(slot)
+    memory.write(slot, 0, torch.ones(16), writable=False, protected=True)
+    assert any(memory.read(spot.offset, 64)) and not memory.damage(slot)
     memory.reset()
-    assert not any(memory.read(spot.offset - GUARD_BYTES, 64 + 2 * GUARD_BYTES))
+    assert not any(memory.read(spot.offset - memory.GUARD_BYTES, 64 + 2 * memory.GUARD_BYTES))
     memory.close()
 
 
 def test_inputs_that_are_too_large_are_one_sentence() -> None:
-    memory = SharedMemory(1 << 20)
+    memory = SharedMemory(1 << 20, NativeHarness(str(native_library())))
     with pytest.raises(SetupError, match=r"half of harness\.memory_mib: raise it"):
         memory.place(0, 0, 1 << 20, fresh=True)
     memory.close()
-
-
-def test_a_filled_buffer_keeps_its_strides() -> None:
-    buffer = torch.empty(4, 8, dtype=torch.bfloat16).T
-    assert _filled(buffer, 0x5A).stride() == buffer.stride() and _filled(buffer, 0x5A).shape == buffer.shape
 
 
 def test_the_oldest_kept_files_are_dropped_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

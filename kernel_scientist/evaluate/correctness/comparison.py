@@ -3,6 +3,8 @@
 The expected output is computed here, after the kernel has ended its call, and never leaves this process.
 """
 
+from __future__ import annotations
+
 import itertools
 from collections.abc import Sequence
 from typing import Any
@@ -32,7 +34,7 @@ class Comparison:
         self._patience: dict[str, int] = {}
         """Outputs per case that may still differ in bits before the bitwise comparison is skipped."""
 
-    def require(self, inputs: InputSet, got: protocol.Header, buffers: Sequence[bytearray]) -> None:
+    def require(self, inputs: InputSet, got: protocol.Header, buffers: Sequence[protocol.Values]) -> None:
         """Raise KernelFailure unless a worker's output is correct for its inputs."""
         name = inputs.case.name
         form, fault = self._right_form(inputs, got)
@@ -42,14 +44,14 @@ class Comparison:
             return
         device = self.problem.device
         try:
-            output = protocol.decode(got, list(buffers), lambda form, data: protocol.tensor(form, data).to(device))
+            output = protocol.decode(got, buffers, lambda form, data: protocol.tensor(form, data).to(device))
         except protocol.WireError as error:
             raise KernelFailure(Verdict.REJECTED, f"{name}: its output is not data: {error}") from error
         good, message = self.problem.check(inputs.data, output)
         if not good:
             raise KernelFailure(Verdict.INCORRECT, f"{name}: {message}")
 
-    def _equals_reference(self, inputs: InputSet, got: protocol.Header, buffers: Sequence[bytearray]) -> bool:
+    def _equals_reference(self, inputs: InputSet, got: protocol.Header, buffers: Sequence[protocol.Values]) -> bool:
         """Whether an output equals the reference's bit by bit. This is much quicker than the problem's own check.
 
         Skipped on a case whose last few outputs differed, because computing the reference takes time too.
@@ -60,7 +62,8 @@ class Comparison:
         if not inputs.expected:
             inputs.expected.append(self.problem.reference(inputs.data))
         values = _values(protocol.encode(inputs.expected[0], expected))
-        same = list[protocol.Buffer](buffers) == expected and values == _values(got)
+        same = [memoryview(data) for data in buffers if isinstance(data, bytearray)] == expected
+        same = same and len(expected) == len(buffers) and values == _values(got)
         self._patience[name] = PATIENCE if same else self._patience[name] - 1
         return same
 

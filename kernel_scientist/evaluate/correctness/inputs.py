@@ -1,8 +1,7 @@
 """Test inputs: new random values, at new or reused addresses, sometimes one 512-byte edit away from earlier ones."""
 
 import random
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import torch
@@ -10,9 +9,7 @@ import torch
 from kernel_scientist.problems.problem import Problem, Profile
 from kernel_scientist.records.kernel import Case
 from kernel_scientist.sandbox import protocol
-from kernel_scientist.workers.native import Keys, NativeHarness
-from kernel_scientist.workers.shared_memory import SharedMemory
-from kernel_scientist.workers.untrusted.buffers import GUARD_BYTES, block, digest, guarded_parts
+from kernel_scientist.workers.places import Places
 from kernel_scientist.workers.untrusted.outputs import tensors
 
 POISONS = (0xFF, 0x5A, 0x3C)
@@ -31,11 +28,6 @@ class InputSet:
     fresh: bool
     """Whether the inputs are placed at new addresses."""
     poison: int
-    keys: tuple[Keys, ...] = ()
-    """Encryption key of each read-only tensor, for the transfer to a GPU's worker (`input_masking`)."""
-    sweep_key: int = 0
-    """Key of the cache sweep before the call, on a GPU."""
-
     expected: list[Any] = field(default_factory=list[Any], compare=False)
     """The reference's output; empty until it is computed."""
 
@@ -110,7 +102,7 @@ class InputGenerator:
         """Return up to `most` unpredictable numbers below `count`."""
         return sorted(self._rng.sample(range(count), min(count, most)))
 
-    def placed(self, inputs: InputSet, memory: SharedMemory, slot: int) -> protocol.Header:
+    def placed(self, inputs: InputSet, memory: Places, slot: int) -> protocol.Header:
         """Return the message that tells a worker where its inputs will be."""
         parts = iter(enumerate(self._parts(inputs)))
 
@@ -121,43 +113,12 @@ class InputGenerator:
 
         return protocol.described(inputs.data, describe)
 
-    def write(self, inputs: InputSet, memory: SharedMemory, slot: int, native: NativeHarness) -> None:
+    def write(self, inputs: InputSet, memory: Places, slot: int) -> None:
         """Write the values to the announced places in shared memory. Output buffers get garbage."""
         for index, part in enumerate(self._parts(inputs)):
+            values = inputs.poison if part.is_buffer else part.tensor
             may_return = part.writable or self.problem.policy.aliases
-            memory.write(native, slot, index, inputs.poison if part.is_buffer else part.tensor, may_return)
-
-    def message(self, inputs: InputSet) -> tuple[protocol.Header, list[protocol.Buffer]]:
-        """Return the inputs as a message. Output buffers hold garbage."""
-        buffers: list[protocol.Buffer] = []
-        parts = iter(self._parts(inputs))
-
-        def describe(tensor: torch.Tensor) -> protocol.Header:
-            part = next(parts)
-            sent = _filled(tensor, inputs.poison) if part.is_buffer else tensor
-            return {**protocol.encode(sent, buffers), "writable": part.writable}
-
-        return protocol.described(inputs.data, describe), buffers
-
-    def masked(self, inputs: InputSet, native: NativeHarness) -> tuple[protocol.Header, Sequence[bytearray], int]:
-        """Return the inputs as an encrypted message (header, buffers), and their digest.
-
-        The digest covers what a kernel may not write: read-only inputs and all guard bands. Output buffers are not
-        encrypted: their garbage is known, so their ciphertext would reveal the cipher stream.
-        """
-        header, buffers = self.message(inputs)
-        blocks: list[bytearray] = []
-        guarded: list[bytearray] = []
-        secret: list[bytearray] = []
-        for part, data in zip(self._parts(inputs), buffers, strict=True):
-            one = block(data, self._rng.randbytes(2 * GUARD_BYTES))
-            guarded += guarded_parts(one, len(data), part.writable)
-            blocks.append(one)
-            secret += [] if part.writable else [one]
-        total = digest(guarded)
-        for one, keys in zip(secret, inputs.keys, strict=True):
-            native.mask(one, keys)
-        return header, blocks, total
+            memory.write(slot, index, values, may_return, protected=not part.writable)
 
     def _moved(self, inputs: InputSet) -> InputSet:
         """Rotate every input that may vary along its first dimension and edit one, so that all values change position.
@@ -186,12 +147,7 @@ class InputGenerator:
 
     def _input_set(self, case: Case, data: Any) -> InputSet:
         fresh, poison = self._rng.random() < 0.5, self._rng.choice(POISONS)
-        plain = InputSet(case, data, fresh, poison)
-        keys = tuple((self._word(), self._word()) for part in self._parts(plain) if not part.writable)
-        return replace(plain, keys=keys, sweep_key=self._word())
-
-    def _word(self) -> int:
-        return self._rng.getrandbits(64)
+        return InputSet(case, data, fresh, poison)
 
     def _turn(self, tensor: torch.Tensor) -> None:
         """Rotate a short run of elements in place. Only existing values are used, so that all stay valid."""
@@ -209,10 +165,6 @@ def _rolled(tensor: torch.Tensor, shift: int) -> torch.Tensor:
     rolled.view(_raw(tensor.dtype))[:shift] = tensor.view(_raw(tensor.dtype))[-shift:]
     rolled.view(_raw(tensor.dtype))[shift:] = tensor.view(_raw(tensor.dtype))[:-shift]
     return rolled
-
-
-def _filled(tensor: torch.Tensor, byte: int) -> torch.Tensor:
-    return protocol.form(tensor).shaped(torch.full((tensor.nbytes,), byte, dtype=torch.uint8).view(tensor.dtype))
 
 
 def _can_vary(value: object) -> bool:

@@ -32,6 +32,8 @@ class Samples:
         default_factory=dict[tuple[str, str], list[list[list[Row]]]]
     )
     """Rows by (source, case), nested as processes, blocks, rows."""
+    unqueued: dict[tuple[str, str], list[Row]] = field(default_factory=dict[tuple[str, str], list[Row]])
+    """Rows of the warm-up, from an idle device to an idle device on a GPU: they decide nothing."""
 
     def add(self, name: str, case: str, process: int, block: int, row: Row) -> None:
         """Record one timed row."""
@@ -41,6 +43,10 @@ class Samples:
         while len(processes[process]) <= block:
             processes[process].append([])
         processes[process][block].append(row)
+
+    def add_unqueued(self, name: str, case: str, row: Row) -> None:
+        """Record one row of the warm-up."""
+        self.unqueued.setdefault((name, case), []).append(row)
 
     @property
     def stages(self) -> int:
@@ -54,7 +60,7 @@ class Samples:
 
     def rows_of(self, name: str, case: str) -> list[Row]:
         """Return a source's rows on one case."""
-        return [row for process in self.rows[name, case] for block in process for row in block]
+        return _flat(self.rows[name, case])
 
     def times_us(self, name: str, case: str) -> list[float]:
         """Return microseconds per call, one number per row."""
@@ -77,7 +83,8 @@ class Samples:
         return REFERENCE if REFERENCE in names else next((n for n in reversed(names) if n != candidate), candidate)
 
     def _clock(self, case: str) -> "_Clock":
-        return _Clock.of(self.rows_of(self.trusted(""), case))
+        every = [row.reading for (_, of), processes in self.rows.items() if of == case for row in _flat(processes)]
+        return _Clock.of(self.rows_of(self.trusted(""), case), all(reading.event_ns for reading in every))
 
     @staticmethod
     def joined(parts: Sequence["Samples"]) -> "Samples":
@@ -86,43 +93,58 @@ class Samples:
         for part in parts:
             for key, processes in part.rows.items():
                 total.rows.setdefault(key, []).extend(processes)
+            for key, rows in part.unqueued.items():
+                total.unqueued.setdefault(key, []).extend(rows)
         return total
 
 
+def _flat(processes: Sequence[Sequence[Sequence[Row]]]) -> list[Row]:
+    return [row for process in processes for block in process for row in block]
+
+
 class _Clock(NamedTuple):
-    """Conversion of a row's clock readings to time per call, on one case."""
+    """Conversion of a row's clock readings to time per call, on one case. All rows of a case use the same clock."""
 
     overhead_ns: float
     """Overhead in the host wall time of a row on a CPU: two signals between processes."""
     usual_excess_ns: float
     """Largest excess of host time over event time in an honest row on a GPU."""
+    on_gpu: bool
     by_events: bool
 
     @staticmethod
-    def of(rows: Sequence[Row]) -> "_Clock":
-        """Return the conversion calibrated with the rows of a trusted worker."""
+    def of(rows: Sequence[Row], by_events: bool) -> "_Clock":
+        """Return the conversion calibrated with the rows of a trusted worker.
+
+        `by_events`: whether the events of all rows of the case are usable. ROCm's may be zero for very short spans.
+        """
         overhead = stats.median(row.wall_ns - row.reading.ns for row in rows)
-        excess = [row.reading.ns - row.reading.event_ns for row in rows if row.reading.event_ns]
+        excess = [_excess_ns(row) for row in rows if row.reading.event_ns]
         if not excess:
-            return _Clock(max(overhead, 0), 0, False)
+            return _Clock(max(overhead, 0), 0, any(row.reading.ahead_ns for row in rows), False)
         low, _, high = stats.quantiles(excess, n=4) if len(excess) > 1 else (excess[0],) * 3
-        return _Clock(0, high + 1.5 * (high - low) + EVENT_SLACK_NS, True)  # Tukey's fence
+        return _Clock(0, high + 1.5 * (high - low) + EVENT_SLACK_NS, True, by_events)  # Tukey's fence
 
     def call_us(self, row: Row) -> float:
         """Return microseconds per call: on a CPU host wall time minus overhead, on a GPU the time between events.
 
-        Work on a stream without events may end after the last event, but before the device is idle. Therefore the host
-        time beyond the events is added if it is larger than usual.
+        The events' time begins behind a delay, so it contains no launch that is shorter than the delay. Work on another
+        stream may end after the last event, but before the device is idle. Therefore the host time beyond the events
+        and the delay is added as far as it is more than usual.
         """
         reading = row.reading
-        if not self.by_events:
-            ns = max(row.wall_ns - self.overhead_ns, LEAST_SHARE * row.wall_ns)
-        elif not reading.event_ns:
-            ns = reading.ns
+        if self.by_events:
+            ns = reading.event_ns + max(0.0, _excess_ns(row) - self.usual_excess_ns)
+        elif self.on_gpu:
+            ns = reading.ns - reading.ahead_ns
         else:
-            excess = reading.ns - reading.event_ns
-            ns = reading.event_ns + (excess if excess > self.usual_excess_ns else 0)
+            ns = max(row.wall_ns - self.overhead_ns, LEAST_SHARE * row.wall_ns)
         return ns / row.calls / 1000
+
+
+def _excess_ns(row: Row) -> int:
+    """Return the host time of a row beyond what the GPU's events show."""
+    return row.reading.ns - row.reading.ahead_ns - row.reading.event_ns
 
 
 @dataclass(frozen=True)
@@ -222,11 +244,13 @@ def _below(timings: Sequence[Timing]) -> tuple[Timing, ...]:
 def _clocks(samples: Samples, name: str, case: str) -> Clocks:
     rows = samples.rows_of(name, case)
     event_us = stats.median(row.reading.event_ns / row.calls for row in rows) / 1000
+    idle = [row.reading.event_ns / 1000 for row in samples.unqueued.get((name, case), ()) if row.reading.event_ns]
     return Clocks(
         case=case,
         host_us=stats.median(row.wall_ns / row.calls for row in rows) / 1000,
         worker_us=stats.median(row.reading.ns / row.calls for row in rows) / 1000,
         event_us=event_us or None,
+        idle_to_idle_us=stats.median(idle) if idle else None,
         cpu_us=stats.median(row.reading.cpu_ns / row.calls for row in rows) / 1000,
         calls_per_row=round(stats.median(row.calls for row in rows)),
         switches=sum(row.reading.switches for row in rows),

@@ -6,11 +6,10 @@ Messages (`sandbox.protocol`):
 
     load     {source, files}     -> build ... -> loaded | failed
     prepare  {items}             -> ready           places of the inputs by slot; values are written before `go`
-    go       {slots, warm}       -> done {...}      one row: a call per slot, after an untimed one on the slot `warm`.
+    go       {slots, warm, queued}  -> done {...}   one row: a call per slot, after an untimed one on the slot `warm`.
                                                     Before the answer, natively (`native.cpp`): start barrier,
-                                                    completion signal, copies of the outputs. A GPU's worker decrypts
-                                                    its inputs and flushes the caches before the barrier
-    observe  {slot, mute, keys}  -> observed {...}  one observed call: counts of library operations and native calls
+                                                    completion signal, copies of the outputs
+    observe  {slot, mute}        -> observed {...}  one observed call: counts of library operations and native calls
     seal                         -> sealed          compilation has ended: no program can be started from now on
     tiles    {draws, ...}        -> chosen          execute only programs that compute some tiles of the next calls
     memory                       -> report {...}    memory accesses of an interpreted kernel since the last report
@@ -21,7 +20,6 @@ import importlib.util
 import itertools
 import os
 import socket
-import struct
 import sys
 import traceback
 from types import ModuleType
@@ -34,10 +32,10 @@ from kernel_scientist.compile.request import MOST_BUILDS, CompileError, Request
 from kernel_scientist.sandbox import protocol, seccomp
 from kernel_scientist.workers.native import NativeHarness
 from kernel_scientist.workers.untrusted import op_profile, outputs
-from kernel_scientist.workers.untrusted.buffers import GpuInbox, Inbox
+from kernel_scientist.workers.untrusted.buffers import DeviceInbox, Inbox
 
-CHANNEL, INBOX = 3, 4
-"""Descriptors of the socket and of the memory shared with the evaluator."""
+CHANNEL, INBOX, DEVICE_INBOX = 3, 4, 5
+"""Descriptors of the socket and of the memory shared with the evaluator; the last one on a GPU."""
 REPORT = 4000
 """Most characters of a traceback that is sent."""
 Answer = tuple[protocol.Header, list[protocol.Buffer]]
@@ -50,13 +48,11 @@ class Worker:
         self.sock, self.native = sock, native
         self.file = os.path.join(os.getcwd(), "kernel.py")
         self.module: ModuleType | None = None
-        self.inbox = Inbox(INBOX, settings["limits"]["inputs_bytes"])
-        native.bind(torch.Tensor, self.receive_keys)
-        self.gpu = GpuInbox(settings, native) if settings["on_gpu"] else None
-        self.due: list[int] = []
-        """Slots of the current row, on a GPU; their keys arrive at the barrier."""
-        self.unready: Exception | None = None
-        """Error in decrypting their inputs, if any."""
+        self.on_gpu: bool = settings["on_gpu"]
+        native.bind(torch.Tensor)
+        self.inbox = self.host = Inbox(INBOX)
+        if self.on_gpu:
+            self.inbox = DeviceInbox(DEVICE_INBOX, settings["device_bytes"], settings["limits"]["device"], native)
         self.data: dict[int, Any] = {}
         self.libraries = 0
         self.interpreter: Any = None
@@ -123,32 +119,21 @@ class Worker:
             file.write(buffers[0])
         return path
 
-    def _prepare(self, request: protocol.Header, buffers: list[bytearray]) -> Answer:
+    def _prepare(self, request: protocol.Header, _: list[bytearray]) -> Answer:
         for item in request["items"]:
-            slot, own = int(item["slot"]), int(item["buffers"])
-            if self.gpu is None:
-                self.data[slot] = self.inbox.decode(item["data"])
-            else:
-                self.data[slot] = self.gpu.decode(slot, item["data"], buffers[:own])
-            buffers = buffers[own:]
+            self.data[int(item["slot"])] = self.inbox.decode(item["data"])
         return {"op": "ready"}, []
 
     def _go(self, request: protocol.Header, _: list[bytearray]) -> Answer:
         assert self.module is not None
         slots: list[int] = request["slots"]
-        self.due, self.unready = slots if self.gpu is not None else [], None
-        try:
-            inputs = [self._inputs(slot) for slot in slots]
-            kernel, earlier = self.module.custom_kernel, self._inputs(request["warm"])
-            returned, reading, placed = self.native.row(kernel, earlier, inputs, CHANNEL, self.inbox.address)
-        except BaseException as error:
-            raise self.unready or error from None
-        if self.unready is not None:
-            raise self.unready
+        inputs = [self._inputs(slot) for slot in slots]
+        kernel, earlier = self.module.custom_kernel, self._inputs(request["warm"])
+        places = (self.host.address, self.inbox.address, request["queued"])
+        returned, reading, placed = self.native.row(kernel, earlier, inputs, CHANNEL, *places)
         out: list[protocol.Buffer] = []
         trees = [self._describe(output, slot, out, placed) for slot, output in zip(slots, returned, strict=True)]
-        digests = [self.gpu.digest(slot) for slot in slots] if self.gpu is not None else []
-        return {"op": "done", "reading": reading, "outputs": trees, "inputs": digests}, out
+        return {"op": "done", "reading": reading, "outputs": trees}, out
 
     def _inputs(self, slot: int | None) -> Any:
         """Return a slot's inputs; objects among them are new ones of the problem's classes."""
@@ -160,33 +145,16 @@ class Worker:
 
         def copy(tensor: torch.Tensor) -> int:
             if not placed:
-                out.append(outputs.copied(tensor, self.native, self.gpu is not None))
+                out.append(outputs.copied(tensor, self.native, self.on_gpu))
             return next(numbers)
 
         return outputs.describe(output, outputs.tensors(self.data[slot]), copy)
 
-    def receive_keys(self, data: bytes) -> int:
-        """Decrypt the inputs of the next calls, on a GPU; then flush its caches, and return the sweep's checksum.
-
-        `data`: the sweep's key, then two for each encrypted tensor, in words of 64 bits.
-        """
-        slots, self.due = self.due, []
-        assert self.gpu is not None
-        try:
-            sweep, *keys = struct.unpack(f"<{len(data) // 8}Q", data)
-            self.gpu.unmask(slots, keys)
-            return self.gpu.sweep(sweep)
-        except Exception as error:
-            self.unready = error  # reported after the row, when the evaluator reads messages again
-            return 0
-
     def _observe(self, request: protocol.Header, _: list[bytearray]) -> Answer:
         assert self.module is not None
         slot, out = request["slot"], list[protocol.Buffer]()
-        if self.gpu is not None:
-            self.gpu.unmask([slot], request["keys"][1:])
         observed, output = op_profile.observe(self.module.custom_kernel, self._inputs(slot), request["mute"])
-        if self.gpu is not None:
+        if self.on_gpu:
             self.native.gpu_synchronize()
         return {"op": "observed", **observed, "outputs": [self._describe(output, slot, out)]}, out
 

@@ -1,0 +1,124 @@
+"""A GPU's memory shared by the evaluator and one worker: inputs, output buffers, copied outputs.
+
+As in `shared_memory`, the evaluator writes the values just before the row, while all threads of the worker are stopped
+and its device work has ended: copies on the device, from inputs that were made there. Then it reads more memory than
+the caches hold, so that the data are cold. Afterwards it compares what a kernel may not write with what it wrote.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from kernel_scientist.sandbox import protocol
+from kernel_scientist.workers.places import OUTSIDE, Places
+from kernel_scientist.workers.runtime import DeviceMapping, Runtime
+
+if TYPE_CHECKING:
+    import torch
+
+AMD_SWEEP_BYTES, NVIDIA_SWEEP_BYTES = 768 << 20, 512 << 20
+"""MI300X's Infinity Cache has 256 MB. H100's L2 has 50 MB in two halves, which may both hold a line."""
+
+
+class Sweep:
+    """Memory of the evaluator that is larger than the GPU's caches."""
+
+    def __init__(self, runtime: Runtime, device: str, size: int = 0) -> None:
+        """`size` in bytes; 0: that for this GPU."""
+        import torch
+
+        size = size or (AMD_SWEEP_BYTES if torch.version.hip else NVIDIA_SWEEP_BYTES)
+        self._runtime, self.words = runtime, torch.zeros(size // 8, dtype=torch.int64, device=device)
+        self.device = device
+
+    def __call__(self) -> None:
+        """Read the memory, so that the caches hold nothing else.
+
+        It is not written: modified lines would be written back while a kernel is timed.
+        """
+        self._runtime.release_cache()
+        self.words.sum()
+
+
+class DeviceMemory(Places):
+    """One worker's memory on the GPU; `close` frees it."""
+
+    LINE = 512
+    GUARD_BYTES = 512
+    """torch's alignment, on which kernels may rely."""
+
+    def __init__(self, size: int, runtime: Runtime, sweep: Sweep) -> None:
+        """Raises RuntimeLibraryError if the GPU has too little memory."""
+        self._mapping, self._sweep, self._runtime = DeviceMapping(runtime, size), sweep, runtime
+        super().__init__(self._mapping.size)
+        self.descriptor = self._mapping.descriptor
+        self._bytes = self._mapping.bytes(0, self.size)
+        self._protected: dict[tuple[int, int], torch.Tensor] = {}
+        """Values that may not change, as bytes, by slot and number."""
+
+    def reset(self) -> None:
+        """See `Places`."""
+        for start, end in ((0, self.kept_end), (self.size // 2, self.shared_end)):
+            self._bytes[start:end].zero_()
+        self._runtime.synchronize()
+        self._protected.clear()
+        self.forget()
+
+    def close(self) -> None:
+        """Free the memory; tensors over it must not be used any more."""
+        self._protected.clear()
+        self.tensors.clear()
+        self._mapping.close()
+
+    def write(self, slot: int, index: int, values: torch.Tensor | int, writable: bool, protected: bool) -> None:
+        """See `Places`."""
+        import torch
+
+        pages = self.tensors[slot, index]
+        pages.writable, end = writable, pages.offset + pages.size
+        self._protected.pop((slot, index), None)
+        if isinstance(values, int):
+            self._bytes[pages.offset : end].fill_(values)
+        elif pages.size:
+            raw = raw_bytes(values)
+            self._bytes[pages.offset : end].copy_(raw)
+            if protected:
+                self._protected[slot, index] = raw
+        pages.guard = torch.randint(0, 256, (2, self.GUARD_BYTES), dtype=torch.uint8, device=self._bytes.device)
+        for band, own in zip(self._bands(pages.offset, end), pages.guard, strict=True):
+            band.copy_(own)
+
+    def written(self) -> None:
+        """See `Places`. Values are swept out of the caches."""
+        self._sweep()
+        self._runtime.synchronize()
+
+    def damage(self, slot: int) -> str:
+        """See `Places`."""
+        good: list[Any] = []
+        for (owner, index), pages in self.tensors.items():
+            if owner == slot:
+                end = pages.offset + pages.size
+                bands = zip(self._bands(pages.offset, end), pages.guard, strict=True)
+                good += [(band == own).all() for band, own in bands]
+                if (owner, index) in self._protected:
+                    good.append((self._bytes[pages.offset : end] == self._protected[owner, index]).all())
+        words = f"it wrote to inputs that it may only read, or {OUTSIDE.removeprefix('it wrote ')}"
+        return words if good and not bool(sum(good) == len(good)) else ""
+
+    def read(self, offset: int, size: int) -> torch.Tensor:
+        """See `Places`."""
+        return self._bytes[offset : offset + size].clone()
+
+    def _bands(self, start: int, end: int) -> tuple[torch.Tensor, torch.Tensor]:
+        return self._bytes[start - self.GUARD_BYTES : start], self._bytes[end : end + self.GUARD_BYTES]
+
+
+def raw_bytes(values: torch.Tensor) -> torch.Tensor:
+    """Return the bytes of a tensor in the order of its memory, without a copy if it is dense."""
+    import torch
+
+    order = protocol.dense_order(values)
+    dense = values.detach().permute(order) if order is not None else values.detach()
+    flat = dense.contiguous().reshape(-1)
+    return flat.as_strided(flat.shape, (1,)).view(torch.uint8)  # one element may carry any stride

@@ -1,0 +1,140 @@
+"""Places of inputs and outputs in memory that the evaluator shares with one worker, and guard bands around them.
+
+Values and addresses change independently: a tensor may get a new offset in its pages. Random bytes surround each
+tensor, so that who writes beside one is noticed.
+"""
+
+from __future__ import annotations
+
+import abc
+import mmap
+import random
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from kernel_scientist.records.errors import SetupError
+from kernel_scientist.sandbox import protocol
+from kernel_scientist.workers.native import SLOTS
+
+if TYPE_CHECKING:
+    import torch
+
+OUTSIDE = "it wrote outside its buffers"
+
+
+@dataclass
+class TensorPages:
+    """Pages for one tensor, and the tensor's current place in them."""
+
+    start: int
+    length: int
+    size: int
+    offset: int = 0
+    guard: Any = b""
+    writable: bool = False
+    """Whether a kernel may return the tensor."""
+
+
+class Places(abc.ABC):
+    """Tensors in one memory. Not thread-safe.
+
+    A slot holds the inputs of one call. `SLOTS` slots make a group, such as a case's: the first one has its own memory,
+    the others use the same memory as those of other groups, so that a row of calls touches few new pages.
+    """
+
+    LINE: ClassVar[int]
+    """Bytes of which offsets are multiples."""
+    GUARD_BYTES: ClassVar[int]
+
+    def __init__(self, size: int, reserved: int = 0) -> None:
+        """`reserved`: bytes at the beginning that are not for tensors."""
+        self.size, self._reserved = size, reserved
+        self.rng = random.SystemRandom()
+        self.tensors: dict[tuple[int, int], TensorPages] = {}
+        """By slot and number."""
+        self.kept_end, self.outputs_end = reserved, size // 2
+        self._ends: dict[int, int] = {}
+        """End of the memory of first slots, and of outputs; by group, end of the shared memory of the other slots."""
+
+    @property
+    def shared_end(self) -> int:
+        """End of the memory that slots other than first ones have used."""
+        return max(self.outputs_end, *self._ends.values(), 0)
+
+    def forget(self) -> None:
+        """Forget all places."""
+        self.tensors.clear()
+        self._ends.clear()
+        self.kept_end, self.outputs_end = self._reserved, self.size // 2
+
+    def place(self, slot: int, index: int, size: int, fresh: bool) -> protocol.Spot:
+        """Return the place of a slot's tensor of `size` bytes. Raises SetupError if there is no room."""
+        around = size + 2 * self.GUARD_BYTES
+        pages = self.tensors.get((slot, index))
+        if pages is None or pages.length < around:
+            length = (-(-around // mmap.PAGESIZE) + 1) * mmap.PAGESIZE
+            pages = self.tensors[slot, index] = TensorPages(self._allocate(slot, length), length, size)
+            fresh = True
+        if fresh or pages.size != size:
+            pages.size, room = size, pages.length - around
+            pages.offset = pages.start + self.GUARD_BYTES + self.LINE * self.rng.randrange(room // self.LINE + 1)
+        return protocol.Spot(pages.offset, pages.start, pages.length)
+
+    def _allocate(self, slot: int, length: int) -> int:
+        group, keeps = divmod(slot, SLOTS)
+        start = self.kept_end if keeps == 0 else self._ends.get(group, self.size // 2)
+        if start + length > (self.size // 2 if keeps == 0 else self.size):
+            raise SetupError(f"inputs need more than {self.size >> 21} MiB, half of harness.memory_mib: raise it")
+        if keeps == 0:
+            self.kept_end += length
+        else:
+            self._ends[group] = start + length
+        return start
+
+    def outputs(self, total: int) -> int:
+        """Return an offset at which `total` bytes of outputs can be copied. Raises MemoryError without room."""
+        start = max((*self._ends.values(), self.size // 2))
+        start = -(-start // self.LINE) * self.LINE
+        if start + total > self.size:
+            raise MemoryError(f"with its inputs that is more than {self.size >> 21} MiB, half of harness.memory_mib")
+        self.outputs_end = max(self.outputs_end, start + total)
+        return start
+
+    def holds(self, offset: int, size: int) -> bool:
+        """Whether `size` bytes at `offset` lie in this memory."""
+        return offset >= max(self._reserved, 0) and offset + size <= self.size
+
+    def is_output_buffer(self, slot: int, start: int, size: int) -> bool:
+        """Whether these bytes belong to a tensor of the slot that a kernel may return."""
+        return any(s.writable and s.offset <= start and start + size <= s.offset + s.size for s in self.of(slot))
+
+    def of(self, slot: int) -> list[TensorPages]:
+        """Return the pages of a slot's tensors."""
+        return [pages for (owner, _), pages in self.tensors.items() if owner == slot]
+
+    @abc.abstractmethod
+    def write(self, slot: int, index: int, values: torch.Tensor | int, writable: bool, protected: bool) -> None:
+        """Write a tensor's values (or fill it with one byte) at its place, and new guard bands around it.
+
+        writable: whether a kernel may return it. protected: whether it may not change the values.
+        """
+
+    @abc.abstractmethod
+    def written(self) -> None:
+        """Finish a row's inputs: when this returns, their values are in place and in no cache."""
+
+    @abc.abstractmethod
+    def damage(self, slot: int) -> str:
+        """Return what was written that may not be; empty if nothing was."""
+
+    @abc.abstractmethod
+    def read(self, offset: int, size: int) -> protocol.Values:
+        """Return a copy of bytes of the memory."""
+
+    @abc.abstractmethod
+    def reset(self) -> None:
+        """Wipe the memory for another worker; new pages would cost far more."""
+
+    @abc.abstractmethod
+    def close(self) -> None:
+        """Free the memory."""
