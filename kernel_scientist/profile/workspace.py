@@ -14,6 +14,7 @@ from kernel_scientist.evaluate.evaluator import Evaluator
 from kernel_scientist.profile import target_process
 from kernel_scientist.profile.dispatches import CountingError
 from kernel_scientist.records.kernel import Case, Kernel
+from kernel_scientist.sandbox import protocol
 from kernel_scientist.sandbox.failure import KernelFailure
 from kernel_scientist.sandbox.seccomp import Limits
 
@@ -47,7 +48,8 @@ def prepare(evaluator: Evaluator, kernel: Kernel, cases: Sequence[Case], folder:
     names: list[str] = []
     left = MOST_INPUTS
     for case in cases:
-        data, buffers = inputs.message(inputs.draw(case))
+        buffers: list[protocol.Buffer] = []
+        data = protocol.encode(inputs.draw(case).data, buffers)
         sizes = [memoryview(buffer).nbytes for buffer in buffers]
         if sum(sizes) > left:
             continue
