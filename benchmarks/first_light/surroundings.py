@@ -60,5 +60,5 @@ def _version(package: str) -> str:
 
 
 def _tool(tool: str) -> str:
-    found = (shutil.which(tool), *(shutil.which(place / tool) for place in PLACES))
+    found = (shutil.which(tool), *(shutil.which(str(place / tool)) for place in PLACES))
     return next((path for path in found if path), "")

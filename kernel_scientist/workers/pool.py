@@ -252,7 +252,7 @@ class WorkerPool:
         return {
             **{name: os.environ[name] for name in KEPT if name in os.environ},
             **own,
-            "PYTHONPATH": str(bubblewrap.PACKAGE.parent),
+            "PYTHONPATH": bubblewrap.python_path(),
             "PYTHONDONTWRITEBYTECODE": "1",
             "PYTHONUNBUFFERED": "1",
             "HOME": tempfile.gettempdir(),
