@@ -52,14 +52,24 @@ def confine(attempt: Try, scratch: str) -> tuple[str, ...]:
     """Confine this process as a worker, but for what the try says; return the layers in force."""
     for layer in attempt.without:
         layers.leave_out(layer)
-    visible, writable, install = bubblewrap.visible, bubblewrap.writable, seccomp._install_filter  # pyright: ignore[reportPrivateUsage]
+    visible, writable = bubblewrap.visible, bubblewrap.writable
+    install = seccomp._install_filter  # pyright: ignore[reportPrivateUsage]
 
-    def more_calls(allowed: tuple[str, ...] = (), **others: Any) -> None:
+    def more_read(device: str) -> tuple[str, ...]:
+        return (*visible(device), *attempt.readable)
+
+    def more_written(device: str, folder: str) -> tuple[str, ...]:
+        return (*writable(device, folder), *attempt.writable)
+
+    def more_called(allowed: tuple[str, ...] = (), **others: Any) -> None:
         install((*allowed, *attempt.calls), **others)
 
-    vars(bubblewrap)["visible"] = lambda device: (*visible(device), *attempt.readable)
-    vars(bubblewrap)["writable"] = lambda device, folder: (*writable(device, folder), *attempt.writable)
-    vars(seccomp)["_install_filter"] = more_calls
+    for module, name, more in (
+        (bubblewrap, "visible", more_read),
+        (bubblewrap, "writable", more_written),
+        (seccomp, "_install_filter", more_called),
+    ):
+        setattr(module, name, more)
     limits = seccomp.Limits("auto", "cuda", scratch, MEMORY, MEMORY, OUTPUT, programs=True, threads=True)
     return seccomp.confine_worker(limits)
 
