@@ -17,6 +17,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[1]
+LISTED = Path(__file__).resolve().parent / "path"
+"""Folder in which processes find this package that may not list the one around it."""
 AMD = ("/opt/rocm", "/opt/amdgpu")
 """ROCm, and the libdrm of AMD's packages, to which ROCm is linked."""
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc/ld.so.cache", "/etc/alternatives", *AMD)

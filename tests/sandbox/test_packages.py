@@ -83,3 +83,15 @@ def test_all_that_nvidias_driver_reports_is_readable(tmp_path: Path, monkeypatch
         str(tmp_path / name) for name in names
     }
     assert not any(path.startswith(str(tmp_path)) for path in bubblewrap.visible("cpu"))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_confined_process_finds_this_package_without_its_installation(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And what it finds is this one, although it cannot list the laboratory around it."""
+    use(kind, monkeypatch)
+    said = "from kernel_scientist import load; from kernel_scientist.sandbox import bubblewrap as b; print(b.PACKAGE)"
+    program = [sys.executable, "-P", "-S", "-c", said]
+    command = confine.command(program, tmp_path, bubblewrap.readable())
+    assert confine.run(command, tmp_path, 60) == (0, f"{bubblewrap.PACKAGE}\n")
