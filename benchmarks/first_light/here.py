@@ -119,8 +119,8 @@ class Here(Asked):
 
     def case(self, problem: str) -> Case:
         """Return the case that is timed: on a GPU long enough that launches do not matter, but short to send."""
-        small = {"identity": {"size": 4096}, "rmsnorm": {"rows": 16, "cols": 64}}
-        large = {"identity": {"size": 1 << 24}, "rmsnorm": {"rows": 4096, "cols": 4096}}
+        small: dict[str, dict[str, Any]] = {"identity": {"size": 4096}, "rmsnorm": {"rows": 16, "cols": 64}}
+        large: dict[str, dict[str, Any]] = {"identity": {"size": 1 << 24}, "rmsnorm": {"rows": 4096, "cols": 4096}}
         sizes = (small if self.standin else large).get(problem)
         return Case(sizes=sizes, seed=1) if sizes else self.problem(problem).profile("auto").tests[0]
 
