@@ -13,7 +13,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,8 @@ from kernel_scientist.records import environment
 environment.prepare()
 
 RESULTS = Path(__file__).parent / "results"
+KILLED_S = 5
+"""Seconds that a killed process has to end."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,9 @@ class Done:
 def bounded(command: Sequence[str], seconds: float, **extra: str) -> Done:
     """Run a command for at most so long; it and what it started are ended then."""
     start = time.monotonic()
-    with tempfile.TemporaryFile("w+") as log:  # no pipe: what outlives the command would hold its other end
+    with tempfile.TemporaryFile(
+        "w+", errors="replace"
+    ) as log:  # no pipe: what outlives the command would hold its other end
         process = subprocess.Popen(
             list(command),
             stdout=log,
@@ -53,7 +57,8 @@ def bounded(command: Sequence[str], seconds: float, **extra: str) -> Done:
         except subprocess.TimeoutExpired:
             status = None
             os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+            with suppress(subprocess.TimeoutExpired):  # one that hangs in a driver does not end
+                process.wait(KILLED_S)
         log.seek(0)
         return Done(status, round(time.monotonic() - start, 1), log.read())
 

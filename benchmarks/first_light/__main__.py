@@ -1,11 +1,11 @@
 """First light on a GPU: `make first-light`, `python -m benchmarks.first_light [STEP ...]`, in under ten minutes.
 
-Goes in steps from "torch sees the GPU" to a calibration. Each is a process with a time limit, so one that fails or
-hangs hides nothing after it. Each leaves `NN-step.json` (what it found, also if it failed half-way) and `NN-step.txt`
-(its output) in `benchmarks/results/first-light-<device>-<date>/`. `--standin` takes the tests' stand-in for a GPU's
-runtime: it shows that the steps work, and its figures mean nothing. Of the packages only torch, triton, numpy, scipy,
-pydantic, PyYAML, filelock and kernelguard are needed. Exit code: 0 every step passed, 1 one failed, 2 there is
-no GPU.
+Goes in steps from "the driver starts in the sandbox" to a calibration. Each is a process with a time limit, so one that
+fails or hangs hides nothing after it. `results` says what they leave, also if they fail half-way, in
+`benchmarks/results/first-light-<device>-<date>/` or the folder of `--results`. `--standin` takes the tests' stand-in
+for a GPU's runtime: it shows that the steps work, and its figures mean nothing. Of the packages only torch, triton,
+numpy, scipy, pydantic, PyYAML, filelock and kernelguard are needed (README.md: on a machine without network). Exit
+code: 0 every step passed, 1 one failed, 2 there is no GPU.
 """
 
 import argparse
@@ -16,30 +16,37 @@ import os
 import sys
 import time
 import traceback
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
+from benchmarks.first_light import surroundings
+from benchmarks.first_light.results import Results
 from benchmarks.parts import RESULTS, Done, bounded, machine, word
 from kernel_scientist.hardware import gpu
 
 STEPS = {
-    "torch": ("starting.torch_sees_it", 25.0),
+    "driver": ("driver.driver_starts", 30.0),
+    "torch": ("starting.torch_sees_it", 60.0),  # on a cold disk
     "triton": ("starting.triton_runs", 35.0),
-    "sandbox": ("sandboxed.worker_runs", 95.0),
-    "extension": ("sandboxed.extension_runs", 80.0),
-    "limits": ("sandboxed.limits_hold", 25.0),
-    "events": ("clocks.events_agree", 25.0),
-    "lock": ("clocks.lock_excludes", 15.0),
-    "sweep": ("clocks.sweep_evicts", 30.0),
+    "sandbox": ("sandboxed.worker_runs", 60.0),
+    "limits": ("sandboxed.limits_hold", 20.0),
+    "events": ("clocks.events_agree", 15.0),
+    "sweep": ("clocks.sweep_evicts", 15.0),
     "seed": ("judging.seed_passes", 50.0),
-    "times": ("judging.times_agree", 80.0),
-    "overheads": ("judging.overheads", 35.0),
+    "times": ("judging.times_agree", 90.0),
+    "overheads": ("judging.overheads", 30.0),
+    "extension": ("sandboxed.extension_runs", 80.0),
+    "lock": ("clocks.lock_excludes", 10.0),
     "calibration": ("starting.calibration", 90.0),
 }
 """By step: the function, and its limit in seconds. The last one may take what the others left."""
+WITHOUT_TORCH = ("driver",)
+"""Steps whose process imports no torch."""
 TIMED = ("events", "sweep", "seed", "times", "overheads")
 """Steps that hold the device's lock; a calibration takes it by itself."""
-BOUND_S, LOCK_S = 590.0, 20.0
+BOUND_S, LOCK_S, PROBE_S = 590.0, 20.0, 60.0
+FIRST_GPU = "/dev/nvidia0"
 PROBE = "import torch; print(torch.cuda.get_device_name(0) if torch.cuda.is_available() else '')"
 NONE = (
     "first-light: torch finds no GPU here, so there is no light to see; run it where there is one, or with --standin "
@@ -55,32 +62,52 @@ def main() -> None:
     parser.add_argument("steps", nargs="*", metavar="STEP", help=f"only these: {', '.join(STEPS)}")
     parser.add_argument("--standin", action="store_true", help="without a GPU, on the stand-in for its runtime")
     parser.add_argument("--without", default="", help="layer of the sandbox that workers leave out")
+    parser.add_argument("--results", type=Path, help="folder for the results, as two files")
+    parser.add_argument("--seconds", type=float, default=BOUND_S, help="bound of all steps (%(default)g)")
     parser.add_argument("--process", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if unknown := [name for name in options.steps if name not in STEPS]:
         parser.error(f"unknown step {unknown[0]!r}; known: {', '.join(STEPS)}")
     if options.process:
         sys.exit(_become(options.steps[0], options.standin, options.without))
-    start = time.monotonic()
+    end = time.monotonic() + options.seconds
     name = "standin" if options.standin else _device()
     if not name:
         print(NONE)
         sys.exit(2)
-    folder = RESULTS / f"first-light-{word(name)}-{time.strftime('%Y-%m-%d')}"
-    sys.exit(run(folder, name, options.steps or list(STEPS), options.without, start + BOUND_S))
+    folder = options.results or RESULTS / f"first-light-{word(name)}-{time.strftime('%Y-%m-%d')}"
+    with Results(folder, archived=options.results is not None) as results, _awake():
+        sys.exit(run(results, name, options.steps or list(STEPS), options.without, end))
 
 
 def _device() -> str:
-    """Return the GPU's name; empty where there is none. One that torch does not find is the first step's failure."""
-    said = bounded([sys.executable, "-c", PROBE], 60).output.strip().splitlines()
-    hidden = os.environ.get("CUDA_VISIBLE_DEVICES") == ""
-    return (said[-1] if said else "") or ("unseen" if gpu.driver_present() and not hidden else "")
+    """Return the GPU's name; empty where there is none. One that torch does not find is a step's failure."""
+    if os.environ.get("CUDA_VISIBLE_DEVICES") == "":
+        return ""
+    if found := surroundings.name():  # it costs no import of torch
+        return found
+    said = bounded([sys.executable, "-c", PROBE], PROBE_S).output.strip().splitlines()
+    return (said[-1] if said else "") or ("unseen" if gpu.driver_present() else "")
 
 
-def run(folder: Path, device: str, steps: list[str], without: str, end: float) -> int:
-    """Run steps until the clock shows `end`, write their files, print a line for each; return the exit code."""
-    folder.mkdir(parents=True, exist_ok=True)
+@contextlib.contextmanager
+def _awake() -> Generator[None]:
+    """Keep NVIDIA's driver from stopping the GPU between two steps, which would cost each seconds."""
+    try:
+        descriptor = os.open(FIRST_GPU, os.O_RDWR)
+    except OSError:
+        yield
+        return
+    try:
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def run(results: Results, device: str, steps: list[str], without: str, end: float) -> int:
+    """Run steps until the clock shows `end`, add their results, print a line for each; return the exit code."""
     failed = False
+    here = {"device": device, **surroundings.facts(), **machine()}
     for name in steps:
         number, (_, limit_s) = list(STEPS).index(name) + 1, STEPS[name]
         left_s = end - time.monotonic()
@@ -88,14 +115,14 @@ def run(folder: Path, device: str, steps: list[str], without: str, end: float) -
         arguments = [name, "--process", f"--without={without}", *(["--standin"] if device == "standin" else [])]
         done = bounded([sys.executable, "-m", "benchmarks.first_light", *arguments], max(limit_s, 0.0))
         found = result(done, limit_s)
-        known = {"step": name, "device": device, "date": time.strftime("%Y-%m-%d %H:%M"), "without": without}
-        (folder / f"{number:02}-{name}.json").write_text(json.dumps({**known, **found, "machine": machine()}, indent=1))
-        (folder / f"{number:02}-{name}.txt").write_text(done.output)
-        print(f"{number:02} {name:12}{found['outcome']:8}{done.seconds:7.1f} s  {found['reason']}".rstrip(), flush=True)
-        failed = failed or found["outcome"] == "failed"
         if name == "sandbox":  # later steps are to show something, so they do without what refuses
             without = found["found"].get("without", "all")
-    print(f"results in {folder}")
+            here["layers"] = found["found"].get("layers", [])
+        known = {"step": name, "date": time.strftime("%Y-%m-%d %H:%M"), "without": without}
+        results.add(f"{number:02}-{name}", {**known, **found, "machine": here}, done.output)
+        print(f"{number:02} {name:12}{found['outcome']:8}{done.seconds:7.1f} s  {found['reason']}".rstrip(), flush=True)
+        failed = failed or found["outcome"] == "failed"
+    print(f"results in {results.folder}")
     return int(failed)
 
 
@@ -104,7 +131,8 @@ def result(done: Done, limit_s: float) -> dict[str, Any]:
     facts: dict[str, Any] = {}
     for line in done.output.splitlines():
         if line.startswith(FACT):
-            facts |= json.loads(line.removeprefix(FACT))
+            with contextlib.suppress(ValueError):  # a killed process may leave half a line
+                facts |= json.loads(line.removeprefix(FACT))
     outcome, reason, note = facts.pop("outcome", "failed"), facts.pop("reason", ""), facts.pop("note", "")
     if done.status is None:
         outcome, reason = "failed", f"not finished after {max(limit_s, 0):.0f} s"
@@ -125,19 +153,24 @@ def _become(step: str, standin: bool, without: str) -> int:
         os.environ["TRITON_INTERPRET"] = "1"
     outcome, reason = "passed", ""
     try:
-        from benchmarks.first_light.here import Here, NotHereError
+        from benchmarks.first_light import outcome as said
         from kernel_scientist.sandbox import device_lock
+
+        here: Any = said.Asked(standin, without)
+        if step not in WITHOUT_TORCH:
+            from benchmarks.first_light.here import Here
+
+            here = Here(standin, without)
     except ImportError as error:
         _say({"outcome": "failed", "reason": f"{error}; install this package first"})
         return 1
-    here = Here(standin, without)
     module, _, function = STEPS[step][0].partition(".")
     try:
         work = getattr(importlib.import_module(f"benchmarks.first_light.{module}"), function)
         with device_lock.device(here.lock(), LOCK_S) if step in TIMED else contextlib.nullcontext():
             for facts in work(here):
                 _say(facts)
-    except NotHereError as error:
+    except said.NotHereError as error:
         outcome, reason = "not here", str(error)
     except BaseException as error:
         traceback.print_exc()

@@ -9,7 +9,8 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from benchmarks.first_light.here import Facts, Here, StepError
+from benchmarks.first_light.here import Here
+from benchmarks.first_light.outcome import Facts, StepError
 from kernel_scientist.hardware import gpus
 from kernel_scientist.records import environment
 from kernel_scientist.sandbox import device_lock

@@ -3,12 +3,13 @@
 import contextlib
 import ctypes
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from benchmarks.first_light import layers
+from benchmarks.first_light.outcome import Asked
 from kernel_scientist import problems
 from kernel_scientist.hardware import gpu
 from kernel_scientist.problems.taskfolder import Problem
@@ -18,20 +19,10 @@ from kernel_scientist.records.params import Harness
 from kernel_scientist.workers.pool import WorkerPool
 from kernel_scientist.workers.untrusted.buffers import Runtime
 
-Facts = Iterator[dict[str, Any]]
-"""What a step finds, as soon as it has found it. Exceptions are the step's failure."""
 LIMITS: dict[str, Any] = {"stages": 1, "blocks": 2, "pairs": 0, "noise_runs": 0, "gpu_warmup_s": 0.5}
 """Settings of the evaluator: one short timing."""
 STANDIN_SWEEP_BYTES = 1 << 17
 """Triton's interpreter sweeps the stand-in's memory."""
-
-
-class StepError(RuntimeError):
-    """What a step tests is not so."""
-
-
-class NotHereError(RuntimeError):
-    """A step that cannot be shown on the stand-in."""
 
 
 class LightPool(WorkerPool):
@@ -60,12 +51,8 @@ class LightPool(WorkerPool):
 
 
 @dataclass(frozen=True)
-class Here:
+class Here(Asked):
     """The GPU of this host, or the stand-in."""
-
-    standin: bool = False
-    without: str = ""
-    """Layer of the sandbox that is left out (`layers`); empty: none."""
 
     @property
     def device(self) -> str:
@@ -132,8 +119,8 @@ class Here:
 
     def case(self, problem: str) -> Case:
         """Return the case that is timed: on a GPU long enough that launches do not matter, but short to send."""
-        small = {"identity": {"size": 4096}, "rmsnorm": {"rows": 16, "cols": 64}}
-        large = {"identity": {"size": 1 << 24}, "rmsnorm": {"rows": 4096, "cols": 4096}}
+        small: dict[str, dict[str, Any]] = {"identity": {"size": 4096}, "rmsnorm": {"rows": 16, "cols": 64}}
+        large: dict[str, dict[str, Any]] = {"identity": {"size": 1 << 24}, "rmsnorm": {"rows": 4096, "cols": 4096}}
         sizes = (small if self.standin else large).get(problem)
         return Case(sizes=sizes, seed=1) if sizes else self.problem(problem).profile("auto").tests[0]
 

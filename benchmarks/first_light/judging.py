@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from benchmarks.first_light.clocks import Events
-from benchmarks.first_light.here import Facts, Here, StepError, imported
+from benchmarks.first_light.here import Here, imported
+from benchmarks.first_light.outcome import Facts, StepError
 from kernel_scientist.evaluate.driver import Driver
 from kernel_scientist.evaluate.evaluator import Evaluator
 from kernel_scientist.evaluate.timing.estimate import Samples

@@ -11,7 +11,7 @@ from kernel_scientist.sandbox import landlock, seccomp
 VARIABLE = "FIRST_LIGHT_WITHOUT"
 """Environment variable of the workers' parent: the layer to leave out."""
 EVERY = "all"
-"""No sandbox at all (`harness.sandbox: none`), and no stopped threads."""
+"""No sandbox at all (`harness.sandbox: none`, and no sealing), and no stopped threads."""
 BUBBLEWRAP, STOPPING = "bubblewrap", "stopped threads"
 """What the evaluator does: namespaces around the workers' parent; stopping a worker's other threads while its main
 thread copies outputs, which a GPU's driver has to bear."""
@@ -27,8 +27,8 @@ LAYERS = (*FUNCTIONS, STOPPING, BUBBLEWRAP)
 
 def leave_out(layer: str) -> None:
     """Let the function that sets up a layer do nothing, in this process and those that it forks."""
-    if layer in FUNCTIONS:
-        setattr(*FUNCTIONS[layer], _nothing)
+    for name in FUNCTIONS if layer == EVERY else FUNCTIONS.keys() & {layer}:
+        setattr(*FUNCTIONS[name], _nothing)
 
 
 def _nothing(*_: object, **__: object) -> list[str]:

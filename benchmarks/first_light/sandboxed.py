@@ -6,7 +6,8 @@ import time
 from dataclasses import replace
 
 from benchmarks.first_light import layers
-from benchmarks.first_light.here import Facts, Here, StepError
+from benchmarks.first_light.here import Here
+from benchmarks.first_light.outcome import Facts, StepError
 from kernel_scientist.evaluate.driver import Driver
 from kernel_scientist.records.errors import InfrastructureError
 from kernel_scientist.sandbox import bubblewrap, landlock
@@ -14,8 +15,8 @@ from kernel_scientist.sandbox.failure import KernelFailure
 from kernel_scientist.workers import client
 from kernel_scientist.workers.pool import WorkerPool
 
-COPY_S = 10.0
-"""Limit of copying outputs while the layer that refuses something is looked for, in seconds."""
+COPY_S, START_S = 10.0, 20
+"""Limits of copying outputs and of a worker's start while the layer that refuses is looked for, in seconds."""
 ON_DEVICE = r"""
 __global__ void copy_kernel(const unsigned short* x, unsigned short* out, long size) {
     long i = (long)blockIdx.x * 256 + threadIdx.x;
@@ -89,8 +90,9 @@ def refusing(here: Here, source: str) -> Facts:
     """Run a kernel in the sandbox. Raises StepError with the layer that refuses something, if there is one."""
     yield {"bubblewrap": bubblewrap.bubblewrap_works(), "landlock_version": landlock.version()}
     client.TRANSFER_TIMEOUT_S = COPY_S  # a driver that waits for a stopped thread is to be found in time
+    client.START_TIMEOUT_S = START_S
     refusal = ""
-    for layer in (here.without, *layers.LAYERS, layers.EVERY):
+    for layer in dict.fromkeys((here.without, layers.EVERY, *layers.LAYERS)):
         start = time.perf_counter()
         try:
             with replace(here, without=layer).pool() as pool:
@@ -99,15 +101,19 @@ def refusing(here: Here, source: str) -> Facts:
         except (KernelFailure, InfrastructureError) as error:
             refusal = refusal or _words(error)
             yield {f"without {layer}" if layer else "with every layer": _words(error)}
+            if layer == layers.EVERY:
+                raise StepError(f"it does not run without any sandbox either: {refusal}") from error
             continue
         yield {"start_and_call_s": round(time.perf_counter() - start, 2), "without": layer}
+        if refusal and layer == layers.EVERY:  # so the sandbox refuses something: which layer?
+            continue
         yield {"note": ", ".join(pool.layers)}
         if refusal:
             raise StepError(f"it runs only without {layer!r}: {refusal}")
         if not bubblewrap.bubblewrap_works() and not landlock.version():
             raise StepError("it runs, but neither bubblewrap nor Landlock hides files from it")
         return
-    raise StepError(f"it does not run without any sandbox either: {refusal}")
+    raise StepError(f"it runs only without {layers.EVERY!r}: no single layer is the one that refuses: {refusal}")
 
 
 def extension_runs(here: Here) -> Facts:

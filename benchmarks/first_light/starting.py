@@ -1,13 +1,14 @@
 """Steps of first light outside the sandbox: torch sees the GPU, Triton compiles and runs a kernel; the calibration."""
 
 import os
-import platform
 import shutil
 import sysconfig
 import time
 from pathlib import Path
 
-from benchmarks.first_light.here import Facts, Here, NotHereError, StepError, imported
+from benchmarks.first_light import surroundings
+from benchmarks.first_light.here import Here, imported
+from benchmarks.first_light.outcome import Facts, NotHereError, StepError
 from kernel_scientist.hardware import gpu
 
 VISIBLE = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "LD_LIBRARY_PATH")
@@ -16,12 +17,13 @@ PROPERTIES = ("total_memory", "multi_processor_count", "L2_cache_size", "shared_
 
 def torch_sees_it(here: Here) -> Facts:
     """Torch finds the GPU, computes on it, and has loaded the runtime library that workers bind."""
-    yield {"python": platform.python_version(), "visible": {name: os.environ.get(name) for name in VISIBLE}}
+    yield {**surroundings.facts(), "visible": {name: os.environ.get(name) for name in VISIBLE}}
+    import numpy
     import torch
     import triton
 
     yield {"torch": torch.__version__, "cuda": torch.version.cuda, "hip": torch.version.hip}
-    yield {"triton": triton.__version__, "torch_at": str(Path(torch.__file__).parent)}
+    yield {"triton": triton.__version__, "numpy": numpy.__version__, "torch_at": str(Path(torch.__file__).parent)}
     if not here.standin:
         if not torch.cuda.is_available():
             raise StepError(f"a driver's files are in /dev, but torch {torch.__version__} finds no GPU")

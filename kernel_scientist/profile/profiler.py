@@ -70,8 +70,8 @@ def environment(device: str, folder: Path) -> dict[str, str]:
     kept = {name: os.environ[name] for name in KEPT if name in os.environ}
     own = {} if device == "cpu" else gpu.only_first(os.environ)
     homes = dict.fromkeys(("HOME", "TMPDIR", "TRITON_CACHE_DIR"), str(folder))
-    package = str(bubblewrap.PACKAGE.parent)
-    return {**kept, **own, **homes, "LC_ALL": "C", "PYTHONPATH": package, "PYTHONDONTWRITEBYTECODE": "1"}
+    python = {"PYTHONPATH": bubblewrap.python_path(), "PYTHONDONTWRITEBYTECODE": "1"}
+    return {**kept, **own, **homes, "LC_ALL": "C", **python}
 
 
 def run(

@@ -9,6 +9,7 @@ import functools
 import os
 import shutil
 import signal
+import site
 import subprocess
 import sys
 import sysconfig
@@ -16,12 +17,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[1]
+LISTED = Path(__file__).resolve().parent / "path"
+"""Folder in which processes find this package that may not list the one around it."""
 AMD = ("/opt/rocm", "/opt/amdgpu")
 """ROCm, and the libdrm of AMD's packages, to which ROCm is linked."""
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc/ld.so.cache", "/etc/alternatives", *AMD)
 MACHINE = ("/sys/devices/system", "/proc/cpuinfo", "/proc/meminfo")
-GPU_FACTS = ("/sys", "/proc/driver/nvidia", "/proc/devices", "/proc/sys/vm")
+GPU_FACTS = ("/sys", "/proc/devices", "/proc/sys/vm")
 """Paths that a GPU's driver reads. They are read-only, because clocks can be set there."""
+PROC_DRIVER = Path("/proc/driver")
+"""Folder of what drivers report: NVIDIA's reads its own entries here, and does not start if it cannot."""
 GPU_DEVICES = ("kfd", "dri", "nvidia*", "nvhost*", "nvmap", "dxg")
 """Names in /dev that the drivers of AMD's and NVIDIA's GPUs use; `dxg` is that of Windows' Linux."""
 DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom", "/dev/random")
@@ -35,20 +40,50 @@ def gpu_devices() -> tuple[str, ...]:
     return tuple(str(path) for name in GPU_DEVICES for path in sorted(Path("/dev").glob(name)))
 
 
+def gpu_facts() -> tuple[str, ...]:
+    """Return the paths that a GPU's driver reads; NVIDIA's has several of its own (nvidia, nvidia-uvm, nvidia-caps)."""
+    return (*GPU_FACTS, *(str(path) for path in sorted(PROC_DRIVER.glob("nvidia*"))))
+
+
+def python_path() -> str:
+    """Return PYTHONPATH for confined processes: this package, and folders of packages that a user put on the path."""
+    return os.pathsep.join((str(PACKAGE.parent), *_given()))
+
+
+def _given() -> tuple[str, ...]:
+    """Return the folders of packages on Python's path that the interpreter does not find by itself in every process.
+
+    They come before the standard library (PYTHONPATH), or belong to a user, whose home confined processes do not have.
+    The current folder and that of this package may be a laboratory, with problems in it: these stay hidden, whatever
+    they contain.
+    """
+    library = sysconfig.get_path("stdlib")
+    first = sys.path[: sys.path.index(library)] if library in sys.path else []
+    own = [site.getusersitepackages()] if site.ENABLE_USER_SITE else []
+    hidden = (PACKAGE.parent, Path.cwd())
+    found = list[str]()
+    for path in map(Path, (*first, *(path for path in own if path in sys.path))):
+        named = path.name in PACKAGES
+        laboratory = not named and any(folder.is_relative_to(path.resolve()) for folder in hidden)
+        if path.is_absolute() and not laboratory and path.is_dir() and (named or any(path.glob("*.dist-info"))):
+            found.append(str(path))
+    return tuple(dict.fromkeys(found))
+
+
 @functools.cache
 def readable() -> tuple[str, ...]:
     """Return the paths that a worker must be able to read.
 
     torch may lie outside Python's own folders: in a user's folder, or in another environment that a .pth file names.
     """
-    packages = {path for path in sys.path if Path(path).name in PACKAGES}
+    packages = {*(path for path in sys.path if Path(path).name in PACKAGES), *_given()}
     python = {sys.prefix, sys.base_prefix, sysconfig.get_path("stdlib"), *packages}
     return (*SYSTEM, *sorted(python), str(PACKAGE))
 
 
 def visible(device: str) -> tuple[str, ...]:
     """Return the paths that Landlock lets a worker read."""
-    return (*readable(), *MACHINE, f"/proc/{os.getpid()}", *((*GPU_FACTS, *gpu_devices()) if device != "cpu" else ()))
+    return (*readable(), *MACHINE, f"/proc/{os.getpid()}", *((*gpu_facts(), *gpu_devices()) if device != "cpu" else ()))
 
 
 def writable(device: str, scratch: str) -> tuple[str, ...]:

@@ -24,8 +24,8 @@ from kernel_scientist.records.params import Harness
 from kernel_scientist.sandbox import bubblewrap, landlock, seccomp
 from kernel_scientist.sandbox.failure import KernelFailure
 from kernel_scientist.sandbox.process import Process
-from kernel_scientist.workers import execution_environment, fork_server
-from kernel_scientist.workers.client import SO_PASSCRED, START_TIMEOUT_S, WorkerClient
+from kernel_scientist.workers import client, execution_environment, fork_server
+from kernel_scientist.workers.client import SO_PASSCRED, WorkerClient
 from kernel_scientist.workers.native import SOURCE, NativeHarness
 from kernel_scientist.workers.shared_memory import SharedMemory
 from kernel_scientist.workers.worker_memory import EvaluatorsGpu, WorkerMemory
@@ -222,7 +222,7 @@ class WorkerPool:
                 raise StoppedError("the worker pool was closed")
             control = self._control or self._spawn()
             try:
-                control.settimeout(START_TIMEOUT_S)
+                control.settimeout(client.START_TIMEOUT_S)
                 socket.send_fds(control, [json.dumps(message).encode()], descriptors)
                 reply: dict[str, Any] = json.loads(control.recv(1 << 16))
             except (OSError, ValueError) as error:
@@ -262,7 +262,7 @@ class WorkerPool:
         return {
             **{name: os.environ[name] for name in KEPT if name in os.environ},
             **own,
-            "PYTHONPATH": str(bubblewrap.PACKAGE.parent),
+            "PYTHONPATH": bubblewrap.python_path(),
             "PYTHONDONTWRITEBYTECODE": "1",
             "PYTHONUNBUFFERED": "1",
             "HOME": tempfile.gettempdir(),

@@ -18,6 +18,7 @@ from kernel_scientist.hardware import cpu, measured
 from kernel_scientist.hardware.measured import MeasuredPeaks
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import SetupError
+from kernel_scientist.sandbox import bubblewrap
 
 progress = logging.getLogger("kernel_scientist.progress")
 SOURCE = Path(__file__).with_name("peaks.cpp")
@@ -72,7 +73,7 @@ def _bytes() -> int:
 
 
 def _paths() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
+    return {**os.environ, "PYTHONPATH": bubblewrap.python_path()}
 
 
 def main() -> None:
