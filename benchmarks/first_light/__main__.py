@@ -34,8 +34,11 @@ STEPS = {
     "events": ("clocks.events_agree", 15.0),
     "sweep": ("clocks.sweep_evicts", 15.0),
     "seed": ("judging.seed_passes", 50.0),
-    "times": ("judging.times_agree", 90.0),
-    "overheads": ("judging.overheads", 30.0),
+    "times": ("times.times_agree", 70.0),
+    "overheads": ("times.overheads", 25.0),
+    "differences": ("judging.known_differences", 80.0),
+    "cheats": ("judging.cheats_fail", 95.0),
+    "counters": ("judging.counters_are_read", 45.0),
     "extension": ("sandboxed.extension_runs", 80.0),
     "lock": ("clocks.lock_excludes", 10.0),
     "calibration": ("starting.calibration", 90.0),
@@ -43,7 +46,7 @@ STEPS = {
 """By step: the function, and its limit in seconds. The last one may take what the others left."""
 WITHOUT_TORCH = ("driver",)
 """Steps whose process imports no torch."""
-TIMED = ("events", "sweep", "seed", "times", "overheads")
+TIMED = ("events", "sweep", "seed", "times", "overheads", "differences", "cheats", "counters")
 """Steps that hold the device's lock; a calibration takes it by itself."""
 BOUND_S, LOCK_S, PROBE_S = 590.0, 20.0, 60.0
 FIRST_GPU = "/dev/nvidia0"

@@ -1,12 +1,11 @@
 """Where first light takes place: a GPU or the stand-in for its runtime, its workers, the kernels that are run."""
 
 import contextlib
-import ctypes
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from benchmarks.first_light import layers
 from benchmarks.first_light.outcome import Asked
@@ -17,12 +16,13 @@ from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.kernel import Case, Kernel
 from kernel_scientist.records.params import Harness
 from kernel_scientist.workers.pool import WorkerPool
-from kernel_scientist.workers.untrusted.buffers import Runtime
+from kernel_scientist.workers.runtime import Runtime
+
+if TYPE_CHECKING:
+    from kernel_scientist.workers.device_memory import Sweep
 
 LIMITS: dict[str, Any] = {"stages": 1, "blocks": 2, "pairs": 0, "noise_runs": 0, "gpu_warmup_s": 0.5}
 """Settings of the evaluator: one short timing."""
-STANDIN_SWEEP_BYTES = 1 << 17
-"""Triton's interpreter sweeps the stand-in's memory."""
 
 
 class LightPool(WorkerPool):
@@ -64,7 +64,7 @@ class Here(Asked):
         if self.standin:
             from tests.workers import standin
 
-            return Runtime(ctypes.CDLL(str(standin.library())), "standin")
+            return standin.runtime()
         import torch
 
         torch.zeros(1, device=self.device)
@@ -101,11 +101,11 @@ class Here(Asked):
 
         return gpu.lock("rocm" if torch.version.hip else "cuda")
 
-    def sweep_bytes(self) -> int:
-        """Return how much memory the sweep of the caches reads."""
-        from kernel_scientist.workers.untrusted import buffers
+    def sweep(self, runtime: Runtime, mib: int = 0) -> "Sweep":
+        """Return a sweep of the caches; of the size that timings use, if none is given."""
+        from kernel_scientist.workers.device_memory import Sweep
 
-        return STANDIN_SWEEP_BYTES if self.standin else buffers.sweep_bytes(self.device)
+        return Sweep(runtime, self.device, 1 << 17 if self.standin else mib << 20)
 
     def problem(self, name: str) -> Problem:
         """Return a problem with inputs for the device."""
@@ -122,7 +122,7 @@ class Here(Asked):
         small: dict[str, dict[str, Any]] = {"identity": {"size": 4096}, "rmsnorm": {"rows": 16, "cols": 64}}
         large: dict[str, dict[str, Any]] = {"identity": {"size": 1 << 24}, "rmsnorm": {"rows": 4096, "cols": 4096}}
         sizes = (small if self.standin else large).get(problem)
-        return Case(sizes=sizes, seed=1) if sizes else self.problem(problem).profile("auto").tests[0]
+        return Case(sizes=sizes, seed=1) if sizes else self.problem(problem).profile("auto").benchmarks[0]
 
 
 def imported(source: str) -> Callable[[Any], Any]:

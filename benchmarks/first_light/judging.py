@@ -1,26 +1,21 @@
-"""Steps of first light with the evaluator: one seed, its times beside those of others, the cost of hiding inputs."""
+"""Steps of first light with the evaluator: one seed, known differences, cheats, hardware counters."""
 
-import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator
 from typing import Any
 
-from benchmarks.first_light.clocks import Events
-from benchmarks.first_light.here import Here, imported
-from benchmarks.first_light.outcome import Facts, StepError
-from kernel_scientist.evaluate.driver import Driver
+from benchmarks.first_light.here import Here
+from benchmarks.first_light.outcome import Facts, NotHereError, StepError
 from kernel_scientist.evaluate.evaluator import Evaluator
-from kernel_scientist.evaluate.timing.estimate import Samples
+from kernel_scientist.evaluate.timing.plan import TimedSource
 from kernel_scientist.records.evaluation import Evaluation
-from kernel_scientist.records.kernel import Kernel, Verdict
+from kernel_scientist.records.kernel import Case, Kernel, Verdict
 from kernel_scientist.workers.pool import WorkerPool
 
-PROBLEMS = ("identity", "rmsnorm", "fp8-blockwise-gemm")
-ROWS, WARM_UP_S = 15, 0.5
-FLUSH_BYTES = 256 << 20
-"""GPU MODE writes so many bytes before a call."""
-GOAL = 0.05
-"""Greatest part by which our time of a call may differ from that of others."""
+LENGTHS_US = (50, 1000)
+NOISE_S, CHEATS_S = 60.0, 75.0
+"""Seconds after which no further comparison or kernel is begun."""
+STEPS, MORE = 1 << 14, 1.03
 
 
 def seed_passes(here: Here) -> Facts:
@@ -43,121 +38,92 @@ def _told(evaluation: Evaluation) -> dict[str, Any]:
     return evaluation.model_dump(mode="json", include=keys)
 
 
-def times_agree(here: Here) -> Facts:
-    """Our time of a call, beside Triton's do_bench and GPU MODE's way, on the same kernels; their ratios."""
-    events, worst, failures = Events(here.runtime()), 0.0, list[str]()
-    with here.pool() as pool:
-        for problem in PROBLEMS[:2] if here.standin else PROBLEMS:
-            kernel = here.kernel(problem)
-            try:
-                found = {**_ours(here, pool, problem, kernel), **_others(here, problem, kernel, events)}
-            except Exception as error:  # the other problems' times are wanted, whatever this is
-                failures.append(f"{problem}: {type(error).__name__}: {error}"[:1000])
-                continue
-            ratios = {
-                f"{way}_to_{other}": found[f"{way}_us"] / found[f"{other}_us"]
-                for way in ("scored", "behind_sweep")
-                for other in ("do_bench", "gpu_mode")
-                if f"{other}_us" in found
-            }
-            worst = max(worst, *(abs(ratio - 1) for name, ratio in ratios.items() if name.startswith("scored")))
-            yield {problem: {"kernel": kernel.name, "case": here.case(problem).name, **found, **ratios}}
-    yield {"largest_difference": worst, "goal": GOAL, "goal_reached": worst <= GOAL, "failures": failures}
-    yield {"note": f"scored times differ from others' by up to {worst:.1%}; the goal is {GOAL:.0%}"}
-    if failures:
-        raise StepError("; ".join(failures))
+def known_differences(here: Here) -> Facts:
+    """Kernels that take as long as they are told to: the same source, 3 % more, twice as much, each compared anew."""
+    from tests.cheats import test_gpu as spinning
+
+    if here.standin:
+        raise NotHereError("the stand-in runs no kernel that takes a time of its own choice")
+    found: dict[str, list[float]] = {}
+    false = missed = runs = 0
+    end = time.monotonic() + NOISE_S
+    with here.pool(blocks=4, pairs=8) as pool:
+        evaluator = Evaluator(here.problem("identity"), "auto", pool.harness, pool)
+        first = _timed(evaluator, spinning.spinning(STEPS), [])
+        per_us = STEPS / first.timings[0].time_us
+        for turn in range(10):
+            us = LENGTHS_US[turn % 2]
+            if time.monotonic() > end:
+                break
+            steps = round(us * per_us)
+            others = {"twin": steps, "more": round(MORE * steps), "double": 2 * steps}
+            evaluation = _timed(evaluator, spinning.spinning(steps), list(others.items()))
+            against = {speedup.against: speedup for speedup in evaluation.speedups}
+            runs, false = runs + 1, false + against["twin"].faster
+            missed += not against["more"].faster
+            for name in others:
+                found.setdefault(f"{name}, {us} us", []).append(against[name].ratio)
+            yield {f"run {turn}": {name: (one.ratio, one.interval) for name, one in against.items()}, "ratios": found}
+    yield {"runs": runs, "equal_called_faster": false, "three_percent_missed": missed}
+    yield {"note": f"{runs} runs: {false} times the same source was called faster, {missed} times 3 % was missed"}
+    if not runs or false:
+        raise StepError("the same source was called faster, or nothing was compared in the time")
 
 
-def _ours(here: Here, pool: WorkerPool, problem: str, kernel: Kernel) -> dict[str, float]:
-    """Return medians of rows of one call in a worker: what is scored, and from an idle device to an idle device."""
-    case, samples = here.case(problem), Samples()
-    with pool.workers([False], timing=True) as (worker,):
-        driver = Driver(here.problem(problem), pool.harness, pool)
-        driver.load(worker, kernel.source, [case])
-        end = time.monotonic() + WARM_UP_S
-        while time.monotonic() < end:
-            driver.row(worker, {0: driver.inputs.draw(case)})
-        for number in range(ROWS):
-            inputs = driver.inputs.draw(case)
-            row, outputs = driver.row(worker, {1: inputs}, warm=0)
-            driver.verify([inputs], outputs)
-            samples.add(kernel.name, case.name, 0, number, row)
-    rows = samples.rows_of(kernel.name, case.name)
-    return {
-        "scored_us": statistics.median(samples.times_us(kernel.name, case.name)),
-        "idle_to_idle_us": statistics.median(row.reading.event_ns for row in rows) / 1000,
-        "idle_to_idle_host_us": statistics.median(row.reading.ns for row in rows) / 1000,
-        "start_to_completion_us": statistics.median(row.wall_ns for row in rows) / 1000,
-    }
+def _timed(evaluator: Evaluator, source: str, others: list[tuple[str, int]]) -> Evaluation:
+    from tests.cheats import test_gpu as spinning
+
+    against = [TimedSource(name=name, source=spinning.spinning(steps)) for name, steps in others]
+    kernel = Kernel(name="k", language="triton", source=source)
+    evaluator.forgo_noise()
+    base = against or [evaluator.reference()]
+    return evaluator.time(kernel, evaluator.compile(kernel), base, base[0].name, cases=(spinning.TICK,))
 
 
-def _others(here: Here, problem: str, kernel: Kernel, events: Events) -> dict[str, Any]:
-    """Return medians of calls in this process: by others' ways, and queued behind our sweep."""
-    import torch
+def cheats_fail(here: Here) -> Facts:
+    """One cheat of each family, then the second ones, and honest kernels, as far as the time reaches."""
+    if here.standin:
+        raise NotHereError("the corpus is written in Triton for a GPU")
+    from tests.cheats import corpus
+    from tests.cheats import test_gpu as suite
 
-    call, data = imported(kernel.source), here.problem(problem).generate(here.case(problem), 1)
-    flushed = torch.empty((1 << 20 if here.standin else FLUSH_BYTES) // 8, dtype=torch.int64, device=here.device)
-    swept = torch.ones(here.sweep_bytes() // 8, dtype=torch.int64, device=here.device)
-    call(data)
-    ways: dict[str, Callable[[], object]] = {"gpu_mode_us": lambda: flushed.fill_(42), "behind_sweep_us": swept.sum}
-    found: dict[str, Any] = {
-        name: statistics.median(events.span(lambda: call(data), before).event_us for _ in range(3 * ROWS))
-        for name, before in ways.items()
-    }
-    if not here.standin:
-        from triton.testing import do_bench
-
-        ms: Any = do_bench(lambda: call(data), return_mode="median")
-        found["do_bench_us"] = ms * 1000
-    return found
-
-
-def overheads(here: Here) -> Facts:
-    """What encrypted inputs, their keys and the keyed sweep cost per call: each part of a row on its own, and all."""
-    case, kernel = here.case("identity"), here.kernel("identity")
-    parts: dict[str, list[float]] = {}
-
-    def timed(name: str, work: Callable[[], Any]) -> Any:
-        start = time.perf_counter()
-        result = work()
-        parts.setdefault(name, []).append((time.perf_counter() - start) * 1e6)
-        return result
-
-    with here.pool() as pool, pool.workers([False], timing=True) as (worker,):
-        driver = Driver(here.problem("identity"), pool.harness, pool)
-        driver.load(worker, kernel.source, [case])
-        unlock = worker.unlock
-
-        def unlocked(keys: Sequence[int], limit_s: float) -> int:
-            return timed("keys_decryption_sweep", lambda: unlock(keys, limit_s))
-
-        vars(worker)["unlock"] = unlocked
-        size = driver.inputs.draw(case).bytes
-        for _ in range(ROWS):
-            inputs = driver.inputs.draw(case)
-            timed("message_unencrypted", lambda inputs=inputs: driver.inputs.message(inputs))
-            timed("message_encrypted", lambda inputs=inputs: driver.inputs.masked(inputs, pool.native))
-            timed("delivery", lambda inputs=inputs: driver.deliver(worker, {0: inputs}))
-            timed("whole_row", lambda inputs=inputs: driver.row(worker, {0: inputs}))
-    yield {"input_bytes": size, "per_call_us": {name: statistics.median(us) for name, us in parts.items()}}
-    yield {"on_device_us": _on_device(here, size // 2)}
+    fixtures, end = corpus.spread(corpus.load(corpus.GPU)), time.monotonic() + CHEATS_S
+    wrong, tried = list[str](), 0
+    with here.pool(build_timeout_s=30, gpu_warmup_s=0.2) as pool:
+        for fixture in fixtures:
+            if time.monotonic() > end:
+                break
+            tried += 1
+            for evaluation in _judged(here, pool, fixture.problem, fixture.source, suite.CASES[fixture.problem]):
+                good = evaluation.verdict in fixture.expect
+                wrong += [] if good else [fixture.name]
+                words = {"verdict": evaluation.verdict.value, "as_expected": good, "reason": evaluation.reason[:300]}
+                yield {fixture.name: {**words, "cheat": fixture.cheat, "seconds": evaluation.seconds}}
+    yield {"tried": tried, "of": len(fixtures), "not_as_expected": wrong}
+    yield {"note": f"{tried - len(wrong)} of {tried} ended as they should, {len(fixtures)} are known"}
+    if wrong:
+        raise StepError(f"not as expected: {', '.join(wrong)}")
 
 
-def _on_device(here: Here, size: int) -> dict[str, float]:
-    """Return what the parts cost on the device, without a worker: a copy of inputs to it, decryption, the sweep."""
-    import torch
+def _judged(here: Here, pool: WorkerPool, problem: str, source: str, case: Case) -> Iterator[Evaluation]:
+    evaluator = Evaluator(here.problem(problem), "auto", pool.harness, pool)
+    evaluator.forgo_noise()
+    kernel = Kernel(name="k", language="triton", source=source)
+    checked = evaluator.check(kernel, evaluator.compile(kernel), [case])
+    yield evaluator.time(kernel, checked, [evaluator.reference()], cases=[case])
 
-    from kernel_scientist.workers.untrusted import input_masking
 
-    events, memory = Events(here.runtime()), input_masking.SweepMemory(here.device, here.sweep_bytes(), (1, 2))
-    host = torch.zeros(-(-size // 16) * 2, dtype=torch.int64)
-    block = host.to(here.device, copy=True)
-    ways: dict[str, Callable[[], object]] = {
-        "copy_to_device": lambda: host.to(here.device, copy=True),
-        "decrypt": lambda: input_masking.crypt([block], [(3, 4)]),
-        "keyed_sweep": lambda: memory.sweep(5),
-        "plain_sweep": memory._words.sum,  # pyright: ignore[reportPrivateUsage]
-    }
-    for work in ways.values():
-        work()
-    return {name: statistics.median(events.span(work).host_us for _ in range(5)) for name, work in ways.items()}
+def counters_are_read(here: Here) -> Facts:
+    """The vendor's profiler reads hardware counters of a seed, confined as in a campaign."""
+    if here.standin:
+        raise NotHereError("a profiler counts on a GPU")
+    from kernel_scientist.profile import counting
+
+    kernel = here.kernel("identity")
+    with here.pool(counters_timeout_s=35) as pool:
+        evaluator = Evaluator(here.problem("identity"), "auto", pool.harness, pool)
+        found = counting.count(evaluator, kernel, Evaluation(verdict=Verdict.OK))
+    yield {"counters": [one.model_dump(mode="json") for one in found.counters], "said": found.environment}
+    yield {"note": found.environment.get(counting.KEY, "")}
+    if not found.counters:
+        raise StepError(found.environment.get(counting.KEY, "no counters"))
