@@ -1,5 +1,6 @@
 """Features of kernels for the model: their launches, compiled and traced without a GPU, and kept on disk."""
 
+import itertools
 import json
 import os
 from collections.abc import Sequence
@@ -36,7 +37,7 @@ def features(entries: Sequence[Entry], gpu: Gpu) -> Features:
     """Compile and trace every entry that is not on the disk; sources are processed in parallel."""
     with ThreadPoolExecutor(min(MOST_PROCESSES, len(os.sched_getaffinity(0)))) as pool:
         found = Features({}, {})
-        for part in pool.map(lambda source: _kept(source, gpu), _by_source(entries)):
+        for part in pool.map(_kept, _by_source(entries), itertools.repeat(gpu)):
             found.loads.update(part.loads)
             found.missed.update(part.missed)
     return found

@@ -77,7 +77,7 @@ def cache_folder() -> Path:
 
 
 def features_folder() -> Path:
-    """Return the folder of what calibration's kernels were compiled to: `$KERNEL_SCIENTIST_FEATURES`, else in the cache.
+    """Return the folder of the features of calibration's kernels: `$KERNEL_SCIENTIST_FEATURES`, else in the cache.
 
     It can be filled on a machine without a GPU and carried to the one that has it.
     """

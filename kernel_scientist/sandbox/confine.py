@@ -58,9 +58,10 @@ def run(
     """
     most = int(CPU_SHARE * timeout_s) + 1  # its children may outlive it
     environment = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "TMPDIR": str(folder)}
-    environment["PYTHONPATH"] = os.pathsep.join((str(bubblewrap.PACKAGE.parent), str(_linked(folder))))
+    environment["PYTHONPATH"] = str(bubblewrap.PACKAGE.parent)
     limits = f"ulimit -v {memory_bytes >> 10} && ulimit -f {FILE_BYTES >> 9} && ulimit -t {most}"
     with (folder / "log").open("w+b") as log:
+        environment["PYTHONPATH"] += os.pathsep + str(_linked(folder))
         process = subprocess.Popen(
             ["/bin/sh", "-c", f'{limits} && exec "$@"', "sh", *command],  # limits are set before the command runs
             cwd=folder,
