@@ -6,6 +6,7 @@ what is not in the cache is compiled again by the process that times, which repo
 `python -m kernel_scientist.calibrate.builds FILE` compiles the entries that the file names.
 """
 
+import contextlib
 import json
 import os
 import signal
@@ -24,6 +25,8 @@ from kernel_scientist.records import environment
 
 MOST_PROCESSES = 16
 """Each has a context of its own on the GPU, which takes half a gigabyte there."""
+KILLED_S = 5
+"""Seconds that a killed process has to end."""
 DEVICE = "cuda"
 """torch's name of the GPU, on ROCm as well."""
 
@@ -48,7 +51,8 @@ def ahead(entries: Sequence[Entry], folder: Path, seconds: float) -> None:
         for process in started:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)  # its assembler, too
-            process.wait()
+            with contextlib.suppress(subprocess.TimeoutExpired):  # one that hangs in the driver does not end
+                process.wait(KILLED_S)
 
 
 def _process(file: Path) -> subprocess.Popen[bytes]:
