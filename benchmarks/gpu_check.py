@@ -31,7 +31,7 @@ BOUNDS_S = {"tests": 90.0, "cheats": 170.0, "calibration": 210.0, "suite": 110.0
 """Together 580 s. The test that calibrates is left out of the first: the third does the same."""
 LAST_S = 40.0
 """What the last kernel of the corpus may take, and the end of its tests."""
-FIT_S = 80.0
+FIT_S = 60.0
 """What a fit may take after the times are measured."""
 SHORT = ("--set", "harness.stages=1", "--set", "harness.blocks=2", "--set", "harness.pairs=0")
 """Settings for little timing: all seeds are to be reached."""

@@ -75,7 +75,7 @@ def test_the_gpu_check_leaves_one_folder_with_a_summary(tmp_path: Path, monkeypa
         *("tests.txt", "cheats.txt", "calibration.txt", "suite.txt", "summary.json")
     }
     (calibrated,) = [command for command in asked if "calibrate" in command]
-    assert str(folder / "times.jsonl") in calibrated and calibrated[calibrated.index("--seconds") + 1] == "130"
+    assert str(folder / "times.jsonl") in calibrated and calibrated[calibrated.index("--seconds") + 1] == "150"
     monkeypatch.setattr(sys, "argv", ["gpu-check", "calibration", "--results", str(tmp_path / "x"), "--seconds", "105"])
     with pytest.raises(SystemExit) as ended:
         gpu_check.main()

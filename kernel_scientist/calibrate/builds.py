@@ -62,7 +62,6 @@ def _process(file: Path) -> subprocess.Popen[bytes]:
         env={**os.environ, "PYTHONPATH": path, "KERNEL_SCIENTIST_ROOT": str(environment.root())},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
 
@@ -71,12 +70,15 @@ def main() -> None:
     """Compile every entry of a file by calling it once; the output is not looked at."""
     file = Path(sys.argv[1])
     kernels: dict[str, Callable[[Any], Any]] = {}
+    errors: list[str] = []
     for source, inputs in json.loads(file.read_text()):
         try:
             kernel = kernels[source] = kernels.get(source) or suite.imported(source, file.parent)
             kernel(tuple(_empty(item) for item in inputs["items"]))
         except Exception as error:  # a compiler may raise anything; the process that times reports it
-            print(f"{type(error).__name__}: {error}"[:400], file=sys.stderr)
+            errors.append(f"{type(error).__name__}: {error}"[:400])
+    if errors:
+        print(f"{len(errors)} kernels were not compiled ahead; the first: {errors[0]}", file=sys.stderr)
 
 
 def _empty(item: dict[str, Any]) -> torch.Tensor:
