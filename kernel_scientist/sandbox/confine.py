@@ -61,7 +61,6 @@ def run(
     environment["PYTHONPATH"] = str(bubblewrap.PACKAGE.parent)
     limits = f"ulimit -v {memory_bytes >> 10} && ulimit -f {FILE_BYTES >> 9} && ulimit -t {most}"
     with (folder / "log").open("w+b") as log:
-        environment["PYTHONPATH"] += os.pathsep + str(_linked(folder))
         process = subprocess.Popen(
             ["/bin/sh", "-c", f'{limits} && exec "$@"', "sh", *command],  # limits are set before the command runs
             cwd=folder,
@@ -85,19 +84,6 @@ def run(
         log.seek(0)
         text = log.read(log_bytes).decode(errors="replace")
     return status, text.replace(str(folder) + "/", "")
-
-
-def _linked(folder: Path) -> Path:
-    """Return a folder for Python's path, within a process's own, with a link to this package.
-
-    A confined process cannot list the folder that the package lies in, so it would find the package only where it is
-    installed. That folder precedes this one on the path: what runs before the confinement comes from there.
-    """
-    package = folder / ".package"
-    package.mkdir(exist_ok=True)
-    with contextlib.suppress(FileExistsError):
-        (package / bubblewrap.PACKAGE.name).symlink_to(bubblewrap.PACKAGE)
-    return package
 
 
 def main() -> None:
