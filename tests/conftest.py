@@ -8,10 +8,9 @@ import sys
 import textwrap
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
-import hypothesis
 import pytest
 from click.testing import CliRunner
 from filelock import FileLock
@@ -27,9 +26,12 @@ from kernel_scientist.records.params import Harness  # noqa: E402
 from kernel_scientist.workers.pool import WorkerPool  # noqa: E402
 
 # The same examples every time: a change is judged by what it changes. `--hypothesis-profile explore` draws new ones.
-hypothesis.settings.register_profile("steady", derandomize=True, deadline=None)
-hypothesis.settings.register_profile("explore", deadline=None, max_examples=1000)
-hypothesis.settings.load_profile("steady")
+with suppress(ModuleNotFoundError):  # a GPU's machine may lack it, and none of the GPU's tests needs it
+    import hypothesis
+
+    hypothesis.settings.register_profile("steady", derandomize=True, deadline=None)
+    hypothesis.settings.register_profile("explore", deadline=None, max_examples=1000)
+    hypothesis.settings.load_profile("steady")
 
 ROOT = Path(__file__).resolve().parent.parent
 Cli = Callable[..., subprocess.CompletedProcess[str]]

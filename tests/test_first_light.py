@@ -55,7 +55,8 @@ def test_the_calibration_is_that_of_the_command(monkeypatch: pytest.MonkeyPatch)
     made = calibration()
     monkeypatch.setattr(measure, "present", lambda: MI300X)
     monkeypatch.setattr(history, "calibrate", lambda *_: made)
-    fit, rest = starting.calibration(Here(standin=False))
+    fit, times, rest = starting.calibration(Here(standin=False))
+    assert times == {"measured_us": {"a": 1.0}}
     assert fit["rho"] == made.fit.rho and rest == {"timed": 1, "dropped": {"b": "wrong"}, "calibration_s": 200.0}
 
 

@@ -45,7 +45,7 @@ def test_the_gpu_check_leaves_one_folder_with_a_summary(tmp_path: Path, monkeypa
         if "pytest" in command:
             return (
                 gpu_check.Done(5, 1.0, "no tests ran in 0.1s\n")
-                if "tests/cheats" in command
+                if any(word.startswith("tests/cheats") for word in command)
                 else (gpu_check.Done(1, 9.5, PYTEST))
             )
         if "calibrate" in command:
@@ -58,6 +58,7 @@ def test_the_gpu_check_leaves_one_folder_with_a_summary(tmp_path: Path, monkeypa
     monkeypatch.setattr(gpu_check, "bounded", bounded)
     monkeypatch.setattr(gpu_check, "RESULTS", tmp_path)
     monkeypatch.setattr(measure, "present", lambda: MI300X)
+    monkeypatch.setattr(sys, "argv", ["gpu-check"])
     with pytest.raises(SystemExit) as ended:
         gpu_check.main()
     (folder,) = tmp_path.iterdir()
@@ -70,4 +71,44 @@ def test_the_gpu_check_leaves_one_folder_with_a_summary(tmp_path: Path, monkeypa
     assert parts["calibration"]["figures"]["rho"] and parts["calibration"]["timed"] == 2
     assert [k["verdict"] for k in parts["suite"]["kernels"]] == ["ok", "no answer"] * len(PROBLEMS)
     assert {tuple(c[-3:-1]) for c in asked if "evaluate" in c} == {("--target", "rocm")}
-    assert len(list(folder.iterdir())) == 4 + 2 * len(PROBLEMS)
+    assert {f.name for f in folder.iterdir()} == {
+        *("tests.txt", "cheats.txt", "calibration.txt", "suite.txt", "summary.json")
+    }
+    (calibrated,) = [command for command in asked if "calibrate" in command]
+    assert str(folder / "times.jsonl") in calibrated and calibrated[calibrated.index("--seconds") + 1] == "150"
+    monkeypatch.setattr(sys, "argv", ["gpu-check", "calibration", "--results", str(tmp_path / "x"), "--seconds", "105"])
+    with pytest.raises(SystemExit) as ended:
+        gpu_check.main()
+    summary = json.loads((tmp_path / "x" / "summary.json").read_text())
+    assert ended.value.code == 0 and summary["parts"].keys() == {"calibration"}
+    assert summary["parts"]["calibration"]["bound_s"] == 105
+
+
+ABSENT = ("prefect", "mlflow", "dvc", "litellm", "httpx", "httpx_sse", "optuna", "sqlalchemy", "hypothesis")
+IMPORTS = """
+import importlib, sys
+
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {absent}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+
+sys.meta_path.insert(0, Absent())
+importlib.import_module({name!r})
+"""
+
+
+@pytest.mark.parametrize("file", gpu_check.gpu_tests())
+def test_a_gpus_tests_are_imported_without_what_only_campaigns_need(file: str) -> None:
+    """A GPU's machine may have neither network nor these packages; one file that lacks one ends all of pytest."""
+    program = IMPORTS.format(absent=ABSENT, name=file.removesuffix(".py").replace("/", "."))
+    said = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
+    assert said.returncode == 0, said.stderr
+
+
+def test_every_file_with_a_gpus_test_is_known() -> None:
+    known = gpu_check.gpu_tests()
+    assert "tests/cheats/test_gpu.py" in known and "tests/calibrate/test_calibrate.py" in known
+    assert "tests/test_gpu_check.py" not in known

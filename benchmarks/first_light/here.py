@@ -127,9 +127,9 @@ class Here(Asked):
 
 def imported(source: str) -> Callable[[Any], Any]:
     """Import a kernel from a file, because Triton reads its source from there; return its function."""
-    from kernel_scientist.calibrate import measure  # it imports torch, which is the first step's work
+    from kernel_scientist.calibrate import suite  # it imports torch, which is the first step's work
 
-    return measure.imported(source, Path(tempfile.gettempdir()))
+    return suite.imported(source, Path(tempfile.gettempdir()))
 
 
 def _running(*_: object, **__: object) -> contextlib.nullcontext[bool]:

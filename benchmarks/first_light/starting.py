@@ -14,6 +14,9 @@ from kernel_scientist.hardware import gpu
 VISIBLE = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "LD_LIBRARY_PATH")
 PROPERTIES = ("total_memory", "multi_processor_count", "L2_cache_size", "shared_memory_per_multiprocessor", "uuid")
 
+CALIBRATION_S = 60.0
+"""What compiling and timing may take; the rest of the step's time is for the fit."""
+
 
 def torch_sees_it(here: Here) -> Facts:
     """Torch finds the GPU, computes on it, and has loaded the runtime library that workers bind."""
@@ -68,7 +71,8 @@ def calibration(here: Here) -> Facts:
     found = measure.present()
     if found is None:
         raise StepError("torch finds no GPU")
-    made = history.calibrate(found, measure.known(found), lambda words: print(words, flush=True))
+    made = history.calibrate(found, measure.known(found), lambda words: print(words, flush=True), CALIBRATION_S)
     fit = made.fit.model_dump(mode="json")
     yield {key: fit.get(key) for key in ("rho", "error", "families", "constants", "kept")}
+    yield {"measured_us": {one.name: one.time_us for one in made.measured}}
     yield {"timed": len(made.measured), "dropped": made.dropped, "calibration_s": made.seconds}

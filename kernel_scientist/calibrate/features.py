@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from importlib import metadata
+from pathlib import Path
 
 from kernel_scientist.calibrate.suite import Entry
 from kernel_scientist.gpu.capture import inspect
@@ -33,30 +34,47 @@ class Features:
 
 
 def features(entries: Sequence[Entry], gpu: Gpu) -> Features:
-    """Compile and trace every entry; sources are processed in parallel."""
-    by_source: dict[tuple[str, str], list[Entry]] = {}
-    for entry in entries:
-        by_source.setdefault((entry.family, entry.source), []).append(entry)
+    """Compile and trace every entry that is not on the disk; sources are processed in parallel."""
     with ThreadPoolExecutor(min(MOST_PROCESSES, len(os.sched_getaffinity(0)))) as pool:
         found = Features({}, {})
-        for part in pool.map(_kept, by_source.values(), itertools.repeat(gpu)):
+        for part in pool.map(_kept, _by_source(entries), itertools.repeat(gpu)):
             found.loads.update(part.loads)
             found.missed.update(part.missed)
     return found
 
 
-def _kept(entries: Sequence[Entry], gpu: Gpu) -> Features:
-    """Return the features of entries of one family and source, from the disk if nothing they depend on has changed."""
+def missing(entries: Sequence[Entry], gpu: Gpu) -> int:
+    """Return how many sources `features` would have to compile and trace, because they are not on the disk."""
+    return sum(not _file(source, gpu).exists() for source in _by_source(entries))
+
+
+def _by_source(entries: Sequence[Entry]) -> list[list[Entry]]:
+    found: dict[tuple[str, str], list[Entry]] = {}
+    for entry in entries:
+        found.setdefault((entry.family, entry.source), []).append(entry)
+    return list(found.values())
+
+
+def _file(entries: Sequence[Entry], gpu: Gpu) -> Path:
+    """Return the file for entries of one family and source; its name changes with whatever they depend on.
+
+    Neither Python's version nor torch's build is part of it: features may be made on another machine than the GPU's.
+    """
     key = json.dumps(
         [
             gpu.name,
             entries[0].source,
             [(e.name, e.inputs) for e in entries],
             [*Traffic.__dataclass_fields__],
-            *map(metadata.version, ("triton", "torch")),
+            *(metadata.version(package).partition("+")[0] for package in ("triton", "torch")),
         ]
     )
-    file = environment.cache_folder() / "features" / f"{digest(key + environment.sources_digest(*TRACED_BY))}.json"
+    return environment.features_folder() / f"{digest(key + environment.sources_digest(*TRACED_BY))}.json"
+
+
+def _kept(entries: Sequence[Entry], gpu: Gpu) -> Features:
+    """Return the features of entries of one family and source, from the disk if nothing they depend on has changed."""
+    file = _file(entries, gpu)
     if file.exists():
         return read(file.read_text())
     found = _inspected(entries, gpu)

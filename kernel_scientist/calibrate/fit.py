@@ -81,6 +81,7 @@ class Fit(Record):
     kept: dict[str, str]
     """Constants that keep their defaults because the times do not determine them, with the reason."""
     rho: float | None
+    """Of the held-out half, which is looked at once: after the fit, for the one seed."""
     error: float | None
     families: tuple[FamilyFit, ...]
     fitted_on: int

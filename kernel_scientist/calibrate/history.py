@@ -4,15 +4,17 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
-from kernel_scientist.calibrate import features, fit, measure, suite
+from kernel_scientist.calibrate import features, fit, measure, suite, times
 from kernel_scientist.calibrate.fit import Fit, Point
-from kernel_scientist.calibrate.measure import Device, Measured
+from kernel_scientist.calibrate.times import Device, Measured, Times
 from kernel_scientist.gpu.model import constants
 from kernel_scientist.gpu.model.constants import Constants
+from kernel_scientist.hardware import gpus
 from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.records.base import Record
 from kernel_scientist.records.errors import SetupError
@@ -35,20 +37,38 @@ class Calibration(Record):
     """Entries that were left out, with the reason."""
 
 
-def calibrate(device: Device, gpu: Gpu, report: Callable[[str], object]) -> Calibration:
-    """Calibrate the model of this host's GPU and store the result. Raises SetupError, DeviceBusyError."""
-    start = time.monotonic()
+def calibrate(
+    device: Device,
+    gpu: Gpu,
+    report: Callable[[str], object],
+    seconds: float = measure.SECONDS,
+    file: Path | None = None,
+) -> Calibration:
+    """Calibrate the model of this host's GPU and store the result; its times are in `file` as soon as they are known.
+
+    Raises SetupError, DeviceBusyError.
+    """
+    start, entries = time.monotonic(), suite.entries(gpu)
+    path = file or constants.path(gpu.name).with_suffix(".jsonl")
+    report(f"timing {len(entries)} kernels on {device.name} for at most {seconds:g} s; times are in {path}")
+    with times.writing(path, gpu.name, device) as kept:
+        measure.measure(device, entries, seconds, kept.add)
+    return fitted(times.read(path), report, start)
+
+
+def fitted(found: Times, report: Callable[[str], object], start: float | None = None) -> Calibration:
+    """Fit the model to times, without a GPU, and store the result. Raises SetupError."""
+    start = time.monotonic() if start is None else start
+    gpu = gpus.named(found.heading.machine)
     entries = suite.entries(gpu)
-    report(f"{len(entries)} kernels for {device.name}: compiling and tracing")
-    found = features.features(entries, gpu)
-    traced = [entry for entry in entries if entry.name in found.loads]
-    report(f"timing {len(traced)} of them")
-    times, dropped = measure.measure(device, traced)
-    dropped = found.missed | dropped
+    missing = features.missing(entries, gpu)
+    report(f"{len(found.measured)} times; {missing} kernels to compile and trace")
+    traced = features.features(entries, gpu)
+    dropped = traced.missed | found.dropped
     points = [
-        Point(e.name, e.family, e.case, tuple(found.loads[e.name]), times[e.name].time_us)
-        for e in traced
-        if e.name in times
+        Point(e.name, e.family, e.case, tuple(traced.loads[e.name]), found.measured[e.name].time_us)
+        for e in entries
+        if e.name in traced.loads and e.name in found.measured
     ]
     if len(points) < LEAST:
         reason = next(iter(dropped.values()), "no reason is known")
@@ -57,11 +77,11 @@ def calibrate(device: Device, gpu: Gpu, report: Callable[[str], object]) -> Cali
         )
     report(f"fitting to {len(points)} times")
     calibration = Calibration(
-        machine=gpu.name.lower(),
-        device=device,
-        date=time.strftime("%Y-%m-%d"),
+        machine=found.heading.machine,
+        device=found.heading.device,
+        date=found.heading.date,
         fit=fit.fit(gpu, points),
-        measured=tuple(times.values()),
+        measured=tuple(found.measured.values()),
         dropped=dropped,
         seconds=round(time.monotonic() - start, 1),
     )

@@ -1,13 +1,14 @@
 """The GPU of this host, CUDA or ROCm, and times of the suite on it: outputs are checked, then calls are timed with cold
 caches.
 
-The kernels are our own, so they run in this process without a sandbox. A call is timed by events on the device. A sweep
-of its caches is queued before it, so Python starts the kernel while the GPU still sweeps; calls for which the GPU had
-to wait are left out.
+The kernels are our own, so they run in this process without a sandbox. They are taken in random order and in groups:
+when the time is over, what has been timed is a fair sample of the suite.
+
+A call is timed by events on the device. A sweep of its caches is queued before it, so Python starts the kernel while
+the GPU still sweeps; calls for which the GPU had to wait are left out.
 """
 
 import random
-import runpy
 import statistics
 import tempfile
 import time
@@ -19,53 +20,28 @@ from typing import Any
 import torch
 from scipy.stats import quantile_test
 
-from kernel_scientist.calibrate import suite
+from kernel_scientist.calibrate import builds, suite
+from kernel_scientist.calibrate.builds import DEVICE
 from kernel_scientist.calibrate.suite import Entry
+from kernel_scientist.calibrate.times import Device, Dropped, Measured
 from kernel_scientist.hardware import gpu as host_gpu
 from kernel_scientist.hardware import gpus
 from kernel_scientist.hardware.gpus import Gpu
-from kernel_scientist.records.base import Record
 from kernel_scientist.records.errors import SetupError
-from kernel_scientist.records.kernel import digest
 from kernel_scientist.sandbox import device_lock, protocol
 
-DEVICE = "cuda"
-"""torch's name of the GPU, on ROCm as well."""
 SWEEP_BYTES = 1 << 30
 """Read between calls: 4 times MI300X's Infinity Cache, 20 times H100's L2; it takes 0.2 to 0.4 ms. It is not written,
 because modified lines would be written back while the call is timed."""
 ROUNDS, CALLS, LEAST = 6, 6, 12
 """Timed visits of every entry, timed calls per visit, and valid calls that an entry needs."""
-CHECK_S = 150.0
-"""Limit of building and checking, in random order; later entries are left out."""
+GROUP = 40
+"""Entries that are checked, then timed together, then reported."""
+SECONDS = 300.0
+"""Limit of building, checking and timing, unless another is given; entries beyond it are left out."""
+BUILD_SHARE = 0.4
+"""Share of the time after which compiling ahead is ended."""
 LOCK_S = 600.0
-
-
-class Device(Record):
-    """One GPU of this host."""
-
-    name: str
-    """As the driver reports it."""
-    platform: str
-    """`cuda` or `rocm`."""
-    platform_version: str
-    torch: str
-    triton: str
-    state: dict[str, str]
-    """Driver, clocks, temperature, power at the beginning (`hardware.gpu.state`)."""
-
-
-class Measured(Record):
-    """The time of one entry."""
-
-    name: str
-    time_us: float
-    """Median."""
-    interval_us: tuple[float, float]
-    """95 % interval of the median, by order statistics."""
-    calls: int
-    left_out: int
-    """Calls left out: events unusable (on ROCm they may be zero or negative), or the GPU had to wait."""
 
 
 @dataclass
@@ -112,49 +88,76 @@ def known(device: Device, machine: str = "") -> Gpu:
     return gpu
 
 
-def measure(device: Device, entries: Sequence[Entry]) -> tuple[dict[str, Measured], dict[str, str]]:
-    """Check every entry against torch, then time it. Raises DeviceBusyError.
+def measure(
+    device: Device,
+    entries: Sequence[Entry],
+    seconds: float = SECONDS,
+    report: Callable[[Measured | Dropped], object] = lambda line: None,
+) -> None:
+    """Check every entry against torch, then time it, for at most so long; report each one as soon as it is known.
 
-    Return the times by entry, and the reasons why other entries have none.
+    Raises DeviceBusyError.
     """
-    rng, measured, dropped = random.Random(0), dict[str, Measured](), dict[str, str]()
-    with device_lock.device(host_gpu.lock(device.platform), LOCK_S), tempfile.TemporaryDirectory() as folder:
-        candidates = _checked(rng.sample(list(entries), len(entries)), Path(folder), dropped)
-        _time(candidates, rng)
-    for candidate in candidates:
-        name, times = candidate.entry.name, [time_us for time_us in candidate.calls_us if time_us is not None]
-        if len(times) < LEAST:
-            dropped[name] = f"only {len(times)} calls could be timed"
-        else:
-            measured[name] = _summary(name, times, len(candidate.calls_us))
-    return measured, dropped
+    rng, end = random.Random(0), time.monotonic() + seconds
+    order = rng.sample(list(entries), len(entries))
+    lock = device_lock.device(host_gpu.lock(device.platform), min(LOCK_S, seconds))
+    with lock, tempfile.TemporaryDirectory() as folder:
+        builds.ahead(order, Path(folder), (end - time.monotonic()) * BUILD_SHARE)
+        bench = _Bench(Path(folder), end, report)
+        for first in range(0, len(order), GROUP):
+            candidates = bench.checked(order[first : first + GROUP])
+            _time(candidates, rng, end)
+            for candidate in candidates:
+                report(_result(candidate))
 
 
-def _checked(entries: Sequence[Entry], folder: Path, dropped: dict[str, str]) -> list[_Candidate]:
-    """Build every entry and compare its output with torch's; entries of a case share their inputs."""
-    candidates: list[_Candidate] = []
-    inputs: dict[tuple[str, str], tuple[Any, ...]] = {}
-    kernels: dict[str, Callable[[Any], Any]] = {}
-    end = time.monotonic() + CHECK_S
-    for entry in entries:
-        if time.monotonic() > end:
-            dropped[entry.name] = f"not reached: building and checking took {CHECK_S:g} s"
-            continue
-        key = (entry.family, entry.case)
+@dataclass(frozen=True)
+class _Bench:
+    """Kernels that were built, and inputs on the device; entries of a case share their inputs."""
+
+    folder: Path
+    end: float
+    report: Callable[[Dropped], object]
+    inputs: dict[tuple[str, str], tuple[Any, ...]] = field(default_factory=dict[tuple[str, str], tuple[Any, ...]])
+    kernels: dict[str, Callable[[Any], Any]] = field(default_factory=dict[str, Callable[[Any], Any]])
+
+    def checked(self, entries: Sequence[Entry]) -> list[_Candidate]:
+        """Build entries and compare their outputs with torch's; report those that cannot be timed."""
+        found: list[_Candidate] = []
+        for entry in entries:
+            try:
+                found.append(self._checked(entry))
+            except _UnusableError as error:
+                self.report(Dropped(name=entry.name, reason=str(error)))
+        return found
+
+    def _checked(self, entry: Entry) -> _Candidate:
+        if time.monotonic() > self.end:
+            raise _UnusableError("not reached in the time that was given")
         try:
-            kernel = kernels[entry.source] = kernels.get(entry.source) or imported(entry.source, folder)
+            key, inputs = (entry.family, entry.case), self.inputs
+            kernel = self.kernels.get(entry.source) or suite.imported(entry.source, self.folder)
+            self.kernels[entry.source] = kernel
             data = inputs[key] = inputs.get(key) or _drawn(entry.inputs, len(inputs))
             data[-1].fill_(float("nan"))
             deviation = suite.deviation(entry.family, data, kernel(data))
             torch.cuda.empty_cache()
         except Exception as error:  # a compiler or a driver may raise anything, and it affects only this entry
-            dropped[entry.name] = f"{type(error).__name__}: {error}"[:400]
-            continue
+            raise _UnusableError(f"{type(error).__name__}: {error}"[:400]) from error
         if deviation <= suite.tolerance(entry.family):
-            candidates.append(_Candidate(entry, kernel, data))
-        else:
-            dropped[entry.name] = f"wrong: an element is off by {deviation:.3g} of its size"
-    return candidates
+            return _Candidate(entry, kernel, data)
+        raise _UnusableError(f"wrong: an element is off by {deviation:.3g} of its size")
+
+
+class _UnusableError(Exception):
+    """An entry cannot be timed; the words say why."""
+
+
+def _result(candidate: _Candidate) -> Measured | Dropped:
+    times = [time_us for time_us in candidate.calls_us if time_us is not None]
+    if len(times) < LEAST:
+        return Dropped(name=candidate.entry.name, reason=f"only {len(times)} calls could be timed")
+    return _summary(candidate.entry.name, times, len(candidate.calls_us))
 
 
 def _drawn(header: protocol.Header, seed: int) -> tuple[Any, ...]:
@@ -167,14 +170,7 @@ def _drawn(header: protocol.Header, seed: int) -> tuple[Any, ...]:
     return tuple(draw(item) for item in header["items"])
 
 
-def imported(source: str, folder: Path) -> Callable[[Any], Any]:
-    """Import a kernel from a file of its own, because Triton reads its source from there; return its function."""
-    path = folder / f"suite_{digest(source)}.py"
-    path.write_text(source)
-    return runpy.run_path(str(path))["custom_kernel"]
-
-
-def _time(candidates: Sequence[_Candidate], rng: random.Random) -> None:
+def _time(candidates: Sequence[_Candidate], rng: random.Random, end: float) -> None:
     """Visit all entries in a new order each round, so that drift affects all of them.
 
     The first round only lets clocks and power settle; the first call of a visit warms code and address translations up.
@@ -182,6 +178,8 @@ def _time(candidates: Sequence[_Candidate], rng: random.Random) -> None:
     swept = torch.ones(SWEEP_BYTES // 4, dtype=torch.float32, device=DEVICE)
     for round_number in range(1 + ROUNDS):
         for candidate in rng.sample(list(candidates), len(candidates)):
+            if time.monotonic() > end:
+                return
             calls = [_call_us(candidate, swept) for _ in range(1 + CALLS)]
             candidate.calls_us += calls[1:] if round_number else []
 

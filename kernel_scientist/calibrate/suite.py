@@ -1,6 +1,7 @@
 """The calibration suite: kernels of known work, at sizes that memory, arithmetic or latency limits."""
 
-from collections.abc import Mapping, Sequence
+import runpy
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from kernel_scientist.compile.source import KernelSource
 from kernel_scientist.gpu.capture import case_shapes
 from kernel_scientist.hardware import occupancy
 from kernel_scientist.hardware.gpus import Gpu
+from kernel_scientist.records.kernel import digest
 from kernel_scientist.sandbox import protocol
 
 KERNELS = Path(__file__).with_name("kernels")
@@ -92,6 +94,13 @@ def entries(gpu: Gpu) -> tuple[Entry, ...]:
 def kernel(family: str) -> str:
     """Return the name of a family's kernel."""
     return family.partition("-")[0]
+
+
+def imported(source: str, folder: Path) -> Callable[[Any], Any]:
+    """Import a kernel from a file of its own, because Triton reads its source from there; return its function."""
+    path = folder / f"suite_{digest(source)}.py"
+    path.write_text(source)
+    return runpy.run_path(str(path))["custom_kernel"]
 
 
 def _expected(name: str, x: torch.Tensor, *others: torch.Tensor) -> torch.Tensor:

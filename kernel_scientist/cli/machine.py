@@ -2,10 +2,15 @@
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from kernel_scientist.cli.common import JSON, UNDECIDED, Call, not_empty, show, text_option, with_params
+
+if TYPE_CHECKING:
+    from kernel_scientist.calibrate.history import Calibration
+    from kernel_scientist.hardware.gpus import Gpu
 
 PORT = click.IntRange(1, 65535)
 NO_GPU = "torch finds no GPU here: these are the figures of each machine's last calibration"
@@ -78,16 +83,33 @@ def compile(
 @click.command()
 @click.option("--machine", default="", metavar="NAME", help="mi300x, h100, ...; default: as the driver reports.")
 @click.option("--published", is_flag=True, help="Fit the MI300X's constants to the times in data/published; no GPU.")
+@click.option("--trace", is_flag=True, help="Only compile and trace the suite for --machine; no GPU.")
+@click.option("--from", "source", metavar="FILE", help="Fit to times that an earlier run wrote; no GPU.")
+@click.option("--times", metavar="FILE", help="Write times there; default: data/calibration/MACHINE.jsonl.")
+@click.option("--seconds", type=click.FloatRange(1), help="Limit of compiling and timing; default: 300.")
 @JSON
-def calibrate(machine: str, published: bool, as_json: bool) -> None:
+def calibrate(
+    machine: str,
+    published: bool,
+    trace: bool,
+    source: str | None,
+    times: str | None,
+    seconds: float | None,
+    as_json: bool,
+) -> None:
     """Time a suite of kernels on this GPU, fit the model's constants to one half, report errors on the other half.
 
     With --published the times are those of data/published, and the constants go to calibration.json there; a
-    calibration on a device takes precedence. Without a GPU it prints the last calibrations. Exit code: 0 the goal is
-    met (Spearman's rho at least 0.9 and a top-1 regret of at most 10 % within every family) or there is no GPU, 1 it is
-    not met, 2 the set-up is wrong.
+    calibration on a device takes precedence. Without a GPU it prints the last calibrations.
 
-    Example: kernel-scientist calibrate
+    What --trace makes is kept in the folder $KERNEL_SCIENTIST_FEATURES, which can be carried to the GPU's machine: a
+    calibration there needs only to time. Each time is written when it is measured, so --from can fit to those of a run
+    that was ended.
+
+    Exit code: 0 the goal is met (Spearman's rho at least 0.9 and a top-1 regret of at most 10 % within every family) or
+    there is no GPU, 1 it is not met, 2 the set-up is wrong.
+
+    Example: kernel-scientist calibrate --seconds 120
     """
     from kernel_scientist.calibrate import history, measure
     from kernel_scientist.hardware import gpus
@@ -98,14 +120,44 @@ def calibrate(machine: str, published: bool, as_json: bool) -> None:
         fitted = tables.calibrate(lambda line: click.echo(line, err=True))
         show(fitted.model_dump(mode="json", exclude={"missed"}), as_json)
         return
+    if trace:
+        _trace(gpus.named(machine), as_json)
+        return
+    if source:
+        from kernel_scientist.calibrate import times as files
+
+        _show_calibration(history.fitted(files.read(Path(source)), _progress), as_json)
+        return
     here = measure.present()
     if here is None:
         rows = [history.row(name) for name in ([gpus.named(machine).name.lower()] if machine else gpus.GPUS)]
         show({"gpu": None, "why": NO_GPU, "machines": rows}, as_json)
         return
+    known, file = measure.known(here, machine), Path(times) if times else None
+    _show_calibration(history.calibrate(here, known, _progress, seconds or measure.SECONDS, file), as_json)
+
+
+def _progress(line: str) -> None:
+    click.echo(line, err=True)
+
+
+def _trace(gpu: "Gpu", as_json: bool) -> None:
+    from kernel_scientist.calibrate import features, suite
+    from kernel_scientist.records import environment
+
+    entries = suite.entries(gpu)
+    _progress(f"{features.missing(entries, gpu)} kernels to compile and trace for {gpu.name}")
+    found = features.features(entries, gpu)
+    folder = str(environment.features_folder())
+    show({"machine": gpu.name, "traced": len(found.loads), "missed": found.missed, "folder": folder}, as_json)
+    sys.exit(1 if found.missed else 0)
+
+
+def _show_calibration(calibration: "Calibration", as_json: bool) -> None:
+    """Print a calibration and end the process with its exit code."""
+    from kernel_scientist.calibrate import history
     from kernel_scientist.report.output import parts
 
-    calibration = history.calibrate(here, measure.known(here, machine), lambda line: click.echo(line, err=True))
     fit = calibration.fit
     text = {
         "families": [family.model_dump() for family in fit.families],

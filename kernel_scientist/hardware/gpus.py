@@ -37,12 +37,16 @@ def _peaks(fp64: float, fp32: float, half: float, fp8: float, **tf32: float) -> 
     return {"fp64": fp64, "fp32": fp32, **tf32, "bf16": half, "fp16": half, "fp8": fp8, "int8": fp8}
 
 
-def _hopper(name: str, memory_gbps: float) -> Gpu:
+def _hopper(name: str, memory_gbps: float, l2_mib: int) -> Gpu:
     """An SM takes 64 B per clock from L2; on an H200 9.7 to 10.3 TB/s were measured, 0.6 of that. L2 is the last level,
-    and its lines are sectors of 32 B. The peaks are stated at 1.83 GHz; nvidia-smi shows 1.98 as the highest clock."""
+    and its lines are sectors of 32 B. The peaks are stated at 1.83 GHz; nvidia-smi shows 1.98 as the highest clock.
+
+    The die has 60 MB of L2 at twelve memory controllers (chipsandcheese.com, "Nvidia's H100: Funny L2, and Tons of
+    Bandwidth", 2023): an H100 has ten of them, for five stacks of memory, an H200 all twelve.
+    """
     peaks = _peaks(66_900, 66_900, 989_400, 1_978_900, tf32=494_700)
     boosted = 1.98 / 1.83 * max(peaks.values())
-    gpu = Gpu(name, memory_gbps, peaks, "sm_90", units=132, clock_ghz=1.83, l2_gbps=15_500, l2_bytes=50 << 20)
+    gpu = Gpu(name, memory_gbps, peaks, "sm_90", units=132, clock_ghz=1.83, l2_gbps=15_500, l2_bytes=l2_mib << 20)
     gpu = replace(gpu, dies=1, last_bytes=0, last_gbps=0, wave=32, line_bytes=32)
     return replace(gpu, bound_gflops=boosted, kept_bytes=gpu.l2_bytes)
 
@@ -60,8 +64,8 @@ GPUS = {
     "mi325x": Gpu("MI325X", 6000, _CDNA3, "gfx942", 304, 2.1, 34_400, kept_bytes=_KEPT),
     "mi350x": Gpu("MI350X", 8000, _MI350X, "gfx950", 256, 2.2, _CDNA4_L2 * 2.2, kept_bytes=_KEPT),
     "mi355x": Gpu("MI355X", 8000, _MI355X, "gfx950", 256, 2.4, _CDNA4_L2 * 2.4, kept_bytes=_KEPT),
-    "h100": _hopper("H100", 3350),
-    "h200": _hopper("H200", 4800),
+    "h100": _hopper("H100", 3350, 50),
+    "h200": _hopper("H200", 4800, 60),
 }
 OTHER_PARTS = {"nvl", "pcie", "mig", "gh200", "partition"}
 """Words in names of related GPUs whose memory or number of units differs from the table's entry."""

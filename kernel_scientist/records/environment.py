@@ -76,6 +76,14 @@ def cache_folder() -> Path:
     return Path(os.environ.get("KERNEL_SCIENTIST_CACHE") or root() / ".cache")
 
 
+def features_folder() -> Path:
+    """Return the folder of the features of calibration's kernels: `$KERNEL_SCIENTIST_FEATURES`, else in the cache.
+
+    It can be filled on a machine without a GPU and carried to the one that has it.
+    """
+    return Path(os.environ.get("KERNEL_SCIENTIST_FEATURES") or cache_folder() / "features")
+
+
 def host_folder() -> Path:
     """Return the folder of what all checkouts of a user share on this host, unless a cache folder is named."""
     given, shared = os.environ.get("KERNEL_SCIENTIST_CACHE"), os.environ.get("XDG_CACHE_HOME")

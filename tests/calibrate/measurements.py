@@ -4,10 +4,10 @@ import math
 import random
 from dataclasses import replace
 
-from kernel_scientist.calibrate import fit, measure
+from kernel_scientist.calibrate import fit
 from kernel_scientist.calibrate.fit import Point
 from kernel_scientist.calibrate.history import Calibration
-from kernel_scientist.calibrate.measure import Device
+from kernel_scientist.calibrate.times import Device, Measured
 from kernel_scientist.gpu.model import predict
 from kernel_scientist.gpu.model.constants import Constants
 from kernel_scientist.gpu.model.predict import Load, Traffic
@@ -58,7 +58,7 @@ def points(noise: float, seed: int = 0, families: int = 6) -> list[Point]:
 
 def calibration(machine: str = "mi300x") -> Calibration:
     found = fit.fit(gpus.named(machine), points(0.02, families=2))
-    measured = measure.Measured(name="a", time_us=1.0, interval_us=(0.9, 1.1), calls=36, left_out=0)
+    measured = Measured(name="a", time_us=1.0, interval_us=(0.9, 1.1), calls=36, left_out=0)
     state = {"driver": "6.12", "clock_sm": "2100 MHz"}
     return Calibration(
         machine=machine,

@@ -3,11 +3,13 @@
 import json
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from kernel_scientist.calibrate import history, measure, suite
+from kernel_scientist.calibrate import features, history, measure, suite, times
 from kernel_scientist.gpu.model import constants
 from kernel_scientist.gpu.model.constants import Constants
 from kernel_scientist.hardware import gpus
@@ -96,7 +98,8 @@ def test_too_few_times_are_no_calibration(root: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(
         history.features, "features", lambda entries, _: history.features.Features({}, {entries[0].name: "no"})
     )
-    monkeypatch.setattr(history.measure, "measure", lambda *_: ({}, {}))
+    monkeypatch.setattr(history.features, "missing", lambda *_: 0)
+    monkeypatch.setattr(history.measure, "measure", lambda *_: None)
     with pytest.raises(SetupError, match=r"only 0 of \d+ kernels could be timed; .*: no"):
         history.calibrate(MI300X, gpu, lambda words: None)
     assert not constants.path("mi300x").exists()
@@ -106,16 +109,44 @@ def test_a_calibration_from_end_to_end_with_the_models_own_times(root: Path, mon
     gpu, every = gpus.named("mi300x"), points(0.01)
     entries = [suite.Entry(p.family, p.case, p.name, "", {}) for p in every]
     measured = {
-        p.name: measure.Measured(name=p.name, time_us=p.time_us, interval_us=(1.0, 2.0), calls=36, left_out=0)
+        p.name: times.Measured(name=p.name, time_us=p.time_us, interval_us=(1.0, 2.0), calls=36, left_out=0)
         for p in every
     }
     monkeypatch.setattr(history.suite, "entries", lambda _: tuple(entries))
     loads = {p.name: list(p.loads) for p in every}
     monkeypatch.setattr(history.features, "features", lambda *_: history.features.Features(loads, {}))
-    monkeypatch.setattr(history.measure, "measure", lambda *_: (measured, {}))
+    monkeypatch.setattr(history.features, "missing", lambda *_: 0)
+
+    def measure_all(*arguments: Any) -> None:
+        for one in measured.values():
+            arguments[-1](one)
+
+    monkeypatch.setattr(history.measure, "measure", measure_all)
     said: list[str] = []
     found = history.calibrate(MI300X, gpu, said.append)
     assert found.fit.met and history.last("mi300x") == found and len(said) == 3
+    file = constants.path("mi300x").with_suffix(".jsonl")
+    cut = file.read_text()[:-20]  # a run that was ended while it wrote a line
+    file.write_text(cut)
+    again = history.fitted(times.read(file), said.append)
+    assert len(again.measured) == len(measured) - 1 and again.device == MI300X and again.fit.rho
+    file.write_text("{}\n")
+    with pytest.raises(SetupError, match="is no file of times"):
+        times.read(file)
+
+
+def test_features_are_found_in_the_folder_that_was_carried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are not looked for by Python's version or torch's build, so those of another machine are found."""
+    gpu = gpus.named("h100")
+    entries = suite.entries(gpu)[:3]
+    monkeypatch.setenv("KERNEL_SCIENTIST_FEATURES", str(tmp_path))
+    made = features.features(entries, gpu)
+    assert len(made.loads) == 3 and not made.missed and features.missing(entries, gpu) == 0
+    version = metadata.version
+    monkeypatch.setattr(metadata, "version", lambda name: f"{version(name).partition('+')[0]}+other")
+    assert features.missing(entries, gpu) == 0 and features.features(entries, gpu) == made
+    monkeypatch.setattr(metadata, "version", lambda name: "0.1")
+    assert features.missing(entries, gpu) == 1
 
 
 @pytest.mark.gpu

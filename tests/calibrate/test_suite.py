@@ -87,7 +87,7 @@ def test_every_kernel_is_right_and_can_be_timed_in_the_interpreter(tmp_path: Pat
         import contextlib, json, sys, time
         import torch
         from kernel_scientist.gpu.interpreter import numerics
-        from kernel_scientist.calibrate import measure, suite
+        from kernel_scientist.calibrate import builds, measure, suite
         from kernel_scientist.calibrate.suite import Entry
         from kernel_scientist.hardware import gpu as host_gpu
         from kernel_scientist.hardware import gpus
@@ -104,7 +104,8 @@ def test_every_kernel_is_right_and_can_be_timed_in_the_interpreter(tmp_path: Pat
         torch.cuda.Event = Event
         torch.cuda.synchronize = torch.cuda.empty_cache = lambda: None
         host_gpu.lock = lambda platform: "no gpu"
-        measure.DEVICE, measure.SWEEP_BYTES = "cpu", 1 << 10
+        measure.DEVICE = builds.DEVICE = "cpu"
+        measure.SWEEP_BYTES, measure.GROUP = 1 << 10, 9
         measure.ROUNDS, measure.CALLS, measure.LEAST = 1, 1, 1
         small = {"copy": (3000,), "reduction": (3, 700), "softmax": (3, 700), "rmsnorm": (5, 200)}
         entries = []
@@ -118,8 +119,10 @@ def test_every_kernel_is_right_and_can_be_timed_in_the_interpreter(tmp_path: Pat
         wrong = entries[0].source.replace("tl.load(x + offsets", "0 * tl.load(x + offsets")
         entries.append(Entry("copy", "mi300x", "wrong", wrong, entries[0].inputs))
         entries.append(Entry("copy", "mi300x", "broken", "raise ValueError('no')", entries[0].inputs))
-        times, dropped = measure.measure(MI300X, entries)
-        print(json.dumps([sorted(times), dropped]))
+        found = []
+        measure.measure(MI300X, entries, 500, found.append)
+        dropped = {one.name: one.reason for one in found if isinstance(one, measure.Dropped)}
+        print(json.dumps([[one.name for one in found if one.name not in dropped], dropped]))
     """)
     env = {**os.environ, "TRITON_INTERPRET": "1", "PYTHONPATH": str(ROOT)}
     done = subprocess.run([sys.executable, "-c", script], env=env, cwd=tmp_path, capture_output=True, text=True)

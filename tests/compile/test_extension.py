@@ -222,7 +222,9 @@ def test_an_extension_for_a_gpu_is_built_judged_and_timed() -> None:
     source = submission("void copy(torch::Tensor x, torch::Tensor out);", arguments)
     source = source.replace("no_implicit_headers=True, ", "").replace("SOURCE =", f"DEVICE = r'''{CUDA}'''\nSOURCE =")
     problem = problems.load(ROOT / "problems/identity", "cuda")
-    with WorkerPool(Harness(call_timeout_s=60, build_timeout_s=300), "cuda") as shop:
+    with WorkerPool(
+        Harness(call_timeout_s=60, build_timeout_s=300, noise_runs=0, stages=1, blocks=2, pairs=0), "cuda"
+    ) as shop:
         evaluator = Evaluator(problem, "cpu", shop.harness, shop)
         evaluation = evaluator.compile(kernel(source, "cuda"))
         assert evaluation.verdict is Verdict.OK, evaluation

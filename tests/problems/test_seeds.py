@@ -15,6 +15,9 @@ from tests.conftest import ROOT
 
 SEEDS = sorted(p for p in (ROOT / "problems").glob("*/seeds/*.py") if not p.stem.startswith("hip"))  # see test_hip
 
+SHORT = Harness(call_timeout_s=60, noise_runs=0, stages=1, blocks=2, pairs=0)
+"""Little timing, as a GPU is here for minutes: these tests ask whether there is a time, not which."""
+
 
 @pytest.fixture(scope="module")
 def interpreting() -> Iterator[Callable[[Problem], WorkerPool]]:
@@ -61,7 +64,7 @@ def test_a_seed_is_right(
 )
 def test_a_triton_seed_is_right_and_timed_on_a_gpu(path: object) -> None:
     problem = problems.load(path.parents[1], "cuda")  # type: ignore[attr-defined]
-    with WorkerPool(Harness(call_timeout_s=60), "cuda", ("triton",)) as shop:
+    with WorkerPool(SHORT, "cuda", ("triton",)) as shop:
         evaluator = Evaluator(problem, "cpu", shop.harness, shop)
         kernel = Kernel(name="seed", language="triton", source=path.read_text())  # type: ignore[attr-defined]
         evaluation = evaluator.check(kernel, evaluator.compile(kernel))

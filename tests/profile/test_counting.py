@@ -7,19 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from kernel_scientist.campaign.evaluation_context import EvaluationContext
 from kernel_scientist.evaluate.evaluator import Evaluator
 from kernel_scientist.hardware.gpus import MI300X
-from kernel_scientist.hardware.targets import Target
 from kernel_scientist.profile import counting, ncu, profiler
 from kernel_scientist.profile.dispatches import MARKER
 from kernel_scientist.profile.profiler import Profiler
 from kernel_scientist.records.evaluation import Evaluation
 from kernel_scientist.records.kernel import Kernel, Verdict
-from kernel_scientist.records.params import Harness, Params
+from kernel_scientist.records.params import Harness
 from kernel_scientist.sandbox import device_lock
 from kernel_scientist.workers.pool import WorkerPool
-from tasks.timing import count_kernel
 from tests.conftest import ROOT
 from tests.profile.profiler_tables import HEADER, SPIN, TORCH, evaluation, ncu_table
 
@@ -121,6 +118,12 @@ def test_a_profiler_that_fails_is_a_sentence_and_no_verdict(
 
 
 def test_a_busy_device_is_a_sentence(evaluator_for: EvaluatorFor) -> None:
+    # Imported here, so that the test of a GPU below runs on machines without Prefect and what campaigns need.
+    from kernel_scientist.campaign.evaluation_context import EvaluationContext
+    from kernel_scientist.hardware.targets import Target
+    from kernel_scientist.records.params import Params
+    from tasks.timing import count_kernel
+
     name = f"test-{os.getpid()}"
     harness = Harness(device_wait_s=0.1)
     evaluator = evaluator_for("identity")
@@ -154,7 +157,7 @@ with open(arguments[arguments.index("--log-file") + 1], "w") as file:
 def test_the_profiler_of_this_gpu_counts_a_triton_kernel() -> None:
     from kernel_scientist import problems
 
-    with WorkerPool(Harness(), "cuda") as shop:
+    with WorkerPool(Harness(noise_runs=0, stages=1, blocks=2, pairs=0), "cuda") as shop:
         evaluator = Evaluator(problems.find("identity"), "full", shop.harness, shop)
         source = (ROOT / "problems/identity/seeds/triton_tiled.py").read_text()
         found = counting.count(evaluator, Kernel(name="k00001", language="triton", source=source), evaluation())
