@@ -157,7 +157,7 @@ def test_the_whole_suite_on_the_gpu_at_hand(root: Path) -> None:
         gpu = measure.known(found)
     except SetupError as error:
         pytest.skip(str(error))
-    calibrated = history.calibrate(found, gpu, print)
+    calibrated = history.calibrate(found, gpu, print, 150.0)
     assert len(calibrated.measured) >= 60 and not [w for w in calibrated.dropped.values() if w.startswith("wrong")]
     print(calibrated.fit.model_dump(include=set(FITTED)))
     assert constants.of(gpu.name).calibrated

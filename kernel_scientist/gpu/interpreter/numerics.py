@@ -44,6 +44,7 @@ def install() -> None:
     builder.create_atomic_rmw = _atomic(builder.create_atomic_rmw)
     interpreter._get_np_dtype = _remembered(interpreter._get_np_dtype)
     interpreter._patch_lang_core = _knowing_fnuz(interpreter._patch_lang_core)
+    interpreter._patch_lang_tensor = _with_index(interpreter._patch_lang_tensor)
     interpreter.interpreter_semantic.dot_scaled = dot.taking_words(interpreter.interpreter_semantic.dot_scaled)
     libdevice.install(interpreter.interpreter_semantic)
     interpreter._patch_lang = _patching_all(interpreter._patch_lang)
@@ -262,6 +263,18 @@ def _knowing_fnuz(original: Callable[..., None]) -> Callable[..., None]:
             return missing[self.name]() if self.name in missing else known(self, builder)
 
         scope.set_attr(lang.dtype, "to_ir", to_ir)
+
+    return patch
+
+
+def _with_index(original: Callable[..., None]) -> Callable[..., None]:
+    """Let a scalar, an array of one element, be a loop's bound: Triton 3.6 leaves that to numpy, which refuses from 2.5
+    on."""
+
+    @functools.wraps(original)
+    def patch(tensor: Any, scope: Any) -> None:
+        original(tensor, scope)
+        scope.set_attr(tensor, "__index__", lambda self: self.handle.data.item().__index__())
 
     return patch
 
