@@ -146,7 +146,7 @@ def sweep_evicts(here: Here) -> Facts:
     import torch
 
     runtime = here.runtime()
-    events, cached, l2 = Events(runtime), 1 << 16, 0
+    events, waiting, cached, l2 = Events(runtime), _waiting(here, runtime), 1 << 16, 0
     if not here.standin:
         l2 = int(getattr(torch.cuda.get_device_properties(0), "L2_cache_size", 0))
         known = gpus.of_device(here.device)
@@ -161,8 +161,8 @@ def sweep_evicts(here: Here) -> Facts:
         cold, warm, swept = list[float](), list[float](), list[float]()
         for _ in range(VISITS):
             swept.append(events.span(sweep).event_us)
-            cold.append(events.span(data.sum).event_us)
-            warm.append(events.span(data.sum).event_us)
+            cold.append(events.span(data.sum, sweep).event_us)  # both behind other work: the launch is not timed
+            warm.append(events.span(data.sum, lambda: waiting(0.1)).event_us)
         times = {"swept_us": swept, "cold_us": cold, "warm_us": warm}
         found[f"{mib} MiB"] = {name: statistics.median(values) for name, values in times.items()}
         yield {f"sweep of {mib} MiB": found[f"{mib} MiB"]}

@@ -68,7 +68,7 @@ def _counted(evaluator: Evaluator, kernel: Kernel, tool: Profiler) -> tuple[tupl
     end = time.monotonic() + evaluator.harness.counters_timeout_s
     pool, machine = evaluator.pool, evaluator.machine
     with tempfile.TemporaryDirectory(prefix="counting-") as name:
-        space = workspace.prepare(evaluator, kernel, evaluator.profile.benchmarks, Path(name), tool.name)
+        space = workspace.prepare(evaluator, kernel, evaluator.profile.benchmarks, Path(name), tool)
 
         def run(program: list[str]) -> tuple[int | None, str]:
             namespaces = pool.enclosure == "bubblewrap"

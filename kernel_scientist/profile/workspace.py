@@ -13,6 +13,7 @@ from kernel_scientist.evaluate.correctness.inputs import InputGenerator
 from kernel_scientist.evaluate.evaluator import Evaluator
 from kernel_scientist.profile import target_process
 from kernel_scientist.profile.dispatches import CountingError
+from kernel_scientist.profile.profiler import Profiler
 from kernel_scientist.records.kernel import Case, Kernel
 from kernel_scientist.sandbox import protocol
 from kernel_scientist.sandbox.failure import KernelFailure
@@ -37,8 +38,11 @@ class Workspace:
         return [sys.executable, "-P", "-m", "kernel_scientist.profile.target_process", str(self.folder)]
 
 
-def prepare(evaluator: Evaluator, kernel: Kernel, cases: Sequence[Case], folder: Path, profiler: str) -> Workspace:
-    """Fill a folder. Raises CountingError if the kernel cannot be built or no case is small enough."""
+def prepare(evaluator: Evaluator, kernel: Kernel, cases: Sequence[Case], folder: Path, profiler: Profiler) -> Workspace:
+    """Fill a folder. Raises CountingError if the kernel cannot be built or no case is small enough.
+
+    The profiler loads a library into the target process, which reads the profiler's files after it is confined.
+    """
     (folder / target_process.BUILDS).mkdir()
     (folder / target_process.KERNEL).write_text(evaluator.problem.adapted(kernel.source))
     if kernel.language != "triton":
@@ -70,8 +74,9 @@ def prepare(evaluator: Evaluator, kernel: Kernel, cases: Sequence[Case], folder:
         output_bytes=MOST_OUTPUT,
         programs=pool.on_gpu,
         threads=True,
+        readable=profiler.readable,
     )
-    request = {"profiler": profiler, "device": pool.device, "cases": described, "limits": asdict(limits)}
+    request = {"profiler": profiler.name, "device": pool.device, "cases": described, "limits": asdict(limits)}
     request["files"] = evaluator.problem.sources
     (folder / target_process.REQUEST).write_text(json.dumps(request))
     return Workspace(folder, tuple(names))

@@ -80,6 +80,8 @@ class Limits:
     """Whether the worker may start programs (compilers of GPU kernels) until it is sealed."""
     threads: bool
     """Whether the worker may start threads."""
+    readable: tuple[str, ...] = ()
+    """Paths that it may read in addition to those of all workers: a profiler's files, under a profiler."""
 
 
 def supported() -> bool:
@@ -104,7 +106,8 @@ def confine_worker(limits: Limits) -> tuple[str, ...]:
         resource.setrlimit(resource.RLIMIT_AS, (space, space))
     layers = ["rlimits"]
     if limits.level == "auto" and landlock.version():
-        landlock.restrict(bubblewrap.visible(limits.device), bubblewrap.writable(limits.device, limits.scratch))
+        readable = (*bubblewrap.visible(limits.device), *limits.readable)
+        landlock.restrict(readable, bubblewrap.writable(limits.device, limits.scratch))
         layers.append("landlock")
     layers += _drop_capabilities()
     prctl(PR_SET_NO_NEW_PRIVS, 1)

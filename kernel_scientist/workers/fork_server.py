@@ -189,10 +189,18 @@ def _drop_oldest(kept: list[Path]) -> None:
 
 
 def _fill(place: Path, scratch: Path) -> None:
-    """Copy files, folders and links from `place`, if it exists."""
+    """Copy files, folders and links from `place`, if it exists. A file that is there already is left alone.
+
+    A worker may have loaded a library from it: to write there would change the code that the worker runs.
+    """
     if place.is_dir():
         with contextlib.suppress(OSError):  # special and unreadable files are skipped
-            shutil.copytree(place, scratch, symlinks=True, dirs_exist_ok=True)
+            shutil.copytree(place, scratch, symlinks=True, dirs_exist_ok=True, copy_function=_copy_unless_there)
+
+
+def _copy_unless_there(source: str, target: str) -> None:
+    if not os.path.lexists(target):
+        shutil.copy2(source, target)
 
 
 def used(folder: Path) -> int | None:

@@ -41,3 +41,14 @@ def test_the_oldest_kept_files_are_dropped_first(tmp_path: Path, monkeypatch: py
         os.utime(place, (number, number))
     fork_server._drop_oldest(kept)
     assert [place.name for place in kept if place.exists()] == ["kept-c"]
+
+
+def test_kept_files_do_not_replace_those_that_a_worker_has_loaded(tmp_path: Path) -> None:
+    kept, folder = tmp_path / "kept", tmp_path / "worker"
+    for place, text in ((kept, "older"), (folder, "in use")):
+        (place / "cache").mkdir(parents=True)
+        (place / "cache/launcher.so").write_text(text)
+    (kept / "cache/kernel.cubin").write_text("code")
+    loaded = (folder / "cache/launcher.so").stat()
+    fork_server._fill(kept, folder)
+    assert (folder / "cache/launcher.so").stat() == loaded and (folder / "cache/kernel.cubin").read_text() == "code"
