@@ -37,7 +37,7 @@ STEPS = {
     "times": ("times.times_agree", 70.0),
     "overheads": ("times.overheads", 25.0),
     "differences": ("judging.known_differences", 80.0),
-    "cheats": ("judging.cheats_fail", 95.0),
+    "cheats": ("judging.cheats_fail", 120.0),
     "counters": ("judging.counters_are_read", 45.0),
     "extension": ("sandboxed.extension_runs", 80.0),
     "lock": ("clocks.lock_excludes", 10.0),

@@ -13,7 +13,7 @@ from kernel_scientist.records.kernel import Case, Kernel, Verdict
 from kernel_scientist.workers.pool import WorkerPool
 
 LENGTHS_US = (50, 1000)
-NOISE_S, CHEATS_S = 60.0, 75.0
+NOISE_S, CHEATS_S = 60.0, 100.0
 """Seconds after which no further comparison or kernel is begun."""
 STEPS, MORE = 1 << 14, 1.03
 

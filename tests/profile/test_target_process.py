@@ -9,6 +9,7 @@ import pytest
 
 from kernel_scientist.evaluate.evaluator import Evaluator
 from kernel_scientist.profile import profiler, target_process, workspace
+from kernel_scientist.profile.profiler import Profiler
 from kernel_scientist.profile.workspace import Workspace
 from kernel_scientist.records.kernel import Kernel
 from kernel_scientist.sandbox import bubblewrap, landlock
@@ -25,7 +26,7 @@ def ready(evaluator_for: EvaluatorFor, tmp_path: Path) -> Iterator[Callable[[str
 
     def make(source: str, language: str) -> Workspace:
         kernel = Kernel.model_validate({"name": "k00001", "language": language, "source": source})
-        return workspace.prepare(evaluator, kernel, evaluator.profile.benchmarks, tmp_path, "")
+        return workspace.prepare(evaluator, kernel, evaluator.profile.benchmarks, tmp_path, Profiler("ncu", "", ()))
 
     yield make
 
