@@ -274,7 +274,10 @@ def _with_index(original: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(original)
     def patch(tensor: Any, scope: Any) -> None:
         original(tensor, scope)
-        scope.set_attr(tensor, "__index__", lambda self: self.handle.data.item().__index__())
+        scope.set_attr(tensor, "__index__", index)
+
+    def index(self: Any) -> int:
+        return self.handle.data.item().__index__()
 
     return patch
 
