@@ -36,8 +36,9 @@ STEPS = {
     "seed": ("judging.seed_passes", 50.0),
     "times": ("times.times_agree", 70.0),
     "overheads": ("times.overheads", 25.0),
-    "differences": ("judging.known_differences", 80.0),
-    "cheats": ("judging.cheats_fail", 120.0),
+    "differences": ("judging.known_differences", 65.0),
+    "cheats": ("judging.cheats_fail", 110.0),
+    "problems": ("judging.problems_are_judged", 90.0),
     "counters": ("judging.counters_are_read", 45.0),
     "extension": ("sandboxed.extension_runs", 80.0),
     "lock": ("clocks.lock_excludes", 10.0),
@@ -46,7 +47,7 @@ STEPS = {
 """By step: the function, and its limit in seconds. The last one may take what the others left."""
 WITHOUT_TORCH = ("driver",)
 """Steps whose process imports no torch."""
-TIMED = ("events", "sweep", "seed", "times", "overheads", "differences", "cheats", "counters")
+TIMED = ("events", "sweep", "seed", "times", "overheads", "differences", "cheats", "problems", "counters")
 """Steps that hold the device's lock; a calibration takes it by itself."""
 BOUND_S, LOCK_S, PROBE_S = 590.0, 20.0, 60.0
 FIRST_GPU = "/dev/nvidia0"

@@ -109,7 +109,7 @@ def _waiting(here: Here, runtime: Runtime) -> Callable[[float], object]:
     """Return a function that keeps the device busy for about so many ms: on a GPU for a fixed number of its cycles."""
     if here.standin:
         nothing = ctypes.create_string_buffer(1)
-        return lambda ms: runtime.handle.work(0, int(ms), nothing, 0, ctypes.c_size_t(1))
+        return lambda ms: runtime.handle.work(0, int(ms * 1000), nothing, 0, ctypes.c_size_t(1))
     import torch
 
     sleep: Callable[[int], None] = torch.cuda._sleep  # pyright: ignore[reportPrivateUsage]
@@ -153,16 +153,21 @@ def sweep_evicts(here: Here) -> Facts:
         last = max(l2, known.last_bytes if known else 0)
         cached = max(last, 8 << 20) // 4
         yield {"l2_bytes": l2, "last_level_bytes": last}
-    data = torch.ones(cached // 4, dtype=torch.int32, device=here.device)
-    data.sum()
+    data = torch.ones(cached // 4, dtype=torch.float32, device=here.device)
+    out = torch.empty_like(data)
+
+    def call() -> None:
+        torch.mul(data, 2, out=out)
+
+    call()
     found: dict[str, dict[str, float]] = {}
     for mib in SWEEPS_MIB:
         sweep = here.sweep(runtime, mib)
         cold, warm, swept = list[float](), list[float](), list[float]()
         for _ in range(VISITS):
             swept.append(events.span(sweep).event_us)
-            cold.append(events.span(data.sum, sweep).event_us)  # both behind other work: the launch is not timed
-            warm.append(events.span(data.sum, lambda: waiting(0.1)).event_us)
+            cold.append(events.span(call, sweep).event_us)  # both behind other work: the launch is not timed
+            warm.append(events.span(call, lambda: waiting(0.1)).event_us)
         times = {"swept_us": swept, "cold_us": cold, "warm_us": warm}
         found[f"{mib} MiB"] = {name: statistics.median(values) for name, values in times.items()}
         yield {f"sweep of {mib} MiB": found[f"{mib} MiB"]}

@@ -1,21 +1,21 @@
 """Steps of first light with the evaluator: one seed, known differences, cheats, hardware counters."""
 
 import time
-from collections.abc import Iterator
 from typing import Any
 
 from benchmarks.first_light.here import Here
 from benchmarks.first_light.outcome import Facts, NotHereError, StepError
+from kernel_scientist import problems
 from kernel_scientist.evaluate.evaluator import Evaluator
 from kernel_scientist.evaluate.timing.plan import TimedSource
 from kernel_scientist.records.evaluation import Evaluation
-from kernel_scientist.records.kernel import Case, Kernel, Verdict
-from kernel_scientist.workers.pool import WorkerPool
+from kernel_scientist.records.kernel import Kernel, Verdict
 
 LENGTHS_US = (50, 1000)
-NOISE_S, CHEATS_S = 60.0, 100.0
+NOISE_S, CHEATS_S, PROBLEMS_S = 50.0, 95.0, 70.0
 """Seconds after which no further comparison or kernel is begun."""
-STEPS, MORE = 1 << 14, 1.03
+STEPS, MORE, GAIN = 1 << 14, 1.03, 1.05
+"""Steps of the first loop; how much longer the longer one takes; from which factor on a cheat has gained."""
 
 
 def seed_passes(here: Here) -> Facts:
@@ -89,28 +89,52 @@ def cheats_fail(here: Here) -> Facts:
 
     fixtures, end = corpus.spread(corpus.load(corpus.GPU)), time.monotonic() + CHEATS_S
     wrong, tried = list[str](), 0
-    with here.pool(build_timeout_s=30, gpu_warmup_s=0.2) as pool:
+    with here.pool(build_timeout_s=30, gpu_warmup_s=0.2, blocks=4, call_timeout_s=10) as pool:
         for fixture in fixtures:
             if time.monotonic() > end:
                 break
-            tried += 1
-            for evaluation in _judged(here, pool, fixture.problem, fixture.source, suite.CASES[fixture.problem]):
-                good = evaluation.verdict in fixture.expect
-                wrong += [] if good else [fixture.name]
-                words = {"verdict": evaluation.verdict.value, "as_expected": good, "reason": evaluation.reason[:300]}
-                yield {fixture.name: {**words, "cheat": fixture.cheat, "seconds": evaluation.seconds}}
+            problem, case = fixture.problem, suite.CASES[fixture.problem]
+            evaluator = Evaluator(here.problem(problem), "auto", pool.harness, pool)
+            evaluator.forgo_noise()
+            honest = [TimedSource(name=name, source=suite.SOURCES[name]) for name in corpus.GPU_HONEST_WORK[problem]]
+            evaluation = suite.judged(evaluator, fixture.source, honest, case)
+            ratios = {speedup.against: speedup.ratio for speedup in evaluation.speedups}
+            gained = not fixture.gains and all(ratios[source.name] > GAIN for source in honest if ratios)
+            good = evaluation.verdict in fixture.expect and not (evaluation.verdict is Verdict.OK and gained)
+            tried, wrong = tried + 1, wrong + ([] if good else [fixture.name])
+            words = {"verdict": evaluation.verdict.value, "as_expected": good, "reason": evaluation.reason[:300]}
+            clocks = [clock.model_dump(mode="json") for clock in evaluation.clocks]
+            yield {fixture.name: {**words, "cheat": fixture.cheat, "faster_than": ratios, "clocks": clocks}}
     yield {"tried": tried, "of": len(fixtures), "not_as_expected": wrong}
     yield {"note": f"{tried - len(wrong)} of {tried} ended as they should, {len(fixtures)} are known"}
     if wrong:
         raise StepError(f"not as expected: {', '.join(wrong)}")
 
 
-def _judged(here: Here, pool: WorkerPool, problem: str, source: str, case: Case) -> Iterator[Evaluation]:
-    evaluator = Evaluator(here.problem(problem), "auto", pool.harness, pool)
-    evaluator.forgo_noise()
-    kernel = Kernel(name="k", language="triton", source=source)
-    checked = evaluator.check(kernel, evaluator.compile(kernel), [case])
-    yield evaluator.time(kernel, checked, [evaluator.reference()], cases=[case])
+def problems_are_judged(here: Here) -> Facts:
+    """The fastest Triton seed of every problem, on all its cases: verdict, speedup, and the seconds it takes."""
+    verdicts: list[str] = []
+    end = time.monotonic() + PROBLEMS_S
+    with here.pool(build_timeout_s=60) as pool:
+        for name in ("rmsnorm", *(name for name in problems.names() if name != "rmsnorm")):
+            if time.monotonic() > end:
+                break
+            start, kernel = time.monotonic(), here.kernel(name)
+            evaluator = Evaluator(here.problem(name), "auto", pool.harness, pool)
+            evaluator.forgo_noise()
+            try:
+                evaluation = evaluator.check(kernel, evaluator.compile(kernel))
+                evaluation = evaluator.time(kernel, evaluation, [evaluator.reference()])
+            except Exception as error:  # the other problems are wanted, whatever this is
+                yield {name: f"{type(error).__name__}: {error}"[:600]}
+                verdicts.append("failed")
+                continue
+            verdicts.append(evaluation.verdict.value)
+            yield {name: {"kernel": kernel.name, "all_s": time.monotonic() - start, **_told(evaluation)}}
+    right = sum(verdict == Verdict.OK.value for verdict in verdicts)
+    yield {"note": f"{right} of {len(verdicts)} problems' seeds are ok"}
+    if right < len(verdicts):
+        raise StepError(f"{len(verdicts) - right} of {len(verdicts)} seeds are not ok")
 
 
 def counters_are_read(here: Here) -> Facts:

@@ -121,16 +121,17 @@ class WorkerClient(Channel):
     ) -> tuple[Row, list[Output]]:
         """Make a timed row of calls, one per slot; return the measurements and the outputs.
 
-        `write` writes the inputs when the worker waits at the barrier, its other threads stopped; on a GPU the main one
-        too, because it could launch work while the caches are swept. `most_bytes`: of all outputs together. `limit_s`:
-        instead of `harness.call_timeout_s` for each call. `warm`: slot of an untimed call before it. `queued`: queue a
-        GPU's calls behind a delay. Raises KernelFailure.
+        `write` writes the inputs when the worker waits at the barrier, its other threads stopped. `most_bytes`: of all
+        outputs together. `limit_s`: instead of `harness.call_timeout_s` for each call. `warm`: slot of an untimed call
+        before it. `queued`: queue a GPU's calls behind a delay. Raises KernelFailure.
         """
         limit_s = limit_s or self.limits.call_timeout_s * len(slots)
         self._send({"op": "go", "slots": list(slots), "warm": warm, "queued": queued})
         self._require_waiting(warm is not None)
-        with self.paused(with_main=self.on_gpu):
+        with self.paused(with_main=False), self._failures("its call", TRANSFER_TIMEOUT_S):
             write()
+            if self.on_gpu:
+                self.native.settle(self.sock.fileno(), self.shared.address, TRANSFER_TIMEOUT_S)
         limit = self._limit(limit_s)
         with self._failures("its call", limit):
             completion = self.native.run(self.sock.fileno(), self.shared.address, limit.left_s)

@@ -18,6 +18,7 @@ results from one worker to the next, because no two calls have the same inputs.
 
 import contextlib
 import fcntl
+import functools
 import importlib
 import json
 import os
@@ -46,6 +47,8 @@ MOST_KEPT = 256 << 20
 """Most bytes kept from one worker; if its files are larger, none is kept."""
 MOST_KEPT_OF_ALL = 2 * MOST_KEPT
 """Most bytes kept of all sources together."""
+TRITON_LIST, MOST_LIST = "__grp__", 1 << 16
+"""Beginning of the names of Triton's lists of files, and most bytes of one."""
 DEEPEST = 64
 """Deepest nesting of folders that is searched."""
 
@@ -195,12 +198,19 @@ def _fill(place: Path, scratch: Path) -> None:
     """
     if place.is_dir():
         with contextlib.suppress(OSError):  # special and unreadable files are skipped
-            shutil.copytree(place, scratch, symlinks=True, dirs_exist_ok=True, copy_function=_copy_unless_there)
+            copy = functools.partial(_copy_unless_there, str(place), str(scratch))
+            shutil.copytree(place, scratch, symlinks=True, dirs_exist_ok=True, copy_function=copy)
 
 
-def _copy_unless_there(source: str, target: str) -> None:
-    if not os.path.lexists(target):
-        shutil.copy2(source, target)
+def _copy_unless_there(place: str, scratch: str, source: str, target: str) -> None:
+    """Copy a file. Triton's lists of a kernel's files name them by their whole paths: these become the copies'."""
+    if os.path.lexists(target):
+        return
+    shutil.copy2(source, target)
+    name = os.path.basename(target)
+    if name.startswith(TRITON_LIST) and os.path.getsize(target) <= MOST_LIST:
+        text = Path(target).read_text(errors="replace")
+        Path(target).write_text(text.replace(place, scratch))
 
 
 def used(folder: Path) -> int | None:

@@ -61,8 +61,9 @@ inline int64_t involuntary_switches() {
 // microseconds.
 struct Barrier {
     std::atomic<uint32_t> alive;  // counts while the worker waits
-    std::atomic<uint32_t> open;
+    std::atomic<uint32_t> state;
 };
+enum State : uint32_t { CLOSED, OPEN, SETTLE, SETTLED };
 
 struct Place {
     const char* start;
@@ -290,10 +291,14 @@ void* lab_row(void* kernel, void* warm, void* inputs, Stamps* stamps, int socket
     }
     if (gpu.release) gpu.release();
     synchronize();
-    barrier->open.store(0);
+    barrier->state.store(CLOSED);
     say(socket, "r", 1);
-    for (uint32_t turn = 1; !barrier->open.load(std::memory_order_acquire); ++turn) {
+    for (uint32_t turn = 1, state; (state = barrier->state.load(std::memory_order_acquire)) != OPEN; ++turn) {
         barrier->alive.store(turn, std::memory_order_relaxed);
+        if (state == SETTLE) {  // with Python's lock held, so that no other thread of the kernel runs meanwhile
+            if (gpu.record) gpu.record(before_event, nullptr), gpu.synchronize();
+            barrier->state.store(SETTLED);
+        }
         if (turn % 1024 == 0) sched_yield();
 #if defined(__SSE2__)
         _mm_pause();
@@ -404,6 +409,20 @@ int lab_stop(int pid, int spare, int* stopped, int most, int64_t limit_ms) {
     return count;
 }
 
+// Evaluator: let a GPU's worker that waits at the barrier make the GPU its own, after the evaluator has used it: to
+// switch between processes takes a GPU 0.15 ms, which would lie in the time of the row. Returns as `await`.
+int lab_settle(int socket, char* shared, int64_t limit_ms) {
+    Barrier* barrier = (Barrier*)shared;
+    const int64_t deadline = now_ns() + limit_ms * 1000000;
+    barrier->state.store(SETTLE, std::memory_order_release);
+    while (barrier->state.load(std::memory_order_acquire) == SETTLE) {
+        pollfd gone = {socket, POLLIN, 0};
+        if (poll(&gone, 1, 0) && gone.revents) return 2;
+        if (now_ns() > deadline) return 1;
+    }
+    return 0;
+}
+
 // Evaluator: open the barrier, wait for the completion signal. `wall_ns`: from one to the other by this process's clock.
 // `places`, `found`: where the outputs lie, and their number (NO_PLACES, RAISED). Returns as `await`; 3 for an impossible
 // message. `more`: see `in_time`; asked at once, so that its first answer is the limit.
@@ -419,7 +438,7 @@ int lab_run(int socket, char* shared, More more, int64_t* wall_ns, Place* places
         sched_yield();
     }
     const int64_t opened = now_ns();
-    barrier->open.store(1, std::memory_order_release);
+    barrier->state.store(OPEN, std::memory_order_release);
     {
         const Urgent urgent;
         if (const int failed = await(socket, found, sizeof *found, deadline, more)) return failed;

@@ -79,6 +79,7 @@ class NativeHarness:
         self.gpu_synchronize = _bind(without.lab_gpu_synchronize, _INTEGER)
         self._gpu_copy = _bind(without.lab_gpu_copy, _INTEGER, _POINTER, _POINTER, _SIZE)
         self._bind_delay = _bind(without.lab_bind_delay, None, _POINTER)
+        self._settle = _bind(without.lab_settle, _INTEGER, _INTEGER, _POINTER, _LONG)
         self._run = _bind(without.lab_run, _INTEGER, _INTEGER, _POINTER, _MORE, _LONGS, _LONGS, _LONGS)
         self._stop = _bind(without.lab_stop, _INTEGER, _INTEGER, _INTEGER, _INTEGERS, _INTEGER, _LONG)
         self._resume = _bind(without.lab_resume, None, _INTEGERS, _INTEGER)
@@ -135,6 +136,14 @@ class NativeHarness:
         if error:
             raise RuntimeError(f"the GPU's runtime reports error {error} when the call has ended")
         return outputs, Reading(*reading), bool(placed)
+
+    def settle(self, socket: int, shared: int, limit_s: float) -> None:
+        """Evaluator: let a GPU's waiting worker take the GPU over from this process.
+
+        Raises TimeoutError, ConnectionError if the worker has ended.
+        """
+        if code := self._settle(socket, shared, int(limit_s * 1000)):
+            raise {1: TimeoutError, 2: ConnectionError}.get(code, ValueError)
 
     def run(self, socket: int, shared: int, left_s: Callable[[], float]) -> Completion:
         """Evaluator: open the start barrier of a waiting worker and wait for its completion signal.

@@ -1,6 +1,6 @@
 """A worker pool whose workers use a stand-in for a GPU: the whole path for GPUs, except the vendor's library.
 
-`standin_runtime.cpp` takes its place; its streams are threads, and torch computes on the CPU. Everything else is real:
+`standin_runtime.cpp` takes its place; its streams are times, and torch computes on the CPU. Everything else is real:
 processes, sandbox, memory that two processes map, the cache sweep, the delay before a call, seals.
 """
 

@@ -1,62 +1,53 @@
-// A stand-in for a GPU's runtime library: streams that are threads, memory that is the host's. It answers to the names of
-// CUDA's functions that the harness uses, with "standin" for a prefix, and to a few by which a test gives it work.
+// A stand-in for a GPU's runtime library: streams that are times, memory that is the host's. It answers to the names of
+// CUDA's functions that the harness uses, with "standin" for a prefix, and to a few by which a test gives it work. Work
+// takes exactly the time that it is given, and has its effect when somebody waits for it. It needs no thread: a GPU goes
+// on working when all threads of a process are stopped.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <atomic>
+#include <algorithm>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <cstring>
-#include <deque>
-#include <functional>
 #include <mutex>
 #include <thread>
+#include <utility>
+#include <vector>
 
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-struct Stream {
-    std::mutex lock;
-    std::condition_variable changed;
-    std::deque<std::function<void()>> work;
-    bool busy = false;
-
-    Stream() {
-        std::thread([this] {
-            std::unique_lock guard(lock);
-            for (;;) {
-                changed.wait(guard, [this] { return !work.empty(); });
-                auto next = work.front();
-                work.pop_front();
-                busy = true;
-                guard.unlock();
-                next();
-                guard.lock();
-                busy = false;
-                changed.notify_all();
-            }
-        }).detach();
-    }
-    void add(std::function<void()> what) {
-        std::lock_guard guard(lock);
-        work.push_back(what);
-        changed.notify_all();
-    }
-    void drain() {
-        std::unique_lock guard(lock);
-        changed.wait(guard, [this] { return work.empty() && !busy; });
-    }
+struct Effect {
+    Clock::time_point end;
+    char* at;
+    int byte;
+    size_t bytes;
 };
+std::mutex lock;
+Clock::time_point ends[2];  // of the work on each stream
+std::vector<Effect> effects;
+int error = 0;
 
-Stream* streams() {
-    static Stream* both = new Stream[2];
-    return both;
+Clock::time_point add(int stream, std::chrono::nanoseconds length) {
+    return ends[stream] = std::max(ends[stream], Clock::now()) + length;
 }
 
-std::atomic<int> error{0};
+void wait_for(Clock::time_point end) {
+    std::this_thread::sleep_until(end);
+    std::lock_guard guard(lock);
+    std::stable_sort(effects.begin(), effects.end(), [](auto& a, auto& b) { return a.end < b.end; });
+    size_t done = 0;
+    for (; done < effects.size() && effects[done].end <= end; ++done)
+        memset(effects[done].at, effects[done].byte, effects[done].bytes);
+    effects.erase(effects.begin(), effects.begin() + done);
+}
+
+Clock::time_point idle() {
+    std::lock_guard guard(lock);
+    return std::max({ends[0], ends[1], Clock::now()});
+}
 
 }  // namespace
 
@@ -64,7 +55,8 @@ extern "C" {
 
 int standinEventCreate(void** event) { return *event = new Clock::time_point, 0; }
 int standinEventRecord(void* event, void*) {
-    streams()[0].add([event] { *(Clock::time_point*)event = Clock::now(); });
+    std::lock_guard guard(lock);
+    *(Clock::time_point*)event = add(0, {});
     return 0;
 }
 int standinEventElapsedTime(float* ms, void* start, void* end) {
@@ -72,11 +64,11 @@ int standinEventElapsedTime(float* ms, void* start, void* end) {
     return 0;
 }
 int standinDeviceSynchronize() {
-    for (int i = 0; i < 2; ++i) streams()[i].drain();
-    return error.exchange(0);
+    wait_for(idle());
+    return std::exchange(error, 0);
 }
 int standinMemcpy(void* to, const void* from, size_t bytes, int) {
-    streams()[0].drain();
+    wait_for(idle());
     memcpy(to, from, bytes);
     return 0;
 }
@@ -86,8 +78,8 @@ int standinCtxResetPersistingL2Cache() { return 0; }
 // The delay: it takes the time that its only argument names, in us, on the default stream.
 int standinLaunchKernel(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void** arguments,
                         void**) {
-    const int us = *(int*)arguments[0];
-    streams()[0].add([us] { std::this_thread::sleep_for(std::chrono::microseconds(us)); });
+    std::lock_guard guard(lock);
+    add(0, std::chrono::microseconds(*(int*)arguments[0]));
     return 0;
 }
 
@@ -119,12 +111,10 @@ int standinMemUnmap(uint64_t address, size_t size) { return munmap((void*)addres
 int standinMemAddressFree(uint64_t, size_t) { return 0; }
 int standinMemRelease(uint64_t handle) { return close(int(handle)); }
 
-// What a kernel launches: after so many ms on a stream (0: the default one), set bytes.
-void work(int stream, int ms, char* at, int byte, size_t bytes) {
-    streams()[stream].add([=] {
-        std::this_thread::sleep_for(std::chrono::milliseconds(ms));
-        memset(at, byte, bytes);
-    });
+// What a kernel launches: after so many us on a stream (0: the default one), set bytes.
+void work(int stream, int us, char* at, int byte, size_t bytes) {
+    std::lock_guard guard(lock);
+    effects.push_back({add(stream, std::chrono::microseconds(us)), at, byte, bytes});
 }
 void fail(int code) { error = code; }
 }

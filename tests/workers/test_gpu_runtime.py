@@ -1,7 +1,7 @@
 """The native part's side of a GPU, on a stand-in for a GPU's runtime library: what it binds, reads and copies.
 
 No GPU is timed here, and nothing of torch's is replaced: the stand-in is a library with the runtime's functions, whose
-streams are threads. What a real runtime does with them is for the tests marked `gpu`.
+streams are times. What a real runtime does with them is for the tests marked `gpu`.
 """
 
 import ctypes
@@ -87,7 +87,7 @@ def test_a_row_lasts_until_all_queued_work_has_ended(native: NativeHarness, devi
     out = torch.zeros(64, dtype=torch.uint8)
 
     def kernel(stream: int) -> torch.Tensor:
-        device.work(stream, 30, out.data_ptr(), 7, 64)
+        device.work(stream, 30_000, out.data_ptr(), 7, 64)
         return out
 
     outputs, reading, completion, copied = timed(native, kernel, [0])
@@ -126,15 +126,15 @@ def test_queued_calls_are_timed_without_their_launch(native: NativeHarness, devi
 
     def kernel(_: object) -> torch.Tensor:
         time.sleep(0.03)
-        device.work(0, 5, out.data_ptr(), 7, 64)
+        device.work(0, 5_000, out.data_ptr(), 7, 64)
         return out
 
     _, reading, _, copied = timed(native, kernel, [None], queued=True)
     assert copied == bytes([7]) * 64
-    assert 5 * MS <= reading.event_ns < 30 * MS and reading.ahead_ns >= 100 * MS
+    assert abs(reading.event_ns - 5 * MS) < 1000 and abs(reading.ahead_ns - 100 * MS) < 10_000
     assert reading.ns >= reading.event_ns + reading.ahead_ns
     _, idle, _, _ = timed(native, kernel, [None])
-    assert idle.event_ns >= 20 * MS and idle.ahead_ns == 0
+    assert idle.event_ns >= 35 * MS and idle.ahead_ns == 0
 
 
 def test_an_output_that_is_no_plain_tensor_has_no_places(native: NativeHarness) -> None:

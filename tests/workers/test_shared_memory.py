@@ -1,5 +1,6 @@
 """The memory that evaluator and worker share."""
 
+import json
 import os
 from pathlib import Path
 
@@ -49,6 +50,10 @@ def test_kept_files_do_not_replace_those_that_a_worker_has_loaded(tmp_path: Path
         (place / "cache").mkdir(parents=True)
         (place / "cache/launcher.so").write_text(text)
     (kept / "cache/kernel.cubin").write_text("code")
+    listed = {"child_paths": {"kernel.cubin": str(kept / "cache/kernel.cubin")}}
+    (kept / "cache/__grp__kernel.json").write_text(json.dumps(listed))
     loaded = (folder / "cache/launcher.so").stat()
     fork_server._fill(kept, folder)
     assert (folder / "cache/launcher.so").stat() == loaded and (folder / "cache/kernel.cubin").read_text() == "code"
+    listed = json.loads((folder / "cache/__grp__kernel.json").read_text())
+    assert listed == {"child_paths": {"kernel.cubin": str(folder / "cache/kernel.cubin")}}

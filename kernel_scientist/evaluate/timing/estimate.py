@@ -107,8 +107,8 @@ class _Clock(NamedTuple):
 
     overhead_ns: float
     """Overhead in the host wall time of a row on a CPU: two signals between processes."""
-    usual_excess_ns: float
-    """Largest excess of host time over event time in an honest row on a GPU."""
+    usual_excess_ns: tuple[float, float]
+    """Largest excess of the host's time over the GPU's in an honest row: by the worker's clock, by the evaluator's."""
     on_gpu: bool
     by_events: bool
 
@@ -121,20 +121,21 @@ class _Clock(NamedTuple):
         overhead = stats.median(row.wall_ns - row.reading.ns for row in rows)
         excess = [_excess_ns(row) for row in rows if row.reading.event_ns]
         if not excess:
-            return _Clock(max(overhead, 0), 0, any(row.reading.ahead_ns for row in rows), False)
-        low, _, high = stats.quantiles(excess, n=4) if len(excess) > 1 else (excess[0],) * 3
-        return _Clock(0, high + 1.5 * (high - low) + EVENT_SLACK_NS, True, by_events)  # Tukey's fence
+            return _Clock(max(overhead, 0), (0, 0), any(row.reading.ahead_ns for row in rows), False)
+        own, evaluators = zip(*excess, strict=True)
+        return _Clock(0, (_most_usual(own), _most_usual(evaluators)), True, by_events)
 
     def call_us(self, row: Row) -> float:
         """Return microseconds per call: on a CPU host wall time minus overhead, on a GPU the time between events.
 
         The events' time begins behind a delay, so it contains no launch that is shorter than the delay. Work on another
-        stream may end after the last event, but before the device is idle. Therefore the host time beyond the events
-        and the delay is added as far as it is more than usual.
+        stream may end after the last event, but before the device is idle; and a worker may report what it likes.
+        Therefore the host's time beyond the events and the delay is added as far as it is more than usual.
         """
         reading = row.reading
         if self.by_events:
-            ns = reading.event_ns + max(0.0, _excess_ns(row) - self.usual_excess_ns)
+            beyond = (found - usual for found, usual in zip(_excess_ns(row), self.usual_excess_ns, strict=True))
+            ns = reading.event_ns + max(0.0, *beyond)
         elif self.on_gpu:
             ns = reading.ns - reading.ahead_ns
         else:
@@ -142,9 +143,16 @@ class _Clock(NamedTuple):
         return ns / row.calls / 1000
 
 
-def _excess_ns(row: Row) -> int:
-    """Return the host time of a row beyond what the GPU's events show."""
-    return row.reading.ns - row.reading.ahead_ns - row.reading.event_ns
+def _excess_ns(row: Row) -> tuple[int, int]:
+    """Return the host's time of a row beyond what the GPU's events show, by the worker's and the evaluator's clock."""
+    shown = row.reading.ahead_ns + row.reading.event_ns
+    return row.reading.ns - shown, row.wall_ns - shown
+
+
+def _most_usual(values: Sequence[float]) -> float:
+    """Return Tukey's fence above some values."""
+    low, _, high = stats.quantiles(values, n=4) if len(values) > 1 else (values[0],) * 3
+    return high + 1.5 * (high - low) + EVENT_SLACK_NS
 
 
 @dataclass(frozen=True)
