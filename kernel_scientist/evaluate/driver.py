@@ -21,8 +21,8 @@ from kernel_scientist.workers.client import Build, Output, Row, WorkerClient
 from kernel_scientist.workers.native import SLOTS
 from kernel_scientist.workers.pool import WorkerPool
 
-SPARE_SLOT = 1000 * SLOTS
-"""Number of a slot that timings do not use."""
+SPARE_SLOT = 1000 * SLOTS + 1
+"""Number of a slot that timings do not use, without memory of its own: cases of all sizes follow one another there."""
 
 
 class Driver:

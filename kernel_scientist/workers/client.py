@@ -126,7 +126,9 @@ class WorkerClient(Channel):
         before it. `queued`: queue a GPU's calls behind a delay. Raises KernelFailure.
         """
         limit_s = limit_s or self.limits.call_timeout_s * len(slots)
-        self._send({"op": "go", "slots": list(slots), "warm": warm, "queued": queued})
+        start, room = self.inputs.outbox() if self.on_gpu else (0, 0)
+        outbox = start, min(room, most_bytes)
+        self._send({"op": "go", "slots": list(slots), "warm": warm, "queued": queued, "outbox": outbox})
         self._require_waiting(warm is not None)
         with self.paused(with_main=False), self._failures("its call", TRANSFER_TIMEOUT_S):
             write()
@@ -136,7 +138,7 @@ class WorkerClient(Channel):
         with self._failures("its call", limit):
             completion = self.native.run(self.sock.fileno(), self.shared.address, limit.left_s)
             with self.paused(with_main=False):
-                buffers = self._copied(slots, completion.places, most_bytes)
+                buffers = self._copied(slots, completion.places, most_bytes, start)
         self._continue()
         reply, sent = self._receive("done", self._limit(self.limits.call_timeout_s), "its call", most_bytes)
         row = Row(len(slots), completion.wall_ns, reading(reply))
@@ -154,9 +156,12 @@ class WorkerClient(Channel):
         return self.native.stopped(self.process.number, with_main)
 
     def _copied(
-        self, slots: Sequence[int], places: tuple[Place, ...] | None, most_bytes: int
+        self, slots: Sequence[int], places: tuple[Place, ...] | None, most_bytes: int, outbox: int
     ) -> list[protocol.Values] | None:
-        """Return the bytes of the outputs; None if the worker did not report their addresses."""
+        """Return the bytes of the outputs; None if the worker did not report their addresses.
+
+        On a GPU all of them have been copied to `outbox`, an offset in its memory.
+        """
         if places is None:
             return None
         total = sum(size for _, size in places)
@@ -166,7 +171,7 @@ class WorkerClient(Channel):
             base = self.inputs.outputs(total)
         except MemoryError as error:
             raise KernelFailure(Verdict.INCORRECT, f"it returned {total} bytes; there is no room: {error}") from error
-        offset, copied, buffers = base, False, list[Any]()
+        offset, copied, buffers = outbox if self.on_gpu else base, self.on_gpu, list[Any]()
         for address, size in places:
             start = address - self._address
             if not self.inputs.holds(start, size):  # the output lies in the worker's private memory
@@ -175,7 +180,7 @@ class WorkerClient(Channel):
                 start, copied = offset, True
             elif not any(self.inputs.is_output_buffer(slot, start, size) for slot in slots):
                 raise KernelFailure(Verdict.INCORRECT, "its output shares the memory of an input")
-            buffers.append(self.inputs.read(start, size))
+            buffers.append(self.inputs.read(offset if self.on_gpu else start, size))
             offset += size
         return buffers
 

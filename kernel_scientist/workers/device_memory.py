@@ -46,6 +46,7 @@ class DeviceMemory(Places):
     LINE = 512
     GUARD_BYTES = 512
     """torch's alignment, on which kernels may rely."""
+    HALF = "{mib} MiB, half of a worker's part of this GPU (harness.memory_mib, an eighth of its memory at most)"
 
     def __init__(self, size: int, runtime: Runtime, sweep: Sweep) -> None:
         """Raises RuntimeLibraryError if the GPU has too little memory."""

@@ -22,6 +22,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <random>
 #include <vector>
 #if defined(__SSE2__)
 #include <emmintrin.h>
@@ -171,6 +172,7 @@ struct Delay {
     void** arguments;
 };
 Delay delay;
+constexpr size_t PIECES = 8;
 constexpr int ANY_DIRECTION = 4;  // cudaMemcpyDefault, hipMemcpyDefault: the runtime knows where addresses lie
 
 // Wait until the whole device is idle; the kernel's other threads may go on meanwhile, as they might in torch's own.
@@ -193,6 +195,28 @@ int queue_delay() {
     if (const int error = gpu.record(before_event, nullptr)) return error;
     return gpu.launch(delay.function, delay.blocks, 1, 1, delay.threads, 1, 1, delay.shared_bytes, nullptr,
                       delay.arguments, nullptr);
+}
+
+// Copy outputs on a GPU's default stream, behind whatever that stream waits for. What another stream has not written by
+// then is missing in the copies. Pieces in random order: a copy that follows a writer would never overtake it.
+int copy_in_order(const std::vector<Place>& places, char* outbox) {
+    struct Piece {
+        char* to;
+        const char* from;
+        size_t size;
+    };
+    std::vector<Piece> pieces;
+    for (const Place& place : places) {
+        const size_t most = place.size / PIECES + 1;
+        for (size_t at = 0; at < place.size; at += most)
+            pieces.push_back({outbox + at, place.start + at, std::min(most, place.size - at)});
+        outbox += place.size;
+    }
+    static std::minstd_rand random(std::random_device{}());
+    std::shuffle(pieces.begin(), pieces.end(), random);
+    for (const Piece& piece : pieces)
+        if (const int error = gpu.copy(piece.to, piece.from, piece.size, ANY_DIRECTION)) return error;
+    return 0;
 }
 
 // As `sched_setattr` takes it (its first version, which every kernel knows); glibc declares it from 2.41 on.
@@ -272,11 +296,12 @@ int lab_gpu_copy(void* to, const void* from, size_t bytes) { return gpu.copy(to,
 
 // Worker: call the kernel once on older inputs (`warm`, may be null), so that its code is in the caches; wait at the
 // barrier, call it once for each of `inputs`, signal completion with the places of the outputs. Then, as the evaluator
-// asks, copy the outputs to an offset from `outbox` ('c', the offset), or go on ('g'). Returns the list of outputs, or
+// asks, copy the outputs to an offset from `shared` ('c', the offset), or go on ('g'). Returns the list of outputs, or
 // null with the exception of the kernel. On a GPU the device is idle, on all streams, when the clocks start and stop;
-// `queued`: its first event lies behind a delay, during which the calls are launched.
+// `queued`: its first event lies behind a delay, during which the calls are launched. Its outputs are copied to `outbox`
+// at once, one after the other, if they take at most `room` bytes.
 void* lab_row(void* kernel, void* warm, void* inputs, Stamps* stamps, int socket, char* shared, char* outbox,
-              int queued) {
+              int64_t room, int queued) {
     Barrier* barrier = (Barrier*)shared;
     const long count = PySequence_Size(inputs);
     std::vector<Place> places;
@@ -317,6 +342,9 @@ void* lab_row(void* kernel, void* warm, void* inputs, Stamps* stamps, int socket
         placed = placed && find(output, places);
     }
     if (gpu.record) gpu.record(end_event, nullptr);
+    size_t total = 0;
+    for (const Place& place : places) total += place.size;
+    if (gpu.copy && !raised && placed && total <= size_t(room) && !error) error = copy_in_order(places, outbox);
     if (const int late = synchronize()) error = late;
     const int64_t span = now_ns() - start;
     struct {
@@ -334,10 +362,8 @@ void* lab_row(void* kernel, void* warm, void* inputs, Stamps* stamps, int socket
         int64_t offset = 0;
         hear(socket, &offset, sizeof offset);
         for (size_t i = 0; i < found; offset += places[i++].size) {
-            if (gpu.copy) gpu.copy(outbox + offset, places[i].start, places[i].size, ANY_DIRECTION);
-            else memcpy(outbox + offset, places[i].start, places[i].size);
+            memcpy(shared + offset, places[i].start, places[i].size);
         }
-        synchronize();  // a copy within a GPU's memory returns before it is made
         say(socket, "c", 1);
     }
     const bool usable = gpu.elapsed && !error;

@@ -72,7 +72,7 @@ class NativeHarness:
     def __init__(self, path: str) -> None:
         with_lock, without = ctypes.PyDLL(path), ctypes.CDLL(path, use_errno=True)
         python = ctypes.py_object
-        places = (_POINTER, _POINTER, _INTEGER)
+        places = (_POINTER, _POINTER, _LONG, _INTEGER)
         self._row = _bind(with_lock.lab_row, python, python, _POINTER, python, _LONGS, _INTEGER, *places)
         self._bind = _bind(with_lock.lab_bind, None, ctypes.POINTER(python))
         self._bind_gpu = _bind(without.lab_bind_gpu, _INTEGER, ctypes.POINTER(_POINTER))
@@ -118,20 +118,20 @@ class NativeHarness:
         inputs: list[Any],
         socket: int,
         shared: int,
-        outbox: int = 0,
+        outbox: Place = (0, 0),
         queued: bool = False,
     ) -> tuple[list[Any], Reading, bool]:
         """Worker: wait at the start barrier, call the kernel once per input, let the evaluator copy the outputs.
 
         `warm`: inputs of an untimed call before the barrier, or None. `shared`: address of the memory with the barrier;
-        `outbox`: of that to which outputs are copied, if it is another one. `queued`: whether the calls are queued
-        behind a delay, on a GPU. Returns outputs, the clocks' readings for the row, and whether the evaluator could
-        copy the outputs. Exceptions of the kernel propagate. Raises RuntimeError when a GPU's runtime reports an error
-        at the end of the row.
+        `outbox`: address and size of the memory to which a GPU's outputs are copied as soon as its default stream has
+        ended; larger ones are not. `queued`: whether the calls are queued behind a delay, on a GPU. Returns outputs,
+        the clocks' readings for the row, and whether the outputs' places were found. Exceptions of the kernel
+        propagate. Raises RuntimeError when a GPU's runtime reports an error at the end of the row.
         """
         stamps = (ctypes.c_int64 * 7)()
         before = None if warm is None else id(warm)
-        outputs = self._row(kernel, before, inputs, stamps, socket, shared, outbox or shared, queued)
+        outputs = self._row(kernel, before, inputs, stamps, socket, shared, *outbox, queued)
         *reading, error, placed = stamps
         if error:
             raise RuntimeError(f"the GPU's runtime reports error {error} when the call has ended")

@@ -45,6 +45,8 @@ class Places(abc.ABC):
     LINE: ClassVar[int]
     """Bytes of which offsets are multiples."""
     GUARD_BYTES: ClassVar[int]
+    HALF: ClassVar[str] = "{mib} MiB, half of harness.memory_mib"
+    """Half of the memory, in words."""
 
     def __init__(self, size: int, reserved: int = 0) -> None:
         """`reserved`: bytes at the beginning that are not for tensors."""
@@ -84,19 +86,24 @@ class Places(abc.ABC):
         group, keeps = divmod(slot, SLOTS)
         start = self.kept_end if keeps == 0 else self._ends.get(group, self.size // 2)
         if start + length > (self.size // 2 if keeps == 0 else self.size):
-            raise SetupError(f"inputs need more than {self.size >> 21} MiB, half of harness.memory_mib: raise it")
+            raise SetupError(f"inputs need more than {self.HALF.format(mib=self.size >> 21)}: raise it")
         if keeps == 0:
             self.kept_end += length
         else:
             self._ends[group] = start + length
         return start
 
-    def outputs(self, total: int) -> int:
-        """Return an offset at which `total` bytes of outputs can be copied. Raises MemoryError without room."""
+    def outbox(self) -> tuple[int, int]:
+        """Return the offset at which outputs can be copied, and the bytes of room there."""
         start = max((*self._ends.values(), self.size // 2))
         start = -(-start // self.LINE) * self.LINE
-        if start + total > self.size:
-            raise MemoryError(f"with its inputs that is more than {self.size >> 21} MiB, half of harness.memory_mib")
+        return start, max(0, self.size - start)
+
+    def outputs(self, total: int) -> int:
+        """Return an offset at which `total` bytes of outputs can be copied. Raises MemoryError without room."""
+        start, room = self.outbox()
+        if total > room:
+            raise MemoryError(f"with its inputs that is more than {self.HALF.format(mib=self.size >> 21)}")
         self.outputs_end = max(self.outputs_end, start + total)
         return start
 

@@ -12,8 +12,9 @@ if TYPE_CHECKING:
     from kernel_scientist.workers.device_memory import DeviceMemory, Sweep
     from kernel_scientist.workers.runtime import Runtime
 
-LARGEST_PART = 8
-"""A worker's memory is at most this part of the GPU's: some six workers run at once."""
+USUAL_PART, LARGEST_PART = 12, 8
+"""A worker's memory is the larger of harness.memory_mib and the one part of the GPU's, and at most the other: some six
+workers run at once."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,8 @@ class EvaluatorsGpu:
         return cls(runtime, Sweep(runtime, device), torch.cuda.get_device_properties(device).total_memory)
 
     def memory(self, size: int) -> DeviceMemory:
-        """Return memory of about `size` bytes for a worker."""
+        """Return memory for a worker: `size` bytes, or what this GPU has for it (`LARGEST_PART`)."""
         from kernel_scientist.workers.device_memory import DeviceMemory
 
-        return DeviceMemory(min(size, self.memory_bytes // LARGEST_PART), self.runtime, self.sweep)
+        size = min(max(size, self.memory_bytes // USUAL_PART), self.memory_bytes // LARGEST_PART)
+        return DeviceMemory(size, self.runtime, self.sweep)

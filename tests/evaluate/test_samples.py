@@ -96,7 +96,7 @@ def test_work_on_another_stream_than_the_events_is_added() -> None:
             found.add(name, "c", 0, block, row(host * 1000, event=event * 1000))
     assert found.times_us(REFERENCE, "c") == pytest.approx([100] * 8)
     assert found.times_us("honest", "c") == pytest.approx([50] * 8)
-    assert found.times_us("k", "c") == pytest.approx([5 + 28 - 11.5] * 8)  # 11.5 is the most that is usual
+    assert found.times_us("k", "c") == pytest.approx([5 + 28 - 8.5] * 8)  # 8.5 is usual
 
 
 @pytest.mark.parametrize("machine", [SLOW, replace(SLOW, certain=False)])

@@ -68,6 +68,49 @@ def test_who_writes_to_inputs_or_beside_buffers_is_noticed(evaluator: Evaluator,
     assert found.verdict is Verdict.INCORRECT and "outside its buffers" in found.reason, (found.reason, found.evidence)
 
 
+LATE = """
+    import ctypes
+    import sys
+    import torch
+
+    device = sys.modules["tests.workers.standin"].loaded.handle
+
+    def custom_kernel(data):
+        x, out = data
+        out.copy_(x)
+        value, address = int(x[-1:].view(torch.int16)), out.data_ptr() + out.nbytes - 2
+        out[-1] = 0
+        for place, byte in enumerate((value & 255, value >> 8 & 255)):
+            us = 0 if place else MICROSECONDS
+            device.work(STREAM, us, ctypes.c_void_p(address + place), byte, ctypes.c_size_t(1))
+        return out
+    """
+
+
+@pytest.mark.parametrize(("stream", "verdict"), [(0, Verdict.OK), (1, Verdict.INCORRECT)])
+def test_work_that_the_default_stream_does_not_wait_for_is_missing(
+    evaluator: Evaluator, stream: int, verdict: Verdict
+) -> None:
+    """What comes next on that stream would not find it."""
+    found = timed(evaluator, late(stream, 500))
+    assert found.verdict is verdict, (found.reason, found.evidence)
+    if verdict is Verdict.INCORRECT:
+        assert "1 of 4096 elements differ" in found.reason
+
+
+@pytest.mark.parametrize("us", [3, 137])
+def test_a_known_time_of_the_device_is_read(evaluator: Evaluator, us: int) -> None:
+    """Within 2 us and 1 %; the launch, which takes longer, is not in it."""
+    found = timed(evaluator, late(0, us))
+    assert found.verdict is Verdict.OK and abs(found.timings[0].time_us - us) <= 2 + 0.01 * us, found
+    assert found.clocks[0].idle_to_idle_us is not None and found.clocks[0].idle_to_idle_us > us
+
+
+def late(stream: int, us: int) -> str:
+    """Return a kernel whose last byte is written after so many us on a stream."""
+    return dedent(LATE.replace("STREAM", str(stream)).replace("MICROSECONDS", str(us)))
+
+
 def test_a_worker_may_start_programs_until_it_has_compiled(evaluator: Evaluator) -> None:
     source = dedent(COPY).replace("    x, out", "    subprocess.run(['true'])\n    x, out")
     with evaluator.pool.worker() as worker:

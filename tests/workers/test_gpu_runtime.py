@@ -9,7 +9,6 @@ import os
 import pickle
 import shutil
 import socket
-import struct
 import subprocess
 import sys
 import time
@@ -63,16 +62,14 @@ def timed(
         try:
             assert ours.recv(1) == b"r"
             completion = native.run(ours.fileno(), memory.address, iter([20.0, 0.0]).__next__)
-            if completion.places:
-                ours.sendall(struct.pack("<cq", b"c", OUTPUTS))
-                assert ours.recv(1) == b"c"
             size = sum(size for _, size in completion.places or ())
             os.write(write, pickle.dumps((completion, bytes(memory.read(OUTPUTS, size)))))
             ours.sendall(b"g")
         finally:
             os._exit(0)
     try:
-        outputs, reading, _ = native.row(kernel, None, inputs, theirs.fileno(), memory.address, queued=queued)
+        outbox = memory.address + OUTPUTS, 1 << 16
+        outputs, reading, _ = native.row(kernel, None, inputs, theirs.fileno(), memory.address, outbox, queued)
         completion, copied = pickle.loads(os.read(read, 1 << 16))
     finally:
         os.waitpid(evaluator, 0)
@@ -131,7 +128,7 @@ def test_queued_calls_are_timed_without_their_launch(native: NativeHarness, devi
 
     _, reading, _, copied = timed(native, kernel, [None], queued=True)
     assert copied == bytes([7]) * 64
-    assert abs(reading.event_ns - 5 * MS) < 1000 and abs(reading.ahead_ns - 100 * MS) < 10_000
+    assert abs(reading.event_ns - 5 * MS) < 2000 and abs(reading.ahead_ns - 100 * MS) < 20_000
     assert reading.ns >= reading.event_ns + reading.ahead_ns
     _, idle, _, _ = timed(native, kernel, [None])
     assert idle.event_ns >= 35 * MS and idle.ahead_ns == 0

@@ -67,6 +67,11 @@ class Samples:
         clock = self._clock(case)
         return [clock.call_us(row) for row in self.rows_of(name, case)]
 
+    def works_on(self, name: str, case: str) -> bool:
+        """Whether the device is usually busy for longer than the events of a source's rows show: on another stream."""
+        clock = self._clock(case)
+        return clock.by_events and stats.median(map(clock.beyond_ns, self.rows_of(name, case))) > 0
+
     def blocks_us(self, name: str, case: str, stages: int | None = None) -> Blocks:
         """Return microseconds per call of each block's quickest row, by process (interruptions only add time)."""
         clock = self._clock(case)
@@ -107,8 +112,8 @@ class _Clock(NamedTuple):
 
     overhead_ns: float
     """Overhead in the host wall time of a row on a CPU: two signals between processes."""
-    usual_excess_ns: tuple[float, float]
-    """Largest excess of the host's time over the GPU's in an honest row: by the worker's clock, by the evaluator's."""
+    usual_excess: "tuple[_Usual, _Usual]"
+    """Of the host's time over the GPU's in honest rows: by the worker's clock, by the evaluator's."""
     on_gpu: bool
     by_events: bool
 
@@ -121,26 +126,30 @@ class _Clock(NamedTuple):
         overhead = stats.median(row.wall_ns - row.reading.ns for row in rows)
         excess = [_excess_ns(row) for row in rows if row.reading.event_ns]
         if not excess:
-            return _Clock(max(overhead, 0), (0, 0), any(row.reading.ahead_ns for row in rows), False)
+            nothing = _Usual(0, 0)
+            return _Clock(max(overhead, 0), (nothing, nothing), any(row.reading.ahead_ns for row in rows), False)
         own, evaluators = zip(*excess, strict=True)
-        return _Clock(0, (_most_usual(own), _most_usual(evaluators)), True, by_events)
+        return _Clock(0, (_Usual.of(own), _Usual.of(evaluators)), True, by_events)
 
     def call_us(self, row: Row) -> float:
         """Return microseconds per call: on a CPU host wall time minus overhead, on a GPU the time between events.
 
         The events' time begins behind a delay, so it contains no launch that is shorter than the delay. Work on another
         stream may end after the last event, but before the device is idle; and a worker may report what it likes.
-        Therefore the host's time beyond the events and the delay is added as far as it is more than usual.
+        Therefore the host's time beyond the events and the delay is added, less what is usual, if it is unusually much.
         """
         reading = row.reading
         if self.by_events:
-            beyond = (found - usual for found, usual in zip(_excess_ns(row), self.usual_excess_ns, strict=True))
-            ns = reading.event_ns + max(0.0, *beyond)
+            ns = reading.event_ns + self.beyond_ns(row)
         elif self.on_gpu:
             ns = reading.ns - reading.ahead_ns
         else:
             ns = max(row.wall_ns - self.overhead_ns, LEAST_SHARE * row.wall_ns)
         return ns / row.calls / 1000
+
+    def beyond_ns(self, row: Row) -> float:
+        """Return the host's time beyond the events and the delay, less what is usual; 0 if it may be honest."""
+        return max(usual.beyond(found) for found, usual in zip(_excess_ns(row), self.usual_excess, strict=True))
 
 
 def _excess_ns(row: Row) -> tuple[int, int]:
@@ -149,10 +158,22 @@ def _excess_ns(row: Row) -> tuple[int, int]:
     return row.reading.ns - shown, row.wall_ns - shown
 
 
-def _most_usual(values: Sequence[float]) -> float:
-    """Return Tukey's fence above some values."""
-    low, _, high = stats.quantiles(values, n=4) if len(values) > 1 else (values[0],) * 3
-    return high + 1.5 * (high - low) + EVENT_SLACK_NS
+class _Usual(NamedTuple):
+    """What is usual of a quantity that is never less than it should be, in nanoseconds."""
+
+    median: float
+    fence: float
+    """Tukey's: hardly an honest value is greater."""
+
+    @staticmethod
+    def of(values: Sequence[float]) -> "_Usual":
+        """Return what is usual of some values."""
+        low, middle, high = stats.quantiles(values, n=4) if len(values) > 1 else (values[0],) * 3
+        return _Usual(middle, high + 1.5 * (high - low) + EVENT_SLACK_NS)
+
+    def beyond(self, value: float) -> float:
+        """Return by how much a value is more than usual; 0 for one that may be honest."""
+        return value - self.median if value > self.fence else 0.0
 
 
 @dataclass(frozen=True)
@@ -184,6 +205,8 @@ class Estimator:
         slower = [case for s in speedups if s.against == plan.baseline for case in s.slower_cases]
         labels = (*evaluation.labels, *(f"measured:slower-case:{case}" for case in slower))
         labels = (*labels, *(f"measured:less-than-the-references-work:{timing.case}" for timing in below))
+        hidden = (case.name for case in plan.cases if samples.works_on(plan.candidate, case.name))
+        labels = (*labels, *(f"measured:works-on-after-its-last-event:{case}" for case in hidden))
         beside = {name: self.speedup(samples, replace(plan, candidate=name), REFERENCE) for name in finalists}
         clocks = tuple(_clocks(samples, plan.candidate, case.name) for case in plan.cases)
         return evaluation.model_copy(

@@ -6,7 +6,7 @@ Messages (`sandbox.protocol`):
 
     load     {source, files}     -> build ... -> loaded | failed
     prepare  {items}             -> ready           places of the inputs by slot; values are written before `go`
-    go       {slots, warm, queued}  -> done {...}   one row: a call per slot, after an untimed one on the slot `warm`.
+    go       {slots, warm, ...}  -> done {...}      one row: a call per slot, after an untimed one on the slot `warm`.
                                                     Before the answer, natively (`native.cpp`): start barrier,
                                                     completion signal, copies of the outputs
     observe  {slot, mute}        -> observed {...}  one observed call: counts of library operations and native calls
@@ -129,8 +129,10 @@ class Worker:
         slots: list[int] = request["slots"]
         inputs = [self._inputs(slot) for slot in slots]
         kernel, earlier = self.module.custom_kernel, self._inputs(request["warm"])
-        places = (self.host.address, self.inbox.address, request["queued"])
-        returned, reading, placed = self.native.row(kernel, earlier, inputs, CHANNEL, *places)
+        offset, room = request["outbox"]
+        outbox = (self.inbox.address + offset, room)
+        row = (kernel, earlier, inputs, CHANNEL, self.host.address, outbox, request["queued"])
+        returned, reading, placed = self.native.row(*row)
         out: list[protocol.Buffer] = []
         trees = [self._describe(output, slot, out, placed) for slot, output in zip(slots, returned, strict=True)]
         return {"op": "done", "reading": reading, "outputs": trees}, out
