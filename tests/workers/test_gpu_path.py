@@ -101,9 +101,15 @@ def test_work_that_the_default_stream_does_not_wait_for_is_missing(
 @pytest.mark.parametrize("us", [3, 137])
 def test_a_known_time_of_the_device_is_read(evaluator: Evaluator, us: int) -> None:
     """Within 2 us and 1 %; the launch, which takes longer, is not in it."""
-    found = timed(evaluator, late(0, us))
-    assert found.verdict is Verdict.OK and abs(found.timings[0].time_us - us) <= 2 + 0.01 * us, found
-    assert found.clocks[0].idle_to_idle_us is not None and found.clocks[0].idle_to_idle_us > us
+    read: list[float] = []
+    for _ in range(5):  # on a busy machine the host may see more than is usual, which is added
+        found = timed(evaluator, late(0, us))
+        assert found.verdict is Verdict.OK, (found.reason, found.evidence)
+        assert found.clocks[0].idle_to_idle_us is not None and found.clocks[0].idle_to_idle_us > us
+        read.append(found.timings[0].time_us)
+        if abs(read[-1] - us) <= 2 + 0.01 * us:
+            return
+    pytest.fail(f"{us} us are read as {read}")
 
 
 def late(stream: int, us: int) -> str:
