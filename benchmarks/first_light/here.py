@@ -1,6 +1,7 @@
 """Where first light takes place: a GPU or the stand-in for its runtime, its workers, the kernels that are run."""
 
 import contextlib
+import ctypes
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from kernel_scientist.problems.taskfolder import Problem
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.kernel import Case, Kernel
 from kernel_scientist.records.params import Harness
+from kernel_scientist.workers.native import Stopped
 from kernel_scientist.workers.pool import WorkerPool
 from kernel_scientist.workers.runtime import Runtime
 
@@ -132,6 +134,6 @@ def imported(source: str) -> Callable[[Any], Any]:
     return suite.imported(source, Path(tempfile.gettempdir()))
 
 
-def _running(*_: object, **__: object) -> contextlib.nullcontext[bool]:
+def _running(*_: object, **__: object) -> contextlib.nullcontext[Stopped]:
     """Replace `NativeHarness.stopped`: no thread is stopped."""
-    return contextlib.nullcontext(False)
+    return contextlib.nullcontext(Stopped((ctypes.c_int * 2)(), -1))

@@ -12,7 +12,7 @@ from kernel_scientist.records.evaluation import Evaluation
 from kernel_scientist.records.kernel import Kernel, Verdict
 
 LENGTHS_US = (50, 1000)
-NOISE_S, CHEATS_S, PROBLEMS_S = 50.0, 95.0, 70.0
+NOISE_S, CHEATS_S, PROBLEMS_S = 38.0, 62.0, 48.0
 """Seconds after which no further comparison or kernel is begun."""
 STEPS, MORE, GAIN = 1 << 14, 1.03, 1.05
 """Steps of the first loop; how much longer the longer one takes; from which factor on a cheat has gained."""

@@ -14,7 +14,7 @@ from kernel_scientist.hardware import gpu
 VISIBLE = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "LD_LIBRARY_PATH")
 PROPERTIES = ("total_memory", "multi_processor_count", "L2_cache_size", "shared_memory_per_multiprocessor", "uuid")
 
-CALIBRATION_S = 60.0
+CALIBRATION_S = 25.0
 """What compiling and timing may take; the rest of the step's time is for the fit."""
 
 

@@ -71,12 +71,8 @@ class Driver:
         """
         self.deliver(worker, inputs)
         room = sum(self.comparison.room(one) for one in inputs.values())
-        write = functools.partial(self.write, worker, inputs)
-        row, outputs = worker.run_row(list(inputs), write, room, limit_s, warm, queued)
-        for slot, one in inputs.items():
-            if damage := worker.inputs.damage(slot):
-                raise KernelFailure(Verdict.INCORRECT, f"{one.case.name}: {damage}")
-        return row, outputs
+        write, inspect = (functools.partial(work, worker, inputs) for work in (self.write, self.inspect))
+        return worker.run_row(list(inputs), write, inspect, room, limit_s, warm, queued)
 
     def deliver(self, worker: WorkerClient, inputs: Mapping[int, InputSet]) -> None:
         """Announce the places of a worker's next inputs, by slot."""
@@ -87,6 +83,12 @@ class Driver:
         for slot, one in inputs.items():
             self.inputs.write(one, worker.inputs, slot)
         worker.inputs.written()
+
+    def inspect(self, worker: WorkerClient, inputs: Mapping[int, InputSet]) -> None:
+        """Raise KernelFailure if something was written that a kernel may not write."""
+        for slot, one in inputs.items():
+            if damage := worker.inputs.damage(slot):
+                raise KernelFailure(Verdict.INCORRECT, f"{one.case.name}: {damage}")
 
     def verify(self, inputs: Sequence[InputSet], outputs: Sequence[Output]) -> None:
         """Compare the outputs of calls with the reference's. Raises KernelFailure if one is wrong."""

@@ -119,13 +119,13 @@ def _native() -> list[dict[str, Any]]:
     except (SetupError, OSError) as error:
         return [_row("native harness", False, str(error), needed=True)]
     with child:
-        with native.stopped(child.pid, with_main=True) as allowed:
+        with native.stopped(child.pid, with_main=True) as stopped:
             pass
         child.kill()
     stop = "outputs are read while all threads of the worker are stopped"
     not_allowed = "ptrace is not allowed here: outputs are read while the worker's threads may run"
     return [
-        _row("workers stopped", allowed, stop if allowed else not_allowed),
+        _row("workers stopped", stopped.allowed, stop if stopped.allowed else not_allowed),
         _row("prompt completion", native.wake_priority is not WakePriority.NORMAL, WAKE[native.wake_priority]),
     ]
 

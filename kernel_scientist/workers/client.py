@@ -18,7 +18,7 @@ from kernel_scientist.sandbox import protocol
 from kernel_scientist.sandbox.failure import KernelFailure
 from kernel_scientist.sandbox.process import Process
 from kernel_scientist.workers.channel import TRANSFER_TIMEOUT_S, Channel
-from kernel_scientist.workers.native import NativeHarness, Place, Reading
+from kernel_scientist.workers.native import NativeHarness, Place, Reading, Stopped
 from kernel_scientist.workers.places import Places
 from kernel_scientist.workers.shared_memory import SharedMemory
 from kernel_scientist.workers.validation import build_request, leaves, output_trees, protocol_violation, reading
@@ -77,8 +77,8 @@ class WorkerClient(Channel):
             raise InfrastructureError(f"a worker did not start: {error}; {self.log_tail()}") from error
         self.layers, self._address = tuple(hello.get("sandbox", [])), int(hello.get("address", 0))
         self.process = Process(struct.unpack("iii", credentials)[0])
-        with self.paused() as self.can_stop:
-            pass
+        with self.paused() as stopped:
+            self.can_stop = stopped.allowed
 
     def load(self, source: str, build: Build, files: Mapping[str, str] | None = None) -> None:
         """Import the kernel's file in the worker, and build the extensions that it requests.
@@ -114,6 +114,7 @@ class WorkerClient(Channel):
         self,
         slots: Sequence[int],
         write: Callable[[], None],
+        inspect: Callable[[], None],
         most_bytes: int,
         limit_s: float | None = None,
         warm: int | None = None,
@@ -121,24 +122,29 @@ class WorkerClient(Channel):
     ) -> tuple[Row, list[Output]]:
         """Make a timed row of calls, one per slot; return the measurements and the outputs.
 
-        `write` writes the inputs when the worker waits at the barrier, its other threads stopped. `most_bytes`: of all
-        outputs together. `limit_s`: instead of `harness.call_timeout_s` for each call. `warm`: slot of an untimed call
-        before it. `queued`: queue a GPU's calls behind a delay. Raises KernelFailure.
+        `write` writes the inputs when the worker waits at the barrier, its other threads stopped; `inspect` looks at
+        memory when it has ended, they stopped again. `most_bytes`: of all outputs together. `limit_s`: instead of
+        `harness.call_timeout_s` for each call. `warm`: slot of an untimed call before it. `queued`: queue a GPU's calls
+        behind a delay. Raises KernelFailure.
         """
         limit_s = limit_s or self.limits.call_timeout_s * len(slots)
         start, room = self.inputs.outbox() if self.on_gpu else (0, 0)
         outbox = start, min(room, most_bytes)
         self._send({"op": "go", "slots": list(slots), "warm": warm, "queued": queued, "outbox": outbox})
         self._require_waiting(warm is not None)
-        with self.paused(with_main=False), self._failures("its call", TRANSFER_TIMEOUT_S):
+        barrier = self.sock.fileno(), self.shared.address
+        with self.paused(with_main=False) as stopped:
             write()
-            if self.on_gpu:
-                self.native.settle(self.sock.fileno(), self.shared.address, TRANSFER_TIMEOUT_S)
-        limit = self._limit(limit_s)
-        with self._failures("its call", limit):
-            completion = self.native.run(self.sock.fileno(), self.shared.address, limit.left_s)
-            with self.paused(with_main=False):
+            limit = self._limit(limit_s)
+            with self._failures("its call", limit):
+                if self.on_gpu:
+                    self.native.settle(*barrier, TRANSFER_TIMEOUT_S)
+                    stopped.settled = True
+                completion = self.native.run(*barrier, limit.left_s, stopped)
+        with self.paused(with_main=False):
+            with self._failures("its call", limit):
                 buffers = self._copied(slots, completion.places, most_bytes, start)
+            inspect()
         self._continue()
         reply, sent = self._receive("done", self._limit(self.limits.call_timeout_s), "its call", most_bytes)
         row = Row(len(slots), completion.wall_ns, reading(reply))
@@ -151,7 +157,7 @@ class WorkerClient(Channel):
         reply, sent = self._receive("observed", limit, "its observed call", most_bytes)
         return reply, _outputs(output_trees(reply, 1), sent)[0]
 
-    def paused(self, with_main: bool = True) -> contextlib.AbstractContextManager[bool]:
+    def paused(self, with_main: bool = True) -> contextlib.AbstractContextManager[Stopped]:
         """Stop the worker's threads if the operating system allows it; the main thread only if `with_main`."""
         return self.native.stopped(self.process.number, with_main)
 

@@ -44,23 +44,26 @@ class DeviceMemory(Places):
     """One worker's memory on the GPU; `close` frees it."""
 
     LINE = 512
-    GUARD_BYTES = 512
     """torch's alignment, on which kernels may rely."""
+    GUARD_BYTES = 512
     HALF = "{mib} MiB, half of a worker's part of this GPU (harness.memory_mib, an eighth of its memory at most)"
 
     def __init__(self, size: int, runtime: Runtime, sweep: Sweep) -> None:
         """Raises RuntimeLibraryError if the GPU has too little memory."""
+        import torch
+
         self._mapping, self._sweep, self._runtime = DeviceMapping(runtime, size), sweep, runtime
         super().__init__(self._mapping.size)
         self.descriptor = self._mapping.descriptor
         self._bytes = self._mapping.bytes(0, self.size)
+        self._generator = torch.Generator(self._bytes.device)  # not torch's own, which problems seed
+        self._generator.seed()
         self._protected: dict[tuple[int, int], torch.Tensor] = {}
         """Values that may not change, as bytes, by slot and number."""
 
     def reset(self) -> None:
         """See `Places`."""
-        for start, end in ((0, self.kept_end), (self.size // 2, self.shared_end)):
-            self._bytes[start:end].zero_()
+        self._bytes.zero_()  # all of it: a kernel may have left something anywhere
         self._runtime.synchronize()
         self._protected.clear()
         self.forget()
@@ -85,7 +88,9 @@ class DeviceMemory(Places):
             self._bytes[pages.offset : end].copy_(raw)
             if protected:
                 self._protected[slot, index] = raw
-        pages.guard = torch.randint(0, 256, (2, self.GUARD_BYTES), dtype=torch.uint8, device=self._bytes.device)
+        bands = (2, self.GUARD_BYTES)
+        device, generator = self._bytes.device, self._generator
+        pages.guard = torch.randint(0, 256, bands, dtype=torch.uint8, device=device, generator=generator)
         for band, own in zip(self._bands(pages.offset, end), pages.guard, strict=True):
             band.copy_(own)
 
@@ -96,6 +101,8 @@ class DeviceMemory(Places):
 
     def damage(self, slot: int) -> str:
         """See `Places`."""
+        import torch
+
         good: list[Any] = []
         for (owner, index), pages in self.tensors.items():
             if owner == slot:
@@ -105,7 +112,7 @@ class DeviceMemory(Places):
                 if (owner, index) in self._protected:
                     good.append((self._bytes[pages.offset : end] == self._protected[owner, index]).all())
         words = f"it wrote to inputs that it may only read, or {OUTSIDE.removeprefix('it wrote ')}"
-        return words if good and not bool(sum(good) == len(good)) else ""
+        return words if good and not bool(torch.stack(good).all()) else ""
 
     def read(self, offset: int, size: int) -> torch.Tensor:
         """See `Places`."""

@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -158,6 +159,7 @@ struct Gpu {
     int (*elapsed)(float* ms, void* start, void* end);
     int (*synchronize)();  // the whole device, whatever the stream
     int (*copy)(void* to, const void* from, size_t bytes, int kind);
+    int (*copy_in_order)(void* to, const void* from, size_t bytes, int kind, void* stream);  // the host goes on
     int (*launch)(void* function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned shared_bytes,
                   void* stream, void** arguments, void** extra);  // blocks in three dimensions, then threads
     int (*release)();  // makes lines that persist in its cache evictable; null where there is no such thing
@@ -215,7 +217,7 @@ int copy_in_order(const std::vector<Place>& places, char* outbox) {
     static std::minstd_rand random(std::random_device{}());
     std::shuffle(pieces.begin(), pieces.end(), random);
     for (const Piece& piece : pieces)
-        if (const int error = gpu.copy(piece.to, piece.from, piece.size, ANY_DIRECTION)) return error;
+        if (const int error = gpu.copy_in_order(piece.to, piece.from, piece.size, ANY_DIRECTION, nullptr)) return error;
     return 0;
 }
 
@@ -316,6 +318,9 @@ void* lab_row(void* kernel, void* warm, void* inputs, Stamps* stamps, int socket
     }
     if (gpu.release) gpu.release();
     synchronize();
+    sigset_t every, usual;  // a handler of the kernel's could run here, before its time begins
+    sigfillset(&every);
+    pthread_sigmask(SIG_SETMASK, &every, &usual);
     barrier->state.store(CLOSED);
     say(socket, "r", 1);
     for (uint32_t turn = 1, state; (state = barrier->state.load(std::memory_order_acquire)) != OPEN; ++turn) {
@@ -329,6 +334,7 @@ void* lab_row(void* kernel, void* warm, void* inputs, Stamps* stamps, int socket
         _mm_pause();
 #endif
     }
+    pthread_sigmask(SIG_SETMASK, &usual, nullptr);
     const int64_t switches = involuntary_switches(), cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID), start = now_ns();
     int error = gpu.record && queued ? queue_delay() : 0;
     if (gpu.record) gpu.record(start_event, nullptr);
@@ -449,10 +455,13 @@ int lab_settle(int socket, char* shared, int64_t limit_ms) {
     return 0;
 }
 
-// Evaluator: open the barrier, wait for the completion signal. `wall_ns`: from one to the other by this process's clock.
+// Evaluator: let the stopped threads of the worker go on (`lab_stop`; their number becomes 0), open the barrier, and wait
+// for the completion signal: one call, so that the threads have no time before the clock starts. On a GPU (`settled`) the
+// barrier opens first, as the delay before the calls is longer. `wall_ns`: from opening to signal by this process's clock.
 // `places`, `found`: where the outputs lie, and their number (NO_PLACES, RAISED). Returns as `await`; 3 for an impossible
 // message. `more`: see `in_time`; asked at once, so that its first answer is the limit.
-int lab_run(int socket, char* shared, More more, int64_t* wall_ns, Place* places, int64_t* found) {
+int lab_run(int socket, char* shared, More more, int64_t* wall_ns, Place* places, int64_t* found, int* stopped,
+            int* count, int settled) {
     Barrier* barrier = (Barrier*)shared;
     int64_t deadline = 0;
     if (!in_time(deadline, more)) return 1;
@@ -463,8 +472,11 @@ int lab_run(int socket, char* shared, More more, int64_t* wall_ns, Place* places
         if (!in_time(deadline, more)) return 1;
         sched_yield();
     }
+    const auto resume = [&] { lab_resume(stopped, *count), *count = 0; };
+    if (!settled) resume();
     const int64_t opened = now_ns();
     barrier->state.store(OPEN, std::memory_order_release);
+    if (settled) resume();
     {
         const Urgent urgent;
         if (const int failed = await(socket, found, sizeof *found, deadline, more)) return failed;

@@ -60,6 +60,18 @@ class Completion(NamedTuple):
     """Addresses of the outputs by call; None if the worker did not find them or the kernel raised."""
 
 
+class Stopped:
+    """Threads of another process that were stopped."""
+
+    def __init__(self, threads: Any, count: int) -> None:
+        """`threads`: two numbers for each (`native.cpp`). `count`: negative where the system refused."""
+        self.threads, self.allowed = threads, count >= 0
+        self.count = ctypes.c_int(max(count, 0))
+        """How many are to be resumed."""
+        self.settled = False
+        """Whether the process has taken over a GPU (`NativeHarness.settle`)."""
+
+
 _INTEGER, _LONG = ctypes.c_int, ctypes.c_int64
 _POINTER, _SIZE = ctypes.c_void_p, ctypes.c_size_t
 _MORE = ctypes.CFUNCTYPE(_LONG)
@@ -80,7 +92,8 @@ class NativeHarness:
         self._gpu_copy = _bind(without.lab_gpu_copy, _INTEGER, _POINTER, _POINTER, _SIZE)
         self._bind_delay = _bind(without.lab_bind_delay, None, _POINTER)
         self._settle = _bind(without.lab_settle, _INTEGER, _INTEGER, _POINTER, _LONG)
-        self._run = _bind(without.lab_run, _INTEGER, _INTEGER, _POINTER, _MORE, _LONGS, _LONGS, _LONGS)
+        results, stopped = (_LONGS, _LONGS, _LONGS), (_INTEGERS, _INTEGERS, _INTEGER)
+        self._run = _bind(without.lab_run, _INTEGER, _INTEGER, _POINTER, _MORE, *results, *stopped)
         self._stop = _bind(without.lab_stop, _INTEGER, _INTEGER, _INTEGER, _INTEGERS, _INTEGER, _LONG)
         self._resume = _bind(without.lab_resume, None, _INTEGERS, _INTEGER)
         self._wake_priority = _bind(without.lab_wake_priority, _INTEGER)
@@ -145,32 +158,35 @@ class NativeHarness:
         if code := self._settle(socket, shared, int(limit_s * 1000)):
             raise {1: TimeoutError, 2: ConnectionError}.get(code, ValueError)
 
-    def run(self, socket: int, shared: int, left_s: Callable[[], float]) -> Completion:
+    def run(self, socket: int, shared: int, left_s: Callable[[], float], stopped: Stopped | None = None) -> Completion:
         """Evaluator: open the start barrier of a waiting worker and wait for its completion signal.
+
+        `stopped`: its stopped threads. They go on just before the barrier opens; with `Stopped.settled` just after.
 
         `left_s` says how many seconds to wait, and is asked again when they are over; 0 ends it. Raises TimeoutError,
         ConnectionError if the worker has ended, ValueError for an invalid message.
         """
         wall_ns, found, places = ctypes.c_int64(), ctypes.c_int64(), (ctypes.c_int64 * (2 * MOST_PLACES))()
-        more = _MORE(lambda: int(left_s() * 1000))
-        if code := self._run(socket, shared, more, wall_ns, places, found):
+        more, own = _MORE(lambda: int(left_s() * 1000)), stopped or Stopped((ctypes.c_int * 2)(), 0)
+        held = (own.threads, ctypes.byref(own.count), own.settled)
+        if code := self._run(socket, shared, more, wall_ns, places, found, *held):
             raise {1: TimeoutError, 2: ConnectionError}.get(code, ValueError)
         known = tuple(zip(places[: 2 * found.value : 2], places[1 : 2 * found.value : 2], strict=True))
         return Completion(wall_ns.value, known if found.value >= 0 else None)
 
     @contextlib.contextmanager
-    def stopped(self, pid: int, with_main: bool = False) -> Generator[bool]:
+    def stopped(self, pid: int, with_main: bool = False) -> Generator[Stopped]:
         """Stop a process's threads from outside (the main one only if `with_main`) and resume them on exit.
 
-        Yields whether the operating system allowed it (ptrace). Entry and exit must be in the same thread.
+        Entry and exit must be in the same thread.
         """
         threads = (ctypes.c_int * (2 * MOST_THREADS))()
-        count = self._stop(pid, 0 if with_main else pid, threads, MOST_THREADS, STOP_LIMIT_MS)
+        found = Stopped(threads, self._stop(pid, 0 if with_main else pid, threads, MOST_THREADS, STOP_LIMIT_MS))
         try:
-            yield count >= 0
+            yield found
         finally:
-            if count > 0:
-                self._resume(threads, count)
+            if found.count.value > 0:
+                self._resume(threads, found.count)
 
     @property
     def wake_priority(self) -> WakePriority:

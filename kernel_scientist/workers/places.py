@@ -55,8 +55,9 @@ class Places(abc.ABC):
         self.tensors: dict[tuple[int, int], TensorPages] = {}
         """By slot and number."""
         self.kept_end, self.outputs_end = reserved, size // 2
+        """End of the memory of first slots, and of outputs."""
         self._ends: dict[int, int] = {}
-        """End of the memory of first slots, and of outputs; by group, end of the shared memory of the other slots."""
+        """By group, end of the memory of the other slots."""
 
     @property
     def shared_end(self) -> int:

@@ -37,6 +37,8 @@ SHADOWS = 4
 FORK_SERVER = "kernel_scientist.workers.fork_server"
 KEPT = ("PATH", "LANG", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "CUDA_DEVICE_ORDER", "ROCR_VISIBLE_DEVICES")
 """Environment variables that workers inherit."""
+BARRIER_PAGES = 4
+"""Pages of host memory that a GPU's worker shares with the evaluator, for the start barrier."""
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, TRIM_BYTES = -1, -3, 1 << 30
 
 
@@ -139,11 +141,11 @@ class WorkerPool:
     @contextmanager
     def _worker(self, timing: bool, observed: bool, compiles: bool) -> Generator[WorkerClient]:
         programs = self.on_gpu or compiles
+        memory, worker = self._memory(), None
         ours, theirs = socket.socketpair()
         ours.setsockopt(socket.SOL_SOCKET, SO_PASSCRED, 1)  # before the fork: a worker may send early
         status_read, status_write = os.pipe()
         log = os.memfd_create("worker-output", os.MFD_CLOEXEC)  # an anonymous file, which needs no clean-up
-        memory, worker = self._memory(), None
         try:
             try:
                 settings = self._settings(timing, self.kernel_threads or observed, programs)
@@ -160,10 +162,12 @@ class WorkerPool:
         finally:
             for descriptor in (ours.detach(), status_read, log):
                 os.close(descriptor)
-            if worker is not None and worker.process.number:
-                self._memories.append((memory, worker.process))
-            else:
-                memory.close()  # a worker that never greeted may still use it, so it cannot be reused
+            with self._lock:  # a worker that never greeted may still use its memory, so it cannot be reused
+                reusable = worker is not None and worker.process.number and not self.stopped.is_set()
+                if worker is not None and reusable:
+                    self._memories.append((memory, worker.process))
+            if not reusable:
+                memory.close()
             if worker is not None and not self.stopped.is_set() and self._control is not None:
                 self._request({"kill": worker.pid})
 
@@ -178,8 +182,9 @@ class WorkerPool:
         size = self.harness.memory_mib << 20
         if not self.on_gpu:
             return WorkerMemory(SharedMemory(size, self.native))
-        host = SharedMemory(mmap.PAGESIZE * 4, self.native)
-        return WorkerMemory(host, self.gpu.memory(size))
+        with self._lock:
+            device = self.gpu.memory(size)
+        return WorkerMemory(SharedMemory(BARRIER_PAGES * mmap.PAGESIZE, self.native), device)
 
     def require_room(self, worker: WorkerClient) -> None:
         """Raise KernelFailure if a worker's folder is too large: the folders of all workers share a disk."""

@@ -12,9 +12,11 @@ from typing import Any, NamedTuple
 
 import torch
 
+from kernel_scientist.records.errors import InfrastructureError
+
 LIBRARIES = {"libcudart": "cuda", "libamdhip64": "hip"}
 """Prefixes of the library's name and of its functions."""
-FUNCTIONS = ("EventCreate", "EventRecord", "EventElapsedTime", "DeviceSynchronize", "Memcpy")
+FUNCTIONS = ("EventCreate", "EventRecord", "EventElapsedTime", "DeviceSynchronize", "Memcpy", "MemcpyAsync")
 """Functions of a row of calls, in the order that `native.cpp` expects; launch and release of the cache follow."""
 LAUNCHES = {"cu": "cuLaunchKernel", "hip": "hipModuleLaunchKernel"}
 DLPACK = {"cuda": 2, "hip": 10}
@@ -25,7 +27,7 @@ BY_VALUE = 70_100_000
 """First version of ROCm's runtime that takes a descriptor by its value, as CUDA does. Older ones take its address."""
 
 
-class RuntimeLibraryError(RuntimeError):
+class RuntimeLibraryError(InfrastructureError):
     """A function of the GPU's runtime library reports an error."""
 
 

@@ -21,7 +21,7 @@ import torch
 
 from kernel_scientist.workers.native import Completion, NativeHarness, Reading
 from kernel_scientist.workers.pool import native_library
-from kernel_scientist.workers.runtime import Runtime
+from kernel_scientist.workers.runtime import Runtime, RuntimeLibraryError
 from kernel_scientist.workers.shared_memory import SharedMemory
 from tests.workers import standin
 
@@ -141,7 +141,7 @@ def test_an_output_that_is_no_plain_tensor_has_no_places(native: NativeHarness) 
 def test_a_build_of_torch_without_a_gpu_has_no_runtime() -> None:
     if torch.version.cuda or torch.version.hip:
         pytest.skip("this torch has one")
-    with pytest.raises(RuntimeError, match="no GPU runtime"):
+    with pytest.raises(RuntimeLibraryError, match="no GPU runtime"):
         Runtime.loaded()
 
 

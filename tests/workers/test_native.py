@@ -54,8 +54,8 @@ def test_threads_are_stopped_and_go_on(native: NativeHarness, spinning: subproce
     threads = [int(task.name) for task in Path(f"/proc/{pid}/task").iterdir()]
     chosen = [t for t in threads if with_main or t != pid]
     for _ in range(20):
-        with native.stopped(pid, with_main) as allowed:
-            assert allowed
+        with native.stopped(pid, with_main) as stopped:
+            assert stopped.allowed
             states = {t: Path(f"/proc/{pid}/task/{t}/stat").read_text().rsplit(")", 1)[1].split()[0] for t in threads}
             assert all(states[t] == "t" for t in chosen) and (with_main or states[pid] != "t")
     before = {t: ticks(pid, t) for t in threads}
@@ -74,8 +74,8 @@ def test_a_signal_that_came_meanwhile_is_delivered(native: NativeHarness, spinni
 def test_a_process_that_is_gone_has_no_threads_to_stop(native: NativeHarness) -> None:
     with subprocess.Popen(["true"]) as process:
         process.wait()
-    with native.stopped(process.pid) as allowed:
-        assert not allowed
+    with native.stopped(process.pid) as stopped:
+        assert not stopped.allowed
 
 
 @given(st.integers(0, 5000), st.integers(0, 70), st.integers(0, 255))

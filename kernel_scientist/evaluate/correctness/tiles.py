@@ -90,10 +90,12 @@ class TileCheck:
         tuned = [(one.kernel, one.constants) for one in launches if one.autotuned]
         worker.tiles(draws, self.harness.tile_timeout_s, tuned)
         self.driver.deliver(worker, {0: inputs})
-        write = functools.partial(self.driver.write, worker, {0: inputs})
+        write, inspect = (
+            functools.partial(work, worker, {0: inputs}) for work in (self.driver.write, self.driver.inspect)
+        )
         with reports.of_call(worker):
             try:
-                _, outputs = worker.run_row([0], write, MOST_OUTPUT_BYTES, self.harness.tile_timeout_s)
+                _, outputs = worker.run_row([0], write, inspect, MOST_OUTPUT_BYTES, self.harness.tile_timeout_s)
             except KernelFailure as failure:
                 reason = f"{case.name}, a tile: {failure.reason}"
                 raise KernelFailure(failure.verdict, reason, failure.evidence) from failure

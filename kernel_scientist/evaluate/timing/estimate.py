@@ -69,8 +69,10 @@ class Samples:
 
     def works_on(self, name: str, case: str) -> bool:
         """Whether the device is usually busy for longer than the events of a source's rows show: on another stream."""
-        clock = self._clock(case)
-        return clock.by_events and stats.median(map(clock.beyond_ns, self.rows_of(name, case))) > 0
+        clock = self._clock(case).gpu
+        return (
+            clock is not None and clock.by_events and stats.median(map(clock.beyond_ns, self.rows_of(name, case))) > 0
+        )
 
     def blocks_us(self, name: str, case: str, stages: int | None = None) -> Blocks:
         """Return microseconds per call of each block's quickest row, by process (interruptions only add time)."""
@@ -88,8 +90,7 @@ class Samples:
         return REFERENCE if REFERENCE in names else next((n for n in reversed(names) if n != candidate), candidate)
 
     def _clock(self, case: str) -> "_Clock":
-        every = [row.reading for (_, of), processes in self.rows.items() if of == case for row in _flat(processes)]
-        return _Clock.of(self.rows_of(self.trusted(""), case), all(reading.event_ns for reading in every))
+        return _Clock.of(self.rows_of(self.trusted(""), case))
 
     @staticmethod
     def joined(parts: Sequence["Samples"]) -> "Samples":
@@ -108,48 +109,71 @@ def _flat(processes: Sequence[Sequence[Sequence[Row]]]) -> list[Row]:
 
 
 class _Clock(NamedTuple):
-    """Conversion of a row's clock readings to time per call, on one case. All rows of a case use the same clock."""
+    """Conversion of a row's clock readings to time per call, on one case. All rows of a case use the same clock.
+
+    A worker's readings are its own word: the evaluator's clock, and what is usual of a trusted worker, bound each.
+    """
 
     overhead_ns: float
-    """Overhead in the host wall time of a row on a CPU: two signals between processes."""
-    usual_excess: "tuple[_Usual, _Usual]"
-    """Of the host's time over the GPU's in honest rows: by the worker's clock, by the evaluator's."""
-    on_gpu: bool
-    by_events: bool
+    """Of the evaluator's clock over the worker's in a trusted worker's rows: two signals between processes."""
+    gpu: "_GpuClock | None"
 
     @staticmethod
-    def of(rows: Sequence[Row], by_events: bool) -> "_Clock":
-        """Return the conversion calibrated with the rows of a trusted worker.
-
-        `by_events`: whether the events of all rows of the case are usable. ROCm's may be zero for very short spans.
-        """
+    def of(rows: Sequence[Row]) -> "_Clock":
+        """Return the conversion calibrated with the rows of a trusted worker."""
         overhead = stats.median(row.wall_ns - row.reading.ns for row in rows)
-        excess = [_excess_ns(row) for row in rows if row.reading.event_ns]
-        if not excess:
-            nothing = _Usual(0, 0)
-            return _Clock(max(overhead, 0), (nothing, nothing), any(row.reading.ahead_ns for row in rows), False)
-        own, evaluators = zip(*excess, strict=True)
-        return _Clock(0, (_Usual.of(own), _Usual.of(evaluators)), True, by_events)
+        on_gpu = any(row.reading.ahead_ns or row.reading.event_ns for row in rows)
+        return _Clock(max(overhead, 0), _GpuClock.of(rows, overhead) if on_gpu else None)
 
     def call_us(self, row: Row) -> float:
-        """Return microseconds per call: on a CPU host wall time minus overhead, on a GPU the time between events.
-
-        The events' time begins behind a delay, so it contains no launch that is shorter than the delay. Work on another
-        stream may end after the last event, but before the device is idle; and a worker may report what it likes.
-        Therefore the host's time beyond the events and the delay is added, less what is usual, if it is unusually much.
-        """
-        reading = row.reading
-        if self.by_events:
-            ns = reading.event_ns + self.beyond_ns(row)
-        elif self.on_gpu:
-            ns = reading.ns - reading.ahead_ns
+        """Return microseconds per call: on a CPU host wall time minus overhead, on a GPU that of `_GpuClock`."""
+        if self.gpu is not None:
+            ns = self.gpu.row_ns(row)
         else:
             ns = max(row.wall_ns - self.overhead_ns, LEAST_SHARE * row.wall_ns)
         return ns / row.calls / 1000
 
+
+class _GpuClock(NamedTuple):
+    """The clock for a case's rows on a GPU."""
+
+    overhead_ns: float
+    """As in `_Clock`."""
+    ahead: "_Usual"
+    """The delay."""
+    excess: "tuple[_Usual, _Usual]"
+    """The host's time over the GPU's: by the worker's clock, by the evaluator's."""
+    by_events: bool
+    """Whether the trusted worker's events are usable. ROCm's may be zero for very short spans."""
+
+    @staticmethod
+    def of(rows: Sequence[Row], overhead_ns: float) -> "_GpuClock":
+        """Return the clock calibrated with the rows of a trusted worker."""
+        own, evaluators = zip(*map(_excess_ns, rows), strict=True)
+        ahead = _Usual.of([row.reading.ahead_ns for row in rows])
+        by_events = all(row.reading.event_ns for row in rows)
+        return _GpuClock(overhead_ns, ahead, (_Usual.of(own), _Usual.of(evaluators)), by_events)
+
+    def row_ns(self, row: Row) -> float:
+        """Return the time of a row's calls: that between the events, and what `beyond_ns` adds.
+
+        The events' time begins behind a delay, so it contains no launch that is shorter than the delay. Where the
+        events show nothing it is the host's time after the delay, launch included.
+        """
+        if self.by_events:
+            return max(row.reading.event_ns + self.beyond_ns(row), 1.0)
+        host = max(row.reading.ns, row.wall_ns - self.overhead_ns)
+        return max(host - min(row.reading.ahead_ns, self.ahead.fence), 1.0)
+
     def beyond_ns(self, row: Row) -> float:
-        """Return the host's time beyond the events and the delay, less what is usual; 0 if it may be honest."""
-        return max(usual.beyond(found) for found, usual in zip(_excess_ns(row), self.usual_excess, strict=True))
+        """Return the host's time beyond delay and events, less what is usual; 0 if it may be honest.
+
+        Work on another stream may end after the last event, but before the device is idle.
+        """
+        reading = row.reading
+        shown = min(reading.ahead_ns, self.ahead.fence) + reading.event_ns
+        found = zip((reading.ns - shown, row.wall_ns - shown), self.excess, strict=True)
+        return max(usual.beyond(value) if reading.event_ns else value - usual.median for value, usual in found)
 
 
 def _excess_ns(row: Row) -> tuple[int, int]:

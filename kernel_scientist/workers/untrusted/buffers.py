@@ -19,6 +19,8 @@ from kernel_scientist.workers.runtime import DeviceMapping, Runtime
 
 READ, READ_WRITE = 1, 3
 POPULATE_WRITE = 23
+MOST_OF_GPU = 1 / 3
+"""Part of a GPU's memory that a worker may allocate by torch, besides the memory that it shares."""
 _libc: Any = ctypes.CDLL(None, use_errno=True)
 _libc.mprotect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
 _libc.madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
@@ -80,6 +82,8 @@ class DeviceInbox:
         from kernel_scientist.workers.untrusted import delay  # triton is imported before the fork
 
         torch.zeros(1, device=device)
+        if device != "cpu":  # one kernel must not leave the evaluator without memory
+            torch.cuda.set_per_process_memory_fraction(MOST_OF_GPU)
         runtime = Runtime.loaded()
         native.bind_gpu(runtime.addresses())
         kernel = delay.compiled(device)

@@ -13,6 +13,7 @@ where they are used.
 # pyright: reportUnknownParameterType=false, reportMissingParameterType=false, reportUnknownVariableType=false
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
 import ctypes
+import time
 from typing import Any, NamedTuple
 
 import torch
@@ -22,6 +23,8 @@ import triton.language as tl
 DELAY_US = 100.0
 """Wanted length: longer than a launch from Python, so that a call of several launches is queued as well."""
 TRIAL_STEPS = 1 << 14
+SETTLE_S = 0.03
+"""Seconds of work before the steps are chosen: the GPU's clock rises with work, and all workers are to delay alike."""
 BLOCK_THREADS, THREADS_PER_UNIT = 1024, 2048
 """Threads of a block; of a multiprocessor (NVIDIA) or compute unit (CDNA), which two blocks fill."""
 
@@ -60,14 +63,15 @@ def compiled(device: str) -> Delay:
         return kernel(out, steps, num_warps=BLOCK_THREADS // lanes)
 
     kernel, times_us = launch(1), list[float]()
-    for _ in range(4):  # clocks rise with work
+    end_s = time.monotonic() + SETTLE_S
+    while time.monotonic() < end_s:
         start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
         start.record()
         launch(TRIAL_STEPS)
         end.record()
         torch.cuda.synchronize()
         times_us.append(start.elapsed_time(end) * 1000)
-    steps = ctypes.c_int32(max(1, round(TRIAL_STEPS * DELAY_US / min(times_us))))
+    steps = ctypes.c_int32(max(1, round(TRIAL_STEPS * DELAY_US / max(min(times_us), 1.0))))
     pointer, scratch = ctypes.c_uint64(out.data_ptr()), ctypes.c_uint64()
     # Triton appends the addresses of scratch memory, of which this kernel needs none; how many depends on its version
     values = (pointer, steps, scratch, scratch)
