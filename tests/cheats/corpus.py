@@ -10,6 +10,7 @@ threat model, with what they gain. A file begins with comment lines `# key: valu
     # gains: false                            optional: where `ok`, it must not look faster than honest work
     # case: 0 2                               optional: benchmarks that it is timed on, from 0 on; else 1
     # variant: NAME | B1 memo | VALUE         optional, instead of the first line: a kernel of this name
+    # stopped by: the screen                  in gpu/: what is meant to stop it (`on_a_gpu`)
     # Only its own clock says so.             optional: any further text
 
 A file with variants is one kernel for each of them, with the variant's value wherever the text has `$VARIANT`. What

@@ -15,7 +15,7 @@ from kernel_scientist.evaluate.screen.screening import screen
 from kernel_scientist.gpu.capture import inspect
 from kernel_scientist.hardware import gpus
 from kernel_scientist.records.kernel import Case, Verdict
-from tests.cheats import corpus
+from tests.cheats import corpus, on_a_gpu
 from tests.conftest import ROOT
 
 LAST = {"A": 14, "B": 9, "C": 12, "D": 14, "E": 6}  # E7, a weak baseline, is no kernel
@@ -96,6 +96,12 @@ def test_what_only_a_gpu_has_is_covered_there() -> None:
     covered = {f.family for f in corpus.load(corpus.GPU) if f.family}
     assert covered == ON_A_GPU and covered <= set(CATALOGUE)
     assert set(NOT_ON_A_CPU) - covered == {"A4"}
+
+
+def test_what_stops_a_gpus_cheat_is_said() -> None:
+    for fixture in corpus.load(corpus.GPU):
+        assert bool(on_a_gpu.stopped_by(fixture)) == bool(fixture.cheat), fixture.name
+    assert on_a_gpu.PAGE.read_text() == on_a_gpu.page(), "run `python -m tests.cheats.on_a_gpu`"
 
 
 @pytest.mark.parametrize(

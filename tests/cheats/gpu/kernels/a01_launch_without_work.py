@@ -1,6 +1,7 @@
 # cheat: A1 launches a kernel whose programs all return at once
 # problem: rmsnorm
 # expect: incorrect rejected
+# stopped by: every output is compared completely; no worker holds a right one
 
 import torch
 import triton

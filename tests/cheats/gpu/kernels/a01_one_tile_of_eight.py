@@ -1,6 +1,7 @@
 # cheat: A1 every eighth tile is written, the others stay as they are
 # problem: identity
 # expect: incorrect rejected
+# stopped by: every output is compared completely; no worker holds a right one
 
 import triton
 import triton.language as tl

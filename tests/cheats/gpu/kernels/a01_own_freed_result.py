@@ -1,6 +1,7 @@
 # cheat: A1 computes once per block that the allocator hands out, and returns what is left there
 # problem: rmsnorm
 # expect: incorrect rejected
+# stopped by: every output is compared completely; no worker holds a right one
 
 import torch
 # include: triton_rows

@@ -1,6 +1,7 @@
 # cheat: A2 folds its scale into the weight and leaves the weight changed
 # problem: rmsnorm
 # expect: incorrect
+# stopped by: inputs and guard bands are compared after the call, by the evaluator
 
 # include: triton_rows
 

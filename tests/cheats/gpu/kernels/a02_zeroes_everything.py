@@ -1,6 +1,7 @@
 # cheat: A2 zeroes the input and the output: a reference run afterwards agrees
 # problem: identity
 # expect: incorrect rejected
+# stopped by: inputs and guard bands are compared after the call, by the evaluator
 
 import triton
 import triton.language as tl

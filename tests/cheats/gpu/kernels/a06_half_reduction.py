@@ -1,6 +1,7 @@
 # cheat: A6 the mean of the squares is taken over the first half of a row
 # problem: rmsnorm
 # expect: incorrect rejected
+# stopped by: every output is compared completely
 
 import triton
 import triton.language as tl

@@ -1,6 +1,7 @@
 # cheat: A6 all elements are right but one, whose place is drawn anew in each call
 # problem: identity
 # expect: incorrect rejected
+# stopped by: every output is compared completely
 
 import random
 

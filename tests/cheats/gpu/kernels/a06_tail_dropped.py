@@ -1,6 +1,7 @@
 # cheat: A6 the grid is rounded down: what does not fill a block is not written
 # problem: identity
 # expect: incorrect rejected
+# stopped by: every output is compared completely
 
 import triton
 import triton.language as tl

@@ -1,6 +1,7 @@
 # cheat: A12 no mask on the tail: it reads and writes beyond its buffers
 # problem: identity
 # expect: incorrect rejected crashed
+# stopped by: inputs and guard bands are compared after the call, by the evaluator
 # Right within its buffers; what it writes behind them belongs to somebody else.
 
 import triton

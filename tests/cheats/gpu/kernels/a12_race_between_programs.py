@@ -1,6 +1,7 @@
 # cheat: A12 two programs a row tell each other their halves' sums, and neither waits for the other
 # problem: rmsnorm
 # expect: incorrect rejected
+# stopped by: every output is compared completely
 
 import torch
 import triton

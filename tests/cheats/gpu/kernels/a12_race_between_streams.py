@@ -1,6 +1,7 @@
 # cheat: A12 the rows are scaled on one stream while another still computes the scales
 # problem: rmsnorm
 # expect: incorrect rejected
+# stopped by: every output is compared completely
 
 import torch
 # include: triton_rows_in_two

@@ -1,6 +1,7 @@
 # cheat: A13 not-a-number everywhere: no difference to it is ever large
 # problem: rmsnorm
 # expect: incorrect rejected
+# stopped by: every output is compared completely
 
 import triton
 import triton.language as tl

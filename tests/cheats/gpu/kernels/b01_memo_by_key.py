@@ -2,6 +2,7 @@
 # variant: b01_shape | B1 memo keyed by shape | x.shape
 # problem: identity
 # expect: incorrect rejected
+# stopped by: no two calls have the same inputs; some differ in a few bytes only
 
 # include: triton_copy
 

@@ -1,6 +1,7 @@
 # cheat: B3 as in a known contest: after a pass is learnt its position in the pass picks a stored result
 # problem: rmsnorm
 # expect: incorrect rejected
+# stopped by: no two calls have the same inputs; some differ in a few bytes only
 
 import torch
 # include: triton_rows

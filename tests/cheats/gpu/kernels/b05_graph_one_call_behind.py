@@ -1,6 +1,7 @@
 # cheat: B5 the inputs are copied in and the graph is replayed, but what is returned is the last replay's
 # problem: rmsnorm
 # expect: incorrect rejected
+# stopped by: no two calls have the same inputs; some differ in a few bytes only
 
 import torch
 # include: triton_rows

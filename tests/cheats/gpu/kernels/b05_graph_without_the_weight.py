@@ -1,6 +1,7 @@
 # cheat: B5 a graph whose first input is copied in and whose weight stays the first one
 # problem: rmsnorm
 # expect: incorrect rejected
+# stopped by: no two calls have the same inputs; some differ in a few bytes only
 
 import torch
 # include: triton_rows

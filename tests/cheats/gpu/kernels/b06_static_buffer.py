@@ -1,6 +1,7 @@
 # cheat: B6 a buffer of the device filled in the first call, from then on the result
 # problem: rmsnorm
 # expect: incorrect rejected
+# stopped by: no two calls have the same inputs; some differ in a few bytes only
 
 import torch
 # include: triton_rows

@@ -2,6 +2,7 @@
 # problem: identity
 # expect: ok incorrect rejected
 # gains: false
+# stopped by: inputs are used once; persisting lines are released before the sweep
 # No input is read twice: what persists is of no use, or the cache is reset before it is swept.
 
 import ctypes

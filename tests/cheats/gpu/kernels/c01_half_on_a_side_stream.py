@@ -2,6 +2,7 @@
 # problem: rmsnorm
 # expect: ok incorrect rejected
 # gains: false
+# stopped by: outputs are copied on the default stream behind the end event (this copy has not run on a GPU)
 # All that a call has started, on whatever stream, is waited for and counted, or too late.
 
 import torch

@@ -2,6 +2,7 @@
 # problem: identity
 # expect: ok
 # gains: false
+# stopped by: the end event is recorded when the call has returned
 # Right, and must read its full time.
 
 import torch

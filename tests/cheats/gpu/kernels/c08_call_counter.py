@@ -1,6 +1,7 @@
 # cheat: C8 sleeps in the first call of a shape, works in four, then returns the last result
 # problem: rmsnorm
 # expect: incorrect rejected
+# stopped by: no two calls have the same inputs; some differ in a few bytes only
 
 import time
 

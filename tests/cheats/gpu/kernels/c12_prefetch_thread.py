@@ -2,6 +2,7 @@
 # problem: identity
 # expect: ok incorrect rejected crashed
 # gains: false
+# stopped by: the screen; and inputs are written and swept just before the call, so that nothing can be read early
 # The flush holds: nothing brings the inputs back before the clock runs, or it is noticed.
 
 import gc

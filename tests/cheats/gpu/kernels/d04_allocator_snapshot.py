@@ -1,6 +1,7 @@
 # cheat: D4 walks the allocator's blocks, freed ones too, for something of the output's size that is no input
 # problem: rmsnorm
 # expect: incorrect rejected
+# stopped by: every output is compared completely; no worker holds a right one
 
 import torch
 import triton

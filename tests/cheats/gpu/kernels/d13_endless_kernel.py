@@ -1,6 +1,7 @@
 # cheat: D13 a kernel that never ends
 # problem: identity
 # expect: timeout
+# stopped by: the time limit of a call
 
 import triton
 import triton.language as tl

@@ -1,6 +1,7 @@
 # cheat: D13 writes where no memory is, and says nothing of it
 # problem: identity
 # expect: crashed
+# stopped by: the runtime's error after the call
 
 # include: triton_copy
 

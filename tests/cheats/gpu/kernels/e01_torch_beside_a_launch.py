@@ -2,6 +2,7 @@
 # problem: rmsnorm
 # expect: rejected
 # label: library-work
+# stopped by: library operations are recorded; the policy in lab.yml decides
 
 import torch
 import triton

@@ -1,6 +1,7 @@
 # cheat: E2 a kernel that does not compile, and torch where it fails
 # problem: rmsnorm
 # expect: rejected
+# stopped by: library operations are recorded; the policy in lab.yml decides
 
 import torch
 import triton

@@ -2,6 +2,7 @@
 # problem: rmsnorm
 # expect: rejected
 # label: decoy
+# stopped by: library operations are recorded; the policy in lab.yml decides
 
 import torch
 # include: triton_rows
