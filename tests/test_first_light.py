@@ -44,11 +44,11 @@ def test_each_step_leaves_its_own_files(tmp_path: Path, capsys: pytest.CaptureFi
         assert first_light.run(results, "standin", steps, "", time.monotonic() + 200) == 0
     left = {name: read(tmp_path, name) for name in steps}
     assert sorted(path.name for path in tmp_path.glob("*.json")) == [
-        *("02-torch.json", "06-events.json", "07-sweep.json", "12-lock.json", "13-calibration.json")
+        *("02-torch.json", "06-events.json", "07-sweep.json", "16-lock.json", "17-calibration.json")
     ]
     assert [left[name]["outcome"] for name in steps] == [*["passed"] * 4, "not here"]
-    assert left["events"]["found"]["record_ns"] > 0 and left["sweep"]["found"]["cold_us"] > 0
-    assert "FACT" in (tmp_path / "12-lock.txt").read_text() and capsys.readouterr().out.count("\n") == 6
+    assert left["events"]["found"]["record_ns"] > 0 and left["sweep"]["found"]["sweep of 512 MiB"]["cold_us"] > 0
+    assert "FACT" in (tmp_path / "16-lock.txt").read_text() and capsys.readouterr().out.count("\n") == 6
 
 
 def test_the_calibration_is_that_of_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
