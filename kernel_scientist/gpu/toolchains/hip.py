@@ -23,7 +23,8 @@ CLANGS = ("clang-20", "clang-21", "clang-22", "clang-19")
 """In order of preference; 19 and later support gfx942, 20 and later gfx950."""
 INCLUDE = Path(__file__).parent / "include"
 HEADERS = Path("/usr/include/hip/hip_runtime.h")
-LIBRARIES = ("ocml", "oclc_unsafe_math_off", "oclc_finite_only_off", "oclc_daz_opt_off")
+LIBRARIES = ("hip", "ocml", "ockl", "oclc_unsafe_math_off", "oclc_finite_only_off", "oclc_daz_opt_off")
+"""`hip` has the fence of `__syncthreads`; without it each barrier is two calls, and registers are saved around them."""
 SETTINGS = ("oclc_correctly_rounded_sqrt_on", "oclc_wavefrontsize64_on", "oclc_isa_version_940")
 """ocml uses the ISA version only to select the family; the newest one of gfx942's family in 5.2 is gfx940."""
 _GUARDS = ("Exception", "Functions", "Guard", "Stream")
@@ -49,6 +50,9 @@ OF_ROCM = (
 )
 """Prefixes of headers that come with ROCm or torch's ROCm build."""
 TEXT_BYTES = 32 << 20
+_REFERRED = re.compile(r"\b([\w$.]+)@(?:rel32|gotpcrel32)@lo")
+_DEFINED = re.compile(r"^\s*(?:\.(?:set|comm|lcomm|amdgpu_lds)\s+)?([\w$.]+)\s*[:,]", re.MULTILINE)
+"""Symbols in assembly: references in code, and labels or definitions."""
 _TORCH = re.compile(r"#\s*include\s*[<\"](torch|ATen|c10|pybind11)/")
 _HOST = re.compile(r"at::|c10::|torch|Tensor|pybind|py::|AT_|TORCH_|error: (no member|use of undecl|unknown type)")
 """Errors that torch's complete headers may resolve."""
@@ -116,7 +120,8 @@ def _attempt(arch: str, flags: list[str], tools: Toolchain, scratch: Path, timeo
             log += f"note: {tools.version} may be older than the builtin\n"
         return Compiled(ok=False, compiler=tools.version, log=log, missing=missing, seconds=seconds)
     text = out.read_text(errors="replace")
-    return Compiled(ok=True, compiler=tools.version, log=log + _unlinked(text), assembly=text, seconds=seconds)
+    ok, note = _unlinked(text, tools)
+    return Compiled(ok=ok, compiler=tools.version, log=log + note, assembly=text if ok else "", seconds=seconds)
 
 
 def _missing(log: str, arch: str, tools: Toolchain) -> str:
@@ -129,12 +134,18 @@ def _missing(log: str, arch: str, tools: Toolchain) -> str:
     return ""
 
 
-def _unlinked(assembly: str) -> str:
-    """Return a note about device library functions that are called instead of inlined; empty if there are none."""
-    names = sorted(set(re.findall(r"\b__(?:ocml|ockl)_\w+(?=@rel32)", assembly)))
+def _unlinked(assembly: str, tools: Toolchain) -> tuple[bool, str]:
+    """Return whether code could be loaded, and a note about symbols that it refers to and does not define.
+
+    Where the device libraries are not installed, their functions are such symbols, and figures are not true.
+    """
+    names = sorted(set(_REFERRED.findall(assembly)) - set(_DEFINED.findall(assembly)))
     if not names:
-        return ""
-    return f"note: {', '.join(names)} are called, not inlined: install rocm-device-libs for true figures\n"
+        return True, ""
+    if not tools.rocm and not _libraries():
+        return True, f"note: {', '.join(names)} are called, not inlined: install rocm-device-libs for true figures\n"
+    words = "is used and not defined" if len(names) == 1 else "are used and not defined"
+    return False, f"error: {', '.join(names)} {words} in device code: it could not be loaded\n"
 
 
 @functools.cache
@@ -155,8 +166,8 @@ def find() -> Toolchain | str:
 
 @functools.cache
 def fingerprint() -> str:
-    """Return a digest of our headers."""
-    texts = [path.read_bytes() for path in sorted(INCLUDE.rglob("*.h"))]
+    """Return a digest of our headers and of this module."""
+    texts = [path.read_bytes() for path in (*sorted(INCLUDE.rglob("*.h")), Path(__file__))]
     return hashlib.sha256(b"\0".join(texts)).hexdigest()
 
 
