@@ -11,11 +11,9 @@ from kernel_scientist.campaign import beginning, resuming
 from kernel_scientist.campaign.evaluation_context import EvaluationContext
 from kernel_scientist.campaign.ledger import Job, Ledger
 from kernel_scientist.campaign.plan import Plan
-from kernel_scientist.campaign.pool.evaluator import PoolEvaluator
 from kernel_scientist.campaign.recorder import Recorder
 from kernel_scientist.campaign.steps import decided, progress
-from kernel_scientist.campaign.tuning import tuner
-from kernel_scientist.compile.fingerprint import fingerprint
+from kernel_scientist.campaign.tuning import configurations
 from kernel_scientist.evaluate.evaluator import TimedSource
 from kernel_scientist.population.entry import beats
 from kernel_scientist.population.final import Final
@@ -249,32 +247,10 @@ class Campaign:
         assert job.tuned_from is not None
         base = self.population.get(job.tuned_from).kernel
         try:
-            return self.context.steps.tune(
-                self.context, base, partial(self._best_configuration, base, job.name), job.name
-            )
+            search = partial(configurations.best, self, base, job.name)
+            return self.context.steps.tune(self.context, base, search, job.name)
         except InfrastructureError:
             return None  # tuning is optional: the campaign continues without it
-
-    def _best_configuration(self, base: Kernel, name: str) -> Kernel | None:
-        from kernel_scientist.campaign.tuning.model_tuner import ModelTuner  # these import the compilers for GPUs
-        from kernel_scientist.evaluate.predicted import PredictedEvaluator
-
-        started = time.monotonic()
-
-        def stop() -> bool:
-            stopped, spent_s = self.context.evaluator.stopped.is_set(), time.monotonic() - started
-            return stopped or self.plan.late() or self.plan.tuned_enough(spent_s)
-
-        def is_tried(source: str) -> bool:
-            return self.population.has_source(fingerprint(source))
-
-        evaluator = self.context.evaluator
-        if isinstance(evaluator, PredictedEvaluator):
-            cases, tries = evaluator.profile.benchmarks, self.params.tuning.predictions
-            return ModelTuner(evaluator.previewer, cases, base, tries, is_tried, stop).tune(name)
-        if isinstance(evaluator, PoolEvaluator):
-            return evaluator.tune(base, name, self.plan.tuning_s())
-        return tuner.tune(self.context, base, name, is_tried, stop)
 
     @decided
     def time(self, kernel: Kernel, built: Evaluation) -> Evaluation:
