@@ -3,9 +3,8 @@
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast, get_args
+from typing import Annotated, Any, Literal, get_args
 
-import yaml
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
@@ -13,6 +12,7 @@ from kernel_scientist.records import environment
 from kernel_scientist.records.base import read_mapping
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.kernel import Language
+from kernel_scientist.records.overrides import apply
 
 Strategy = Literal["scientist", "tree", "islands", "fsr", "best_of_n", "greedy"]
 PLAYBOOK = "playbook"
@@ -291,7 +291,7 @@ def load(file: str | Path | None, overrides: Iterable[str] = (), options: Mappin
     values = read_mapping(path, "the parameters in ")
     origins: dict[str, str] = {}
     for override in overrides:
-        origins[_apply(values, override)] = f"--set {override}"
+        origins[apply(values, override)] = f"--set {override}"
     for key, value in (options or {}).items():
         values[key], origins[key] = value, f"--{key} {value}"
     return parse(values, str(path), origins)
@@ -313,34 +313,6 @@ def parse(values: dict[str, Any], source: str = "params", origins: Mapping[str, 
             valid = ", ".join(_valid_keys(first["loc"][:-1]))
             raise SetupError(f"{source}: unknown parameter '{key}'; valid here: {valid}") from error
         raise SetupError(f"{source}: parameter '{key}': {first['msg']}, got {first['input']!r}") from error
-
-
-def _apply(values: dict[str, Any], override: str) -> str:
-    """Apply an override to the parameters; return its key."""
-    key, equals, text = override.partition("=")
-    parts = key.strip().split(".")
-    if not equals or not all(parts):
-        raise SetupError(f"--set {override!r}: expected KEY=VALUE, such as search.generations=10")
-    try:
-        value = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise SetupError(f"--set {override!r}: the value is not YAML") from error
-    node = values
-    for part in parts[:-1]:
-        child = node.setdefault(part, {})
-        if not isinstance(child, dict):
-            raise SetupError(f"--set {override!r}: '{part}' is a value, not a section")
-        node = cast(dict[str, Any], child)
-    node[parts[-1]] = _merged(node.get(parts[-1]), value)
-    return ".".join(parts)
-
-
-def _merged(before: Any, value: Any) -> Any:
-    """Return a value that takes the place of another; a mapping leaves the keys that it does not name."""
-    if not isinstance(before, dict) or not isinstance(value, dict):
-        return value
-    old, new = cast(dict[str, Any], before), cast(dict[str, Any], value)
-    return old | {key: _merged(old.get(key), part) for key, part in new.items()}
 
 
 def _valid_keys(location: Iterable[int | str]) -> list[str]:

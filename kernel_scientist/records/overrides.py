@@ -1,0 +1,38 @@
+"""Overrides of parameters, as the command line gives them: `key.sub=value`."""
+
+from typing import Any, cast
+
+import yaml
+
+from kernel_scientist.records.errors import SetupError
+
+
+def apply(values: dict[str, Any], override: str) -> str:
+    """Apply an override (`search.generations=10`, the value as YAML) to a mapping of parameters; return its key.
+
+    A mapping changes the keys that it names. Raises SetupError.
+    """
+    key, equals, text = override.partition("=")
+    parts = key.strip().split(".")
+    if not equals or not all(parts):
+        raise SetupError(f"--set {override!r}: expected KEY=VALUE, such as search.generations=10")
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise SetupError(f"--set {override!r}: the value is not YAML") from error
+    node = values
+    for part in parts[:-1]:
+        child = node.setdefault(part, {})
+        if not isinstance(child, dict):
+            raise SetupError(f"--set {override!r}: '{part}' is a value, not a section")
+        node = cast(dict[str, Any], child)
+    node[parts[-1]] = _merged(node.get(parts[-1]), value)
+    return ".".join(parts)
+
+
+def _merged(before: Any, value: Any) -> Any:
+    """Return a value that takes the place of another; a mapping leaves the keys that it does not name."""
+    if not isinstance(before, dict) or not isinstance(value, dict):
+        return value
+    old, new = cast(dict[str, Any], before), cast(dict[str, Any], value)
+    return old | {key: _merged(old.get(key), part) for key, part in new.items()}
