@@ -1,4 +1,4 @@
-"""The native part of the harness (`native.cpp`), loaded by workers and by the evaluator.
+"""The native part of the harness (`shim/`), loaded by workers and by the evaluator.
 
 Worker: the timed row of calls. Evaluator: the start barrier, the completion signal, the clock between them, and
 stopping the worker's other threads from outside. In a worker its functions are bound before the kernel's file is read.
@@ -12,7 +12,8 @@ from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-SOURCE = Path(__file__).with_name("native.cpp")
+PARTS = ("common", "gpu", "worker", "evaluator")
+"""Files of `shim/`, which are compiled as one."""
 MOST_PLACES = 256
 """Most tensors that the calls of a row may return in total."""
 MOST_THREADS = 4096
@@ -64,7 +65,7 @@ class Stopped:
     """Threads of another process that were stopped."""
 
     def __init__(self, threads: Any, count: int) -> None:
-        """`threads`: two numbers for each (`native.cpp`). `count`: negative where the system refused."""
+        """`threads`: two numbers for each (`shim/`). `count`: negative where the system refused."""
         self.threads, self.allowed = threads, count >= 0
         self.count = ctypes.c_int(max(count, 0))
         """How many are to be resumed."""
@@ -192,6 +193,12 @@ class NativeHarness:
     def wake_priority(self) -> WakePriority:
         """Scheduling that the evaluator's thread has while it waits for the completion signal."""
         return WakePriority(self._wake_priority())
+
+
+def source() -> str:
+    """Return the library's source."""
+    folder = Path(__file__).with_name("shim")
+    return "\n".join((folder / f"{part}.cpp").read_text() for part in PARTS)
 
 
 def _bind(function: Any, result: Any, *arguments: Any) -> Callable[..., Any]:

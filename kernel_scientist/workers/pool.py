@@ -26,7 +26,7 @@ from kernel_scientist.sandbox.failure import KernelFailure
 from kernel_scientist.sandbox.process import Process
 from kernel_scientist.workers import client, execution_environment, fork_server
 from kernel_scientist.workers.client import SO_PASSCRED, WorkerClient
-from kernel_scientist.workers.native import SOURCE, NativeHarness
+from kernel_scientist.workers.native import NativeHarness, source
 from kernel_scientist.workers.shared_memory import SharedMemory
 from kernel_scientist.workers.worker_memory import EvaluatorsGpu, WorkerMemory
 
@@ -276,14 +276,14 @@ class WorkerPool:
 
 
 def native_library() -> Path:
-    """Build the native part of the workers (native.cpp), once per compiler and processor; return its path.
+    """Build the native part of the workers (`shim/`), once per compiler and processor; return its path.
 
     It is linked with OpenMP's runtime, so that OpenMP reads our settings before a kernel can change them. Raises
     SetupError with the compiler's messages.
     """
-    built = gxx.build(BuildRequest(SOURCE.read_text(), {}, ["-pthread"]))
+    built = gxx.build(BuildRequest(source(), {}, ["-pthread"]))
     if built.path is None:
-        raise SetupError(f"the compiler refuses the harness's own {SOURCE.name}: {built.report.log}")
+        raise SetupError(f"the compiler refuses the harness's own native part: {built.report.log}")
     return built.path
 
 

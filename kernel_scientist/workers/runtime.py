@@ -17,7 +17,7 @@ from kernel_scientist.records.errors import InfrastructureError
 LIBRARIES = {"libcudart": "cuda", "libamdhip64": "hip"}
 """Prefixes of the library's name and of its functions."""
 FUNCTIONS = ("EventCreate", "EventRecord", "EventElapsedTime", "DeviceSynchronize", "Memcpy", "MemcpyAsync")
-"""Functions of a row of calls, in the order that `native.cpp` expects; launch and release of the cache follow."""
+"""Functions of a row of calls, in the order that `shim/` expects; launch and release of the cache follow."""
 LAUNCHES = {"cu": "cuLaunchKernel", "hip": "hipModuleLaunchKernel"}
 DLPACK = {"cuda": 2, "hip": 10}
 """Numbers of the devices in DLPack; that of a CPU is 1."""
@@ -53,7 +53,7 @@ class Runtime(NamedTuple):
         raise RuntimeLibraryError(f"torch has loaded no GPU runtime ({', '.join(LIBRARIES)}): is it a build for GPUs?")
 
     def addresses(self) -> list[int]:
-        """Return the addresses of the functions that `native.cpp` binds. Raises AttributeError for a missing one.
+        """Return the addresses of the functions that `shim/` binds. Raises AttributeError for a missing one.
 
         The last one, which makes lines in the cache evictable again, is 0 where there is none.
         """

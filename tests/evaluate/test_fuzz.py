@@ -95,7 +95,7 @@ class HostileWorker:
         return {**data, "strides": [1], "device": "cpu", "storage_bytes": 2 * self.shape[0], "input": 1, "storage": 64}
 
     def wait_at_the_barrier(self) -> None:
-        """Behave as `native.cpp` does, in the memory that is shared."""
+        """Behave as the native part does, in the memory that is shared."""
         alive, is_open = (ctypes.c_uint32.from_address(self.memory.address + at) for at in (0, 4))
         is_open.value, deadline = 0, time.monotonic() + 1
         self.sock.sendall(b"r")

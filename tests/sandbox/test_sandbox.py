@@ -229,7 +229,10 @@ def test_folders_however_deep_are_the_kernels_own_failure_and_go(shop: WorkerPoo
         assert shop._process is process and process is not None
         if shop.enclosure != "bubblewrap":
             (folder,) = Path("/tmp").glob(f"kernel-scientist-{process.pid}-*")
-            assert len(list(folder.iterdir())) == 1
+            deadline = time.monotonic() + 20  # a process that was killed ends when a busy machine comes to it
+            while (left := len(list(folder.iterdir()))) > 1 and time.monotonic() < deadline:
+                time.sleep(0.05)
+            assert left == 1
 
 
 def test_folders_that_are_too_deep_are_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

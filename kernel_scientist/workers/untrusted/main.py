@@ -7,7 +7,7 @@ Messages (`sandbox.protocol`):
     load     {source, files}     -> build ... -> loaded | failed
     prepare  {items}             -> ready           places of the inputs by slot; values are written before `go`
     go       {slots, warm, ...}  -> done {...}      one row: a call per slot, after an untimed one on the slot `warm`.
-                                                    Before the answer, natively (`native.cpp`): start barrier,
+                                                    Before the answer, natively (`shim/`): start barrier,
                                                     completion signal, copies of the outputs
     observe  {slot, mute}        -> observed {...}  one observed call: counts of library operations and native calls
     seal                         -> sealed          compilation has ended: no program can be started from now on
