@@ -45,7 +45,8 @@ def install() -> None:
     interpreter._get_np_dtype = _remembered(interpreter._get_np_dtype)
     interpreter._patch_lang_core = _knowing_fnuz(interpreter._patch_lang_core)
     interpreter._patch_lang_tensor = _with_index(interpreter._patch_lang_tensor)
-    interpreter.interpreter_semantic.dot_scaled = dot.taking_words(interpreter.interpreter_semantic.dot_scaled)
+    semantic = type(interpreter.interpreter_semantic)  # Triton 3.6 makes another one for every patched function
+    semantic.dot_scaled = dot.taking_words(semantic.dot_scaled)
     libdevice.install(interpreter.interpreter_semantic)
     interpreter._patch_lang = _patching_all(interpreter._patch_lang)
     interpreter.InterpretedFunction.__call__ = _device_function
