@@ -198,7 +198,14 @@ def relatives(population: Population, trials: Iterable[Trial]) -> list[dict[str,
         base = population.get(trial.kernel.base).kernel.source if trial.kernel.base else ""
         diff = change(base, trial.kernel.source, context=2) if base and not missing(trial.kernel.source) else ""
         row = {"name": trial.kernel.name, "base": trial.kernel.base or "nothing", "title": title(trial)}
-        rows.append({**row, "outcome": outcome(population, trial), "diff": diff if len(diff) <= MOST_DIFF else ""})
+        rows.append(
+            {
+                **row,
+                "outcome": outcome(population, trial),
+                "diff": diff if len(diff) <= MOST_DIFF else "",
+                "whole": diff == trial.kernel.source,
+            }
+        )
     return rows
 
 

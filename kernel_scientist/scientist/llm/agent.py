@@ -81,6 +81,7 @@ class LlmAgent:
             lessons,
             **self._compared(population, base, reference),
             selection_rationale=selection.rationale,
+            reference_change=facts.change(base.kernel.source, reference.kernel.source),
             reference_code=self._code(reference),
             reference_limits=gpu_facts.limits(reference),
             tried=tried,
