@@ -46,7 +46,8 @@ def enter(cores: Sequence[int], niceness: int) -> None:
     os.sched_setaffinity(0, cores)
     with contextlib.suppress(OSError):  # a container may refuse what is the default anyway
         os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
-    os.nice(niceness - os.getpriority(os.PRIO_PROCESS, 0))
+    with contextlib.suppress(PermissionError):  # a program that was started niced may not become less so
+        os.nice(niceness - os.getpriority(os.PRIO_PROCESS, 0))
     if torch.get_num_threads() != len(cores):
         torch.set_num_threads(len(cores))
     torch.set_flush_denormal(False)

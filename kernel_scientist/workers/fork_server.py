@@ -132,6 +132,8 @@ class ForkServer:
         return pid
 
     def _become_worker(self, settings: dict[str, Any], sock: int, log: int, memories: list[int]) -> None:
+        os.dup2(log, 1)
+        os.dup2(log, 2)
         os.setsid()
         lifetime.die_with_parent()
         lifetime.adopt_orphans()
@@ -141,8 +143,6 @@ class ForkServer:
         from kernel_scientist.workers.untrusted import main as worker
 
         tempfile.tempdir = None  # the fork server's; the worker's is its own folder
-        os.dup2(log, 1)
-        os.dup2(log, 2)
         own = [fcntl.fcntl(fd, fcntl.F_DUPFD, 16) for fd in (sock, *memories)]
         for number, descriptor in enumerate(own, worker.CHANNEL):
             os.dup2(descriptor, number)

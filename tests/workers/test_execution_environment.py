@@ -133,3 +133,15 @@ def test_the_evaluator_says_how_much_others_computed() -> None:
     until = before.until_now()
     assert float(until["others_percent"]) > 0 and waited.waited_s >= 1.0
     assert 0 <= float(until["others_percent"]) <= float(until["busy_percent"]) <= 100
+
+
+def test_a_program_that_was_started_niced_has_workers() -> None:
+    """Under bubblewrap, and as an ordinary user, they may not become less nice."""
+    start = (
+        "from kernel_scientist.records.params import Harness\n"
+        "from kernel_scientist.workers.pool import WorkerPool\n"
+        "with WorkerPool(Harness(memory_mib=512)) as pool, pool.worker(timing=True) as worker: print(worker.layers)"
+    )
+    command = ["nice", "-n", "7", sys.executable, "-c", start]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0 and "seccomp" in done.stdout, done.stderr
