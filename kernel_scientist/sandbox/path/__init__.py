@@ -1,0 +1,1 @@
+"""On the path of confined processes: the package `kernel_scientist`, and nothing else."""
