@@ -58,6 +58,7 @@ def run(
     """
     most = int(CPU_SHARE * timeout_s) + 1  # its children may outlive it
     environment = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "TMPDIR": str(folder)}
+    environment["LOGNAME"] = "nobody"  # torch.compile names a folder by it, and the list of users is not readable
     environment["PYTHONPATH"] = os.pathsep.join((str(bubblewrap.LISTED), bubblewrap.python_path()))
     limits = f"ulimit -v {memory_bytes >> 10} && ulimit -f {FILE_BYTES >> 9} && ulimit -t {most}"
     with (folder / "log").open("w+b") as log:

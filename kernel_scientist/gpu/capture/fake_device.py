@@ -93,10 +93,22 @@ def _on_cpu(register: Callable[..., Any]) -> Callable[..., Any]:
         return {"cuda": "cpu", "CUDA": "CPU"}.get(value, value) if isinstance(value, str) else value
 
     def registered(*args: Any, **kwargs: Any) -> Any:
-        result = register(*map(place, args), **{name: place(value) for name, value in kwargs.items()})
+        meant_for_gpu = any(isinstance(value, str) and place(value) != value for value in (*args, *kwargs.values()))
+
+        def unless_there(call: Callable[..., Any], *own: Any, **named: Any) -> Any:
+            """Call; None where a function for the CPU is there already: torch's own modules register both."""
+            try:
+                return call(*own, **named)
+            except RuntimeError as error:
+                if meant_for_gpu and "already a kernel registered" in str(error):
+                    return None
+                raise
+
+        own, named = map(place, args), {name: place(value) for name, value in kwargs.items()}
+        result = unless_there(register, *own, **named)
 
         def decorated(function: Callable[..., Any]) -> Any:
-            return result(_elsewhere(function))
+            return unless_there(result, _elsewhere(function))
 
         return decorated if isinstance(result, FunctionType) else result
 
