@@ -451,8 +451,8 @@ def test_stopped_threads_do_nothing_until_they_go_on(shop: WorkerPool) -> None:
         number = worker.process.number if worker.process is not None else 0
         assert worker.can_stop and shop.can_stop
         for paused in (worker.paused(), shop.native.stopped(number)):
-            with paused as allowed:
-                assert allowed
+            with paused as stopped:
+                assert stopped.allowed
                 before = others_cpu_ticks(number)
                 time.sleep(0.05)
                 assert others_cpu_ticks(number) == before
