@@ -143,7 +143,7 @@ class WorkerClient(Channel):
                 completion = self.native.run(*barrier, limit.left_s, stopped)
         with self.paused(with_main=False):
             with self._failures("its call", limit):
-                buffers = self._copied(slots, completion.places, most_bytes, start)
+                buffers = self._copied(slots, completion.places, most_bytes)
             inspect()
         self._continue()
         reply, sent = self._receive("done", self._limit(self.limits.call_timeout_s), "its call", most_bytes)
@@ -162,11 +162,11 @@ class WorkerClient(Channel):
         return self.native.stopped(self.process.number, with_main)
 
     def _copied(
-        self, slots: Sequence[int], places: tuple[Place, ...] | None, most_bytes: int, outbox: int
+        self, slots: Sequence[int], places: tuple[Place, ...] | None, most_bytes: int
     ) -> list[protocol.Values] | None:
         """Return the bytes of the outputs; None if the worker did not report their addresses.
 
-        On a GPU all of them have been copied to `outbox`, an offset in its memory.
+        On a GPU the worker has copied all of them already, to the outbox of its memory.
         """
         if places is None:
             return None
@@ -177,7 +177,7 @@ class WorkerClient(Channel):
             base = self.inputs.outputs(total)
         except MemoryError as error:
             raise KernelFailure(Verdict.INCORRECT, f"it returned {total} bytes; there is no room: {error}") from error
-        offset, copied, buffers = outbox if self.on_gpu else base, self.on_gpu, list[Any]()
+        offset, copied, buffers = base, self.on_gpu, list[Any]()
         for address, size in places:
             start = address - self._address
             if not self.inputs.holds(start, size):  # the output lies in the worker's private memory

@@ -1,6 +1,6 @@
 """A GPU's memory shared by the evaluator and one worker: inputs, output buffers, copied outputs.
 
-As in `shared_memory`, the evaluator writes the values just before the row, while all threads of the worker are stopped
+As in `shared_memory`, the evaluator writes the values just before the row, while the worker's other threads are stopped
 and its device work has ended: copies on the device, from inputs that were made there. Then it reads more memory than
 the caches hold, so that the data are cold. Afterwards it compares what a kernel may not write with what it wrote.
 """
