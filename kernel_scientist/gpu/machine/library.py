@@ -1,0 +1,79 @@
+"""The machine's native library: built once for this processor, loaded, and asked for its table of instructions.
+
+Runs in workers: standard library and numpy only.
+"""
+
+import ctypes
+import functools
+import hashlib
+import os
+import subprocess
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+NATIVE = Path(__file__).parent / "native"
+FLAGS = ("-std=c++20", "-O3", "-march=native", "-ffp-contract=off", "-fno-math-errno", "-fPIC")
+
+
+class BuildError(RuntimeError):
+    """The library cannot be built here."""
+
+
+def build(folder: Path) -> Path:
+    """Return the library for this processor; build it below `folder` if it is not there. Raises BuildError."""
+    sources = sorted(NATIVE.glob("*.cpp"))
+    key = hashlib.sha256(b"\0".join(path.read_bytes() for path in sorted(NATIVE.iterdir()) if path.is_file()))
+    key.update(" ".join(FLAGS).encode() + _processor())
+    made = folder / f"machine-{key.hexdigest()[:20]}.so"
+    if made.exists():
+        return made
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder) as scratch:
+        objects = [Path(scratch) / f"{path.stem}.o" for path in sources]
+        with ThreadPoolExecutor(os.cpu_count()) as several:
+            list(several.map(_run, (("-c", path, "-o", to) for path, to in zip(sources, objects, strict=True))))
+        whole = Path(scratch) / made.name
+        _run(("-shared", "-pthread", *objects, "-o", whole))
+        whole.replace(made)
+    return made
+
+
+def _run(arguments: tuple[Any, ...]) -> None:
+    try:
+        done = subprocess.run(["g++", *FLAGS, *map(str, arguments)], capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise BuildError(f"the machine that executes gfx942 code needs g++: {error}") from error
+    if done.returncode:
+        raise BuildError(f"g++ could not build the machine that executes gfx942 code: {done.stderr[-2000:]}")
+
+
+def _processor() -> bytes:
+    """Return what tells this processor from others: its model and features."""
+    lines = Path("/proc/cpuinfo").read_bytes().split(b"\n\n")[0].splitlines()
+    wanted = (b"model name", b"flags", b"Features", b"CPU part")
+    return b"".join(line for line in lines if line.startswith(wanted))
+
+
+class Library:
+    """The functions of the native library, and the numbers of the rows of its table by mnemonic."""
+
+    def __init__(self, path: Path) -> None:
+        native = ctypes.CDLL(str(path))
+        native.machine_row.restype = ctypes.c_char_p
+        native.machine_load.restype = ctypes.c_void_p
+        native.machine_load.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
+        native.machine_free.argtypes = (ctypes.c_void_p,)
+        size, pointer = ctypes.c_size_t, ctypes.c_void_p
+        native.machine_run.argtypes = (pointer, pointer, pointer, size, pointer, pointer, pointer, size, pointer)
+        self.load, self.free, self.run = native.machine_load, native.machine_free, native.machine_run
+        self.packed_bytes: int = native.machine_packed_bytes()
+        self.order_bytes: int = native.machine_order_bytes()
+        self.rows = {native.machine_row(n).decode(): n for n in range(native.machine_rows())}
+
+
+@functools.cache
+def loaded(path: Path) -> Library:
+    """Return the library of a file."""
+    return Library(path)
