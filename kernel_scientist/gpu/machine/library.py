@@ -22,22 +22,32 @@ class BuildError(RuntimeError):
 
 
 def build(folder: Path) -> Path:
-    """Return the library for this processor; build it below `folder` if it is not there. Raises BuildError."""
-    sources = sorted(NATIVE.glob("*.cpp"))
-    key = hashlib.sha256(b"\0".join(path.read_bytes() for path in sorted(NATIVE.iterdir()) if path.is_file()))
-    key.update(" ".join(FLAGS).encode() + _processor())
-    made = folder / f"machine-{key.hexdigest()[:20]}.so"
+    """Return the library for this processor; build it below `folder` if it is not there. Raises BuildError.
+
+    Objects are kept as well: after a change of one file only that file is compiled.
+    """
+    headers = b"\0".join(path.read_bytes() for path in sorted(NATIVE.glob("*.h")))
+    common = headers + " ".join(FLAGS).encode() + _processor()
+    folder.mkdir(parents=True, exist_ok=True)
+    sources = {path: folder / f"{path.stem}-{_digest(common + path.read_bytes())}.o" for path in sorted(NATIVE.glob("*.cpp"))}
+    made = folder / f"machine-{_digest(''.join(to.name for to in sources.values()).encode())}.so"
     if made.exists():
         return made
-    folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder) as scratch:
-        objects = [Path(scratch) / f"{path.stem}.o" for path in sources]
-        with ThreadPoolExecutor(os.cpu_count()) as several:
-            list(several.map(_run, (("-c", path, "-o", to) for path, to in zip(sources, objects, strict=True))))
-        whole = Path(scratch) / made.name
-        _run(("-shared", "-pthread", *objects, "-o", whole))
-        whole.replace(made)
+    with tempfile.TemporaryDirectory(dir=folder) as scratch, ThreadPoolExecutor(os.cpu_count()) as several:
+        list(several.map(lambda pair: _kept(pair[1], Path(scratch), "-c", pair[0]), sources.items()))
+        _kept(made, Path(scratch), "-shared", "-pthread", *sources.values())
     return made
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:20]
+
+
+def _kept(made: Path, scratch: Path, *arguments: Any) -> None:
+    """Make a file with the compiler, if it is not there."""
+    if not made.exists():
+        _run((*arguments, "-o", scratch / made.name))
+        (scratch / made.name).replace(made)
 
 
 def _run(arguments: tuple[Any, ...]) -> None:
