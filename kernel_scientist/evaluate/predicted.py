@@ -124,9 +124,9 @@ class PredictedEvaluator(PreviewedEvaluator):
         try:
             with self.pool.worker() as worker:
                 self.driver.load(worker, kernel.source, ())
-                tiles = TileCheck(self.driver, self.timed_inputs)
-                launches = checked.compile.launches if checked.compile else ()
-                words = tiles.run(worker, self.profile.benchmarks, launches)
+                by_machine = "library" in (self.pool.interpreter or {})
+                tiles = TileCheck(self.driver, self.timed_inputs, checked.compile, by_machine)
+                words = tiles.run(worker, self.profile.benchmarks)
         except KernelFailure as failure:
             return failed(failure, checked)
         return timed(checked.model_copy(update={"coverage": f"{checked.coverage}; {words}"}), "check", start)

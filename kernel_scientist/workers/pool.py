@@ -34,6 +34,8 @@ MOST_FILES = 64 << 20
 """Most bytes of files in a worker's folder."""
 SHADOWS = 4
 """Memory of a worker that interprets, over that of others: the memory checker has several arrays per allocation."""
+MACHINE = "KERNEL_SCIENTIST_MACHINE"
+"""Variable that names the library of `gpu.machine` to workers."""
 FORK_SERVER = "kernel_scientist.workers.fork_server"
 KEPT = ("PATH", "LANG", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "CUDA_DEVICE_ORDER", "ROCR_VISIBLE_DEVICES")
 """Environment variables that workers inherit."""
@@ -53,7 +55,8 @@ class WorkerPool:
         interpreter: Mapping[str, Any] | None = None,
         kernel_threads: bool = True,
     ) -> None:
-        """`preload`: modules that workers share; `interpreter`: settings of Triton's interpreter, if it runs kernels;
+        """`preload`: modules that workers share; `interpreter`: settings of Triton's interpreter, or of the machine that
+        executes a GPU's code (`gpu.machine.worker_setup`), if one of them runs kernels;
         `kernel_threads`: whether a kernel may start threads on a CPU.
         """
         self.harness, self.device, self.preload, self.interpreter = harness, device, preload, interpreter
@@ -251,10 +254,16 @@ class WorkerPool:
         self._control, self._ready = ours, False
         return ours
 
+    @property
+    def _machine(self) -> str:
+        """Return the library of the machine that executes kernels for a GPU which is not here; empty without one."""
+        return str((self.interpreter or {}).get("library", ""))
+
     def _command(self, control: str) -> list[str]:
         native = str(native_library())
         cores = ",".join(str(core) for core in self.cores)
-        around = bubblewrap.bubblewrap(self.device, [native]) if self.enclosure == "bubblewrap" else []
+        libraries = [native, *([self._machine] if self._machine else [])]
+        around = bubblewrap.bubblewrap(self.device, libraries) if self.enclosure == "bubblewrap" else []
         # -P: the current folder must not come first on Python's path
         python = [sys.executable, "-P", "-m", FORK_SERVER]
         own = ["kernel_scientist.workers.untrusted.delay"] if self.on_gpu else []
@@ -262,8 +271,9 @@ class WorkerPool:
 
     def _environment(self) -> dict[str, str]:
         """Return the environment of workers: package paths and the number of threads, without keys or a home."""
-        # TRITON_INTERPRET must be set before triton is imported
-        own = {"TRITON_INTERPRET": "1"} if self.device == "cpu" else gpu.only_first(os.environ)
+        # Either must be set before triton is imported
+        simulated = {MACHINE: self._machine} if self._machine else {"TRITON_INTERPRET": "1"}
+        own = simulated if self.device == "cpu" else gpu.only_first(os.environ)
         return {
             **{name: os.environ[name] for name in KEPT if name in os.environ},
             **own,

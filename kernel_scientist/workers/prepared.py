@@ -1,5 +1,6 @@
 """The worker pool for a problem and target. It can be started ahead of the flow that uses it."""
 
+import os
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -7,6 +8,8 @@ from typing import Any
 
 from kernel_scientist.hardware.targets import Target
 from kernel_scientist.problems.problem import Problem
+from kernel_scientist.records import environment
+from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.params import Params
 from kernel_scientist.workers.pool import WorkerPool
 
@@ -19,9 +22,11 @@ def pool(params: Params, problem: Problem, target: Target) -> WorkerPool:
     if _ahead and _ahead[-1][0] == params:
         return _ahead.pop()[1]
     interpreted = params.language == "triton" and target.device == "cpu"
-    preload = ("kernel_scientist.gpu.interpreter.worker_setup",) if interpreted else ()
-    interpreter = _interpreter(problem, target) if interpreted else None
-    return WorkerPool(params.harness, target.device, preload, interpreter, problem.policy.threads)
+    simulator = _simulator(params, problem, target) if interpreted else None
+    kind = "machine" if simulator and "library" in simulator else "interpreter"
+    preload = (f"kernel_scientist.gpu.{kind}.worker_setup",) if interpreted else ()
+    return WorkerPool(params.harness, target.device, preload, simulator, problem.policy.threads)
+
 
 
 @contextmanager
@@ -38,9 +43,22 @@ def started_ahead(params: Params, problem: Problem, target: Target) -> Generator
             _ahead.clear()
 
 
-def _interpreter(problem: Problem, target: Target) -> dict[str, Any]:
-    """Return the settings of Triton's interpreter in the workers."""
+def _simulator(params: Params, problem: Problem, target: Target) -> dict[str, Any]:
+    """Return the settings of what runs Triton's kernels in the workers: the machine for AMD's GPUs, or the interpreter.
+
+    Raises SetupError if the machine cannot be built.
+    """
     from kernel_scientist.gpu.capture import inspect
 
-    facts = asdict(inspect.facts(target.model)) if target.model else None
-    return {"facts": facts, "writes": problem.writes}
+    facts = inspect.facts(target.model) if target.model else None
+    settings = {"facts": asdict(facts) if facts else None, "writes": problem.writes}
+    if facts is None or not facts.amd:
+        return settings
+    from kernel_scientist.gpu.machine import library
+
+    try:
+        made = library.build(environment.cache_folder() / "machine")
+    except library.BuildError as error:
+        raise SetupError(str(error)) from error
+    threads = params.harness.threads or len(os.sched_getaffinity(0))
+    return {**settings, "updates": problem.updates, "library": str(made), "threads": threads}

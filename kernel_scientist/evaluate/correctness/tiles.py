@@ -1,8 +1,9 @@
-"""Checks tiles of timed cases by value: a Triton kernel that is not executed there in full is executed in part.
+"""Checks timed cases by value, of a kernel for a GPU that is not here.
 
-Kernels choose their path by the shape of the inputs. A small case therefore proves nothing for a timed one. On every
-timed case the worker executes the programs that together compute some tiles of the output (`gpu.interpreter.tiles`),
-and those elements are compared here with the reference.
+Kernels choose their path by the shape of the inputs. A small case therefore proves nothing for a timed one. The machine
+(`gpu.machine`) executes each timed case whole as long as its share of the time lasts, and otherwise workgroups drawn at
+random; Triton's interpreter executes the programs that together compute some tiles of the output
+(`gpu.interpreter.tiles`). What they computed is compared here with the reference.
 """
 
 import functools
@@ -17,7 +18,7 @@ from kernel_scientist.evaluate.correctness.inputs import InputSet
 from kernel_scientist.evaluate.correctness.memory_report import MemoryReports
 from kernel_scientist.evaluate.driver import Driver
 from kernel_scientist.problems.trees import changed
-from kernel_scientist.records.evaluation import Launch
+from kernel_scientist.records.evaluation import CompileReport, Launch
 from kernel_scientist.records.kernel import Case, Verdict
 from kernel_scientist.sandbox import protocol
 from kernel_scientist.sandbox.failure import KernelFailure, printable
@@ -27,6 +28,8 @@ from kernel_scientist.workers.validation import protocol_violation
 
 MOST_OUTPUT_BYTES = 1 << 30
 MOST_BOXES = 64
+LEAST_S = 0.2
+"""Seconds that every case gets, also when the time is over."""
 LAST = 1 - 1e-9
 """Place of a grid's last program."""
 Box = tuple[slice, ...]
@@ -55,22 +58,39 @@ class TileCall(BaseModel):
 class TileCheck:
     """Checks tiles of one kernel's timed cases."""
 
-    def __init__(self, driver: Driver, inputs: dict[str, InputSet]) -> None:
-        """`inputs`: by case, kept from kernel to kernel because generating large ones takes long."""
+    def __init__(self, driver: Driver, inputs: dict[str, InputSet], report: CompileReport | None, by_machine: bool) -> None:
+        """`inputs`: by case, kept from kernel to kernel because generating large ones takes long. `by_machine`: whether
+        the machine executes the kernel; otherwise Triton's interpreter does."""
         self.driver, self.problem, self.harness, self._inputs = driver, driver.problem, driver.harness, inputs
+        self._launches = report.launches if report else ()
+        self._objects = report.objects if report else ()
+        self._by_machine, self._left_s = by_machine, driver.harness.tiles_s
         self._rng = random.SystemRandom()
 
-    def run(self, worker: WorkerClient, cases: Sequence[Case], launches: Sequence[Launch]) -> str:
-        """Check tiles of every case; return a sentence on what was covered. Raises KernelFailure.
+    def run(self, worker: WorkerClient, cases: Sequence[Case]) -> str:
+        """Check every case; return a sentence on what was covered. Raises KernelFailure.
 
         Cases with launches that no earlier case had come first; the others are left out when the time is over.
         """
-        spent, checked, reports = 0.0, 0, MemoryReports()
-        for case, is_required in self._in_order(cases, launches):
-            if is_required or spent < self.harness.tiles_s:
-                found = self._check(worker, case, [one for one in launches if one.case == case.name], reports)
-                spent, checked = spent + found.plan.seconds, checked + 1
-        return f"tiles compared on {checked} of {len(cases)} timed cases, {reports.words('there')}"
+        checked, reports, launches = 0, MemoryReports(), self._launches
+        for place, (case, is_required) in enumerate(self._in_order(cases, launches)):
+            mine = [one for one in launches if one.case == case.name]
+            if is_required or self._left_s > 0:
+                share_s = max(self._left_s / (len(cases) - place), LEAST_S)
+                found = self._check(worker, case, mine, reports, self._seconds(mine, share_s))
+                self._left_s, checked = self._left_s - found.plan.seconds, checked + 1
+        what = "values" if self._by_machine else "tiles"
+        return f"{what} compared on {checked} of {len(cases)} timed cases, {reports.words('there')}"
+
+    def _seconds(self, launches: Sequence[Launch], share_s: float) -> float:
+        """Return the seconds after which a worker executes no more of a case; 0: it executes all of it.
+
+        A part says something where each workgroup writes its own results: a single launch without atomic operations.
+        """
+        if not self._by_machine:
+            return self.harness.tile_timeout_s
+        single = len(launches) == 1 and not any("atomic" in kinds for kinds in self._objects[launches[0].code].mix)
+        return share_s if single else 0.0
 
     def _in_order(self, cases: Sequence[Case], launches: Sequence[Launch]) -> Iterator[tuple[Case, bool]]:
         seen: set[tuple[Any, ...]] = set()
@@ -84,11 +104,13 @@ class TileCheck:
                 yield case, True
         yield from ((case, False) for case in later)
 
-    def _check(self, worker: WorkerClient, case: Case, launches: Sequence[Launch], reports: MemoryReports) -> TileCall:
+    def _check(
+        self, worker: WorkerClient, case: Case, launches: Sequence[Launch], reports: MemoryReports, seconds: float
+    ) -> TileCall:
         inputs = self._inputs.setdefault(case.name, self.driver.inputs.draw(case))
         draws = [self._rng.choice((0.0, LAST)), *(self._rng.random() for _ in range(self.harness.tiles - 1))]
         tuned = [(one.kernel, one.constants) for one in launches if one.autotuned]
-        worker.tiles(draws, self.harness.tile_timeout_s, tuned)
+        worker.tiles(draws, seconds, tuned)
         self.driver.deliver(worker, {0: inputs})
         write, inspect = (
             functools.partial(work, worker, {0: inputs}) for work in (self.driver.write, self.driver.inspect)
@@ -97,7 +119,7 @@ class TileCheck:
             try:
                 _, outputs = worker.run_row([0], write, inspect, MOST_OUTPUT_BYTES, self.harness.tile_timeout_s)
             except KernelFailure as failure:
-                reason = f"{case.name}, a tile: {failure.reason}"
+                reason = f"{case.name}: {failure.reason}" if self._by_machine else f"{case.name}, a tile: {failure.reason}"
                 raise KernelFailure(failure.verdict, reason, failure.evidence) from failure
         call = _parsed(reports.last)
         self._require_executed(case, call.plan, launches)
