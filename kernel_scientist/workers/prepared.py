@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
+from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.hardware.targets import Target
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records import environment
@@ -22,7 +23,7 @@ def pool(params: Params, problem: Problem, target: Target) -> WorkerPool:
     if _ahead and _ahead[-1][0] == params:
         return _ahead.pop()[1]
     interpreted = params.language == "triton" and target.device == "cpu"
-    simulator = _simulator(params, problem, target) if interpreted else None
+    simulator = simulated(problem, target.model, params.harness.threads) if interpreted else None
     kind = "machine" if simulator and "library" in simulator else "interpreter"
     preload = (f"kernel_scientist.gpu.{kind}.worker_setup",) if interpreted else ()
     return WorkerPool(params.harness, target.device, preload, simulator, problem.policy.threads)
@@ -43,14 +44,14 @@ def started_ahead(params: Params, problem: Problem, target: Target) -> Generator
             _ahead.clear()
 
 
-def _simulator(params: Params, problem: Problem, target: Target) -> dict[str, Any]:
+def simulated(problem: Problem, gpu: Gpu | None, threads: int) -> dict[str, Any]:
     """Return the settings of what runs Triton's kernels in the workers: the machine for AMD's GPUs, or the interpreter.
 
-    Raises SetupError if the machine cannot be built.
+    `threads`: of the machine; 0: one per core. Raises SetupError if the machine cannot be built.
     """
     from kernel_scientist.gpu.capture import inspect
 
-    facts = inspect.facts(target.model) if target.model else None
+    facts = inspect.facts(gpu) if gpu else None
     settings = {"facts": asdict(facts) if facts else None, "writes": problem.writes}
     if facts is None or not facts.amd:
         return settings
@@ -60,5 +61,5 @@ def _simulator(params: Params, problem: Problem, target: Target) -> dict[str, An
         made = library.build(environment.cache_folder() / "machine")
     except library.BuildError as error:
         raise SetupError(str(error)) from error
-    threads = params.harness.threads or len(os.sched_getaffinity(0))
-    return {**settings, "updates": problem.updates, "library": str(made), "threads": threads}
+    several = {"library": str(made), "threads": threads or len(os.sched_getaffinity(0))}
+    return {**settings, "updates": problem.updates, **several}
