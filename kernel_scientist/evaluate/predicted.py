@@ -1,7 +1,8 @@
 """Evaluators that preview a GPU kernel: one for a GPU of this host, one for a GPU that this host lacks.
 
 Correctness is checked as on any target, by the same evaluator and its workers. Without the GPU a Triton kernel is
-executed in the interpreter, and its time is predicted by the performance model.
+executed in Triton's interpreter, which watches its use of memory, on small cases; the machine executes its code for
+AMD's GPUs on the timed cases; its time is predicted by the performance model.
 """
 
 import time
@@ -11,6 +12,7 @@ from dataclasses import replace
 
 from kernel_scientist.evaluate.correctness.inputs import InputSet
 from kernel_scientist.evaluate.correctness.tiles import TileCheck
+from kernel_scientist.evaluate.driver import Driver
 from kernel_scientist.evaluate.evaluator import Evaluator, timed
 from kernel_scientist.evaluate.screen.screening import screen
 from kernel_scientist.evaluate.timing.estimate import FLOOR_SLACK
@@ -112,7 +114,7 @@ class PredictedEvaluator(PreviewedEvaluator):
         return found
 
     def check(self, kernel: Kernel, so_far: Evaluation, cases: Sequence[Case] | None = None) -> Evaluation:
-        """Execute a Triton kernel in the interpreter with the memory checker: small cases, and tiles of the timed ones.
+        """Execute a Triton kernel: small cases in the interpreter with the memory checker, then the timed ones.
 
         A HIP kernel is not executed: its verdict is `compiled`.
         """
@@ -122,10 +124,12 @@ class PredictedEvaluator(PreviewedEvaluator):
         if checked.verdict is not Verdict.OK or not self.harness.tiles:
             return checked
         try:
-            with self.pool.worker() as worker:
-                self.driver.load(worker, kernel.source, ())
-                by_machine = "library" in (self.pool.interpreter or {})
-                tiles = TileCheck(self.driver, self.timed_inputs, checked.compile, by_machine)
+            by_machine = self.pool.machine is not None
+            pool = self.pool.executing if by_machine else self.pool
+            driver = Driver(self.problem, self.harness, pool)
+            with pool.worker() as worker:
+                driver.load(worker, kernel.source, ())
+                tiles = TileCheck(driver, self.timed_inputs, checked.compile, by_machine)
                 words = tiles.run(worker, self.profile.benchmarks)
         except KernelFailure as failure:
             return failed(failure, checked)

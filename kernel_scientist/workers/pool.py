@@ -54,12 +54,14 @@ class WorkerPool:
         preload: tuple[str, ...] = (),
         interpreter: Mapping[str, Any] | None = None,
         kernel_threads: bool = True,
+        machine: Mapping[str, Any] | None = None,
     ) -> None:
-        """`preload`: modules that workers share; `interpreter`: settings of Triton's interpreter, or of the machine that
-        executes a GPU's code (`gpu.machine.worker_setup`), if one of them runs kernels;
-        `kernel_threads`: whether a kernel may start threads on a CPU.
+        """`preload`: modules that workers share; `interpreter`: settings of Triton's interpreter, if it runs kernels;
+        `kernel_threads`: whether a kernel may start threads on a CPU; `machine`: settings of the machine that executes
+        a GPU's code, for workers of `executing`.
         """
         self.harness, self.device, self.preload, self.interpreter = harness, device, preload, interpreter
+        self.machine = machine
         _keep_freed_memory()
         self.enclosure = _enclosure(harness.sandbox)
         """Enclosure of all workers: `bubblewrap`, `landlock` or empty."""
@@ -88,6 +90,12 @@ class WorkerPool:
         return NativeHarness(str(native_library()))
 
     @functools.cached_property
+    def executing(self) -> "WorkerPool":
+        """The pool whose workers' launches the machine executes; it starts when it is first asked for."""
+        preload = ("kernel_scientist.gpu.machine.worker_setup",)
+        return WorkerPool(self.harness, self.device, preload, self.machine, self.kernel_threads)
+
+    @functools.cached_property
     def gpu(self) -> EvaluatorsGpu:
         """The GPU as the evaluator's own process uses it."""
         return EvaluatorsGpu.opened(self.device)
@@ -105,6 +113,8 @@ class WorkerPool:
     def close(self) -> None:
         """End the fork server and all workers; work in progress raises StoppedError. The pool cannot be reopened."""
         self.stopped.set()
+        if "executing" in vars(self):
+            self.executing.close()
         with self._lock:
             if self._control is not None:
                 self._control.close()

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
+from kernel_scientist.gpu.capture.facts import Facts
 from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.hardware.targets import Target
 from kernel_scientist.problems.problem import Problem
@@ -22,12 +23,19 @@ def pool(params: Params, problem: Problem, target: Target) -> WorkerPool:
     """Return the pool for these parameters: the one started ahead, otherwise a new one. The caller closes it."""
     if _ahead and _ahead[-1][0] == params:
         return _ahead.pop()[1]
-    interpreted = params.language == "triton" and target.device == "cpu"
-    simulator = simulated(problem, target.model, params.harness.threads) if interpreted else None
-    kind = "machine" if simulator and "library" in simulator else "interpreter"
-    preload = (f"kernel_scientist.gpu.{kind}.worker_setup",) if interpreted else ()
-    return WorkerPool(params.harness, target.device, preload, simulator, problem.policy.threads)
-
+    if params.language != "triton" or target.device != "cpu":
+        return WorkerPool(params.harness, target.device, kernel_threads=problem.policy.threads)
+    facts = _facts(target.model)
+    interpreter = {"facts": asdict(facts) if facts else None, "writes": problem.writes}
+    machine = simulated(problem, target.model, params.harness.threads) if target.model and facts and facts.amd else None
+    return WorkerPool(
+        params.harness,
+        target.device,
+        ("kernel_scientist.gpu.interpreter.worker_setup",),
+        interpreter,
+        problem.policy.threads,
+        machine,
+    )
 
 
 @contextmanager
@@ -44,22 +52,29 @@ def started_ahead(params: Params, problem: Problem, target: Target) -> Generator
             _ahead.clear()
 
 
-def simulated(problem: Problem, gpu: Gpu | None, threads: int) -> dict[str, Any]:
-    """Return the settings of what runs Triton's kernels in the workers: the machine for AMD's GPUs, or the interpreter.
+def _facts(gpu: Gpu | None) -> Facts | None:
+    from kernel_scientist.gpu.capture import inspect
+
+    return inspect.facts(gpu) if gpu else None
+
+
+def simulated(problem: Problem, gpu: Gpu, threads: int = 0) -> dict[str, Any]:
+    """Return the settings of the machine that executes code for AMD's GPUs in workers.
 
     `threads`: of the machine; 0: one per core. Raises SetupError if the machine cannot be built.
     """
-    from kernel_scientist.gpu.capture import inspect
-
-    facts = inspect.facts(gpu) if gpu else None
-    settings = {"facts": asdict(facts) if facts else None, "writes": problem.writes}
-    if facts is None or not facts.amd:
-        return settings
     from kernel_scientist.gpu.machine import library
 
     try:
         made = library.build(environment.cache_folder() / "machine")
     except library.BuildError as error:
         raise SetupError(str(error)) from error
-    several = {"library": str(made), "threads": threads or len(os.sched_getaffinity(0))}
-    return {**settings, "updates": problem.updates, **several}
+    facts = _facts(gpu)
+    assert facts is not None
+    return {
+        "facts": asdict(facts),
+        "writes": problem.writes,
+        "updates": problem.updates,
+        "library": str(made),
+        "threads": threads or len(os.sched_getaffinity(0)),
+    }

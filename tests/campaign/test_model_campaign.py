@@ -58,7 +58,7 @@ def test_a_whole_campaign_on_a_model(lab: Path, cli_here: Cli, tmp_path: Path, p
     population = store.population(parent)
     best = population.best()
     assert best is not None and best.kernel.name == found["champion"]
-    assert score(best) == max(score(t) for t in population) and best.evaluation.coverage.startswith("executed: all")
+    assert score(best) == max(score(t) for t in population) and best.evaluation.coverage.startswith("interpreted: all")
 
     page = tmp_path / "page.html"
     done = cli_here("report", "--out", str(page), *MODEL, "--set", "problem=identity")

@@ -58,7 +58,9 @@ class TileCall(BaseModel):
 class TileCheck:
     """Checks tiles of one kernel's timed cases."""
 
-    def __init__(self, driver: Driver, inputs: dict[str, InputSet], report: CompileReport | None, by_machine: bool) -> None:
+    def __init__(
+        self, driver: Driver, inputs: dict[str, InputSet], report: CompileReport | None, by_machine: bool
+    ) -> None:
         """`inputs`: by case, kept from kernel to kernel because generating large ones takes long. `by_machine`: whether
         the machine executes the kernel; otherwise Triton's interpreter does."""
         self.driver, self.problem, self.harness, self._inputs = driver, driver.problem, driver.harness, inputs
@@ -119,7 +121,9 @@ class TileCheck:
             try:
                 _, outputs = worker.run_row([0], write, inspect, MOST_OUTPUT_BYTES, self.harness.tile_timeout_s)
             except KernelFailure as failure:
-                reason = f"{case.name}: {failure.reason}" if self._by_machine else f"{case.name}, a tile: {failure.reason}"
+                reason = (
+                    f"{case.name}: {failure.reason}" if self._by_machine else f"{case.name}, a tile: {failure.reason}"
+                )
                 raise KernelFailure(failure.verdict, reason, failure.evidence) from failure
         call = _parsed(reports.last)
         self._require_executed(case, call.plan, launches)

@@ -1,1 +1,1 @@
-"""A machine that executes, checks and counts gfx942 code on a CPU: the compilers' assembly, for HIP and Triton alike."""
+"""A machine that executes gfx942 code on a CPU, from the compilers' assembly: of HIP and Triton alike."""

@@ -10,12 +10,12 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from kernel_scientist.gpu.interpreter.defect import Defect
 from kernel_scientist.gpu.machine import launch as launches
 from kernel_scientist.gpu.machine.allocations import Allocations
 from kernel_scientist.gpu.machine.defects import defects
 from kernel_scientist.gpu.machine.launch import Code, Fault, Finding, Options
 from kernel_scientist.gpu.machine.library import Library
-from kernel_scientist.gpu.interpreter.defect import Defect
 
 Grid = tuple[int, int, int]
 MOST_INSTRUCTIONS = 40_000_000_000

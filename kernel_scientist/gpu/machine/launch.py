@@ -138,7 +138,11 @@ class Code:
     @property
     def missing(self) -> tuple[Statement, ...]:
         """Return the instructions that the machine does not know, by their first appearance."""
-        found = {programs.base_name(s.mnemonic): s for n in reversed(self.program.missing) for s in (self.listing.statements[n],)}
+        found = {
+            programs.base_name(s.mnemonic): s
+            for n in reversed(self.program.missing)
+            for s in (self.listing.statements[n],)
+        }
         return tuple(found.values())
 
     def symbol(self, name: str) -> tuple[int, int] | None:
@@ -184,7 +188,9 @@ def _finding(code: Code, found: Any) -> Finding:
     x, y, z = (int(n) for n in found["group"])
     statement = code.listing.statements[int(found["instruction"])]
     lane, wave = int(found["lane"]), int(found["wave"])
-    return Finding(Fault(int(found["fault"])), statement, lane, wave, (x, y, z), int(found["address"]), int(found["times"]))
+    return Finding(
+        Fault(int(found["fault"])), statement, lane, wave, (x, y, z), int(found["address"]), int(found["times"])
+    )
 
 
 def _segment(kernel: Kernel, grid: tuple[int, ...], block: tuple[int, ...], arguments: bytes, dynamic: int) -> Array:
@@ -195,7 +201,11 @@ def _segment(kernel: Kernel, grid: tuple[int, ...], block: tuple[int, ...], argu
     hidden = {f"hidden_block_count_{d}": grid[n] for n, d in enumerate("xyz")}
     hidden |= {f"hidden_group_size_{d}": block[n] for n, d in enumerate("xyz")}
     hidden["hidden_grid_dims"] = 3 if grid[2] * block[2] > 1 else 2 if grid[1] * block[1] > 1 else 1
-    hidden |= {"hidden_dynamic_lds_size": dynamic, "hidden_private_base": PRIVATE_BASE, "hidden_shared_base": SHARED_BASE}
+    hidden |= {
+        "hidden_dynamic_lds_size": dynamic,
+        "hidden_private_base": PRIVATE_BASE,
+        "hidden_shared_base": SHARED_BASE,
+    }
     for argument in kernel.arguments:
         if argument.kind in hidden:
             value = hidden[argument.kind].to_bytes(argument.size, "little")

@@ -29,12 +29,16 @@ def build(folder: Path) -> Path:
     headers = b"\0".join(path.read_bytes() for path in sorted(NATIVE.glob("*.h")))
     common = headers + " ".join(FLAGS).encode() + _processor()
     folder.mkdir(parents=True, exist_ok=True)
-    sources = {path: folder / f"{path.stem}-{_digest(common + path.read_bytes())}.o" for path in sorted(NATIVE.glob("*.cpp"))}
+    sources = {
+        path: folder / f"{path.stem}-{_digest(common + path.read_bytes())}.o" for path in sorted(NATIVE.glob("*.cpp"))
+    }
     made = folder / f"machine-{_digest(''.join(to.name for to in sources.values()).encode())}.so"
     if made.exists():
         return made
     with tempfile.TemporaryDirectory(dir=folder) as scratch, ThreadPoolExecutor(os.cpu_count()) as several:
-        list(several.map(lambda pair: _kept(pair[1], Path(scratch), "-c", pair[0]), sources.items()))
+        jobs = [several.submit(_kept, to, Path(scratch), "-c", path) for path, to in sources.items()]
+        for job in jobs:
+            job.result()
         _kept(made, Path(scratch), "-shared", "-pthread", *sources.values())
     return made
 

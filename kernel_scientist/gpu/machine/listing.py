@@ -12,7 +12,17 @@ import yaml
 _LABEL = re.compile(r'("[^"]*"|[\w.$@]+):(.*)$')
 _BLOCK = re.compile(r"^\s*\.amdgpu_metadata\s*\n(.*?)^\s*\.end_amdgpu_metadata", re.MULTILINE | re.DOTALL)
 _ARCH = re.compile(r"--(gfx\w+)")
-_SIZES = {".byte": 1, ".short": 2, ".2byte": 2, ".hword": 2, ".long": 4, ".4byte": 4, ".int": 4, ".quad": 8, ".8byte": 8}
+_SIZES = {
+    ".byte": 1,
+    ".short": 2,
+    ".2byte": 2,
+    ".hword": 2,
+    ".long": 4,
+    ".4byte": 4,
+    ".int": 4,
+    ".quad": 8,
+    ".8byte": 8,
+}
 _NUMBER = re.compile(r"-?(?:0x[0-9a-fA-F]+|\d+)$")
 _ESCAPE = re.compile(r"\\([0-7]{1,3}|.)")
 _ESCAPES = {"n": 10, "t": 9, "r": 13, "b": 8, "f": 12, '"': 34, "\\": 92}
@@ -90,7 +100,9 @@ def read(text: str) -> Listing:
     block = _BLOCK.search(text)
     if block is None:
         raise ListingError("no .amdgpu_metadata block: the text is cut off or is not a whole file of AMD assembly")
-    metadata: dict[str, Any] = yaml.load(block[1].split("\n...")[0], Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    metadata: dict[str, Any] = yaml.load(
+        block[1].split("\n...")[0], Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    )
     arch = _ARCH.search(str(metadata.get("amdhsa.target", "")))
     if arch is None:
         raise ListingError("the metadata name no architecture")

@@ -33,8 +33,8 @@ class Written(IntEnum):
 NEG, ABS, SEXT = 1, 2, 4
 SCALARS = {
     "flat_scratch": 102, "flat_scratch_lo": 102, "flat_scratch_hi": 103, "xnack_mask": 104, "xnack_mask_lo": 104,
-    "xnack_mask_hi": 105, "vcc": 106, "vcc_lo": 106, "vcc_hi": 107, "m0": 124, "exec": 126, "exec_lo": 126, "exec_hi": 127,
-    "scc": 128, "src_scc": 128, "src_shared_base": 130, "src_private_base": 132, "null": 134,
+    "xnack_mask_hi": 105, "vcc": 106, "vcc_lo": 106, "vcc_hi": 107, "m0": 124, "exec": 126, "exec_lo": 126,
+    "exec_hi": 127, "scc": 128, "src_scc": 128, "src_shared_base": 130, "src_private_base": 132, "null": 134,
 }  # fmt: skip
 """Numbers of named scalar registers; those from 128 on are the machine's own."""
 _PAIRS = frozenset(("vcc", "exec", "flat_scratch", "xnack_mask", "src_shared_base", "src_private_base"))

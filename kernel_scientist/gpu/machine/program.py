@@ -32,7 +32,10 @@ PACKED = np.dtype(
 REFUSED = "refused"
 """The row of instructions that the table lacks: executing one is a finding."""
 _ENCODING = re.compile(r"(?:_(?:e32|e64|dpp|sdwa|vgprcd|gfx9))+$")
-_WITHOUT = re.compile(r"s_(?:waitcnt\w*|nop|setprio|setreg\w*|icache_inv|dcache_\w+|sleep|barrier|endpgm|code_end|sethalt|sendmsg\w*|trap|inst_prefetch)$|buffer_(?:wb|inv)\w*$")  # fmt: skip
+_WITHOUT = re.compile(
+    r"s_(?:waitcnt\w*|nop|setprio|setreg\w*|icache_inv|dcache_\w+|sleep|barrier|endpgm|code_end|sethalt|sendmsg\w*|trap"
+    r"|inst_prefetch)$|buffer_(?:wb|inv)\w*$"
+)
 """Instructions whose operands say nothing to the machine."""
 _PACKED = re.compile(r"v_(?:pk_|fma_mix|mad_mix|dot\d|mfma|smfmac)")
 _MIXED = re.compile(r"v_(?:fma|mad)_mix")
@@ -130,7 +133,7 @@ def _pack(row: int, name: str, found: list[Operand], extra: Modifiers) -> tuple[
     sources = len(found) - 1
     select = sum(1 << place for place, bit in enumerate(extra.op_sel) if bit)
     if not _PACKED.match(name) and extra.op_sel:
-        if len(extra.op_sel) == sources + 1 and not _NARROW.match(name) or (len(extra.op_sel) == 3 and sources == 2):
+        if (len(extra.op_sel) == sources + 1 and not _NARROW.match(name)) or (len(extra.op_sel) == 3 and sources == 2):
             select = select & ((1 << sources) - 1) | (8 if extra.op_sel[-1] else 0)
         flags |= 0 if _NARROW.match(name) else modifier.OP_SEL
     high = extra.op_sel_hi
@@ -153,7 +156,9 @@ class _Layout:
         self._listing = listing
         self.symbols: dict[str, tuple[int, int]] = {}
         self._tables: dict[str, int] = {}
-        wanted = sorted({name for s in listing.statements for name in re.findall(r"([\w$.]+)@gotpcrel32@lo", s.operands)})
+        wanted = sorted(
+            {name for s in listing.statements for name in re.findall(r"([\w$.]+)@gotpcrel32@lo", s.operands)}
+        )
         size = 0
         for name, data in listing.data.items():
             size = -(-size // data.align) * data.align
@@ -202,7 +207,9 @@ class _Layout:
             added = one.integer - (12 if symbol.high else 4)
             value = self._address(symbol.name, where) + added - (CODE + 4 * counter)
         value &= (1 << 64) - 1
-        return Operand(Kind.CONSTANT, written=Written.INTEGER, integer=value >> 32 if symbol.high else value & 0xFFFFFFFF)
+        return Operand(
+            Kind.CONSTANT, written=Written.INTEGER, integer=value >> 32 if symbol.high else value & 0xFFFFFFFF
+        )
 
     def _shared(self, symbol: Symbol, where: str) -> Operand:
         """Return the offset of dynamic LDS: behind the largest static part."""

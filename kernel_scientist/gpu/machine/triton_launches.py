@@ -5,7 +5,6 @@ Runs in workers: standard library, torch, triton, and modules of this package.
 
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from triton.compiler import CompiledKernel
@@ -75,13 +74,13 @@ class TritonLaunches:
             what = f"LDS of a workgroup of {metadata.name} on {self.facts.arch}"
             raise OutOfResources(metadata.shared, self.facts.lds_bytes, what)
         bound = _bound(kernel, args, options)
-        sizes = grid(bound) if callable(grid) else grid
-        whole = tuple(int(n) for n in (*sizes, 1, 1)[:3])
+        sizes: Any = grid(bound) if callable(grid) else grid
+        x, y, z = (int(n) for n in (*sizes, 1, 1)[:3])
         loaded = self.executor.code(code.asm["amdgcn"])
         name = metadata.name
         arguments = self._arguments(loaded.kernels[name].arguments, code.src.signature, bound)
         block = (metadata.num_warps * WAVE, 1, 1)
-        self.executor.run(loaded, name, whole, block, arguments, metadata.shared)
+        self.executor.run(loaded, name, (x, y, z), block, arguments, metadata.shared)
 
     def _arguments(self, places: Sequence[Argument], signature: Mapping[str, Any], bound: Mapping[str, Any]) -> bytes:
         """Return the explicit arguments as they lie in the kernarg segment: those that are no constants."""
@@ -125,8 +124,3 @@ def _bound(kernel: Any, args: tuple[Any, ...], options: dict[str, Any]) -> dict[
     given |= {k: v for k, v in options.items() if k in names}
     defaults = {n: p.default for n, p in kernel.signature.parameters.items() if p.default is not p.empty}
     return {n: given.get(n, defaults.get(n)) for n in names}
-
-
-def source_file() -> Path:
-    """Return the file that the submission lies in, in its worker's folder."""
-    return Path("kernel.py")

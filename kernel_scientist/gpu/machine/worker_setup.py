@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -33,7 +34,7 @@ class Machine:
 
     def __init__(self, settings: dict[str, Any]) -> None:
         """`settings`: `facts` of the GPU; `writes` and `updates`, the positions of writable inputs; `library`."""
-        os.environ["TRITON_CACHE_DIR"] = os.path.join(os.getcwd(), "cache")
+        os.environ["TRITON_CACHE_DIR"] = str(Path.cwd() / "cache")
         cache.triton_key = lambda: ""  # the cache is this process's own, and the digest of Triton's files takes 0.3 s
         self.facts = Facts(**settings["facts"])
         self.writes: tuple[int, ...] = tuple(settings["writes"])
@@ -77,7 +78,11 @@ class Machine:
 
     def _report(self, output: Any, seconds: float) -> dict[str, Any]:
         found, coverage = self.executor.told()
-        told: dict[str, Any] = {"defects": [asdict(d) for d in found], "defects_total": len(found), "coverage": coverage}
+        told: dict[str, Any] = {
+            "defects": [asdict(d) for d in found],
+            "defects_total": len(found),
+            "coverage": coverage,
+        }
         launches = self.executor.by_kernel()
         if self.partly and output is not None:
             whole = coverage["programs_run"] == coverage["programs"]

@@ -46,7 +46,7 @@ def evaluated(evaluator: PredictedEvaluator, source: str) -> Evaluation:
 def test_a_sound_kernel_is_right_and_covered(evaluator: PredictedEvaluator) -> None:
     found = evaluated(evaluator, SEED)
     assert found.verdict is Verdict.OK, found.reason
-    assert found.coverage.startswith("executed: all programs of ") and "undefined" not in str(found.labels)
+    assert found.coverage.startswith("interpreted: all programs of ") and "undefined" not in str(found.labels)
 
 
 def test_it_runs_on_the_gpu_that_is_pretended(evaluator: PredictedEvaluator) -> None:
