@@ -20,7 +20,7 @@ from kernel_scientist.gpu.capture.preview import Previewer, refusal
 from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.hardware.peaks import floor_us
 from kernel_scientist.problems.problem import Problem, Profile
-from kernel_scientist.records.evaluation import Evaluation
+from kernel_scientist.records.evaluation import CompileReport, Evaluation
 from kernel_scientist.records.kernel import Case, Kernel, Verdict
 from kernel_scientist.records.params import Harness
 from kernel_scientist.sandbox.failure import KernelFailure, failed
@@ -123,17 +123,29 @@ class PredictedEvaluator(PreviewedEvaluator):
         start, checked = time.monotonic(), super().check(kernel, so_far, cases)
         if checked.verdict is not Verdict.OK or not self.harness.tiles:
             return checked
+        words = list[str]()
         try:
-            by_machine = self.pool.machine is not None
-            pool = self.pool.executing if by_machine else self.pool
-            driver = Driver(self.problem, self.harness, pool)
-            with pool.worker() as worker:
-                driver.load(worker, kernel.source, ())
-                tiles = TileCheck(driver, self.timed_inputs, checked.compile, by_machine)
-                words = tiles.run(worker, self.profile.benchmarks)
+            for pool in self._pools(checked.compile):
+                driver = Driver(self.problem, self.harness, pool)
+                with pool.worker() as worker:
+                    driver.load(worker, kernel.source, ())
+                    tiles = TileCheck(driver, self.timed_inputs, checked.compile, by_machine=pool is not self.pool)
+                    words.append(tiles.run(worker, self.profile.benchmarks))
         except KernelFailure as failure:
             return failed(failure, checked)
-        return timed(checked.model_copy(update={"coverage": f"{checked.coverage}; {words}"}), "check", start)
+        return timed(checked.model_copy(update={"coverage": "; ".join((checked.coverage, *words))}), "check", start)
+
+    def _pools(self, report: CompileReport | None) -> list[WorkerPool]:
+        """Return where timed cases are executed: by the machine, and without one by Triton's interpreter.
+
+        The machine lets one workgroup see at once what another stored, so the interpreter also looks at kernels that
+        may order their workgroups by atomic operations.
+        """
+        if self.pool.machine is None:
+            return [self.pool]
+        known = report is not None and bool(report.objects)
+        atomic = not known or any("atomic" in kinds for one in report.objects for kinds in one.mix)
+        return [self.pool.executing, self.pool] if atomic else [self.pool.executing]
 
     def why_untimed(self, kernel: Kernel, so_far: Evaluation) -> str:
         """Return the evaluation's reason, else that its times are predicted (by `compile`), not measured."""
