@@ -106,9 +106,9 @@ template <class T> static T scaled(T x, T denominator, T numerator, u8& flag) {
     }
     if (is_denormal(denominator)) return std::ldexp(x, by);
     const bool small_reciprocal = is_denormal(T(1) / denominator), small_quotient = is_denormal(numerator / denominator);
-    if (small_reciprocal && small_quotient) {
+    if (small_reciprocal && small_quotient) {  // down, so that neither the denominator nor the quotient is lost
         flag = 1;
-        return of_denominator ? std::ldexp(x, by) : x;
+        return of_denominator ? std::ldexp(x, -by) : x;
     }
     if (small_reciprocal) return std::ldexp(x, -by);
     if (small_quotient) {
@@ -153,6 +153,9 @@ template <class T> static T repaired(T a, T denominator, T numerator) {
     if ((b == 0 && c == 0) || (std::isinf(b) && std::isinf(c))) return nan;
     if (b == 0 || std::isinf(c)) return with_sign(T(std::numeric_limits<f64>::infinity()));
     if (std::isinf(b) || c == 0) return with_sign(T(0));
+    constexpr int least = sizeof(T) == 8 ? -1075 : sizeof(T) == 4 ? -150 : -25;
+    if (biased(numerator) - biased(denominator) < least) return with_sign(T(0));
+    if (std::isnan(f64(a))) return with_sign(T(std::numeric_limits<f64>::infinity()));  // the quotient overflowed
     return with_sign(std::signbit(f64(a)) ? T(-a) : a);
 }
 
