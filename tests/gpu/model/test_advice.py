@@ -58,13 +58,26 @@ def test_what_would_let_another_workgroup_in_is_said_in_numbers() -> None:
     assert any("32768 bytes of LDS instead of 40000 would let one more workgroup" in line for line in lds)
 
 
-@pytest.mark.parametrize("some", [code(), code(vgpr=64, lds_bytes=40000), code(num_warps=4, vgpr=200, agpr=100)])
+def test_registers_that_are_reserved_and_not_used_are_named_as_such() -> None:
+    words = "256 registers reserved (`waves_per_eu`) instead of 257 would let one more workgroup"
+    assert any(words in line for line in predicted(code(num_warps=4, vgpr=80, reserved_vgpr=257)))
+
+
+@pytest.mark.parametrize(
+    "some",
+    [
+        code(),
+        code(vgpr=64, lds_bytes=40000),
+        code(num_warps=4, vgpr=200, agpr=100),
+        code(num_warps=4, vgpr=80, reserved_vgpr=257),
+    ],
+)
 def test_with_what_is_said_one_more_workgroup_fits_and_with_more_it_does_not(some: CodeObject) -> None:
     more = advice.roomier(some)
     assert more is not None
 
     def fits(c: CodeObject) -> int:
-        return occupancy.resident(c.arch, c.num_warps, c.vgpr, c.agpr, c.lds_bytes)
+        return occupancy.resident(c.arch, *c.needs)
 
     assert fits(more) == fits(some) + 1
     grown = [
