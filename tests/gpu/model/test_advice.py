@@ -93,3 +93,19 @@ def test_a_spill_in_a_loop_costs_time() -> None:
     clean = code(mix=({}, {"vmem_load 128": 4, "valu": 40}))
     times = [predict.time_us(gpus.MI300X, [Load(one, traffic)], Constants()) for one in (clean, spilled)]
     assert times[1] > 1.2 * times[0]
+
+
+def test_scratch_memory_that_l2_does_not_hold_comes_from_further_away() -> None:
+    traffic = Traffic(2432, 1e8, 1e8, 3e7, 1e7, {}, (500.0,))
+    loop = {"vmem_load 128": 4, "valu": 40, "scratch_load 32": 20, "scratch_store 32": 20}
+    small, large = (code(vgpr=64, scratch_bytes=size, mix=({}, loop)) for size in (16, 512))
+    costs = [predict.estimate(gpus.MI300X, Load(one, traffic), Constants()).costs for one in (small, large)]
+    assert costs[0].cache < costs[1].cache and costs[0].l2 == costs[1].l2
+
+
+def test_a_reload_in_a_loop_waits_for_what_the_loop_loads_ahead() -> None:
+    traffic = Traffic(304, 1e6, 1e6, 1e6, 1e6, {}, (500.0,))
+    ahead, work = {"vmem_load 128": 4}, {"vmem_load 128": 4, "valu": 400}
+    hidden = predict.time_us(gpus.MI300X, [Load(code(mix=(ahead, work)), traffic)], Constants())
+    waiting = code(mix=(ahead, {**work, "scratch_load 32": 1}))
+    assert predict.time_us(gpus.MI300X, [Load(waiting, traffic)], Constants()) > 1.3 * hidden
