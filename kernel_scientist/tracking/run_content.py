@@ -229,7 +229,7 @@ def counted(evaluation: Evaluation) -> dict[str, float]:
 
 def _resources(report: CompileReport) -> dict[str, float]:
     """Return per resource the largest use among a GPU kernel's code objects, and their lowest occupancy."""
-    names = ("vgpr", "agpr", "sgpr", "spills", "scratch_bytes", "lds_bytes")
+    names = ("vgpr", "agpr", "registers", "sgpr", "spills", "scratch_bytes", "lds_bytes")
     most = {f"gpu/{name}": float(max(getattr(o, name) for o in report.objects)) for name in names if report.objects}
     return most | ({"gpu/occupancy": float(min(o.occupancy for o in report.objects))} if report.objects else {})
 

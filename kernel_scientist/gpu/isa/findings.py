@@ -86,7 +86,9 @@ def _occupancy(code: CodeObject) -> list[str]:
     limit = occupancy.LIMITS.get(code.arch)
     if limit is None or code.occupancy > LOW * limit.waves or not code.limited_by:
         return []
-    uses = f"{code.vgpr} + {code.agpr} registers, {code.lds_bytes} bytes of LDS, {code.num_warps} waves per workgroup"
+    reserved = f" of {code.registers} reserved" if code.registers > code.used else ""
+    registers = f"{code.vgpr} + {code.agpr} registers{reserved}"
+    uses = f"{registers}, {code.lds_bytes} bytes of LDS, {code.num_warps} waves per workgroup"
     what = f"{code.occupancy} of {limit.waves} waves per SIMD fit, limited by {code.limited_by}"
     return [f"{code.kernel}: {what} ({uses})"]
 

@@ -54,7 +54,7 @@ def test_the_seed_gemm_is_seen_as_mi300_would_run_it() -> None:
     text = assembly.get(code.digest)
     assert text is not None and f".vgpr_count:     {code.vgpr}" in text and "v_mfma_f32" in text
     assert code.lds_bytes <= 65536 and code.spills == 0
-    assert occupancy.occupancy("gfx942", code.num_warps, code.vgpr, code.agpr, code.lds_bytes)[0] == code.occupancy
+    assert occupancy.occupancy("gfx942", *code.needs)[0] == code.occupancy
     for prediction, case in zip(found.predictions(problem, cases), cases, strict=True):
         flops = sum(sum(load.traffic.flops.values()) for load in found.loads(case.name))
         assert flops == pytest.approx(problem.work(case).flops)  # the sizes divide: no padding
