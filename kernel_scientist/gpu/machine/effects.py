@@ -82,7 +82,9 @@ _LDS_RETURNS = re.compile(r"ds_(?:read|b?permute|swizzle|consume|append|ordered)
 _NONE = re.compile(r"s_(?:cmp|bitcmp|setreg|setpc|rfe|set_gpr_idx|cbranch)|v_(?:nop|clrexcp)")
 """Instructions of the scalar and vector units that write no operand."""
 _TWO = re.compile(r"v_(?:(?:add|sub|subrev|addc|subb|subbrev)_co_|div_scale|mad_[ui]64|swap_)")
-_KEEPS = re.compile(r"v_(?:(?:pk_)?fmac|mac_|dot\d+c|writelane|smfmac|swap|movrel)|s_(?:cmov|addk|mulk|bitset)|\w+_d16_hi")
+_KEEPS = re.compile(
+    r"v_(?:(?:pk_)?fmac|mac_|dot\d+c|writelane|smfmac|swap|movrel)|s_(?:cmov|addk|mulk|bitset)|\w+_d16_hi"
+)
 """Instructions that read what they write to."""
 _READS_VCC = re.compile(r"v_div_fmas")
 

@@ -95,7 +95,9 @@ def entries(listing: Listing) -> list[int]:
     return [place for place in places if place < len(listing.statements)]
 
 
-def solve(found: dict[int, Block], entries: Sequence[int], empty: State, through: Callable[[Block, State], State]) -> dict[int, State]:
+def solve(
+    found: dict[int, Block], entries: Sequence[int], empty: State, through: Callable[[Block, State], State]
+) -> dict[int, State]:
     """Return the state before each block: what may have happened lately on any way to it.
 
     through: returns the state after a block. Code that no way reaches from the entries, such as a function that is

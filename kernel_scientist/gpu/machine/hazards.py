@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from kernel_scientist.gpu.machine import effects as effect
 from kernel_scientist.gpu.machine import flow, matrix_writer
-from kernel_scientist.gpu.machine.effects import EXEC, M0, SCALAR, VCC, Effect, Unit
+from kernel_scientist.gpu.machine.effects import EXEC, M0, SCALAR, Effect, Unit
 from kernel_scientist.gpu.machine.flow import Block, Recent, State
 from kernel_scientist.gpu.machine.listing import Listing, Statement
 from kernel_scientist.gpu.machine.matrix_writer import Writer
@@ -63,10 +63,10 @@ def omissions(listing: Listing, effects: Sequence[Effect]) -> list[Omission]:
     dots = tuple(dict.fromkeys(one.name for one in effects if _DOT.match(one.name)))
     rules = _Rules(writers, dots, int(listing.arch == "gfx950"))
     steps = [rules.step(one, statement) for one, statement in zip(effects, listing.statements, strict=True)]
-    before = flow.solve(found, flow.entries(listing), ({},), lambda block, state: _Way(listing, effects, steps, state).through(block))
+    before = flow.solve(found, flow.entries(listing), ({},), lambda block, state: _Way(steps, state).through(block))
     said: dict[tuple[int, int], Omission] = {}
     for first, state in before.items():
-        way = _Way(listing, effects, steps, state)
+        way = _Reported(listing, effects, steps, state)
         way.through(found[first])
         said |= way.said
     return [said[key] for key in sorted(said)]
@@ -75,25 +75,37 @@ def omissions(listing: Listing, effects: Sequence[Effect]) -> list[Omission]:
 class _Way:
     """One way through a block."""
 
-    def __init__(self, listing: Listing, effects: Sequence[Effect], steps: Sequence[_Step], state: State) -> None:
-        self._statements, self._effects, self._steps = listing.statements, effects, steps
-        self._recent = Recent(state[0])
-        self.said: dict[tuple[int, int], Omission] = {}
+    def __init__(self, steps: Sequence[_Step], state: State) -> None:
+        self._steps, self._recent = steps, Recent(state[0])
 
     def through(self, block: Block) -> State:
         """Take the block's instructions; return the state after them."""
-        recent = self._recent
         for number in range(block.first, block.end):
             step = self._steps[number]
-            for need in step.needs:
-                for place in need.places:
-                    found = recent.find((need.kind, place))
-                    if found is not None and found[0] < max(need.states, need.continued or 0):
-                        self._say(number, need, place, *found)
-            recent.advance(step.states)
+            self._before(number, step)
+            self._recent.advance(step.states)
             for done in step.done:
-                recent.put(done, number)
-        return (recent.facts(MOST),)
+                self._recent.put(done, number)
+        return (self._recent.facts(MOST),)
+
+    def _before(self, number: int, step: _Step) -> None:
+        """Look at an instruction before it is taken."""
+
+
+class _Reported(_Way):
+    """One way through a block, on which what comes too early is reported, and held back from there on."""
+
+    def __init__(self, listing: Listing, effects: Sequence[Effect], steps: Sequence[_Step], state: State) -> None:
+        super().__init__(steps, state)
+        self._statements, self._effects = listing.statements, effects
+        self.said: dict[tuple[int, int], Omission] = {}
+
+    def _before(self, number: int, step: _Step) -> None:
+        for need in step.needs:
+            for place in need.places:
+                found = self._recent.find((need.kind, place))
+                if found is not None and found[0] < max(need.states, need.continued or 0):
+                    self._say(number, need, place, *found)
 
     def _say(self, number: int, need: Need, place: int, age: int, cause: int) -> None:
         states = need.states
@@ -106,6 +118,7 @@ class _Way:
         words = f"{{statement}} {need.does} {what} {age} wait states after {{cause}}, {states} are needed"
         statement, because = self._statements[number], self._statements[cause]
         self.said.setdefault((number, cause), Omission(statement, because, words, f"s_nop {states - age - 1}"))
+        self._recent.advance(states - age)
 
 
 class _Rules:

@@ -6,8 +6,8 @@ which do not; a flat access counts in both and may return at any time. Nothing o
 a count of n guarantees an access in order if n or more of its kind came after it, any other one if n is 0. A called
 function waits for everything when it begins and before it returns.
 
-An LDS store must be waited for before a barrier if LDS is read after it. A load to LDS must have been waited for by some
-count: which one it needs depends on addresses. Runs in workers: standard library only.
+An LDS store must be waited for before a barrier if LDS is read after it. A load to LDS must have been waited for by
+some count: which one it needs depends on addresses. Runs in workers: standard library only.
 """
 
 import re
@@ -24,9 +24,11 @@ MOST_VM, MOST_LGKM = 63, 15
 """The largest counts that a wait may name; they mean: no wait."""
 _COUNT = re.compile(r"(vmcnt|lgkmcnt)\w*\s*\(\s*(\w+)\s*\)")
 _VM, _LGKM, _FLAT_VM, _FLAT_LGKM, _SCALAR, _LATE = range(6)
-"""Parts of the state: accesses in order of either counter, flat ones by counter, scalar loads, stores that a barrier was
-too early for. Places are registers; that of instruction n, where memory is meant, is -1 - n."""
+"""Parts of the state: accesses in order of either counter, flat ones by counter, scalar loads, stores that a barrier
+was too early for. Places are registers; that of instruction n, where memory is meant, is -1 - n."""
 _EMPTY: State = ({}, {}, {}, {}, {}, {})
+_COUNTER = {_VM: "vmcnt", _LGKM: "lgkmcnt", _FLAT_VM: "vmcnt", _FLAT_LGKM: "lgkmcnt", _SCALAR: "lgkmcnt"}
+_IN_ORDER = {_VM: Unit.MEMORY, _LGKM: Unit.LDS}
 _MOST = (MOST_VM, MOST_LGKM, 1, 1, 1, 1)
 """Age from which an access has returned in any case: the unit stalls rather than let a counter overflow."""
 
@@ -34,10 +36,10 @@ _MOST = (MOST_VM, MOST_LGKM, 1, 1, 1, 1)
 def omissions(listing: Listing, effects: Sequence[Effect]) -> list[Omission]:
     """Return the places where a `s_waitcnt` is missing or waits for too little."""
     found = flow.blocks(listing)
-    before = flow.solve(found, flow.entries(listing), _EMPTY, lambda block, state: _Way(listing, effects, state).through(block))
-    said: dict[tuple[int, int], Omission] = {}
+    before = flow.solve(found, flow.entries(listing), _EMPTY, lambda block, state: _Way(effects, state).through(block))
+    said: dict[tuple[int, int, int], Omission] = {}
     for first, state in before.items():
-        way = _Way(listing, effects, state)
+        way = _Reported(listing, effects, state)
         way.through(found[first])
         said |= way.said
     return [said[key] for key in sorted(said)]
@@ -55,10 +57,9 @@ def counts(text: str) -> tuple[int, int]:
 class _Way:
     """One way through a block."""
 
-    def __init__(self, listing: Listing, effects: Sequence[Effect], state: State) -> None:
-        self._statements, self._effects = listing.statements, effects
+    def __init__(self, effects: Sequence[Effect], state: State) -> None:
+        self._effects = effects
         self._parts = [Recent(facts) for facts in state]
-        self.said: dict[tuple[int, int], Omission] = {}
 
     def through(self, block: Block) -> State:
         """Take the block's instructions; return the state after them."""
@@ -70,7 +71,7 @@ class _Way:
         if one.unit is Unit.CONTROL:
             self._control(number, one)
             return
-        self._check(number, one)
+        self._before(number, one)
         if one.name in ("s_swappc_b64", "s_call_b64"):
             for part in self._parts:
                 part.forget(0)
@@ -83,6 +84,9 @@ class _Way:
             self._put(number, one, _FLAT_LGKM)
         elif one.unit is Unit.SCALAR_MEMORY:
             self._put(number, one, _SCALAR)
+
+    def _before(self, number: int, one: Effect) -> None:
+        """Look at an instruction before it is taken."""
 
     def _issue(self, number: int, one: Effect, part: int) -> None:
         self._parts[part].advance()
@@ -119,34 +123,43 @@ class _Way:
             for part in others:
                 self._parts[part].forget(0)
 
-    def _check(self, number: int, one: Effect) -> None:
-        for part, counter in ((_VM, "vmcnt"), (_LGKM, "lgkmcnt"), (_FLAT_VM, "vmcnt"), (_FLAT_LGKM, "lgkmcnt"), (_SCALAR, "lgkmcnt")):
-            if not (recent := self._parts[part]):
+
+class _Reported(_Way):
+    """One way through a block, on which what comes too early is reported, and waited for from there on."""
+
+    def __init__(self, listing: Listing, effects: Sequence[Effect], state: State) -> None:
+        super().__init__(effects, state)
+        self._statements = listing.statements
+        self.said: dict[tuple[int, int, int], Omission] = {}
+
+    def _before(self, number: int, one: Effect) -> None:
+        for part in (_VM, _LGKM, _FLAT_VM, _FLAT_LGKM, _SCALAR):
+            if not self._parts[part]:
                 continue
             for register in one.reads:
-                self._early(number, recent.find(register), register, "reads", counter, part)
-            if not self._follows(one, part):
+                self._early(number, register, "reads", part)
+            if _IN_ORDER.get(part) is not one.unit:  # what returns in order overwrites in order
                 for register in one.writes:
-                    self._early(number, recent.find(register), register, "overwrites", counter, part)
+                    self._early(number, register, "overwrites", part)
         if one.reads_lds:
             for place, _, barrier in self._parts[_LATE]:
                 if isinstance(place, tuple):
                     self._passed(place[0], barrier)
 
-    def _follows(self, one: Effect, part: int) -> bool:
-        """Return whether what it writes comes after what is outstanding there: both return in order."""
-        return {_VM: Unit.MEMORY, _LGKM: Unit.LDS}.get(part) is one.unit
-
-    def _early(self, number: int, found: tuple[int, int] | None, register: int, does: str, counter: str, part: int) -> None:
+    def _early(self, number: int, register: int, does: str, part: int) -> None:
+        found = self._parts[part].find(register)
         if found is None or found[0] >= _MOST[part]:
             return
         age, cause = found
         words = f"{{statement}} {does} {effect.written(register)} before {{cause}} is known to have returned"
         statement, because = self._statements[number], self._statements[cause]
-        self.said.setdefault((number, cause), Omission(statement, because, words, f"s_waitcnt {counter}({age})"))
+        self.said.setdefault(
+            (number, cause, part), Omission(statement, because, words, f"s_waitcnt {_COUNTER[part]}({age})")
+        )
+        self._parts[part].forget(age)
 
     def _passed(self, store: int, barrier: int) -> None:
         counter = "vmcnt" if self._effects[store].to_lds else "lgkmcnt"
         words = "{statement} is passed before {cause} is known to have written to LDS, which is read after it"
         place, cause = self._statements[barrier], self._statements[store]
-        self.said.setdefault((barrier, store), Omission(place, cause, words, f"s_waitcnt {counter}(0)"))
+        self.said.setdefault((barrier, store, _LATE), Omission(place, cause, words, f"s_waitcnt {counter}(0)"))
