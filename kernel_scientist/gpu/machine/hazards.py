@@ -8,7 +8,7 @@ Runs in workers: standard library only.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from kernel_scientist.gpu.machine import effects as effect
@@ -137,7 +137,7 @@ class _Rules:
         elif one.unit in (Unit.MEMORY, Unit.FLAT, Unit.LDS):
             needs += self._of_any(one, by_memory=True)
             needs += [Need("scalar of vector", _scalars(one), 5)] if one.unit is not Unit.LDS else []
-        return _Step(_states(one), tuple(_done(one, statement)), tuple(n for n in needs if n.places))
+        return _Step(_states(one), tuple(_done(one, statement)), _strictest_first(needs))
 
     def _of_any(self, one: Effect, by_memory: bool) -> Iterator[Need]:
         """Yield what vector and memory instructions need."""
@@ -163,6 +163,11 @@ class _Rules:
         for writer in self._writers:
             yield Need(writer.kind, factors, writer.factor(self._more))
             yield Need(writer.kind, accumulator, writer.added(own, self._more), "adds to", writer.continued(own))
+
+
+def _strictest_first(needs: Iterable[Need]) -> tuple[Need, ...]:
+    """Return needs, the strictest first: it is the one that is reported."""
+    return tuple(sorted((n for n in needs if n.places), key=lambda need: -need.states))
 
 
 def _of_vector(one: Effect) -> Iterator[Need]:

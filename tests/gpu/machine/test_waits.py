@@ -1,4 +1,4 @@
-"""Missing waits: single rules, all ways of random programs, compiled code whose waits are taken away, inline assembly."""
+"""Missing waits: single rules, all ways of random programs, compiled code without its waits, inline assembly."""
 
 import re
 from collections import deque
@@ -30,7 +30,8 @@ def test_a_sentence_names_both_instructions_and_their_lines() -> None:
     (one,) = omitted('.file 1 "a.hip"', ".loc 1 7 3", LOAD, ".loc 1 9 3", USE)
     assert one.sentence == (
         "a.hip:9, assembly line 6: `v_add_f32_e32 v4, v1, v1` reads v1 before "
-        "`global_load_dword v1, v[2:3], off` (assembly line 4) is known to have returned: `s_waitcnt vmcnt(0)` is missing"
+        "`global_load_dword v1, v[2:3], off` (assembly line 4) is known to have returned: "
+        "`s_waitcnt vmcnt(0)` is missing"
     )
 
 
@@ -142,7 +143,9 @@ statements = st.one_of(
     st.tuples(st.sampled_from("vs"), st.integers(0, 2)).map(
         lambda pair: f"v_mov_b32_e32 v9, v{pair[1]}" if pair[0] == "v" else f"s_mov_b32 s9, s{pair[1]}"
     ),
-    st.tuples(st.sampled_from(("vmcnt", "lgkmcnt")), st.integers(0, 2)).map(lambda pair: f"s_waitcnt {pair[0]}({pair[1]})"),
+    st.tuples(st.sampled_from(("vmcnt", "lgkmcnt")), st.integers(0, 2)).map(
+        lambda pair: f"s_waitcnt {pair[0]}({pair[1]})"
+    ),
     st.integers(0, 3).map(lambda label: f"s_cbranch_scc1 L{label}"),
 )
 
