@@ -72,10 +72,12 @@ class Recent:
 def blocks(listing: Listing) -> dict[int, Block]:
     """Return the blocks by their first instruction, in order."""
     count = len(listing.statements)
+    if not count:
+        return {}
     starts = {0, *(place for place in listing.labels.values() if place < count)}
     ends = [n for n, statement in enumerate(listing.statements) if _ENDS.match(statement.mnemonic)]
     starts.update(n + 1 for n in ends if n + 1 < count)
-    ordered = sorted(starts) if count else []
+    ordered = sorted(starts)
     found: dict[int, Block] = {}
     for first, end in zip(ordered, [*ordered[1:], count], strict=True):
         last = listing.statements[end - 1]

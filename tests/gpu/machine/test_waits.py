@@ -26,6 +26,10 @@ def test_a_load_is_used_before_its_wait() -> None:
     assert missing(LOAD, "s_waitcnt vmcnt(0)", USE) == []
 
 
+def test_a_listing_without_code_lacks_nothing() -> None:
+    assert static_checks.omissions(replace(listed(), statements=(), labels={}, kernels={})) == ()
+
+
 def test_a_sentence_names_both_instructions_and_their_lines() -> None:
     (one,) = omitted('.file 1 "a.hip"', ".loc 1 7 3", LOAD, ".loc 1 9 3", USE)
     assert one.sentence == (
