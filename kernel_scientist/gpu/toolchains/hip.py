@@ -41,7 +41,11 @@ LITE = (
     *("pybind11/pybind11.h", "pybind11/stl.h"),
 )
 """Headers of torch that `torch_lite.h` replaces at the first attempt."""
-BASE_FLAGS = ("--offload-device-only", "-S", "-O3", "-std=c++20", "-munsafe-fp-atomics", "-Wno-everything")
+BASE_FLAGS = (
+    *("--offload-device-only", "-S", "-O3", "-std=c++20", "-munsafe-fp-atomics", "-Wno-everything"),
+    "-gline-tables-only",
+)
+"""Line tables change no instruction; they say which line of the source one belongs to."""
 REPLACED = re.compile(r"^(--offload-arch|--amdgpu-target|-fgpu-rdc|-fno-gpu-rdc|-fPIC|-shared|-l|-v$)")
 """Flags of a submission that are dropped: they are not needed, or set here."""
 OF_ROCM = (
