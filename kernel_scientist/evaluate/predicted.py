@@ -143,8 +143,8 @@ class PredictedEvaluator(PreviewedEvaluator):
         """
         if self.pool.machine is None:
             return [self.pool]
-        known = report is not None and bool(report.objects)
-        atomic = not known or any("atomic" in kinds for one in report.objects for kinds in one.mix)
+        objects = report.objects if report else ()
+        atomic = not objects or any("atomic" in kinds for one in objects for kinds in one.mix)
         return [self.pool.executing, self.pool] if atomic else [self.pool.executing]
 
     def why_untimed(self, kernel: Kernel, so_far: Evaluation) -> str:
