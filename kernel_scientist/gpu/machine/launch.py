@@ -7,6 +7,7 @@ import weakref
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import IntEnum
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from kernel_scientist.gpu.machine import listing as listings
 from kernel_scientist.gpu.machine import program as programs
 from kernel_scientist.gpu.machine.library import Library
 from kernel_scientist.gpu.machine.listing import Kernel, Listing, Statement
+from kernel_scientist.gpu.machine.places import Places
 from kernel_scientist.gpu.machine.program import Array, Program
 
 ORDER = np.dtype(
@@ -123,12 +125,20 @@ class Code:
         self.library, self.listing, self.program = library, listing, program
         self.handle: int = library.load(program.packed.ctypes.data, len(program.packed))
         weakref.finalize(self, library.free, self.handle)
+        self._text = ""
 
     @staticmethod
     def of(library: Library, text: str) -> "Code":
         """Load a file of assembly. Raises ListingError or ProgramError."""
         listing = listings.read(text)
-        return Code(library, listing, programs.packed(listing, library.rows))
+        code = Code(library, listing, programs.packed(listing, library.rows))
+        code._text = text
+        return code
+
+    @cached_property
+    def places(self) -> Places:
+        """Return which lines of the source the instructions belong to."""
+        return Places(self._text, self.listing)
 
     @property
     def kernels(self) -> dict[str, Kernel]:
@@ -162,6 +172,44 @@ def run(
     options: Options = Options(),
 ) -> Result:
     """Run a kernel. `grid` counts workgroups, `arguments` are the explicit ones as they lie in the kernarg segment."""
+    ready = prepared(code, name, grid, block, arguments, memory, dynamic_lds, options)
+    count = len(code.program.packed)
+    executed, lanes, findings = np.zeros(count, np.uint64), np.zeros(count, np.uint64), np.zeros(MOST_FINDINGS, FINDING)
+    total = np.zeros(1, np.uint64)
+    pointers = (executed, lanes, findings)
+    found: int = code.library.run(
+        code.handle, ready.order.ctypes.data, ready.table.ctypes.data, len(ready.table),
+        *(p.ctypes.data for p in pointers), MOST_FINDINGS, total.ctypes.data,
+    )  # fmt: skip
+    gave_up, most = found < 0, found if found >= 0 else -1 - found
+    return Result(executed, lanes, tuple(_finding(code, f) for f in findings[:most]), int(total[0]), gave_up)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A launch as the native library takes it. It lives as long as the launch."""
+
+    order: Array
+    table: Array
+    """What the launch may use."""
+    own: int
+    """How many entries of the table are no tensors: arguments, packet, data of the code."""
+    segment: Array
+    packet: Array
+    chosen: Array
+
+
+def prepared(
+    code: Code,
+    name: str,
+    grid: tuple[int, int, int],
+    block: tuple[int, int, int],
+    arguments: bytes,
+    memory: Memory,
+    dynamic_lds: int,
+    options: Options,
+) -> Prepared:
+    """Return a launch of a kernel, ready to be run."""
     kernel = code.kernels[name]
     segment = _segment(kernel, grid, block, arguments, dynamic_lds)
     packet = _packet(kernel, grid, block, segment, dynamic_lds)
@@ -171,17 +219,7 @@ def run(
         order["groups"], order["chosen"] = len(chosen), chosen.ctypes.data
     data = code.program.data
     own = [(int(a.ctypes.data), a.nbytes, a is data) for a in (segment, packet, data)]
-    table = memory.table(own)
-    count = len(code.program.packed)
-    executed, lanes, findings = np.zeros(count, np.uint64), np.zeros(count, np.uint64), np.zeros(MOST_FINDINGS, FINDING)
-    total = np.zeros(1, np.uint64)
-    pointers = (executed, lanes, findings)
-    found: int = code.library.run(
-        code.handle, order.ctypes.data, table.ctypes.data, len(table), *(p.ctypes.data for p in pointers),
-        MOST_FINDINGS, total.ctypes.data,
-    )  # fmt: skip
-    gave_up, most = found < 0, found if found >= 0 else -1 - found
-    return Result(executed, lanes, tuple(_finding(code, f) for f in findings[:most]), int(total[0]), gave_up)
+    return Prepared(order, memory.table(own), len(own), segment, packet, chosen)
 
 
 def _finding(code: Code, found: Any) -> Finding:
@@ -223,16 +261,8 @@ def _packet(kernel: Kernel, grid: tuple[int, ...], block: tuple[int, ...], segme
     return packet
 
 
-def _order(
-    code: Code,
-    kernel: Kernel,
-    grid: tuple[int, int, int],
-    block: tuple[int, int, int],
-    segment: Array,
-    packet: Array,
-    lds_bytes: int,
-    options: Options,
-) -> Any:
+def first_scalars(kernel: Kernel, segment: Array, packet: Array, words: Array) -> list[int]:
+    """Return the scalar registers that are set at the start. `words`: what arguments that are preloaded hold."""
     described = kernel.descriptor
     scalars = list[int]()
 
@@ -250,14 +280,29 @@ def _order(
     if described.get("user_sgpr_private_segment_size"):
         scalars.append(kernel.scratch_bytes)
     first, length = (described.get(f"user_sgpr_kernarg_preload_{what}", 0) for what in ("offset", "length"))
-    scalars += [int(word) for word in segment.view(np.uint32)[first : first + length]]
+    scalars += [int(word) for word in words.view(np.uint32)[first : first + length]]
     scalars += [0] * (described.get("user_sgpr_count", len(scalars)) - len(scalars))
+    return scalars
+
+
+def _order(
+    code: Code,
+    kernel: Kernel,
+    grid: tuple[int, int, int],
+    block: tuple[int, int, int],
+    segment: Array,
+    packet: Array,
+    lds_bytes: int,
+    options: Options,
+) -> Array:
+    scalars = first_scalars(kernel, segment, packet, segment)
     order = np.zeros((), ORDER)
     order["arguments"], order["grid"], order["block"] = segment.ctypes.data, grid, block
     order["entry"], order["registers"] = code.listing.labels[kernel.name], code.program.registers
     order["lds_bytes"], order["scratch_bytes"] = -(-lds_bytes // 16) * 16, kernel.scratch_bytes
     order["first_scalars"] = len(scalars)
     order["scalars"][: len(scalars)] = scalars
+    described = kernel.descriptor
     ids = (described.get(f"system_sgpr_workgroup_id_{d}", int(d == "x")) for d in "xyz")
     order["group_ids"] = sum(1 << n for n, there in enumerate(ids) if there)
     order["flush"] = int(described.get("float_denorm_mode_32", 3) != 3)

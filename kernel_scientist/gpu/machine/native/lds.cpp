@@ -1,14 +1,9 @@
 // Rows of instructions on LDS, and of those that move data between lanes through its crossbar.
 #include "lanes.h"
+#include "memory.h"
 
 namespace machine {
 
-static u8* lds_place(Wave& wave, const Instruction& in, int lane, u64 address, u32 bytes) {
-    auto& lds = wave.group->lds;
-    if (address + bytes <= lds.size()) return lds.data() + address;
-    wave.group->launch.report(wave, in, Fault::lds_outside, u32(lane), address);
-    return nullptr;
-}
 template <class F> static void each(Wave& wave, F act) {
     const u64 exec = wave.exec();
     if (exec == ALL) {
@@ -38,7 +33,7 @@ template <int N, Part P> static void read(Wave& wave, const Instruction& in) {
     std::memcpy(address, wave.lanes(in.operand[1].index), sizeof address);
     u32* to = wave.lanes(in.operand[0].index);
     each(wave, [&](int l) {
-        const u8* at = lds_place(wave, in, l, u32(address[l] + u32(in.offset)), bytes);
+        const u8* at = lds_place(wave, in, l, u32(address[l] + u32(in.offset)), bytes, false);
         for (int n = 0; n < N; ++n) to[n * LANES + l] = at ? loaded<P>(at + 4 * n, to[n * LANES + l]) : 0;
     });
 }
@@ -49,7 +44,7 @@ template <int N, int STEP> static void read_two(Wave& wave, const Instruction& i
     u32* to = wave.lanes(in.operand[0].index);
     each(wave, [&](int l) {
         for (int k = 0; k < 2; ++k) {
-            const u8* at = lds_place(wave, in, l, u32(address[l] + STEP * u32(k ? in.offset1 : in.offset)), 4 * N);
+            const u8* at = lds_place(wave, in, l, u32(address[l] + STEP * u32(k ? in.offset1 : in.offset)), 4 * N, false);
             for (int n = 0; n < N; ++n) {
                 u32 x = 0;
                 if (at) std::memcpy(&x, at + 4 * n, 4);
@@ -62,7 +57,7 @@ template <int N, int WIDTH, bool HIGH> static void write(Wave& wave, const Instr
     constexpr u32 bytes = N > 1 ? 4 * N : WIDTH;
     const u32 *address = wave.lanes(in.operand[0].index), *from = wave.lanes(in.operand[1].index);
     each(wave, [&](int l) {
-        u8* at = lds_place(wave, in, l, u32(address[l] + u32(in.offset)), bytes);
+        u8* at = lds_place(wave, in, l, u32(address[l] + u32(in.offset)), bytes, true);
         if (!at) return;
         if constexpr (N == 1) {
             const u32 x = HIGH ? from[l] >> 16 : from[l];
@@ -77,7 +72,7 @@ template <int N, int STEP> static void write_two(Wave& wave, const Instruction& 
     each(wave, [&](int l) {
         for (int k = 0; k < 2; ++k) {
             const u32* from = wave.lanes(in.operand[1 + k].index);
-            u8* at = lds_place(wave, in, l, u32(address[l] + STEP * u32(k ? in.offset1 : in.offset)), 4 * N);
+            u8* at = lds_place(wave, in, l, u32(address[l] + STEP * u32(k ? in.offset1 : in.offset)), 4 * N, true);
             for (int n = 0; at && n < N; ++n) std::memcpy(at + 4 * n, from + n * LANES + l, 4);
         }
     });
@@ -91,7 +86,7 @@ template <class T, class F, bool RTN, bool SWAP> static void atomic(Wave& wave, 
     std::memcpy(data, wave.lanes(in.operand[A + 1].index), sizeof(T) / 4 * LANES * 4);
     if constexpr (SWAP) std::memcpy(other, wave.lanes(in.operand[A + 2].index), sizeof(T) / 4 * LANES * 4);
     each(wave, [&](int l) {
-        u8* at = lds_place(wave, in, l, u32(address[l] + u32(in.offset)), sizeof(T));
+        u8* at = lds_place(wave, in, l, u32(address[l] + u32(in.offset)), sizeof(T), true);
         T before{}, after{};
         if (at) std::memcpy(&before, at, sizeof(T));
         // ds_cmpst: the first datum is compared, the second stored.

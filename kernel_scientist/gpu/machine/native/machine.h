@@ -161,6 +161,14 @@ struct Group {
     Group(const Group&) = delete;
 };
 
+// Takes a checking run's accesses to memory. A plain run has none.
+struct Watch {
+    virtual u8* place(Wave& wave, const Instruction& in, int lane, u64 address, u32 bytes, bool write) = 0;
+    // Lanes that a buffer's range switches off.
+    virtual void beyond(Wave& wave, u64 lanes, u64 base, u64 range, const u64* addresses) = 0;
+    virtual ~Watch() = default;
+};
+
 struct Wave {
     u32* v = nullptr;  // registers 0 to 255 and the accumulation registers from 256 on, 64 lanes each
     alignas(8) u32 s[SCALARS];
@@ -170,11 +178,15 @@ struct Wave {
     Group* group = nullptr;
     u8* scratch = nullptr;
     const Allocation* near = nullptr;  // the allocation of the last access
+    Watch* watch = nullptr;
 
     u64 pair(int index) const { u64 x; std::memcpy(&x, s + index, 8); return x; }
     void set_pair(int index, u64 x) { std::memcpy(s + index, &x, 8); }
     u64 exec() const { return pair(EXEC); }
     u32* lanes(int index) { return v + size_t(index) * LANES; }
 };
+
+// Set what a wave knows at its start: who it is, its arguments, its lanes.
+void start(Wave& wave, Group& group, u32 number, const u32* scalars);
 
 }  // namespace machine

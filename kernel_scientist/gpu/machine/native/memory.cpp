@@ -18,6 +18,7 @@ const Allocation* Launch::containing(u64 address) const {
 }
 
 u8* place(Wave& wave, const Instruction& in, int lane, u64 address, u32 bytes, bool write) {
+    if (wave.watch) return wave.watch->place(wave, in, lane, address, bytes, write);
     const Allocation* found = wave.near;
     if (!found || address - found->start >= found->bytes) found = wave.group->launch.containing(address);
     if (!found || address - found->start + bytes > found->bytes) {
@@ -63,6 +64,7 @@ static Addresses of_buffer(Wave& wave, const Instruction& in, u32 bytes) {
     }
     a.mask = wave.exec() & inside;
     a.zeroed = wave.exec() & ~inside;
+    if (wave.watch && a.zeroed) wave.watch->beyond(wave, a.zeroed, d.base, d.stride ? 0 : d.bytes, a.of);
     return a;
 }
 // vaddr of 64 bits, and "off" or nothing as the last operand; or vaddr of 32 bits, and saddr. `N`: where vaddr is.
@@ -92,13 +94,10 @@ template <int N> static Addresses of_scratch(Wave& wave, const Instruction& in, 
 
 // The place of one lane's bytes wherever its address points: LDS, scratch or an allocation.
 static u8* anywhere(Wave& wave, const Instruction& in, int lane, u64 address, u32 bytes, bool write) {
+    if (wave.watch) return wave.watch->place(wave, in, lane, address, bytes, write);
     const u64 aperture = address & ~0xffffffffull, offset = address & 0xffffffffull;
     Launch& launch = wave.group->launch;
-    if (aperture == SHARED_APERTURE) {
-        if (offset + bytes <= wave.group->lds.size()) return wave.group->lds.data() + offset;
-        launch.report(wave, in, Fault::lds_outside, u32(lane), offset);
-        return nullptr;
-    }
+    if (aperture == SHARED_APERTURE) return lds_place(wave, in, lane, offset, bytes, write);
     if (aperture == PRIVATE_APERTURE) {
         if (offset + bytes <= launch.order.scratch_bytes) return wave.scratch + size_t(lane) * launch.order.scratch_bytes + offset;
         launch.report(wave, in, Fault::scratch_outside, u32(lane), offset);
@@ -150,19 +149,15 @@ template <Part P> static u32 loaded(const u8* at, u32 before) {
 
 // Load to LDS: M0 + offset + 4 bytes per lane, whatever the addresses are.
 static void to_lds(Wave& wave, const Instruction& in, const Addresses& a, u32 bytes) {
-    Group& group = *wave.group;
     const u64 base = (wave.s[M0] & 0xffff) + u32(in.offset);
     const u32 step = bytes < 4 ? 4 : bytes;
     for (int l = 0; l < LANES; ++l) {
         if (!(wave.exec() >> l & 1)) continue;
-        const u64 to = base + u64(step) * l;
-        if (to + step > group.lds.size()) {
-            group.launch.report(wave, in, Fault::lds_outside, u32(l), to);
-            continue;
-        }
-        std::memset(group.lds.data() + to, 0, step);
+        u8* to = lds_place(wave, in, l, base + u64(step) * l, step, true);
+        if (!to) continue;
+        std::memset(to, 0, step);
         if (!(a.mask >> l & 1)) continue;
-        if (const u8* from = anywhere(wave, in, l, a.of[l], bytes, false)) std::memcpy(group.lds.data() + to, from, bytes);
+        if (const u8* from = anywhere(wave, in, l, a.of[l], bytes, false)) std::memcpy(to, from, bytes);
     }
 }
 

@@ -119,6 +119,23 @@ Group::Group(Launch& l, u32 linear) : launch(l), number(linear) {
     id[0] = linear % grid[0], id[1] = linear / grid[0] % grid[1], id[2] = linear / grid[0] / grid[1];
 }
 
+void start(Wave& wave, Group& group, u32 number, const u32* scalars) {
+    const Order& order = group.launch.order;
+    wave.pc = order.entry, wave.id = number, wave.group = &group;
+    const u32 first = number * LANES, left = order.block[0] * order.block[1] * order.block[2] - first;
+    wave.set_pair(EXEC, left >= LANES ? ALL : (1ull << left) - 1);
+    wave.s[SCC] = 0, wave.s[SCC + 1] = 0;
+    wave.set_pair(SHARED_BASE, SHARED_APERTURE), wave.set_pair(PRIVATE_BASE, PRIVATE_APERTURE);
+    u32 next = order.first_scalars;
+    std::memcpy(wave.s, scalars, next * 4);
+    for (int d = 0; d < 3; ++d)
+        if (order.group_ids >> d & 1) wave.s[next++] = group.id[d];
+    for (int l = 0; l < LANES; ++l) {
+        const u32 t = first + l, x = t % order.block[0], y = t / order.block[0] % order.block[1], z = t / order.block[0] / order.block[1];
+        wave.v[l] = x | y << 10 | z << 20;
+    }
+}
+
 static void begin(Group& group, Room& room) {
     const Order& order = group.launch.order;
     const u32 threads = order.block[0] * order.block[1] * order.block[2], count = (threads + LANES - 1) / LANES;
@@ -135,19 +152,7 @@ static void begin(Group& group, Room& room) {
         wave.scratch = memory + count * registers + w * ((scratch + 63) / 64 * 64);
         poison(wave.scratch, scratch, seed + 2 + w);
         poison(wave.s, sizeof wave.s, seed + 100 + w);
-        wave.pc = order.entry, wave.id = w, wave.group = &group;
-        const u32 left = threads - w * LANES;
-        wave.set_pair(EXEC, left >= LANES ? ALL : (1ull << left) - 1);
-        wave.s[SCC] = 0, wave.s[SCC + 1] = 0;
-        wave.set_pair(SHARED_BASE, SHARED_APERTURE), wave.set_pair(PRIVATE_BASE, PRIVATE_APERTURE);
-        u32 next = order.first_scalars;
-        std::memcpy(wave.s, order.scalars, next * 4);
-        for (int d = 0; d < 3; ++d)
-            if (order.group_ids >> d & 1) wave.s[next++] = group.id[d];
-        for (int l = 0; l < LANES; ++l) {
-            const u32 t = w * LANES + l, x = t % order.block[0], y = t / order.block[0] % order.block[1], z = t / order.block[0] / order.block[1];
-            wave.v[l] = x | y << 10 | z << 20;
-        }
+        start(wave, group, w, order.scalars);
     }
 }
 

@@ -1,0 +1,340 @@
+// The steps of a checking run: execute an instruction twice, compare, say where a difference comes from.
+#include "checker.h"
+
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+
+namespace machine {
+
+constexpr u64 SLICE = 1 << 22, PATIENCE = 2000;
+constexpr u32 MOST_ACCESSES = 1024, MOST_DISAGREEMENTS = 16;
+
+Checker::Checker(Launch& launch, const CheckOrder& check, const u64* moved, const Effect* effects, const u16* registers, Shadow& shadow)
+    : executed(launch.program.instructions.size()), lanes(launch.program.instructions.size()), launch_(launch), check_(check),
+      moved_(moved), effects_(effects), registers_(registers), shadow_(shadow), usage_(std::make_unique<Usage>()),
+      odd_(check.seed), accesses_(MOST_ACCESSES) {
+    for (u32 n = 0; n < launch.count; ++n)
+        if (moved[n] >= REGION && moved[n] < REGIONS_END) regions_[moved[n] / REGION] = n;
+}
+
+u32 Checker::record(Cause kind, u32 lane, u64 address, u64 start, const Event* other, u32 other_lane) {
+    const u32 found = shadow_.record(kind, check_.launch, in_->number, group_->group.number, now_->a.id, lane, address, start, other, other_lane);
+    if (kind >= Cause::read_outside) shadow_.reach(found, Reach::at_once, in_->number);
+    return found;
+}
+
+// A workgroup at its start. What is undefined is 0 in the first run and something else in the twin.
+std::unique_ptr<CheckedGroup> Checker::begun(u32 linear) {
+    auto made = std::make_unique<CheckedGroup>(launch_, linear);
+    const Order& order = launch_.order;
+    const u32 count = (order.block[0] * order.block[1] * order.block[2] + LANES - 1) / LANES;
+    auto odd = [&](auto& list, size_t size) {
+        list.resize(size);
+        for (size_t n = 0; n < size; n += 4) {
+            const u32 word = odd_word(odd_) ^ sign_;
+            std::memcpy(list.data() + n, &word, std::min<size_t>(4, size - n));
+        }
+    };
+    SharedMemory& lds = made->lds;
+    lds.a.resize(order.lds_bytes), odd(lds.b, order.lds_bytes), lds.origin.resize(order.lds_bytes / 4 + 1);
+    lds.writer.resize(order.lds_bytes), lds.before.resize(order.lds_bytes), lds.reader.resize(order.lds_bytes), lds.earlier.resize(order.lds_bytes);
+    for (u32 w = 0; w < count; ++w) {
+        Twins& t = *made->waves.emplace_back(std::make_unique<Twins>());
+        const size_t registers = size_t(order.registers) * LANES;
+        t.registers_a.resize(registers), t.registers_b.resize(registers), t.origins.resize(registers);
+        for (u32& word : t.registers_b) word = odd_word(odd_) ^ sign_;
+        t.scratch_a.resize(size_t(order.scratch_bytes) * LANES), odd(t.scratch_b, t.scratch_a.size());
+        t.scratch_origins.resize(t.scratch_a.size() / 4);
+        t.events.resize(2 * launch_.program.instructions.size());
+        std::memset(t.a.s, 0, sizeof t.a.s);
+        for (u32& word : t.b.s) word = odd_word(odd_);
+        for (u32 n = 0; n < order.first_scalars; ++n) t.scalar_origins[n] = POINTER;
+        t.a.v = t.registers_a.data(), t.b.v = t.registers_b.data();
+        t.a.watch = t.b.watch = this;
+        start(t.a, made->group, w, order.scalars), start(t.b, made->group, w, check_.scalars);
+    }
+    return made;
+}
+
+static u64 differing(const u32* a, const u32* b) {
+    u64 mask = 0;
+    u32 any = 0;
+    for (int l = 0; l < LANES; ++l) any |= a[l] ^ b[l];
+    if (!any) return 0;
+    for (int l = 0; l < LANES; ++l) mask |= u64(a[l] != b[l]) << l;
+    return mask;
+}
+
+// Note what differs among the registers that the instruction reads.
+void Checker::look(Twins& t) {
+    exec_a_ = t.a.exec(), exec_b_ = t.b.exec();
+    any_ = exec_a_ != exec_b_, scalar_origin_ = 0, scalar_differs_ = false;
+    const u16* reads = registers_ + effect_->first;
+    for (u32 k = 0; k < effect_->reads; ++k) {
+        if (reads[k] >= SCALAR) {
+            const u32 n = reads[k] - SCALAR;
+            masks_[k] = t.a.s[n] != t.b.s[n];
+            if (masks_[k]) scalar_differs_ = true, scalar_origin_ = std::max(scalar_origin_, t.scalar_origins[n]);
+        } else masks_[k] = differing(t.a.lanes(reads[k]), t.b.lanes(reads[k]));
+        any_ |= masks_[k] != 0;
+    }
+}
+
+// Where a difference in what the instruction makes comes from. `lane`: -1 for a result that is no lane's own.
+u32 Checker::source(int lane, bool addresses) {
+    const u16* reads = registers_ + effect_->first;
+    const u32 count = addresses ? effect_->addresses : effect_->reads;
+    u32 best = 0;
+    bool unset = false;
+    auto take = [&](u32 origin) {
+        unset |= origin == 0;
+        if (best <= POINTER) best = std::max(best, origin);
+    };
+    if (const u32 loaded = addresses ? 0 : lane >= 0 ? loaded_[lane] : loaded_any_) take(loaded);
+    if (lane >= 0)
+        for (u32 k = 0; k < count; ++k)
+            if (reads[k] < SCALAR && masks_[k] >> lane & 1) take(now_->origins[reads[k] * LANES + lane]);
+    for (u32 k = 0; k < count; ++k)
+        if (reads[k] >= SCALAR && masks_[k]) take(now_->scalar_origins[reads[k] - SCALAR]);
+    if (best > POINTER || (addresses && lane >= 0)) return best > POINTER || !unset ? best : record(Cause::unset_register, u32(lane), 0, 0);
+    if ((exec_a_ ^ exec_b_) >> (lane < 0 ? 0 : lane) & (lane < 0 ? ALL : 1)) take(now_->scalar_origins[EXEC]);
+    if (best <= POINTER && !unset) {  // another lane's
+        for (u32 k = 0; k < count; ++k)
+            if (reads[k] < SCALAR && masks_[k]) take(now_->origins[reads[k] * LANES + std::countr_zero(masks_[k])]);
+        if (loaded_any_) take(loaded_any_);
+    }
+    if (best > POINTER || !unset) return best;
+    return record(Cause::unset_register, lane < 0 ? 0 : u32(lane), 0, 0);
+}
+
+// Say of each register that is written and differs where that comes from.
+void Checker::settle(Twins& t) {
+    const u16* writes = registers_ + effect_->first + effect_->reads;
+    u64 scope = exec_a_ | exec_b_;
+    if (Nature(effect_->nature) == Nature::matrix) scope = ALL;
+    if (Nature(effect_->nature) == Nature::one_lane) {
+        const Operand& which = in_->operand[2];
+        scope = 1ull << ((which.kind == Kind::constant ? u32(which.bits) : t.a.s[which.index]) & 63);
+    }
+    for (u32 k = 0; k < effect_->writes; ++k) {
+        if (writes[k] >= SCALAR) {
+            const u32 n = writes[k] - SCALAR;
+            if (t.a.s[n] == t.b.s[n]) continue;
+            if (const u32 origin = source(-1, false)) t.scalar_origins[n] = origin;
+            continue;
+        }
+        for (u64 left = differing(t.a.lanes(writes[k]), t.b.lanes(writes[k])) & scope; left; left &= left - 1) {
+            const int l = std::countr_zero(left);
+            t.origins[writes[k] * LANES + l] = source(l, false);
+        }
+    }
+}
+
+// Make the twins go the same way. That one has no lane left where the other has some is no reason to part.
+void Checker::agree(Twins& t, const Instruction& in, const Effect& effect) {
+    const Nature nature = Nature(effect.nature);
+    if (t.a.state == t.b.state && (nature == Nature::exec_zero || nature == Nature::exec_set) && ++t.disagreements < MOST_DISAGREEMENTS) {
+        const u32 next = in.number + 1;
+        if (nature == Nature::exec_zero) t.a.pc = t.b.pc = next;
+        else t.a.pc = t.b.pc = t.a.pc == next ? t.b.pc : t.a.pc;
+        return;
+    }
+    u32 origin = nature == Nature::exec_zero || nature == Nature::exec_set ? t.scalar_origins[EXEC] : scalar_origin_;
+    if (origin == 0) origin = record(Cause::unset_register, 0, 0, 0);
+    shadow_.reach(origin, Reach::branch, in.number);
+    if (exec_a_ != exec_b_) t.b.set_pair(EXEC, t.a.exec());
+    t.b.pc = t.a.pc, t.b.state = t.a.state;
+}
+
+// Find out whether a wave turns in a circle: the same state comes back, and memory did not change meanwhile.
+void Checker::notice(Twins& t) {
+    const size_t words = t.registers_a.size();
+    if (t.a.pc == t.seen_pc && t.seen_version == version_ && !std::memcmp(t.seen.data(), t.a.s, sizeof t.a.s) &&
+        !std::memcmp(t.seen.data() + SCALARS, t.a.v, words * 4)) {
+        t.stuck = true;
+        return;
+    }
+    ++t.visits;
+    if (t.visits & (t.visits - 1)) return;  // looked at ever more rarely
+    t.seen_pc = t.a.pc, t.seen_version = version_;
+    t.seen.resize(SCALARS + words);
+    std::memcpy(t.seen.data(), t.a.s, sizeof t.a.s);
+    std::memcpy(t.seen.data() + SCALARS, t.a.v, words * 4);
+}
+
+void Checker::step(CheckedGroup& group, Twins& t) {
+    group_ = &group, now_ = &t;
+    const std::vector<Instruction>& list = launch_.program.instructions;
+    Wave &a = t.a, &b = t.b;
+    const u64 began = total;
+    t.stuck = false;
+    while (a.state == State::running) {
+        if (a.pc >= list.size()) {
+            a.state = b.state = State::ended;
+            break;
+        }
+        const Instruction& in = list[a.pc];
+        in_ = &in, effect_ = effects_ + in.number;
+        b.pc = ++a.pc;
+        ++executed[in.number], ++total;
+        lanes[in.number] += std::popcount(a.exec());
+        launch_.instructions.store(total, std::memory_order_relaxed);
+        count_ = cursor_ = 0;
+        if (loaded_any_) std::memset(loaded_, 0, sizeof loaded_), loaded_any_ = 0;
+        look(t);
+        const Nature nature = Nature(effect_->nature);
+        in.run(a, in);
+        if (nature == Nature::matrix && !any_) {
+            const u16* writes = registers_ + effect_->first + effect_->reads;
+            for (u32 k = 0; k < effect_->writes; ++k) std::memcpy(b.lanes(writes[k]), a.lanes(writes[k]), LANES * 4);
+            continue;
+        }
+        in.run(b, in);
+        if (count_) finish();
+        settle(t);
+        if (a.pc != b.pc || a.state != b.state) agree(t, in, *effect_);
+        if (nature == Nature::release) release();
+        else if (nature == Nature::acquire) t.clock.acquire();
+        else if (nature == Nature::barrier) t.barrier = in.number;
+        if (a.state == State::yielded || (a.pc <= in.number && total - began > PATIENCE)) {
+            notice(t);
+            if (t.stuck || total - began > SLICE) a.state = b.state = State::yielded;
+        }
+    }
+    if (a.state == State::ended) ++version_;
+}
+
+// All waves of a workgroup stand at a barrier, or have ended: what was before it is ordered before what follows.
+void Checker::stand(CheckedGroup& group) {
+    Twins* first = nullptr;
+    auto passed = std::make_shared<Known>();
+    for (auto& t : group.waves) {
+        group.clock.acquired.add(t->clock.acquired);
+        if (t->clock.released) passed->add(*t->clock.released);
+        ++t->clock.version;
+        if (t->a.state != State::at_barrier) continue;
+        t->a.state = t->b.state = State::running;
+        if (!first) first = t.get();
+        else if (t->barrier != first->barrier) {
+            group_ = &group, now_ = t.get(), in_ = &launch_.program.instructions[t->barrier];
+            const Event other{group.group.number, first->a.id, group.epoch, 0, first->barrier, false, false};
+            record(Cause::barriers, 0, 0, 0, &other);
+        }
+    }
+    if (!passed->empty()) {
+        if (group.clock.released) passed->add(*group.clock.released);
+        group.clock.released = std::move(passed);
+    }
+    ++group.epoch, ++version_;
+}
+
+// Run a workgroup's waves in turns. Returns whether it ended.
+bool Checker::advance(CheckedGroup& group) {
+    const size_t count = group.waves.size();
+    for (auto& t : group.waves)
+        if (t->a.state == State::yielded) t->a.state = t->b.state = State::running;
+    while (true) {
+        bool yielded = false, waiting = false;
+        for (size_t n = 0; n < count; ++n) {
+            Twins& t = *group.waves[backwards_ ? count - 1 - n : n];
+            if (t.a.state == State::running) step(group, t);
+            yielded |= t.a.state == State::yielded, waiting |= t.a.state == State::at_barrier;
+        }
+        if (yielded) return false;
+        if (!waiting) return true;
+        stand(group);
+    }
+}
+
+// Whether no wave can go on: each waits at a barrier, or turns in a circle. Tells which.
+bool Checker::hopeless(const std::vector<std::unique_ptr<CheckedGroup>>& waiting) {
+    auto circles = [&](const Twins& t) { return t.a.state == State::yielded && t.stuck && t.seen_version == version_; };
+    for (const auto& group : waiting)
+        for (const auto& t : group->waves)
+            if (t->a.state != State::ended && t->a.state != State::at_barrier && !circles(*t)) return false;
+    for (const auto& group : waiting)
+        for (const auto& t : group->waves) {
+            if (!circles(*t)) continue;
+            group_ = group.get(), now_ = t.get(), in_ = &launch_.program.instructions[t->polled];
+            record(Cause::deadlock, u32(std::countr_zero(t->a.exec() | 1ull << 63)), t->polled_address, 0);
+        }
+    return true;
+}
+
+bool Checker::run(bool backwards) {
+    const Order& order = launch_.order;
+    usage_ = std::make_unique<Usage>(), raced_.clear();
+    backwards_ = backwards, sign_ = backwards ? 0x80808080u : 0;
+    odd_ = check_.seed;
+    const u32* chosen = reinterpret_cast<const u32*>(order.chosen);
+    std::vector<std::unique_ptr<CheckedGroup>> waiting;
+    const u64 began = total;
+    bool ended = true;
+#if defined(__x86_64__)
+    const unsigned before = _mm_getcsr();
+    if (order.flush) _mm_setcsr(before | 0x8040);
+#endif
+    for (u32 n = 0; n < order.groups || !waiting.empty(); ++n) {
+        if (order.most && total - began > order.most) {
+            ended = false;
+            break;
+        }
+        const u64 version = version_;
+        if (n < order.groups) {
+            const u32 place = backwards ? order.groups - 1 - n : n;
+            auto group = begun(chosen ? chosen[place] : order.first_group + place);
+            if (!advance(*group)) waiting.push_back(std::move(group));
+        }
+        for (size_t k = 0; k < waiting.size();) {
+            if (advance(*waiting[k])) waiting.erase(waiting.begin() + k);
+            else ++k;
+        }
+        if (n + 1 >= order.groups && !waiting.empty() && version == version_ && hopeless(waiting)) {
+            ended = false;
+            break;
+        }
+    }
+#if defined(__x86_64__)
+    _mm_setcsr(before);
+#endif
+    return ended;
+}
+
+}  // namespace machine
+
+using namespace machine;
+
+extern "C" {
+
+int machine_check_order_bytes() { return sizeof(CheckOrder); }
+int machine_effect_bytes() { return sizeof(Effect); }
+
+// Run a launch and check it. `moved`: where each allocation lies for the twin. `backwards`: 0 in ascending order, and
+// in descending order as well if that may show more; 1 only in descending order. Returns 1 if it was given up, else 0.
+int machine_check(const void* program, const void* order, const void* check, const void* allocations, const u64* moved, size_t count,
+                  const void* effects, const u16* registers, void* shadow, u64* executed, u64* lanes, u64* instructions) {
+    Launch launch(*static_cast<const Program*>(program), *static_cast<const Order*>(order), static_cast<const Allocation*>(allocations), count);
+    const CheckOrder& how = *static_cast<const CheckOrder*>(check);
+    Shadow& known = *static_cast<Shadow*>(shadow);
+    Checker checker(launch, how, moved, static_cast<const Effect*>(effects), registers, known);
+    bool ended = checker.run(launch.order.shuffle);
+    std::memcpy(executed, checker.executed.data(), checker.executed.size() * 8);
+    std::memcpy(lanes, checker.lanes.data(), checker.lanes.size() * 8);
+    *instructions = checker.total;
+    if (ended && (checker.suspects() || known.unused()) && !launch.order.shuffle) {
+        checker.undo();
+        known.flip();
+        ended = checker.run(true);
+        checker.join();
+    }
+    for (const Finding& f : launch.findings) {
+        const Fault fault = Fault(f.fault);
+        const Cause kind = fault == Fault::refused ? Cause::refused : Cause::jump;
+        const u32* grid = launch.order.grid;
+        const u32 group = f.group[0] + grid[0] * (f.group[1] + grid[1] * f.group[2]);
+        known.reach(known.record(kind, how.launch, f.instruction, group, f.wave, f.lane, f.address, 0, nullptr, 0), Reach::at_once, f.instruction);
+    }
+    return !ended;
+}
+}

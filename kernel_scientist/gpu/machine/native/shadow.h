@@ -1,0 +1,98 @@
+// What a checking run knows of memory: how the twin's bytes differ, where that came from, who used which byte.
+//
+// A checking run executes each wave twice. The runs differ only in what is undefined: memory that nobody wrote, values
+// that depend on the order of waves. A byte is undefined exactly if the two runs have different values there.
+#pragma once
+
+#include <memory>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "machine.h"
+
+namespace machine {
+
+constexpr u32 NOBODY = ~0u;
+
+enum class Cause : u32 {
+    none, pointer, unset_register, unset_lds, unset_scratch, unset_memory, race_read, race_write,
+    read_outside, write_outside, write_read_only, lds_outside, scratch_outside, jump, refused, barriers, deadlock
+};
+// How an undefined value showed.
+enum class Reach : u32 { not_yet, address, branch, output, at_once };
+
+// A fault, or where an undefined value comes from: that is a fault as soon as something depends on it.
+struct Record {
+    u32 kind, launch, instruction, lane, wave, group;
+    u32 other_instruction, other_lane, other_wave, other_group;  // who else used the place
+    u32 reach, reached_at, groups, last_group;
+    u64 lanes, address, start;  // start: of the allocation that is meant, 0 if none is
+};
+constexpr u32 POINTER = 1;  // number of the record of all addresses: they differ between the runs and are defined
+
+// A use of memory: an instruction of a wave between two barriers and two releases.
+struct Event {
+    u32 group, wave, epoch, sequence, instruction;
+    bool atomic, quiet;  // quiet: it stored what was there already
+    u32 several = 0;     // number of a list of atomic operations of several waves that this stands for
+};
+
+constexpr u32 PAGE = 4096;
+struct Values {
+    u8 delta[PAGE];          // the first run's byte xor the twin's
+    u32 origin[PAGE / 4];    // number of a record, for the bytes of a word that differ; 0: nobody wrote them
+};
+// Per byte, the last writer and two readers: number of an event and a lane, see `cell`; and what the writer replaced.
+struct Uses {
+    u32 writer[PAGE], reader[PAGE], earlier[PAGE];
+    u8 before[PAGE];
+};
+inline u32 cell(u32 event, u32 lane) { return event << 6 | lane; }
+
+class Shadow {
+   public:
+    std::vector<Record> records{2};
+
+    Values* find(u64 address) {
+        const u64 page = address / PAGE;
+        if (page == last_page_) return last_;
+        const auto found = values_.find(page);
+        last_page_ = page;
+        return last_ = found == values_.end() ? nullptr : found->second.get();
+    }
+    Values& make(u64 address);
+    bool empty() const { return values_.empty(); }
+    // Xor the twin's difference onto bytes. Returns whether there was one.
+    bool apply(u64 address, u32 bytes, u8* to);
+    // Set the twin's difference, and where it came from.
+    void set(u64 address, u32 bytes, const u8* delta, u32 origin);
+    u32 origin(u64 address, u32 bytes);
+    void poison(u64 address, u64 bytes, u64 seed);
+    void define(u64 address, u64 bytes);
+    // Turn the sign of all that nobody wrote: what is too small to show in one run is too large in the other.
+    void flip();
+    bool unused() const;  // whether an undefined value was read, and nothing depends on it so far
+    // Number of the record of a kind at an instruction, made at its first lane; counts the lane.
+    u32 record(Cause kind, u32 launch, u32 instruction, u32 group, u32 wave, u32 lane, u64 address, u64 start, const Event* other, u32 other_lane);
+    void reach(u32 origin, Reach how, u32 instruction) {
+        if (origin <= POINTER || records[origin].reach) return;
+        records[origin].reach = u32(how), records[origin].reached_at = instruction;
+    }
+
+   private:
+    std::unordered_map<u64, std::unique_ptr<Values>> values_;
+    std::unordered_map<u64, u32> numbers_;
+    u64 last_page_ = ~0ull;
+    Values* last_ = nullptr;
+};
+
+// Numbers that differ from zero in each byte, whose signs vary, and which are finite in nearly every format.
+inline u32 odd_word(u64& state) {
+    u64 x = state += 0x9e3779b97f4a7c15ull;
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull, x = (x ^ x >> 27) * 0x94d049bb133111ebull;
+    x ^= x >> 31;
+    if ((x >> 60) < 2) return ~0u;  // NaN in most formats
+    return 0x44444444u | (u32(x) & 0x8f8f8f8fu);
+}
+
+}  // namespace machine
