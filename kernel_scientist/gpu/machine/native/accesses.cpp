@@ -56,13 +56,16 @@ u8* Checker::first(Wave&, int lane, u64 address, u32 bytes, bool write) {
 }
 
 // The address of the first run that a twin's address stands for, and the allocation that it was derived from.
-u64 Checker::equivalent(u64 address, const Allocation** meant) const {
+u64 Checker::equivalent(u64 address, const Allocation** meant) {
     *meant = nullptr;
     if (address < REGION || address >= REGIONS_END) return address;
-    const auto found = regions_.find(address / REGION);
-    if (found == regions_.end()) return address;
-    *meant = launch_.allocations + found->second;
-    return address - moved_[found->second] + (*meant)->start;
+    if (address / REGION != region_) {
+        const auto found = regions_.find(address / REGION);
+        if (found == regions_.end()) return address;
+        region_ = address / REGION, in_region_ = found->second;
+    }
+    *meant = launch_.allocations + in_region_;
+    return address - moved_[in_region_] + (*meant)->start;
 }
 
 void Checker::outside(const Access& x, const Allocation* meant, u64 address) {
@@ -77,6 +80,7 @@ void Checker::outside(const Access& x, const Allocation* meant, u64 address) {
 
 // Compare where the twin goes; tell what is outside.
 void Checker::compare(Access& x, u64 address) {
+    if (address == x.address && x.where && x.space != Space::memory) return;
     const Allocation* meant;
     const u64 same = equivalent(address, &meant);
     if (same != x.address) {
@@ -232,8 +236,17 @@ void Checker::put(const Access& x, const u8* b, u32 origin) {
         for (u64 word = offset / 4; word <= (offset + x.bytes - 1) / 4; ++word) group_->lds.origin[word] = origin;
 }
 
+// Bytes that differ; of whole words all bytes do if one does.
 static u64 differing(const u8* a, const u8* b, u32 bytes) {
     u64 found = 0;
+    if (bytes % 4 == 0) {
+        for (u32 n = 0; n < bytes; n += 4) {
+            u32 x, y;
+            std::memcpy(&x, a + n, 4), std::memcpy(&y, b + n, 4);
+            found |= u64(x != y ? 15 : 0) << n;
+        }
+        return found;
+    }
     for (u32 n = 0; n < bytes; ++n) found |= u64(a[n] != b[n]) << n;
     return found;
 }

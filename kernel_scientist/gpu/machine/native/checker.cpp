@@ -38,7 +38,7 @@ std::unique_ptr<CheckedGroup> Checker::begun(u32 linear) {
     };
     SharedMemory& lds = made->lds;
     lds.a.resize(order.lds_bytes), odd(lds.b, order.lds_bytes), lds.origin.resize(order.lds_bytes / 4 + 1);
-    lds.writer.resize(order.lds_bytes), lds.before.resize(order.lds_bytes), lds.reader.resize(order.lds_bytes), lds.earlier.resize(order.lds_bytes);
+    lds.writer.resize(order.lds_bytes), lds.before.resize(order.lds_bytes), lds.lines.resize(order.lds_bytes / LINE + 1);
     for (u32 w = 0; w < count; ++w) {
         Twins& t = *made->waves.emplace_back(std::make_unique<Twins>());
         const size_t registers = size_t(order.registers) * LANES;
@@ -117,6 +117,13 @@ void Checker::settle(Twins& t) {
         const Operand& which = in_->operand[2];
         scope = 1ull << ((which.kind == Kind::constant ? u32(which.bits) : t.a.s[which.index]) & 63);
     }
+    const u16* reads = registers_ + effect_->first;
+    constexpr int ADDRESS = -1, SEVERAL = -2;
+    int sole = ADDRESS;  // what differs: one vector register, or only scalar registers that hold addresses
+    for (u32 k = 0; k < effect_->reads; ++k)
+        if (reads[k] < SCALAR && masks_[k]) sole = sole == ADDRESS ? int(k) : SEVERAL;
+    if (sole == ADDRESS && !scalar_differs_) sole = SEVERAL;
+    if (loaded_any_ || exec_a_ != exec_b_ || (scalar_differs_ && (sole >= 0 || scalar_origin_ != POINTER))) sole = SEVERAL;
     for (u32 k = 0; k < effect_->writes; ++k) {
         if (writes[k] >= SCALAR) {
             const u32 n = writes[k] - SCALAR;
@@ -124,10 +131,18 @@ void Checker::settle(Twins& t) {
             if (const u32 origin = source(-1, false)) t.scalar_origins[n] = origin;
             continue;
         }
-        for (u64 left = differing(t.a.lanes(writes[k]), t.b.lanes(writes[k])) & scope; left; left &= left - 1) {
-            const int l = std::countr_zero(left);
-            t.origins[writes[k] * LANES + l] = source(l, false);
-        }
+        u64 left = differing(t.a.lanes(writes[k]), t.b.lanes(writes[k])) & scope;
+        if (!left) continue;
+        u32* to = t.origins.data() + size_t(writes[k]) * LANES;
+        if (sole >= 0)  // nothing but one register
+            for (u64 lanes = left & masks_[sole]; lanes; lanes &= lanes - 1) {
+                const int l = std::countr_zero(lanes);
+                const u32 origin = t.origins[size_t(reads[sole]) * LANES + l];
+                if (origin) to[l] = origin, left &= ~(1ull << l);
+            }
+        else if (sole == ADDRESS)
+            for (; left; left &= left - 1) to[std::countr_zero(left)] = POINTER;
+        for (; left; left &= left - 1) to[std::countr_zero(left)] = source(std::countr_zero(left), false);
     }
 }
 
@@ -180,7 +195,7 @@ void Checker::step(CheckedGroup& group, Twins& t) {
         ++executed[in.number], ++total;
         lanes[in.number] += std::popcount(a.exec());
         launch_.instructions.store(total, std::memory_order_relaxed);
-        count_ = cursor_ = 0;
+        count_ = cursor_ = 0, mine_[0] = mine_[1] = asked_ = NOBODY;
         if (loaded_any_) std::memset(loaded_, 0, sizeof loaded_), loaded_any_ = 0;
         look(t);
         const Nature nature = Nature(effect_->nature);

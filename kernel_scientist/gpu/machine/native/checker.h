@@ -43,8 +43,9 @@ struct Access {
 // A workgroup's LDS: of the first run, of the twin, and who used which byte.
 struct SharedMemory {
     std::vector<u8> a, b;
-    std::vector<u32> origin, writer, reader, earlier;
+    std::vector<u32> origin, writer;
     std::vector<u8> before;
+    std::vector<Line> lines;
 };
 
 struct Twins {
@@ -73,7 +74,7 @@ struct CheckedGroup {
     explicit CheckedGroup(Launch& launch, u32 linear) : group(launch, linear) {}
 };
 
-class Checker : public Watch {
+class [[gnu::visibility("hidden")]] Checker : public Watch {
    public:
     Checker(Launch& launch, const CheckOrder& check, const u64* moved, const Effect* effects, const u16* registers, Shadow& shadow);
     // Run everything. Returns whether it ended: not if it was given up.
@@ -107,6 +108,8 @@ class Checker : public Watch {
     std::unordered_map<u64, Saved> saved_, earlier_;
     std::unordered_map<u64, u32> raced_;
     const Allocation* near_ = nullptr;
+    u64 region_ = 0;     // the one that was looked for last, and its allocation
+    u32 in_region_ = 0;
     u64 odd_ = 0;
     bool backwards_ = false;
     u32 sign_ = 0;     // turns the signs of what is undefined in a second run
@@ -126,6 +129,9 @@ class Checker : public Watch {
     u64 exec_a_ = 0, exec_b_ = 0;
     u32 loaded_[LANES] = {};       // origins of what a lane loaded
     u32 loaded_any_ = 0;
+    u32 mine_[2] = {NOBODY, NOBODY};  // its events, loud and quiet
+    u32 asked_ = NOBODY;              // an event, and whether it is ordered before
+    bool answer_ = false;
 
     // checker.cpp
     std::unique_ptr<CheckedGroup> begun(u32 linear);
@@ -146,7 +152,7 @@ class Checker : public Watch {
     void compare(Access& x, u64 address);
     u8* resolve(Access& x);
     void outside(const Access& x, const Allocation* meant, u64 address);
-    u64 equivalent(u64 address, const Allocation** meant) const;
+    u64 equivalent(u64 address, const Allocation** meant);
     void finish();
     void finish_store(Access& x);
     void finish_atomic(Access& x);
@@ -162,13 +168,15 @@ class Checker : public Watch {
     u32 raced(const Event& other);
     u32 joined(u32 before, u32 more);
     bool ordered(const Event& e) const;
+    bool in_order(u32 number);
     bool coherent() const;
     // Bytes of an access that a race concerns; `other`: the cell of a wave that takes part.
     // `before`: of a read what the bytes were before the other's store, of a write what they are now, for the twin.
     u64 races_of_read(const Access& x, u8* before, u32* other);
     u64 races_of_write(const Access& x, u64 changed, const u8* before, u32* other);
-    u64 race_on_read(const Access& x, Cells c, u32 count, u8* before, u32* other);
+    u64 race_on_read(Cells c, u32 count, u8* before, u32* other);
     u64 race_on_write(const Access& x, Cells c, u32 count, u64 changed, const u8* before, u32* other);
+    bool settled(const Line& line, bool lds);
     void synchronise();
     void release();
     const Release& published();

@@ -69,26 +69,31 @@ class Usage {
 
     Uses& page(u64 address) {
         const u64 number = address / PAGE;
-        if (number != last_number_) {
+        Recent& recent = recent_[number % RECENT];
+        if (number != recent.number) {
             auto& found = pages_[number];
             if (!found) found = std::make_unique<Uses>();
-            last_number_ = number, last_ = found.get();
+            recent = {number, found.get()};
         }
-        return *last_;
+        return *recent.uses;
     }
     std::vector<Release>& at(u64 address) { return places_[address]; }
 
    private:
     std::unordered_map<u64, std::unique_ptr<Uses>> pages_;
     std::unordered_map<u64, std::vector<Release>> places_;
-    u64 last_number_ = ~0ull;
-    Uses* last_ = nullptr;
+    static constexpr u64 RECENT = 256;
+    struct Recent {
+        u64 number = ~0ull;
+        Uses* uses = nullptr;
+    } recent_[RECENT];  // pages that were looked for lately
 };
 
-// The cells of consecutive bytes.
+// The uses of consecutive bytes of one line.
 struct Cells {
-    u32 *writer, *reader, *earlier;
+    u32* writer;
     u8* before;
+    Line* line;
 };
 
 }  // namespace machine

@@ -9,13 +9,14 @@ bool Checker::coherent() const { return Nature(effect_->nature) == Nature::atomi
 
 // The number of the event that the current instruction is, until the next barrier or release.
 u32 Checker::event(bool atomic, bool quiet) {
+    if (mine_[quiet] != NOBODY) return mine_[quiet];
     auto& [version, number] = now_->events[2 * in_->number + quiet];
     if (version != now_->clock.version) {
         version = now_->clock.version, number = u32(usage_->events.size());
-        if (number >= 1u << 26) return number = 0;  // too many to tell apart
+        if (number >= 1u << 26) return mine_[quiet] = number = 0;  // too many to tell apart
         usage_->events.push_back({group_->group.number, now_->a.id, group_->epoch, now_->clock.sequence, in_->number, atomic, quiet});
     }
-    return number;
+    return mine_[quiet] = number;
 }
 
 // A store of no single wave: of several that raced. It lasts until the next barrier, or if several workgroups took
@@ -62,75 +63,95 @@ bool Checker::ordered(const Event& e) const {
     return now_->clock.acquired.covers(e) || group_->clock.acquired.covers(e);
 }
 
-u64 Checker::race_on_read(const Access& x, Cells c, u32 count, u8* before, u32* other) {
+// As `ordered`, for the number of an event. Lanes mostly ask for the same one.
+bool Checker::in_order(u32 number) {
+    if (number == asked_) return answer_;
+    return asked_ = number, answer_ = ordered(usage_->events[number]);
+}
+
+// Whether all stores to a line are ordered before what the current wave does. False if that is not known.
+bool Checker::settled(const Line& line, bool lds) {
+    if (line.sole == 0) return true;
+    if (line.sole != MIXED) return in_order(line.sole);
+    return lds && usage_->events[line.latest].epoch < group_->epoch;
+}
+
+u64 Checker::race_on_read(Cells c, u32 count, u8* before, u32* other) {
     const bool atomic = coherent();
-    const u32 me = cell(event(atomic, false), u32(x.lane));
-    const u64 mine = u64(group_->group.number) << 32 | now_->a.id;
-    u32 last = 0;
-    bool bad = false;
     u64 found = 0;
     for (u32 n = 0; n < count; ++n) {
-        const u32 w = c.writer[n], r = c.reader[n];
-        if (w != last) {
-            const Event& e = usage_->events[w >> 6];
-            last = w, bad = w && !e.quiet && !(atomic && e.atomic) && !ordered(e);
-        }
-        if (bad) found |= 1ull << n, *other = w, before[n] = c.before[n];
-        if (r == me) continue;
-        const Event& e = usage_->events[r >> 6];
-        if (r && (u64(e.group) << 32 | e.wave) != mine) c.earlier[n] = r;
-        c.reader[n] = me;
+        const u32 w = c.writer[n];
+        if (!w || in_order(w >> 6)) continue;
+        const Event& e = usage_->events[w >> 6];
+        if (!e.quiet && !(atomic && e.atomic)) found |= 1ull << n, *other = w, before[n] = c.before[n];
     }
     return found;
 }
 
 u64 Checker::race_on_write(const Access& x, Cells c, u32 count, u64 changed, const u8* before, u32* other) {
     const bool atomic = coherent();
-    const u64 all = count >= 64 ? ALL : (1ull << count) - 1;
-    const u32 loud = cell(event(atomic, false), u32(x.lane)), quiet = (changed & all) == all ? 0 : cell(event(atomic, true), u32(x.lane));
+    const u32 loud = cell(event(atomic, false), u32(x.lane));
     u64 found = 0;
     for (u32 n = 0; n < count; ++n) {
-        const bool changes = changed >> n & 1;
-        auto conflicts = [&](u32 use) {
-            const Event& e = usage_->events[use >> 6];
-            return use && !(atomic && e.atomic) && !ordered(e);
-        };
         const u32 w = c.writer[n];
-        const bool conflict = conflicts(w);
-        if (conflict && changes) found |= 1ull << n, *other = w;
-        if (changes && (conflicts(c.reader[n]) || conflicts(c.earlier[n]))) ++usage_->suspects;
-        if (changes) {
-            c.before[n] = before[n];
-            if (conflict) c.writer[n] = cell(raced(usage_->events[w >> 6]), u32(x.lane));
-            else if (atomic && w && usage_->events[w >> 6].atomic && !ordered(usage_->events[w >> 6])) c.writer[n] = cell(joined(w >> 6, loud >> 6), u32(x.lane));
-            else c.writer[n] = loud;
+        const bool apart = w && !in_order(w >> 6), conflict = apart && !(atomic && usage_->events[w >> 6].atomic);
+        if (!(changed >> n & 1)) {
+            if (!conflict) c.writer[n] = cell(event(atomic, true), u32(x.lane));
+            continue;
         }
-        else if (!conflict) c.writer[n] = quiet;
+        c.before[n] = before[n], c.writer[n] = loud;
+        if (conflict) found |= 1ull << n, *other = w, c.writer[n] = cell(raced(usage_->events[w >> 6]), u32(x.lane));
+        else if (apart) c.writer[n] = cell(joined(w >> 6, loud >> 6), u32(x.lane));
     }
     return found;
 }
 
-template <class F> static u64 in_pages(const Access& x, SharedMemory& lds, Usage& usage, F act) {
-    if (x.space == Access::Space::lds) {
-        const u32 at = u32(x.address);
-        return act(Cells{lds.writer.data() + at, lds.reader.data() + at, lds.earlier.data() + at, lds.before.data() + at}, x.bytes, 0u);
-    }
+// Call `act(cells, bytes before, count)` for the parts of an access that lie in one line each.
+template <class F> static u64 in_lines(const Access& x, SharedMemory& lds, Usage& usage, F act) {
     u64 found = 0;
     for (u32 done = 0; done < x.bytes;) {
         const u64 at = x.address + done;
-        const u32 offset = u32(at % PAGE), count = std::min(x.bytes - done, PAGE - offset);
-        Uses& page = usage.page(at);
-        found |= act(Cells{page.writer + offset, page.reader + offset, page.earlier + offset, page.before + offset}, count, done) << done;
+        const u32 count = std::min(x.bytes - done, LINE - u32(at % LINE));
+        if (x.space == Access::Space::lds) {
+            const u32 n = u32(at);
+            found |= act(Cells{lds.writer.data() + n, lds.before.data() + n, lds.lines.data() + n / LINE}, done, count) << done;
+        } else {
+            Uses& page = usage.page(at);
+            const u32 n = u32(at % PAGE);
+            found |= act(Cells{page.writer + n, page.before + n, page.lines + n / LINE}, done, count) << done;
+        }
         done += count;
     }
     return found;
 }
 u64 Checker::races_of_read(const Access& x, u8* before, u32* other) {
     if (x.space == Access::Space::scratch || (x.space == Access::Space::memory && !x.writable)) return 0;
-    return in_pages(x, group_->lds, *usage_, [&](Cells c, u32 count, u32 done) { return race_on_read(x, c, count, before + done, other); });
+    const u32 me = event(coherent(), false);
+    return in_lines(x, group_->lds, *usage_, [&](Cells c, u32 done, u32 count) {
+        Line& line = *c.line;
+        if (line.reader != me) {
+            const Event& last = usage_->events[line.reader];
+            if (line.reader && (last.wave != now_->a.id || last.group != group_->group.number)) line.earlier = line.reader;
+            line.reader = me;
+        }
+        return settled(line, x.space == Access::Space::lds) ? 0 : race_on_read(c, count, before + done, other);
+    });
 }
 u64 Checker::races_of_write(const Access& x, u64 changed, const u8* before, u32* other) {
-    return in_pages(x, group_->lds, *usage_, [&](Cells c, u32 count, u32 done) { return race_on_write(x, c, count, changed >> done, before + done, other); });
+    const bool atomic = coherent();
+    const u32 me = event(atomic, false);
+    return in_lines(x, group_->lds, *usage_, [&](Cells c, u32 done, u32 count) -> u64 {
+        Line& line = *c.line;
+        const u64 all = count >= 64 ? ALL : (1ull << count) - 1, part = changed >> done & all;
+        auto conflicts = [&](u32 use) { return use && !in_order(use) && !(atomic && usage_->events[use].atomic); };
+        if (part && (conflicts(line.reader) || conflicts(line.earlier))) ++usage_->suspects;
+        const bool clear = settled(line, x.space == Access::Space::lds);
+        line.sole = clear ? me : MIXED, line.latest = me;
+        if (!clear || part != all) return race_on_write(x, c, count, part, before + done, other);
+        std::fill_n(c.writer, count, cell(me, u32(x.lane)));
+        std::memcpy(c.before, before + done, count);
+        return 0;
+    });
 }
 
 void Checker::release() {

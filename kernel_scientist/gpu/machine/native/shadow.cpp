@@ -16,8 +16,9 @@ template <class F> static void parts(u64 address, u64 bytes, F act) {
 
 Values& Shadow::make(u64 address) {
     if (Values* there = find(address)) return *there;
-    last_ = (values_[address / PAGE] = std::make_unique<Values>()).get();
-    return *last_;
+    Values* made = (values_[address / PAGE] = std::make_unique<Values>()).get();
+    recent_[address / PAGE % RECENT] = {address / PAGE, made};
+    return *made;
 }
 
 bool Shadow::apply(u64 address, u32 bytes, u8* to) {

@@ -42,10 +42,17 @@ struct Values {
     u8 delta[PAGE];          // the first run's byte xor the twin's
     u32 origin[PAGE / 4];    // number of a record, for the bytes of a word that differ; 0: nobody wrote them
 };
-// Per byte, the last writer and two readers: number of an event and a lane, see `cell`; and what the writer replaced.
+// Of LINE bytes, events: the one that all stores there are ordered before or equal to, MIXED if there is none such; the
+// last one that stored; and two of different waves that read.
+constexpr u32 LINE = 64, MIXED = ~0u;
+struct Line {
+    u32 sole = 0, latest = 0, reader = 0, earlier = 0;
+};
+// Per byte the last writer, as `cell` makes it, and what it replaced.
 struct Uses {
-    u32 writer[PAGE], reader[PAGE], earlier[PAGE];
+    u32 writer[PAGE];
     u8 before[PAGE];
+    Line lines[PAGE / LINE];
 };
 inline u32 cell(u32 event, u32 lane) { return event << 6 | lane; }
 
@@ -55,10 +62,11 @@ class Shadow {
 
     Values* find(u64 address) {
         const u64 page = address / PAGE;
-        if (page == last_page_) return last_;
+        Recent& recent = recent_[page % RECENT];
+        if (page == recent.page) return recent.values;
         const auto found = values_.find(page);
-        last_page_ = page;
-        return last_ = found == values_.end() ? nullptr : found->second.get();
+        recent = {page, found == values_.end() ? nullptr : found->second.get()};
+        return recent.values;
     }
     Values& make(u64 address);
     bool empty() const { return values_.empty(); }
@@ -82,8 +90,11 @@ class Shadow {
    private:
     std::unordered_map<u64, std::unique_ptr<Values>> values_;
     std::unordered_map<u64, u32> numbers_;
-    u64 last_page_ = ~0ull;
-    Values* last_ = nullptr;
+    static constexpr u64 RECENT = 256;
+    struct Recent {
+        u64 page = ~0ull;
+        Values* values = nullptr;
+    } recent_[RECENT];  // pages that were looked for lately
 };
 
 // Numbers that differ from zero in each byte, whose signs vary, and which are finite in nearly every format.
