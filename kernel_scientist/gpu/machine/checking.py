@@ -4,21 +4,33 @@ They differ in memory that nobody wrote, in values that depend on the order of w
 Where they do not agree, or go where nothing is, that is a finding. Runs in workers: standard library and numpy only.
 """
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 import numpy as np
 
 from kernel_scientist.gpu.machine import launch as launches
 from kernel_scientist.gpu.machine import twin_effects
-from kernel_scientist.gpu.machine.launch import Code, Memory, Options, Prepared, Result
+from kernel_scientist.gpu.machine.launch import Code, Fault, Finding, Memory, Options, Prepared, Result
 from kernel_scientist.gpu.machine.library import Library
 from kernel_scientist.gpu.machine.program import Array
-from kernel_scientist.gpu.machine.shadow import POINTER, Record, Shadow
+from kernel_scientist.gpu.machine.shadow import POINTER, Cause, Record, Shadow
 
 CHECK_ORDER = np.dtype([("scalars", "u4", 32), ("launch", "u4"), ("partial", "u4"), ("seed", "u8")], align=True)
 REGION, REGIONS = 1 << 35, 1 << 11
 """Each allocation lies in a region of its own in the second run, as in `native/checker.h`."""
 Grid = tuple[int, int, int]
+UNCHANGED = Options()
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """What an allocation is to the user."""
+
+    name: str
+    element_bytes: int
+    bytes: int
 
 
 @dataclass(frozen=True)
@@ -28,8 +40,9 @@ class Checked:
     code: Code
     kernel: str
     grid: Grid
-    partial: bool
-    """Whether only some of its workgroups were run."""
+    lds_bytes: int
+    tensors: dict[int, Tensor]
+    """By the addresses of the allocations."""
 
 
 @dataclass
@@ -39,6 +52,8 @@ class Checks:
     library: Library
     shadow: Shadow = field(init=False)
     launched: list[Checked] = field(default_factory=list[Checked])
+    tensors: dict[int, Tensor] = field(default_factory=dict[int, Tensor])
+    """What the allocations are, by their addresses."""
     _effects: dict[int, tuple[Array, Array]] = field(default_factory=dict[int, tuple[Array, Array]])
     _regions: dict[int, int] = field(default_factory=dict[int, int])
 
@@ -56,9 +71,13 @@ class Checks:
         arguments: bytes,
         memory: Memory,
         dynamic_lds: int = 0,
-        options: Options = Options(),
+        options: Options = UNCHANGED,
+        names: Mapping[int, str] = MappingProxyType({}),
     ) -> Result:
-        """Run a kernel as `launch.run` does, and note what is wrong."""
+        """Run a kernel as `launch.run` does, and note what is wrong. `names`: of its tensors, by their addresses.
+
+        If only some workgroups are run, memory that nobody wrote is not a finding: others may write it.
+        """
         ready = launches.prepared(code, name, grid, block, arguments, memory, dynamic_lds, options)
         ready.order["lds_bytes"] = code.kernels[name].lds_bytes + dynamic_lds
         table = _merged(ready.table)
@@ -70,8 +89,11 @@ class Checks:
         check = np.zeros((), CHECK_ORDER)
         scalars = launches.first_scalars(code.kernels[name], ready.segment, ready.packet, segment)
         check["scalars"][: len(scalars)], check["seed"] = scalars, options.seed or 1
-        check["launch"], partial = len(self.launched), options.groups is not None
-        self.launched.append(Checked(code, name, grid, partial))
+        check["launch"], check["partial"] = len(self.launched), options.groups is not None
+        if options.groups is not None:
+            self.shadow.forget()
+        tensors = {start: replace(one, name=names.get(start, one.name)) for start, one in self.tensors.items()}
+        self.launched.append(Checked(code, name, grid, int(ready.order["lds_bytes"]), tensors))
         effects, registers = self._packed(code)
         count = len(code.program.packed)
         executed, lanes, total = np.zeros(count, np.uint64), np.zeros(count, np.uint64), np.zeros(1, np.uint64)
@@ -81,7 +103,12 @@ class Checks:
             total.ctypes.data,
         )  # fmt: skip
         self.shadow.define(place, segment.nbytes)
-        return Result(executed, lanes, (), int(total[0]), bool(gave_up))
+        refused = tuple(self._refusal(code, record) for record in self.records() if record.cause is Cause.REFUSED)
+        return Result(executed, lanes, refused, int(total[0]), bool(gave_up))
+
+    def _refusal(self, code: Code, record: Record) -> Finding:
+        statement = code.listing.statements[record.instruction]
+        return Finding(Fault.REFUSED, statement, record.lane, record.wave, (record.group, 0, 0), 0, record.lanes)
 
     def records(self) -> list[Record]:
         """Return what is wrong so far."""

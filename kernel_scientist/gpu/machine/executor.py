@@ -7,12 +7,16 @@ import hashlib
 import random
 import time
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
 from kernel_scientist.gpu.interpreter.defect import Defect
+from kernel_scientist.gpu.machine import findings
 from kernel_scientist.gpu.machine import launch as launches
 from kernel_scientist.gpu.machine.allocations import Allocations
+from kernel_scientist.gpu.machine.checking import Checks
 from kernel_scientist.gpu.machine.defects import defects
 from kernel_scientist.gpu.machine.launch import Code, Fault, Finding, Options
 from kernel_scientist.gpu.machine.library import Library
@@ -47,6 +51,8 @@ class Executor:
     seed: int = 0
     allocations: Allocations | None = None
     """The memory of the current call."""
+    checks: Checks | None = None
+    """What is known of the current call if its launches are checked; otherwise they are only executed."""
     sample_s: float = 0.0
     """Seconds after which no further workgroups of a launch are run; 0: all are run."""
     launched: list[Launched] = field(default_factory=list[Launched])
@@ -60,8 +66,20 @@ class Executor:
             self._codes[key] = Code.of(self.library, text)
         return self._codes[key]
 
-    def run(self, code: Code, name: str, grid: Grid, block: Grid, arguments: bytes, dynamic_lds: int) -> None:
-        """Execute a launch. Raises RefusedError if an instruction is not known, or if it does not end."""
+    def run(
+        self,
+        code: Code,
+        name: str,
+        grid: Grid,
+        block: Grid,
+        arguments: bytes,
+        dynamic_lds: int,
+        names: Mapping[int, str] = MappingProxyType({}),
+    ) -> None:
+        """Execute a launch. `names`: of its tensors, by their addresses.
+
+        Raises RefusedError if an instruction is not known, or if it does not end.
+        """
         assert self.allocations is not None, "a launch outside of a call"
         groups, memory = grid[0] * grid[1] * grid[2], self.allocations.memory()
         launched = Launched(name, groups, 0)
@@ -71,7 +89,10 @@ class Executor:
         until = time.monotonic() + self.sample_s
         for part in self._parts(groups):
             options = Options(self.threads, self.seed, most_instructions=MOST_INSTRUCTIONS, groups=part)
-            result = launches.run(code, name, grid, block, arguments, memory, dynamic_lds, options)
+            if self.checks is None:
+                result = launches.run(code, name, grid, block, arguments, memory, dynamic_lds, options)
+            else:
+                result = self.checks.run(code, name, grid, block, arguments, memory, dynamic_lds, options, names)
             launched.run += groups if part is None else len(part)
             self.findings += [(name, grid, finding) for finding in result.findings]
             refused = next((f for f in result.findings if f.fault is Fault.REFUSED), None)
@@ -96,6 +117,8 @@ class Executor:
     def told(self) -> tuple[list[Defect], dict[str, int]]:
         """Return the defects since the last call of this, and how many workgroups were run."""
         found = defects(self.findings, self.allocations.names if self.allocations else {})
+        if self.checks is not None:
+            found += findings.defects(self.checks)
         runs = [launched for launched in self.launched if launched.groups]
         coverage = {
             "launches": len(runs),

@@ -37,9 +37,11 @@ class Places:
     """Lines of the own source by instruction."""
 
     def __init__(self, text: str, listing: Listing) -> None:
-        files = {number: PurePath(name or folder).name for number, folder, name in _FILE.findall(text)}
-        self.own = next(iter(files.values()), "")
+        found = [(number, PurePath(folder) / name) for number, folder, name in _FILE.findall(text)]
+        files = {number: path.name for number, path in found}
+        self.path = found[0][1] if found else PurePath()
         """The file that the kernels are written in: the first one."""
+        self.own = self.path.name
         self._statements = listing.statements
         calls = [call for call in _calls(text, listing, files) if call.file == self.own]
         self._calls = sorted(calls, key=lambda call: call.size)

@@ -96,6 +96,10 @@ class Shadow:
         """Note that these bytes are defined."""
         self._native.machine_shadow_define(self.handle, address, size)
 
+    def forget(self) -> None:
+        """Note that all is defined that is undefined only because nobody wrote it."""
+        self._native.machine_shadow_forget(self.handle)
+
     def put(self, address: int, delta: Array, origin: int) -> None:
         """Note how bytes differ, and the record that says why."""
         delta = np.ascontiguousarray(delta, np.uint8)

@@ -80,7 +80,8 @@ class TritonLaunches:
         name = metadata.name
         arguments = self._arguments(loaded.kernels[name].arguments, code.src.signature, bound)
         block = (metadata.num_warps * WAVE, 1, 1)
-        self.executor.run(loaded, name, (x, y, z), block, arguments, metadata.shared)
+        names = {storage: name for name, value in bound.items() for storage in _storages(value)}
+        self.executor.run(loaded, metadata.name, (x, y, z), block, arguments, metadata.shared, names)
 
     def _arguments(self, places: Sequence[Argument], signature: Mapping[str, Any], bound: Mapping[str, Any]) -> bytes:
         """Return the explicit arguments as they lie in the kernarg segment: those that are no constants."""
@@ -115,6 +116,12 @@ class TritonLaunches:
         if kind == "bf16":
             return struct.pack("<f", value)[2:]
         return (int(value) & ((1 << 8 * size) - 1)).to_bytes(size, "little")
+
+
+def _storages(value: Any) -> list[int]:
+    """Return the address of the memory that an argument's elements lie in, if it is a tensor."""
+    base = getattr(value, "base", value)
+    return [int(base.untyped_storage().data_ptr())] if hasattr(base, "untyped_storage") else []
 
 
 def _bound(kernel: Any, args: tuple[Any, ...], options: dict[str, Any]) -> dict[str, Any]:

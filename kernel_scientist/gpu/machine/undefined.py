@@ -1,6 +1,6 @@
 """Memory of a call under a checking run: what torch allocates without writing is undefined, and stays so when copied.
 
-An operation of torch on undefined memory is done twice as well. Runs in workers: standard library, numpy and torch only.
+An operation of torch on undefined memory is done twice as well. Runs in workers: standard library, numpy, torch only.
 """
 
 import ctypes
@@ -11,17 +11,22 @@ import numpy as np
 import torch
 
 from kernel_scientist.gpu.machine.allocations import EMPTY, Allocations, extent, tensors
+from kernel_scientist.gpu.machine.checking import Checks, Tensor
 from kernel_scientist.gpu.machine.program import Array
-from kernel_scientist.gpu.machine.shadow import Reach, Shadow
+from kernel_scientist.gpu.machine.shadow import Reach
 
 
 class CheckedAllocations(Allocations):
     """Allocations whose undefined bytes are known."""
 
-    def __init__(self, data: Any, writable: Collection[int], shadow: Shadow, seed: int) -> None:
+    def __init__(self, data: Any, writable: Collection[int], checks: Checks, seed: int) -> None:
         """`data`: the inputs, of which those at `writable` may be written."""
         super().__init__(data, writable, 0)
-        self.shadow, self.seed = shadow, seed
+        self.checks, self.shadow, self.seed = checks, checks.shadow, seed
+        for n, item in enumerate(data if isinstance(data, list | tuple) else [data]):
+            for tensor in tensors(item):
+                place, size = extent(tensor)
+                checks.tensors[place] = Tensor(f"input {n}", tensor.element_size(), size)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run an operation of torch; remember what it allocated, and what of its results is undefined."""
@@ -32,7 +37,9 @@ class CheckedAllocations(Allocations):
         name = func._schema.name.split("::")[-1]
         fresh = [tensor for tensor in tensors(result) if self._new(tensor)]
         for tensor in fresh:
-            self.shadow.define(*_storage(tensor))
+            place, size = _storage(tensor)
+            self.shadow.define(place, size)
+            self.checks.tensors[place] = Tensor(f"{name}{tuple(tensor.shape)}", tensor.element_size(), size)
             if name in EMPTY:
                 self.poison(tensor)
         written = [tensor for tensor in _written(func, args, kwargs) if tensor.layout is torch.strided]
@@ -80,13 +87,13 @@ class CheckedAllocations(Allocations):
         assert delta is not None
         view = _elements(torch.from_numpy(delta), tensor)
         view.zero_()
-        self.put(place, delta, self._first(tensor))
+        self.put(place, delta, self.first(tensor))
 
     def put(self, place: int, delta: Array, origin: int) -> None:
         """Note how bytes differ now."""
         self.shadow.put(place, delta, origin)
 
-    def _first(self, tensor: torch.Tensor) -> int:
+    def first(self, tensor: torch.Tensor) -> int:
         """Return a record that says why something in a tensor is undefined; 0: nobody wrote it."""
         return int(self.shadow.origins(*extent(tensor)).max(initial=0))
 
@@ -112,7 +119,7 @@ class _Twin:
             delta = self.memory.shadow.delta(place, size)
             if delta is not None:
                 raw ^= delta
-                self.origin = max(self.origin, self.memory._first(value))
+                self.origin = max(self.origin, self.memory.first(value))
             flat = torch.from_numpy(raw).view(value.dtype)
             self._copies[id(value)] = flat.as_strided(value.shape, value.stride())
         return self._copies[id(value)]
@@ -124,7 +131,9 @@ class _Twin:
         except Exception:  # a value that it refuses: it depends on what is undefined
             self.memory.shadow.reach(self.origin, Reach.BRANCH)
             return
-        pairs = [(a, b) for a, b in zip(tensors([result]), tensors([again]), strict=False) if any(a is f for f in fresh)]
+        pairs = [
+            (a, b) for a, b in zip(tensors([result]), tensors([again]), strict=False) if any(a is f for f in fresh)
+        ]
         pairs += [(tensor, self._copies[id(tensor)]) for tensor in written if id(tensor) in self._copies]
         for one, other in pairs:
             place, size = extent(one)

@@ -19,8 +19,10 @@ from kernel_scientist.gpu.capture.facts import Facts
 from kernel_scientist.gpu.capture.fake_device import pretended
 from kernel_scientist.gpu.machine import executor
 from kernel_scientist.gpu.machine.allocations import Allocations, extent, tensors
+from kernel_scientist.gpu.machine.checking import Checks
 from kernel_scientist.gpu.machine.executor import Executor
 from kernel_scientist.gpu.machine.triton_launches import TritonLaunches
+from kernel_scientist.gpu.machine.undefined import CheckedAllocations
 
 MOST_RUNS = 100_000
 UNWRITTEN = 0xFF
@@ -42,6 +44,8 @@ class Machine:
         self.executor = Executor(LIBRARY, settings["threads"])
         self.triton = TritonLaunches(self.facts, self.executor)
         self.reports: list[dict[str, Any]] = []
+        self.checking: bool = settings.get("checks", False)
+        """Whether launches are checked where all of each is executed."""
         self.partly = False
         """Whether only a part of each launch is executed."""
 
@@ -59,10 +63,15 @@ class Machine:
         def custom_kernel(data: Any) -> Any:
             pattern = UNWRITTEN if self.partly else random.SystemRandom().randrange(1, 255)
             start = time.process_time()
-            self.executor.allocations = allocations = Allocations(data, self.writable, pattern)
             self.executor.seed = random.SystemRandom().getrandbits(63)
+            checks = self.executor.checks = Checks(LIBRARY) if self.checking and not self.partly else None
+            if checks is None:
+                allocations = Allocations(data, self.writable, pattern)
+            else:
+                allocations = CheckedAllocations(data, self.writable, checks, self.executor.seed)
+            self.executor.allocations = allocations
             output = None
-            if self.partly:
+            if self.partly or checks is not None:
                 items = list(data) if isinstance(data, list | tuple) else [data]
                 for position in self.writes:
                     for tensor in tensors(items[position]):
@@ -71,6 +80,8 @@ class Machine:
                 with self.pretending(), allocations:
                     output = kernel(data)
             finally:
+                if isinstance(allocations, CheckedAllocations):
+                    allocations.reached(output if output is not None else [])
                 self.reports.append(self._report(output, time.process_time() - start))
             return output
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from kernel_scientist.gpu.machine.checking import Checks
+from kernel_scientist.gpu.machine.checking import Checks, Tensor
 from kernel_scientist.gpu.machine.launch import Code, Memory, Options, Result
 from kernel_scientist.gpu.machine.library import Library
 from kernel_scientist.gpu.machine.shadow import Reach
@@ -73,7 +73,9 @@ def checked(code: Code, case: Case, seed: int = 1) -> tuple[Checks, Result]:
     for spec in case.arguments.split(";"):
         what, *rest = spec.split()
         if what in ("int", "float"):
-            arguments += struct.pack("<i" if what == "int" else "<f", float(rest[0]) if what == "float" else int(rest[0]))
+            arguments += struct.pack(
+                "<i" if what == "int" else "<f", float(rest[0]) if what == "float" else int(rest[0])
+            )
             continue
         kind, count = _TYPES[rest[0]], int(rest[1])
         array = _filled(what, kind, count, random)
@@ -85,7 +87,8 @@ def checked(code: Code, case: Case, seed: int = 1) -> tuple[Checks, Result]:
         if what in ("out", "zero", "inout"):
             results.append(array)
         arguments += bytes(-len(arguments) % 8) + struct.pack("<Q", place)
-    checks.names |= {int(array.ctypes.data): f"argument {n}" for n, array in enumerate(kept)}
+    for n, array in enumerate(kept):
+        checks.tensors[int(array.ctypes.data)] = Tensor(f"argument {n}", array.itemsize, array.nbytes)
     grid, block = (case.blocks, 1, 1), (case.threads, 1, 1)
     options = Options(seed=seed, most_instructions=20_000_000)
     result = checks.run(code, case.name, grid, block, bytes(arguments), memory, case.lds, options)

@@ -217,7 +217,10 @@ void Checker::join() {
             const u64 at = (kept.start + n) % PAGE;
             if (!kept.after.delta[at] || kept.after.origin[at / 4] <= POINTER) continue;
             Values& values = shadow_.make(kept.start);
-            if (!values.delta[at]) values.delta[at] = kept.after.delta[at], values.origin[at / 4] = kept.after.origin[at / 4];
+            // What one run reads too early is not written yet in another: the race is the reason.
+            const auto races = [&](u32 origin) { return Cause(shadow_.records[origin].kind) == Cause::race_read || Cause(shadow_.records[origin].kind) == Cause::race_write; };
+            const bool told = values.delta[at] && (races(values.origin[at / 4]) || !races(kept.after.origin[at / 4]));
+            if (!told) values.delta[at] = kept.after.delta[at], values.origin[at / 4] = kept.after.origin[at / 4];
         }
 }
 

@@ -19,6 +19,9 @@ Checker::Checker(Launch& launch, const CheckOrder& check, const u64* moved, cons
 }
 
 u32 Checker::record(Cause kind, u32 lane, u64 address, u64 start, const Event* other, u32 other_lane) {
+    if (other && other->several)  // one of several that comes in question
+        for (u32 one : usage_->several[other->several])
+            if (!ordered(usage_->events[one])) other = &usage_->events[one];
     const u32 found = shadow_.record(kind, check_.launch, in_->number, group_->group.number, now_->a.id, lane, address, start, other, other_lane);
     if (kind >= Cause::read_outside) shadow_.reach(found, Reach::at_once, in_->number);
     return found;
@@ -268,6 +271,7 @@ bool Checker::hopeless(const std::vector<std::unique_ptr<CheckedGroup>>& waiting
     for (const auto& group : waiting)
         for (const auto& t : group->waves)
             if (t->a.state != State::ended && t->a.state != State::at_barrier && !circles(*t)) return false;
+    if (check_.partial) return true;  // another workgroup may be what they wait for
     for (const auto& group : waiting)
         for (const auto& t : group->waves) {
             if (!circles(*t)) continue;
@@ -340,7 +344,9 @@ int machine_check(const void* program, const void* order, const void* check, con
     if (ended && (checker.suspects() || known.unused()) && !launch.order.shuffle) {
         checker.undo();
         known.flip();
+        known.counted = known.records.size();
         ended = checker.run(true);
+        known.counted = 2;
         checker.join();
     }
     for (const Finding& f : launch.findings) {

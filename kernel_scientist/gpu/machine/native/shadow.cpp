@@ -80,6 +80,12 @@ void Shadow::flip() {
             if (values->delta[n] && values->origin[n / 4] == 0) values->delta[n] ^= 0x80;
 }
 
+void Shadow::forget() {
+    for (auto& [page, values] : values_)
+        for (u32 n = 0; n < PAGE; ++n)
+            if (values->origin[n / 4] == 0) values->delta[n] = 0;
+}
+
 bool Shadow::unused() const {
     for (size_t n = 2; n < records.size(); ++n)
         if (!records[n].reach) return true;
@@ -99,6 +105,7 @@ u32 Shadow::record(Cause kind, u32 launch, u32 instruction, u32 group, u32 wave,
         records.push_back(made);
     }
     Record& found = records[place->second];
+    if (place->second < counted) return place->second;
     ++found.lanes;
     if (found.last_group != group) ++found.groups, found.last_group = group;
     return place->second;
@@ -114,6 +121,7 @@ void* machine_shadow() { return new Shadow; }
 void machine_shadow_free(void* shadow) { delete static_cast<Shadow*>(shadow); }
 // Memory that nobody wrote from now on, and memory that is defined from now on.
 void machine_shadow_poison(void* shadow, u64 address, u64 bytes, u64 seed) { static_cast<Shadow*>(shadow)->poison(address, bytes, seed); }
+void machine_shadow_forget(void* shadow) { static_cast<Shadow*>(shadow)->forget(); }
 void machine_shadow_define(void* shadow, u64 address, u64 bytes) { static_cast<Shadow*>(shadow)->define(address, bytes); }
 // The twin's bytes differ by `delta`; `origin`: 0 or the record that says why.
 void machine_shadow_set(void* shadow, u64 address, u64 bytes, const u8* delta, u32 origin) {

@@ -59,6 +59,7 @@ inline u32 cell(u32 event, u32 lane) { return event << 6 | lane; }
 class Shadow {
    public:
     std::vector<Record> records{2};
+    size_t counted = 2;  // records before this one are not counted again: a launch is repeated
 
     Values* find(u64 address) {
         const u64 page = address / PAGE;
@@ -79,6 +80,7 @@ class Shadow {
     void define(u64 address, u64 bytes);
     // Turn the sign of all that nobody wrote: what is too small to show in one run is too large in the other.
     void flip();
+    void forget();  // what is undefined only because nobody wrote it
     bool unused() const;  // whether an undefined value was read, and nothing depends on it so far
     // Number of the record of a kind at an instruction, made at its first lane; counts the lane.
     u32 record(Cause kind, u32 launch, u32 instruction, u32 group, u32 wave, u32 lane, u64 address, u64 start, const Event* other, u32 other_lane);

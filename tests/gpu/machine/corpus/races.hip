@@ -217,7 +217,7 @@ extern "C" __global__ void lock_without_release(const float* x, float* y, int* l
   __syncthreads();
   if (threadIdx.x == 0) atomicExch(lock, 0);
 }
-//: some_waves_skip_a_barrier | barrier that some waves do not reach | 1 x 256 | in float 256; out float 256
+//: some_waves_skip_a_barrier | barrier mismatch | 1 x 256 | in float 256; out float 256
 extern "C" __global__ void some_waves_skip_a_barrier(const float* x, float* y) {
   __shared__ float t[256];
   t[threadIdx.x] = x[threadIdx.x];

@@ -1,0 +1,163 @@
+"""What checking runs found, as defects of a kernel's source.
+
+Runs in workers: standard library and numpy only.
+"""
+
+import linecache
+from collections.abc import Mapping
+from typing import Final
+
+from kernel_scientist.gpu.interpreter.defect import (
+    OUT_OF_BOUNDS_READ,
+    OUT_OF_BOUNDS_WRITE,
+    UNINITIALISED_READ,
+    WRITE_RACE,
+    Defect,
+    Example,
+)
+from kernel_scientist.gpu.machine.checking import Checked, Checks, Tensor
+from kernel_scientist.gpu.machine.shadow import Cause, Reach, Record
+
+DEADLOCK: Final = "deadlock"
+BARRIER_MISMATCH: Final = "barrier mismatch"
+KINDS = {
+    Cause.UNSET_REGISTER: UNINITIALISED_READ,
+    Cause.UNSET_LDS: UNINITIALISED_READ,
+    Cause.UNSET_SCRATCH: UNINITIALISED_READ,
+    Cause.UNSET_MEMORY: UNINITIALISED_READ,
+    Cause.RACE_READ: WRITE_RACE,
+    Cause.RACE_WRITE: WRITE_RACE,
+    Cause.READ_OUTSIDE: OUT_OF_BOUNDS_READ,
+    Cause.WRITE_OUTSIDE: OUT_OF_BOUNDS_WRITE,
+    Cause.WRITE_READ_ONLY: "write to a read-only input",
+    Cause.LDS_OUTSIDE: "out-of-bounds access of LDS",
+    Cause.SCRATCH_OUTSIDE: "out-of-bounds access of scratch",
+    Cause.JUMP: "jump outside of the code",
+    Cause.BARRIERS: BARRIER_MISMATCH,
+    Cause.DEADLOCK: DEADLOCK,
+}
+PLAIN = {
+    Cause.WRITE_READ_ONLY: "writes to an input that a kernel may only read",
+    Cause.SCRATCH_OUTSIDE: "uses scratch beyond what the kernel allocated",
+    Cause.JUMP: "jumps to an address that is no instruction",
+}
+UNSET = {
+    Cause.UNSET_REGISTER: "uses a variable that has no value here",
+    Cause.UNSET_LDS: "reads LDS that nothing in the workgroup has written",
+    Cause.UNSET_SCRATCH: "reads a local array where nothing was written",
+    Cause.UNSET_MEMORY: "reads what nothing has written",
+}
+DEPENDS = {Reach.ADDRESS: "an address depends on it", Reach.BRANCH: "a branch depends on it"}
+WRAPS = tuple(size << 32 for size in (1, 2, 4, 8, 16))
+"""By how many bytes an offset is wrong whose index, or which itself, left the range of 32 bits."""
+
+
+def defects(checks: Checks) -> list[Defect]:
+    """Return one defect per kind, tensor and source line, of all launches that were checked."""
+    result = dict[tuple[str, int, str], Defect]()
+    for record in checks.records():
+        if record.cause in KINDS and (found := _defect(record, checks.launched[record.launch])) is not None:
+            result.setdefault((found.kind, found.line, found.tensor), found)
+    raced = {(line, tensor) for kind, line, tensor in result if kind == WRITE_RACE}
+    # In another order of waves what is read may not have been written yet: the same mistake.
+    return [one for key, one in result.items() if one.kind != UNINITIALISED_READ or key[1:] not in raced]
+
+
+def _defect(record: Record, launch: Checked) -> Defect | None:
+    places, statements = launch.code.places, launch.code.listing.statements
+    line, statement = places.line(record.instruction), statements[record.instruction]
+    if record.cause is Cause.BARRIERS and record.other is not None and places.line(record.other[0]) == line:
+        return None  # the compiler made two barriers of one
+    tensor, element = _place(record, launch.tensors)
+    text = linecache.getline(str(places.path), line).strip()
+    columns, rows, layers = launch.grid
+    group = (record.group % columns, record.group // columns % rows, record.group // columns // rows)
+    return Defect(
+        kind=KINDS[record.cause],
+        kernel=launch.kernel,
+        line=line,
+        source=text or f"{statement.mnemonic} {statement.operands}",
+        tensor=tensor,
+        lanes=record.lanes,
+        programs=min(record.groups, columns * rows * layers),
+        of_programs=columns * rows * layers,
+        examples=(Example(group, element),),
+        severity="error",
+        note=f"{_note(record, launch)}; first in lane {record.lane} of wave {record.wave}",
+    )
+
+
+def _place(record: Record, tensors: Mapping[int, Tensor]) -> tuple[str, int]:
+    """Return what was accessed, and which element of it: in LDS and in unknown memory which byte."""
+    if record.cause in (Cause.UNSET_LDS, Cause.LDS_OUTSIDE) or (record.start == 0 and record.address >> 32 == LDS):
+        return "LDS", record.address & 0xFFFFFFFF
+    if record.cause in (Cause.UNSET_SCRATCH, Cause.SCRATCH_OUTSIDE):
+        return "local memory", record.address & 0xFFFFFFFF
+    if record.cause in (Cause.UNSET_REGISTER, Cause.BARRIERS, Cause.JUMP):
+        return "registers" if record.cause is Cause.UNSET_REGISTER else "the code", 0
+    start = record.start or max((s for s in tensors if s <= record.address), default=0)
+    known = tensors.get(start)
+    if known is None or (not record.start and record.address >= start + known.bytes):
+        return "no tensor", 0
+    return known.name, (record.address - start) // known.element_bytes
+
+
+LDS = 0x7FFF0001
+"""Upper half of addresses of LDS, as in `native/machine.h`."""
+
+
+def _note(record: Record, launch: Checked) -> str:
+    cause, name = record.cause, launch.code.places.line
+    if cause in UNSET or cause in (Cause.RACE_READ, Cause.RACE_WRITE):
+        said = UNSET[cause] if cause in UNSET else _race(record, launch)
+        depends = DEPENDS.get(record.reach, "the result depends on it")
+        known = record.reach in DEPENDS and name(record.reached_at) != name(record.instruction)
+        return f"{said}, and {depends}" + (f" in line {name(record.reached_at)}" if known else "")
+    if cause in (Cause.READ_OUTSIDE, Cause.WRITE_OUTSIDE):
+        return _outside(record, launch)
+    if cause is Cause.LDS_OUTSIDE:
+        return f"uses byte {record.address} of LDS, of which the workgroup has {launch.lds_bytes}"
+    if cause is Cause.BARRIERS:
+        assert record.other is not None
+        return f"some waves wait at this barrier while others wait at that in line {name(record.other[0])}"
+    if cause is Cause.DEADLOCK:
+        return "waits for a value that no running wave will store: all others have ended or wait as well"
+    return PLAIN[cause]
+
+
+def _race(record: Record, launch: Checked) -> str:
+    does = "reads what" if record.cause is Cause.RACE_READ else "stores where"
+    if record.other is None:
+        return f"{does} another wave stores"
+    instruction, lane, wave, group = record.other
+    line = launch.code.places.line(instruction)
+    if group == record.group and wave == record.wave:
+        return f"lanes {record.lane} and {lane} of one instruction store different values at one address"
+    if group == record.group:
+        who = f"wave {wave}" if wave < NO_WAVE else "several waves"
+        return f"{does} line {line} stores in {who} of the same workgroup, with no barrier between them"
+    whose = f"workgroup {group}" if group < NO_WAVE else "several workgroups"
+    return f"{does} line {line} stores in {whose}, with no release and acquire between them"
+
+
+NO_WAVE = 0xFFFFFFFF
+
+
+def _outside(record: Record, launch: Checked) -> str:
+    verb = "reads" if record.cause is Cause.READ_OUTSIDE else "writes"
+    known = launch.tensors.get(record.start)
+    if known is None:
+        return f"{verb} outside of every tensor"
+    offset, count = record.address - record.start, known.bytes // known.element_bytes
+    element = offset // known.element_bytes
+    if 0 <= offset < known.bytes:
+        return f"{verb} element {element} by a negative offset from its pointer: a buffer instruction does not reach it"
+    said = f"{verb} element {element} of {known.name}, which has {count}"
+    for wrap in WRAPS:
+        for right in (offset + wrap, offset - wrap):
+            if 0 <= right < known.bytes:
+                return f"{said}: 32-bit arithmetic overflowed, element {right // known.element_bytes} was meant"
+    of, all_ = record.groups, launch.grid[0] * launch.grid[1] * launch.grid[2]
+    return said + (
+        f"; {of} of {all_} workgroups do: a mask or guard is missing or wrong at the edge" if of < all_ else ""
+    )

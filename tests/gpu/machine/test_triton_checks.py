@@ -1,0 +1,84 @@
+"""Checking runs of Triton kernels: the corpus that the interpreter's checker is held to, in machine code."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kernel_scientist.gpu.machine import library
+from kernel_scientist.records import environment
+from tests.conftest import ROOT
+
+pytestmark = pytest.mark.slow
+
+SCRIPT = Path(__file__).parent / "scripts" / "checks.py"
+NOT_COMPILED = {"transposed_pointers", "read_transposed_pointers"}
+"""Triton 3.7 has no gfx942 code for pointers that are transposed."""
+REFUSED = {"matmul_descriptors"}
+"""The machine takes no tensor descriptors from the host."""
+WRONG_IN_MACHINE_CODE = {
+    "pointer_in_the_middle",  # a buffer instruction does not reach in front of its pointer: the device reads 0
+    "flag_with_volatile_load",  # Triton 3.7 loads the flag once, through the scalar cache, and then spins for ever
+    "layer_norm_backward_locks",  # a wave stores the count before another wave of the program has read it
+}
+"""Sound as Triton's source says, but not as it is compiled for gfx942."""
+KINDS = {"out-of-bounds read", "out-of-bounds write", "uninitialised read", "write race"}
+DEFECTS = sorted((ROOT / "tests" / "memory" / "defects").glob("[!m]*.py"))
+SOUND = sorted((ROOT / "tests" / "memory" / "sound").glob("*.py"))
+SEEDS = [f"{path.parts[-3]}-{path.stem}" for path in sorted((ROOT / "problems").glob("*/seeds/triton_*.py"))]
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    machine = library.build(environment.cache_folder() / "machine")
+    folder = tmp_path_factory.mktemp("checks")
+    variables = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "OMP_NUM_THREADS": "1",
+        "TRITON_CACHE_DIR": str(folder / "cache"),
+    }
+    command = [sys.executable, str(SCRIPT), str(machine), str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, env=variables)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def marked(path: Path) -> set[int]:
+    lines = path.read_text().splitlines()
+    return {number for number, line in enumerate(lines, 1) if line.endswith(("# defect", "# also"))}
+
+
+@pytest.mark.parametrize("path", DEFECTS, ids=lambda path: path.stem)
+def test_a_planted_defect_is_found_at_its_line(path: Path, results: dict[str, Any]) -> None:
+    if path.stem in NOT_COMPILED:
+        pytest.skip("not executed")
+    found = results[f"defects/{path.stem}"]
+    assert "error" not in found, found
+    kind = next(line for line in path.read_text().splitlines() if line.startswith("KIND = "))[8:-1]
+    lines = marked(path)
+    assert any(one["kind"] == kind and one["line"] in lines for one in found["defects"]), found
+    for defect in found["defects"]:
+        assert defect["source"] and defect["kind"] in KINDS, defect
+        assert defect["tensor"].endswith("_ptr"), defect
+        assert 0 < defect["programs"] <= defect["of_programs"] and defect["lanes"] > 0
+
+
+@pytest.mark.parametrize("path", SOUND, ids=lambda path: path.stem)
+def test_a_sound_kernel_is_not_accused_and_is_right(path: Path, results: dict[str, Any]) -> None:
+    found = results[f"sound/{path.stem}"]
+    if path.stem in NOT_COMPILED | REFUSED:
+        assert "error" in found or not found["right"], "it can be checked now"
+    elif path.stem in WRONG_IN_MACHINE_CODE:
+        assert found["defects"], "it is right now"
+    else:
+        assert found == {"defects": [], "right": True}
+
+
+@pytest.mark.parametrize("name", SEEDS)
+def test_a_seed_is_not_accused_and_is_right(name: str, results: dict[str, Any]) -> None:
+    assert results[f"seeds/{name}"] == {"defects": [], "right": True}
