@@ -166,19 +166,20 @@ void Checker::agree(Twins& t, const Instruction& in, const Effect& effect) {
 }
 
 // Find out whether a wave turns in a circle: the same state comes back, and memory did not change meanwhile.
-void Checker::notice(Twins& t) {
+bool Checker::notice(Twins& t) {
     const size_t words = t.registers_a.size();
     if (t.a.pc == t.seen_pc && t.seen_version == version_ && !std::memcmp(t.seen.data(), t.a.s, sizeof t.a.s) &&
         !std::memcmp(t.seen.data() + SCALARS, t.a.v, words * 4)) {
-        t.stuck = true;
-        return;
+        t.stuck_version = version_, t.alone = t.seen_epoch == group_->epoch;
+        return true;
     }
     ++t.visits;
-    if (t.visits & (t.visits - 1)) return;  // looked at ever more rarely
-    t.seen_pc = t.a.pc, t.seen_version = version_;
+    if (t.visits & (t.visits - 1)) return false;  // looked at ever more rarely
+    t.seen_pc = t.a.pc, t.seen_version = version_, t.seen_epoch = group_->epoch;
     t.seen.resize(SCALARS + words);
     std::memcpy(t.seen.data(), t.a.s, sizeof t.a.s);
     std::memcpy(t.seen.data() + SCALARS, t.a.v, words * 4);
+    return false;
 }
 
 void Checker::step(CheckedGroup& group, Twins& t) {
@@ -186,7 +187,6 @@ void Checker::step(CheckedGroup& group, Twins& t) {
     const std::vector<Instruction>& list = launch_.program.instructions;
     Wave &a = t.a, &b = t.b;
     const u64 began = total;
-    t.stuck = false;
     while (a.state == State::running) {
         if (a.pc >= list.size()) {
             a.state = b.state = State::ended;
@@ -195,7 +195,8 @@ void Checker::step(CheckedGroup& group, Twins& t) {
         const Instruction& in = list[a.pc];
         in_ = &in, effect_ = effects_ + in.number;
         b.pc = ++a.pc;
-        ++executed[in.number], ++total;
+        ++executed[in.number], ++total, ++t.done;
+        if (t.quiet_version != version_) t.quiet_version = version_, t.quiet = t.done;
         lanes[in.number] += std::popcount(a.exec());
         launch_.instructions.store(total, std::memory_order_relaxed);
         count_ = cursor_ = 0, mine_[0] = mine_[1] = asked_ = NOBODY;
@@ -215,10 +216,8 @@ void Checker::step(CheckedGroup& group, Twins& t) {
         if (nature == Nature::release) release();
         else if (nature == Nature::acquire) t.clock.acquire();
         else if (nature == Nature::barrier) t.barrier = in.number;
-        if (a.state == State::yielded || (a.pc <= in.number && total - began > PATIENCE)) {
-            notice(t);
-            if (t.stuck || total - began > SLICE) a.state = b.state = State::yielded;
-        }
+        if (a.state == State::yielded || (a.pc <= in.number && t.done - t.quiet > PATIENCE))
+            if (notice(t) || total - began > SLICE) a.state = b.state = State::yielded;
     }
     if (a.state == State::ended) ++version_;
 }
@@ -244,7 +243,7 @@ void Checker::stand(CheckedGroup& group) {
         if (group.clock.released) passed->add(*group.clock.released);
         group.clock.released = std::move(passed);
     }
-    ++group.epoch, ++version_;
+    ++group.epoch;
 }
 
 // Run a workgroup's waves in turns. Returns whether it ended.
@@ -267,10 +266,17 @@ bool Checker::advance(CheckedGroup& group) {
 
 // Whether no wave can go on: each waits at a barrier, or turns in a circle. Tells which.
 bool Checker::hopeless(const std::vector<std::unique_ptr<CheckedGroup>>& waiting) {
-    auto circles = [&](const Twins& t) { return t.a.state == State::yielded && t.stuck && t.seen_version == version_; };
-    for (const auto& group : waiting)
-        for (const auto& t : group->waves)
-            if (t->a.state != State::ended && t->a.state != State::at_barrier && !circles(*t)) return false;
+    auto circles = [&](const Twins& t) { return t.a.state != State::ended && t.stuck_version == version_; };
+    for (const auto& group : waiting) {
+        bool alone = true, others = false;
+        for (const auto& t : group->waves) {
+            if (t->a.state == State::ended) continue;
+            if (!circles(*t) && t->a.state != State::at_barrier) return false;
+            if (circles(*t)) alone &= t->alone;
+            else others = true;
+        }
+        if (others && !alone) return false;  // what waits at the barrier goes on when it is passed
+    }
     if (check_.partial) return true;  // another workgroup may be what they wait for
     for (const auto& group : waiting)
         for (const auto& t : group->waves) {

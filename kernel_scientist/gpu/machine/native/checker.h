@@ -59,8 +59,10 @@ struct Twins {
     u32 disagreements = 0, barrier = 0, polled = 0;
     u64 polled_address = 0;
     // A state that the wave was in; if it comes back and memory did not change, the wave will never end.
-    bool stuck = false;
-    u32 seen_pc = NOBODY;
+    u64 done = 0, quiet = 0, quiet_version = 0;  // instructions, and how many before memory changed last
+    u64 stuck_version = ~0ull;  // of memory, when that was found
+    bool alone = false;         // whether it passed no barrier on the way
+    u32 seen_pc = NOBODY, seen_epoch = 0;
     u64 seen_version = 0, visits = 0;
     std::vector<u32> seen;
 };
@@ -113,7 +115,7 @@ class [[gnu::visibility("hidden")]] Checker : public Watch {
     u64 odd_ = 0;
     bool backwards_ = false;
     u32 sign_ = 0;     // turns the signs of what is undefined in a second run
-    u64 version_ = 0;  // changes when memory does, or a wave ends or passes a barrier
+    u64 version_ = 0;  // changes when memory does, or a wave ends
 
     // Of the instruction that is executed.
     CheckedGroup* group_ = nullptr;
@@ -143,7 +145,7 @@ class [[gnu::visibility("hidden")]] Checker : public Watch {
     u32 source(int lane, bool addresses);
     void stand(CheckedGroup& group);
     bool hopeless(const std::vector<std::unique_ptr<CheckedGroup>>& waiting);
-    void notice(Twins& twins);
+    bool notice(Twins& twins);
     u32 record(Cause kind, u32 lane, u64 address, u64 start, const Event* other = nullptr, u32 other_lane = 0);
 
     // accesses.cpp

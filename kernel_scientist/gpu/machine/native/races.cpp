@@ -3,6 +3,8 @@
 
 namespace machine {
 
+constexpr size_t MOST_RELEASES = 32;  // at one place, before they become one
+
 // Whether the instruction's accesses are atomic or volatile, and so may meet others of the kind. In LDS only operations
 // can be told from plain accesses.
 bool Checker::coherent() const { return Nature(effect_->nature) == Nature::atomic || (in_->flags & SC1); }
@@ -194,7 +196,13 @@ void Checker::synchronise() {
         if (returns && !at.empty()) clock.see(at);
         if (nature == Nature::load) continue;
         const Release& out = lds ? clock.released : published();
-        if (out && (at.empty() || at.back() != out)) at.push_back(out);
+        if (!out || (!at.empty() && at.back() == out)) continue;
+        if (at.size() >= MOST_RELEASES) {
+            auto all = std::make_shared<Known>();
+            for (const Release& one : at) all->add(*one);
+            at.assign(1, all);
+        }
+        at.push_back(out);
     }
     const bool at_once = nature == Nature::atomic || (in_->flags & (SC0 | SC1)) == (SC0 | SC1);
     if (returns && at_once) clock.acquire();
