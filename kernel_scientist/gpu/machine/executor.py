@@ -20,8 +20,8 @@ from kernel_scientist.gpu.machine.library import Library
 Grid = tuple[int, int, int]
 MOST_INSTRUCTIONS = 40_000_000_000
 """Wave instructions of one launch: an endless loop ends there, unless the call's time is over first."""
-CHUNKS = 32
-"""A sample of workgroups is run in so many parts; the time is looked at between them."""
+PARTS = 64
+"""A launch of which only a part may be run is divided into so many; the time is looked at between them."""
 
 
 class RefusedError(Exception):
@@ -87,11 +87,17 @@ class Executor:
                 break
 
     def _parts(self, groups: int) -> list[tuple[int, ...] | None]:
+        """Return the workgroups in the order in which parts of them run.
+
+        A part is a run of neighbours: what they write lies together, so that little of the reference is needed to
+        compare it. The first one has the first or the last workgroup, where masks matter.
+        """
         if not self.sample_s:
             return [None]
-        order = random.SystemRandom().sample(range(groups), groups)
-        size = max(self.threads, -(-groups // CHUNKS))
-        return [tuple(order[n : n + size]) for n in range(0, groups, size)]
+        size, rng = max(self.threads, -(-groups // PARTS)), random.SystemRandom()
+        parts = [tuple(range(n, min(n + size, groups))) for n in range(0, groups, size)]
+        edge = parts.pop(rng.choice((0, -1)))
+        return [edge, *rng.sample(parts, len(parts))]
 
     def told(self) -> tuple[list[Defect], dict[str, int]]:
         """Return the defects since the last call of this, and how many workgroups were run."""
