@@ -1,16 +1,14 @@
 """Builds the host code of a HIP submission for the CPU, as a Python module that calls the stand-in for HIP's runtime.
 
-The compiler reads untrusted text and runs confined; what it made is loaded in sandboxed workers only. The device's code,
-which another pass compiles to assembly, is linked into the module.
+The compiler reads untrusted text and runs confined; what it made is loaded in sandboxed workers only. The device's
+code, which another pass compiles to assembly, is linked into the module.
 """
 
 import hashlib
 import re
-import shlex
 from pathlib import Path
 
-from kernel_scientist.compile import flags as allowed
-from kernel_scientist.compile import gxx
+from kernel_scientist.compile import flags, gxx
 from kernel_scientist.compile.gxx import Built
 from kernel_scientist.compile.request import ExtensionRequest
 from kernel_scientist.gpu.machine.host import headers, library, units
@@ -41,10 +39,11 @@ __hip_gpubin_handle_: .zero 8
 """Where the compiled host code looks for the device's code: `native/registry.cpp` reads it."""
 LINKED = ("-ltorch", "-ltorch_cpu", "-lc10", "-ltorch_python")
 DEFINES = re.compile(r"-[DU][A-Za-z_].*", re.DOTALL)
-"""Flags of a submission that matter to host code; the others are for speed or for the device."""
-LIBRARIES = {"hiprtc", "amdhip64", "m", "pthread", "dl", "rt", "stdc++", "gomp"}
-"""Libraries that a submission may name, which are there or not needed."""
-_TORCHS = re.compile(r"torch::|nn::|torch/|no (member|type|template) named|undeclared identifier|no matching")
+"""Flags of a submission that matter to host code: the others are for speed or for the device. Libraries are not linked:
+a function of theirs that is called is missed when the module is loaded."""
+_REPEATED = re.compile(r"redefin|redeclar|already|ambiguous|conflicting|different|overload")
+"""Errors of sources that repeat each other: torch compiles them apart."""
+_TORCHS = re.compile(r"'(torch|at|c10)::|in namespace '(torch|at|c10)'|'nn'|'torch/|undeclared identifier 'torch'")
 """Errors that torch's own extension.h may resolve."""
 
 
@@ -59,7 +58,7 @@ def build(request: ExtensionRequest, assembly: str, timeout_s: float = 120) -> B
         raise SetupError(tools)
     if reason := _refusal(request):
         return Built(None, CompileReport(ok=False, compiler=tools.version, log=reason))
-    std = headers.standard(_split([*request.cflags, *request.cuda_cflags]))
+    std = headers.standard(flags.split([*request.cflags, *request.cuda_cflags]))
     place, runtime = headers.folder(tools, std), library.path()
     parts = (*request, assembly, CODE, std, place.name, runtime.name, Path(__file__).read_text())
     name = hashlib.sha256(repr(parts).encode()).hexdigest()
@@ -80,17 +79,16 @@ class _Job:
         self.seconds = 0.0
 
     def built(self, assembly: str, scratch: Path) -> Built:
-        """Compile in one piece; if that fails, as torch does; if that fails, with all of torch's headers."""
+        """Compile in one piece, or as torch does, or with all of torch's headers, as the messages suggest."""
         texts = units.of(self.request)
-        attempts = [(texts.whole(), False), (texts.apart(), False), (texts.apart(), True)]
-        log = ""
-        for pieces, whole in attempts:
-            if whole and not _TORCHS.search(log):
-                break
-            log, objects = self._compiled(pieces, whole, scratch)
-            if objects:
-                return self._linked(objects, assembly, scratch)
-        return Built(None, self._report(log, ok=False))
+        pieces = texts.whole()
+        log, objects = self._compiled(pieces, False, scratch)
+        if not objects and _REPEATED.search(log):
+            pieces = texts.apart()
+            log, objects = self._compiled(pieces, False, scratch)
+        if not objects and _TORCHS.search(log):
+            log, objects = self._compiled(pieces, True, scratch)
+        return self._linked(objects, assembly, scratch) if objects else Built(None, self._report(log, ok=False))
 
     def _compiled(self, pieces: list[str], whole: bool, scratch: Path) -> tuple[str, list[str]]:
         """Return messages, and the objects' names if all pieces compiled."""
@@ -127,24 +125,17 @@ class _Job:
         return CompileReport(ok=ok, compiler=self.tools.version, seconds=round(self.seconds, 3), log=log)
 
     def _defines(self) -> list[str]:
-        given = _split([*self.request.cflags, *self.request.cuda_cflags])
+        given = flags.split([*self.request.cflags, *self.request.cuda_cflags])
         return [flag for flag in given if DEFINES.fullmatch(flag)]
 
 
 def _refusal(request: ExtensionRequest) -> str:
     """Return why an extension is not built; empty if it may be."""
     try:
-        host, device = _split([*request.cflags, *request.ldflags]), _split(request.cuda_cflags)
+        host, device = flags.split([*request.cflags, *request.ldflags]), flags.split(request.cuda_cflags)
     except ValueError as error:
         return f"a flag cannot be read: {error}"
-    if (bad := allowed.forbidden(host) or allowed.forbidden_for_device(device)) is not None:
+    device = [flag for flag in device if not hip.REPLACED.search(flag)]
+    if (bad := flags.forbidden(host) or flags.forbidden_for_device(device)) is not None:
         return f"flag {bad!r} is not allowed"
-    named = (flag[2:] for flag in (*host, *device) if flag.startswith("-l"))
-    if (bad := next((name for name in named if name not in LIBRARIES), None)) is not None:
-        return f"-l{bad}: libraries of ROCm are not simulated; a kernel's own code is"
     return ""
-
-
-def _split(given: list[str]) -> list[str]:
-    """Return single flags, split as a shell does. Raises ValueError if quotes do not match."""
-    return [part for flag in given for part in shlex.split(flag)]
