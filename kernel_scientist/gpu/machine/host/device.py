@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+from kernel_scientist.gpu.capture.facts import Facts
+
 
 class Place(NamedTuple):
     """A part of the device's memory."""
@@ -16,19 +18,6 @@ class Argument(NamedTuple):
 
     offset: int
     bytes: int
-
-
-@dataclass(frozen=True)
-class Facts:
-    """What the host code is told of the device."""
-
-    name: str
-    arch: str
-    units: int
-    lds_bytes: int
-    l2_bytes: int
-    memory_bytes: int
-    clock_khz: int
 
 
 @dataclass(frozen=True)

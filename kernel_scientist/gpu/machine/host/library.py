@@ -30,6 +30,11 @@ def path() -> Path:
     return built.path
 
 
+def found() -> str:
+    """Return the built library's path; empty where HIP's headers are not installed: no HIP is compiled there."""
+    return str(path()) if hip.HEADERS.exists() else ""
+
+
 def _compile(sources: list[Path], scratch: Path) -> Built:
     out = scratch / NAME
     program = [gxx.find(), *FLAGS, f"-Wl,-soname,{NAME}", "-Wl,-z,defs", *map(str, sources), "-o", out.name]

@@ -12,18 +12,19 @@ from importlib.machinery import ExtensionFileLoader
 from types import ModuleType
 from typing import Any, cast
 
-from kernel_scientist.compile.request import CompileError
+from kernel_scientist.compile.request import CompileError, ExtensionRequest
 from kernel_scientist.gpu.machine.host.session import HostError, Session
 
 _UNDEFINED = re.compile(r"undefined symbol: (\S+)")
 _OF_ROCM = re.compile(r"_*(hip|roc|rccl|nccl|miopen)\w+")
 
 
-def imported(path: str, name: str, sources: Sequence[str], session: Session) -> ModuleType:
+def imported(request: ExtensionRequest, path: str, session: Session) -> ModuleType:
     """Return the module of a built extension; its functions raise what they met in HIP's runtime.
 
     Raises CompileError if it cannot be loaded.
     """
+    name, sources = request.name, (*request.cpp_sources, *request.cuda_sources)
     loader = ExtensionFileLoader(name, path)
     spec = importlib.util.spec_from_loader(name, loader)
     assert spec is not None

@@ -7,7 +7,8 @@ import ctypes
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from kernel_scientist.gpu.machine.host.device import Argument, Facts, Launch, Needs, Place
+from kernel_scientist.gpu.capture.facts import Facts
+from kernel_scientist.gpu.machine.host.device import Argument, Launch, Needs, Place
 from kernel_scientist.gpu.machine.host.session import HostError
 from kernel_scientist.gpu.machine.launch import Code, Memory
 from kernel_scientist.gpu.machine.listing import Kernel
@@ -28,8 +29,8 @@ class Simulated:
     """Loads assembly."""
     run: Callable[[Code, str, Grid, Grid, bytes, int], None]
     """Executes a launch: code, kernel, workgroups, threads of one, explicit arguments, bytes of dynamic LDS."""
-    memory: Callable[[], Memory]
-    """What launches of the current call may use."""
+    memory: Callable[[], Memory | None]
+    """What launches of the current call may use; None outside of calls."""
     pattern: int = 0
     """The byte that memory holds which nobody wrote."""
     _codes: list[Code] = field(default_factory=list[Code])
@@ -53,6 +54,8 @@ class Simulated:
         if lds > self.facts.lds_bytes:
             raise HostError("hipLaunchKernel", f"{kernel.name} needs {lds} bytes of LDS, of {self.facts.lds_bytes}")
         memory = self.memory()
+        if memory is None:
+            raise HostError("hipLaunchKernel", f"{kernel.name} is launched while the kernel's file is imported")
         for address, size in self._places.items():  # those of earlier calls as well: static buffers
             memory.add(address, size)
         code, args = self._codes[launch.code], launch.arguments
@@ -85,8 +88,8 @@ class Simulated:
 
     def freed(self, address: int) -> None:
         """Forbid launches to use it."""
-        if self._places.pop(address, None) is not None:
-            self.memory().remove(address)
+        if self._places.pop(address, None) is not None and (memory := self.memory()) is not None:
+            memory.remove(address)
 
     def _kernel(self, code: int, name: str) -> Kernel:
         kernels = self._codes[code].kernels

@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass, field
 
-from kernel_scientist.gpu.machine.host.device import Argument, Facts, Launch, Needs, Place
+from kernel_scientist.gpu.capture.facts import Facts
+from kernel_scientist.gpu.machine.host.device import Argument, Launch, Needs, Place
 
-FACTS = Facts("AMD Instinct MI300X", "gfx942", 304, 65536, 4 << 20, 1 << 30, 2_100_000)
+FACTS = Facts("AMD Instinct MI300X", "gfx942", 304, 64, 65536, 4 << 20, 1 << 30)
 
 
 @dataclass

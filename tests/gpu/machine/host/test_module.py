@@ -10,14 +10,12 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from kernel_scientist.compile.request import CompileError, ExtensionRequest
-from kernel_scientist.gpu.capture import recorded_builds
 from kernel_scientist.gpu.machine import library as machine
-from kernel_scientist.gpu.machine.host import build, library, module
+from kernel_scientist.gpu.machine.host import build, library, module, whole
 from kernel_scientist.gpu.machine.host.session import HostError, Session
 from kernel_scientist.gpu.machine.host.simulated import Simulated
 from kernel_scientist.gpu.machine.launch import Code, Memory, run
 from kernel_scientist.gpu.toolchains import hip
-from kernel_scientist.gpu.toolchains.sources import hipified, joined
 from kernel_scientist.records import environment
 from tests.gpu.machine.host.recorder import FACTS
 
@@ -171,14 +169,10 @@ class Bench:
     session: Session
 
     def extension(self, request: ExtensionRequest) -> ModuleType:
-        device = hipified(joined([recorded_builds.IMPLICIT, *request.cuda_sources], request.name))
-        code = hip.compile_hip(device, "gfx942", request.cuda_cflags, 240)
-        assert code.ok, code.log
-        built = build.build(request, code.assembly, 240)
+        built = whole.build(request, "gfx942", 240)
         if built.path is None:
             raise CompileError(built.report.log)
-        sources = [*request.cpp_sources, *request.cuda_sources]
-        return module.imported(str(built.path), request.name, sources, self.session)
+        return module.imported(request, str(built.path), self.session)
 
 
 def request(name: str, host: str, device: str, functions: tuple[str, ...], *flags: str) -> ExtensionRequest:
