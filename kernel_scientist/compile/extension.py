@@ -75,7 +75,7 @@ def load_inline(
         error_handling=bool(with_pytorch_error_handling),
         headers=not no_implicit_headers,
     )
-    return _imported(name, cpp.built(request))
+    return _imported(request, cpp.built(request))
 
 
 def load(*_: Any, **__: Any) -> ModuleType:
@@ -83,7 +83,7 @@ def load(*_: Any, **__: Any) -> ModuleType:
     raise CompileError(f"{MODULE}.load compiles files, and a kernel is one file: give the sources to load_inline")
 
 
-def _imported(name: str, path: str) -> ModuleType:
+def _imported(request: ExtensionRequest, path: str) -> ModuleType:
     """Import a shared object; wrap its functions, methods and torch operators to count their calls (`op_profile`).
     Raises CompileError if it does not link.
 
@@ -91,17 +91,28 @@ def _imported(name: str, path: str) -> ModuleType:
     which counts as a wrong output.
     """
     before = _operators()
-    loader = ExtensionFileLoader(name, path)
-    spec = importlib.util.spec_from_loader(name, loader)
+    module = importer(request, path)
+    NativeCalls.operators |= _operators() - before
+    _count(module, module.__name__, set())
+    return module
+
+
+def _plain(request: ExtensionRequest, path: str) -> ModuleType:
+    """Import a shared object as Python does."""
+    loader = ExtensionFileLoader(request.name, path)
+    spec = importlib.util.spec_from_loader(request.name, loader)
     assert spec is not None
     try:
         module = importlib.util.module_from_spec(spec)
         loader.exec_module(module)
     except ImportError as error:  # symbols may be undefined
-        raise CompileError(f"the extension was built and cannot be imported: {error}".replace(path, name)) from error
-    NativeCalls.operators |= _operators() - before
-    _count(module, module.__name__, set())
+        words = f"the extension was built and cannot be imported: {error}".replace(path, request.name)
+        raise CompileError(words) from error
     return module
+
+
+importer: Callable[[ExtensionRequest, str], ModuleType] = _plain
+"""Imports a built extension; a simulated GPU's is another (`gpu.machine.host`)."""
 
 
 def _operators() -> set[str]:

@@ -64,6 +64,7 @@ def simulated(problem: Problem, gpu: Gpu, threads: int = 0) -> dict[str, Any]:
     `threads`: of the machine; 0: one per core. Raises SetupError if the machine cannot be built.
     """
     from kernel_scientist.gpu.machine import library
+    from kernel_scientist.gpu.machine.host import library as stand_in
 
     try:
         made = library.build(environment.cache_folder() / "machine")
@@ -76,5 +77,6 @@ def simulated(problem: Problem, gpu: Gpu, threads: int = 0) -> dict[str, Any]:
         "writes": problem.writes,
         "updates": problem.updates,
         "library": str(made),
+        "stand_in": stand_in.found(),
         "threads": threads or len(os.sched_getaffinity(0)),
     }

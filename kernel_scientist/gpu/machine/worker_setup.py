@@ -3,6 +3,7 @@
 Runs in the untrusted worker: standard library, numpy, torch, triton, and modules of this package.
 """
 
+import ctypes
 import os
 import random
 import time
@@ -20,6 +21,7 @@ from kernel_scientist.gpu.capture.fake_device import pretended
 from kernel_scientist.gpu.machine import executor
 from kernel_scientist.gpu.machine.allocations import Allocations, extent, tensors
 from kernel_scientist.gpu.machine.executor import Executor
+from kernel_scientist.gpu.machine.host.worker import HostCode
 from kernel_scientist.gpu.machine.triton_launches import TritonLaunches
 
 MOST_RUNS = 100_000
@@ -27,6 +29,10 @@ UNWRITTEN = 0xFF
 """Bytes of memory that nobody wrote, where only a part of a launch is executed: NaN in every floating-point type."""
 LIBRARY = executor.loaded(os.environ["KERNEL_SCIENTIST_MACHINE"])
 """Loaded before workers are forked: they share it."""
+STAND_IN = os.environ.get("KERNEL_SCIENTIST_STAND_IN", "")
+"""The stand-in for HIP's runtime; empty where none is built."""
+if STAND_IN:
+    ctypes.CDLL(STAND_IN)  # no file of the evaluator's can be opened later
 
 
 class Machine:
@@ -41,6 +47,7 @@ class Machine:
         self.writable = (*self.writes, *settings["updates"])
         self.executor = Executor(LIBRARY, settings["threads"])
         self.triton = TritonLaunches(self.facts, self.executor)
+        self.host = HostCode(STAND_IN, self.facts, self.executor) if STAND_IN else None
         self.reports: list[dict[str, Any]] = []
         self.partly = False
         """Whether only a part of each launch is executed."""
@@ -60,6 +67,8 @@ class Machine:
             pattern = UNWRITTEN if self.partly else random.SystemRandom().randrange(1, 255)
             start = time.process_time()
             self.executor.allocations = allocations = Allocations(data, self.writable, pattern)
+            if self.host is not None:
+                self.host.device.pattern = pattern
             self.executor.seed = random.SystemRandom().getrandbits(63)
             output = None
             if self.partly:
