@@ -30,7 +30,7 @@ INTERPRETED = "cpu"
 """Name of the profile whose cases the interpreter executes."""
 UNPREDICTED = "correct where it was executed; some cases could not be predicted (see `missed` of the compile report)"
 UNMEASURED = "predicted by a model of {}, not measured"
-NOT_EXECUTED = "not executed: nothing here executes a HIP kernel, so nobody knows whether it is right"
+NOT_EXECUTED = "not executed: this machine has no stand-in for HIP's runtime, so nobody knows whether it is right"
 
 
 class PreviewedEvaluator(Evaluator):
@@ -114,11 +114,11 @@ class PredictedEvaluator(PreviewedEvaluator):
         return found
 
     def check(self, kernel: Kernel, so_far: Evaluation, cases: Sequence[Case] | None = None) -> Evaluation:
-        """Execute a Triton kernel: small cases in the interpreter with the memory checker, then the timed ones.
+        """Execute a kernel: small cases, Triton's in the interpreter with the memory checker; then the timed ones.
 
-        A HIP kernel is not executed: its verdict is `compiled`.
+        Where HIP kernels cannot be executed their verdict is `compiled`.
         """
-        if so_far.verdict is Verdict.OK and kernel.language == "hip":
+        if so_far.verdict is Verdict.OK and kernel.language == "hip" and not self.pool.executes:
             return so_far.model_copy(update={"verdict": Verdict.COMPILED, "reason": NOT_EXECUTED})
         start, checked = time.monotonic(), super().check(kernel, so_far, cases)
         if checked.verdict is not Verdict.OK or not self.harness.tiles:
@@ -129,8 +129,8 @@ class PredictedEvaluator(PreviewedEvaluator):
                 driver = Driver(self.problem, self.harness, pool)
                 with pool.worker() as worker:
                     driver.load(worker, kernel.source, ())
-                    tiles = TileCheck(driver, self.timed_inputs, checked.compile, by_machine=pool is not self.pool)
-                    words.append(tiles.run(worker, self.profile.benchmarks))
+                    launches = checked.compile.launches if checked.compile else ()
+                    words.append(TileCheck(driver, self.timed_inputs, launches).run(worker, self.profile.benchmarks))
         except KernelFailure as failure:
             return failed(failure, checked)
         return timed(checked.model_copy(update={"coverage": "; ".join((checked.coverage, *words))}), "check", start)

@@ -36,6 +36,8 @@ SHADOWS = 4
 """Memory of a worker that interprets, over that of others: the memory checker has several arrays per allocation."""
 MACHINE, STAND_IN = "KERNEL_SCIENTIST_MACHINE", "KERNEL_SCIENTIST_STAND_IN"
 """Variable that names the library of `gpu.machine` to workers."""
+EXECUTED = "kernel_scientist.gpu.machine.worker_setup"
+"""Module that sets the machine up; the fork server imports it."""
 FORK_SERVER = "kernel_scientist.workers.fork_server"
 KEPT = ("PATH", "LANG", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "CUDA_DEVICE_ORDER", "ROCR_VISIBLE_DEVICES")
 """Environment variables that workers inherit."""
@@ -92,8 +94,12 @@ class WorkerPool:
     @functools.cached_property
     def executing(self) -> "WorkerPool":
         """The pool whose workers' launches the machine executes; it starts when it is first asked for."""
-        preload = ("kernel_scientist.gpu.machine.worker_setup",)
-        return WorkerPool(self.harness, self.device, preload, self.machine, self.kernel_threads)
+        return WorkerPool(self.harness, self.device, (EXECUTED,), self.machine, self.kernel_threads)
+
+    @property
+    def executes(self) -> bool:
+        """Whether the machine executes what its workers launch."""
+        return "library" in (self.interpreter or {})
 
     @functools.cached_property
     def gpu(self) -> EvaluatorsGpu:

@@ -13,7 +13,7 @@ from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.params import Params
-from kernel_scientist.workers.pool import WorkerPool
+from kernel_scientist.workers.pool import EXECUTED, WorkerPool
 
 _ahead: list[tuple[Params, WorkerPool]] = []
 """The pool that was started ahead, with its parameters, until it is used."""
@@ -23,6 +23,9 @@ def pool(params: Params, problem: Problem, target: Target) -> WorkerPool:
     """Return the pool for these parameters: the one started ahead, otherwise a new one. The caller closes it."""
     if _ahead and _ahead[-1][0] == params:
         return _ahead.pop()[1]
+    if params.language == "hip" and target.model is not None and target.model.arch.startswith("gfx"):
+        machine = simulated(problem, target.model, params.harness.threads)
+        return WorkerPool(params.harness, target.device, (EXECUTED,), machine, problem.policy.threads)
     if params.language != "triton" or target.device != "cpu":
         return WorkerPool(params.harness, target.device, kernel_threads=problem.policy.threads)
     facts = _facts(target.model)

@@ -69,7 +69,7 @@ class Executor:
         if groups == 0:
             return
         until = time.monotonic() + self.sample_s
-        for part in self._parts(groups):
+        for part in self._parts(groups, any("_atomic_" in s.mnemonic for s in code.listing.statements)):
             options = Options(self.threads, self.seed, most_instructions=MOST_INSTRUCTIONS, groups=part)
             result = launches.run(code, name, grid, block, arguments, memory, dynamic_lds, options)
             launched.run += groups if part is None else len(part)
@@ -86,13 +86,13 @@ class Executor:
             if self.sample_s and time.monotonic() > until:
                 break
 
-    def _parts(self, groups: int) -> list[tuple[int, ...] | None]:
-        """Return the workgroups in the order in which parts of them run.
+    def _parts(self, groups: int, atomic: bool) -> list[tuple[int, ...] | None]:
+        """Return the workgroups in the order in which parts of them run. With atomic operations they need each other.
 
         A part is a run of neighbours: what they write lies together, so that little of the reference is needed to
         compare it. The first one has the first or the last workgroup, where masks matter.
         """
-        if not self.sample_s:
+        if not self.sample_s or atomic:
             return [None]
         size, rng = max(self.threads, -(-groups // PARTS)), random.SystemRandom()
         parts = [tuple(range(n, min(n + size, groups))) for n in range(0, groups, size)]

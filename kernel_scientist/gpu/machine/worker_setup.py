@@ -96,7 +96,14 @@ class Machine:
         if self.partly and output is not None:
             whole = coverage["programs_run"] == coverage["programs"]
             told["known"] = [[(0, t.numel())] if whole else _known(t) for t in tensors(output)]
-            told["plan"] = {"launches": launches, "skipped": [], "unwritten": 0, "seconds": seconds}
+            several = not whole and coverage["launches"] > 1
+            told["plan"] = {
+                "launches": launches,
+                "skipped": [],
+                "parts_of_several": several,
+                "unwritten": 0,
+                "seconds": seconds,
+            }
         return told
 
     def report(self) -> dict[str, Any]:

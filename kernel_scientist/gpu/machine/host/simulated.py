@@ -79,7 +79,7 @@ class Simulated:
         """Return how many workgroups of a kernel a compute unit holds."""
         found, waves = self._kernel(code, kernel), -(-threads // WAVE)
         registers, lds = found.descriptor.get("next_free_vgpr", 0), found.lds_bytes + dynamic_lds
-        return occupancy.resident(self.facts.arch, waves, registers, 0, lds)
+        return occupancy.resident(self.facts.arch, waves, registers, lds)
 
     def allocated(self, address: int, size: int) -> None:
         """Allow launches to use memory, and fill it with the pattern."""
