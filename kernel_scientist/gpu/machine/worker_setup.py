@@ -79,6 +79,8 @@ class Machine:
             try:
                 with self.pretending(), allocations:
                     output = kernel(data)
+                    if self.host is not None:
+                        self.host.check()
             finally:
                 self.reports.append(self._report(output, time.process_time() - start))
             return output

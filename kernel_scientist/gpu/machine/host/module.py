@@ -5,13 +5,12 @@ Runs in the untrusted process: imports the standard library and the stand-in's s
 
 import contextlib
 import functools
-import importlib.util
 import re
 from collections.abc import Callable, Sequence
-from importlib.machinery import ExtensionFileLoader
 from types import ModuleType
 from typing import Any, cast
 
+from kernel_scientist.compile import extension
 from kernel_scientist.compile.request import CompileError, ExtensionRequest
 from kernel_scientist.gpu.machine.host.session import HostError, Session
 
@@ -19,22 +18,19 @@ _UNDEFINED = re.compile(r"undefined symbol: (\S+)")
 _OF_ROCM = re.compile(r"_*(hip|roc|rccl|nccl|miopen)\w+")
 
 
-def imported(request: ExtensionRequest, path: str, session: Session) -> ModuleType:
+def imported(request: ExtensionRequest, path: str, is_module: bool, session: Session) -> ModuleType | None:
     """Return the module of a built extension; its functions raise what they met in HIP's runtime.
 
-    Raises CompileError if it cannot be loaded.
+    None for one that is no module, but registers operators. Raises CompileError if it cannot be loaded.
     """
-    name, sources = request.name, (*request.cpp_sources, *request.cuda_sources)
-    loader = ExtensionFileLoader(name, path)
-    spec = importlib.util.spec_from_loader(name, loader)
-    assert spec is not None
+    sources = (*request.cpp_sources, *request.cuda_sources)
     try:
-        module = importlib.util.module_from_spec(spec)
-        loader.exec_module(module)
-    except ImportError as error:
-        raise CompileError(_unloadable(str(error).replace(path, name), sources)) from error
-    _check(sources, session)
-    _wrap(module, module.__name__, sources, session, set())
+        module = extension.plain(request, path, is_module)
+    except CompileError as error:
+        raise CompileError(_unloadable(str(error), sources)) from error
+    check(sources, session)
+    if module is not None:
+        _wrap(module, module.__name__, sources, session, set())
     return module
 
 
@@ -59,15 +55,15 @@ def _checked(function: Callable[..., Any], sources: Sequence[str], session: Sess
         try:
             result = function(*arguments, **named)
         except Exception:
-            _check(sources, session)  # the host code raised because HIP failed: the cause says more
+            check(sources, session)  # the host code raised because HIP failed: the cause says more
             raise
-        _check(sources, session)
+        check(sources, session)
         return result
 
     return call
 
 
-def _check(sources: Sequence[str], session: Session) -> None:
+def check(sources: Sequence[str], session: Session) -> None:
     """Raise the first error of the stand-in. A refusal names the line."""
     try:
         session.check()
@@ -88,5 +84,5 @@ def line_of(name: str, sources: Sequence[str]) -> str:
 def _unloadable(words: str, sources: Sequence[str]) -> str:
     found = _UNDEFINED.search(words)
     if found is None or not _OF_ROCM.fullmatch(found[1]):
-        return f"the extension was built and cannot be loaded: {words}"
+        return words
     return f"{found[1]}{line_of(found[1], sources)} is not simulated"

@@ -3,10 +3,11 @@
 Runs in the untrusted worker: standard library, numpy, torch, and modules of this package.
 """
 
-import functools
 from pathlib import Path
+from types import ModuleType
 
 from kernel_scientist.compile import extension
+from kernel_scientist.compile.request import ExtensionRequest
 from kernel_scientist.gpu.capture.facts import Facts
 from kernel_scientist.gpu.machine.executor import Executor
 from kernel_scientist.gpu.machine.host import module
@@ -23,7 +24,16 @@ class HostCode:
         self._executor = executor
         self.device = Simulated(facts, executor.code, executor.run, self._memory)
         self.session = Session(Path(stand_in), self.device)
-        extension.importer = functools.partial(module.imported, session=self.session)
+        self._sources: list[str] = []
+        extension.importer = self._imported
+
+    def check(self) -> None:
+        """Raise what the call of an operator met in HIP's runtime: operators have no function to wrap."""
+        module.check(self._sources, self.session)
+
+    def _imported(self, request: ExtensionRequest, path: str, is_module: bool) -> ModuleType | None:
+        self._sources += (*request.cpp_sources, *request.cuda_sources)
+        return module.imported(request, path, is_module, self.session)
 
     def _memory(self) -> Memory | None:
         allocations = self._executor.allocations

@@ -168,11 +168,11 @@ class Bench:
     memory: Memory
     session: Session
 
-    def extension(self, request: ExtensionRequest) -> ModuleType:
+    def extension(self, request: ExtensionRequest, is_module: bool = True) -> Any:
         built = whole.build(request, "gfx942", 240)
         if built.path is None:
             raise CompileError(built.report.log)
-        return module.imported(request, str(built.path), self.session)
+        return module.imported(request, str(built.path), is_module, self.session)
 
 
 def request(name: str, host: str, device: str, functions: tuple[str, ...], *flags: str) -> ExtensionRequest:
@@ -275,7 +275,7 @@ def test_a_function_that_is_not_there_is_named_with_its_line(bench: Bench) -> No
     lost = small("lost", "\n  unsigned flags; (void)hipTexRefGetFlags(&flags, nullptr);")
     with pytest.raises(CompileError, match=r"^hipTexRefGetFlags \(source 1, line 5\) is not simulated$"):
         bench.extension(lost)
-    with pytest.raises(CompileError, match=r"cannot be loaded: .*mine"):
+    with pytest.raises(CompileError, match=r"cannot be imported: .*mine"):
         bench.extension(small("own", "extern void mine(); mine();"))
 
 
@@ -285,6 +285,19 @@ def test_sources_that_repeat_each_other_are_compiled_apart(bench: Bench) -> None
     both.cuda_sources[0] = "static int twice() { return 2; }\n" + both.cuda_sources[0]
     x = torch.zeros(70)
     bench.extension(both).ones(x)
+    assert torch.equal(x, torch.ones(70))
+
+
+def test_operators_of_torch_are_registered_for_the_device(bench: Bench) -> None:
+    registers = """
+TORCH_LIBRARY(own_of_hip, m) { m.def("ones(Tensor! x) -> ()"); }
+TORCH_LIBRARY_IMPL(own_of_hip, CUDA, m) { m.impl("ones", &ones); }"""
+    source = SMALL.replace("LATER", "") + registers
+    assert (
+        bench.extension(ExtensionRequest("ops", [""], [source], None, [], [], [], [], True, True, True), False) is None
+    )
+    x = torch.zeros(70)
+    torch.ops.own_of_hip.ones(x)
     assert torch.equal(x, torch.ones(70))
 
 

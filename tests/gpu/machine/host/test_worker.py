@@ -61,6 +61,23 @@ def test_a_refusal_reaches_the_evaluator_with_its_line(driver: Driver) -> None:
     assert "hipStreamBeginCapture (source 1, line 13): graphs are not simulated" in str(failure.value)
 
 
+def test_operators_are_called_and_their_refusals_raised(driver: Driver) -> None:
+    registered = SEED.replace('    functions=["copy"],\n', "    is_python_module=False,\n").replace(
+        "module.copy", "torch.ops.own.copy"
+    )
+    library = """
+TORCH_LIBRARY(own, m) { m.def("copy(Tensor x, Tensor! out) -> ()"); }
+TORCH_LIBRARY_IMPL(own, CUDA, m) { m.impl("copy", &copy); }
+\"\"\"
+
+module = load"""
+    executed(driver, registered.replace('"""\n\nmodule = load', library.lstrip(), 1))
+    captured = registered.replace("    long size", "    (void)hipStreamBeginCapture(nullptr, {});\n    long size")
+    with pytest.raises(KernelFailure) as failure:
+        executed(driver, captured.replace('"""\n\nmodule = load', library.lstrip(), 1))
+    assert "graphs are not simulated" in str(failure.value)
+
+
 def test_an_error_in_host_code_is_a_compile_error(driver: Driver) -> None:
     with pytest.raises(KernelFailure) as failure:
         executed(driver, SEED.replace("x.numel()", "x.size_of_it()"))
