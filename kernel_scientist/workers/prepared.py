@@ -25,7 +25,9 @@ def pool(params: Params, problem: Problem, target: Target) -> WorkerPool:
         return _ahead.pop()[1]
     if params.language == "hip" and target.model is not None and target.model.arch.startswith("gfx"):
         machine = simulated(problem, target.model, params.harness.threads)
-        return WorkerPool(params.harness, target.device, (EXECUTED,), machine, problem.policy.threads)
+        slow = max(params.harness.call_timeout_s, params.harness.tile_timeout_s)  # a call is simulated
+        harness = params.harness.model_copy(update={"call_timeout_s": slow})
+        return WorkerPool(harness, target.device, (EXECUTED,), machine, problem.policy.threads)
     if params.language != "triton" or target.device != "cpu":
         return WorkerPool(params.harness, target.device, kernel_threads=problem.policy.threads)
     facts = _facts(target.model)
