@@ -147,6 +147,10 @@ class PredictedEvaluator(PreviewedEvaluator):
         atomic = not objects or any("atomic" in kinds for one in objects for kinds in one.mix)
         return [self.pool.executing, self.pool] if atomic else [self.pool.executing]
 
+    def is_timed(self, kernel: Kernel) -> bool:
+        """Return False: nothing is timed here, and timed cases are too large to be observed."""
+        return False
+
     def why_untimed(self, kernel: Kernel, so_far: Evaluation) -> str:
         """Return the evaluation's reason, else that its times are predicted (by `compile`), not measured."""
         missing = "" if so_far.predictions else UNPREDICTED

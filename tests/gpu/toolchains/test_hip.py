@@ -205,9 +205,7 @@ def test_too_much_lds_is_said_with_both_numbers() -> None:
 
 @needs_hip
 def test_a_syntax_error_names_source_and_line() -> None:
-    got = compiled(
-        joined(["#include <hip/hip_runtime.h>", "__global__ void bad(float* a) {\n  a[0] = 1.0f\n}"])
-    )
+    got = compiled(joined(["#include <hip/hip_runtime.h>", "__global__ void bad(float* a) {\n  a[0] = 1.0f\n}"]))
     assert not got.ok and not got.missing
     assert "source[1]:2:" in got.log and "expected ';'" in got.log and "a[0] = 1.0f" in got.log
 
