@@ -1,10 +1,14 @@
 """Does what a designer is told agree with a final, on a busy machine? `python -m benchmarks.record_order`.
 
 Runs a small campaign of the playbook per problem beside busy loops, then times up to `--finalists` of its kernels,
-spread over the order, in one run. Prints Spearman's correlation of that run's order with
+spread over the order, in one run of `--stages` stages. Prints Spearman's correlation of that run's order with
 - order: the estimate that orders kernels (`population.ranking`), as in the selector's table;
 - record: the gains over the bases that the designer is told, multiplied from the seed on;
-- own_runs: the speedups over the reference of the kernels' own runs, which say less and are shown for comparison.
+- chain: the ratios to the incumbents, multiplied from the kernel that was timed first on; for comparison;
+- own_runs: the speedups over the reference of the kernels' own runs; for comparison.
+
+The final is a measurement, too. `halves` is the correlation of its even stages with its odd ones; `ceiling` is what a
+perfect order is expected to reach with a final of that reliability. `told_apart`: the pairs that the final tells apart.
 
 Figures go to benchmarks/results/record_order.json, with machine and load.
 """
@@ -13,24 +17,29 @@ import argparse
 import itertools
 import math
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from benchmarks.parts import RESULTS, measured, write
 from kernel_scientist.campaign.campaign import Campaign
 from kernel_scientist.campaign.engine import Engine
 from kernel_scientist.campaign.evaluation_context import EvaluationContext, evaluation_context
+from kernel_scientist.evaluate.evaluator import Evaluator
+from kernel_scientist.evaluate.timing import conditions, schedule
+from kernel_scientist.evaluate.timing import statistics as estimates
+from kernel_scientist.evaluate.timing.estimate import Samples
 from kernel_scientist.evaluate.timing.plan import TimedSource
 from kernel_scientist.population.entry import over_base
-from kernel_scientist.population.final import Final
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.population.prediction_accuracy import rank_correlation
+from kernel_scientist.records import factors
 from kernel_scientist.records.evaluation import Trial
-from kernel_scientist.records.kernel import REFERENCE
 from kernel_scientist.records.params import load
 
 PROBLEMS = ("fp8-blockwise-gemm", "softmax", "rmsnorm")
@@ -42,6 +51,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--load", type=int, default=6, help="busy loops beside the campaigns")
     parser.add_argument("--finalists", type=int, default=8)
+    parser.add_argument("--stages", type=int, default=6, help="of the final; an even number")
     parser.add_argument("--generations", type=int, default=3)
     parser.add_argument("--minutes", type=float, default=4, help="for the search of each campaign")
     parser.add_argument("problems", nargs="*", default=PROBLEMS)
@@ -53,7 +63,7 @@ def main() -> None:
         try:
             found["busy_loops"] = options.load
             for problem in options.problems:
-                found[problem] = _compared((f"problem={problem}", *budget), options.finalists)
+                found[problem] = _compared((f"problem={problem}", *budget), options)
                 print(problem, found[problem], flush=True)
         finally:
             for process in busy:
@@ -61,30 +71,40 @@ def main() -> None:
     write(RESULTS / "record_order.json", found)
 
 
-def _compared(settings: Sequence[str], most: int) -> dict[str, Any]:
+def _compared(settings: Sequence[str], options: argparse.Namespace) -> dict[str, Any]:
     began = time.monotonic()
     with evaluation_context(load(None, [*SETTINGS, *settings])) as context:
         campaign = Campaign(context)
         Engine(campaign, lambda _name, _activity: None, lambda _trial: None, lambda: None).run()
         population = campaign.population
-        chosen = _spread([population.get(e.name) for e in population.ranking() if _record(population, e.name)], most)
-        final = _final(context, chosen)
+        known = [population.get(e.name) for e in population.ranking() if _record(population, e.name) is not None]
+        before = conditions.Load.now()
+        final = _final(context, _spread(known, options.finalists), options.stages)
+        busy = factors.busy({**conditions.describe(_evaluator(context).pool), **before.until_now()})
         campaign.finish()
-    names = final.ranking()
-    speeds = [-math.log(final.geomean_us(name)) for name in names]
-    own = [math.log(population.entry(name).score) for name in names]
-    record = [_record(population, name) or 0.0 for name in names]
+    names = sorted(final.names, key=final.log_us)
+    speeds = [-final.log_us(name) for name in names]
+    halves = [[final.log_us(name, half) for name in names] for half in range(2)]
+    reliability = rank_correlation(*halves)
     return {
         "kernels": len(population),
         "timed": len(population.ranking()),
-        "final_us": {name: round(final.geomean_us(name), 1) for name in names},
+        "final_us": {name: round(math.exp(final.log_us(name)), 1) for name in names},
         "order": rank_correlation([population.estimate(name) for name in names], speeds),
-        "record": rank_correlation(record, speeds),
-        "own_runs": rank_correlation(own, speeds),
+        "record": rank_correlation([_record(population, name) or 0.0 for name in names], speeds),
+        "chain": rank_correlation([_chain(population, name) for name in names], speeds),
+        "own_runs": rank_correlation([population.entry(name).score for name in names], speeds),
+        "halves": reliability,
+        "ceiling": _ceiling(reliability),
         "told_apart": _told_apart(population, final),
-        "busy": final.busy,
+        "busy": busy,
         "seconds": round(time.monotonic() - began),
     }
+
+
+def _ceiling(halves: float | None) -> float | None:
+    """Return the root of the whole final's reliability, which follows from its halves' (Spearman and Brown 1910)."""
+    return None if halves is None else round(math.sqrt(max(0.0, 2 * halves / (1 + halves))), 3) if halves > 0 else 0.0
 
 
 def _spread(trials: Sequence[Trial], most: int) -> list[Trial]:
@@ -94,25 +114,51 @@ def _spread(trials: Sequence[Trial], most: int) -> list[Trial]:
     return [trials[round(n * (len(trials) - 1) / (most - 1))] for n in range(most)]
 
 
-def _final(context: EvaluationContext, trials: Sequence[Trial]) -> Final:
+class _Final(NamedTuple):
+    """One run of all finalists."""
+
+    names: list[str]
+    samples: Samples
+    confidence: float
+
+    def log_us(self, name: str, half: int | None = None) -> float:
+        """Return the logarithm of a kernel's time, the mean over the cases; `half`: of every other stage."""
+        chosen = slice(None) if half is None else slice(half, None, 2)
+        return statistics.mean(estimates.time(blocks[chosen]).log for blocks in self.samples.table(name))
+
+    def is_faster(self, one: str, other: str) -> bool:
+        """Whether the interval of the ratio of their times says so."""
+        ratio = estimates.ratio(self.samples.table(one), self.samples.table(other))
+        return ratio.interval(self.confidence)[0] > 1
+
+
+def _evaluator(context: EvaluationContext) -> Evaluator:
+    assert isinstance(context.evaluator, Evaluator)
+    return context.evaluator
+
+
+def _final(context: EvaluationContext, trials: Sequence[Trial], stages: int) -> _Final:
     """Time kernels in one run, whose every stage is run."""
-    evaluator, first = context.evaluator, trials[0]
-    others = [TimedSource.of(t.kernel).model_copy(update={"is_finalist": True}) for t in trials[1:]]
-    patient = evaluator.with_harness(context.params.harness.model_copy(update={"noise_runs": 0, "drop_after": 0}))
+    evaluator, sources = _evaluator(context), [TimedSource.of(t.kernel) for t in trials]
+    plan = replace(evaluator.plan(evaluator.profile.benchmarks, sources[0].name, None, margins=False), stages=stages)
     with context.device():
-        timed = patient.time(first.kernel, first.evaluation, [*others, evaluator.reference()], REFERENCE)
-    return Final.of(first.kernel.name, timed)
+        samples = schedule.run(evaluator.driver, plan, [*sources, evaluator.reference()])
+    return _Final([source.name for source in sources], samples, evaluator.harness.confidence)
 
 
-def _told_apart(population: Population, final: Final) -> dict[str, int]:
-    """Return of how many pairs of finalists the final tells which is faster, and how many of these the order has so.
-
-    It does if the intervals of their speedups over the reference do not overlap: the others are a matter of chance.
-    """
-    bounds = [(name, interval) for name in final.ranking() if (interval := final.interval(name))]
-    pairs = [(one, other) for (one, a), (other, b) in itertools.combinations(bounds, 2) if a[0] > b[1]]
+def _told_apart(population: Population, final: _Final) -> dict[str, int]:
+    """Return of how many pairs of finalists the final tells which is faster, and how many of these the order has so."""
+    pairs = [(one, other) for one, other in itertools.permutations(final.names, 2) if final.is_faster(one, other)]
     agree = sum(population.estimate(one) > population.estimate(other) for one, other in pairs)
     return {"pairs": len(pairs), "ordered_alike": agree}
+
+
+def _chain(population: Population, name: str) -> float:
+    """Return the product of the ratios to the incumbents of their time; as a logarithm."""
+    entry = population.entry(name)
+    pair = entry.over(entry.rival)
+    assert pair is not None
+    return pair.log + (_chain(population, entry.rival) if entry.is_relative else 0.0)
 
 
 def _record(population: Population, name: str) -> float | None:

@@ -1,7 +1,8 @@
 """Evaluators that preview a GPU kernel: one for a GPU of this host, one for a GPU that this host lacks.
 
 Correctness is checked as on any target, by the same evaluator and its workers. Without the GPU a Triton kernel is
-executed in the interpreter, and its time is predicted by the performance model.
+executed in Triton's interpreter, which watches its use of memory, on small cases; the machine executes its code for
+AMD's GPUs on the timed cases; its time is predicted by the performance model.
 """
 
 import time
@@ -11,6 +12,7 @@ from dataclasses import replace
 
 from kernel_scientist.evaluate.correctness.inputs import InputSet
 from kernel_scientist.evaluate.correctness.tiles import TileCheck
+from kernel_scientist.evaluate.driver import Driver
 from kernel_scientist.evaluate.evaluator import Evaluator, timed
 from kernel_scientist.evaluate.screen.screening import screen
 from kernel_scientist.evaluate.timing.estimate import FLOOR_SLACK
@@ -18,7 +20,7 @@ from kernel_scientist.gpu.capture.preview import Previewer, refusal
 from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.hardware.peaks import floor_us
 from kernel_scientist.problems.problem import Problem, Profile
-from kernel_scientist.records.evaluation import Evaluation
+from kernel_scientist.records.evaluation import CompileReport, Evaluation
 from kernel_scientist.records.kernel import Case, Kernel, Verdict
 from kernel_scientist.records.params import Harness
 from kernel_scientist.sandbox.failure import KernelFailure, failed
@@ -28,7 +30,7 @@ INTERPRETED = "cpu"
 """Name of the profile whose cases the interpreter executes."""
 UNPREDICTED = "correct where it was executed; some cases could not be predicted (see `missed` of the compile report)"
 UNMEASURED = "predicted by a model of {}, not measured"
-NOT_EXECUTED = "not executed: nothing here executes a HIP kernel, so nobody knows whether it is right"
+NOT_EXECUTED = "not executed: this machine has no stand-in for HIP's runtime, so nobody knows whether it is right"
 
 
 class PreviewedEvaluator(Evaluator):
@@ -112,24 +114,38 @@ class PredictedEvaluator(PreviewedEvaluator):
         return found
 
     def check(self, kernel: Kernel, so_far: Evaluation, cases: Sequence[Case] | None = None) -> Evaluation:
-        """Execute a Triton kernel in the interpreter with the memory checker: small cases, and tiles of the timed ones.
+        """Execute a kernel: small cases, Triton's in the interpreter with the memory checker; then the timed ones.
 
-        A HIP kernel is not executed: its verdict is `compiled`.
+        Where HIP kernels cannot be executed their verdict is `compiled`.
         """
-        if so_far.verdict is Verdict.OK and kernel.language == "hip":
+        if so_far.verdict is Verdict.OK and kernel.language == "hip" and not self.pool.executes:
             return so_far.model_copy(update={"verdict": Verdict.COMPILED, "reason": NOT_EXECUTED})
         start, checked = time.monotonic(), super().check(kernel, so_far, cases)
         if checked.verdict is not Verdict.OK or not self.harness.tiles:
             return checked
+        words = list[str]()
         try:
-            with self.pool.worker() as worker:
-                self.driver.load(worker, kernel.source, ())
-                tiles = TileCheck(self.driver, self.timed_inputs)
-                launches = checked.compile.launches if checked.compile else ()
-                words = tiles.run(worker, self.profile.benchmarks, launches)
+            for pool in self._pools(checked.compile):
+                driver = Driver(self.problem, self.harness, pool)
+                with pool.worker() as worker:
+                    driver.load(worker, kernel.source, ())
+                    launches = checked.compile.launches if checked.compile else ()
+                    words.append(TileCheck(driver, self.timed_inputs, launches).run(worker, self.profile.benchmarks))
         except KernelFailure as failure:
             return failed(failure, checked)
-        return timed(checked.model_copy(update={"coverage": f"{checked.coverage}; {words}"}), "check", start)
+        return timed(checked.model_copy(update={"coverage": "; ".join((checked.coverage, *words))}), "check", start)
+
+    def _pools(self, report: CompileReport | None) -> list[WorkerPool]:
+        """Return where timed cases are executed: by the machine, and without one by Triton's interpreter.
+
+        The machine lets one workgroup see at once what another stored, so the interpreter also looks at kernels that
+        may order their workgroups by atomic operations.
+        """
+        if self.pool.machine is None:
+            return [self.pool]
+        objects = report.objects if report else ()
+        atomic = not objects or any("atomic" in kinds for one in objects for kinds in one.mix)
+        return [self.pool.executing, self.pool] if atomic else [self.pool.executing]
 
     def why_untimed(self, kernel: Kernel, so_far: Evaluation) -> str:
         """Return the evaluation's reason, else that its times are predicted (by `compile`), not measured."""

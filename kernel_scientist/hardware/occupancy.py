@@ -2,7 +2,8 @@
 
 Sources: LLVM's AMDGPU backend (AMDGPUBaseInfo.cpp: 512 unified registers and granule 8 since gfx90a, 8 waves per SIMD,
 16 barriers per CU, so 16 workgroups of more than one wave; LDS granules 128 and, on gfx950, 320 dwords); AMD Instinct
-MI300 and MI350 ISA documents and rocm.docs.amd.com's gpu-arch-specs (4 SIMDs, 64 and 160 KiB of LDS); NVIDIA's CUDA
+MI300 and MI350 ISA documents and rocm.docs.amd.com's gpu-arch-specs (4 SIMDs, 64 and 160 KiB of LDS, 12.5 KiB of scalar
+registers); GCNSubtarget::getOccupancyWithNumSGPRs (10, 9, 8 waves of 80, 88, 100 scalar registers); NVIDIA's CUDA
 C++ Programming Guide, table of compute capabilities, and the Hopper tuning guide (64 Ki registers, 64 warps, 32 blocks,
 228 KiB per SM of which the system takes 1 KiB per block, 227 KiB per block).
 """
@@ -10,7 +11,7 @@ C++ Programming Guide, table of compute capabilities, and the Hopper tuning guid
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-Limit = Literal["waves", "registers", "lds", "workgroup"]
+Limit = Literal["waves", "registers", "scalars", "lds", "workgroup"]
 
 
 @dataclass(frozen=True)
@@ -25,10 +26,10 @@ class Limits:
     """32-bit registers per lane and SIMD, shared by its waves; AMD's accumulation registers are part of them."""
     register_granule: int
     """A wave's registers per lane are allocated in multiples of this."""
-    accumulation_alignment: int
-    """Vector registers are rounded up to this before accumulation registers."""
     wave_registers: int
     """Most registers per lane of one wave."""
+    scalars: int
+    """Scalar registers per SIMD, shared by its waves; 0: they limit nothing."""
     lds: int
     """Bytes of local data share (shared memory) per compute unit."""
     lds_workgroup: int
@@ -43,9 +44,9 @@ class Limits:
 
 
 LIMITS = {
-    "gfx942": Limits(4, 8, 512, 8, 4, 512, 65536, 65536, 512, 0, 16, 32),
-    "gfx950": Limits(4, 8, 512, 8, 4, 512, 163840, 163840, 1280, 0, 16, 32),
-    "sm_90": Limits(4, 16, 512, 8, 1, 256, 233472, 232448, 128, 1024, 32, 32),
+    "gfx942": Limits(4, 8, 512, 8, 512, 800, 65536, 65536, 512, 0, 16, 32),
+    "gfx950": Limits(4, 8, 512, 8, 512, 800, 163840, 163840, 1280, 0, 16, 32),
+    "sm_90": Limits(4, 16, 512, 8, 256, 0, 233472, 232448, 128, 1024, 32, 32),
 }
 
 
@@ -63,50 +64,61 @@ def limits(arch: str) -> Limits:
     return LIMITS[arch]
 
 
-def resident(arch: str, num_warps: int, vgpr: int, agpr: int, lds_bytes: int) -> int:
-    """Return how many workgroups of `num_warps` waves one compute unit holds; 0 if not even one fits."""
-    return min(_fits(arch, num_warps, vgpr, agpr, lds_bytes).values())
+def resident(arch: str, num_warps: int, registers: int, lds_bytes: int, scalars: int = 0) -> int:
+    """Return how many workgroups of `num_warps` waves one compute unit holds; 0 if not even one fits.
+
+    The arguments are what waves and workgroups take, not what they use: `CodeObject.needs`.
+    """
+    return min(_fits(arch, num_warps, registers, lds_bytes, scalars).values())
 
 
-def for_one_more(arch: str, num_warps: int, vgpr: int, agpr: int, lds_bytes: int) -> tuple[int, int] | None:
+def for_one_more(arch: str, num_warps: int, registers: int, lds_bytes: int, scalars: int = 0) -> tuple[int, int] | None:
     """Return the most registers per lane and bytes of LDS with which one more workgroup would fit.
 
-    None if the waves or workgroups of a compute unit allow no more.
+    None if the waves, workgroups or scalar registers of a compute unit allow no more.
     """
-    limit, count = limits(arch), resident(arch, num_warps, vgpr, agpr, lds_bytes) + 1
+    limit, count = limits(arch), resident(arch, num_warps, registers, lds_bytes, scalars) + 1
     waves = -(-count * num_warps // limit.simds)
-    if waves > limit.waves or count > (limit.lone_workgroups if num_warps == 1 else limit.workgroups):
+    if waves > min(limit.waves, _waves_by_scalars(limit, scalars)) or count > (
+        limit.lone_workgroups if num_warps == 1 else limit.workgroups
+    ):
         return None
     registers = limit.registers // waves // limit.register_granule * limit.register_granule
     lds = limit.lds // count // limit.lds_granule * limit.lds_granule - limit.lds_reserved
     return min(registers, limit.wave_registers), min(lds, limit.lds_workgroup)
 
 
-def occupancy(arch: str, num_warps: int, vgpr: int, agpr: int, lds_bytes: int) -> Occupancy:
+def occupancy(arch: str, num_warps: int, registers: int, lds_bytes: int, scalars: int = 0) -> Occupancy:
     """Return the waves per SIMD of the whole workgroups that fit (at least 1 if one fits), and what limits them.
 
-    vgpr, agpr: vector and accumulation registers per lane. lds_bytes: of a workgroup. The limit is `workgroup` if the
-    SIMDs have room for more waves but not for another whole workgroup, or if no more workgroups are allowed.
+    registers: per lane, accumulation registers included. lds_bytes: of a workgroup. scalars: registers of a wave. The
+    limit is `workgroup` if the SIMDs have room for more waves but not for another whole workgroup, or if no more
+    workgroups are allowed.
     """
-    fits = _fits(arch, num_warps, vgpr, agpr, lds_bytes)
+    fits = _fits(arch, num_warps, registers, lds_bytes, scalars)
     count = min(fits.values())
     waves = max(1, count * num_warps // limits(arch).simds) if count else 0
-    limiting: list[Limit] = [name for name, fit in fits.items() if fit == count]
-    if limiting[0] == "registers" and 0 < waves < waves_by_registers(arch, vgpr, agpr):  # there are registers left
-        limiting = [*limiting[1:], "workgroup"]
-    return Occupancy(waves, limiting[0])
+    room: dict[Limit, int] = {
+        "registers": waves_by_registers(arch, registers),
+        "scalars": _waves_by_scalars(limits(arch), scalars),
+    }
+    limiting: list[Limit] = [n for n, fit in fits.items() if fit == count and not 0 < waves < room.get(n, 0)]
+    return Occupancy(waves, (*limiting, "workgroup")[0])
 
 
-def waves_by_registers(arch: str, vgpr: int, agpr: int) -> int:
-    """Return the waves per SIMD that the registers alone allow: what LLVM prints as `; Occupancy:` without LDS."""
+def waves_by_registers(arch: str, registers: int) -> int:
+    """Return the waves per SIMD that the registers per lane alone allow."""
     limit = limits(arch)
-    total = _up(vgpr, limit.accumulation_alignment) + agpr if agpr else vgpr
-    if total > limit.wave_registers:
+    if registers > limit.wave_registers:
         return 0
-    return min(limit.waves, limit.registers // max(_up(total, limit.register_granule), limit.register_granule))
+    return min(limit.waves, limit.registers // max(_up(registers, limit.register_granule), limit.register_granule))
 
 
-def _fits(arch: str, num_warps: int, vgpr: int, agpr: int, lds_bytes: int) -> dict[Limit, int]:
+def _waves_by_scalars(limit: Limits, scalars: int) -> int:
+    return min(limit.waves, limit.scalars // scalars) if limit.scalars and scalars else limit.waves
+
+
+def _fits(arch: str, num_warps: int, registers: int, lds_bytes: int, scalars: int) -> dict[Limit, int]:
     """Return how many workgroups each resource alone would hold, in the order in which equal limits are reported."""
     if num_warps < 1:
         raise ValueError(f"a workgroup of {num_warps} waves")
@@ -115,7 +127,8 @@ def _fits(arch: str, num_warps: int, vgpr: int, agpr: int, lds_bytes: int) -> di
     by_lds = limit.lds // lds if lds else limit.lone_workgroups
     return {
         "waves": limit.simds * limit.waves // num_warps,
-        "registers": limit.simds * waves_by_registers(arch, vgpr, agpr) // num_warps,
+        "registers": limit.simds * waves_by_registers(arch, registers) // num_warps,
+        "scalars": limit.simds * _waves_by_scalars(limit, scalars) // num_warps,
         "lds": by_lds if lds_bytes <= limit.lds_workgroup else 0,
         "workgroup": limit.lone_workgroups if num_warps == 1 else limit.workgroups,
     }

@@ -1,10 +1,31 @@
 """What a population knows of a kernel without reading its whole record."""
 
+import math
 from typing import NamedTuple
 
 from kernel_scientist.compile.fingerprint import fingerprint
 from kernel_scientist.records.evaluation import Evaluation, Speedup, Trial, geomean
+from kernel_scientist.records.factors import UNRESOLVED
 from kernel_scientist.records.kernel import REFERENCE, Author, Verdict
+
+LEAST_VARIANCE = 1e-12
+"""Variance of a ratio whose interval has no width."""
+
+
+class Pair(NamedTuple):
+    """How many times faster a kernel was than another in one run, as a binary logarithm."""
+
+    against: str
+    log: float
+    variance: float
+    """Square of the half-width of the interval, plus that of the margin: what equal sources may differ by."""
+
+    @staticmethod
+    def of(speedup: Speedup, against: str) -> "Pair":
+        """Return the pair of a comparison. With too few blocks for an interval the variance is very large."""
+        low, high = max(speedup.interval[0], UNRESOLVED[0]), min(speedup.interval[1], UNRESOLVED[1])
+        variance = (math.log2(high / low) / 2) ** 2 + math.log2(1 + speedup.margin) ** 2
+        return Pair(against, math.log2(speedup.ratio), max(variance, LEAST_VARIANCE))
 
 
 class Entry(NamedTuple):
@@ -22,8 +43,8 @@ class Entry(NamedTuple):
     by_model: bool
     rival: str
     """What the test compared it with: the incumbent of that moment, or the reference; empty without a time."""
-    over_rival: float
-    """How many times faster it was than `rival`, in one run; 0 without a time."""
+    pairs: tuple[Pair, ...]
+    """Its ratios to the reference, `rival` and base, of one run; none without a time."""
     is_faster: bool
     """Whether the test found it faster than `rival`."""
     is_slower: bool
@@ -61,7 +82,7 @@ class Entry(NamedTuple):
             score=score(trial),
             by_model=evaluation.by_model,
             rival=test.against if test else "",
-            over_rival=test.ratio if test else 0.0,
+            pairs=_pairs(trial, test.against) if test else (),
             is_faster=test is not None and test.against != REFERENCE and test.faster,
             is_slower=test is not None and (test.interval[1] < 1 or (test.ratio < 1 and not test.known)),
             gain=pair.ratio if pair and pair.resolved else None,
@@ -78,6 +99,15 @@ class Entry(NamedTuple):
         )
 
     @property
+    def is_relative(self) -> bool:
+        """Whether its place follows from those of other kernels: it was timed beside one."""
+        return not self.by_model and self.rival not in ("", REFERENCE)
+
+    def over(self, against: str) -> Pair | None:
+        """Return the ratio to the reference, rival or base, if it was measured."""
+        return next((pair for pair in self.pairs if pair.against == against), None)
+
+    @property
     def is_experiment(self) -> bool:
         """Whether it carries out a designed experiment: neither a seed nor a tuned kernel."""
         return bool(self.title) and self.tuned_from is None
@@ -91,6 +121,13 @@ def order(name: str) -> tuple[int, str]:
 def over_base(trial: Trial) -> Speedup | None:
     """Return the comparison of a kernel with its base: of one run. None if they were not timed in one."""
     return trial.evaluation.speedup_over(trial.kernel.base) if trial.kernel.base else None
+
+
+def _pairs(trial: Trial, rival: str) -> tuple[Pair, ...]:
+    evaluation = trial.evaluation
+    names = dict.fromkeys((REFERENCE, rival, trial.kernel.base))
+    found = ((name, evaluation.speedup_over(name)) for name in names)
+    return tuple(Pair.of(speedup, name) for name, speedup in found if name and speedup)
 
 
 def score(trial: Trial) -> float:

@@ -1,8 +1,8 @@
 """The final of a campaign: its best kernels are timed against each other in one run, whose winner is the champion.
 
 During the search each kernel is timed against the incumbent of that moment. A kernel that no test told from it may be
-as fast or faster, and errors add up along the chain of incumbents. The final puts the kernels that may be the fastest
-into one interleaved run.
+as fast or faster, and the estimate that orders kernels is of many runs. The final puts the kernels that may be the
+fastest into one interleaved run.
 """
 
 import math

@@ -118,10 +118,13 @@ class Population:
     def estimate(self, name: str) -> float:
         """Return the number that orders the kernels with a time, minus infinity for others; see `population.ranking`.
 
-        It is a binary logarithm. It is not measured, and never shown: its steps are ratios of one run each, but their
-        product is of many runs.
+        It is a binary logarithm. It is not measured, and never shown: it combines ratios of many runs.
         """
         return self._order.estimate(name)
+
+    def expected(self, trial: Trial) -> float:
+        """Return the estimate of a kernel with a time that need not be here yet."""
+        return self._order.place(Entry.of(trial)).log
 
     def ranking(self, most: int | None = None) -> list[Entry]:
         """Return the entries with a time, by the estimate, best first, at most `most`."""

@@ -19,11 +19,16 @@ class CodeObject(Record):
     num_warps: int
     """Waves (warps) of a workgroup."""
     vgpr: int
-    """Vector registers without accumulation registers; on NVIDIA all registers."""
+    """Vector registers that it uses, without accumulation registers; on NVIDIA all registers."""
     agpr: int = 0
-    """Accumulation registers (AMD only)."""
+    """Accumulation registers that it uses (AMD only)."""
     sgpr: int = 0
-    """Scalar registers (AMD only)."""
+    """Scalar registers that it uses (AMD only)."""
+    reserved_vgpr: int = 0
+    """Registers that a wave reserves, accumulation registers included: more than it uses if few waves were asked for
+    (`waves_per_eu`). 0 if unknown."""
+    reserved_sgpr: int = 0
+    """The same of scalar registers (AMD only)."""
     spills: int = 0
     """Vector and scalar registers spilled to scratch memory; on NVIDIA bytes stored."""
     scratch_bytes: int = 0
@@ -46,6 +51,21 @@ class CodeObject(Record):
     """Barriers of the workgroup."""
     mix: tuple[dict[str, int], ...] = ()
     """Instructions by class, per depth of loops: `mix[0]` is code outside loops, `mix[1]` that of outermost loops."""
+
+    @property
+    def used(self) -> int:
+        """Registers up to the last one that it uses; accumulation registers begin at a multiple of 4."""
+        return -(-self.vgpr // 4) * 4 + self.agpr if self.agpr else self.vgpr
+
+    @property
+    def registers(self) -> int:
+        """Registers that a wave takes."""
+        return max(self.reserved_vgpr, self.used)
+
+    @property
+    def needs(self) -> tuple[int, int, int, int]:
+        """What decides how many workgroups a compute unit holds: waves, registers, bytes of LDS, scalar registers."""
+        return self.num_warps, self.registers, self.lds_bytes, max(self.reserved_sgpr, self.sgpr)
 
 
 class Launch(Record):

@@ -213,7 +213,7 @@ class Harness(Section):
     warmup_calls: int = Field(default=2, ge=0)
     gpu_warmup_s: float = Field(default=1.0, ge=0)
     tiles: int = Field(default=2, ge=0)
-    tiles_s: float = Field(default=60.0, ge=0)
+    tiles_s: float = Field(default=20.0, ge=0)
     tile_timeout_s: float = Field(default=180.0, gt=0)
     device_wait_s: float = Field(default=300, gt=0)
     quiet_wait_s: float = Field(default=30, ge=0)

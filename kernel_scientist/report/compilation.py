@@ -229,9 +229,10 @@ def _launched(launches: list[dict[str, Any]]) -> Iterator[str]:
 
 def _described(code: CodeObject) -> list[str]:
     """Return a code object as text, one line per subject (registers, occupancy, ...), each beginning with its name."""
+    reserved = f" (of {code.registers} reserved)" if code.registers > code.used else ""
     return [
-        f"registers  {code.vgpr} vector + {code.agpr} accumulation, {code.sgpr} scalar; {code.spills} spilled, "
-        f"{code.scratch_bytes} B scratch per lane",
+        f"registers  {code.vgpr} vector + {code.agpr} accumulation{reserved}, {code.sgpr} scalar; "
+        f"{code.spills} spilled, {code.scratch_bytes} B scratch per lane",
         f"occupancy  {code.occupancy} waves per SIMD ({4 * code.occupancy} per compute unit), "
         f"limited by {code.limited_by or 'nothing'}; {code.lds_bytes} B LDS per workgroup",
         f"matrix     {_counts(code.mfma) or 'no matrix instruction'}",

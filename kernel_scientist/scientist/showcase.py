@@ -184,7 +184,7 @@ def _kernel(
 def _predicted(problem: Problem, factor: float, warps: int, registers: int) -> Evaluation:
     """Return an evaluation with predictions of `factor` times the tiled seed's time."""
     cases = problem.profile("full").benchmarks
-    fits = occupancy("gfx942", warps, registers, 0, LDS_BYTES)
+    fits = occupancy("gfx942", warps, registers, LDS_BYTES)
     code = CodeObject(
         kernel="gemm_kernel",
         arch="gfx942",

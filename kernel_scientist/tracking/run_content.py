@@ -130,20 +130,12 @@ def measured(trial: Trial, population: Population) -> dict[str, float]:
         metrics |= {"log2_speedup": significant(math.log2(speedup.ratio), low, high)}
     metrics |= factor_metrics("measured_uplift", pair, lambda ratio: 100 * (ratio - 1)) if pair else {}
     if score(trial):
-        metrics["order_estimate"] = _order_estimate(trial, population)
+        metrics["order_estimate"] = round(population.expected(trial), 4)
     metrics |= {f"time_us/{t.case}": significant(t.time_us, *t.interval_us) for t in evaluation.timings}
     for timing in evaluation.timings if speedup else ():
         if other := speedup and speedup.cases.get(timing.case):
             metrics[f"reference_us/{timing.case}"] = _alike(other.against_us, timing)
     return metrics
-
-
-def _order_estimate(trial: Trial, population: Population) -> float:
-    """Return the number by which kernels are ordered (`Population.estimate`), of a kernel that is not there yet."""
-    test = trial.evaluation.test
-    before = population.estimate(test.against) if test and test.against != REFERENCE else -math.inf
-    known = test is not None and math.isfinite(before)
-    return round(before + math.log2(test.ratio) if known and test else math.log2(score(trial)), 4)
 
 
 def factor_metrics(
@@ -237,7 +229,7 @@ def counted(evaluation: Evaluation) -> dict[str, float]:
 
 def _resources(report: CompileReport) -> dict[str, float]:
     """Return per resource the largest use among a GPU kernel's code objects, and their lowest occupancy."""
-    names = ("vgpr", "agpr", "sgpr", "spills", "scratch_bytes", "lds_bytes")
+    names = ("vgpr", "agpr", "registers", "sgpr", "spills", "scratch_bytes", "lds_bytes")
     most = {f"gpu/{name}": float(max(getattr(o, name) for o in report.objects)) for name in names if report.objects}
     return most | ({"gpu/occupancy": float(min(o.occupancy for o in report.objects))} if report.objects else {})
 

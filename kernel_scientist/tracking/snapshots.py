@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
-from kernel_scientist.population.entry import Entry
+from kernel_scientist.population.entry import Entry, Pair
 from kernel_scientist.population.lineage import Population, unpack
 from kernel_scientist.records.kernel import Verdict
 
@@ -19,11 +19,13 @@ FOLDER = "population"
 """Folder of the campaign's artifacts."""
 VERSION = 1
 """Version of the format; others are not read."""
+FIELDS = (*Entry._fields, *Pair._fields)
+"""Entries with other fields are made anew."""
 
 
 def dump(population: Population, names: Iterable[str]) -> str:
     """Return a snapshot of these kernels: a line with version and time, then a line per kernel."""
-    head = {"version": VERSION, "time_ms": int(time.time() * 1000), "fields": Entry._fields}
+    head = {"version": VERSION, "time_ms": int(time.time() * 1000), "fields": FIELDS}
     lines = [json.dumps(head)]
     for name in names:
         record = base64.b64encode(population.record(name)).decode()
@@ -41,13 +43,15 @@ def load(text: str, population: Population) -> int:
     head: dict[str, Any] = json.loads(next(lines))
     if head["version"] != VERSION:
         return 0
-    is_current = tuple(head["fields"]) == Entry._fields
+    is_current = tuple(head["fields"]) == FIELDS
     for line in lines:
         *values, encoded = json.loads(line)
         record = base64.b64decode(encoded)
         if is_current:
             entry = Entry(*values)
-            population.insert(entry._replace(verdict=Verdict(entry.verdict), cell=tuple(entry.cell)), record)
+            pairs = tuple(Pair(*pair) for pair in entry.pairs)
+            entry = entry._replace(verdict=Verdict(entry.verdict), cell=tuple(entry.cell), pairs=pairs)
+            population.insert(entry, record)
         else:
             population.add(unpack(record))
     return head["time_ms"]

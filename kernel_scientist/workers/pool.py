@@ -34,6 +34,10 @@ MOST_FILES = 64 << 20
 """Most bytes of files in a worker's folder."""
 SHADOWS = 4
 """Memory of a worker that interprets, over that of others: the memory checker has several arrays per allocation."""
+MACHINE, STAND_IN = "KERNEL_SCIENTIST_MACHINE", "KERNEL_SCIENTIST_STAND_IN"
+"""Variable that names the library of `gpu.machine` to workers."""
+EXECUTED = "kernel_scientist.gpu.machine.worker_setup"
+"""Module that sets the machine up; the fork server imports it."""
 FORK_SERVER = "kernel_scientist.workers.fork_server"
 KEPT = ("PATH", "LANG", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "CUDA_DEVICE_ORDER", "ROCR_VISIBLE_DEVICES")
 """Environment variables that workers inherit."""
@@ -52,11 +56,14 @@ class WorkerPool:
         preload: tuple[str, ...] = (),
         interpreter: Mapping[str, Any] | None = None,
         kernel_threads: bool = True,
+        machine: Mapping[str, Any] | None = None,
     ) -> None:
         """`preload`: modules that workers share; `interpreter`: settings of Triton's interpreter, if it runs kernels;
-        `kernel_threads`: whether a kernel may start threads on a CPU.
+        `kernel_threads`: whether a kernel may start threads on a CPU; `machine`: settings of the machine that executes
+        a GPU's code, for workers of `executing`.
         """
         self.harness, self.device, self.preload, self.interpreter = harness, device, preload, interpreter
+        self.machine = machine
         _keep_freed_memory()
         self.enclosure = _enclosure(harness.sandbox)
         """Enclosure of all workers: `bubblewrap`, `landlock` or empty."""
@@ -85,6 +92,16 @@ class WorkerPool:
         return NativeHarness(str(native_library()))
 
     @functools.cached_property
+    def executing(self) -> "WorkerPool":
+        """The pool whose workers' launches the machine executes; it starts when it is first asked for."""
+        return WorkerPool(self.harness, self.device, (EXECUTED,), self.machine, self.kernel_threads)
+
+    @property
+    def executes(self) -> bool:
+        """Whether the machine executes what its workers launch."""
+        return "library" in (self.interpreter or {})
+
+    @functools.cached_property
     def gpu(self) -> EvaluatorsGpu:
         """The GPU as the evaluator's own process uses it."""
         return EvaluatorsGpu.opened(self.device)
@@ -102,6 +119,8 @@ class WorkerPool:
     def close(self) -> None:
         """End the fork server and all workers; work in progress raises StoppedError. The pool cannot be reopened."""
         self.stopped.set()
+        if "executing" in vars(self):
+            self.executing.close()
         with self._lock:
             if self._control is not None:
                 self._control.close()
@@ -251,10 +270,21 @@ class WorkerPool:
         self._control, self._ready = ours, False
         return ours
 
+    @property
+    def _machine(self) -> str:
+        """Return the library of the machine that executes kernels for a GPU which is not here; empty without one."""
+        return str((self.interpreter or {}).get("library", ""))
+
+    @property
+    def _stand_in(self) -> str:
+        """Return the stand-in for HIP's runtime beside the machine; empty without one."""
+        return str((self.interpreter or {}).get("stand_in", ""))
+
     def _command(self, control: str) -> list[str]:
         native = str(native_library())
         cores = ",".join(str(core) for core in self.cores)
-        around = bubblewrap.bubblewrap(self.device, [native]) if self.enclosure == "bubblewrap" else []
+        libraries = [library for library in (native, self._machine, self._stand_in) if library]
+        around = bubblewrap.bubblewrap(self.device, libraries) if self.enclosure == "bubblewrap" else []
         # -P: the current folder must not come first on Python's path
         python = [sys.executable, "-P", "-m", FORK_SERVER]
         own = ["kernel_scientist.workers.untrusted.delay"] if self.on_gpu else []
@@ -262,8 +292,9 @@ class WorkerPool:
 
     def _environment(self) -> dict[str, str]:
         """Return the environment of workers: package paths and the number of threads, without keys or a home."""
-        # TRITON_INTERPRET must be set before triton is imported
-        own = {"TRITON_INTERPRET": "1"} if self.device == "cpu" else gpu.only_first(os.environ)
+        # Either must be set before triton is imported
+        simulated = {MACHINE: self._machine, STAND_IN: self._stand_in} if self._machine else {"TRITON_INTERPRET": "1"}
+        own = simulated if self.device == "cpu" else gpu.only_first(os.environ)
         return {
             **{name: os.environ[name] for name in KEPT if name in os.environ},
             **own,

@@ -1,14 +1,19 @@
 """The worker pool for a problem and target. It can be started ahead of the flow that uses it."""
 
+import os
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
+from kernel_scientist.gpu.capture.facts import Facts
+from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.hardware.targets import Target
 from kernel_scientist.problems.problem import Problem
+from kernel_scientist.records import environment
+from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.params import Params
-from kernel_scientist.workers.pool import WorkerPool
+from kernel_scientist.workers.pool import EXECUTED, WorkerPool
 
 _ahead: list[tuple[Params, WorkerPool]] = []
 """The pool that was started ahead, with its parameters, until it is used."""
@@ -18,10 +23,24 @@ def pool(params: Params, problem: Problem, target: Target) -> WorkerPool:
     """Return the pool for these parameters: the one started ahead, otherwise a new one. The caller closes it."""
     if _ahead and _ahead[-1][0] == params:
         return _ahead.pop()[1]
-    interpreted = params.language == "triton" and target.device == "cpu"
-    preload = ("kernel_scientist.gpu.interpreter.worker_setup",) if interpreted else ()
-    interpreter = _interpreter(problem, target) if interpreted else None
-    return WorkerPool(params.harness, target.device, preload, interpreter, problem.policy.threads)
+    if params.language == "hip" and target.model is not None and target.model.arch.startswith("gfx"):
+        machine = simulated(problem, target.model, params.harness.threads)
+        slow = max(params.harness.call_timeout_s, params.harness.tile_timeout_s)  # a call is simulated
+        harness = params.harness.model_copy(update={"call_timeout_s": slow})
+        return WorkerPool(harness, target.device, (EXECUTED,), machine, problem.policy.threads)
+    if params.language != "triton" or target.device != "cpu":
+        return WorkerPool(params.harness, target.device, kernel_threads=problem.policy.threads)
+    facts = _facts(target.model)
+    interpreter = {"facts": asdict(facts) if facts else None, "writes": problem.writes}
+    machine = simulated(problem, target.model, params.harness.threads) if target.model and facts and facts.amd else None
+    return WorkerPool(
+        params.harness,
+        target.device,
+        ("kernel_scientist.gpu.interpreter.worker_setup",),
+        interpreter,
+        problem.policy.threads,
+        machine,
+    )
 
 
 @contextmanager
@@ -38,9 +57,31 @@ def started_ahead(params: Params, problem: Problem, target: Target) -> Generator
             _ahead.clear()
 
 
-def _interpreter(problem: Problem, target: Target) -> dict[str, Any]:
-    """Return the settings of Triton's interpreter in the workers."""
+def _facts(gpu: Gpu | None) -> Facts | None:
     from kernel_scientist.gpu.capture import inspect
 
-    facts = asdict(inspect.facts(target.model)) if target.model else None
-    return {"facts": facts, "writes": problem.writes}
+    return inspect.facts(gpu) if gpu else None
+
+
+def simulated(problem: Problem, gpu: Gpu, threads: int = 0) -> dict[str, Any]:
+    """Return the settings of the machine that executes code for AMD's GPUs in workers.
+
+    `threads`: of the machine; 0: one per core. Raises SetupError if the machine cannot be built.
+    """
+    from kernel_scientist.gpu.machine import library
+    from kernel_scientist.gpu.machine.host import library as stand_in
+
+    try:
+        made = library.build(environment.cache_folder() / "machine")
+    except library.BuildError as error:
+        raise SetupError(str(error)) from error
+    facts = _facts(gpu)
+    assert facts is not None
+    return {
+        "facts": asdict(facts),
+        "writes": problem.writes,
+        "updates": problem.updates,
+        "library": str(made),
+        "stand_in": stand_in.found(),
+        "threads": threads or len(os.sched_getaffinity(0)),
+    }

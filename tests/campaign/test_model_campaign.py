@@ -108,6 +108,23 @@ def test_compile_is_the_contracts_json(cli: Cli, cli_here: Cli, lab: Path, tmp_p
         assert done.returncode == 2 and words in done.stderr, done.stderr
 
 
+@needs_hip
+def test_a_wait_that_inline_assembly_lacks_is_a_finding(cli_here: Cli, tmp_path: Path) -> None:
+    source = (ROOT / "problems/identity/seeds/hip_naive.py").read_text()
+    load = """asm volatile("global_load_ushort %0, %1, off" : "=v"(value) : "v"(x + i));"""
+    kernel = tmp_path / "kernel.py"
+    for wait in ("", """asm volatile("s_waitcnt vmcnt(0)");"""):
+        instead = f"if (i < size) {{\n unsigned value;\n {load}\n {wait}\n out[i] = value;\n }}"
+        kernel.write_text(source.replace("if (i < size) out[i] = x[i];", instead))
+        done = cli_here("compile", str(kernel), "--problem", "identity", "--json")
+        assert done.returncode == 0, done.stderr
+        said = [one for one in json.loads(done.stdout)["findings"] if "is missing" in one]
+        assert len(said) == (0 if wait else 1)
+        place = next(n for n, line in enumerate(kernel.read_text().splitlines(), 1) if "out[i] = value" in line)
+        first = next(n for n, line in enumerate(source.splitlines(), 1) if "DEVICE = " in line)
+        assert wait or (f"[1]:{place - first + 1}, " in said[0] and "`s_waitcnt vmcnt(0)` is missing" in said[0])
+
+
 def test_a_submission_of_no_problem_is_compiled_kernel_by_kernel(cli_here: Cli) -> None:
     done = cli_here("compile", str(ROOT / "tests/gpu/capture/submissions/of_no_problem.py"), "--json")
     assert done.returncode == 0, done.stderr

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernel_scientist.campaign.ledger import Job, Ledger
-from kernel_scientist.population.entry import beats, over_base, score
+from kernel_scientist.population.entry import Pair, beats, over_base, score
 from kernel_scientist.population.lineage import Population, distinct_name
 from kernel_scientist.records.evaluation import Trial
 from kernel_scientist.records.kernel import REFERENCE
@@ -24,6 +24,9 @@ CHAIN = [
     trial("k00005", None, base="k00004"),
 ]
 
+OWN = Pair.of(CHAIN[0].evaluation.speedups[0], REFERENCE).variance
+"""Variance of each ratio to the reference in `trial`."""
+
 
 @pytest.mark.parametrize("order", list(itertools.permutations(range(5))))
 def test_the_incumbent_is_the_winner_of_the_tests_in_any_order_of_logging(order: tuple[int, ...]) -> None:
@@ -33,7 +36,8 @@ def test_the_incumbent_is_the_winner_of_the_tests_in_any_order_of_logging(order:
     best = population.best()
     assert best is not None and best.kernel.name == "k00004"
     assert [t.kernel.name for t in population.ranked()] == ["k00003", "k00004", "k00002", "k00001"]
-    assert population.estimate("k00003") == pytest.approx(math.log2(2.0 * 1.3))  # the chain of pairs
+    assert population.estimate("k00003") == pytest.approx(math.log2(2.0 * 1.3))  # both its ratios say so
+    assert population.expected(CHAIN[2]) == population.estimate("k00003")
     assert [t.kernel.name for t in population] == sorted(t.kernel.name for t in CHAIN)
 
 
@@ -89,13 +93,20 @@ def _rival(trial: Trial) -> str:
     return trial.evaluation.speedups[-1].against
 
 
-def _estimate(trials: dict[str, Trial], name: str) -> float:
-    """The estimate of a kernel's place, in the plain way: its ratio times the estimate of what it was compared with."""
+def _estimate(trials: dict[str, Trial], name: str) -> tuple[float, float]:
+    """The place of a kernel and its variance, in the plain way: the mean of what each of its ratios says."""
     trial = trials[name]
-    test = trial.evaluation.speedups[-1]
-    if test.against == REFERENCE:
-        return math.log2(test.ratio)
-    return _estimate(trials, test.against) + math.log2(test.ratio)
+    rival = _rival(trial)
+    if rival == REFERENCE:
+        return math.log2(trial.evaluation.speedups[-1].ratio), 0.0
+    found = [
+        (Pair.of(over, other), _estimate(trials, other) if other != REFERENCE else (0.0, OWN))
+        for other in {REFERENCE, rival, trial.kernel.base or rival}
+        if (over := trial.evaluation.speedup_over(other))
+    ]
+    weights = [1 / (pair.variance + variance) for pair, (_, variance) in found]
+    total = sum(w * (pair.log + log) for w, (pair, (log, _)) in zip(weights, found, strict=True))
+    return total / sum(weights), 1 / sum(weights)
 
 
 @given(st.data(), st.integers(1, 30))
@@ -115,7 +126,7 @@ def test_the_index_agrees_with_a_plain_search(data: st.DataObject, count: int) -
     best = population.best()
     assert (best.kernel.name if best else None) == _plainly(trials)
     by_name = {t.kernel.name: t for t in scored}
-    estimates = {name: _estimate(by_name, name) for name in by_name}
+    estimates = {name: _estimate(by_name, name)[0] for name in by_name}
     assert {name: population.estimate(name) for name in by_name} == pytest.approx(estimates)
     places = {t.kernel.name: place for place, t in enumerate(population.ranked())}
     for one, other in itertools.combinations(by_name, 2):

@@ -182,9 +182,7 @@ class Recorder:
         return self.codes[id(compiled)]
 
     def _traced(self, kernel: Any, bound: dict[str, Any], grid: tuple[int, ...], code: CodeObject) -> Traffic:
-        slots = self.gpu.units * max(
-            1, occupancy.resident(code.arch, code.num_warps, code.vgpr, code.agpr, code.lds_bytes)
-        )
+        slots = self.gpu.units * max(1, occupancy.resident(code.arch, *code.needs))
         arguments = [tensor for value in bound.values() if hasattr(tensor := getattr(value, "base", value), "stride")]
         known = integers(arguments, self.unknown)
         self._tracing = True

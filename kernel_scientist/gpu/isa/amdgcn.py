@@ -1,8 +1,9 @@
 """Reads AMD GPU assembly as LLVM prints it (Triton's `amdgcn`, `clang -S`) into code objects.
 
 Resources come from the `.amdgpu_metadata` block, which the loader uses (llvm.org/docs/AMDGPUUsage, Code Object
-Metadata). The code's size and the split of the registers come from the comments after each function. An instruction's
-class and width come from its mnemonic (LLVM's AMDGPU assembler syntax for gfx942 and gfx950).
+Metadata). What a wave reserves, and so how many waves fit, comes from the kernel's descriptor (`.amdhsa_kernel`). The
+code's size and the split of the registers come from the comments after each function. An instruction's class and width
+come from its mnemonic (LLVM's AMDGPU assembler syntax for gfx942 and gfx950).
 """
 
 import re
@@ -19,6 +20,11 @@ from kernel_scientist.records.evaluation import CodeObject
 from kernel_scientist.records.kernel import digest
 
 _BLOCK = re.compile(r"^\s*\.amdgpu_metadata\s*\n(.*?)^\s*\.end_amdgpu_metadata", re.MULTILINE | re.DOTALL)
+_DESCRIPTOR = re.compile(
+    r'^[ \t]*\.amdhsa_(?:kernel[ \t]+"?([^\s"]+)|next_free_(vgpr|sgpr)[ \t]+(\d{1,9})[ \t]*$)', re.MULTILINE
+)
+_SPECIAL = 6
+"""Scalar registers beyond `.amdhsa_next_free_sgpr`: VCC, FLAT_SCRATCH, XNACK_MASK (LLVM's getNumExtraSGPRs, gfx9)."""
 _LABEL = re.compile(r"([\w.$@]+):(.*)")
 _INSTRUCTION = re.compile(r"\s*([a-z]\w*)\b(.*)")
 _COMMENT = re.compile(r"\s*; (codeLenInByte|NumVgprs|NumAgprs)\s*[=:]\s*(\d{1,9})\b")
@@ -82,11 +88,28 @@ def read(text: str, num_warps: int, shared_bytes: int) -> list[CodeObject]:
     bodies = _bodies(text, {kernel.name for kernel in metadata.kernels}, arch[1] in ARCHITECTURES)
     if (lost := [k.name for k in metadata.kernels if not (k.name in bodies and bodies[k.name].ended)]) != []:
         raise ValueError(f"the code of kernel {lost[0]!r} is missing or ends in the middle")
+    reserved = _reserved(text)
     key, names = digest(text), plain([k.name for k in metadata.kernels])
     return [
-        _object(k, bodies[k.name], arch[1], key, num_warps, shared_bytes).model_copy(update={"kernel": names[k.name]})
+        _object(k, bodies[k.name], reserved.get(k.name, {}), arch[1], num_warps, shared_bytes).model_copy(
+            update={"kernel": names[k.name], "digest": key}
+        )
         for k in metadata.kernels
     ]
+
+
+def _reserved(text: str) -> dict[str, dict[str, int]]:
+    """Return what each kernel's descriptor reserves, `vgpr` and `sgpr`; expressions are left out.
+
+    `vgpr` counts from the first vector to the last accumulation register; `.amdhsa_accum_offset` lies between.
+    """
+    found, own = dict[str, dict[str, int]](), dict[str, int]()
+    for name, kind, number in _DESCRIPTOR.findall(text):
+        if name:
+            own = found[name] = {}
+        else:
+            own[kind] = int(number) + (_SPECIAL if kind == "sgpr" else 0)
+    return found
 
 
 def _metadata(text: str) -> Metadata:
@@ -124,29 +147,32 @@ def _take(line: str, body: Body) -> Body:
     return body
 
 
-def _object(kernel: Resources, body: Body, arch: str, key: str, num_warps: int, shared_bytes: int) -> CodeObject:
+def _object(
+    kernel: Resources, body: Body, reserved: dict[str, int], arch: str, num_warps: int, shared_bytes: int
+) -> CodeObject:
     agpr = kernel.agpr_count
     vgpr = body.comments.get("NumVgprs", kernel.vgpr_count - agpr if kernel.vgpr_count >= agpr else kernel.vgpr_count)
     warps = num_warps or -(-kernel.workgroup // kernel.wave)
-    lds = kernel.lds + shared_bytes
-    known = arch in occupancy.LIMITS
-    fit = occupancy.occupancy(arch, warps, vgpr, agpr, lds) if known else (0, "")
-    return CodeObject(
+    found = CodeObject(
         kernel=kernel.name,
         arch=arch,
-        digest=key,
+        digest="",
         num_warps=warps,
         vgpr=vgpr,
         agpr=agpr,
         sgpr=kernel.sgpr_count,
+        reserved_vgpr=reserved.get("vgpr", 0),
+        reserved_sgpr=reserved.get("sgpr", 0),
         spills=kernel.vgpr_spills + kernel.sgpr_spills,
         scratch_bytes=kernel.scratch,
-        lds_bytes=lds,
+        lds_bytes=kernel.lds + shared_bytes,
         code_bytes=body.comments.get("codeLenInByte", 0),
-        occupancy=fit[0],
-        limited_by=fit[1],
         **tally(body.instructions, body.labels),
     )
+    if arch not in occupancy.LIMITS:
+        return found
+    fit = occupancy.occupancy(arch, *found.needs)
+    return found.model_copy(update={"occupancy": fit.waves, "limited_by": fit.limited_by})
 
 
 def classify(mnemonic: str, operands: str) -> Instruction:

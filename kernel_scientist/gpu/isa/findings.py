@@ -8,7 +8,9 @@ HIP fp8 numbers (FNUZ on gfx942, OCP on gfx950).
 import re
 from collections.abc import Sequence
 
+from kernel_scientist.gpu.isa import assembly
 from kernel_scientist.gpu.isa.tally import CONFLICT
+from kernel_scientist.gpu.machine import listing, static_checks
 from kernel_scientist.hardware import occupancy
 from kernel_scientist.records.evaluation import CodeObject
 
@@ -17,6 +19,8 @@ NARROW_COUNT = 4
 """Narrow accesses in loops from which a finding is reported; fewer may be a scale or an index."""
 CONFLICT_CYCLES = 16
 """Cycles per iteration from which bank conflicts are reported."""
+MOST_OMISSIONS = 5
+"""Missing waits of one file that are told; one that lacks more than that lacks a plan."""
 LOW = 0.25
 """Share of a SIMD's maximum waves below which occupancy is low."""
 _MULTIPLIES = re.compile(r"\btl\.dot(_scaled)?\b|__builtin_amdgcn_mfma|\bv_mfma_|\bwmma::|\brocwmma::|\bwgmma\b")
@@ -53,7 +57,25 @@ def findings(objects: Sequence[CodeObject], arch: str, source_text: str) -> tupl
         for code in objects
         for line in check(code)
     ]
-    return tuple(dict.fromkeys([*suspicions(source_text, arch), *said, *_matrix(objects, source_text)]))
+    lacking = omissions(objects)
+    return tuple(dict.fromkeys([*lacking, *suspicions(source_text, arch), *said, *_matrix(objects, source_text)]))
+
+
+def omissions(objects: Sequence[CodeObject]) -> tuple[str, ...]:
+    """Return a sentence for each wait that AMD assembly lacks, if that assembly is stored.
+
+    Only hand-written instructions can lack one: compilers schedule all others.
+    """
+    said: list[str] = []
+    for name in dict.fromkeys(code.digest for code in objects if code.arch in static_checks.ARCHITECTURES):
+        try:
+            found = static_checks.omissions(listing.read(assembly.get(name) or ""))
+        except ValueError:  # it is not stored, or not a whole file that can be read
+            continue
+        said += [one.sentence for one in found[:MOST_OMISSIONS]]
+        if (more := len(found) - MOST_OMISSIONS) > 0:
+            said.append(f"{more} more {'wait is' if more == 1 else 'waits are'} missing in the same file")
+    return tuple(said)
 
 
 def _lds(code: CodeObject) -> list[str]:
@@ -86,7 +108,9 @@ def _occupancy(code: CodeObject) -> list[str]:
     limit = occupancy.LIMITS.get(code.arch)
     if limit is None or code.occupancy > LOW * limit.waves or not code.limited_by:
         return []
-    uses = f"{code.vgpr} + {code.agpr} registers, {code.lds_bytes} bytes of LDS, {code.num_warps} waves per workgroup"
+    reserved = f" of {code.registers} reserved" if code.registers > code.used else ""
+    registers = f"{code.vgpr} + {code.agpr} registers{reserved}"
+    uses = f"{registers}, {code.lds_bytes} bytes of LDS, {code.num_warps} waves per workgroup"
     what = f"{code.occupancy} of {limit.waves} waves per SIMD fit, limited by {code.limited_by}"
     return [f"{code.kernel}: {what} ({uses})"]
 

@@ -58,7 +58,7 @@ def _object(
     reserved = known.lds_reserved if known else 0
     lds = shared_bytes + max(shared - reserved, 0)
     warps = num_warps or _LARGEST_BLOCK // 32
-    fit = occupancy.occupancy(arch, warps, registers, 0, lds) if known else (0, "")
+    fit = occupancy.occupancy(arch, warps, registers, lds) if known else (0, "")
     instructions, labels = _body(code)
     if not instructions:
         raise ValueError(f"kernel {kernel!r} has no instructions")

@@ -51,11 +51,10 @@ def _placed(gpu: Gpu, shape: Placement) -> list[str]:
 
 def roomier(code: CodeObject) -> CodeObject | None:
     """Return the code with as many registers and as much LDS as let one more workgroup in; None if nothing does."""
-    most = occupancy.for_one_more(code.arch, code.num_warps, code.vgpr, code.agpr, code.lds_bytes)
+    most = occupancy.for_one_more(code.arch, *code.needs)
     if most is None:
         return None
-    fits = code.vgpr + code.agpr <= most[0]
-    registers = {} if fits else {"vgpr": most[0], "agpr": 0}
+    registers = {} if code.registers <= most[0] else {"vgpr": most[0], "agpr": 0, "reserved_vgpr": 0}
     return code.model_copy(update={**registers, "lds_bytes": min(code.lds_bytes, most[1])})
 
 
@@ -63,7 +62,9 @@ def _resources(code: CodeObject, gain: float) -> list[str]:
     said: list[str] = []
     more = roomier(code)
     if gain > WORTH and more is not None:
-        held = {"registers": (more.vgpr + more.agpr, code.vgpr + code.agpr)}
+        unused = code.used <= more.registers < code.registers
+        what = "registers reserved (`waves_per_eu`)" if unused else "registers"
+        held = {what: (more.registers, code.registers)}
         held["bytes of LDS"] = (more.lds_bytes, code.lds_bytes)
         needs = " and ".join(f"{new} {what} instead of {old}" for what, (new, old) in held.items() if new < old)
         said.append(f"{needs} would let one more workgroup into a CU: {100 * gain:.0f} % less time at best")

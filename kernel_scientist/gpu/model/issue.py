@@ -34,8 +34,11 @@ class Issue:
     barriers: float
     spilled_bytes: float
     """Bytes of registers that it stores to scratch memory and loads again."""
+    reloads: float
+    """Loop iterations that wait for scratch memory."""
     prefetched: bool
-    """Whether the loop loads for a later iteration: the code before the loop loads for its first one."""
+    """Whether the loop loads for a later iteration: the code before the loop loads for its first one. On AMD loads end
+    in order, so an iteration that waits for scratch memory waits for what it loads ahead, too."""
 
 
 def issued(code: CodeObject, traffic: Traffic) -> Issue:
@@ -54,7 +57,8 @@ def issued(code: CodeObject, traffic: Traffic) -> Issue:
         rounds=max(1.0, sum(weight for mix, weight in levels if _loads(mix))),
         barriers=sum(weight * mix.get("barrier", 0) for mix, weight in levels),
         spilled_bytes=sum(weight * _bytes(code, mix, "scratch") for mix, weight in levels),
-        prefetched=len(code.mix) > 1 and _loads(code.mix[-2]) >= PREFETCHED * _loads(code.mix[-1]) > 0,
+        reloads=sum(weight for mix, weight in levels if _reloads(mix)),
+        prefetched=_prefetched(code),
     )
 
 
@@ -126,6 +130,16 @@ def _loads(mix: dict[str, int]) -> float:
     """Return the bits per lane that a wave loads from memory; at least one for an instruction that moves a tile."""
     found = [(n, match) for k, n in mix.items() if k.startswith("vmem_load") and (match := BITS.search(k))]
     return sum(n * max(1, int(match[1])) for n, match in found)
+
+
+def _prefetched(code: CodeObject) -> bool:
+    if len(code.mix) < 2 or (code.arch.startswith("gfx") and _reloads(code.mix[-1])):
+        return False
+    return _loads(code.mix[-2]) >= PREFETCHED * _loads(code.mix[-1]) > 0
+
+
+def _reloads(mix: dict[str, int]) -> bool:
+    return any(name.startswith("scratch_load") for name in mix)
 
 
 def _bytes(code: CodeObject, mix: dict[str, int], kind: str = "vmem") -> float:

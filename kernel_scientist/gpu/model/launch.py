@@ -56,7 +56,7 @@ class Placement:
     @staticmethod
     def of(gpu: Gpu, code: CodeObject, programs: int) -> "Placement":
         """Distribute a grid. Workgroups go to units that become free, so many small rounds balance out."""
-        resident = max(1, occupancy.resident(gpu.arch, code.num_warps, code.vgpr, code.agpr, code.lds_bytes))
+        resident = max(1, occupancy.resident(gpu.arch, *code.needs))
         rounds = math.ceil(programs / (gpu.units * resident))
         even = programs / gpu.units
         busiest = math.ceil(even) if rounds <= 4 else even + 0.5

@@ -98,18 +98,33 @@ def estimate(gpu: Gpu, load: Load, constants: Constants, found: float = 0.0) -> 
     own = math.ceil(each_simd) * (matrix + vector) + sum(shared.values())
     hbm, cache = _memory(gpu, traffic, found)
     wait = _latency_us(traffic, hbm, constants)
-    alone = max(own, wait * issue.rounds) + wait if issue.prefetched else own + wait * issue.rounds
-    lines = traffic.lines_bytes + traffic.programs * waves * issue.spilled_bytes
+    own += issue.reloads * constants.latency_ns * 1e-3
+    spilled = traffic.programs * waves * issue.spilled_bytes
+    beyond = spilled * _beyond_l2(gpu, load, shape)
+    hbm, cache = (hbm, cache + beyond) if gpu.last_bytes else (hbm + beyond, cache)
+    alone = _pipelined(own, wait, issue.rounds) if issue.prefetched else own + wait * issue.rounds
     costs = Costs(
         hbm=hbm / (gpu.memory_gbps * constants.hbm) * 1e-3,
         cache=cache / (gpu.last_gbps * constants.cache) * 1e-3 if gpu.last_gbps else 0.0,
-        l2=lines / (gpu.l2_gbps * constants.l2) * 1e-3,
+        l2=(traffic.lines_bytes + spilled) / (gpu.l2_gbps * constants.l2) * 1e-3,
         **{name: shape.busiest * time for name, time in use.items()},
         latency=shape.rounds * alone,
     )
     late = (traffic.heaviest - 1) * alone  # the program with most work ends later than an average one
     units = _units_us(shape, alone, max(use.values())) + late
     return Estimate(costs, shape, constants.start_us + costs.total(units, constants.norm))
+
+
+def _beyond_l2(gpu: Gpu, load: Load, shape: Placement) -> float:
+    """Return the share of the resident waves' scratch memory that L2 does not hold."""
+    waves = min(shape.resident, shape.busiest) * gpu.units * load.code.num_warps
+    size = waves * gpu.wave * load.code.scratch_bytes
+    return max(0.0, 1 - gpu.l2_bytes * gpu.dies / size) if size else 0.0
+
+
+def _pipelined(own: float, wait: float, rounds: float) -> float:
+    """Return the time of a loop that loads for its next round: it waits for the first load and works off the last."""
+    return wait + (rounds - 1) * max(own / rounds, wait) + own / rounds
 
 
 def _units_us(shape: Placement, alone: float, busiest_pipe: float) -> float:

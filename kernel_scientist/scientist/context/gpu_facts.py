@@ -21,7 +21,12 @@ MOST_ADVICE, MOST_OBJECTS, MOST_GRIDS, MOST_NAMES = 6, 4, 4, 20
 """Sentences of the performance model's advice, code objects, grids per code object, names of cases."""
 LEAST_SHARE = 25
 """Percent of the predicted time below which a resource is not named: it hardly adds to the model's smooth maximum."""
-LIMITING = {"waves": "the waves that a SIMD holds", "lds": "LDS", "workgroup": "the size of a workgroup"}
+LIMITING = {
+    "waves": "the waves that a SIMD holds",
+    "scalars": "scalar registers",
+    "lds": "LDS",
+    "workgroup": "the size of a workgroup",
+}
 """What limits the occupancy, where the name alone does not say it."""
 MOST_CASES, MOST_PARTS, MOST_KERNELS = 6, 4, 12
 """Cases and GPU kernels with counters in the designer's prompt; kernels with counters in the selector's."""
@@ -100,13 +105,15 @@ def resources(trial: Trial) -> str:
 
 
 def _resources(code: CodeObject) -> str:
-    workgroups = occupancy.resident(code.arch, code.num_warps, code.vgpr, code.agpr, code.lds_bytes)
+    workgroups = occupancy.resident(code.arch, *code.needs)
     registers = f"{code.vgpr} + {code.agpr} accumulation" if code.agpr else f"{code.vgpr}"
+    reserved = f" of {code.registers} reserved" if code.registers > code.used else ""
     spilled = f" ({code.spills} spilled)" if code.spills else ""
     limit = LIMITING.get(code.limited_by, code.limited_by)
     return (
-        f"{code.kernel}: {code.num_warps} warps, {registers} registers per lane{spilled}, {code.lds_bytes} B LDS; "
-        f"workgroups per compute unit: {workgroups} ({code.occupancy} waves per SIMD), limited by {limit}"
+        f"{code.kernel}: {code.num_warps} warps, {registers}{reserved} registers per lane{spilled}, "
+        f"{code.lds_bytes} B LDS; workgroups per compute unit: {workgroups} ({code.occupancy} waves per SIMD), "
+        f"limited by {limit}"
     )
 
 

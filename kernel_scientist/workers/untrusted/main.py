@@ -56,11 +56,16 @@ class Worker:
         self.data: dict[int, Any] = {}
         self.libraries = 0
         self.interpreter: Any = None
-        """Triton's interpreter, if it runs the kernel."""
-        if settings["interpreter"] is not None:
-            from kernel_scientist.gpu.interpreter.worker_setup import Interpreter  # imported before the fork
+        """Triton's interpreter, or the machine that executes a GPU's code, if one of them runs the kernel."""
+        if (simulated := settings["interpreter"]) is not None:  # imported before the fork
+            if "library" in simulated:
+                from kernel_scientist.gpu.machine.worker_setup import Machine
 
-            self.interpreter = Interpreter(settings["interpreter"])
+                self.interpreter = Machine(simulated)
+            else:
+                from kernel_scientist.gpu.interpreter.worker_setup import Interpreter
+
+                self.interpreter = Interpreter(simulated)
 
     def serve(self) -> None:
         """Answer requests until the evaluator closes the socket."""

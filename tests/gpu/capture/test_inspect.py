@@ -55,7 +55,7 @@ def test_the_seed_gemm_is_seen_as_mi300_would_run_it() -> None:
     assert text is not None and "v_mfma_f32" in text
     assert f"; NumVgprs: {code.vgpr}\n" in text and f"; NumAgprs: {code.agpr}\n" in text
     assert code.lds_bytes <= 65536 and code.spills == 0
-    assert occupancy.occupancy("gfx942", code.num_warps, code.vgpr, code.agpr, code.lds_bytes)[0] == code.occupancy
+    assert occupancy.occupancy("gfx942", *code.needs)[0] == code.occupancy
     for prediction, case in zip(found.predictions(problem, cases), cases, strict=True):
         flops = sum(sum(load.traffic.flops.values()) for load in found.loads(case.name))
         assert flops == pytest.approx(problem.work(case).flops)  # the sizes divide: no padding

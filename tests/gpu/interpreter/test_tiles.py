@@ -15,6 +15,7 @@ from kernel_scientist.records.evaluation import Evaluation
 from kernel_scientist.records.kernel import Case, Kernel, Verdict
 from kernel_scientist.records.params import Harness
 from kernel_scientist.workers.pool import WorkerPool
+from kernel_scientist.workers.prepared import simulated
 from tests.conftest import ROOT
 from tests.problems.test_kinds_of_folders import folder
 
@@ -86,7 +87,8 @@ def evaluator() -> Iterator[PredictedEvaluator]:
     small = Profile(tests=(Case(sizes={"m": 64, "n": 64, "k": 128}, seed=1),), benchmarks=timed, held_out=())
     problem = replace(problem, profiles={"full": small})
     interpreter = {"facts": asdict(inspect.facts(gpus.MI300X)), "writes": problem.writes}
-    with WorkerPool(Harness(), "cpu", ("kernel_scientist.gpu.interpreter.worker_setup",), interpreter) as pool:
+    machine, setup = simulated(problem, gpus.MI300X), ("kernel_scientist.gpu.interpreter.worker_setup",)
+    with WorkerPool(Harness(), "cpu", setup, interpreter, machine=machine) as pool:
         yield PredictedEvaluator(problem, "full", pool.harness, pool, gpus.MI300X)
 
 
@@ -102,14 +104,14 @@ def checked(evaluator: PredictedEvaluator, way: str, before: str = "", after: st
 @pytest.mark.parametrize("way", WAYS)
 def test_a_sound_way_is_executed_on_every_timed_case(evaluator: PredictedEvaluator, way: str) -> None:
     found = checked(evaluator, way)
-    assert found.verdict is Verdict.OK and "tiles compared on 2 of 2 timed cases" in found.coverage, found
+    assert found.verdict is Verdict.OK and "values compared on 2 of 2 timed cases" in found.coverage, found
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("name", SOUND)
 def test_a_sound_variation_is_ok(evaluator: PredictedEvaluator, name: str) -> None:
     found = checked(evaluator, *SOUND[name])
-    assert found.verdict is Verdict.OK and "tiles compared on 2 of 2 timed cases" in found.coverage, found
+    assert found.verdict is Verdict.OK and "values compared on 2 of 2 timed cases" in found.coverage, found
 
 
 @pytest.mark.slow
@@ -168,7 +170,8 @@ def test_tiles_of_several_outputs_keep_their_structure(
     place = folder(tmp_path / "doubled", DOUBLED, {"size": 256}, {"size": 4096})
     problem = problems.load(place)
     interpreter = {"facts": asdict(inspect.facts(gpus.MI300X)), "writes": problem.writes}
-    with WorkerPool(Harness(), "cpu", ("kernel_scientist.gpu.interpreter.worker_setup",), interpreter) as pool:
+    machine, setup = simulated(problem, gpus.MI300X), ("kernel_scientist.gpu.interpreter.worker_setup",)
+    with WorkerPool(Harness(), "cpu", setup, interpreter, machine=machine) as pool:
         evaluator = PredictedEvaluator(problem, "full", pool.harness, pool, gpus.MI300X)
         kernel = Kernel(name="k", language="triton", source=BOTH.replace(before, after) if before else BOTH)
         found = evaluator.check(kernel, Evaluation(verdict=Verdict.OK, by_model=True))

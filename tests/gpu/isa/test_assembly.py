@@ -94,7 +94,7 @@ def test_a_tiled_fp8_gemm(arch: str, instruction: str, narrow: str) -> None:
     assert found.mfma[instruction] >= 4 and found.mix[1][instruction] >= 2
     assert found.spills == found.scratch_bytes == 0 and found.code_bytes > 1000
     assert found.barriers >= 2 and found.waits >= 4
-    assert found.occupancy == occupancy.occupancy(arch, 4, found.vgpr, found.agpr, shared).waves
+    assert found.occupancy == occupancy.occupancy(arch, *found.needs).waves
     assert not narrow or found.mix[1][narrow] >= 32
     counted = {kind: sum(level.get(kind, 0) for level in found.mix) for kind in ("barrier", "wait", instruction)}
     assert counted == {"barrier": found.barriers, "wait": found.waits, instruction: found.mfma[instruction]}

@@ -58,13 +58,26 @@ def test_what_would_let_another_workgroup_in_is_said_in_numbers() -> None:
     assert any("32768 bytes of LDS instead of 40000 would let one more workgroup" in line for line in lds)
 
 
-@pytest.mark.parametrize("some", [code(), code(vgpr=64, lds_bytes=40000), code(num_warps=4, vgpr=200, agpr=100)])
+def test_registers_that_are_reserved_and_not_used_are_named_as_such() -> None:
+    words = "256 registers reserved (`waves_per_eu`) instead of 257 would let one more workgroup"
+    assert any(words in line for line in predicted(code(num_warps=4, vgpr=80, reserved_vgpr=257)))
+
+
+@pytest.mark.parametrize(
+    "some",
+    [
+        code(),
+        code(vgpr=64, lds_bytes=40000),
+        code(num_warps=4, vgpr=200, agpr=100),
+        code(num_warps=4, vgpr=80, reserved_vgpr=257),
+    ],
+)
 def test_with_what_is_said_one_more_workgroup_fits_and_with_more_it_does_not(some: CodeObject) -> None:
     more = advice.roomier(some)
     assert more is not None
 
     def fits(c: CodeObject) -> int:
-        return occupancy.resident(c.arch, c.num_warps, c.vgpr, c.agpr, c.lds_bytes)
+        return occupancy.resident(c.arch, *c.needs)
 
     assert fits(more) == fits(some) + 1
     grown = [
@@ -80,3 +93,19 @@ def test_a_spill_in_a_loop_costs_time() -> None:
     clean = code(mix=({}, {"vmem_load 128": 4, "valu": 40}))
     times = [predict.time_us(gpus.MI300X, [Load(one, traffic)], Constants()) for one in (clean, spilled)]
     assert times[1] > 1.2 * times[0]
+
+
+def test_scratch_memory_that_l2_does_not_hold_comes_from_further_away() -> None:
+    traffic = Traffic(2432, 1e8, 1e8, 3e7, 1e7, {}, (500.0,))
+    loop = {"vmem_load 128": 4, "valu": 40, "scratch_load 32": 20, "scratch_store 32": 20}
+    small, large = (code(vgpr=64, scratch_bytes=size, mix=({}, loop)) for size in (16, 512))
+    costs = [predict.estimate(gpus.MI300X, Load(one, traffic), Constants()).costs for one in (small, large)]
+    assert costs[0].cache < costs[1].cache and costs[0].l2 == costs[1].l2
+
+
+def test_a_reload_in_a_loop_waits_for_what_the_loop_loads_ahead() -> None:
+    traffic = Traffic(304, 1e6, 1e6, 1e6, 1e6, {}, (500.0,))
+    ahead, work = {"vmem_load 128": 4}, {"vmem_load 128": 4, "valu": 400}
+    hidden = predict.time_us(gpus.MI300X, [Load(code(mix=(ahead, work)), traffic)], Constants())
+    waiting = code(mix=(ahead, {**work, "scratch_load 32": 1}))
+    assert predict.time_us(gpus.MI300X, [Load(waiting, traffic)], Constants()) > 1.3 * hidden

@@ -1,0 +1,98 @@
+"""The memory that a submission's launches may use: its inputs, and what torch allocates while it runs.
+
+Memory that nobody wrote holds a pattern of bytes, so that a kernel that relies on it is wrong here as well. Runs in
+workers: standard library, numpy and torch only.
+"""
+
+import ctypes
+from collections.abc import Collection, Iterator
+from typing import Any
+
+import torch
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from kernel_scientist.gpu.machine.launch import Memory
+
+EMPTY = frozenset(("empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided"))
+"""Operations that return memory that nobody wrote."""
+ROOM = 1 << 47
+"""Addresses of user space on the hosts that this runs on."""
+
+
+def tensors(value: Any) -> Iterator[torch.Tensor]:
+    """Return every tensor in a value, also in nested lists, tuples and dictionaries."""
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from tensors(each)
+    elif isinstance(value, dict):
+        for each in value.values():
+            yield from tensors(each)
+
+
+def extent(tensor: torch.Tensor) -> tuple[int, int]:
+    """Return address and size of what a tensor's elements span."""
+    if tensor.numel() == 0:
+        return 0, 0
+    last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+    return tensor.data_ptr(), (last + 1) * tensor.element_size()
+
+
+class Allocations(TorchDispatchMode):
+    """Knows the memory of one call. Within the context it follows what torch allocates."""
+
+    def __init__(self, data: Any, writable: Collection[int], pattern: int) -> None:
+        """`data`: the inputs, of which those at `writable` may be written. `pattern`: a byte."""
+        super().__init__()
+        self.pattern = pattern
+        self._storages: dict[int, StorageWeakRef] = {}
+        self._memory = Memory()
+        items = list(data) if isinstance(data, list | tuple) else [data]
+        self._inputs = {extent(t)[0]: extent(t) for item in items for t in tensors(item)}
+        for position, item in enumerate(items):
+            for tensor in tensors(item):
+                self._memory.add(*extent(tensor), position in writable)
+        self.names = {extent(t)[0]: f"input {n}" for n, item in enumerate(items) for t in tensors(item)}
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Run an operation of torch; remember what it allocated."""
+        result = func(*args, **(kwargs or {}))
+        name = func._schema.name.split("::")[-1]
+        for tensor in tensors(result):
+            if self._new(tensor) and name in EMPTY:
+                self.poison(tensor)
+        return result
+
+    def poison(self, tensor: torch.Tensor) -> None:
+        """Fill what a tensor spans with the pattern."""
+        place, size = extent(tensor)
+        ctypes.memset(place, self.pattern, size)
+
+    def _new(self, tensor: torch.Tensor) -> bool:
+        """Remember a tensor's storage. Returns whether it was not known."""
+        if tensor.layout is not torch.strided or tensor.is_meta or type(tensor) is not torch.Tensor:
+            return False
+        storage = tensor.untyped_storage()
+        place, size = storage.data_ptr(), storage.nbytes()
+        known = self._storages.get(place)
+        if not size or place in self._inputs or (known is not None and not known.expired()):
+            return False
+        self._storages[place] = StorageWeakRef(storage)
+        self._memory.add(place, size)
+        return True
+
+    def see(self, tensor: torch.Tensor) -> None:
+        """Remember a tensor that was there before the call: a global of the submission, for example."""
+        place, size = extent(tensor)
+        inside = any(start <= place and place + size <= start + length for start, length in self._inputs.values())
+        if not inside:
+            self._new(tensor.detach())
+
+    def memory(self) -> Memory:
+        """Return what a launch may use now."""
+        for place in [place for place, storage in self._storages.items() if storage.expired()]:
+            del self._storages[place]
+            self._memory.remove(place)
+        return self._memory

@@ -1,0 +1,62 @@
+"""The machine's findings as defects of a kernel's source.
+
+Runs in workers: standard library and numpy only.
+"""
+
+import linecache
+from collections.abc import Iterable, Mapping
+
+from kernel_scientist.gpu.interpreter.defect import OUT_OF_BOUNDS_READ, OUT_OF_BOUNDS_WRITE, Defect, Example
+from kernel_scientist.gpu.machine.launch import Fault, Finding
+
+Grid = tuple[int, int, int]
+KINDS = {
+    Fault.READ_OUTSIDE: (OUT_OF_BOUNDS_READ, "reads outside of every tensor"),
+    Fault.WRITE_OUTSIDE: (OUT_OF_BOUNDS_WRITE, "writes outside of every tensor"),
+    Fault.WRITE_READ_ONLY: ("write to a read-only input", "writes to an input that a kernel may only read"),
+    Fault.LDS_OUTSIDE: ("out-of-bounds access of LDS", "uses LDS beyond what the workgroup allocated"),
+    Fault.SCRATCH_OUTSIDE: ("out-of-bounds access of scratch", "uses scratch beyond what the kernel allocated"),
+    Fault.JUMP: ("jump outside of the code", "jumps to an address that is no instruction"),
+}
+NEAR = 1 << 20
+"""Bytes within which an address outside of all tensors is said to belong to the nearest one."""
+
+
+def defects(found: Iterable[tuple[str, Grid, Finding]], names: Mapping[int, str]) -> list[Defect]:
+    """Return one defect per kind of finding and source line. `names`: of tensors, by their addresses."""
+    result: dict[tuple[str, int, str], Defect] = {}
+    for kernel, grid, finding in found:
+        if finding.fault not in KINDS:
+            continue
+        kind, note = KINDS[finding.fault]
+        statement, total = finding.statement, grid[0] * grid[1] * grid[2]
+        tensor, offset = _nearest(finding, names)
+        key = (kind, statement.source_line, tensor)
+        text = linecache.getline(statement.file, statement.source_line).strip()
+        result.setdefault(
+            key,
+            Defect(
+                kind=kind,
+                kernel=kernel,
+                line=statement.source_line,
+                source=text or f"{statement.mnemonic} {statement.operands}",
+                tensor=tensor,
+                lanes=finding.times,
+                programs=1,
+                of_programs=total,
+                examples=(Example(finding.group, offset),),
+                severity="error",
+                note=f"{note}: lane {finding.lane} of wave {finding.wave}, {statement.mnemonic}",
+            ),
+        )
+    return list(result.values())
+
+
+def _nearest(finding: Finding, names: Mapping[int, str]) -> tuple[str, int]:
+    """Return the tensor that an address outside of all of them is nearest to, and its offset there in bytes."""
+    if finding.fault in (Fault.LDS_OUTSIDE, Fault.SCRATCH_OUTSIDE):
+        return "LDS" if finding.fault is Fault.LDS_OUTSIDE else "scratch", finding.address
+    before = [start for start in names if start <= finding.address]
+    start = max(before, default=min(names, default=0))
+    offset = finding.address - start
+    return (names[start], offset) if names and abs(offset) < NEAR << 10 else ("no tensor", 0)

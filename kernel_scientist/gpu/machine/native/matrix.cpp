@@ -1,0 +1,190 @@
+// Rows of matrix instructions (MFMA) of CDNA3. D[i][j] = C[i][j] + sum over k of A[i][k] * B[k][j], for each block.
+//
+// Layouts: AMD, "AMD Matrix Instruction Calculator". The device's order of summation within an instruction is not
+// documented: products are added one by one in fp32, in ascending order of k, or in descending order where the launch
+// asks for it.
+#include "lanes.h"
+
+namespace machine {
+
+struct Shape {
+    int m, n, k, blocks;
+};
+
+// Elements of a source: how many lie in a lane, and how they become numbers.
+struct AsF32 {
+    static constexpr int PER_WORD = 1;
+    static f32 at(const u32* p, int e, int l) { return as_f32(p[e * LANES + l]); }
+};
+struct AsXf32 {  // the device reads 19 bits of each
+    static constexpr int PER_WORD = 1;
+    static f32 at(const u32* p, int e, int l) { return as_f32(p[e * LANES + l] & 0xffffe000u); }
+};
+struct AsF16 {
+    static constexpr int PER_WORD = 2;
+    static f32 at(const u32* p, int e, int l) { return f32(as_f16(u16(p[e / 2 * LANES + l] >> 16 * (e & 1)))); }
+};
+struct AsBf16 {
+    static constexpr int PER_WORD = 2;
+    static f32 at(const u32* p, int e, int l) { return from_bf16(u16(p[e / 2 * LANES + l] >> 16 * (e & 1))); }
+};
+struct AsFp8 {
+    static constexpr int PER_WORD = 4;
+    static f32 at(const u32* p, int e, int l) { return FP8[p[e / 4 * LANES + l] >> 8 * (e & 3) & 255]; }
+};
+struct AsBf8 {
+    static constexpr int PER_WORD = 4;
+    static f32 at(const u32* p, int e, int l) { return BF8[p[e / 4 * LANES + l] >> 8 * (e & 3) & 255]; }
+};
+struct AsI8 {
+    static constexpr int PER_WORD = 4;
+    static i32 at(const u32* p, int e, int l) { return i8(p[e / 4 * LANES + l] >> 8 * (e & 3)); }
+};
+
+// Lane l of a source holds row or column l % size, and `per` consecutive values of k or those of one block.
+template <class As, class T> static void gather(T* to, const u32* from, int size, int k, int blocks) {
+    const int groups = LANES / size, per = k * blocks / groups;
+    for (int l = 0; l < LANES; ++l) {
+        const int group = l / size, block = blocks > 1 ? group : 0, first = blocks > 1 ? 0 : group * per;
+        for (int e = 0; e < per; ++e) to[(block * k + first + e) * size + l % size] = T(As::at(from, e, l));
+    }
+}
+
+// Where element (i, j) of a block of the result lies: register and lane. `groups`: 64 / n.
+struct Place {
+    int reg, lane;
+};
+template <int M, int N, int BLOCKS> static Place placed(int block, int i, int j) {
+    if constexpr (M == 4) return {i, block * 4 + j};
+    constexpr int rows = M == 32 ? 2 : 4;  // groups of lanes, of four rows each
+    return {block * (M * N / LANES) + i / (4 * rows) * 4 + i % 4, i / 4 % rows * N + j};
+}
+
+typedef f32 Vector __attribute__((vector_size(64)));
+
+template <class A, class B, class T, int M, int N, int K, int BLOCKS> static void multiply(Wave& wave, const Instruction& in) {
+    alignas(64) T a[BLOCKS * K * M], b[BLOCKS * K * N], c[BLOCKS * M * N];
+    gather<A>(a, wave.lanes(in.operand[1].index), M, K, BLOCKS);
+    gather<B>(b, wave.lanes(in.operand[2].index), N, K, BLOCKS);
+    const Operand& addend = in.operand[3];
+    const u32* from = addend.kind == Kind::vector ? wave.lanes(addend.index) : nullptr;
+    const u32 constant = from ? 0 : scalar<u32>(wave, addend);
+    for (int block = 0; block < BLOCKS; ++block)
+        for (int i = 0; i < M; ++i)
+            for (int j = 0; j < N; ++j) {
+                const Place p = placed<M, N, BLOCKS>(block, i, j);
+                c[(block * M + i) * N + j] = std::bit_cast<T>(from ? from[p.reg * LANES + p.lane] : constant);
+            }
+    const bool descending = wave.group->launch.order.matrix_order;
+    for (int block = 0; block < BLOCKS; ++block) {
+        T *x = a + block * K * M, *y = b + block * K * N, *z = c + block * M * N;
+        if constexpr (std::is_same_v<T, f32> && N >= 16) {
+            constexpr int wide = N / 16, high = 8;
+            for (int i = 0; i < M; i += high) {
+                Vector sum[high][wide];
+                for (int r = 0; r < high; ++r)
+                    for (int w = 0; w < wide; ++w) std::memcpy(&sum[r][w], z + (i + r) * N + 16 * w, 64);
+                for (int step = 0; step < K; ++step) {
+                    const int k = descending ? K - 1 - step : step;
+                    Vector row[wide];
+                    for (int w = 0; w < wide; ++w) std::memcpy(&row[w], y + k * N + 16 * w, 64);
+                    for (int r = 0; r < high; ++r) {
+                        const Vector factor = Vector{} + x[k * M + i + r];
+                        for (int w = 0; w < wide; ++w) sum[r][w] += factor * row[w];
+                    }
+                }
+                for (int r = 0; r < high; ++r)
+                    for (int w = 0; w < wide; ++w) std::memcpy(z + (i + r) * N + 16 * w, &sum[r][w], 64);
+            }
+        } else {
+            for (int step = 0; step < K; ++step) {
+                const int k = descending ? K - 1 - step : step;
+                for (int i = 0; i < M; ++i)
+                    for (int j = 0; j < N; ++j) {
+                        if constexpr (std::is_same_v<T, f32>) z[i * N + j] = __builtin_fmaf(x[k * M + i], y[k * N + j], z[i * N + j]);
+                        else z[i * N + j] = T(u32(z[i * N + j]) + u32(x[k * M + i]) * u32(y[k * N + j]));
+                    }
+            }
+        }
+    }
+    u32* to = wave.lanes(in.operand[0].index);  // the mask of active lanes is ignored by these instructions
+    for (int block = 0; block < BLOCKS; ++block)
+        for (int i = 0; i < M; ++i)
+            for (int j = 0; j < N; ++j) {
+                const Place p = placed<M, N, BLOCKS>(block, i, j);
+                to[p.reg * LANES + p.lane] = std::bit_cast<u32>(c[(block * M + i) * N + j]);
+            }
+}
+
+// fp64: A and B hold one number per lane; rows of the result lie apart by the number of groups of lanes.
+template <int M, int BLOCKS> static void multiply_f64(Wave& wave, const Instruction& in) {
+    constexpr int K = 4;
+    const u32 *a = wave.lanes(in.operand[1].index), *b = wave.lanes(in.operand[2].index);
+    const Operand& addend = in.operand[3];
+    u32* to = wave.lanes(in.operand[0].index);
+    f64 c[BLOCKS][M][M];
+    auto each = [&](auto act) {
+        for (int block = 0; block < BLOCKS; ++block)
+            for (int i = 0; i < M; ++i)
+                for (int j = 0; j < M; ++j) {
+                    if constexpr (M == 16) act(c[block][i][j], i / 4, i % 4 * 16 + j);
+                    else act(c[block][i][j], 0, i * 16 + block * 4 + j);
+                }
+    };
+    each([&](f64& x, int reg, int lane) {
+        if (addend.kind == Kind::vector) x = get<f64>(wave.lanes(addend.index) + 2 * reg * LANES, lane);
+        else x = scalar<f64>(wave, addend);
+    });
+    for (int block = 0; block < BLOCKS; ++block)
+        for (int k = 0; k < K; ++k)
+            for (int i = 0; i < M; ++i)
+                for (int j = 0; j < M; ++j) {
+                    const int la = M == 16 ? k * 16 + i : k * 16 + block * 4 + i, lb = M == 16 ? k * 16 + j : k * 16 + block * 4 + j;
+                    const f64 x = get<f64>(a, la), y = get<f64>(b, lb);
+                    c[block][i][j] = __builtin_fma(in.blgp & 1 ? -x : x, in.blgp & 2 ? -y : y, in.blgp & 4 && k == 0 ? -c[block][i][j] : c[block][i][j]);
+                }
+    each([&](f64& x, int reg, int lane) { put<f64>(to + 2 * reg * LANES, lane, x); });
+}
+
+template <class A, class B, class T, int M, int N, int K, int BLOCKS> static void M_(std::initializer_list<const char*> names) {
+    for (const char* name : names) H(name, {Type::u32, Type::u32, Type::u32, std::is_same_v<T, f32> ? Type::f32 : Type::u32}, multiply<A, B, T, M, N, K, BLOCKS>);
+}
+
+template <class A, class B> static void eight_bits(const std::string& types) {
+    auto name = [&](const char* shape) { return (new std::string(std::string("v_mfma_f32_") + shape + "_" + types))->c_str(); };
+    M_<A, B, f32, 16, 16, 32, 1>({name("16x16x32")});
+    M_<A, B, f32, 32, 32, 16, 1>({name("32x32x16")});
+}
+
+static const bool there = [] {
+    M_<AsF32, AsF32, f32, 32, 32, 1, 2>({"v_mfma_f32_32x32x1_2b_f32", "v_mfma_f32_32x32x1f32"});
+    M_<AsF32, AsF32, f32, 16, 16, 1, 4>({"v_mfma_f32_16x16x1_4b_f32", "v_mfma_f32_16x16x1f32"});
+    M_<AsF32, AsF32, f32, 4, 4, 1, 16>({"v_mfma_f32_4x4x1_16b_f32", "v_mfma_f32_4x4x1f32"});
+    M_<AsF32, AsF32, f32, 32, 32, 2, 1>({"v_mfma_f32_32x32x2_f32", "v_mfma_f32_32x32x2f32"});
+    M_<AsF32, AsF32, f32, 16, 16, 4, 1>({"v_mfma_f32_16x16x4_f32", "v_mfma_f32_16x16x4f32"});
+    M_<AsF16, AsF16, f32, 32, 32, 4, 2>({"v_mfma_f32_32x32x4_2b_f16", "v_mfma_f32_32x32x4f16"});
+    M_<AsF16, AsF16, f32, 16, 16, 4, 4>({"v_mfma_f32_16x16x4_4b_f16", "v_mfma_f32_16x16x4f16"});
+    M_<AsF16, AsF16, f32, 4, 4, 4, 16>({"v_mfma_f32_4x4x4_16b_f16", "v_mfma_f32_4x4x4f16"});
+    M_<AsF16, AsF16, f32, 32, 32, 8, 1>({"v_mfma_f32_32x32x8_f16", "v_mfma_f32_32x32x8f16"});
+    M_<AsF16, AsF16, f32, 16, 16, 16, 1>({"v_mfma_f32_16x16x16_f16", "v_mfma_f32_16x16x16f16"});
+    M_<AsBf16, AsBf16, f32, 32, 32, 4, 2>({"v_mfma_f32_32x32x4_2b_bf16", "v_mfma_f32_32x32x4bf16_1k"});
+    M_<AsBf16, AsBf16, f32, 16, 16, 4, 4>({"v_mfma_f32_16x16x4_4b_bf16", "v_mfma_f32_16x16x4bf16_1k"});
+    M_<AsBf16, AsBf16, f32, 4, 4, 4, 16>({"v_mfma_f32_4x4x4_16b_bf16", "v_mfma_f32_4x4x4bf16_1k"});
+    M_<AsBf16, AsBf16, f32, 32, 32, 8, 1>({"v_mfma_f32_32x32x8_bf16", "v_mfma_f32_32x32x8bf16_1k"});
+    M_<AsBf16, AsBf16, f32, 16, 16, 16, 1>({"v_mfma_f32_16x16x16_bf16", "v_mfma_f32_16x16x16bf16_1k"});
+    M_<AsXf32, AsXf32, f32, 16, 16, 8, 1>({"v_mfma_f32_16x16x8_xf32", "v_mfma_f32_16x16x8xf32"});
+    M_<AsXf32, AsXf32, f32, 32, 32, 4, 1>({"v_mfma_f32_32x32x4_xf32", "v_mfma_f32_32x32x4xf32"});
+    M_<AsI8, AsI8, i32, 32, 32, 4, 2>({"v_mfma_i32_32x32x4_2b_i8", "v_mfma_i32_32x32x4i8"});
+    M_<AsI8, AsI8, i32, 16, 16, 4, 4>({"v_mfma_i32_16x16x4_4b_i8", "v_mfma_i32_16x16x4i8"});
+    M_<AsI8, AsI8, i32, 4, 4, 4, 16>({"v_mfma_i32_4x4x4_16b_i8", "v_mfma_i32_4x4x4i8"});
+    M_<AsI8, AsI8, i32, 32, 32, 16, 1>({"v_mfma_i32_32x32x16_i8", "v_mfma_i32_32x32x16i8"});
+    M_<AsI8, AsI8, i32, 16, 16, 32, 1>({"v_mfma_i32_16x16x32_i8", "v_mfma_i32_16x16x32i8"});
+    eight_bits<AsFp8, AsFp8>("fp8_fp8"), eight_bits<AsFp8, AsBf8>("fp8_bf8");
+    eight_bits<AsBf8, AsFp8>("bf8_fp8"), eight_bits<AsBf8, AsBf8>("bf8_bf8");
+    const std::initializer_list<Type> wide = {Type::f64, Type::f64, Type::f64, Type::f64};
+    H("v_mfma_f64_16x16x4_f64", wide, multiply_f64<16, 1>), H("v_mfma_f64_16x16x4f64", wide, multiply_f64<16, 1>);
+    H("v_mfma_f64_4x4x4_4b_f64", wide, multiply_f64<4, 4>), H("v_mfma_f64_4x4x4f64", wide, multiply_f64<4, 4>);
+    return true;
+}();
+
+}  // namespace machine

@@ -1,0 +1,18 @@
+// Access to the memory that a launch may use: the host's allocations, by their real addresses.
+#pragma once
+
+#include "machine.h"
+
+namespace machine {
+
+// The place of `bytes` at an address for one lane; null, and a finding, if it lies outside of every allocation.
+u8* place(Wave& wave, const Instruction& in, int lane, u64 address, u32 bytes, bool write);
+
+// A buffer's base and size from its four words. Swizzled buffers are refused when they are met.
+struct Descriptor {
+    u64 base, bytes;
+    u32 stride;
+};
+Descriptor descriptor(const Wave& wave, const Operand& op);
+
+}  // namespace machine

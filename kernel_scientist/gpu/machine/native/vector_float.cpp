@@ -1,0 +1,186 @@
+// Rows of vector instructions on floating-point numbers: arithmetic, transcendental functions, parts of a division.
+//
+// Transcendental functions are correctly rounded where the device's err by up to 1 ulp.
+#include "lanes.h"
+
+namespace machine {
+
+template <class T> static T smaller(T a, T b) {
+    if (a != a) return b;
+    if (b != b) return a;
+    if (a == b) return std::signbit(f64(a)) ? a : b;
+    return a < b ? a : b;
+}
+template <class T> static T larger(T a, T b) {
+    if (a != a) return b;
+    if (b != b) return a;
+    if (a == b) return std::signbit(f64(a)) ? b : a;
+    return a > b ? a : b;
+}
+template <class T> static T middle(T a, T b, T c) {
+    if (a != a || b != b || c != c) return smaller(smaller(a, b), c);
+    return larger(smaller(a, b), smaller(larger(a, b), c));
+}
+// One rounding for each: fp64 holds the product of two fp16 numbers, and nearly always the sum.
+static f32 fused(f32 a, f32 b, f32 c) { return __builtin_fmaf(a, b, c); }
+static f64 fused(f64 a, f64 b, f64 c) { return __builtin_fma(a, b, c); }
+static f16 fused(f16 a, f16 b, f16 c) { return f16(f64(a) * f64(b) + f64(c)); }
+
+template <class T> static void arithmetic(const std::string& type, bool reversed) {
+    auto name = [&](const char* what) { return (new std::string(what + type))->c_str(); };
+    V<T, T, T>(name("v_add_"), [](T a, T b) { return T(a + b); });
+    V<T, T, T>(name("v_mul_"), [](T a, T b) { return T(a * b); });
+    V<T, T, T>(name("v_min_"), [](T a, T b) { return smaller(a, b); });
+    V<T, T, T>(name("v_max_"), [](T a, T b) { return larger(a, b); });
+    V<T, T, T, T>(name("v_fma_"), [](T a, T b, T c) { return fused(a, b, c); });
+    ONTO<T, T, T>(name("v_fmac_"), [](T a, T b, T c) { return fused(a, b, c); });
+    if (!reversed) return;
+    V<T, T, T>(name("v_sub_"), [](T a, T b) { return T(a - b); });
+    V<T, T, T>(name("v_subrev_"), [](T a, T b) { return T(b - a); });
+    V<T, T, T, T>(name("v_mad_"), [](T a, T b, T c) { return T(T(a * b) + c); });
+    ONTO<T, T, T>(name("v_mac_"), [](T a, T b, T c) { return T(T(a * b) + c); });
+    V<T, T, T, T>(name("v_min3_"), [](T a, T b, T c) { return smaller(smaller(a, b), c); });
+    V<T, T, T, T>(name("v_max3_"), [](T a, T b, T c) { return larger(larger(a, b), c); });
+    V<T, T, T, T>(name("v_med3_"), [](T a, T b, T c) { return middle(a, b, c); });
+}
+
+// The text has the operands in this order: a * b + c for either, with the literal as b or as c.
+static void with_literals() {
+    V<f32, f32, f32, f32>("v_fmaak_f32", [](f32 a, f32 b, f32 c) { return fused(a, b, c); });
+    V<f32, f32, f32, f32>("v_fmamk_f32", [](f32 a, f32 b, f32 c) { return fused(a, b, c); });
+    V<f16, f16, f16, f16>("v_madak_f16", [](f16 a, f16 b, f16 c) { return f16(f16(a * b) + c); });
+    V<f16, f16, f16, f16>("v_madmk_f16", [](f16 a, f16 b, f16 c) { return f16(f16(a * b) + c); });
+    V<f32, f32, f32>("v_mul_legacy_f32", [](f32 a, f32 b) { return a == 0 || b == 0 ? 0.0f : a * b; });
+}
+
+template <class T> static void functions(const std::string& type) {
+    auto name = [&](const char* what) { return (new std::string(what + type))->c_str(); };
+    V<T, T>(name("v_rcp_"), [](T a) { return T(1.0 / f64(a)); });
+    V<T, T>(name("v_sqrt_"), [](T a) { return T(std::sqrt(f64(a))); });
+    V<T, T>(name("v_rsq_"), [](T a) { return T(1.0 / std::sqrt(f64(a))); });
+    V<T, T>(name("v_trunc_"), [](T a) { return T(std::trunc(f64(a))); });
+    V<T, T>(name("v_ceil_"), [](T a) { return T(std::ceil(f64(a))); });
+    V<T, T>(name("v_floor_"), [](T a) { return T(std::floor(f64(a))); });
+    V<T, T>(name("v_rndne_"), [](T a) { return T(std::nearbyint(f64(a))); });
+    V<T, T>(name("v_frexp_mant_"), [](T a) {
+        int exponent;
+        return std::isfinite(f64(a)) ? T(std::frexp(f64(a), &exponent)) : a;
+    });
+    // Below 1 by definition: the largest number below 1 for tiny negative numbers.
+    V<T, T>(name("v_fract_"), [](T a) {
+        const T part = T(f64(a) - std::floor(f64(a))), below = sizeof(T) == 8 ? T(0x1.fffffffffffffp-1) : sizeof(T) == 4 ? T(0x1.fffffep-1) : T(0x1.ffcp-1);
+        return part < T(1) || part != part ? part : below;
+    });
+}
+template <class T> static void transcendental(const std::string& type) {
+    auto name = [&](const char* what) { return (new std::string(what + type))->c_str(); };
+    V<T, T>(name("v_exp_"), [](T a) { return T(std::exp2(f32(a))); });
+    V<T, T>(name("v_log_"), [](T a) { return T(std::log2(f32(a))); });
+    // Of revolutions.
+    V<T, T>(name("v_sin_"), [](T a) { return T(std::sin(6.283185307179586476925 * (f64(a) - std::floor(f64(a))))); });
+    V<T, T>(name("v_cos_"), [](T a) { return T(std::cos(6.283185307179586476925 * (f64(a) - std::floor(f64(a))))); });
+}
+template <class T> static i32 exponent_of(T a) {
+    int exponent = 0;
+    if (std::isfinite(f64(a)) && a != T(0)) std::frexp(f64(a), &exponent);
+    return exponent;
+}
+
+template <class T> constexpr int BIAS = sizeof(T) == 8 ? 1023 : sizeof(T) == 4 ? 127 : 15;
+template <class T> constexpr int MANTISSA = sizeof(T) == 8 ? 52 : sizeof(T) == 4 ? 23 : 10;
+template <class T> using Raw = std::conditional_t<sizeof(T) == 8, u64, std::conditional_t<sizeof(T) == 4, u32, u16>>;
+template <class T> static int biased(T x) { return int(std::bit_cast<Raw<T>>(x) >> MANTISSA<T> & (2 * BIAS<T> + 1)); }
+template <class T> static bool is_denormal(T x) { return x != T(0) && biased(x) == 0; }
+template <class T> static T quiet(T x) { return std::bit_cast<T>(Raw<T>(std::bit_cast<Raw<T>>(x) | Raw<T>(1) << (MANTISSA<T> - 1))); }
+
+// "v_div_scale": scales a numerator or a denominator so that the steps of a division neither overflow nor underflow.
+template <class T> static T scaled(T x, T denominator, T numerator, u8& flag) {
+    constexpr int by = sizeof(T) == 8 ? 128 : 64, far = sizeof(T) == 8 ? 768 : 96, tiny = sizeof(T) == 8 ? 53 : 23;
+    flag = 0;
+    if (numerator == 0 || denominator == 0) return std::numeric_limits<T>::quiet_NaN();
+    const bool of_denominator = std::bit_cast<Raw<T>>(x) == std::bit_cast<Raw<T>>(denominator);
+    const bool of_numerator = std::bit_cast<Raw<T>>(x) == std::bit_cast<Raw<T>>(numerator);
+    if (biased(numerator) - biased(denominator) >= far) {
+        flag = 1;
+        return of_denominator ? std::ldexp(x, by) : x;
+    }
+    if (is_denormal(denominator)) return std::ldexp(x, by);
+    const bool small_reciprocal = is_denormal(T(1) / denominator), small_quotient = is_denormal(numerator / denominator);
+    if (small_reciprocal && small_quotient) {  // down, so that neither the denominator nor the quotient is lost
+        flag = 1;
+        return of_denominator ? std::ldexp(x, -by) : x;
+    }
+    if (small_reciprocal) return std::ldexp(x, -by);
+    if (small_quotient) {
+        flag = 1;
+        return of_numerator ? std::ldexp(x, by) : x;
+    }
+    return biased(numerator) <= tiny ? std::ldexp(x, by) : x;
+}
+template <class T> static void scale_division(Wave& wave, const Instruction& in) {
+    alignas(64) u32 room[3][2 * LANES], out[2 * LANES];
+    alignas(64) u8 flags[LANES];
+    const u32* a = fetch<T>(wave, in, 2, 0, room[0]);
+    const u32* b = fetch<T>(wave, in, 3, 1, room[1]);
+    const u32* c = fetch<T>(wave, in, 4, 2, room[2]);
+    for (int l = 0; l < LANES; ++l) put<T>(out, l, scaled(get<T>(a, l), get<T>(b, l), get<T>(c, l), flags[l]));
+    const u64 mask = packed(flags) & wave.exec();
+    commit<T>(wave, in, out);
+    set_mask(wave, in.operand[1], mask);
+}
+// "v_div_fmas": a fused step, scaled back where "v_div_scale" set VCC: up if the quotient is large, else down.
+template <class T> static void fuse_division(Wave& wave, const Instruction& in) {
+    constexpr int by = sizeof(T) == 8 ? 128 : 64;
+    alignas(64) u32 room[3][2 * LANES], out[2 * LANES];
+    const u32* a = fetch<T>(wave, in, 1, 0, room[0]);
+    const u32* b = fetch<T>(wave, in, 2, 1, room[1]);
+    const u32* c = fetch<T>(wave, in, 3, 2, room[2]);
+    const u64 mask = wave.pair(VCC);
+    for (int l = 0; l < LANES; ++l) {
+        const T value = fused(get<T>(a, l), get<T>(b, l), get<T>(c, l));
+        put<T>(out, l, mask >> l & 1 ? std::ldexp(value, biased(get<T>(c, l)) > BIAS<T> ? by : -by) : value);
+    }
+    commit<T>(wave, in, out);
+}
+// "v_div_fixup": the quotient a of c / b, with the special cases of IEEE 754.
+template <class T> static T repaired(T a, T denominator, T numerator) {
+    const f64 b = f64(denominator), c = f64(numerator);
+    const bool negative = std::signbit(b) != std::signbit(c);
+    const T nan = quiet(std::bit_cast<T>(Raw<T>(~Raw<T>(0) << (MANTISSA<T> - 1))));
+    auto with_sign = [&](T x) { return negative ? T(-x) : x; };
+    if (std::isnan(c)) return quiet(numerator);
+    if (std::isnan(b)) return quiet(denominator);
+    if ((b == 0 && c == 0) || (std::isinf(b) && std::isinf(c))) return nan;
+    if (b == 0 || std::isinf(c)) return with_sign(T(std::numeric_limits<f64>::infinity()));
+    if (std::isinf(b) || c == 0) return with_sign(T(0));
+    constexpr int least = sizeof(T) == 8 ? -1075 : sizeof(T) == 4 ? -150 : -25;
+    if (biased(numerator) - biased(denominator) < least) return with_sign(T(0));
+    if (std::isnan(f64(a))) return with_sign(T(std::numeric_limits<f64>::infinity()));  // the quotient overflowed
+    return with_sign(std::signbit(f64(a)) ? T(-a) : a);
+}
+
+static const bool there = [] {
+    arithmetic<f32>("f32", true), arithmetic<f16>("f16", true), arithmetic<f64>("f64", false);
+    with_literals();
+    functions<f32>("f32"), functions<f16>("f16"), functions<f64>("f64");
+    transcendental<f32>("f32"), transcendental<f16>("f16");
+    V<f32, f32>("v_rcp_iflag_f32", [](f32 a) { return f32(1.0 / f64(a)); });
+    V<f32, f32>("v_exp_legacy_f32", [](f32 a) { return std::exp2(a); });
+    V<f32, f32>("v_log_legacy_f32", [](f32 a) { return std::log2(a); });
+    V<i32, f32>("v_frexp_exp_i32_f32", [](f32 a) { return exponent_of(a); });
+    V<i32, f64>("v_frexp_exp_i32_f64", [](f64 a) { return exponent_of(a); });
+    V<i16, f16>("v_frexp_exp_i16_f16", [](f16 a) { return i16(exponent_of(a)); });
+    V<f32, f32, i32>("v_ldexp_f32", [](f32 a, i32 b) { return std::ldexp(a, b); });
+    V<f64, f64, i32>("v_ldexp_f64", [](f64 a, i32 b) { return std::ldexp(a, b); });
+    V<f16, f16, i16>("v_ldexp_f16", [](f16 a, i16 b) { return f16(std::ldexp(f64(a), b)); });
+    H("v_div_scale_f32", {Type::f32, Type::u64, Type::f32, Type::f32, Type::f32}, scale_division<f32>);
+    H("v_div_scale_f64", {Type::f64, Type::u64, Type::f64, Type::f64, Type::f64}, scale_division<f64>);
+    H("v_div_fmas_f32", {Type::f32, Type::f32, Type::f32, Type::f32}, fuse_division<f32>);
+    H("v_div_fmas_f64", {Type::f64, Type::f64, Type::f64, Type::f64}, fuse_division<f64>);
+    V<f32, f32, f32, f32>("v_div_fixup_f32", [](f32 a, f32 b, f32 c) { return repaired(a, b, c); });
+    V<f64, f64, f64, f64>("v_div_fixup_f64", [](f64 a, f64 b, f64 c) { return repaired(a, b, c); });
+    V<f16, f16, f16, f16>("v_div_fixup_f16", [](f16 a, f16 b, f16 c) { return repaired(a, b, c); });
+    return true;
+}();
+
+}  // namespace machine

@@ -1,0 +1,126 @@
+"""Takes Triton's launches to the machine: compiles for the GPU that is pretended, and executes instead of launching.
+
+Runs in workers: standard library, torch, triton, and modules of this package.
+"""
+
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from triton.compiler import CompiledKernel
+from triton.runtime.autotuner import Autotuner, OutOfResources
+from triton.runtime.jit import JITFunction
+
+from kernel_scientist.gpu.capture import driver
+from kernel_scientist.gpu.capture.facts import Facts
+from kernel_scientist.gpu.machine.executor import Executor, RefusedError
+from kernel_scientist.gpu.machine.listing import Argument
+
+FLOATS = {"fp32": "<f", "f32": "<f", "fp64": "<d", "f64": "<d", "fp16": "<e", "f16": "<e"}
+WAVE = 64
+Known = tuple[str, Mapping[str, str]]
+
+
+class TritonLaunches:
+    """Replaces Triton's launches in this process."""
+
+    def __init__(self, facts: Facts, executor: Executor) -> None:
+        self.facts, self.executor = facts, executor
+        self.tuned: Sequence[Known] = ()
+        """Kernel and constants of the launches that an autotuner made where they were predicted."""
+        self._kernels: dict[int, tuple[Any, Any]] = {}
+        """Function and compiled kernel, by the compiled kernel's `id`."""
+        driver.install(facts, self._benchmark)
+        compiled: Callable[..., Any] = JITFunction.run  # pyright: ignore[reportUnknownMemberType]
+
+        def run(kernel: Any, *args: Any, grid: Any, warmup: bool, **options: Any) -> Any:
+            code = compiled(kernel, *args, grid=grid, warmup=True, **options)
+            self._kernels[id(code)] = (kernel, code)
+            if not warmup:
+                self._launch(kernel, code, args, grid, options)
+            return code
+
+        def launcher(code: Any, grid: Any) -> Callable[..., None]:
+            kernel, _ = self._kernels[id(code)]
+            return lambda *args, **options: self._launch(kernel, code, args, grid, options)
+
+        JITFunction.run = run  # pyright: ignore
+        CompiledKernel._init_handles = self._load  # pyright: ignore
+        CompiledKernel.__getitem__ = launcher  # pyright: ignore
+        Autotuner.run = self._tune  # pyright: ignore
+
+    def _load(self, code: Any) -> None:
+        code.n_regs, code.n_spills, code.n_max_threads = 0, 0, 1024
+
+    def _benchmark(self, call: Callable[[], Any], quantiles: Any = None) -> list[float]:
+        """Say that every configuration takes as long: nothing is timed here."""
+        return [1.0] * 3
+
+    def _tune(self, tuner: Any, *args: Any, **options: Any) -> Any:
+        """Launch with the configuration that a launch of this kernel is known to have, else with the first one."""
+        tuner.nargs = dict(zip(tuner.arg_names, args, strict=False))
+        found = (dict(constants) for name, constants in self.tuned if name == tuner.base_fn.__name__)
+        constants = next(found, {})
+
+        def differences(config: Any) -> int:
+            return sum(constants.get(name, str(value)) != str(value) for name, value in config.all_kwargs().items())
+
+        config = tuner.best_config = min(tuner.prune_configs(options), key=differences)
+        return tuner.fn.run(*args, **options, **config.all_kwargs())
+
+    def _launch(self, kernel: Any, code: Any, args: tuple[Any, ...], grid: Any, options: dict[str, Any]) -> None:
+        metadata = code.metadata
+        if metadata.shared > self.facts.lds_bytes:
+            what = f"LDS of a workgroup of {metadata.name} on {self.facts.arch}"
+            raise OutOfResources(metadata.shared, self.facts.lds_bytes, what)
+        bound = _bound(kernel, args, options)
+        sizes: Any = grid(bound) if callable(grid) else grid
+        x, y, z = (int(n) for n in (*sizes, 1, 1)[:3])
+        loaded = self.executor.code(code.asm["amdgcn"])
+        name = metadata.name
+        arguments = self._arguments(loaded.kernels[name].arguments, code.src.signature, bound)
+        block = (metadata.num_warps * WAVE, 1, 1)
+        self.executor.run(loaded, name, (x, y, z), block, arguments, metadata.shared)
+
+    def _arguments(self, places: Sequence[Argument], signature: Mapping[str, Any], bound: Mapping[str, Any]) -> bytes:
+        """Return the explicit arguments as they lie in the kernarg segment: those that are no constants."""
+        given = [(signature[name], value) for name, value in bound.items() if signature.get(name) != "constexpr"]
+        explicit = [place for place in places if not place.kind.startswith("hidden")]
+        segment = bytearray(max((place.offset + place.size for place in explicit), default=0))
+        flat = [one for kind, value in given for one in self._flattened(kind, value)]
+        if len(flat) > len(explicit):
+            raise RefusedError(f"{len(flat)} arguments were given, the kernel takes {len(explicit)}")
+        for place, (kind, value) in zip(explicit, flat, strict=False):  # Triton's own scratch memory comes last: none
+            segment[place.offset : place.offset + place.size] = self._packed(kind, value, place.size)
+        return bytes(segment)
+
+    def _flattened(self, kind: Any, value: Any) -> list[tuple[str, Any]]:
+        if isinstance(kind, tuple | list):
+            parts = zip(kind, value, strict=True)
+            return [one for part, each in parts if part != "constexpr" for one in self._flattened(part, each)]
+        if str(kind).startswith("tensordesc"):
+            raise RefusedError("tensor descriptors are not executed here")
+        return [(str(kind), value)]
+
+    def _packed(self, kind: str, value: Any, size: int) -> bytes:
+        base = getattr(value, "base", value)  # of a reinterpreted tensor
+        if hasattr(base, "untyped_storage"):
+            assert self.executor.allocations is not None
+            self.executor.allocations.see(base)
+            return int(base.data_ptr()).to_bytes(8, "little")
+        if hasattr(value, "data_ptr"):
+            return int(value.data_ptr()).to_bytes(8, "little")
+        if kind in FLOATS:
+            return struct.pack(FLOATS[kind], value)
+        if kind == "bf16":
+            return struct.pack("<f", value)[2:]
+        return (int(value) & ((1 << 8 * size) - 1)).to_bytes(size, "little")
+
+
+def _bound(kernel: Any, args: tuple[Any, ...], options: dict[str, Any]) -> dict[str, Any]:
+    """Return a launch's arguments by name."""
+    names = [p.name for p in kernel.params]
+    given = dict(zip(names, args, strict=False))
+    given |= {k: v for k, v in options.items() if k in names}
+    defaults = {n: p.default for n, p in kernel.signature.parameters.items() if p.default is not p.empty}
+    return {n: given.get(n, defaults.get(n)) for n in names}

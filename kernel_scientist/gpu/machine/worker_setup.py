@@ -1,0 +1,125 @@
+"""Sets up the machine in a worker: a pretended GPU, whose launches the machine executes.
+
+Runs in the untrusted worker: standard library, numpy, torch, triton, and modules of this package.
+"""
+
+import ctypes
+import os
+import random
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+from triton.runtime import cache
+
+from kernel_scientist.gpu.capture.facts import Facts
+from kernel_scientist.gpu.capture.fake_device import pretended
+from kernel_scientist.gpu.machine import executor
+from kernel_scientist.gpu.machine.allocations import Allocations, extent, tensors
+from kernel_scientist.gpu.machine.executor import Executor
+from kernel_scientist.gpu.machine.host.worker import HostCode
+from kernel_scientist.gpu.machine.triton_launches import TritonLaunches
+
+MOST_RUNS = 100_000
+UNWRITTEN = 0xFF
+"""Bytes of memory that nobody wrote, where only a part of a launch is executed: NaN in every floating-point type."""
+LIBRARY = executor.loaded(os.environ["KERNEL_SCIENTIST_MACHINE"])
+"""Loaded before workers are forked: they share it."""
+STAND_IN = os.environ.get("KERNEL_SCIENTIST_STAND_IN", "")
+"""The stand-in for HIP's runtime; empty where none is built."""
+if STAND_IN:
+    ctypes.CDLL(STAND_IN)  # no file of the evaluator's can be opened later
+
+
+class Machine:
+    """Wraps a submission's `custom_kernel`."""
+
+    def __init__(self, settings: dict[str, Any]) -> None:
+        """`settings`: `facts` of the GPU; `writes` and `updates`, the positions of writable inputs; `library`."""
+        os.environ["TRITON_CACHE_DIR"] = str(Path.cwd() / "cache")
+        cache.triton_key = lambda: ""  # the cache is this process's own, and the digest of Triton's files takes 0.3 s
+        self.facts = Facts(**settings["facts"])
+        self.writes: tuple[int, ...] = tuple(settings["writes"])
+        self.writable = (*self.writes, *settings["updates"])
+        self.executor = Executor(LIBRARY, settings["threads"])
+        self.triton = TritonLaunches(self.facts, self.executor)
+        self.host = HostCode(STAND_IN, self.facts, self.executor) if STAND_IN else None
+        self.reports: list[dict[str, Any]] = []
+        self.partly = False
+        """Whether only a part of each launch is executed."""
+
+    def pretending(self) -> AbstractContextManager[None]:
+        """Make torch report the GPU within the context."""
+        return pretended(self.facts)
+
+    def choose(self, draws: Sequence[float], seconds: float, tuned: Sequence[tuple[str, dict[str, str]]]) -> None:
+        """Execute only so many workgroups of each launch from now on as `seconds` suffice for."""
+        self.partly, self.executor.sample_s, self.triton.tuned = True, seconds, tuned
+
+    def wrapped(self, kernel: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        """Return the kernel, with its launches executed by the machine."""
+
+        def custom_kernel(data: Any) -> Any:
+            pattern = UNWRITTEN if self.partly else random.SystemRandom().randrange(1, 255)
+            start = time.process_time()
+            self.executor.allocations = allocations = Allocations(data, self.writable, pattern)
+            if self.host is not None:
+                self.host.device.pattern = pattern
+            self.executor.seed = random.SystemRandom().getrandbits(63)
+            output = None
+            if self.partly:
+                items = list(data) if isinstance(data, list | tuple) else [data]
+                for position in self.writes:
+                    for tensor in tensors(items[position]):
+                        allocations.poison(tensor)
+            try:
+                with self.pretending(), allocations:
+                    output = kernel(data)
+                    if self.host is not None:
+                        self.host.check()
+            finally:
+                self.reports.append(self._report(output, time.process_time() - start))
+            return output
+
+        return custom_kernel
+
+    def _report(self, output: Any, seconds: float) -> dict[str, Any]:
+        found, coverage = self.executor.told()
+        told: dict[str, Any] = {
+            "defects": [asdict(d) for d in found],
+            "defects_total": len(found),
+            "coverage": coverage,
+        }
+        launches = self.executor.by_kernel()
+        if self.partly and output is not None:
+            whole = coverage["programs_run"] == coverage["programs"]
+            told["known"] = [[(0, t.numel())] if whole else _known(t) for t in tensors(output)]
+            several = not whole and coverage["launches"] > 1
+            told["plan"] = {
+                "launches": launches,
+                "skipped": [],
+                "parts_of_several": several,
+                "unwritten": 0,
+                "seconds": seconds,
+            }
+        return told
+
+    def report(self) -> dict[str, Any]:
+        """Return the reports since the last call."""
+        found, self.reports = self.reports, []
+        return {"calls": found}
+
+
+def _known(tensor: torch.Tensor) -> list[tuple[int, int]]:
+    """Return the elements that were written, as (first, count) in flattened order."""
+    if tensor.numel() == 0 or extent(tensor)[1] == 0:
+        return []
+    raw = tensor.detach().contiguous().view(torch.uint8).reshape(tensor.numel(), tensor.element_size())
+    known = (raw != UNWRITTEN).any(1)
+    edges = torch.diff(known.int(), prepend=torch.zeros(1, dtype=torch.int32), append=torch.zeros(1, dtype=torch.int32))
+    places = edges.nonzero().flatten().tolist()
+    return [(first, end - first) for first, end in zip(places[::2], places[1::2], strict=True)][:MOST_RUNS]
