@@ -33,7 +33,7 @@ REFUSED = "refused"
 """The row of instructions that the table lacks: executing one is a finding."""
 _ENCODING = re.compile(r"(?:_(?:e32|e64|dpp|sdwa|vgprcd|gfx9))+$")
 _WITHOUT = re.compile(
-    r"s_(?:waitcnt\w*|nop|setprio|setreg\w*|icache_inv|dcache_\w+|sleep|barrier|endpgm|code_end|sethalt|sendmsg\w*|trap"
+    r"s_(?:waitcnt\w*|nop|setprio|icache_inv|dcache_\w+|sleep|barrier|endpgm|code_end|sethalt|sendmsg\w*|trap"
     r"|inst_prefetch)$|buffer_(?:wb|inv)\w*$"
 )
 """Instructions whose operands say nothing to the machine."""
@@ -95,10 +95,9 @@ def _read(statement: Statement, name: str) -> tuple[list[Operand], Modifiers]:
     """Return an instruction's operands and modifiers."""
     if _WITHOUT.match(name):
         return [], Modifiers()
-    if name.startswith("s_getreg"):
-        target, register = statement.operands.split(",", 1)
-        return [operand.parse(target), _hardware(register.strip())], Modifiers()
     parts = operand.split(statement.operands) if statement.operands else []
+    if name.startswith(("s_getreg", "s_setreg")):
+        return [_hardware(part) if part.startswith("hwreg") else operand.parse(part) for part in parts], Modifiers()
     if not parts:
         return [], Modifiers()
     last = parts[-1]

@@ -101,11 +101,10 @@ template <class T, class F, bool RTN, bool SWAP> static void atomic(Wave& wave, 
         if constexpr (RTN) put<T>(wave.lanes(in.operand[0].index), l, before);
     });
 }
-static const char* name(std::string text) { return (new std::string(std::move(text)))->c_str(); }
 template <class T, bool SWAP = false, class F> static void A(const std::string& what, const std::string& type, F) {
     const std::initializer_list<Type> types = {Type::u32, Type::u32, Type::u32, Type::u32};
-    H(name("ds_" + what + "_" + type), types, atomic<T, F, false, SWAP>);
-    H(name("ds_" + what + "_rtn_" + type), types, atomic<T, F, true, SWAP>);
+    H("ds_" + what + "_" + type, types, atomic<T, F, false, SWAP>);
+    H("ds_" + what + "_rtn_" + type, types, atomic<T, F, true, SWAP>);
 }
 template <class U, class I> static void atomics(const std::string& bits) {
     const std::string u = "u" + bits, i = "i" + bits, b = "b" + bits;
@@ -147,16 +146,29 @@ static void permute(Wave& wave, const Instruction& in) {
     }
     blend(wave.lanes(in.operand[0].index), out, exec);
 }
-// The offset is a pattern: bit 15 set: four lanes permuted; else and, or and xor masks within 32 lanes.
+// The lane that `lane` reads. The offset is a pattern: a step of an FFT, a rotation, a permutation of four lanes, or and,
+// or and xor masks; all but the third within 32 lanes.
+static u32 swizzled(u32 pattern, u32 lane) {
+    const u32 place = lane & 31, half = lane & 32, mask = pattern & 31;
+    if (pattern >= 0xe000) {
+        u32 reversed = 0;
+        for (int b = 0; b < 5; ++b) reversed |= (place >> b & 1) << (4 - b);
+        return half | (reversed >> std::popcount(mask)) | (place & mask);
+    }
+    if (pattern >= 0xc000) {
+        const u32 by = pattern >> 5 & 31, moved = pattern >> 10 & 1 ? place - by : place + by;
+        return half | (place & mask) | (moved & ~mask & 31);
+    }
+    if (pattern >> 15) return (lane & ~3u) | (pattern >> 2 * (lane & 3) & 3);
+    return half | (((place & mask) | (pattern >> 5 & 31)) ^ (pattern >> 10 & 31));
+}
 static void swizzle(Wave& wave, const Instruction& in) {
     alignas(64) u32 out[LANES];
     const u32* from = wave.lanes(in.operand[1].index);
     const u32 pattern = u32(in.offset);
     const u64 exec = wave.exec();
     for (int l = 0; l < LANES; ++l) {
-        u32 source;
-        if (pattern >> 15) source = (l & ~3u) | (pattern >> 2 * (l & 3) & 3);
-        else source = (l & 32u) | (((l & pattern & 31) | (pattern >> 5 & 31)) ^ (pattern >> 10 & 31));
+        const u32 source = swizzled(pattern, u32(l));
         out[l] = exec >> source & 1 ? from[source] : 0;
     }
     blend(wave.lanes(in.operand[0].index), out, exec);
@@ -165,7 +177,7 @@ static void swizzle(Wave& wave, const Instruction& in) {
 static const bool there = [] {
     const std::initializer_list<Type> types = {Type::u32, Type::u32, Type::u32};
     for (const std::string read_ : {"ds_read_", "ds_load_"}) {
-        auto row = [&](const char* what, Handler run) { H(name(read_ + what), types, run); };
+        auto row = [&](const char* what, Handler run) { H(read_ + what, types, run); };
         row("b32", read<1, Part::word>), row("b64", read<2, Part::word>), row("b96", read<3, Part::word>), row("b128", read<4, Part::word>);
         row("u8", read<1, Part::u8_>), row("i8", read<1, Part::i8_>), row("u16", read<1, Part::u16_>), row("i16", read<1, Part::i16_>);
         row("u8_d16", read<1, Part::low_u8>), row("u8_d16_hi", read<1, Part::high_u8>);

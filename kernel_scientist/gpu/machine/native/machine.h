@@ -29,7 +29,10 @@ constexpr int LANES = 64;
 constexpr u64 ALL = ~0ull;
 
 // Numbers of scalar registers beyond s0 to s101, as the encoding has them; from SCC on they are ours.
-enum Scalar : int { VCC = 106, M0 = 124, EXEC = 126, SCC = 128, SHARED_BASE = 130, PRIVATE_BASE = 132, SCALARS = 136 };
+enum Scalar : int { VCC = 106, M0 = 124, EXEC = 126, SCC = 128, MODE = 129, SHARED_BASE = 130, PRIVATE_BASE = 132, SCALARS = 136 };
+
+// Bits of the register MODE: denormal fp32 numbers are kept, 16- and 8-bit results saturate.
+enum Mode : u32 { ROUNDING = 0xf, DENORMALS_32 = 0x30, DENORMALS_64 = 0xc0, OVERFLOW_16 = 1 << 23 };
 
 // Bits 32 to 63 of addresses of LDS and scratch in flat instructions. No allocation of the host lies there.
 constexpr u64 SHARED_APERTURE = 0x7fff0001ull << 32, PRIVATE_APERTURE = 0x7fff0002ull << 32;
@@ -91,7 +94,7 @@ struct Instruction {
 
 // A row of the table of instructions: its name without the suffix of the encoding, and the types of its operands.
 struct Row {
-    const char* name;
+    std::string name;
     Handler run;
     std::vector<Type> types;
 };

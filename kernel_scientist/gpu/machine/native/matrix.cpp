@@ -146,12 +146,12 @@ template <int M, int BLOCKS> static void multiply_f64(Wave& wave, const Instruct
     each([&](f64& x, int reg, int lane) { put<f64>(to + 2 * reg * LANES, lane, x); });
 }
 
-template <class A, class B, class T, int M, int N, int K, int BLOCKS> static void M_(std::initializer_list<const char*> names) {
-    for (const char* name : names) H(name, {Type::u32, Type::u32, Type::u32, std::is_same_v<T, f32> ? Type::f32 : Type::u32}, multiply<A, B, T, M, N, K, BLOCKS>);
+template <class A, class B, class T, int M, int N, int K, int BLOCKS> static void M_(std::initializer_list<std::string> names) {
+    for (const std::string& name : names) H(name, {Type::u32, Type::u32, Type::u32, std::is_same_v<T, f32> ? Type::f32 : Type::u32}, multiply<A, B, T, M, N, K, BLOCKS>);
 }
 
 template <class A, class B> static void eight_bits(const std::string& types) {
-    auto name = [&](const char* shape) { return (new std::string(std::string("v_mfma_f32_") + shape + "_" + types))->c_str(); };
+    auto name = [&](const char* shape) { return std::string("v_mfma_f32_") + shape + "_" + types; };
     M_<A, B, f32, 16, 16, 32, 1>({name("16x16x32")});
     M_<A, B, f32, 32, 32, 16, 1>({name("32x32x16")});
 }

@@ -235,11 +235,10 @@ static void atomic(Wave& wave, const Instruction& in) {
     }
 }
 
-static const char* name(std::string text) { return (new std::string(std::move(text)))->c_str(); }
 
 template <Addressing A, int N> static void loads(const std::string& space) {
     const std::initializer_list<Type> types = {Type::u32, Type::u32, Type::u32, Type::u32};
-    auto row = [&](const char* what, Handler run) { H(name(space + "_load_" + what), types, run); };
+    auto row = [&](const char* what, Handler run) { H(space + "_load_" + what, types, run); };
     row("ubyte", load<A, 1, Part::u8_>), row("sbyte", load<A, 1, Part::i8_>);
     row("ushort", load<A, 1, Part::u16_>), row("sshort", load<A, 1, Part::i16_>);
     row("dword", load<A, 1, Part::word>), row("dwordx2", load<A, 2, Part::word>);
@@ -250,7 +249,7 @@ template <Addressing A, int N> static void loads(const std::string& space) {
 }
 template <Addressing A, int V> static void stores(const std::string& space) {
     const std::initializer_list<Type> types = {Type::u32, Type::u32, Type::u32, Type::u32};
-    auto row = [&](const char* what, Handler run) { H(name(space + "_store_" + what), types, run); };
+    auto row = [&](const char* what, Handler run) { H(space + "_store_" + what, types, run); };
     row("byte", store<A, 1, 1, false, V>), row("byte_d16_hi", store<A, 1, 1, true, V>);
     row("short", store<A, 1, 2, false, V>), row("short_d16_hi", store<A, 1, 2, true, V>);
     row("dword", store<A, 1, 4, false, V>), row("dwordx2", store<A, 2, 4, false, V>);
@@ -258,10 +257,10 @@ template <Addressing A, int V> static void stores(const std::string& space) {
 }
 template <Addressing R, Addressing S, bool BUFFER> static void atomics(const std::string& space) {
     const std::initializer_list<Type> types = {Type::u32, Type::u32, Type::u32, Type::u32};
-    auto row = [&]<class T, bool SWAP = false, class F>(const char* what, T, F, std::bool_constant<SWAP> = {}) {
-        H(name(space + "_atomic_" + what), types, atomic<R, S, T, F, BUFFER, SWAP>);
+    auto row = [&]<class T, bool SWAP = false, class F>(const std::string& what, T, F, std::bool_constant<SWAP> = {}) {
+        H(space + "_atomic_" + what, types, atomic<R, S, T, F, BUFFER, SWAP>);
     };
-    auto both = [&]<class F>(const std::string& what, F f) { row(name(what), u32{}, f), row(name(what + "_x2"), u64{}, f); };
+    auto both = [&]<class F>(const std::string& what, F f) { row(what, u32{}, f), row(what + "_x2", u64{}, f); };
     both("swap", [](auto, auto d) { return d; });
     both("add", [](auto x, auto d) { return x + d; });
     both("sub", [](auto x, auto d) { return x - d; });

@@ -138,7 +138,7 @@ static void begin(Group& group, Room& room) {
         wave.pc = order.entry, wave.id = w, wave.group = &group;
         const u32 left = threads - w * LANES;
         wave.set_pair(EXEC, left >= LANES ? ALL : (1ull << left) - 1);
-        wave.s[SCC] = 0, wave.s[SCC + 1] = 0;
+        wave.s[SCC] = 0, wave.s[MODE] = DENORMALS_64 | (order.flush ? 0 : DENORMALS_32);
         wave.set_pair(SHARED_BASE, SHARED_APERTURE), wave.set_pair(PRIVATE_BASE, PRIVATE_APERTURE);
         u32 next = order.first_scalars;
         std::memcpy(wave.s, order.scalars, next * 4);
@@ -264,7 +264,7 @@ extern "C" {
 
 // The number of the rows, and their names.
 int machine_rows() { return int(rows().size()); }
-const char* machine_row(int n) { return rows()[n].name; }
+const char* machine_row(int n) { return rows()[n].name.c_str(); }
 int machine_packed_bytes() { return sizeof(Packed); }
 int machine_order_bytes() { return sizeof(Order); }
 

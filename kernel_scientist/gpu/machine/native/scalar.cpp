@@ -2,6 +2,10 @@
 #include "lanes.h"
 #include "memory.h"
 
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+
 namespace machine {
 
 // What sets SCC: nothing, a result that is not zero, or the operation itself.
@@ -13,7 +17,7 @@ static void apply_scalar(Wave& wave, const Instruction& in, std::index_sequence<
 template <class F, class D, class... S> static void scalar_row(Wave& wave, const Instruction& in) {
     apply_scalar<F, D, S...>(wave, in, std::make_index_sequence<sizeof...(S)>{});
 }
-template <class D, class... S, class F> static void S_(const char* name, F) {
+template <class D, class... S, class F> static void S_(const std::string& name, F) {
     rows().push_back({name, scalar_row<F, D, S...>, {type_of<D>(), type_of<S>()...}});
 }
 // With SCC = the result is not zero.
@@ -24,14 +28,14 @@ template <class F, class D, class... S> static void scalar_bits(Wave& wave, cons
         wave.s[SCC] = result != 0;
     }(std::make_index_sequence<sizeof...(S)>{});
 }
-template <class D, class... S, class F> static void B(const char* name, F) {
+template <class D, class... S, class F> static void B(const std::string& name, F) {
     rows().push_back({name, scalar_bits<F, D, S...>, {type_of<D>(), type_of<S>()...}});
 }
 template <class F, class A, class B_> static void scalar_compare(Wave& wave, const Instruction& in) {
     wave.s[SCC] = F{}(scalar<A>(wave, in.operand[0]), scalar<B_>(wave, in.operand[1]));
 }
 template <class A, class B_, class F> static void SC_(const std::string& name, F) {
-    rows().push_back({(new std::string(name))->c_str(), scalar_compare<F, A, B_>, {type_of<A>(), type_of<B_>()}});
+    rows().push_back({name, scalar_compare<F, A, B_>, {type_of<A>(), type_of<B_>()}});
 }
 
 template <class T> static void comparisons(const std::string& type) {
@@ -92,7 +96,7 @@ static u64 reversed(u64 x, int bits) {
 }
 
 template <class T> static void logic(const char* b) {
-    auto name = [&](const char* what) { return (new std::string(std::string(what) + b))->c_str(); };
+    auto name = [&](const char* what) { return std::string(what) + b; };
     constexpr u32 most = 8 * sizeof(T) - 1;
     B<T, T, T>(name("s_and_"), [](T a, T x) { return T(a & x); });
     B<T, T, T>(name("s_or_"), [](T a, T x) { return T(a | x); });
@@ -170,7 +174,7 @@ template <class F> static void save_exec(Wave& wave, const Instruction& in) {
     set_scalar<u64>(wave, in.operand[0], before);
     wave.s[SCC] = wave.exec() != 0;
 }
-template <class F> static void SAVE(const char* name, F) { H(name, {Type::u64, Type::u64}, save_exec<F>); }
+template <class F> static void SAVE(const std::string& name, F) { H(name, {Type::u64, Type::u64}, save_exec<F>); }
 template <class F> static void write_exec(Wave& wave, const Instruction& in) {
     wave.set_pair(EXEC, F{}(scalar<u64>(wave, in.operand[1]), wave.exec()));
     set_scalar<u64>(wave, in.operand[0], wave.exec());
@@ -198,7 +202,7 @@ static void jump(Wave& wave, const Instruction& in) { wave.pc = u32(in.operand[i
 template <class F> static void jump_if(Wave& wave, const Instruction& in) {
     if (F{}(wave)) jump(wave, in);
 }
-template <class F> static void J(const char* name, F) { H(name, {Type::u32}, jump_if<F>); }
+template <class F> static void J(const std::string& name, F) { H(name, {Type::u32}, jump_if<F>); }
 static void jump_to(Wave& wave, const Instruction& in, u64 address) {
     const u64 place = (address - CODE) / 4;
     if (address < CODE || address % 4 || place >= wave.group->launch.program.instructions.size()) {
@@ -207,6 +211,39 @@ static void jump_to(Wave& wave, const Instruction& in, u64 address) {
     } else wave.pc = u32(place);
 }
 static u64 here(const Wave& wave) { return CODE + 4ull * wave.pc; }
+
+static void refuse(Wave& w, const Instruction& in) {
+    w.group->launch.report(w, in, Fault::refused, 0, 0);
+    w.state = State::ended;
+}
+
+// A field of a hardware register, as the instructions encode it.
+struct Field {
+    u32 reg, at, mask;
+    explicit Field(const Operand& op) : reg(op.bits & 63), at(op.bits >> 6 & 31) {
+        const u32 width = (op.bits >> 11 & 31) + 1;
+        mask = width == 32 ? ~0u : (1u << width) - 1;
+    }
+};
+constexpr u32 HW_MODE = 1, HW_XCC_ID = 20;
+// The chiplet (XCC) that a workgroup runs on: they are dealt out in turns. Registers but these two read 0.
+static void read_hardware(Wave& w, const Instruction& in) {
+    constexpr u32 chiplets = 8;
+    const Field field(in.operand[1]);
+    const u32 value = field.reg == HW_XCC_ID ? w.group->number % chiplets : field.reg == HW_MODE ? w.s[MODE] : 0;
+    w.s[in.operand[0].index] = value >> field.at & field.mask;
+}
+// Only MODE has an effect: denormals, and saturation of 8-bit results. Rounding but to nearest is refused.
+static void write_hardware(Wave& w, const Instruction& in) {
+    const Field field(in.operand[0]);
+    if (field.reg != HW_MODE) return;
+    u32& mode = w.s[MODE];
+    mode = (mode & ~(field.mask << field.at)) | (scalar<u32>(w, in.operand[1]) & field.mask) << field.at;
+    if (mode & ROUNDING) return refuse(w, in);
+#if defined(__x86_64__)
+    _mm_setcsr((_mm_getcsr() & ~0x8040u) | (mode & DENORMALS_32 ? 0 : 0x8040u));
+#endif
+}
 
 static void control() {
     J("s_branch", [](Wave&) { return true; });
@@ -231,10 +268,6 @@ static void control() {
     H("s_barrier", {}, [](Wave& w, const Instruction&) { w.state = State::at_barrier; });
     // A wave that sleeps waits for others: let them run.
     H("s_sleep", {Type::u32}, [](Wave& w, const Instruction&) { w.state = State::yielded; });
-    const Handler refuse = [](Wave& w, const Instruction& in) {
-        w.group->launch.report(w, in, Fault::refused, 0, 0);
-        w.state = State::ended;
-    };
     H("s_trap", {Type::u32}, refuse), H("refused", {}, refuse);
     for (const char* name : {"s_nop", "s_waitcnt", "s_setprio", "s_inst_prefetch", "s_icache_inv", "s_dcache_inv", "s_dcache_wb",
                              "s_dcache_inv_vol", "s_dcache_wb_vol", "s_sethalt", "s_ttracedata", "s_incperflevel", "s_decperflevel",
@@ -243,16 +276,8 @@ static void control() {
         H(name, {Type::u32}, [](Wave&, const Instruction&) {});
     auto clock = [](Wave& w, const Instruction& in) { set_scalar<u64>(w, in.operand[0], w.group->launch.instructions.load()); };
     H("s_memtime", {Type::u64}, clock), H("s_memrealtime", {Type::u64}, clock);
-    // The chiplet (XCC) that a workgroup runs on: they are dealt out in turns. Other hardware registers read 0.
-    H("s_getreg_b32", {Type::u32, Type::u32}, [](Wave& w, const Instruction& in) {
-        constexpr u32 chiplets = 8, xcc = 20;
-        const u32 code = u32(in.operand[1].bits), value = (code & 63) == xcc ? w.group->number % chiplets : 0;
-        const u32 width = (code >> 11 & 31) + 1;
-        w.s[in.operand[0].index] = value >> (code >> 6 & 31) & (width == 32 ? ~0u : (1u << width) - 1);
-    });
-    // Hardware registers: only what the calling conventions of kernels set (rounding and denormals) is written.
-    H("s_setreg_b32", {Type::u32, Type::u32}, [](Wave&, const Instruction&) {});
-    H("s_setreg_imm32_b32", {Type::u32, Type::u32}, [](Wave&, const Instruction&) {});
+    H("s_getreg_b32", {Type::u32, Type::u32}, read_hardware);
+    H("s_setreg_b32", {Type::u32, Type::u32}, write_hardware), H("s_setreg_imm32_b32", {Type::u32, Type::u32}, write_hardware);
 }
 
 // Loads of 1 to 16 words; operands: destination, base, offset (a constant or a register).
