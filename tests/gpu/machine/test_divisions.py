@@ -12,6 +12,10 @@ WAVES = 32
 NAMES = {"f32": ("v0", "v2", "v4", "v6", "v8", "v10"), "f64": tuple(f"v[{n}:{n + 1}]" for n in range(0, 12, 2))}
 
 
+PARTS = ("v_div_fixup_f16",)
+"""What is tested beside the parts of a division in fp32 and fp64."""
+
+
 def pairs(kind: str) -> tuple[Array, Array]:
     """Numerators and denominators: all corners, and random exponents, so that quotients overflow and underflow."""
     random = np.random.default_rng(3)

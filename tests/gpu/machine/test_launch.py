@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernel_scientist.gpu.machine import launch, library
+from kernel_scientist.gpu.machine import launch
 from kernel_scientist.gpu.machine.launch import Code, Fault, Memory, Options, Result
 from kernel_scientist.gpu.machine.library import Library
 from kernel_scientist.gpu.toolchains import hip
-from kernel_scientist.records import environment
+from tests.gpu.machine import harness
 
 TOOLS = hip.find()
 pytestmark = pytest.mark.skipif(isinstance(TOOLS, str), reason=str(TOOLS))
@@ -78,7 +78,7 @@ extern "C" __global__ void kern(volatile int* flags, int* out, int n) { while (f
 
 @pytest.fixture(scope="module")
 def machine() -> Library:
-    return library.loaded(library.build(environment.cache_folder() / "machine"))
+    return harness.machine()
 
 
 def built(machine: Library, source: str, *flags: str) -> Code:

@@ -83,28 +83,30 @@ template <int N, int STEP> static void write_two(Wave& wave, const Instruction& 
     });
 }
 
-// Atomic operations; `RTN`: the former value goes to operand 0. A workgroup's waves run one after another.
-template <class T, class F, bool RTN, bool SWAP> static void atomic(Wave& wave, const Instruction& in) {
+// Atomic operations; `RTN`: the former value goes to operand 0; `TWO`: there is a second datum. A workgroup's waves run one after another.
+template <class T, class F, bool RTN, bool TWO> static void atomic(Wave& wave, const Instruction& in) {
     constexpr int A = RTN ? 1 : 0;
     alignas(64) u32 address[LANES], data[2 * LANES], other[2 * LANES];
     std::memcpy(address, wave.lanes(in.operand[A].index), sizeof address);
     std::memcpy(data, wave.lanes(in.operand[A + 1].index), sizeof(T) / 4 * LANES * 4);
-    if constexpr (SWAP) std::memcpy(other, wave.lanes(in.operand[A + 2].index), sizeof(T) / 4 * LANES * 4);
+    if constexpr (TWO) std::memcpy(other, wave.lanes(in.operand[A + 2].index), sizeof(T) / 4 * LANES * 4);
     each(wave, [&](int l) {
         u8* at = lds_place(wave, in, l, u32(address[l] + u32(in.offset)), sizeof(T));
         T before{}, after{};
         if (at) std::memcpy(&before, at, sizeof(T));
-        // ds_cmpst: the first datum is compared, the second stored.
-        if constexpr (SWAP) after = before == get<T>(data, l) ? get<T>(other, l) : before;
+        if constexpr (TWO) after = F{}(before, get<T>(data, l), get<T>(other, l));
         else after = F{}(before, get<T>(data, l));
         if (at) std::memcpy(at, &after, sizeof(T));
         if constexpr (RTN) put<T>(wave.lanes(in.operand[0].index), l, before);
     });
 }
-template <class T, bool SWAP = false, class F> static void A(const std::string& what, const std::string& type, F) {
+template <class T, bool TWO = false, class F> static void A(const std::string& what, const std::string& type, F) {
     const std::initializer_list<Type> types = {Type::u32, Type::u32, Type::u32, Type::u32};
-    H("ds_" + what + "_" + type, types, atomic<T, F, false, SWAP>);
-    H("ds_" + what + "_rtn_" + type, types, atomic<T, F, true, SWAP>);
+    if (what != "wrxchg") H("ds_" + what + "_" + type, types, atomic<T, F, false, TWO>);
+    H("ds_" + what + "_rtn_" + type, types, atomic<T, F, true, TWO>);
+}
+template <class T> static void compare_and_store(const std::string& type) {
+    A<T, true>("cmpst", type, [](T x, T wanted, T d) { return x == wanted ? d : x; });
 }
 template <class U, class I> static void atomics(const std::string& bits) {
     const std::string u = "u" + bits, i = "i" + bits, b = "b" + bits;
@@ -120,7 +122,8 @@ template <class U, class I> static void atomics(const std::string& bits) {
     A<U>("and", b, [](U x, U d) { return U(x & d); });
     A<U>("or", b, [](U x, U d) { return U(x | d); });
     A<U>("xor", b, [](U x, U d) { return U(x ^ d); });
-    A<U, true>("cmpst", b, [](U x, U) { return x; });
+    A<U, true>("mskor", b, [](U x, U mask, U d) { return U((x & ~mask) | d); });
+    compare_and_store<U>(b);
     A<U>("wrxchg", b, [](U, U d) { return d; });
 }
 
@@ -176,14 +179,12 @@ static void swizzle(Wave& wave, const Instruction& in) {
 
 static const bool there = [] {
     const std::initializer_list<Type> types = {Type::u32, Type::u32, Type::u32};
-    for (const std::string read_ : {"ds_read_", "ds_load_"}) {
-        auto row = [&](const char* what, Handler run) { H(read_ + what, types, run); };
-        row("b32", read<1, Part::word>), row("b64", read<2, Part::word>), row("b96", read<3, Part::word>), row("b128", read<4, Part::word>);
-        row("u8", read<1, Part::u8_>), row("i8", read<1, Part::i8_>), row("u16", read<1, Part::u16_>), row("i16", read<1, Part::i16_>);
-        row("u8_d16", read<1, Part::low_u8>), row("u8_d16_hi", read<1, Part::high_u8>);
-        row("i8_d16", read<1, Part::low_i8>), row("i8_d16_hi", read<1, Part::high_i8>);
-        row("u16_d16", read<1, Part::low16>), row("u16_d16_hi", read<1, Part::high16>);
-    }
+    auto row = [&](const char* what, Handler run) { H(std::string("ds_read_") + what, types, run); };
+    row("b32", read<1, Part::word>), row("b64", read<2, Part::word>), row("b96", read<3, Part::word>), row("b128", read<4, Part::word>);
+    row("u8", read<1, Part::u8_>), row("i8", read<1, Part::i8_>), row("u16", read<1, Part::u16_>), row("i16", read<1, Part::i16_>);
+    row("u8_d16", read<1, Part::low_u8>), row("u8_d16_hi", read<1, Part::high_u8>);
+    row("i8_d16", read<1, Part::low_i8>), row("i8_d16_hi", read<1, Part::high_i8>);
+    row("u16_d16", read<1, Part::low16>), row("u16_d16_hi", read<1, Part::high16>);
     H("ds_read2_b32", types, read_two<1, 4>), H("ds_read2_b64", types, read_two<2, 8>);
     H("ds_read2st64_b32", types, read_two<1, 256>), H("ds_read2st64_b64", types, read_two<2, 512>);
     H("ds_write_b8", types, write<1, 1, false>), H("ds_write_b8_d16_hi", types, write<1, 1, true>);
@@ -192,7 +193,7 @@ static const bool there = [] {
     H("ds_write_b96", types, write<3, 4, false>), H("ds_write_b128", types, write<4, 4, false>);
     H("ds_write2_b32", types, write_two<1, 4>), H("ds_write2_b64", types, write_two<2, 8>);
     H("ds_write2st64_b32", types, write_two<1, 256>), H("ds_write2st64_b64", types, write_two<2, 512>);
-    atomics<u32, i32>("32"), atomics<u64, i64>("64");
+    atomics<u32, i32>("32"), atomics<u64, i64>("64"), compare_and_store<f32>("f32"), compare_and_store<f64>("f64");
     A<f32>("add", "f32", [](f32 x, f32 d) { return x + d; });
     A<f64>("add", "f64", [](f64 x, f64 d) { return x + d; });
     A<f32>("min", "f32", [](f32 x, f32 d) { return std::fmin(x, d); });

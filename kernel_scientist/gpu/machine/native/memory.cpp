@@ -34,7 +34,7 @@ u8* place(Wave& wave, const Instruction& in, int lane, u64 address, u32 bytes, b
 
 Descriptor descriptor(const Wave& wave, const Operand& op) {
     const u32* d = wave.s + op.index;
-    return {u64(d[0]) | u64(d[1] & 0xffff) << 32, d[2], d[1] >> 16 & 0x3fff};
+    return {u64(d[0]) | u64(d[1] & 0xffff) << 32, d[2], d[1] >> 16 & 0x3fff, d[1] >> 31 || (d[3] >> 23 & 1)};
 }
 
 // Addresses of the lanes, and which of them take part.
@@ -49,6 +49,7 @@ using Addressing = Addresses (*)(Wave&, const Instruction&, u32 bytes);
 static Addresses of_buffer(Wave& wave, const Instruction& in, u32 bytes) {
     const int first = in.flags & TO_LDS ? 0 : 1;
     const Descriptor d = descriptor(wave, in.operand[first + 1]);
+    if (d.swizzled) wave.group->launch.report(wave, in, Fault::refused, 0, d.base);
     const u32 soffset = scalar<u32>(wave, in.operand[first + 2]);
     const u32* offsets = in.flags & OFFEN ? wave.lanes(in.operand[first].index + (in.flags & IDXEN ? 1 : 0)) : nullptr;
     const u32* indices = in.flags & IDXEN ? wave.lanes(in.operand[first].index) : nullptr;

@@ -68,9 +68,9 @@ static void arithmetic() {
     S_<u32, u32, u32>("s_mul_hi_u32", [](u32&, u32 a, u32 b) { return u32(u64(a) * b >> 32); });
     S_<i32, i32, i32>("s_mul_hi_i32", [](u32&, i32 a, i32 b) { return i32(i64(a) * b >> 32); });
     S_<u32, u32, u32>("s_min_u32", [](u32& scc, u32 a, u32 b) { scc = a < b; return std::min(a, b); });
-    S_<u32, u32, u32>("s_max_u32", [](u32& scc, u32 a, u32 b) { scc = a > b; return std::max(a, b); });
+    S_<u32, u32, u32>("s_max_u32", [](u32& scc, u32 a, u32 b) { scc = a >= b; return std::max(a, b); });
     S_<i32, i32, i32>("s_min_i32", [](u32& scc, i32 a, i32 b) { scc = a < b; return std::min(a, b); });
-    S_<i32, i32, i32>("s_max_i32", [](u32& scc, i32 a, i32 b) { scc = a > b; return std::max(a, b); });
+    S_<i32, i32, i32>("s_max_i32", [](u32& scc, i32 a, i32 b) { scc = a >= b; return std::max(a, b); });
     S_<i32, i32>("s_abs_i32", [](u32& scc, i32 a) { scc = a != 0; return a < 0 ? i32(-u32(a)) : a; });
     S_<i32, i32, i32>("s_absdiff_i32", [](u32& scc, i32 a, i32 b) { const u32 d = u32(a) - u32(b); const i32 x = i32(d) < 0 ? i32(-d) : i32(d); scc = x != 0; return x; });
     S_<u32, u32, u32>("s_cselect_b32", [](u32& scc, u32 a, u32 b) { return scc ? a : b; });
@@ -108,6 +108,7 @@ template <class T> static void logic(const char* b) {
     B<T, T, T>(name("s_xnor_"), [](T a, T x) { return T(~(a ^ x)); });
     B<T, T>(name("s_not_"), [](T a) { return T(~a); });
     B<T, T>(name("s_wqm_"), [](T a) { return T(quads(a, true)); });
+    B<T, T>(name("s_quadmask_"), [](T a) { return T(quads(a, false)); });
     B<T, T, u32>(name("s_lshl_"), [](T a, u32 n) { return T(a << (n & most)); });
     B<T, T, u32>(name("s_lshr_"), [](T a, u32 n) { return T(a >> (n & most)); });
     S_<T, T>(name("s_mov_"), [](u32&, T a) { return a; });
@@ -157,6 +158,11 @@ static void fields() {
     });
     H("s_cmovk_i32", {Type::i32, Type::u32}, [](Wave& w, const Instruction& in) {
         if (w.s[SCC]) w.s[in.operand[0].index] = u32(i32(i16(scalar<u32>(w, in.operand[1]))));
+    });
+    S_<u64, u32>("s_bitreplicate_b64_b32", [](u32&, u32 a) {
+        u64 doubled = 0;
+        for (int b = 0; b < 32; ++b) doubled |= u64(a >> b & 1) * 3 << 2 * b;
+        return doubled;
     });
     S_<i32, u32>("s_sext_i32_i16", [](u32&, u32 a) { return i32(i16(a)); });
     S_<i32, u32>("s_sext_i32_i8", [](u32&, u32 a) { return i32(i8(a)); });
@@ -269,10 +275,10 @@ static void control() {
     // A wave that sleeps waits for others: let them run.
     H("s_sleep", {Type::u32}, [](Wave& w, const Instruction&) { w.state = State::yielded; });
     H("s_trap", {Type::u32}, refuse), H("refused", {}, refuse);
-    for (const char* name : {"s_nop", "s_waitcnt", "s_setprio", "s_inst_prefetch", "s_icache_inv", "s_dcache_inv", "s_dcache_wb",
+    for (const char* name : {"s_nop", "s_waitcnt", "s_setprio", "s_icache_inv", "s_dcache_inv", "s_dcache_wb",
                              "s_dcache_inv_vol", "s_dcache_wb_vol", "s_sethalt", "s_ttracedata", "s_incperflevel", "s_decperflevel",
-                             "s_waitcnt_depctr", "s_code_end", "buffer_wbl2", "buffer_inv", "buffer_wbinvl1", "buffer_wbinvl1_vol",
-                             "s_clause", "s_set_gpr_idx_off"})
+                             "buffer_wbl2", "buffer_inv", 
+                             "s_set_gpr_idx_off"})
         H(name, {Type::u32}, [](Wave&, const Instruction&) {});
     auto clock = [](Wave& w, const Instruction& in) { set_scalar<u64>(w, in.operand[0], w.group->launch.instructions.load()); };
     H("s_memtime", {Type::u64}, clock), H("s_memrealtime", {Type::u64}, clock);
@@ -305,10 +311,6 @@ static const bool there = [] {
     comparisons<i32>("i32"), comparisons<u32>("u32"), short_comparisons<i32>("i32"), short_comparisons<u32>("u32");
     SC_<u64, u64>("s_cmp_eq_u64", [](u64 a, u64 b) { return a == b; });
     SC_<u64, u64>("s_cmp_lg_u64", [](u64 a, u64 b) { return a != b; });
-    H("s_quadmask_b64", {Type::u64, Type::u64}, [](Wave& w, const Instruction& in) {
-        const u64 x = quads(scalar<u64>(w, in.operand[1]), false);
-        set_scalar<u64>(w, in.operand[0], x), w.s[SCC] = x != 0;
-    });
     const std::initializer_list<Type> three = {Type::u32, Type::u64, Type::i64};
     H("s_load_dword", three, load<1>), H("s_load_dwordx2", three, load<2>), H("s_load_dwordx4", three, load<4>);
     H("s_load_dwordx8", three, load<8>), H("s_load_dwordx16", three, load<16>);
