@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from kernel_scientist.gpu.machine import lacking
 from kernel_scientist.gpu.machine import modifiers as modifier
 from kernel_scientist.gpu.machine import operands as operand
 from kernel_scientist.gpu.machine.listing import Data, Listing, Statement
@@ -81,13 +82,14 @@ def packed(listing: Listing, rows: dict[str, int]) -> Program:
         except ValueError as error:
             raise ProgramError(f"line {statement.line}: {statement.mnemonic} {statement.operands}: {error}") from error
         counter = number + 1 if name == "s_getpc_b64" else counter
-        if name not in rows:
+        known = name in rows and not lacking.foreign(name, listing.arch)
+        if not known:
             missing.append(number)
         found = [layout.resolved(one, counter, statement) if one.symbol is not None else one for one in found]
         for one in found:
             if one.kind is Kind.VECTOR:
                 highest = max(highest, one.index + one.registers)
-        instructions[number] = _pack(rows.get(name, rows[REFUSED]), name, found, extra)
+        instructions[number] = _pack(rows[name if known else REFUSED], name, found, extra)
     return Program(instructions, layout.data, layout.symbols, highest, tuple(missing))
 
 

@@ -45,7 +45,7 @@ MOST: Rule = lambda x, d, _: d if d > x else x  # noqa: E731
 
 
 def of_lds() -> dict[str, tuple[str, Rule]]:
-    """Type and rule by the name after ds_, without rtn. The compared number is the first datum, the stored one the second."""
+    """Type and rule by the name after ds_, without rtn. The first datum is compared, the second stored."""
     found: dict[str, tuple[str, Rule]] = {}
     for bits in ("32", "64"):
         u, i, b = f"u{bits}", f"i{bits}", f"b{bits}"

@@ -5,6 +5,7 @@ Source: AMD, "AMD Instinct MI300 Instruction Set Architecture", chapters of VOP1
 
 import ctypes
 import ctypes.util
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -121,6 +122,37 @@ def _legacy(a: Array, b: Array) -> Array:
     return np.where((a == 0) | (b == 0), np.float32(0), a * b)
 
 
+def inverse_of_half_pi(bits: int) -> int:
+    """2 / pi as a whole number of 2**-bits, from Machin's formula for pi."""
+    one = 1 << bits + 64
+
+    def arctangent(n: int) -> int:
+        power, total, k = one // n, 0, 1
+        while power:
+            total += power // k if k % 4 == 1 else -(power // k)
+            power, k = power // (n * n), k + 2
+        return total
+
+    pi = 4 * (4 * arctangent(5) - arctangent(239))
+    return (2 * one << bits) // pi
+
+
+@functools.cache
+def _inverse() -> int:
+    return inverse_of_half_pi(1201)
+
+
+def _part_of_inverse(a: Array, n: Array) -> Array:
+    """53 bits of 2 / pi."""
+    found = np.zeros(a.shape)
+    for place, (x, segment) in enumerate(zip(a, n, strict=True)):
+        exponent = int(np.float64(x).view(np.uint64)) >> 52 & 2047
+        shift = (int(segment) & 31) * 53 + max(exponent - 1077, 0)
+        digits = (_inverse() << shift) % (1 << 1201) >> 1201 - 53
+        found[place] = np.ldexp(float(digits), -53 - shift + (128 if exponent >= 1968 else 0))
+    return found
+
+
 def rows() -> dict[str, Row]:
     found: dict[str, Row] = {}
     for t in ("f16", "f32", "f64"):
@@ -165,6 +197,11 @@ def rows() -> dict[str, Row]:
         "v_rcp_iflag_f32": Row("f32", ("f32",), _by_f64(lambda x: 1 / x, True), "vop1", ulps=1),
         "v_mul_legacy_f32": Row("f32", ("f32", "f32"), _legacy, "vop3"),
         "v_mad_f16": Row("f16", ("f16",) * 3, lambda a, b, c: a * b + c, "vop3", keeps_high=True),
+        "v_mad_legacy_f16": Row("f16", ("f16",) * 3, lambda a, b, c: a * b + c, "vop3"),
+        "v_fma_legacy_f16": Row("f16", ("f16",) * 3, fma, "vop3"),
+        "v_exp_legacy_f32": Row("f32", ("f32",), _by_f64(np.exp2, True), "vop1", ulps=1),
+        "v_log_legacy_f32": Row("f32", ("f32",), _by_f64(np.log2, True), "vop1", ulps=1),
+        "v_trig_preop_f64": Row("f64", ("f64", "u32"), _part_of_inverse, "vop3"),
     }
     return found
 

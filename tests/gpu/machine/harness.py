@@ -21,6 +21,7 @@ LANES, VECTORS, SCALARS = 64, 16, 24
 VCC, EXEC, M0, SCC = 16, 18, 20, 21
 """Places in the image of the scalar registers, after s0 to s15."""
 LDS_BYTES, SCRATCH_BYTES = 4096, 256
+USUAL = launch.Options()
 _STORE = 256 * VECTORS
 
 
@@ -79,7 +80,7 @@ def set_mask(s: Array, place: int, bits: Array) -> None:
     s[:, place + 1] = both >> np.uint64(32)
 
 
-def run(cases: Sequence[Case], *, denormals: int = 3, options: launch.Options = launch.Options()) -> list[Outcome]:
+def run(cases: Sequence[Case], *, denormals: int = 3, options: launch.Options = USUAL) -> list[Outcome]:
     """Run cases that have equally many waves; none may lead to a finding."""
     outcomes, result = findings(cases, denormals=denormals, options=options)
     assert not result.findings, [(f.fault.name, f.statement.mnemonic, f.statement.operands) for f in result.findings]
@@ -87,7 +88,7 @@ def run(cases: Sequence[Case], *, denormals: int = 3, options: launch.Options = 
 
 
 def findings(
-    cases: Sequence[Case], *, denormals: int = 3, options: launch.Options = launch.Options()
+    cases: Sequence[Case], *, denormals: int = 3, options: launch.Options = USUAL
 ) -> tuple[list[Outcome], launch.Result]:
     """Run cases that have equally many waves; return the result of the launch as well."""
     waves = len(cases[0].v)
@@ -113,7 +114,7 @@ def findings(
 
 
 def text(cases: Sequence[str], memory_bytes: int, denormals: int = 3) -> str:
-    """The kernel: s80 to s89 point to the images and the memory, s98 and s99 hold return addresses, v255 lane offsets."""
+    """The kernel. s80 to s89 point to images and memory, s98 and s99 hold return addresses, v255 lane offsets."""
     count = len(cases)
     strides = (_STORE, 4 * SCALARS, _STORE, 4 * LANES, memory_bytes)
     begin = [

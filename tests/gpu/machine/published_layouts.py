@@ -1,8 +1,8 @@
 """Digests of the lane tables that AMD publishes for the matrix instructions of CDNA3.
 
-Source: AMD, "AMD Matrix Instruction Calculator" 1.3.2, `--register-layout` of A, B and D: register, lane and first bit of
-each element, row after row and block after block, as "register,lane,bit" with spaces between. For sparse instructions
-the first digest is of the compression indices. SHA-256, first 12 digits.
+Source: AMD, "AMD Matrix Instruction Calculator" 1.3.2, `--register-layout` of A, B and D: register, lane and first bit
+of each element, row after row and block after block, as "register,lane,bit" with spaces between. For sparse
+instructions the first digest is of the compression indices. SHA-256, first 12 digits.
 """
 
 DIGESTS = {

@@ -1,4 +1,4 @@
-"""What scalar instructions compute, on Python's integers, from the text of AMD's ISA document (SOP1, SOP2, SOPC, SOPK)."""
+"""What scalar instructions compute, on Python's integers, from AMD's ISA document (SOP1, SOP2, SOPC, SOPK)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -19,7 +19,7 @@ NOTHING = (
         "s_dcache_wb",
     ),
     *("s_dcache_inv_vol", "s_dcache_wb_vol", "s_sethalt 0", "s_ttracedata", "s_incperflevel 1", "s_decperflevel 1"),
-    *("buffer_wbl2 sc1", "buffer_inv sc1", "s_sleep 1", "s_barrier", "s_set_gpr_idx_off"),
+    *("buffer_wbl2 sc1", "buffer_inv sc1", "s_sleep 1", "s_barrier", "s_wakeup"),
 )
 """What the machine needs not do anything for."""
 BRANCHES = {
@@ -32,8 +32,8 @@ BRANCHES = {
     "s_branch": lambda s: np.ones(len(s), bool),
 }
 CALLS = {
-    "s_getpc_b64 s[6:7]\nGET:\ns_add_u32 s6, s6, FAR@rel32@lo+4\ns_addc_u32 s7, s7, FAR@rel32@hi+12\ns_setpc_b64 s[6:7]\n"
-    "s_mov_b32 s4, 1\nFAR:\ns_add_u32 s4, s4, 2": 2,
+    "s_getpc_b64 s[6:7]\nGET:\ns_add_u32 s6, s6, FAR@rel32@lo+4\ns_addc_u32 s7, s7, FAR@rel32@hi+12\n"
+    "s_setpc_b64 s[6:7]\ns_mov_b32 s4, 1\nFAR:\ns_add_u32 s4, s4, 2": 2,
     "s_mov_b32 s5, 0\ns_call_b64 s[6:7], SUB\ns_add_u32 s4, s4, 1\ns_branch OVER\nSUB:\ns_add_u32 s4, s4, 4\n"
     "s_setpc_b64 s[6:7]\nOVER:\ns_nop 0": 5,
     "s_getpc_b64 s[6:7]\ns_add_u32 s6, s6, SUB2@rel32@lo+4\ns_addc_u32 s7, s7, SUB2@rel32@hi+12\n"

@@ -1,4 +1,4 @@
-"""Data between lanes: readlane, writelane, readfirstlane, permutations through the LDS crossbar, counts below a lane."""
+"""Data between lanes: reads and writes of single lanes, permutations through the LDS crossbar, counts below a lane."""
 
 import numpy as np
 

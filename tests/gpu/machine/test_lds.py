@@ -26,24 +26,17 @@ WRITES = {
     "b128": (16, 0),
 }
 STEPS = {"2": 1, "2st64": 64}
+_PARTS = (0, 1024, 2048, 3072)
 _FILL = [
-    f"global_load_dwordx4 v[244:247], v250, s[88:89] offset:{n}\ns_waitcnt vmcnt(0)\nds_write_b128 v250, v[244:247] offset:{n}"
-    for n in (0, 1024, 2048, 3072)
+    f"global_load_dwordx4 v[244:247], v250, s[88:89] offset:{n}\nds_write_b128 v250, v[244:247] offset:{n}"
+    for n in _PARTS
 ]
 _SAVE = [
-    f"ds_read_b128 v[244:247], v250 offset:{n}\ns_waitcnt lgkmcnt(0)\nglobal_store_dwordx4 v250, v[244:247], s[88:89] offset:{n}"
-    for n in (0, 1024, 2048, 3072)
+    f"ds_read_b128 v[244:247], v250 offset:{n}\nglobal_store_dwordx4 v250, v[244:247], s[88:89] offset:{n}"
+    for n in _PARTS
 ]
-BEFORE = "\n".join(
-    [
-        "s_mov_b64 s[94:95], exec",
-        "s_mov_b64 exec, -1",
-        "v_lshlrev_b32_e32 v250, 2, v255",
-        *_FILL,
-        "s_mov_b64 exec, s[94:95]",
-        "",
-    ]
-)
+_ALL_LANES = ("s_mov_b64 s[94:95], exec", "s_mov_b64 exec, -1", "v_lshlrev_b32_e32 v250, 2, v255")
+BEFORE = "\n".join([*_ALL_LANES, *_FILL, "s_mov_b64 exec, s[94:95]", ""])
 AFTER = "\n".join(["", "s_mov_b64 exec, -1", *_SAVE, "s_mov_b64 exec, s[94:95]"])
 Content = Array
 Change = Callable[[Content, Array, Array], None]
@@ -64,9 +57,10 @@ def image(seed: int, distinct: bool) -> tuple[Array, Array, Array]:
     return v, s, random.integers(0, 256, (WAVES, LDS_BYTES), np.uint8)
 
 
-def registers(first: int, size: int) -> str:
+def registers(first: int, size: int, file: str = "v") -> str:
+    """The registers of some bytes."""
     words = max(size // 4, 1)
-    return f"v{first}" if words == 1 else f"v[{first}:{first + words - 1}]"
+    return f"{file}{first}" if words == 1 else f"{file}[{first}:{first + words - 1}]"
 
 
 def at(content: Array, offsets: Array, size: int) -> Array:

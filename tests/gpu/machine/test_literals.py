@@ -15,12 +15,14 @@ TEXTS = {
     f"v_madmk_f16 v0, v2, {hex(K16)}, v4": ("f16", lambda a, b, k: a * k + b),
 }
 CONSTANTS = {
-    "v_mov_b32_e32 v0, 1.0": 0x3F800000, "v_mov_b32_e32 v0, -16": 0xFFFFFFF0, "v_mov_b32_e32 v0, 0.15915494": 0x3E22F983,
+    "v_mov_b32_e32 v0, 1.0": 0x3F800000, "v_mov_b32_e32 v0, -16": 0xFFFFFFF0,
+    "v_mov_b32_e32 v0, 0.15915494": 0x3E22F983,
     "v_mov_b32_e32 v0, 0xdeadbeef": 0xDEADBEEF, "v_add_f16_e64 v0, 1.0, 0": 0x3C00,
     "v_lshlrev_b16_e64 v0, 0, -1": 0xFFFF, "v_add_f64 v[0:1], 1.0, 0": 0x3FF0000000000000,
     "v_lshlrev_b64 v[0:1], 0, -1": 0xFFFFFFFFFFFFFFFF, "v_lshlrev_b64 v[0:1], 0, 64": 64,
     "v_add_f64 v[0:1], 0, 1": 1, "v_mov_b64_e32 v[0:1], -4.0": 0xC010000000000000, "v_mov_b64_e32 v[0:1], 7": 7,
-    "v_add_f64 v[0:1], 0, 0.15915494309189532": 0x3FC45F306DC9C882, "v_pk_add_f16 v0, 1.0, 0 op_sel_hi:[0,0]": 0x3C003C00,
+    "v_add_f64 v[0:1], 0, 0.15915494309189532": 0x3FC45F306DC9C882,
+    "v_pk_add_f16 v0, 1.0, 0 op_sel_hi:[0,0]": 0x3C003C00,
     "v_pk_add_u16 v0, 3, 0 op_sel_hi:[0,0]": 0x00030003, "v_pk_add_u16 v0, -1, 0": 0xFFFFFFFF,
     "v_pk_add_f16 v0, 1.0, 0": 0x00003C00, "v_pk_mul_f32 v[0:1], 2.0, 1.0 op_sel_hi:[0,0]": 0x4000000040000000,
 }  # fmt: skip

@@ -36,6 +36,12 @@ HALVES: dict[str, tuple[str, int, Rule, bool]] = {
     "v_pk_ashrrev_i16": ("i16", 2, _shift(False), False),
 }
 """Type, count of sources, rule, and whether `clamp` is allowed."""
+for _n, _f in (("minimum", least), ("maximum", most)):
+
+    def _extreme(a: Array, b: Array, c: Array, f: Rule = _f) -> Array:
+        return np.where(np.isnan(a) | np.isnan(b) | np.isnan(c), np.float16(np.nan), f(f(a, b), c))
+
+    HALVES[f"v_pk_{_n}3_f16"] = ("f16", 3, _extreme, False)
 for _t in ("u16", "i16"):
     HALVES |= {
         f"v_pk_add_{_t}": (_t, 2, _wide(lambda a, b: a + b), True),
@@ -144,6 +150,23 @@ def of_words(name: str, seed: int) -> Wanted:
     return Case(f"{name} v[0:1], {', '.join(names)}{text}{' clamp' if clamp else ''}", v, s), after
 
 
+def accumulated(seed: int) -> Wanted:
+    """v_pk_fmac_f16: the destination is the addend."""
+    v, s = image(("pk",) * 4, Random(seed))
+    values = tuples(("f16",) * 6, WAVES * LANES, seed)
+    for n, register in enumerate((0, 2, 3)):
+        put(v, register, "pk", values[n] | values[n + 3] << np.uint64(16))
+    want = np.zeros((WAVES, LANES), np.uint32)
+    for high in range(2):
+        x = [half(np.ascontiguousarray(v[:, n]), high, "f16").reshape(-1) for n in (2, 3, 0)]
+        with np.errstate(all="ignore"):
+            found = np.ascontiguousarray(float_rows.fma(*x)).view(np.uint16).astype(np.uint32)
+        want |= found.reshape(WAVES, LANES) << np.uint32(16 * high)
+    after = v.copy()
+    after[:, 0] = np.where(active(s), want, v[:, 0])
+    return Case("v_pk_fmac_f16 v0, v2, v3", v, s), after
+
+
 def moved(seed: int) -> Wanted:
     random = Random(seed)
     v, s = image(("u32",) * 4, random)
@@ -210,7 +233,12 @@ def cases() -> list[Wanted]:
     found = [of_halves(name, seed) for name in HALVES for seed in range(8)]
     found += [of_words(name, seed) for name in WORDS for seed in range(8)] + [moved(seed) for seed in range(6)]
     mixes = ("v_fma_mix_f32", "v_fma_mixlo_f16", "v_fma_mixhi_f16")
-    return found + [mixed(name, seed) for name in mixes for seed in range(8)] + [dotted(seed) for seed in range(6)]
+    return (
+        found
+        + [mixed(name, seed) for name in mixes for seed in range(8)]
+        + [accumulated(seed) for seed in range(2)]
+        + [dotted(seed) for seed in range(6)]
+    )
 
 
 def same(found: Array, want: Array, name: str) -> Array:

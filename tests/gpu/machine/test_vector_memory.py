@@ -29,7 +29,7 @@ SWIZZLED = ("s_mov_b32 s93, 0x80000000\ns_mov_b32 s95, 0", "s_mov_b32 s93, 0\ns_
 
 @dataclass
 class Access:
-    """A way to address memory: its text, and the offset in the case's memory for each lane, -1 where nothing is read."""
+    """A way to address memory: its text, and each lane's offset in the case's memory, -1 where nothing is read."""
 
     space: str
     before: str
@@ -58,7 +58,7 @@ def accesses(size: int, v: Array, s: Array) -> list[Access]:
     def raw(at: Array, limit: int = 1200) -> Array:
         return np.where(at + size <= limit, at, -1)
 
-    lanes = np.broadcast_to(np.arange(LANES), offset.shape)
+    both = 48 * index + 64 + np.arange(LANES) % 8 * 4
     return [
         Access("global", POINTER, "v[10:11], off", offset),
         Access("global", POINTER, "v[10:11], off", offset - 64, " offset:-64"),
@@ -69,7 +69,7 @@ def accesses(size: int, v: Array, s: Array) -> list[Access]:
         Access("buffer", resource, "v2, s[92:95], 0", raw(offset), " offen"),
         Access("buffer", resource, "v2, s[92:95], s4", raw(offset + 64 + 12), " offen offset:12"),
         Access("buffer", strided, "v6, s[92:95], 0", np.where(index < 24, 48 * index + 4, -1), " idxen offset:4"),
-        Access("buffer", strided, "v[6:7], s[92:95], s4", np.where(index < 24, 48 * index + 64 + lanes % 8 * 4, -1), " idxen offen"),
+        Access("buffer", strided, "v[6:7], s[92:95], s4", np.where(index < 24, both, -1), " idxen offen"),
     ]  # fmt: skip
 
 
@@ -247,6 +247,8 @@ def test_flat_addresses_reach_lds_and_scratch(base: str) -> None:
 TO_LDS = {
     "global_load_lds_dword v[10:11], off": (4, 0, POINTER),
     "global_load_lds_dword v2, s[88:89] offset:16": (4, 16, ""),
+    "global_load_lds_dwordx3 v[10:11], off": (12, 0, POINTER),
+    "global_load_lds_dwordx4 v[10:11], off": (16, 0, POINTER),
     "global_load_lds_ushort v[10:11], off": (2, 0, POINTER),
     "global_load_lds_ubyte v[10:11], off": (1, 0, POINTER),
     "buffer_load_dword v2, s[92:95], 0 offen lds": (4, 0, RESOURCE.format(stride=0, records=4096)),
@@ -262,13 +264,15 @@ def test_loads_to_lds(text: str) -> None:
     v, s = image(9)
     content = memory(2)
     offset = int(text.split("offset:")[1].split()[0]) if "offset:" in text else 0
-    v[:, 5], v[:, 6] = np.arange(LANES) * 4 + 512 + offset, 0xABCDABCD
-    read = "\ns_mov_b64 exec, -1\ns_waitcnt vmcnt(0)\nds_read_b32 v13, v5"
-    case = Case(f"ds_write_b32 v5, v6\n{before}{text}{read}", v, s, content)
-    (outcome,) = harness.run([case])
+    step = max(size, 4)
+    v[:, 5] = np.arange(LANES) * step + 512 + offset
+    read = "\ns_mov_b64 exec, -1\ns_waitcnt vmcnt(0)\n" + "\n".join(
+        f"ds_read_b32 v{12 + n}, v5 offset:{4 * n}" for n in range(step // 4)
+    )
+    (outcome,) = harness.run([Case(before + text + read, v, s, content)])
     data = bytes_at(content, v[:, 2].astype(np.int64) + added, size)
-    (word,) = loaded_words(data, v[:, 13], size, False, "")
-    np.testing.assert_array_equal(outcome.v[:, 13][active(s)], word[active(s)])
+    for n, word in enumerate(loaded_words(data, v[:, 12], size, False, "")):
+        np.testing.assert_array_equal(outcome.v[:, 12 + n][active(s)], word[active(s)])
 
 
 OUTSIDE = {

@@ -68,7 +68,6 @@ static void pairs() {
     V<u32, f32, f32>("v_cvt_pkrtz_f16_f32", [](f32 a, f32 b) { return u32(toward_zero(a)) | u32(toward_zero(b)) << 16; });
     V<u32, u32, u32>("v_cvt_pk_u16_u32", [](u32 a, u32 b) { return std::min(a, 65535u) | std::min(b, 65535u) << 16; });
     V<u32, i32, i32>("v_cvt_pk_i16_i32", [](i32 a, i32 b) { return u32(u16(std::clamp(a, -32768, 32767))) | u32(u16(std::clamp(b, -32768, 32767))) << 16; });
-    V<u32, f32, f32>("v_cvt_pk_bf16_f32", [](f32 a, f32 b) { return u32(to_bf16(a)) | u32(to_bf16(b)) << 16; });
 }
 
 // Two codes into half of the destination, the other half is kept.

@@ -213,6 +213,9 @@ static const bool there = [] {
     M_<AsBf16, AsBf16, f32, 32, 32, 16, 1, true>({"v_smfmac_f32_32x32x16_bf16"});
     M_<AsI8, AsI8, i32, 16, 16, 64, 1, true>({"v_smfmac_i32_16x16x64_i8"});
     M_<AsI8, AsI8, i32, 32, 32, 32, 1, true>({"v_smfmac_i32_32x32x32_i8"});
+    M_<AsF16, AsF16, f32, 16, 16, 64, 1, true>({"v_smfmac_f32_16x16x64_f16"}), M_<AsF16, AsF16, f32, 32, 32, 32, 1, true>({"v_smfmac_f32_32x32x32_f16"});
+    M_<AsBf16, AsBf16, f32, 16, 16, 64, 1, true>({"v_smfmac_f32_16x16x64_bf16"}), M_<AsBf16, AsBf16, f32, 32, 32, 32, 1, true>({"v_smfmac_f32_32x32x32_bf16"});
+    M_<AsI8, AsI8, i32, 16, 16, 128, 1, true>({"v_smfmac_i32_16x16x128_i8"}), M_<AsI8, AsI8, i32, 32, 32, 64, 1, true>({"v_smfmac_i32_32x32x64_i8"});
     eight_bits<AsFp8, AsFp8>("fp8_fp8"), eight_bits<AsFp8, AsBf8>("fp8_bf8");
     eight_bits<AsBf8, AsFp8>("bf8_fp8"), eight_bits<AsBf8, AsBf8>("bf8_bf8");
     const std::initializer_list<Type> wide = {Type::f64, Type::f64, Type::f64, Type::f64};

@@ -149,7 +149,7 @@ template <Part P> static u32 loaded(const u8* at, u32 before) {
     return x;
 }
 
-// Load to LDS: M0 + offset + 4 bytes per lane, whatever the addresses are.
+// Load to LDS: M0 + offset + the size of a lane's data, at least 4 bytes, whatever the addresses are.
 static void to_lds(Wave& wave, const Instruction& in, const Addresses& a, u32 bytes) {
     Group& group = *wave.group;
     const u64 base = (wave.s[M0] & 0xffff) + u32(in.offset);
@@ -298,6 +298,8 @@ static const bool there = [] {
     loads<of_global<1>, 1>("flat"), stores<of_global<0>, 1>("flat"), atomics<of_global<1>, of_global<0>, false>("flat");
     loads<of_scratch<1>, 1>("scratch"), stores<of_scratch<0>, 1>("scratch");
     H("global_load_lds_dword", {Type::u32, Type::u32}, [](Wave& w, const Instruction& in) { to_lds(w, in, of_global<0>(w, in, 4), 4); });
+    H("global_load_lds_dwordx3", {Type::u32, Type::u32}, [](Wave& w, const Instruction& in) { to_lds(w, in, of_global<0>(w, in, 12), 12); });
+    H("global_load_lds_dwordx4", {Type::u32, Type::u32}, [](Wave& w, const Instruction& in) { to_lds(w, in, of_global<0>(w, in, 16), 16); });
     H("global_load_lds_ushort", {Type::u32, Type::u32}, [](Wave& w, const Instruction& in) { to_lds(w, in, of_global<0>(w, in, 2), 2); });
     H("global_load_lds_ubyte", {Type::u32, Type::u32}, [](Wave& w, const Instruction& in) { to_lds(w, in, of_global<0>(w, in, 1), 1); });
     return true;

@@ -16,11 +16,8 @@ static const u32* raw(Wave& wave, const Instruction& in, int k, u32* room) {
 // Half of a word as a T, negated where `neg` says so.
 template <class T> static T half(u32 word, bool high, bool neg = false) {
     u16 x = u16(high ? word >> 16 : word);
-    if constexpr (std::is_same_v<T, f32>) return f32(as_f16(x));
-    else {
-        if constexpr (std::is_same_v<T, f16>) x ^= neg ? 0x8000 : 0;
-        return std::bit_cast<T>(x);
-    }
+    if constexpr (std::is_same_v<T, f16>) x ^= neg ? 0x8000 : 0;
+    return std::bit_cast<T>(x);
 }
 
 template <class F, class T, int N> static void halves(Wave& wave, const Instruction& in) {
@@ -115,16 +112,22 @@ template <int BITS, bool SIGNED> static void dot_integers(Wave& wave, const Inst
     blend(wave.lanes(in.operand[0].index), out, wave.exec());
 }
 // fp16 products are exact in fp32; the device's order of the sum is that of the ISA document: addend, low, high.
-static f32 dot(u32 a, u32 b, f32 c) {
-    const f32 low = c + half<f32>(a, false) * half<f32>(b, false);
-    return low + half<f32>(a, true) * half<f32>(b, true);
+struct Bf16 {};
+template <class T> static f32 widened(u32 word, bool high) {
+    const u16 x = u16(high ? word >> 16 : word);
+    if constexpr (std::is_same_v<T, f16>) return f32(as_f16(x));
+    else return from_bf16(x);
+}
+template <class T> static f32 dot(u32 a, u32 b, f32 c) {
+    const f32 low = c + widened<T>(a, false) * widened<T>(b, false);
+    return low + widened<T>(a, true) * widened<T>(b, true);
 }
 template <int BITS> static i32 signed_dot(u32 a, u32 b, i32 c) {
     u32 sum = u32(c);
     for (int at = 0; at < 32; at += BITS) sum += u32((i32(a << (32 - BITS - at)) >> (32 - BITS)) * (i32(b << (32 - BITS - at)) >> (32 - BITS)));
     return i32(sum);
 }
-static void dot_halves(Wave& wave, const Instruction& in) {
+template <class T> static void dot_halves(Wave& wave, const Instruction& in) {
     alignas(64) u32 room[3][2 * LANES], out[LANES];
     const u32 *a = raw(wave, in, 1, room[0]), *b = raw(wave, in, 2, room[1]), *c = raw(wave, in, 3, room[2]);
     for (int l = 0; l < LANES; ++l) {
@@ -132,7 +135,7 @@ static void dot_halves(Wave& wave, const Instruction& in) {
             const u16 low = bits(half<f16>(word, in.op_sel >> k & 1, in.neg_lo >> k & 1));
             return u32(low) | u32(bits(half<f16>(word, in.op_sel_hi >> k & 1, in.neg_hi >> k & 1))) << 16;
         };
-        out[l] = bits(finished(dot(x(a[l], 0), x(b[l], 1), as_f32(c[l])), in));
+        out[l] = bits(finished(dot<T>(x(a[l], 0), x(b[l], 1), as_f32(c[l])), in));
     }
     blend(wave.lanes(in.operand[0].index), out, wave.exec());
 }
@@ -161,6 +164,8 @@ static const bool there = [] {
     P<u16, 2>("v_pk_lshlrev_b16", [](u16 a, u16 b) { return u16(b << (a & 15)); });
     P<u16, 2>("v_pk_lshrrev_b16", [](u16 a, u16 b) { return u16(b >> (a & 15)); });
     P<i16, 2>("v_pk_ashrrev_i16", [](i16 a, i16 b) { return i16(b >> (a & 15)); });
+    P<f16, 3>("v_pk_minimum3_f16", [](f16 a, f16 b, f16 c) { return a != a || b != b || c != c ? QUIET_NAN<f16> : smaller(smaller(a, b), c); });
+    P<f16, 3>("v_pk_maximum3_f16", [](f16 a, f16 b, f16 c) { return a != a || b != b || c != c ? QUIET_NAN<f16> : larger(larger(a, b), c); });
     P32<2>("v_pk_add_f32", [](f32 a, f32 b) { return a + b; });
     P32<2>("v_pk_mul_f32", [](f32 a, f32 b) { return a * b; });
     P32<3>("v_pk_fma_f32", [](f32 a, f32 b, f32 c) { return __builtin_fmaf(a, b, c); });
@@ -171,8 +176,14 @@ static const bool there = [] {
     H("v_dot4_i32_i8", words, dot_integers<8, true>), H("v_dot4_u32_u8", words, dot_integers<8, false>);
     H("v_dot8_i32_i4", words, dot_integers<4, true>), H("v_dot8_u32_u4", words, dot_integers<4, false>);
     H("v_dot2_i32_i16", words, dot_integers<16, true>), H("v_dot2_u32_u16", words, dot_integers<16, false>);
-    H("v_dot2_f32_f16", {Type::f32, Type::packed16, Type::packed16, Type::f32}, dot_halves);
-    DOT_ONTO<f32>("v_dot2c_f32_f16", [](u32 a, u32 b, f32 c) { return dot(a, b, c); });
+    const std::initializer_list<Type> halves_ = {Type::f32, Type::packed16, Type::packed16, Type::f32};
+    H("v_dot2_f32_f16", halves_, dot_halves<f16>), H("v_dot2_f32_bf16", halves_, dot_halves<Bf16>);
+    DOT_ONTO<f32>("v_dot2c_f32_bf16", [](u32 a, u32 b, f32 c) { return dot<Bf16>(a, b, c); });
+    DOT_ONTO<u32>("v_pk_fmac_f16", [](u32 a, u32 b, u32 c) {
+        auto one = [&](bool high) { return u32(bits(fused(half<f16>(a, high), half<f16>(b, high), half<f16>(c, high)))); };
+        return one(false) | one(true) << 16;
+    });
+    DOT_ONTO<f32>("v_dot2c_f32_f16", [](u32 a, u32 b, f32 c) { return dot<f16>(a, b, c); });
     DOT_ONTO<i32>("v_dot2c_i32_i16", [](u32 a, u32 b, i32 c) { return signed_dot<16>(a, b, c); });
     DOT_ONTO<i32>("v_dot4c_i32_i8", [](u32 a, u32 b, i32 c) { return signed_dot<8>(a, b, c); });
     DOT_ONTO<i32>("v_dot8c_i32_i4", [](u32 a, u32 b, i32 c) { return signed_dot<4>(a, b, c); });

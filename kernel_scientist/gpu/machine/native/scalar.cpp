@@ -278,7 +278,7 @@ static void control() {
     for (const char* name : {"s_nop", "s_waitcnt", "s_setprio", "s_icache_inv", "s_dcache_inv", "s_dcache_wb",
                              "s_dcache_inv_vol", "s_dcache_wb_vol", "s_sethalt", "s_ttracedata", "s_incperflevel", "s_decperflevel",
                              "buffer_wbl2", "buffer_inv", 
-                             "s_set_gpr_idx_off"})
+                             "s_wakeup"})
         H(name, {Type::u32}, [](Wave&, const Instruction&) {});
     auto clock = [](Wave& w, const Instruction& in) { set_scalar<u64>(w, in.operand[0], w.group->launch.instructions.load()); };
     H("s_memtime", {Type::u64}, clock), H("s_memrealtime", {Type::u64}, clock);

@@ -29,6 +29,8 @@ static void fused_arithmetic() {
     V<f64, f64, f64, f64>("v_fma_f64", [](f64 a, f64 b, f64 c) { return fused(a, b, c); });
     KEEPING<f16, f16, f16, f16>("v_fma_f16", [](f16 a, f16 b, f16 c) { return fused(a, b, c); });
     KEEPING<f16, f16, f16, f16>("v_mad_f16", [](f16 a, f16 b, f16 c) { return f16(f16(a * b) + c); });
+    V<f16, f16, f16, f16>("v_fma_legacy_f16", [](f16 a, f16 b, f16 c) { return fused(a, b, c); });
+    V<f16, f16, f16, f16>("v_mad_legacy_f16", [](f16 a, f16 b, f16 c) { return f16(f16(a * b) + c); });
     ONTO<f32, f32, f32>("v_fmac_f32", [](f32 a, f32 b, f32 c) { return fused(a, b, c); });
     ONTO<f64, f64, f64>("v_fmac_f64", [](f64 a, f64 b, f64 c) { return fused(a, b, c); });
     ONTO<f16, f16, f16>("v_mac_f16", [](f16 a, f16 b, f16 c) { return f16(f16(a * b) + c); });
@@ -159,6 +161,20 @@ template <class T> static T repaired(T a, T denominator, T numerator) {
     return with_sign(std::signbit(f64(a)) ? T(-a) : a);
 }
 
+// 53 bits of 2 / pi, for reducing the argument of a sine: those from bit 53 * n on, further ones for large arguments.
+static f64 part_of_inverse(f64 a, u32 n) {
+    static constexpr u32 digits[] = {
+        0xa2f9836e, 0x4e441529, 0xfc2757d1, 0xf534ddc0, 0xdb629599, 0x3c439041, 0xfe5163ab, 0xdebbc561, 0xb7246e3a, 0x424dd2e0,
+        0x06492eea, 0x09d1921c, 0xfe1deb1c, 0xb129a73e, 0xe88235f5, 0x2ebb4484, 0xe99c7026, 0xb45f7e41, 0x3991d639, 0x835339f4,
+        0x9c845f8b, 0xbdf9283b, 0x1ff897ff, 0xde05980f, 0xef2f118b, 0x5a0a6d1f, 0x6d367ecf, 0x27cb09b7, 0x4f463f66, 0x9e5fea2d,
+        0x7527bac7, 0xebe5f17b, 0x3d0739f7, 0x8a5292ea, 0x6bfb5fb1, 0x1f8d5d08, 0x56033046, 0xfc7b6bab};
+    constexpr int most = 1201;  // bits that the device has
+    const int exponent = biased(a), shift = int(n & 31) * 53 + std::max(exponent - 1077, 0);
+    f64 value = 0;
+    for (int bit = shift; bit < shift + 53; ++bit) value = value * 2 + (bit < most ? digits[bit / 32] >> (31 - bit % 32) & 1 : 0);
+    return std::ldexp(value, -53 - shift + (exponent >= 1968 ? 128 : 0));
+}
+
 static const bool there = [] {
     arithmetic<f32>("f32"), arithmetic<f16>("f16"), arithmetic<f64>("f64");
     shorter_arithmetic<f32>("f32"), shorter_arithmetic<f16>("f16"), fused_arithmetic();
@@ -166,6 +182,9 @@ static const bool there = [] {
     functions<f32>("f32"), functions<f16>("f16"), functions<f64>("f64");
     transcendental<f32>("f32"), transcendental<f16>("f16");
     APPROXIMATE<f32>("v_rcp_iflag_f32", [](f64 a) { return 1.0 / a; });
+    APPROXIMATE<f32>("v_exp_legacy_f32", [](f64 a) { return std::exp2(f32(a)); });
+    APPROXIMATE<f32>("v_log_legacy_f32", [](f64 a) { return std::log2(f32(a)); });
+    V<f64, f64, u32>("v_trig_preop_f64", [](f64 a, u32 b) { return part_of_inverse(a, b); });
     V<i32, f32>("v_frexp_exp_i32_f32", [](f32 a) { return exponent_of(a); });
     V<i32, f64>("v_frexp_exp_i32_f64", [](f64 a) { return exponent_of(a); });
     V<i16, f16>("v_frexp_exp_i16_f16", [](f16 a) { return i16(exponent_of(a)); });
@@ -179,6 +198,7 @@ static const bool there = [] {
     V<f32, f32, f32, f32>("v_div_fixup_f32", [](f32 a, f32 b, f32 c) { return repaired(a, b, c); });
     V<f64, f64, f64, f64>("v_div_fixup_f64", [](f64 a, f64 b, f64 c) { return repaired(a, b, c); });
     KEEPING<f16, f16, f16, f16>("v_div_fixup_f16", [](f16 a, f16 b, f16 c) { return repaired(a, b, c); });
+    V<f16, f16, f16, f16>("v_div_fixup_legacy_f16", [](f16 a, f16 b, f16 c) { return repaired(a, b, c); });
     return true;
 }();
 

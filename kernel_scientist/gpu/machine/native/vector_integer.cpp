@@ -91,6 +91,8 @@ static void words() {
     V<i16, i16, i16>("v_max_i16", [](i16 a, i16 b) { return std::max(a, b); });
     SATURATING<ZEROED, i16, i16, i16>("v_add_i16", [](i64 a, i64 b) { return a + b; });
     SATURATING<ZEROED, i16, i16, i16>("v_sub_i16", [](i64 a, i64 b) { return a - b; });
+    SATURATING<ZEROED, u16, u16, u16, u16>("v_mad_legacy_u16", [](i64 a, i64 b, i64 c) { return a * b + c; });
+    SATURATING<ZEROED, i16, i16, i16, i16>("v_mad_legacy_i16", [](i64 a, i64 b, i64 c) { return a * b + c; });
     SATURATING<KEPT, u16, u16, u16, u16>("v_mad_u16", [](i64 a, i64 b, i64 c) { return a * b + c; });
     SATURATING<KEPT, i16, i16, i16, i16>("v_mad_i16", [](i64 a, i64 b, i64 c) { return a * b + c; });
     V<u32, f16, f16>("v_pack_b32_f16", [](f16 a, f16 b) { return u32(bits(a)) | u32(bits(b)) << 16; });
