@@ -114,7 +114,7 @@ def _modify(instance: Instance, random: Random) -> None:
     if encoding == "_sdwa":
         count = len(row.sources)
         instance.sdwa = (
-            random.choice(SELECTIONS),
+            random.choice(SELECTIONS) if not row.ulps else "DWORD",  # a part of an inexact number has no tolerance
             random.choice(UNUSED),
             *(random.choice(SELECTIONS) for _ in range(count)),
         )

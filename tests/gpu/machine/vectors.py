@@ -118,6 +118,8 @@ def expected(instance: Instance) -> tuple[Array, Array]:
     low = (result & FULL).astype(np.uint32).reshape(WAVES, LANES)
     old = v[:, first]
     if instance.sdwa:
+        if row.to[0] == "f" and instance.sdwa[0] != "DWORD":  # which NaN it is, no document says
+            known[np.isnan(typed(result, row.to)).reshape(WAVES, LANES)] = 0
         low = _placed(low, old, instance.sdwa[0], instance.sdwa[1])
     elif BITS[row.to] == 16:
         if instance.op_sel and instance.op_sel[-1]:

@@ -1,5 +1,6 @@
 // Rows of instructions on LDS, and of those that move data between lanes through its crossbar.
 #include "lanes.h"
+#include "parts.h"
 
 namespace machine {
 
@@ -18,22 +19,8 @@ template <class F> static void each(Wave& wave, F act) {
     }
 }
 
-enum class Part { word, u8_, i8_, u16_, i16_, low_u8, low_i8, low16, high_u8, high_i8, high16 };
-template <Part P> static u32 loaded(const u8* at, u32 before) {
-    constexpr u32 bytes = P == Part::word ? 4 : (P == Part::u16_ || P == Part::i16_ || P == Part::low16 || P == Part::high16) ? 2 : 1;
-    u32 x = 0;
-    std::memcpy(&x, at, bytes);
-    if constexpr (P == Part::i8_) return u32(i32(i8(x)));
-    if constexpr (P == Part::i16_) return u32(i32(i16(x)));
-    if constexpr (P == Part::low_i8 || P == Part::high_i8) x = u16(i16(i8(x)));
-    if constexpr (P == Part::low_u8 || P == Part::low_i8 || P == Part::low16) return (before & 0xffff0000u) | x;
-    if constexpr (P == Part::high_u8 || P == Part::high_i8 || P == Part::high16) return (before & 0xffffu) | x << 16;
-    return x;
-}
-template <Part P> constexpr u32 BYTES = P == Part::word ? 4 : (P == Part::u16_ || P == Part::i16_ || P == Part::low16 || P == Part::high16) ? 2 : 1;
-
 template <int N, Part P> static void read(Wave& wave, const Instruction& in) {
-    constexpr u32 bytes = N > 1 ? 4 * N : BYTES<P>;
+    constexpr u32 bytes = N > 1 ? 4 * N : PART_BYTES<P>;
     alignas(64) u32 address[LANES];
     std::memcpy(address, wave.lanes(in.operand[1].index), sizeof address);
     u32* to = wave.lanes(in.operand[0].index);

@@ -2,6 +2,7 @@
 #include "memory.h"
 
 #include "lanes.h"
+#include "parts.h"
 
 namespace machine {
 
@@ -133,20 +134,6 @@ template <class F> static inline void each(Wave& wave, const Instruction& in, co
         u8* at = safe ? reinterpret_cast<u8*>(a.of[l]) : anywhere(wave, in, l, a.of[l], bytes, write);
         act(l, at);
     }
-}
-
-// How a lane's bytes become a register: extended, or into one half that leaves the other (D16).
-enum class Part { word, u8_, i8_, u16_, i16_, low_u8, low_i8, low16, high_u8, high_i8, high16 };
-template <Part P> constexpr u32 PART_BYTES = P == Part::word ? 4 : (P == Part::u8_ || P == Part::i8_ || P == Part::low_u8 || P == Part::low_i8 || P == Part::high_u8 || P == Part::high_i8) ? 1 : 2;
-template <Part P> static u32 loaded(const u8* at, u32 before) {
-    u32 x = 0;
-    std::memcpy(&x, at, PART_BYTES<P>);
-    if constexpr (P == Part::i8_) return u32(i32(i8(x)));
-    if constexpr (P == Part::i16_) return u32(i32(i16(x)));
-    if constexpr (P == Part::low_i8 || P == Part::high_i8) x = u16(i16(i8(x)));
-    if constexpr (P == Part::low_u8 || P == Part::low_i8 || P == Part::low16) return (before & 0xffff0000u) | x;
-    if constexpr (P == Part::high_u8 || P == Part::high_i8 || P == Part::high16) return (before & 0xffffu) | x << 16;
-    return x;
 }
 
 // Load to LDS: M0 + offset + the size of a lane's data, at least 4 bytes, whatever the addresses are.
