@@ -20,16 +20,19 @@ template <class T> inline int biased(T x) { return int(std::bit_cast<Raw<T>>(x) 
 template <class T> inline bool is_denormal(T x) { return x != T(0) && biased(x) == 0; }
 template <class T> inline T quiet(T x) { return std::bit_cast<T>(Raw<T>(std::bit_cast<Raw<T>>(x) | Raw<T>(1) << (MANTISSA<T> - 1))); }
 template <class T> constexpr T QUIET_NAN = std::bit_cast<T>(Raw<T>(Raw<T>(4 * BIAS<T> + 3) << (MANTISSA<T> - 1)));
-template <class T> inline bool signals(T x) { return x != x && !(std::bit_cast<Raw<T>>(x) >> (MANTISSA<T> - 1) & 1); }
+// Without branches, so that compilers compute these for several lanes at once.
+template <class T> [[gnu::always_inline]] inline bool signals(T x) { return (x != x) & !(std::bit_cast<Raw<T>>(x) >> (MANTISSA<T> - 1) & 1); }
 
 // Of a NaN and a number the number, unless the NaN signals (IEEE mode, in which kernels start); -0 is below +0.
-template <class T> inline T chosen(T a, T b, bool first) {
-    const T number = b != b ? a : a != a ? b : first ? a : b;
-    return signals(a) || signals(b) ? QUIET_NAN<T> : number;
+template <class T> [[gnu::always_inline]] inline T chosen(T a, T b, bool first) {
+    const T number = (b != b) | ((a == a) & first) ? a : b;
+    // A second choice would make g++ give up on doing several lanes at once.
+    const Raw<T> bits = std::bit_cast<Raw<T>>(number), mask = Raw<T>(0) - Raw<T>(signals(a) | signals(b));
+    return std::bit_cast<T>(Raw<T>((bits & ~mask) | (std::bit_cast<Raw<T>>(QUIET_NAN<T>) & mask)));
 }
-template <class T> inline bool negative(T x) { return std::bit_cast<Raw<T>>(x) >> (8 * sizeof(T) - 1); }
-template <class T> inline T smaller(T a, T b) { return chosen(a, b, a < b || (a == b && negative(a))); }
-template <class T> inline T larger(T a, T b) { return chosen(a, b, a > b || (a == b && !negative(a))); }
+template <class T> [[gnu::always_inline]] inline bool negative(T x) { return std::bit_cast<Raw<T>>(x) >> (8 * sizeof(T) - 1); }
+template <class T> [[gnu::always_inline]] inline T smaller(T a, T b) { return chosen(a, b, (a < b) | ((a == b) & negative(a))); }
+template <class T> [[gnu::always_inline]] inline T larger(T a, T b) { return chosen(a, b, (a > b) | ((a == b) & !negative(a))); }
 
 // A sum in fp64 whose last bit is set if anything was lost: rounding it again to a shorter format rounds as if once.
 inline f64 to_odd(f64 a, f64 b) {
