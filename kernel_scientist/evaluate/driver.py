@@ -12,7 +12,7 @@ from kernel_scientist.compile.gxx import Built
 from kernel_scientist.compile.request import ExtensionRequest, Request
 from kernel_scientist.evaluate.correctness.comparison import Comparison
 from kernel_scientist.evaluate.correctness.inputs import InputGenerator, InputSet
-from kernel_scientist.gpu.machine.host import whole
+from kernel_scientist.gpu.machine.host import build as host
 from kernel_scientist.problems.device_names import on_device
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records.evaluation import CompileReport
@@ -110,5 +110,5 @@ class Driver:
     def _built(self, request: Request) -> Built:
         simulated, limit_s = self.pool.interpreter or {}, self.harness.build_timeout_s
         if isinstance(request, ExtensionRequest) and "library" in simulated:
-            return whole.build(request, simulated["facts"]["arch"], limit_s)
+            return host.whole(request, simulated["facts"]["arch"], limit_s)
         return build.build(request, self.pool.device, limit_s)

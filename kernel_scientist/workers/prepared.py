@@ -11,7 +11,6 @@ from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.hardware.targets import Target
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records import environment
-from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.params import Params
 from kernel_scientist.workers.pool import EXECUTED, WorkerPool
 
@@ -68,13 +67,10 @@ def simulated(problem: Problem, gpu: Gpu, threads: int = 0) -> dict[str, Any]:
 
     `threads`: of the machine; 0: one per core. Raises SetupError if the machine cannot be built.
     """
-    from kernel_scientist.gpu.machine import library
+    from kernel_scientist.gpu.machine import build
     from kernel_scientist.gpu.machine.host import library as stand_in
 
-    try:
-        made = library.build(environment.cache_folder() / "machine")
-    except library.BuildError as error:
-        raise SetupError(str(error)) from error
+    made = build.build(environment.cache_folder() / "machine")
     facts = _facts(gpu)
     assert facts is not None
     return {

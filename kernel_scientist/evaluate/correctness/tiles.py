@@ -1,8 +1,8 @@
 """Checks timed cases by value, of a kernel for a GPU that is not here.
 
 Kernels choose their path by the shape of the inputs. A small case therefore proves nothing for a timed one. The machine
-(`gpu.machine`) executes each timed case whole as long as its share of the time lasts, and otherwise workgroups drawn at
-random; Triton's interpreter executes the programs that together compute some tiles of the output
+(`gpu.machine`) executes each timed case whole as long as its share of the time lasts, and otherwise runs of workgroups
+drawn at random; Triton's interpreter executes the programs that together compute some tiles of the output
 (`gpu.interpreter.tiles`). What they computed is compared here with the reference.
 """
 
@@ -123,10 +123,8 @@ class TileCheck:
             try:
                 _, outputs = worker.run_row([0], write, inspect, MOST_OUTPUT_BYTES, self.harness.tile_timeout_s)
             except KernelFailure as failure:
-                reason = (
-                    f"{case.name}: {failure.reason}" if self._by_machine else f"{case.name}, a tile: {failure.reason}"
-                )
-                raise KernelFailure(failure.verdict, reason, failure.evidence) from failure
+                where = case.name if self._by_machine else f"{case.name}, a tile"
+                raise KernelFailure(failure.verdict, f"{where}: {failure.reason}", failure.evidence) from failure
         call = _parsed(reports.last)
         self._left_s -= call.plan.seconds
         if call.plan.parts_of_several:

@@ -16,8 +16,6 @@ from kernel_scientist.gpu.machine.launch import Memory
 
 EMPTY = frozenset(("empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided"))
 """Operations that return memory that nobody wrote."""
-ROOM = 1 << 47
-"""Addresses of user space on the hosts that this runs on."""
 
 
 def tensors(value: Any) -> Iterator[torch.Tensor]:

@@ -16,9 +16,10 @@ KINDS = {
     Fault.WRITE_READ_ONLY: ("write to a read-only input", "writes to an input that a kernel may only read"),
     Fault.LDS_OUTSIDE: ("out-of-bounds access of LDS", "uses LDS beyond what the workgroup allocated"),
     Fault.SCRATCH_OUTSIDE: ("out-of-bounds access of scratch", "uses scratch beyond what the kernel allocated"),
+    Fault.TRAP: ("trap", "ends itself: an assertion failed, or it came where its compiler saw no way"),
     Fault.JUMP: ("jump outside of the code", "jumps to an address that is no instruction"),
 }
-NEAR = 1 << 20
+NEAR = 1 << 30
 """Bytes within which an address outside of all tensors is said to belong to the nearest one."""
 
 
@@ -59,4 +60,4 @@ def _nearest(finding: Finding, names: Mapping[int, str]) -> tuple[str, int]:
     before = [start for start in names if start <= finding.address]
     start = max(before, default=min(names, default=0))
     offset = finding.address - start
-    return (names[start], offset) if names and abs(offset) < NEAR << 10 else ("no tensor", 0)
+    return (names[start], offset) if names and abs(offset) < NEAR else ("no tensor", 0)

@@ -6,26 +6,23 @@ Runs in workers: standard library, numpy and torch only.
 import hashlib
 import random
 import time
-from collections import Counter
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from kernel_scientist.gpu.interpreter.defect import Defect
+from kernel_scientist.gpu.machine import lacking, program
 from kernel_scientist.gpu.machine import launch as launches
 from kernel_scientist.gpu.machine.allocations import Allocations
 from kernel_scientist.gpu.machine.defects import defects
-from kernel_scientist.gpu.machine.launch import Code, Fault, Finding, Options
+from kernel_scientist.gpu.machine.launch import Code, Fault, Finding, NotSimulatedError, Options, Result
 from kernel_scientist.gpu.machine.library import Library
+from kernel_scientist.gpu.machine.listing import ListingError
+from kernel_scientist.gpu.machine.program import ProgramError
 
 Grid = tuple[int, int, int]
 MOST_INSTRUCTIONS = 40_000_000_000
 """Wave instructions of one launch: an endless loop ends there, unless the call's time is over first."""
 PARTS = 64
 """A launch of which only a part may be run is divided into so many; the time is looked at between them."""
-
-
-class RefusedError(Exception):
-    """The machine does not execute this launch."""
 
 
 @dataclass
@@ -54,14 +51,17 @@ class Executor:
     _codes: dict[str, Code] = field(default_factory=dict[str, Code])
 
     def code(self, text: str) -> Code:
-        """Return loaded assembly."""
+        """Return loaded assembly. Raises NotSimulatedError if the machine cannot read it."""
         key = hashlib.sha256(text.encode()).hexdigest()
         if key not in self._codes:
-            self._codes[key] = Code.of(self.library, text)
+            try:
+                self._codes[key] = Code.of(self.library, text)
+            except (ListingError, ProgramError) as error:
+                raise NotSimulatedError(f"its assembly is not one that the machine reads: {error}") from error
         return self._codes[key]
 
     def run(self, code: Code, name: str, grid: Grid, block: Grid, arguments: bytes, dynamic_lds: int) -> None:
-        """Execute a launch. Raises RefusedError if an instruction is not known, or if it does not end."""
+        """Execute a launch. Raises NotSimulatedError at an instruction that is not known, RuntimeError without end."""
         assert self.allocations is not None, "a launch outside of a call"
         groups, memory = grid[0] * grid[1] * grid[2], self.allocations.memory()
         launched = Launched(name, groups, 0)
@@ -74,15 +74,9 @@ class Executor:
             result = launches.run(code, name, grid, block, arguments, memory, dynamic_lds, options)
             launched.run += groups if part is None else len(part)
             self.findings += [(name, grid, finding) for finding in result.findings]
-            refused = next((f for f in result.findings if f.fault is Fault.REFUSED), None)
-            if refused is not None:
-                statement = refused.statement
-                raise RefusedError(
-                    f"{name}: instruction {statement.mnemonic} {statement.operands} (line {statement.line} of its "
-                    f"assembly, source line {statement.source_line}) is not one that the machine executes"
-                )
+            _require_known(name, result)
             if result.gave_up:
-                raise RefusedError(f"{name} does not end: {result.instructions:,} wave instructions were executed")
+                raise RuntimeError(f"{name} does not end: {result.instructions:,} wave instructions were executed")
             if self.sample_s and time.monotonic() > until:
                 break
 
@@ -99,30 +93,18 @@ class Executor:
         edge = parts.pop(rng.choice((0, -1)))
         return [edge, *rng.sample(parts, len(parts))]
 
-    def told(self) -> tuple[list[Defect], dict[str, int]]:
-        """Return the defects since the last call of this, and how many workgroups were run."""
+    def take(self) -> tuple[list[Defect], list[Launched]]:
+        """Return the defects and the launches since the last call of this."""
         found = defects(self.findings, self.allocations.names if self.allocations else {})
-        runs = [launched for launched in self.launched if launched.groups]
-        coverage = {
-            "launches": len(runs),
-            "programs": sum(one.groups for one in runs),
-            "programs_run": sum(one.run for one in runs),
-        }
-        self.findings.clear()
-        return found, coverage
-
-    def by_kernel(self) -> list[tuple[str, int, int]]:
-        """Return kernel, executed and all workgroups of the launches since the last call of this."""
-        run, all_ = Counter[str](), Counter[str]()
-        for one in self.launched:
-            run[one.kernel] += one.run
-            all_[one.kernel] += one.groups
-        self.launched.clear()
-        return [(name, run[name], all_[name]) for name in all_]
+        launched, self.launched, self.findings = self.launched, [], []
+        return found, launched
 
 
-def loaded(path: str) -> Library:
-    """Return the native library that the evaluator built."""
-    from kernel_scientist.gpu.machine import library
-
-    return library.loaded(Path(path))
+def _require_known(kernel: str, result: Result) -> None:
+    """Raise NotSimulatedError if an instruction was executed that the machine does not know."""
+    for found in result.findings:
+        if found.fault is Fault.REFUSED:
+            one = found.statement
+            place = f"assembly line {one.line}" + (f", source line {one.source_line}" if one.source_line else "")
+            why = lacking.reason(program.base_name(one.mnemonic))
+            raise NotSimulatedError(f"{kernel}: {one.mnemonic} {one.operands} ({place}): {why}")

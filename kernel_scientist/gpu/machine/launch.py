@@ -35,6 +35,10 @@ PACKET_BYTES = 64
 WAVE = 64
 
 
+class NotSimulatedError(Exception):
+    """The machine does not execute this: its own limit, no fault of the code."""
+
+
 class Fault(IntEnum):
     """What a launch did wrong; as in `native/machine.h`."""
 
@@ -45,6 +49,7 @@ class Fault(IntEnum):
     SCRATCH_OUTSIDE = 5
     JUMP = 6
     REFUSED = 7
+    TRAP = 8
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from triton.runtime import cache
 
 from kernel_scientist.gpu.capture.facts import Facts
 from kernel_scientist.gpu.capture.fake_device import pretended
-from kernel_scientist.gpu.machine import executor
+from kernel_scientist.gpu.machine import library
 from kernel_scientist.gpu.machine.allocations import Allocations, extent, tensors
 from kernel_scientist.gpu.machine.executor import Executor
 from kernel_scientist.gpu.machine.host.worker import HostCode
@@ -27,7 +27,7 @@ from kernel_scientist.gpu.machine.triton_launches import TritonLaunches
 MOST_RUNS = 100_000
 UNWRITTEN = 0xFF
 """Bytes of memory that nobody wrote, where only a part of a launch is executed: NaN in every floating-point type."""
-LIBRARY = executor.loaded(os.environ["KERNEL_SCIENTIST_MACHINE"])
+LIBRARY = library.loaded(Path(os.environ["KERNEL_SCIENTIST_MACHINE"]))
 """Loaded before workers are forked: they share it."""
 STAND_IN = os.environ.get("KERNEL_SCIENTIST_STAND_IN", "")
 """The stand-in for HIP's runtime; empty where none is built."""
@@ -88,25 +88,21 @@ class Machine:
         return custom_kernel
 
     def _report(self, output: Any, seconds: float) -> dict[str, Any]:
-        found, coverage = self.executor.told()
-        told: dict[str, Any] = {
-            "defects": [asdict(d) for d in found],
-            "defects_total": len(found),
-            "coverage": coverage,
-        }
-        launches = self.executor.by_kernel()
+        found, launched = self.executor.take()
+        every, run = sum(one.groups for one in launched), sum(one.run for one in launched)
+        coverage = {"launches": sum(one.groups > 0 for one in launched), "programs": every, "programs_run": run}
+        report: dict[str, Any] = {"defects": [asdict(d) for d in found], "coverage": coverage}
         if self.partly and output is not None:
-            whole = coverage["programs_run"] == coverage["programs"]
-            told["known"] = [[(0, t.numel())] if whole else _known(t) for t in tensors(output)]
-            several = not whole and coverage["launches"] > 1
-            told["plan"] = {
-                "launches": launches,
+            whole = run == every
+            report["known"] = [[(0, t.numel())] if whole else _known(t) for t in tensors(output)]
+            report["plan"] = {
+                "launches": [(one.kernel, one.run, one.groups) for one in launched],
                 "skipped": [],
-                "parts_of_several": several,
+                "parts_of_several": not whole and len(launched) > 1,
                 "unwritten": 0,
                 "seconds": seconds,
             }
-        return told
+        return report
 
     def report(self) -> dict[str, Any]:
         """Return the reports since the last call."""

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from kernel_scientist.gpu.machine import launch, library
+from kernel_scientist.gpu.machine import build, launch, library
 from kernel_scientist.gpu.machine.library import Library
 from tests.conftest import ROOT
 
@@ -49,7 +49,7 @@ class Outcome:
 @functools.cache
 def machine() -> Library:
     """The machine from the laboratory's own cache: its build takes a minute and does not depend on a test."""
-    return library.loaded(library.build(ROOT / ".cache" / "machine"))
+    return library.loaded(build.build(ROOT / ".cache" / "machine"))
 
 
 def random_image(waves: int, seed: int) -> tuple[Array, Array]:

@@ -182,6 +182,15 @@ def test_a_store_to_what_may_only_be_read_is_found(machine: Library) -> None:
     assert [finding.fault for finding in found.findings] == [Fault.WRITE_READ_ONLY] and not b.any()
 
 
+def test_a_failed_assertion_is_found(machine: Library) -> None:
+    a, out = np.ones(64, np.int32), np.zeros(1, np.int32)
+    broken = SUM.replace("atomicAdd(out, sum);", "if (sum == 64) __builtin_trap();")
+    found = run(built(machine, broken), 1, 64, (a, out), struct.pack("<i", 64), 16)
+    assert [finding.fault for finding in found.findings] == [Fault.TRAP]
+    found = run(built(machine, broken), 1, 64, (2 * a, out), struct.pack("<i", 64), 16)
+    assert not found.findings
+
+
 def test_how_often_each_instruction_ran_is_exact(machine: Library) -> None:
     a, out = np.ones(6400, np.int32), np.zeros(1, np.int32)
     code = built(machine, SUM)

@@ -11,9 +11,11 @@ from pathlib import Path
 from kernel_scientist.compile import flags, gxx
 from kernel_scientist.compile.gxx import Built
 from kernel_scientist.compile.request import ExtensionRequest
+from kernel_scientist.gpu.capture.recorded_builds import IMPLICIT
 from kernel_scientist.gpu.machine.host import headers, library, units
 from kernel_scientist.gpu.toolchains import hip
 from kernel_scientist.gpu.toolchains.hip import Toolchain
+from kernel_scientist.gpu.toolchains.sources import hipified, joined
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.evaluation import CompileReport
 from kernel_scientist.sandbox import confine
@@ -64,6 +66,25 @@ def build(request: ExtensionRequest, assembly: str, timeout_s: float = 120) -> B
     name = hashlib.sha256(repr(parts).encode()).hexdigest()
     job = _Job(request, tools, std, place, runtime, timeout_s)
     return gxx.kept(name, lambda scratch: job.built(assembly, scratch))
+
+
+def whole(request: ExtensionRequest, arch: str, timeout_s: float) -> Built:
+    """Compile an extension for a simulated GPU, or return the earlier build.
+
+    The compiler's errors are in the report, not an exception. Raises SetupError if this machine lacks something.
+    """
+    assembly, seconds = "", 0.0
+    if request.cuda_sources:
+        sources = [IMPLICIT, *request.cuda_sources] if request.headers else request.cuda_sources
+        device = hip.compile_hip(hipified(joined(sources, request.name)), arch, request.cuda_cflags, timeout_s)
+        if device.missing:
+            raise SetupError(f"it cannot be compiled on this machine: {device.missing}")
+        if not device.ok:
+            report = CompileReport(ok=False, compiler=device.compiler, seconds=device.seconds, log=device.log)
+            return Built(None, report)
+        assembly, seconds = device.assembly, 0.0 if device.cached else device.seconds
+    built = build(request, assembly, timeout_s)
+    return Built(built.path, built.report.model_copy(update={"seconds": built.report.seconds + seconds}))
 
 
 class _Job:

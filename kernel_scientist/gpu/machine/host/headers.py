@@ -52,15 +52,9 @@ def flags(tools: Toolchain, std: str, place: Path, whole: bool) -> list[str]:
 
     whole: with torch's own extension.h.
     """
-    includes = [
-        part.replace("on_rocm", str(place / "on_rocm")) if part == "on_rocm" else part for part in _includes(tools)
-    ]
+    includes = [str(place / part) if part == "on_rocm" else part for part in tools.includes(lite=False)]
     replacing = [] if whole else ["-isystem", str(place / "replaced")]
     return [*FLAGS, f"-std={std}", "-isystem", str(INCLUDE), *replacing, *includes]
-
-
-def _includes(tools: Toolchain) -> tuple[str, ...]:
-    return tools.includes(lite=False)
 
 
 def _compile(tools: Toolchain, std: str, place: Path) -> None:

@@ -13,6 +13,7 @@ from typing import Any, cast
 from kernel_scientist.compile import extension
 from kernel_scientist.compile.request import CompileError, ExtensionRequest
 from kernel_scientist.gpu.machine.host.session import HostError, Session
+from kernel_scientist.gpu.machine.launch import NotSimulatedError
 
 _UNDEFINED = re.compile(r"undefined symbol: (\S+)")
 _OF_ROCM = re.compile(r"_*(hip|roc|rccl|nccl|miopen)\w+")
@@ -21,13 +22,16 @@ _OF_ROCM = re.compile(r"_*(hip|roc|rccl|nccl|miopen)\w+")
 def imported(request: ExtensionRequest, path: str, is_module: bool, session: Session) -> ModuleType | None:
     """Return the module of a built extension; its functions raise what they met in HIP's runtime.
 
-    None for one that is no module, but registers operators. Raises CompileError if it cannot be loaded.
+    None for one that is no module, but registers operators. Raises CompileError if it cannot be loaded,
+    NotSimulatedError if it calls a function of ROCm that the stand-in lacks.
     """
     sources = (*request.cpp_sources, *request.cuda_sources)
     try:
         module = extension.plain(request, path, is_module)
     except CompileError as error:
-        raise CompileError(_unloadable(str(error), sources)) from error
+        if (name := _missing(str(error))) is None:
+            raise
+        raise NotSimulatedError(f"{name}{line_of(name, sources)} is not simulated") from error
     check(sources, session)
     if module is not None:
         _wrap(module, module.__name__, sources, session, set())
@@ -64,11 +68,14 @@ def _checked(function: Callable[..., Any], sources: Sequence[str], session: Sess
 
 
 def check(sources: Sequence[str], session: Session) -> None:
-    """Raise the first error of the stand-in. A refusal names the line."""
+    """Raise the first error of the stand-in, with its line: NotSimulatedError for the stand-in's own limits."""
     try:
         session.check()
     except HostError as error:
-        raise HostError(f"{error.function}{line_of(error.function, sources)}", error.reason) from None
+        function = f"{error.function}{line_of(error.function, sources)}"
+        if error.is_limit:
+            raise NotSimulatedError(f"{function}: {error.reason}") from None
+        raise HostError(function, error.reason) from None
 
 
 def line_of(name: str, sources: Sequence[str]) -> str:
@@ -81,8 +88,7 @@ def line_of(name: str, sources: Sequence[str]) -> str:
     return ""
 
 
-def _unloadable(words: str, sources: Sequence[str]) -> str:
+def _missing(words: str) -> str | None:
+    """Return the function of ROCm that a module was not loaded for, if that is the reason."""
     found = _UNDEFINED.search(words)
-    if found is None or not _OF_ROCM.fullmatch(found[1]):
-        return words
-    return f"{found[1]}{line_of(found[1], sources)} is not simulated"
+    return found[1] if found is not None and _OF_ROCM.fullmatch(found[1]) else None

@@ -1,6 +1,6 @@
 """A process's connection of the stand-in for HIP's runtime to a simulated GPU.
 
-Errors cannot cross the host code, which is C++: they are kept, the host code is told that HIP failed, and `check`
+Errors cannot cross the host code, which is C++: they are kept, the host code gets an error code of HIP, and `check`
 raises them when it has returned.
 """
 
@@ -14,15 +14,16 @@ from typing import Any
 from kernel_scientist.gpu.machine.host.device import Argument, Device, Launch
 
 CLOCK_KHZ = 2_100_000
-"""What host code is told; nothing is timed."""
+"""The clock rate that queries return; nothing is timed."""
 
 
 class HostError(RuntimeError):
     """What HIP's runtime refuses a submission, in one sentence."""
 
-    def __init__(self, function: str, reason: str) -> None:
+    def __init__(self, function: str, reason: str, is_limit: bool = False) -> None:
+        """`is_limit`: whether a device would do it, and the stand-in does not."""
         super().__init__(f"{function}: {reason}")
-        self.function, self.reason = function, reason
+        self.function, self.reason, self.is_limit = function, reason, is_limit
 
 
 class _Needs(Structure):
@@ -46,7 +47,7 @@ _SIGNATURES: dict[str, Any] = {
     "resident": CFUNCTYPE(c_int, c_uint64, c_char_p, c_uint32, c_uint64, POINTER(c_int32)),
     "allocated": CFUNCTYPE(None, c_uint64, c_uint64),
     "freed": CFUNCTYPE(None, c_uint64),
-    "refused": CFUNCTYPE(None, c_char_p, c_char_p),
+    "refused": CFUNCTYPE(None, c_char_p, c_char_p, c_int),
 }
 
 
@@ -128,8 +129,8 @@ class Session:
     def _freed(self, address: int) -> None:
         self._device.freed(address)
 
-    def _refused(self, function: bytes, reason: bytes) -> None:
-        raise HostError(function.decode(), reason.decode())
+    def _refused(self, function: bytes, reason: bytes, is_limit: int) -> None:
+        raise HostError(function.decode(), reason.decode(), bool(is_limit))
 
 
 def _arguments(kernel: str, layout: Sequence[Argument], pointers: int, packed: bytes | None) -> bytes:

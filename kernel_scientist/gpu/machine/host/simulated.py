@@ -39,7 +39,8 @@ class Simulated:
     def load(self, code: bytes) -> int:
         """Load assembly. Raises HostError for a code object."""
         if code.startswith(BINARY):
-            raise HostError("hipModuleLoad", "code objects are not simulated: give the sources to load_inline")
+            reason = "code objects are not simulated: give the sources to load_inline"
+            raise HostError("hipModuleLoad", reason, is_limit=True)
         self._codes.append(self.read(code.decode(errors="replace")))
         return len(self._codes) - 1
 

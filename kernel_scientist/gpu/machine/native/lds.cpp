@@ -1,6 +1,6 @@
 // Rows of instructions on LDS, and of those that move data between lanes through its crossbar.
 #include "lanes.h"
-#include "parts.h"
+#include "memory.h"
 
 namespace machine {
 

@@ -43,7 +43,7 @@ enum class Kind : u8 { none, vector, scalar, constant, label, off };
 enum Modifier : u8 { NEG = 1, ABS = 2, SEXT = 4 };
 enum Flag : u32 {
     SC0 = 1, SC1 = 2, NT = 4, TO_LDS = 8, OFFEN = 16, IDXEN = 32, CLAMP = 64, BOUND_CTRL = 128, OP_SEL = 256, DPP = 512,
-    SDWA = 1024, GLOBAL_OFF = 2048
+    SDWA = 1024
 };
 // What a constant becomes depends on the type of its operand.
 enum class Type : u8 { u32, i32, f32, f16, i16, u16, u64, i64, f64, packed16, packed32 };
@@ -106,7 +106,7 @@ struct Allocation {
 };
 
 enum class State : u8 { running, at_barrier, yielded, ended };
-enum class Fault : u32 { none, read_outside, write_outside, write_read_only, lds_outside, scratch_outside, jump, refused };
+enum class Fault : u32 { none, read_outside, write_outside, write_read_only, lds_outside, scratch_outside, jump, refused, trap };
 
 // What went wrong at an instruction: how often, and where first.
 struct Finding {

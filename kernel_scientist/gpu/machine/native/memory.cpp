@@ -2,7 +2,6 @@
 #include "memory.h"
 
 #include "lanes.h"
-#include "parts.h"
 
 namespace machine {
 

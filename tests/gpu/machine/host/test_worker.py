@@ -59,6 +59,24 @@ def test_a_refusal_reaches_the_evaluator_with_its_line(driver: Driver) -> None:
     with pytest.raises(KernelFailure) as failure:
         executed(driver, captured)
     assert "hipStreamBeginCapture (source 1, line 13): graphs are not simulated" in str(failure.value)
+    assert failure.value.verdict == "compiled", "the stand-in's limit is no kernel's fault"
+
+
+def test_an_instruction_that_the_machine_lacks_is_no_fault_of_the_kernel(driver: Driver) -> None:
+    odd = SEED.replace("out[i] = x[i]", 'out[i] = x[i]; asm volatile("s_movreld_b32 s8, s9")')
+    with pytest.raises(KernelFailure) as failure:
+        executed(driver, odd)
+    assert failure.value.verdict == "compiled"
+    assert "s_movreld_b32 s8, s9 (assembly line " in str(failure.value)
+    assert "registers are addressed through M0" in str(failure.value)
+
+
+def test_a_function_of_a_library_that_is_not_there_is_no_fault_of_the_kernel(driver: Driver) -> None:
+    called = SEED.replace("    long size = x.numel();", "    long size = x.numel();\n    rocblas_initialize();")
+    called = called.replace("#include <hip", 'extern "C" void rocblas_initialize();\n#include <hip', 1)
+    with pytest.raises(KernelFailure) as failure:
+        executed(driver, called)
+    assert failure.value.verdict == "compiled" and "rocblas_initialize" in str(failure.value)
 
 
 def test_operators_are_called_and_their_refusals_raised(driver: Driver) -> None:

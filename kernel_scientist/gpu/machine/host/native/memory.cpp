@@ -1,4 +1,4 @@
-// Device memory: main memory that the machine is told of, with bytes around it that belong to nobody.
+// Device memory: main memory that is registered with the machine, with guard bytes around it.
 #include "state.h"
 
 #include <algorithm>

@@ -16,7 +16,7 @@ hipError_t ended(hipError_t error) {
 }
 
 hipError_t refused(const char* function, const std::string& sentence, hipError_t error) {
-    if (machine) machine->refused(function, sentence.c_str());
+    if (machine) machine->refused(function, sentence.c_str(), error == hipErrorNotSupported);
     return ended(error);
 }
 

@@ -34,8 +34,9 @@ struct Machine {
     int (*resident)(uint64_t code, const char* kernel, uint32_t threads, uint64_t dynamic_lds, int32_t* blocks);
     void (*allocated)(uint64_t address, uint64_t bytes);
     void (*freed)(uint64_t address);
-    // What HIP's runtime refuses, in one sentence; the first one is raised when the host code returns.
-    void (*refused)(const char* function, const char* sentence);
+    // What HIP's runtime refuses, in one sentence; the first one is raised when the host code returns. `is_limit`: a device
+    // would do it, and the stand-in does not.
+    void (*refused)(const char* function, const char* sentence, int is_limit);
 };
 extern const Machine* machine;
 
