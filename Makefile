@@ -69,6 +69,7 @@ bench: install
 	@python -m benchmarks.overhead
 	@python -m benchmarks.engine
 	@python -m benchmarks.judge
+	@python -m benchmarks.host_time
 
 bench-model: install
 	@python -m benchmarks.model

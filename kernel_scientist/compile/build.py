@@ -108,7 +108,7 @@ def _refusal(request: ExtensionRequest, arch: str) -> str:
     if not arch and (request.with_cuda or request.cuda_sources):
         return NO_GPU
     try:
-        host, device = _split((*request.cflags, *request.ldflags)), _split(request.cuda_cflags)
+        host, device = flags.split((*request.cflags, *request.ldflags)), flags.split(request.cuda_cflags)
     except ValueError as error:
         return f"a flag cannot be read: {error}"
     unprintable = next((flag for flag in (*host, *device) if not flag.isprintable()), None)
@@ -119,14 +119,9 @@ def _refusal(request: ExtensionRequest, arch: str) -> str:
     return ""
 
 
-def _split(given: Sequence[str]) -> list[str]:
-    """Return single flags, split as a shell does. Raises ValueError if quotes do not match."""
-    return [part for flag in given for part in shlex.split(flag)]
-
-
 def _quoted(given: Sequence[str]) -> list[str]:
     """Return flags quoted for ninja's file and the shell that ninja starts."""
-    return [shlex.quote(part).replace("$", "$$") for part in _split(given)]
+    return [shlex.quote(part).replace("$", "$$") for part in flags.split(given)]
 
 
 def _compile(request: ExtensionRequest, arch: str, tools: Tools, scratch: Path, timeout_s: float) -> Built:

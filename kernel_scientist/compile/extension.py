@@ -6,6 +6,7 @@ function. Imports only the standard library, because it lives in the worker; `bu
 """
 
 import contextlib
+import ctypes
 import functools
 import importlib
 import importlib.util
@@ -49,16 +50,15 @@ def load_inline(
     keep_intermediates: bool = True,
     use_pch: bool = False,
     no_implicit_headers: bool = False,
-) -> ModuleType:
+) -> ModuleType | str:
     """Build and import an extension, as torch's function of this name (2.13) does.
 
+    One that is no Python module is loaded for the operators that it registers, and its path is returned.
     The builder chooses place and verbosity of the build: build_directory, verbose, keep_intermediates and use_pch are
     ignored. Raises CompileError with the compiler's messages, or if an option is not supported.
     """
     if with_sycl or sycl_sources or extra_sycl_cflags:
         raise CompileError("load_inline: SYCL is for Intel's GPUs, and none of them is a target")
-    if not is_python_module:
-        raise CompileError("load_inline: only Python modules are built (is_python_module=True)")
     if not isinstance(cast(object, name), str) or not NAME.fullmatch(name):
         raise CompileError(f"load_inline: {str(name)[:100]!r} is not a C identifier")
     device = _texts("cuda_sources", cuda_sources)
@@ -75,7 +75,7 @@ def load_inline(
         error_handling=bool(with_pytorch_error_handling),
         headers=not no_implicit_headers,
     )
-    return _imported(name, cpp.built(request))
+    return _imported(request, cpp.built(request), is_python_module)
 
 
 def load(*_: Any, **__: Any) -> ModuleType:
@@ -83,25 +83,41 @@ def load(*_: Any, **__: Any) -> ModuleType:
     raise CompileError(f"{MODULE}.load compiles files, and a kernel is one file: give the sources to load_inline")
 
 
-def _imported(name: str, path: str) -> ModuleType:
-    """Import a shared object; wrap its functions, methods and torch operators to count their calls (`op_profile`).
+def _imported(request: ExtensionRequest, path: str, is_module: bool) -> ModuleType | str:
+    """Import or load a shared object; wrap its functions, methods and torch operators to count calls (`op_profile`).
     Raises CompileError if it does not link.
 
     A muted function does nothing and returns None. A kernel that needs the return value then fails or returns None,
     which counts as a wrong output.
     """
     before = _operators()
-    loader = ExtensionFileLoader(name, path)
-    spec = importlib.util.spec_from_loader(name, loader)
-    assert spec is not None
-    try:
-        module = importlib.util.module_from_spec(spec)
-        loader.exec_module(module)
-    except ImportError as error:  # symbols may be undefined
-        raise CompileError(f"the extension was built and cannot be imported: {error}".replace(path, name)) from error
+    module = importer(request, path, is_module)
     NativeCalls.operators |= _operators() - before
+    if module is None:
+        return path
     _count(module, module.__name__, set())
     return module
+
+
+def plain(request: ExtensionRequest, path: str, is_module: bool) -> ModuleType | None:
+    """Import a shared object as Python does, or only load it. Raises CompileError if it does not link."""
+    loader = ExtensionFileLoader(request.name, path)
+    spec = importlib.util.spec_from_loader(request.name, loader)
+    assert spec is not None
+    try:
+        if not is_module:
+            ctypes.CDLL(path)
+            return None
+        module = importlib.util.module_from_spec(spec)
+        loader.exec_module(module)
+    except (ImportError, OSError) as error:  # symbols may be undefined
+        words = f"the extension was built and cannot be imported: {error}".replace(path, request.name)
+        raise CompileError(words) from error
+    return module
+
+
+importer: Callable[[ExtensionRequest, str, bool], ModuleType | None] = plain
+"""Imports a built extension; a simulated GPU's is another (`gpu.machine.host`)."""
 
 
 def _operators() -> set[str]:

@@ -6,6 +6,7 @@ to read, which a linker may interpret as a script.
 """
 
 import re
+import shlex
 from collections.abc import Sequence
 
 HOST = re.compile(
@@ -42,6 +43,12 @@ DEVICE = re.compile(
     re.ASCII,
 )
 """Additional flags of nvcc, hipcc and clang."""
+
+
+def split(given: Sequence[str]) -> list[str]:
+    """Return single flags, split as a shell does: torch pastes flags into commands. Raises ValueError if quotes do not
+    match."""
+    return [part for flag in given for part in shlex.split(flag)]
 
 
 def forbidden(flags: Sequence[str]) -> str | None:

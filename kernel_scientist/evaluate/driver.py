@@ -8,9 +8,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from kernel_scientist.compile import build
-from kernel_scientist.compile.request import Request
+from kernel_scientist.compile.gxx import Built
+from kernel_scientist.compile.request import ExtensionRequest, Request
 from kernel_scientist.evaluate.correctness.comparison import Comparison
 from kernel_scientist.evaluate.correctness.inputs import InputGenerator, InputSet
+from kernel_scientist.gpu.machine.host import build as host
 from kernel_scientist.problems.device_names import on_device
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records.evaluation import CompileReport
@@ -99,8 +101,14 @@ class Driver:
         """Return a function that compiles a worker's requests and appends each report to `reports`."""
 
         def compiled(request: Request) -> tuple[Path | None, str]:
-            built = build.build(request, self.pool.device, self.harness.build_timeout_s)
+            built = self._built(request)
             reports.append(built.report)
             return built.path, built.report.log
 
         return compiled
+
+    def _built(self, request: Request) -> Built:
+        simulated, limit_s = self.pool.interpreter or {}, self.harness.build_timeout_s
+        if isinstance(request, ExtensionRequest) and "library" in simulated:
+            return host.whole(request, simulated["facts"]["arch"], limit_s)
+        return build.build(request, self.pool.device, limit_s)

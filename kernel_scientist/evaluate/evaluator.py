@@ -277,7 +277,8 @@ class Evaluator:
         warnings = tuple(f"memory, warning: {text}" for text in sorted(reports.warnings))
         remarks = (*labels, *(("undefined-lanes",) if warnings else ()))
         every = dict.fromkeys((*so_far.labels, *(f"measured:{label}" for label in remarks)))
-        coverage = reports.words() if self.pool.interpreter is not None else ""
+        how = "executed:" if self.pool.executes else "interpreted:"
+        coverage = reports.words(how) if self.pool.interpreter is not None else ""
         evidence = (*so_far.evidence, *warnings)
         return so_far.model_copy(update={"labels": tuple(every), "coverage": coverage, "evidence": evidence})
 

@@ -30,7 +30,7 @@ INTERPRETED = "cpu"
 """Name of the profile whose cases the interpreter executes."""
 UNPREDICTED = "correct where it was executed; some cases could not be predicted (see `missed` of the compile report)"
 UNMEASURED = "predicted by a model of {}, not measured"
-NOT_EXECUTED = "not executed: nothing here executes a HIP kernel, so nobody knows whether it is right"
+NOT_EXECUTED = "not executed: this machine has no stand-in for HIP's runtime, so nobody knows whether it is right"
 
 
 class PreviewedEvaluator(Evaluator):
@@ -114,26 +114,34 @@ class PredictedEvaluator(PreviewedEvaluator):
         return found
 
     def check(self, kernel: Kernel, so_far: Evaluation, cases: Sequence[Case] | None = None) -> Evaluation:
-        """Execute a Triton kernel: small cases in the interpreter with the memory checker, then the timed ones.
+        """Execute a kernel: small cases, Triton's in the interpreter with the memory checker; then the timed ones.
 
-        A HIP kernel is not executed: its verdict is `compiled`.
+        Where a HIP kernel cannot be executed its verdict is `compiled`. What the machine does not execute of a Triton
+        kernel is interpreted.
         """
-        if so_far.verdict is Verdict.OK and kernel.language == "hip":
+        if so_far.verdict is Verdict.OK and kernel.language == "hip" and not self.pool.executes:
             return so_far.model_copy(update={"verdict": Verdict.COMPILED, "reason": NOT_EXECUTED})
         start, checked = time.monotonic(), super().check(kernel, so_far, cases)
         if checked.verdict is not Verdict.OK or not self.harness.tiles:
             return checked
-        words = list[str]()
-        try:
-            for pool in self._pools(checked.compile):
-                driver = Driver(self.problem, self.harness, pool)
-                with pool.worker() as worker:
-                    driver.load(worker, kernel.source, ())
-                    tiles = TileCheck(driver, self.timed_inputs, checked.compile, by_machine=pool is not self.pool)
-                    words.append(tiles.run(worker, self.profile.benchmarks))
-        except KernelFailure as failure:
-            return failed(failure, checked)
-        return timed(checked.model_copy(update={"coverage": "; ".join((checked.coverage, *words))}), "check", start)
+        pools, words, evidence = self._pools(checked.compile), list[str](), checked.evidence
+        while pools:
+            pool = pools.pop(0)
+            try:
+                words.append(self._on_timed_cases(kernel, checked, pool))
+            except KernelFailure as failure:
+                if failure.verdict is not Verdict.COMPILED or pool is self.pool:
+                    return failed(failure, checked)
+                evidence, pools = (*evidence, failure.reason), [self.pool]  # the machine's limit is no kernel's fault
+        changes = {"coverage": "; ".join((checked.coverage, *words)), "evidence": evidence}
+        return timed(checked.model_copy(update=changes), "check", start)
+
+    def _on_timed_cases(self, kernel: Kernel, checked: Evaluation, pool: WorkerPool) -> str:
+        """Return a sentence on what workers of a pool executed of the timed cases. Raises KernelFailure."""
+        driver, launches = Driver(self.problem, self.harness, pool), checked.compile.launches if checked.compile else ()
+        with pool.worker() as worker:
+            driver.load(worker, kernel.source, ())
+            return TileCheck(driver, self.timed_inputs, launches).run(worker, self.profile.benchmarks)
 
     def _pools(self, report: CompileReport | None) -> list[WorkerPool]:
         """Return where timed cases are executed: by the machine, and without one by Triton's interpreter.
@@ -146,6 +154,10 @@ class PredictedEvaluator(PreviewedEvaluator):
         objects = report.objects if report else ()
         atomic = not objects or any("atomic" in kinds for one in objects for kinds in one.mix)
         return [self.pool.executing, self.pool] if atomic else [self.pool.executing]
+
+    def is_timed(self, kernel: Kernel) -> bool:
+        """Return False: nothing is timed here, and timed cases are too large to be observed."""
+        return False
 
     def why_untimed(self, kernel: Kernel, so_far: Evaluation) -> str:
         """Return the evaluation's reason, else that its times are predicted (by `compile`), not measured."""

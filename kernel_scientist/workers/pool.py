@@ -34,8 +34,10 @@ MOST_FILES = 64 << 20
 """Most bytes of files in a worker's folder."""
 SHADOWS = 4
 """Memory of a worker that interprets, over that of others: the memory checker has several arrays per allocation."""
-MACHINE = "KERNEL_SCIENTIST_MACHINE"
+MACHINE, STAND_IN = "KERNEL_SCIENTIST_MACHINE", "KERNEL_SCIENTIST_STAND_IN"
 """Variable that names the library of `gpu.machine` to workers."""
+EXECUTED = "kernel_scientist.gpu.machine.worker_setup"
+"""Module that sets the machine up; the fork server imports it."""
 FORK_SERVER = "kernel_scientist.workers.fork_server"
 KEPT = ("PATH", "LANG", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "CUDA_DEVICE_ORDER", "ROCR_VISIBLE_DEVICES")
 """Environment variables that workers inherit."""
@@ -92,8 +94,12 @@ class WorkerPool:
     @functools.cached_property
     def executing(self) -> "WorkerPool":
         """The pool whose workers' launches the machine executes; it starts when it is first asked for."""
-        preload = ("kernel_scientist.gpu.machine.worker_setup",)
-        return WorkerPool(self.harness, self.device, preload, self.machine, self.kernel_threads)
+        return WorkerPool(self.harness, self.device, (EXECUTED,), self.machine, self.kernel_threads)
+
+    @property
+    def executes(self) -> bool:
+        """Whether the machine executes what its workers launch."""
+        return "library" in (self.interpreter or {})
 
     @functools.cached_property
     def gpu(self) -> EvaluatorsGpu:
@@ -269,10 +275,15 @@ class WorkerPool:
         """Return the library of the machine that executes kernels for a GPU which is not here; empty without one."""
         return str((self.interpreter or {}).get("library", ""))
 
+    @property
+    def _stand_in(self) -> str:
+        """Return the stand-in for HIP's runtime beside the machine; empty without one."""
+        return str((self.interpreter or {}).get("stand_in", ""))
+
     def _command(self, control: str) -> list[str]:
         native = str(native_library())
         cores = ",".join(str(core) for core in self.cores)
-        libraries = [native, *([self._machine] if self._machine else [])]
+        libraries = [library for library in (native, self._machine, self._stand_in) if library]
         around = bubblewrap.bubblewrap(self.device, libraries) if self.enclosure == "bubblewrap" else []
         # -P: the current folder must not come first on Python's path
         python = [sys.executable, "-P", "-m", FORK_SERVER]
@@ -282,7 +293,7 @@ class WorkerPool:
     def _environment(self) -> dict[str, str]:
         """Return the environment of workers: package paths and the number of threads, without keys or a home."""
         # Either must be set before triton is imported
-        simulated = {MACHINE: self._machine} if self._machine else {"TRITON_INTERPRET": "1"}
+        simulated = {MACHINE: self._machine, STAND_IN: self._stand_in} if self._machine else {"TRITON_INTERPRET": "1"}
         own = simulated if self.device == "cpu" else gpu.only_first(os.environ)
         return {
             **{name: os.environ[name] for name in KEPT if name in os.environ},

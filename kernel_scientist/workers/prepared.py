@@ -11,9 +11,8 @@ from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.hardware.targets import Target
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records import environment
-from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.params import Params
-from kernel_scientist.workers.pool import WorkerPool
+from kernel_scientist.workers.pool import EXECUTED, WorkerPool
 
 _ahead: list[tuple[Params, WorkerPool]] = []
 """The pool that was started ahead, with its parameters, until it is used."""
@@ -23,6 +22,11 @@ def pool(params: Params, problem: Problem, target: Target) -> WorkerPool:
     """Return the pool for these parameters: the one started ahead, otherwise a new one. The caller closes it."""
     if _ahead and _ahead[-1][0] == params:
         return _ahead.pop()[1]
+    if params.language == "hip" and target.model is not None and target.model.arch.startswith("gfx"):
+        machine = simulated(problem, target.model, params.harness.threads)
+        slow = max(params.harness.call_timeout_s, params.harness.tile_timeout_s)  # a call is simulated
+        harness = params.harness.model_copy(update={"call_timeout_s": slow})
+        return WorkerPool(harness, target.device, (EXECUTED,), machine, problem.policy.threads)
     if params.language != "triton" or target.device != "cpu":
         return WorkerPool(params.harness, target.device, kernel_threads=problem.policy.threads)
     facts = _facts(target.model)
@@ -63,12 +67,10 @@ def simulated(problem: Problem, gpu: Gpu, threads: int = 0) -> dict[str, Any]:
 
     `threads`: of the machine; 0: one per core. Raises SetupError if the machine cannot be built.
     """
-    from kernel_scientist.gpu.machine import library
+    from kernel_scientist.gpu.machine import build
+    from kernel_scientist.gpu.machine.host import library as stand_in
 
-    try:
-        made = library.build(environment.cache_folder() / "machine")
-    except library.BuildError as error:
-        raise SetupError(str(error)) from error
+    made = build.build(environment.cache_folder() / "machine")
     facts = _facts(gpu)
     assert facts is not None
     return {
@@ -76,5 +78,6 @@ def simulated(problem: Problem, gpu: Gpu, threads: int = 0) -> dict[str, Any]:
         "writes": problem.writes,
         "updates": problem.updates,
         "library": str(made),
+        "stand_in": stand_in.found(),
         "threads": threads or len(os.sched_getaffinity(0)),
     }

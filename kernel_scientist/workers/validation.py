@@ -13,6 +13,9 @@ from kernel_scientist.workers.native import Reading
 REASON = 500
 """Most characters of a worker's message that are quoted in a reason."""
 COMPILE_ERRORS = ("CompileError", "CompilationError", "SyntaxError", "IndentationError", "TabError")
+NOT_SIMULATED = "NotSimulatedError"
+"""Name of the error for what the machine that executes a GPU's code cannot do (`gpu.machine.launch`). A kernel that
+raises one of this name is not `ok` either."""
 LARGEST = 1 << 62
 """Largest integer that is accepted from a worker."""
 SOURCES = ("source", "cpp_sources", "cuda_sources")
@@ -29,6 +32,8 @@ def unexpected(reply: protocol.Header, op: str, doing: str) -> KernelFailure:
     answer, name, message = (printable(reply.get(key))[:REASON] for key in ("op", "error", "message"))
     if answer != "failed":
         return protocol_violation(f"{answer!r} instead of {op!r}")
+    if name == NOT_SIMULATED:
+        return KernelFailure(Verdict.COMPILED, f"not executed in {doing}: {message}")
     verdict = Verdict.COMPILE_ERROR if name in COMPILE_ERRORS else Verdict.CRASHED
     return KernelFailure(verdict, f"{name} in {doing}: {message}", (printable(reply.get("traceback", "")),))
 

@@ -81,6 +81,7 @@ OWN = {
     "a class": submission(CLASS, call="module.Copier().run(x, out)"),
     "a static method": submission(CLASS, call="module.Copier.of(x, out)"),
     "an operator": submission(OPERATOR, "functions=[]", call="torch.ops.mine.copy(x, out)"),
+    "an operator of no module": submission(OPERATOR, "is_python_module=False", call="torch.ops.mine.copy(x, out)"),
     "an operator's overload": submission(OPERATOR, "functions=[]", call="torch.ops.mine.copy.default(x, out)"),
     "a named overload": submission(OPERATOR, "functions=[]", call="torch.ops.mine.named(x, out=out)"),
     "a module within": submission(CLASS, call="module.within.copy(x, out)"),
@@ -99,7 +100,6 @@ REFUSED = {
     "GPU headers": (submission("", "with_cuda=True"), "this target has no GPU"),
     "name of no module": (submission("").replace("'own'", "'own;'"), "'own;' is not a C identifier"),
     "SYCL": (submission("", "sycl_sources=['x']"), "SYCL is for Intel's GPUs"),
-    "no module": (submission("", "is_python_module=False"), "only Python modules are built"),
     "files": (submission("").replace("load_inline", "load"), "a kernel is one file"),
     "sources of no kind": (submission("").replace("[SOURCE]", "7"), "cpp_sources must be a string or a list"),
     "not the worker": (

@@ -12,7 +12,7 @@ from kernel_scientist.population.final import Final
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.problems import load, published
 from kernel_scientist.records.errors import SetupError
-from kernel_scientist.records.evaluation import Prediction
+from kernel_scientist.records.evaluation import Prediction, Trial
 from kernel_scientist.records.kernel import REFERENCE, Experiment
 from kernel_scientist.report import ranking, summaries, tables
 from kernel_scientist.report.pages import campaign, kernels
@@ -134,12 +134,34 @@ def test_the_page_of_a_thousand_kernels_is_small_and_leaves_none_out() -> None:
         experiment = Experiment(title="wider", description="d" * 500, rubric=("r",), uplift=(1, 9), innovation=1)
         kernel = made.kernel.model_copy(update={"source": f"{source}\n# {number}", "experiment": experiment})
         population.add(made.model_copy(update={"kernel": kernel}))
-    store = SimpleNamespace(lessons=lambda _: Lessons(), text=lambda *_: None, experiment="identity-cpu")
-    run = SimpleNamespace(campaign="a-campaign", run_id="1", params={})
-    recorded = SimpleNamespace(population=population, final=None, store=store, run=run, problem="identity", bars=[])
-    recorded = SimpleNamespace(**vars(recorded), target="cpu", published=(), champion=population.best)
-    page = campaign.render(cast(RecordedCampaign, recorded), None)
+    page = campaign.render(_recorded(population), None)
     assert len(page) < 2_000_000
     assert all(f'id="k{number:05d}"' in page for number in range(1, 1001))
     assert page.count('<div class="card"') == kernels.MOST_FULL and "120 of 1000 kernels can be opened" in page
     assert "wrong logic" in page and '<td class="n">200</td>' in page, "failures are counted by kind of bug"
+
+
+def test_a_champion_without_a_resolved_speedup_is_drawn_by_case() -> None:
+    made = trial("k00001", 1.0)
+    vague = made.evaluation.speedups[0].model_copy(update={"interval": (0.0, 99.0)})
+    made = made.model_copy(update={"evaluation": made.evaluation.model_copy(update={"speedups": (vague,)})})
+    assert not vague.resolved
+    page = _page(made)
+    assert page.count("<svg") == 1 and "The champion by case" in page
+    assert "No champion&#39;s speedup over the reference is resolved" in page.replace("'", "&#39;")
+    assert "nothing to draw" in _page(trial("k00001", None))
+
+
+def _page(*trials: Trial) -> str:
+    population = Population()
+    for made in trials:
+        population.add(made)
+    return campaign.render(_recorded(population), None)
+
+
+def _recorded(population: Population) -> RecordedCampaign:
+    store = SimpleNamespace(lessons=lambda _: Lessons(), text=lambda *_: None, experiment="identity-cpu")
+    run = SimpleNamespace(campaign="a-campaign", run_id="1", params={})
+    recorded = SimpleNamespace(population=population, final=None, store=store, run=run, problem="identity", bars=[])
+    recorded = SimpleNamespace(**vars(recorded), target="cpu", published=(), champion=population.best)
+    return cast(RecordedCampaign, recorded)

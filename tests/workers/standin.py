@@ -1,15 +1,19 @@
 """A worker pool whose workers use a stand-in for a GPU: the whole path for GPUs, except the vendor's library.
 
-`standin_runtime.cpp` takes its place; its streams are times, and torch computes on the CPU. Everything else is real:
+`standin_runtime.cpp` takes its place; its streams are times. A kernel's compiled functions run on the CPU when they are
+launched, and take the same time on the device's stream. torch's operations take none there. Everything else is real:
 processes, sandbox, memory that two processes map, the cache sweep, the delay before a call, seals.
 """
 
 import ctypes
 import functools
 import os
+import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-from kernel_scientist.compile import gxx
+from kernel_scientist.compile import cpp, extension, gxx
 from kernel_scientist.compile.request import BuildRequest
 from kernel_scientist.records.params import Harness
 from kernel_scientist.workers.device_memory import Sweep
@@ -69,8 +73,31 @@ class Shop(WorkerPool):
         return {**super()._environment(), LIBRARY: str(library())}
 
 
+class Library(cpp.Library):
+    """A kernel's library, whose functions take time on the device."""
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        call = _on_device(super().__getattr__(name))
+        setattr(self, name, call)
+        return call
+
+
+def _on_device(function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def call(*arguments: Any, **named: Any) -> Any:
+        since = ctypes.c_int64(time.monotonic_ns())
+        result = function(*arguments, **named)
+        loaded.handle.ran(since)
+        return result
+
+    return call
+
+
 if LIBRARY in os.environ:  # in a workers' parent: what torch has loaded is the stand-in
     loaded = runtime(os.environ[LIBRARY])
+    cpp.Library = Library
+    plain = extension._counted  # pyright: ignore[reportPrivateUsage]
+    extension._counted = lambda function: plain(_on_device(function))  # pyright: ignore[reportPrivateUsage]
     buffers.Runtime = type("Standin", (), {"loaded": staticmethod(lambda: loaded)})
     from kernel_scientist.workers.untrusted import delay as of_workers
 

@@ -1,12 +1,14 @@
 // A stand-in for a GPU's runtime library: streams that are times, memory that is the host's. It answers to the names of
 // CUDA's functions that the harness uses, with "standin" for a prefix, and to a few by which a test gives it work. Work
 // takes exactly the time that it is given, and has its effect when somebody waits for it. It needs no thread: a GPU goes
-// on working when all threads of a process are stopped.
+// on working when all threads of a process are stopped. What a kernel computes on the host takes the time on a stream
+// that it took there (`ran`).
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstring>
@@ -29,6 +31,14 @@ std::mutex lock;
 Clock::time_point ends[2];  // of the work on each stream
 std::vector<Effect> effects;
 int error = 0;
+std::atomic<int64_t> calls, spent_ns;
+
+// A call that belongs to a row: how many there were, and the host's time in them, waiting included.
+struct Call {
+    const Clock::time_point start = Clock::now();
+    Call() { ++calls; }
+    ~Call() { spent_ns += std::chrono::nanoseconds(Clock::now() - start).count(); }
+};
 
 Clock::time_point add(int stream, std::chrono::nanoseconds length) {
     return ends[stream] = std::max(ends[stream], Clock::now()) + length;
@@ -55,19 +65,23 @@ extern "C" {
 
 int standinEventCreate(void** event) { return *event = new Clock::time_point, 0; }
 int standinEventRecord(void* event, void*) {
+    const Call call;
     std::lock_guard guard(lock);
     *(Clock::time_point*)event = add(0, std::chrono::microseconds(1));  // two on a real one
     return 0;
 }
 int standinEventElapsedTime(float* ms, void* start, void* end) {
+    const Call call;
     *ms = std::chrono::duration<float, std::milli>(*(Clock::time_point*)end - *(Clock::time_point*)start).count();
     return 0;
 }
 int standinDeviceSynchronize() {
+    const Call call;
     wait_for(idle());
     return std::exchange(error, 0);
 }
 int standinMemcpy(void* to, const void* from, size_t bytes, int) {  // in the order of the default stream
+    const Call call;
     wait_for([] {
         std::lock_guard guard(lock);
         return ends[0];
@@ -80,11 +94,15 @@ int standinMemcpyAsync(void* to, const void* from, size_t bytes, int kind, void*
     return standinMemcpy(to, from, bytes, kind);
 }
 
-int standinCtxResetPersistingL2Cache() { return 0; }
+int standinCtxResetPersistingL2Cache() {
+    const Call call;
+    return 0;
+}
 
 // The delay: it takes the time that its only argument names, in us, on the default stream.
 int standinLaunchKernel(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void** arguments,
                         void**) {
+    const Call call;
     std::lock_guard guard(lock);
     add(0, std::chrono::microseconds(*(int*)arguments[0]));
     return 0;
@@ -123,5 +141,16 @@ void work(int stream, int us, char* at, int byte, size_t bytes) {
     std::lock_guard guard(lock);
     effects.push_back({add(stream, std::chrono::microseconds(us)), at, byte, bytes});
 }
+// What a kernel has computed on the host since a time of CLOCK_MONOTONIC: it takes as long on the default stream, behind
+// what lies there.
+void ran(int64_t since_ns) {
+    const Clock::time_point since{std::chrono::nanoseconds(since_ns)};
+    std::lock_guard guard(lock);
+    const std::chrono::nanoseconds length = Clock::now() - since;
+    ends[0] = std::max(ends[0], since) + length;
+    spent_ns += length.count();
+}
 void fail(int code) { error = code; }
+// How often this process has called the runtime, and the host's time in these calls and in what the device computed.
+void counted(int64_t* into) { into[0] = calls, into[1] = spent_ns; }
 }

@@ -112,6 +112,35 @@ def test_a_known_time_of_the_device_is_read(evaluator: Evaluator, us: int) -> No
     pytest.fail(f"{us} us are read as {read}")
 
 
+SPINNING = r"""
+    from kernel_scientist import load
+
+    kernel = load('''
+    #include <chrono>
+    #include <cstdint>
+
+    extern "C" void spin(int64_t us) {
+        const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(us);
+        while (std::chrono::steady_clock::now() < end);
+    }
+    ''')
+
+    def custom_kernel(data):
+        x, out = data
+        out.copy_(x)
+        kernel.spin(400)
+        return out
+    """
+
+
+def test_what_a_kernel_computes_on_the_host_takes_time_on_the_device(evaluator: Evaluator) -> None:
+    """Although it is done while the delay keeps the device busy."""
+    found = timed(evaluator, SPINNING)
+    assert found.verdict is Verdict.OK, (found.reason, found.evidence)
+    assert found.clocks[0].event_us is not None and found.clocks[0].event_us >= 400
+    assert found.timings[0].time_us >= 400
+
+
 def late(stream: int, us: int) -> str:
     """Return a kernel whose last byte is written after so many us on a stream."""
     return dedent(LATE.replace("STREAM", str(stream)).replace("MICROSECONDS", str(us)))

@@ -12,7 +12,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -38,13 +38,14 @@ def device() -> Any:
 
 
 @pytest.fixture
-def native(device: Any, tmp_path: Path) -> NativeHarness:
+def native(device: Any, tmp_path: Path) -> Iterator[NativeHarness]:
     own = shutil.copy(native_library(), tmp_path / "native.so")  # another file is another library, without a GPU
     native = NativeHarness(str(own))
     native.bind(torch.Tensor)
     native.bind_gpu(Runtime(device, "standin", device, "standin").addresses())
-    native.bind_delay(*standin.delay()[:5])
-    return native
+    delay = standin.delay()  # it lives as long as the native part has its address
+    native.bind_delay(*delay[:5])
+    yield native
 
 
 def timed(
@@ -119,7 +120,8 @@ def test_queued_calls_are_timed_without_their_launch(native: NativeHarness, devi
     """The launch takes as long as it likes, as long as the delay keeps the device busy meanwhile."""
     out = torch.zeros(64, dtype=torch.uint8)
     length = ctypes.c_int32(100_000)
-    native.bind_delay(0, 1, 1, 0, (ctypes.c_void_p * 1)(ctypes.addressof(length)))
+    arguments = (ctypes.c_void_p * 1)(ctypes.addressof(length))
+    native.bind_delay(0, 1, 1, 0, arguments)
 
     def kernel(_: object) -> torch.Tensor:
         time.sleep(0.03)

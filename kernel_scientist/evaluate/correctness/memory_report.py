@@ -75,10 +75,10 @@ class MemoryReports:
             words = tuple(f"memory: {_sentence(d)}" for d in errors[:MOST_TOLD])
             raise KernelFailure(Verdict.INCORRECT, words[0], words)
 
-    def words(self, where: str = "interpreted:") -> str:
+    def words(self, where: str) -> str:
         """Return a sentence that states how much was executed."""
         if not self.launches:
-            return f"{where} no launch was interpreted"
+            return f"{where} no launch"
         share = "all" if self.run == self.programs else f"{self.run} of {self.programs}"
         return f"{where} {share} programs of {self.launches} launches, every address checked"
 

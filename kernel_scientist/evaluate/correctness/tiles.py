@@ -1,8 +1,8 @@
 """Checks timed cases by value, of a kernel for a GPU that is not here.
 
 Kernels choose their path by the shape of the inputs. A small case therefore proves nothing for a timed one. The machine
-(`gpu.machine`) executes each timed case whole as long as its share of the time lasts, and otherwise workgroups drawn at
-random; Triton's interpreter executes the programs that together compute some tiles of the output
+(`gpu.machine`) executes each timed case whole as long as its share of the time lasts, and otherwise runs of workgroups
+drawn at random; Triton's interpreter executes the programs that together compute some tiles of the output
 (`gpu.interpreter.tiles`). What they computed is compared here with the reference.
 """
 
@@ -18,7 +18,7 @@ from kernel_scientist.evaluate.correctness.inputs import InputSet
 from kernel_scientist.evaluate.correctness.memory_report import MemoryReports
 from kernel_scientist.evaluate.driver import Driver
 from kernel_scientist.problems.trees import changed
-from kernel_scientist.records.evaluation import CompileReport, Launch
+from kernel_scientist.records.evaluation import Launch
 from kernel_scientist.records.kernel import Case, Verdict
 from kernel_scientist.sandbox import protocol
 from kernel_scientist.sandbox.failure import KernelFailure, printable
@@ -30,6 +30,8 @@ MOST_OUTPUT_BYTES = 1 << 30
 MOST_BOXES = 64
 LEAST_S = 0.2
 """Seconds that every case gets, also when the time is over."""
+ALL_OF_IT = 0.0
+"""No limit to the seconds of a case but that of a call."""
 LAST = 1 - 1e-9
 """Place of a grid's last program."""
 Box = tuple[slice, ...]
@@ -41,6 +43,8 @@ class TilePlan(BaseModel):
     launches: list[tuple[str, int, int]]
     """Kernel, executed programs, all programs."""
     skipped: list[str]
+    parts_of_several: bool = False
+    """Whether there were several launches, of which one or more were executed in part."""
     unwritten: int = Field(ge=0)
     """Elements of the output that no program writes."""
     seconds: float = Field(ge=0, allow_inf_nan=False)
@@ -58,15 +62,12 @@ class TileCall(BaseModel):
 class TileCheck:
     """Checks tiles of one kernel's timed cases."""
 
-    def __init__(
-        self, driver: Driver, inputs: dict[str, InputSet], report: CompileReport | None, by_machine: bool
-    ) -> None:
-        """`inputs`: by case, kept from kernel to kernel because generating large ones takes long. `by_machine`: whether
-        the machine executes the kernel; otherwise Triton's interpreter does."""
+    def __init__(self, driver: Driver, inputs: dict[str, InputSet], launches: Sequence[Launch]) -> None:
+        """`inputs`: by case, kept from kernel to kernel because generating large ones takes long. `launches`: of all
+        cases, as far as they are known."""
         self.driver, self.problem, self.harness, self._inputs = driver, driver.problem, driver.harness, inputs
-        self._launches = report.launches if report else ()
-        self._objects = report.objects if report else ()
-        self._by_machine, self._left_s = by_machine, driver.harness.tiles_s
+        self._launches, self._by_machine = launches, driver.pool.executes
+        self._left_s = driver.harness.tiles_s
         self._rng = random.SystemRandom()
 
     def run(self, worker: WorkerClient, cases: Sequence[Case]) -> str:
@@ -74,25 +75,25 @@ class TileCheck:
 
         Cases with launches that no earlier case had come first; the others are left out when the time is over.
         """
-        checked, reports, launches = 0, MemoryReports(), self._launches
-        for place, (case, is_required) in enumerate(self._in_order(cases, launches)):
-            mine = [one for one in launches if one.case == case.name]
+        checked, reports = 0, MemoryReports()
+        for place, (case, is_required) in enumerate(self._in_order(cases, self._launches)):
             if is_required or self._left_s > 0:
                 share_s = max(self._left_s / (len(cases) - place), LEAST_S)
-                found = self._check(worker, case, mine, reports, self._seconds(mine, share_s))
-                self._left_s, checked = self._left_s - found.plan.seconds, checked + 1
+                checked += self._checked(worker, case, reports, share_s)
         what = "values" if self._by_machine else "tiles"
         return f"{what} compared on {checked} of {len(cases)} timed cases, {reports.words('there')}"
 
-    def _seconds(self, launches: Sequence[Launch], share_s: float) -> float:
-        """Return the seconds after which a worker executes no more of a case; 0: it executes all of it.
+    def _checked(self, worker: WorkerClient, case: Case, reports: MemoryReports, share_s: float) -> bool:
+        """Check a case. Returns whether anything of it could be compared.
 
-        A part says something where each workgroup writes its own results: a single launch without atomic operations.
+        A part of the workgroups says something if each writes its own results. Of several launches the later ones may
+        read what is missing then, so all of them are executed whole, if there is time.
         """
+        launches = [one for one in self._launches if one.case == case.name]
         if not self._by_machine:
-            return self.harness.tile_timeout_s
-        single = len(launches) == 1 and not any("atomic" in kinds for kinds in self._objects[launches[0].code].mix)
-        return share_s if single else 0.0
+            return self._check(worker, case, launches, reports, self.harness.tile_timeout_s)
+        part = len(launches) <= 1 and self._check(worker, case, launches, reports, share_s)
+        return part or (self._left_s > 0 and self._check(worker, case, launches, reports, ALL_OF_IT))
 
     def _in_order(self, cases: Sequence[Case], launches: Sequence[Launch]) -> Iterator[tuple[Case, bool]]:
         seen: set[tuple[Any, ...]] = set()
@@ -108,7 +109,8 @@ class TileCheck:
 
     def _check(
         self, worker: WorkerClient, case: Case, launches: Sequence[Launch], reports: MemoryReports, seconds: float
-    ) -> TileCall:
+    ) -> bool:
+        """Check a case; a worker executes no more of it after so many seconds. Returns whether it could be compared."""
         inputs = self._inputs.setdefault(case.name, self.driver.inputs.draw(case))
         draws = [self._rng.choice((0.0, LAST)), *(self._rng.random() for _ in range(self.harness.tiles - 1))]
         tuned = [(one.kernel, one.constants) for one in launches if one.autotuned]
@@ -121,14 +123,15 @@ class TileCheck:
             try:
                 _, outputs = worker.run_row([0], write, inspect, MOST_OUTPUT_BYTES, self.harness.tile_timeout_s)
             except KernelFailure as failure:
-                reason = (
-                    f"{case.name}: {failure.reason}" if self._by_machine else f"{case.name}, a tile: {failure.reason}"
-                )
-                raise KernelFailure(failure.verdict, reason, failure.evidence) from failure
+                where = case.name if self._by_machine else f"{case.name}, a tile"
+                raise KernelFailure(failure.verdict, f"{where}: {failure.reason}", failure.evidence) from failure
         call = _parsed(reports.last)
+        self._left_s -= call.plan.seconds
+        if call.plan.parts_of_several:
+            return False
         self._require_executed(case, call.plan, launches)
         self._require_right(inputs, outputs[0], call)
-        return call
+        return True
 
     def _require_executed(self, case: Case, plan: TilePlan, launches: Sequence[Launch]) -> None:
         """Raise KernelFailure that names what was launched and not executed."""

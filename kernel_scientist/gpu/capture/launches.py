@@ -15,7 +15,7 @@ from triton.compiler import CompiledKernel
 from triton.runtime.autotuner import Autotuner, OutOfResources
 from triton.runtime.jit import JITFunction
 
-from kernel_scientist.gpu.capture import driver
+from kernel_scientist.gpu.capture import driver, jit
 from kernel_scientist.gpu.capture.counting_interpreter import integers
 from kernel_scientist.gpu.capture.facts import Facts
 from kernel_scientist.gpu.capture.files.limits import cpu_seconds
@@ -144,7 +144,7 @@ class Recorder:
         return [self._tried_us * 1e-3] * 3
 
     def _record(self, kernel: Any, compiled: Any, args: tuple[Any, ...], grid: Any, options: dict[str, Any]) -> None:
-        bound = _bound(kernel, args, options)
+        bound = jit.bound(kernel, args, options)
         sizes: Any = grid(bound) if callable(grid) else grid
         whole = tuple(int(n) for n in (*sizes, 1, 1)[:3])
         code = self._code(compiled)
@@ -211,15 +211,6 @@ def _read(compiled: Any) -> tuple[str, CodeObject]:
         else disassembly.of_cubin(compiled.asm["cubin"], confined=True)
     )
     return text, assembly.read(text, metadata.num_warps, metadata.shared)[0]
-
-
-def _bound(kernel: Any, args: tuple[Any, ...], options: dict[str, Any]) -> dict[str, Any]:
-    """Return a launch's arguments by name."""
-    names = [p.name for p in kernel.params]
-    given = dict(zip(names, args, strict=False))
-    given |= {k: v for k, v in options.items() if k in names}
-    defaults = {n: p.default for n, p in kernel.signature.parameters.items() if p.default is not p.empty}
-    return {n: given.get(n, defaults.get(n)) for n in names}
 
 
 def _constants(kernel: Any, bound: dict[str, Any], metadata: Any) -> dict[str, str]:

@@ -1,6 +1,5 @@
 """Previews a GPU kernel before it runs: its code objects, whether they fit on the GPU, its predicted time."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,6 +9,7 @@ from kernel_scientist.gpu.isa import assembly
 from kernel_scientist.gpu.isa.findings import findings
 from kernel_scientist.gpu.toolchains import cuda, hip
 from kernel_scientist.gpu.toolchains.compiled import Compiled
+from kernel_scientist.gpu.toolchains.sources import hipified, joined
 from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records.evaluation import CodeObject, CompileReport, Prediction
@@ -17,10 +17,6 @@ from kernel_scientist.records.gpu import Build
 from kernel_scientist.records.kernel import Case, Verdict
 from kernel_scientist.records.params import Harness
 from kernel_scientist.sandbox.failure import KernelFailure
-
-HIP_RUNTIME = "#include <hip/hip_runtime.h>"
-_RUNTIME = re.compile(r"#\s*include\s*[<\"](cuda\.h|cuda_runtime\.h|cuda_runtime_api\.h)[>\"]")
-_FROM_CUDA = re.compile(r"cuda|CUDA|curand|cub/|cub::|nccl|__nv_")
 
 
 @dataclass(frozen=True)
@@ -102,19 +98,3 @@ def _objects(text: str) -> list[CodeObject]:
         return assembly.read(text)
     except assembly.AssemblyError as error:  # the text may contain inline assembly of the submission
         raise KernelFailure(Verdict.COMPILE_ERROR, f"its code cannot be read: {error}") from error
-
-
-def joined(sources: Sequence[str], name: str = "source") -> str:
-    """Join sources, with line directives so that messages name `name[0]`, `name[1]`, ... and their lines."""
-    plain = re.sub(r"[^\w.-]", "_", name)[:80]
-    return "\n".join(f'#line 1 "{plain}[{number}]"\n{text}' for number, text in enumerate(sources))
-
-
-def hipified(text: str) -> str:
-    """Translate CUDA names to HIP by torch's tables, as `load_inline` does with `cuda_sources` on ROCm."""
-    text = _RUNTIME.sub(HIP_RUNTIME, text)
-    if not _FROM_CUDA.search(text):
-        return text
-    from torch.utils.hipify import hipify_python  # the import takes seconds, and few HIP submissions need it
-
-    return hipify_python.RE_PYTORCH_PREPROCESSOR.sub(lambda found: str(hipify_python.PYTORCH_MAP[found[0]]), text)

@@ -16,8 +16,8 @@ from triton.runtime import interpreter as _interpreter_module
 
 from kernel_scientist.gpu.interpreter.allocations import Allocations
 from kernel_scientist.gpu.interpreter.defect import UNKNOWN
+from kernel_scientist.gpu.machine.allocations import EMPTY, tensors
 
-EMPTY = frozenset(("empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided"))
 LOOKING = frozenset((
     *("__get__", "__getitem__", "__len__", "__repr__", "__format__", "__hash__", "size", "stride", "numel", "dim"),
     *("storage_offset", "is_contiguous", "element_size", "get_device", "view", "view_as", "reshape", "flatten", "t"),
@@ -38,18 +38,6 @@ OVERWRITING = frozenset(
 """Operations that do not read their first argument."""
 EXPOSING = frozenset(("data_ptr", "numpy", "__array__", "__dlpack__", "untyped_storage", "storage", "set_", "resize_"))
 interpreter: Any = _interpreter_module
-
-
-def tensors(value: Any) -> Iterator[torch.Tensor]:
-    """Return every tensor in arguments or results, including nested ones."""
-    if isinstance(value, torch.Tensor):
-        yield value
-    elif isinstance(value, list | tuple):
-        for each in value:
-            yield from tensors(each)
-    elif isinstance(value, dict):
-        for each in value.values():
-            yield from tensors(each)
 
 
 def written(name: str, args: Any, kwargs: Any, result: Any) -> list[torch.Tensor]:

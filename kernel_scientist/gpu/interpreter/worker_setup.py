@@ -11,6 +11,7 @@ from typing import Any
 
 from triton.runtime.autotuner import Autotuner
 
+from kernel_scientist.gpu.capture import jit
 from kernel_scientist.gpu.capture.facts import Facts
 from kernel_scientist.gpu.capture.fake_device import pretended
 from kernel_scientist.gpu.interpreter import checker, numerics, tiles
@@ -43,16 +44,7 @@ class Interpreter:
         self.draws, self.survey_s, self.tuned = tuple(draws), seconds, [(name, constants) for name, constants in tuned]
 
     def _tune(self, tuner: Any, *args: Any, **options: Any) -> Any:
-        """Launch with the configuration that a launch of this kernel is known to have, else with the first one."""
-        tuner.nargs = dict(zip(tuner.arg_names, args, strict=False))
-        found = (dict(constants) for name, constants in self.tuned if name == tuner.base_fn.__name__)
-        constants = next(found, {})
-
-        def differences(config: Any) -> int:
-            return sum(constants.get(name, str(value)) != str(value) for name, value in config.all_kwargs().items())
-
-        config = tuner.best_config = min(tuner.prune_configs(options), key=differences)
-        return tuner.fn.run(*args, **options, **config.all_kwargs())
+        return jit.launch_tuned(tuner, self.tuned, args, options)
 
     def wrapped(self, kernel: Callable[[Any], Any]) -> Callable[[Any], Any]:
         """Return the kernel, wrapped by the memory checker."""

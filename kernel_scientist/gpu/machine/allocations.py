@@ -16,8 +16,6 @@ from kernel_scientist.gpu.machine.launch import Memory
 
 EMPTY = frozenset(("empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided"))
 """Operations that return memory that nobody wrote."""
-ROOM = 1 << 47
-"""Addresses of user space on the hosts that this runs on."""
 
 
 def tensors(value: Any) -> Iterator[torch.Tensor]:
@@ -89,6 +87,22 @@ class Allocations(TorchDispatchMode):
         inside = any(start <= place and place + size <= start + length for start, length in self._inputs.values())
         if not inside:
             self._new(tensor.detach())
+
+    def reserve(self, address: int, size: int, name: str) -> None:
+        """Allow launches to use memory that is not torch's. `name`: what it is to the user."""
+        self._memory.add(address, size)
+        self.names[address] = name
+
+    def release(self, address: int) -> None:
+        """Forbid launches to use it."""
+        self._memory.remove(address)
+
+    def undefine(self, address: int, size: int) -> None:
+        """Note that nobody has written these bytes."""
+        ctypes.memset(address, self.pattern, size)
+
+    def define(self, address: int, size: int) -> None:
+        """Note that something other than a launch wrote these bytes."""
 
     def memory(self) -> Memory:
         """Return what a launch may use now."""

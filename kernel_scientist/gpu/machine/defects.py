@@ -3,11 +3,11 @@
 Runs in workers: standard library and numpy only.
 """
 
-import linecache
 from collections.abc import Iterable, Mapping
 
 from kernel_scientist.gpu.interpreter.defect import OUT_OF_BOUNDS_READ, OUT_OF_BOUNDS_WRITE, Defect, Example
 from kernel_scientist.gpu.machine.launch import Fault, Finding
+from kernel_scientist.gpu.machine.sources import Sources
 
 Grid = tuple[int, int, int]
 KINDS = {
@@ -16,13 +16,14 @@ KINDS = {
     Fault.WRITE_READ_ONLY: ("write to a read-only input", "writes to an input that a kernel may only read"),
     Fault.LDS_OUTSIDE: ("out-of-bounds access of LDS", "uses LDS beyond what the workgroup allocated"),
     Fault.SCRATCH_OUTSIDE: ("out-of-bounds access of scratch", "uses scratch beyond what the kernel allocated"),
+    Fault.TRAP: ("trap", "ends itself: an assertion failed, or it came where its compiler saw no way"),
     Fault.JUMP: ("jump outside of the code", "jumps to an address that is no instruction"),
 }
-NEAR = 1 << 20
+NEAR = 1 << 30
 """Bytes within which an address outside of all tensors is said to belong to the nearest one."""
 
 
-def defects(found: Iterable[tuple[str, Grid, Finding]], names: Mapping[int, str]) -> list[Defect]:
+def defects(found: Iterable[tuple[str, Grid, Finding]], names: Mapping[int, str], sources: Sources) -> list[Defect]:
     """Return one defect per kind of finding and source line. `names`: of tensors, by their addresses."""
     result: dict[tuple[str, int, str], Defect] = {}
     for kernel, grid, finding in found:
@@ -31,14 +32,14 @@ def defects(found: Iterable[tuple[str, Grid, Finding]], names: Mapping[int, str]
         kind, note = KINDS[finding.fault]
         statement, total = finding.statement, grid[0] * grid[1] * grid[2]
         tensor, offset = _nearest(finding, names)
-        key = (kind, statement.source_line, tensor)
-        text = linecache.getline(statement.file, statement.source_line).strip()
+        line, text = sources.quoted(statement.file, statement.source_line)
+        key = (kind, line, tensor)
         result.setdefault(
             key,
             Defect(
                 kind=kind,
                 kernel=kernel,
-                line=statement.source_line,
+                line=line,
                 source=text or f"{statement.mnemonic} {statement.operands}",
                 tensor=tensor,
                 lanes=finding.times,
@@ -59,4 +60,4 @@ def _nearest(finding: Finding, names: Mapping[int, str]) -> tuple[str, int]:
     before = [start for start in names if start <= finding.address]
     start = max(before, default=min(names, default=0))
     offset = finding.address - start
-    return (names[start], offset) if names and abs(offset) < NEAR << 10 else ("no tensor", 0)
+    return (names[start], offset) if names and abs(offset) < NEAR else ("no tensor", 0)

@@ -6,30 +6,27 @@ Runs in workers: standard library, numpy and torch only.
 import hashlib
 import random
 import time
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import MappingProxyType
 
 from kernel_scientist.gpu.interpreter.defect import Defect
-from kernel_scientist.gpu.machine import findings
+from kernel_scientist.gpu.machine import findings, lacking, program
 from kernel_scientist.gpu.machine import launch as launches
 from kernel_scientist.gpu.machine.allocations import Allocations
 from kernel_scientist.gpu.machine.checking import Checks
 from kernel_scientist.gpu.machine.defects import defects
-from kernel_scientist.gpu.machine.launch import Code, Fault, Finding, Options
+from kernel_scientist.gpu.machine.launch import Code, Fault, Finding, NotSimulatedError, Options, Result
 from kernel_scientist.gpu.machine.library import Library
+from kernel_scientist.gpu.machine.listing import ListingError
+from kernel_scientist.gpu.machine.program import ProgramError
+from kernel_scientist.gpu.machine.sources import Sources
 
 Grid = tuple[int, int, int]
 MOST_INSTRUCTIONS = 40_000_000_000
 """Wave instructions of one launch: an endless loop ends there, unless the call's time is over first."""
-CHUNKS = 32
-"""A sample of workgroups is run in so many parts; the time is looked at between them."""
-
-
-class RefusedError(Exception):
-    """The machine does not execute this launch."""
+PARTS = 64
+"""A launch of which only a part may be run is divided into so many; the time is looked at between them."""
 
 
 @dataclass
@@ -57,13 +54,17 @@ class Executor:
     """Seconds after which no further workgroups of a launch are run; 0: all are run."""
     launched: list[Launched] = field(default_factory=list[Launched])
     findings: list[tuple[str, Grid, Finding]] = field(default_factory=list[tuple[str, Grid, Finding]])
+    sources: Sources = field(default_factory=Sources)
     _codes: dict[str, Code] = field(default_factory=dict[str, Code])
 
     def code(self, text: str) -> Code:
-        """Return loaded assembly."""
+        """Return loaded assembly. Raises NotSimulatedError if the machine cannot read it."""
         key = hashlib.sha256(text.encode()).hexdigest()
         if key not in self._codes:
-            self._codes[key] = Code.of(self.library, text)
+            try:
+                self._codes[key] = Code.of(self.library, text)
+            except (ListingError, ProgramError) as error:
+                raise NotSimulatedError(f"its assembly is not one that the machine reads: {error}") from error
         return self._codes[key]
 
     def run(
@@ -78,68 +79,58 @@ class Executor:
     ) -> None:
         """Execute a launch. `names`: of its tensors, by their addresses.
 
-        Raises RefusedError if an instruction is not known, or if it does not end.
+        Raises NotSimulatedError at an instruction that is not known, RuntimeError without end.
         """
         assert self.allocations is not None, "a launch outside of a call"
         groups, memory = grid[0] * grid[1] * grid[2], self.allocations.memory()
-        launched = Launched(name, groups, 0)
+        said = code.names[name]
+        launched = Launched(said, groups, 0)
         self.launched.append(launched)
         if groups == 0:
             return
         until = time.monotonic() + self.sample_s
-        for part in self._parts(groups):
+        for part in self._parts(groups, any("_atomic_" in s.mnemonic for s in code.listing.statements)):
             options = Options(self.threads, self.seed, most_instructions=MOST_INSTRUCTIONS, groups=part)
             if self.checks is None:
                 result = launches.run(code, name, grid, block, arguments, memory, dynamic_lds, options)
             else:
                 result = self.checks.run(code, name, grid, block, arguments, memory, dynamic_lds, options, names)
             launched.run += groups if part is None else len(part)
-            self.findings += [(name, grid, finding) for finding in result.findings]
-            refused = next((f for f in result.findings if f.fault is Fault.REFUSED), None)
-            if refused is not None:
-                statement = refused.statement
-                raise RefusedError(
-                    f"{name}: instruction {statement.mnemonic} {statement.operands} (line {statement.line} of its "
-                    f"assembly, source line {statement.source_line}) is not one that the machine executes"
-                )
+            self.findings += [(said, grid, finding) for finding in result.findings]
+            _require_known(said, result, self.sources)
             if result.gave_up:
-                raise RefusedError(f"{name} does not end: {result.instructions:,} wave instructions were executed")
+                raise RuntimeError(f"{said} does not end: {result.instructions:,} wave instructions were executed")
             if self.sample_s and time.monotonic() > until:
                 break
 
-    def _parts(self, groups: int) -> list[tuple[int, ...] | None]:
-        if not self.sample_s:
+    def _parts(self, groups: int, atomic: bool) -> list[tuple[int, ...] | None]:
+        """Return the workgroups in the order in which parts of them run. With atomic operations they need each other.
+
+        A part is a run of neighbours: what they write lies together, so that little of the reference is needed to
+        compare it. The first one has the first or the last workgroup, where masks matter.
+        """
+        if not self.sample_s or atomic:
             return [None]
-        order = random.SystemRandom().sample(range(groups), groups)
-        size = max(self.threads, -(-groups // CHUNKS))
-        return [tuple(order[n : n + size]) for n in range(0, groups, size)]
+        size, rng = max(self.threads, -(-groups // PARTS)), random.SystemRandom()
+        parts = [tuple(range(n, min(n + size, groups))) for n in range(0, groups, size)]
+        edge = parts.pop(rng.choice((0, -1)))
+        return [edge, *rng.sample(parts, len(parts))]
 
-    def told(self) -> tuple[list[Defect], dict[str, int]]:
-        """Return the defects since the last call of this, and how many workgroups were run."""
-        found = defects(self.findings, self.allocations.names if self.allocations else {})
+    def take(self) -> tuple[list[Defect], list[Launched]]:
+        """Return the defects and the launches since the last call of this."""
+        found = defects(self.findings, self.allocations.names if self.allocations else {}, self.sources)
         if self.checks is not None:
-            found += findings.defects(self.checks)
-        runs = [launched for launched in self.launched if launched.groups]
-        coverage = {
-            "launches": len(runs),
-            "programs": sum(one.groups for one in runs),
-            "programs_run": sum(one.run for one in runs),
-        }
-        self.findings.clear()
-        return found, coverage
-
-    def by_kernel(self) -> list[tuple[str, int, int]]:
-        """Return kernel, executed and all workgroups of the launches since the last call of this."""
-        run, all_ = Counter[str](), Counter[str]()
-        for one in self.launched:
-            run[one.kernel] += one.run
-            all_[one.kernel] += one.groups
-        self.launched.clear()
-        return [(name, run[name], all_[name]) for name in all_]
+            found += findings.defects(self.checks, self.sources)
+        launched, self.launched, self.findings = self.launched, [], []
+        return found, launched
 
 
-def loaded(path: str) -> Library:
-    """Return the native library that the evaluator built."""
-    from kernel_scientist.gpu.machine import library
-
-    return library.loaded(Path(path))
+def _require_known(kernel: str, result: Result, sources: Sources) -> None:
+    """Raise NotSimulatedError if an instruction was executed that the machine does not know."""
+    for found in result.findings:
+        if found.fault is Fault.REFUSED:
+            one = found.statement
+            line, _ = sources.quoted(one.file, one.source_line)
+            place = f"assembly line {one.line}" + (f", source line {line}" if one.source_line else "")
+            why = lacking.reason(program.base_name(one.mnemonic))
+            raise NotSimulatedError(f"{kernel}: {one.mnemonic} {one.operands} ({place}): {why}")

@@ -3,8 +3,7 @@
 Runs in workers: standard library and numpy only.
 """
 
-import linecache
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from kernel_scientist.gpu.interpreter.defect import (
@@ -17,6 +16,7 @@ from kernel_scientist.gpu.interpreter.defect import (
 )
 from kernel_scientist.gpu.machine.checking import Checked, Checks, Tensor
 from kernel_scientist.gpu.machine.shadow import Cause, Reach, Record
+from kernel_scientist.gpu.machine.sources import Sources
 
 DEADLOCK: Final = "deadlock"
 BARRIER_MISMATCH: Final = "barrier mismatch"
@@ -52,29 +52,28 @@ WRAPS = tuple(size << 32 for size in (1, 2, 4, 8, 16))
 """By how many bytes an offset is wrong whose index, or which itself, left the range of 32 bits."""
 
 
-def defects(checks: Checks) -> list[Defect]:
+def defects(checks: Checks, sources: Sources) -> list[Defect]:
     """Return one defect per kind, tensor and source line, of all launches that were checked."""
     result = dict[tuple[str, int, str], Defect]()
     for record in checks.records():
-        if record.cause in KINDS and (found := _defect(record, checks.launched[record.launch])) is not None:
+        if record.cause in KINDS and (found := _defect(record, checks.launched[record.launch], sources)) is not None:
             result.setdefault((found.kind, found.line, found.tensor), found)
     raced = {(line, tensor) for kind, line, tensor in result if kind == WRITE_RACE}
     # In another order of waves what is read may not have been written yet: the same mistake.
     return [one for key, one in result.items() if one.kind != UNINITIALISED_READ or key[1:] not in raced]
 
 
-def _defect(record: Record, launch: Checked) -> Defect | None:
-    places, statements = launch.code.places, launch.code.listing.statements
-    line, statement = places.line(record.instruction), statements[record.instruction]
-    if record.cause is Cause.BARRIERS and record.other is not None and places.line(record.other[0]) == line:
+def _defect(record: Record, launch: Checked, sources: Sources) -> Defect | None:
+    statement = launch.code.listing.statements[record.instruction]
+    line, text = _quoted(record.instruction, launch, sources)
+    if record.cause is Cause.BARRIERS and record.other and _quoted(record.other[0], launch, sources)[0] == line:
         return None  # the compiler made two barriers of one
     tensor, element = _place(record, launch.tensors)
-    text = linecache.getline(str(places.path), line).strip()
     columns, rows, layers = launch.grid
     group = (record.group % columns, record.group // columns % rows, record.group // columns // rows)
     return Defect(
         kind=KINDS[record.cause],
-        kernel=launch.kernel,
+        kernel=launch.code.names[launch.kernel],
         line=line,
         source=text or f"{statement.mnemonic} {statement.operands}",
         tensor=tensor,
@@ -83,8 +82,12 @@ def _defect(record: Record, launch: Checked) -> Defect | None:
         of_programs=columns * rows * layers,
         examples=(Example(group, element),),
         severity="error",
-        note=f"{_note(record, launch)}; first in lane {record.lane} of wave {record.wave}",
+        note=f"{_note(record, launch, sources)}; first in lane {record.lane} of wave {record.wave}",
     )
+
+
+def _quoted(instruction: int, launch: Checked, sources: Sources) -> tuple[int, str]:
+    return sources.quoted(*launch.code.places.at(instruction))
 
 
 def _place(record: Record, tensors: Mapping[int, Tensor]) -> tuple[str, int]:
@@ -106,10 +109,14 @@ LDS = 0x7FFF0001
 """Upper half of addresses of LDS, as in `native/machine.h`."""
 
 
-def _note(record: Record, launch: Checked) -> str:
-    cause, name = record.cause, launch.code.places.line
+def _note(record: Record, launch: Checked, sources: Sources) -> str:
+    cause = record.cause
+
+    def name(instruction: int) -> int:
+        return _quoted(instruction, launch, sources)[0]
+
     if cause in UNSET or cause in (Cause.RACE_READ, Cause.RACE_WRITE):
-        said = UNSET[cause] if cause in UNSET else _race(record, launch)
+        said = UNSET[cause] if cause in UNSET else _race(record, name)
         depends = DEPENDS.get(record.reach, "the result depends on it")
         known = record.reach in DEPENDS and name(record.reached_at) != name(record.instruction)
         return f"{said}, and {depends}" + (f" in line {name(record.reached_at)}" if known else "")
@@ -125,12 +132,12 @@ def _note(record: Record, launch: Checked) -> str:
     return PLAIN[cause]
 
 
-def _race(record: Record, launch: Checked) -> str:
+def _race(record: Record, name: Callable[[int], int]) -> str:
     does = "reads what" if record.cause is Cause.RACE_READ else "stores where"
     if record.other is None:
         return f"{does} another wave stores"
     instruction, lane, wave, group = record.other
-    line = launch.code.places.line(instruction)
+    line = name(instruction)
     if group == record.group and wave == record.wave:
         return f"lanes {record.lane} and {lane} of one instruction store different values at one address"
     if group == record.group:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from kernel_scientist.gpu.isa.tally import plain
 from kernel_scientist.gpu.machine import listing as listings
 from kernel_scientist.gpu.machine import program as programs
 from kernel_scientist.gpu.machine.library import Library
@@ -37,6 +38,10 @@ PACKET_BYTES = 64
 WAVE = 64
 
 
+class NotSimulatedError(Exception):
+    """The machine does not execute this: its own limit, no fault of the code."""
+
+
 class Fault(IntEnum):
     """What a launch did wrong; as in `native/machine.h`."""
 
@@ -47,6 +52,7 @@ class Fault(IntEnum):
     SCRATCH_OUTSIDE = 5
     JUMP = 6
     REFUSED = 7
+    TRAP = 8
 
 
 @dataclass(frozen=True)
@@ -144,6 +150,11 @@ class Code:
     def kernels(self) -> dict[str, Kernel]:
         """Return the kernels by their symbols."""
         return self.listing.kernels
+
+    @cached_property
+    def names(self) -> dict[str, str]:
+        """Return the kernels' names as their source says them, by their symbols."""
+        return plain(list(self.kernels))
 
     @property
     def missing(self) -> tuple[Statement, ...]:

@@ -63,6 +63,8 @@ class Kernel:
     kernarg_bytes: int
     lds_bytes: int
     scratch_bytes: int
+    most_threads: int
+    """Of a workgroup."""
     descriptor: dict[str, int]
     """Directives `.amdhsa_...` without the prefix, where their values are numbers."""
 
@@ -123,6 +125,7 @@ def _kernel(found: dict[str, Any], descriptors: dict[str, dict[str, int]]) -> Ke
         kernarg_bytes=found.get(".kernarg_segment_size", 0),
         lds_bytes=found.get(".group_segment_fixed_size", 0),
         scratch_bytes=found.get(".private_segment_fixed_size", 0),
+        most_threads=found.get(".max_flat_workgroup_size", 1024),
         descriptor=descriptors.get(found[".name"], {}),
     )
 

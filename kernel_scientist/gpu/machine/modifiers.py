@@ -66,8 +66,9 @@ def _named(found: Modifiers, name: str, value: str) -> bool:
     """Set a modifier with a value. Returns whether there is one of that name."""
     if name in ("offset", "offset0"):
         found.offset = _swizzle(value) if value.startswith("swizzle") else int(value, 0)
-    elif name in ("offset1", "cbsz", "abid", "blgp", "row_mask", "bank_mask"):
-        setattr(found, name, _bits(_numbers(value)) if value.startswith("[") else int(value, 0))
+    elif name in ("offset1", "cbsz", "abid", "blgp", "row_mask", "bank_mask", "bitop3"):
+        field = "offset1" if name == "bitop3" else name
+        setattr(found, field, _bits(_numbers(value)) if value.startswith("[") else int(value, 0))
     elif name in ("op_sel", "op_sel_hi"):
         setattr(found, name, _numbers(value))
     elif name in ("neg_lo", "neg_hi", "neg"):
@@ -76,6 +77,8 @@ def _named(found: Modifiers, name: str, value: str) -> bool:
         found.omod = {("mul", "2"): 1, ("mul", "4"): 2, ("div", "2"): 3}[name, value]
     elif name == "bound_ctrl":
         found.flags |= BOUND_CTRL
+    elif name == "fi":
+        pass  # of lanes that are switched off; none are where compilers use it
     elif name == "quad_perm":
         found.dpp = sum(n << 2 * place for place, n in enumerate(_numbers(value)))
     elif name in _ROWS:

@@ -12,6 +12,8 @@ from pathlib import PurePath
 from kernel_scientist.gpu.machine.listing import Listing
 
 _FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"]*)"(?:\s+"([^"]*)")?', re.MULTILINE)
+_SOURCE = re.compile(r"\[\d+\]$")
+"""How the names of a submission's texts end (`toolchains.sources.joined`)."""
 _ENTRY = re.compile(r"^\s*\.byte\s+\d+\s*; Abbrev \[\d+\] \S+ (DW_TAG_\w+)")
 _FIELD = re.compile(r"^\s*\.(?:byte|short|long|quad)\s+(\S+)\s*; (DW_AT_\w+)")
 _RANGES = re.compile(r"^\.Ldebug_ranges(\d+):")
@@ -39,28 +41,31 @@ class Places:
     def __init__(self, text: str, listing: Listing) -> None:
         found = [(number, PurePath(folder) / name) for number, folder, name in _FILE.findall(text)]
         files = {number: path.name for number, path in found}
-        self.path = found[0][1] if found else PurePath()
-        """The file that the kernels are written in: the first one."""
-        self.own = self.path.name
+        sources = tuple(name for name in files.values() if _SOURCE.search(name))
+        self.own = sources or tuple(path.name for _, path in found[:1])
+        """The files that the kernels are written in: a submission's texts, else the first one."""
+        self._paths = {path.name: str(path) for _, path in reversed(found)}
         self._statements = listing.statements
-        calls = [call for call in _calls(text, listing, files) if call.file == self.own]
+        calls = [call for call in _calls(text, listing, files) if call.file in self.own]
         self._calls = sorted(calls, key=lambda call: call.size)
-        own = (n for n, s in enumerate(listing.statements) if s.source_line and PurePath(s.file).name == self.own)
+        own = (n for n, s in enumerate(listing.statements) if s.source_line and self._is_own(s.file))
         self._certain = list(own)
 
-    def line(self, instruction: int) -> int:
-        """Return the line of an instruction, or that of the nearest one before it; 0 if nothing is known."""
+    def at(self, instruction: int) -> tuple[str, int]:
+        """Return file and line of an instruction, or of the nearest one before it; line 0 if nothing is known."""
         statement = self._statements[instruction]
-        if statement.source_line and PurePath(statement.file).name == self.own:
-            return statement.source_line
-        if statement.source_line:
+        if statement.source_line and not self._is_own(statement.file):
             for call in self._calls:
                 if any(start <= instruction < end for start, end in call.spans):
-                    return call.line
+                    return self._paths[call.file], call.line
+        if not self._certain:
+            return "", 0
         place = bisect_right(self._certain, instruction)
-        if place == 0:
-            return self._statements[self._certain[0]].source_line if self._certain else 0
-        return self._statements[self._certain[place - 1]].source_line
+        known = self._statements[self._certain[max(0, place - 1)]]
+        return self._paths[PurePath(known.file).name], known.source_line
+
+    def _is_own(self, file: str) -> bool:
+        return PurePath(file).name in self.own
 
 
 def _calls(text: str, listing: Listing, files: dict[str, str]) -> list[Call]:

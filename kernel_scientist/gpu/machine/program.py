@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from kernel_scientist.gpu.machine import lacking
 from kernel_scientist.gpu.machine import modifiers as modifier
 from kernel_scientist.gpu.machine import operands as operand
 from kernel_scientist.gpu.machine.listing import Data, Listing, Statement
@@ -33,7 +34,7 @@ REFUSED = "refused"
 """The row of instructions that the table lacks: executing one is a finding."""
 _ENCODING = re.compile(r"(?:_(?:e32|e64|dpp|sdwa|vgprcd|gfx9))+$")
 _WITHOUT = re.compile(
-    r"s_(?:waitcnt\w*|nop|setprio|setreg\w*|icache_inv|dcache_\w+|sleep|barrier|endpgm|code_end|sethalt|sendmsg\w*|trap"
+    r"s_(?:waitcnt\w*|nop|setprio|icache_inv|dcache_\w+|sleep|barrier|endpgm|code_end|sethalt|sendmsg\w*|trap"
     r"|inst_prefetch)$|buffer_(?:wb|inv)\w*$"
 )
 """Instructions whose operands say nothing to the machine."""
@@ -81,13 +82,14 @@ def packed(listing: Listing, rows: dict[str, int]) -> Program:
         except ValueError as error:
             raise ProgramError(f"line {statement.line}: {statement.mnemonic} {statement.operands}: {error}") from error
         counter = number + 1 if name == "s_getpc_b64" else counter
-        if name not in rows:
+        known = name in rows and not lacking.foreign(name, listing.arch)
+        if not known:
             missing.append(number)
         found = [layout.resolved(one, counter, statement) if one.symbol is not None else one for one in found]
         for one in found:
             if one.kind is Kind.VECTOR:
                 highest = max(highest, one.index + one.registers)
-        instructions[number] = _pack(rows.get(name, rows[REFUSED]), name, found, extra)
+        instructions[number] = _pack(rows[name if known else REFUSED], name, found, extra)
     return Program(instructions, layout.data, layout.symbols, highest, tuple(missing))
 
 
@@ -95,10 +97,9 @@ def _read(statement: Statement, name: str) -> tuple[list[Operand], Modifiers]:
     """Return an instruction's operands and modifiers."""
     if _WITHOUT.match(name):
         return [], Modifiers()
-    if name.startswith("s_getreg"):
-        target, register = statement.operands.split(",", 1)
-        return [operand.parse(target), _hardware(register.strip())], Modifiers()
     parts = operand.split(statement.operands) if statement.operands else []
+    if name.startswith(("s_getreg", "s_setreg")):
+        return [_hardware(part) if part.startswith("hwreg") else operand.parse(part) for part in parts], Modifiers()
     if not parts:
         return [], Modifiers()
     last = parts[-1]

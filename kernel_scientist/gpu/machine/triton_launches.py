@@ -11,14 +11,14 @@ from triton.compiler import CompiledKernel
 from triton.runtime.autotuner import Autotuner, OutOfResources
 from triton.runtime.jit import JITFunction
 
-from kernel_scientist.gpu.capture import driver
+from kernel_scientist.gpu.capture import driver, jit
 from kernel_scientist.gpu.capture.facts import Facts
-from kernel_scientist.gpu.machine.executor import Executor, RefusedError
+from kernel_scientist.gpu.machine.executor import Executor
+from kernel_scientist.gpu.machine.launch import NotSimulatedError
 from kernel_scientist.gpu.machine.listing import Argument
 
 FLOATS = {"fp32": "<f", "f32": "<f", "fp64": "<d", "f64": "<d", "fp16": "<e", "f16": "<e"}
 WAVE = 64
-Known = tuple[str, Mapping[str, str]]
 
 
 class TritonLaunches:
@@ -26,7 +26,7 @@ class TritonLaunches:
 
     def __init__(self, facts: Facts, executor: Executor) -> None:
         self.facts, self.executor = facts, executor
-        self.tuned: Sequence[Known] = ()
+        self.tuned: Sequence[jit.Known] = ()
         """Kernel and constants of the launches that an autotuner made where they were predicted."""
         self._kernels: dict[int, tuple[Any, Any]] = {}
         """Function and compiled kernel, by the compiled kernel's `id`."""
@@ -57,30 +57,21 @@ class TritonLaunches:
         return [1.0] * 3
 
     def _tune(self, tuner: Any, *args: Any, **options: Any) -> Any:
-        """Launch with the configuration that a launch of this kernel is known to have, else with the first one."""
-        tuner.nargs = dict(zip(tuner.arg_names, args, strict=False))
-        found = (dict(constants) for name, constants in self.tuned if name == tuner.base_fn.__name__)
-        constants = next(found, {})
-
-        def differences(config: Any) -> int:
-            return sum(constants.get(name, str(value)) != str(value) for name, value in config.all_kwargs().items())
-
-        config = tuner.best_config = min(tuner.prune_configs(options), key=differences)
-        return tuner.fn.run(*args, **options, **config.all_kwargs())
+        return jit.launch_tuned(tuner, self.tuned, args, options)
 
     def _launch(self, kernel: Any, code: Any, args: tuple[Any, ...], grid: Any, options: dict[str, Any]) -> None:
         metadata = code.metadata
         if metadata.shared > self.facts.lds_bytes:
             what = f"LDS of a workgroup of {metadata.name} on {self.facts.arch}"
             raise OutOfResources(metadata.shared, self.facts.lds_bytes, what)
-        bound = _bound(kernel, args, options)
+        bound = jit.bound(kernel, args, options)
         sizes: Any = grid(bound) if callable(grid) else grid
         x, y, z = (int(n) for n in (*sizes, 1, 1)[:3])
         loaded = self.executor.code(code.asm["amdgcn"])
         name = metadata.name
         arguments = self._arguments(loaded.kernels[name].arguments, code.src.signature, bound)
         block = (metadata.num_warps * WAVE, 1, 1)
-        names = {storage: name for name, value in bound.items() for storage in _storages(value)}
+        names = {storage: argument for argument, value in bound.items() for storage in _storages(value)}
         self.executor.run(loaded, metadata.name, (x, y, z), block, arguments, metadata.shared, names)
 
     def _arguments(self, places: Sequence[Argument], signature: Mapping[str, Any], bound: Mapping[str, Any]) -> bytes:
@@ -90,7 +81,7 @@ class TritonLaunches:
         segment = bytearray(max((place.offset + place.size for place in explicit), default=0))
         flat = [one for kind, value in given for one in self._flattened(kind, value)]
         if len(flat) > len(explicit):
-            raise RefusedError(f"{len(flat)} arguments were given, the kernel takes {len(explicit)}")
+            raise NotSimulatedError(f"{len(flat)} arguments were given, the kernel takes {len(explicit)}")
         for place, (kind, value) in zip(explicit, flat, strict=False):  # Triton's own scratch memory comes last: none
             segment[place.offset : place.offset + place.size] = self._packed(kind, value, place.size)
         return bytes(segment)
@@ -100,7 +91,7 @@ class TritonLaunches:
             parts = zip(kind, value, strict=True)
             return [one for part, each in parts if part != "constexpr" for one in self._flattened(part, each)]
         if str(kind).startswith("tensordesc"):
-            raise RefusedError("tensor descriptors are not executed here")
+            raise NotSimulatedError("tensor descriptors are not executed here")
         return [(str(kind), value)]
 
     def _packed(self, kind: str, value: Any, size: int) -> bytes:
@@ -122,12 +113,3 @@ def _storages(value: Any) -> list[int]:
     """Return the address of the memory that an argument's elements lie in, if it is a tensor."""
     base = getattr(value, "base", value)
     return [int(base.untyped_storage().data_ptr())] if hasattr(base, "untyped_storage") else []
-
-
-def _bound(kernel: Any, args: tuple[Any, ...], options: dict[str, Any]) -> dict[str, Any]:
-    """Return a launch's arguments by name."""
-    names = [p.name for p in kernel.params]
-    given = dict(zip(names, args, strict=False))
-    given |= {k: v for k, v in options.items() if k in names}
-    defaults = {n: p.default for n, p in kernel.signature.parameters.items() if p.default is not p.empty}
-    return {n: given.get(n, defaults.get(n)) for n in names}

@@ -56,6 +56,20 @@ class CheckedAllocations(Allocations):
         ctypes.memset(place, 0, size)
         self.shadow.poison(place, size, self.seed)
 
+    def reserve(self, address: int, size: int, name: str) -> None:
+        """Allow launches to use memory that is not torch's."""
+        super().reserve(address, size, name)
+        self.checks.tensors[address] = Tensor(name, 1, size)
+
+    def undefine(self, address: int, size: int) -> None:
+        """Make these bytes undefined."""
+        ctypes.memset(address, 0, size)
+        self.shadow.poison(address, size, self.seed)
+
+    def define(self, address: int, size: int) -> None:
+        """Note that these bytes are defined."""
+        self.shadow.define(address, size)
+
     def reached(self, output: Any) -> None:
         """Note that the elements of these tensors are a result. What nobody wrote is no finding: its value is wrong."""
         for tensor in tensors(output):

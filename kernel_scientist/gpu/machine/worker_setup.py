@@ -3,6 +3,7 @@
 Runs in the untrusted worker: standard library, numpy, torch, triton, and modules of this package.
 """
 
+import ctypes
 import os
 import random
 import time
@@ -17,18 +18,23 @@ from triton.runtime import cache
 
 from kernel_scientist.gpu.capture.facts import Facts
 from kernel_scientist.gpu.capture.fake_device import pretended
-from kernel_scientist.gpu.machine import executor
+from kernel_scientist.gpu.machine import library
 from kernel_scientist.gpu.machine.allocations import Allocations, extent, tensors
 from kernel_scientist.gpu.machine.checking import Checks
 from kernel_scientist.gpu.machine.executor import Executor
+from kernel_scientist.gpu.machine.host.worker import HostCode
 from kernel_scientist.gpu.machine.triton_launches import TritonLaunches
 from kernel_scientist.gpu.machine.undefined import CheckedAllocations
 
 MOST_RUNS = 100_000
 UNWRITTEN = 0xFF
 """Bytes of memory that nobody wrote, where only a part of a launch is executed: NaN in every floating-point type."""
-LIBRARY = executor.loaded(os.environ["KERNEL_SCIENTIST_MACHINE"])
+LIBRARY = library.loaded(Path(os.environ["KERNEL_SCIENTIST_MACHINE"]))
 """Loaded before workers are forked: they share it."""
+STAND_IN = os.environ.get("KERNEL_SCIENTIST_STAND_IN", "")
+"""The stand-in for HIP's runtime; empty where none is built."""
+if STAND_IN:
+    ctypes.CDLL(STAND_IN)  # no file of the evaluator's can be opened later
 
 
 class Machine:
@@ -43,11 +49,10 @@ class Machine:
         self.writable = (*self.writes, *settings["updates"])
         self.executor = Executor(LIBRARY, settings["threads"])
         self.triton = TritonLaunches(self.facts, self.executor)
+        self.host = HostCode(STAND_IN, self.facts, self.executor) if STAND_IN else None
         self.reports: list[dict[str, Any]] = []
-        self.checking: bool = settings.get("checks", False)
-        """Whether launches are checked where all of each is executed."""
         self.partly = False
-        """Whether only a part of each launch is executed."""
+        """Whether only a part of each launch is executed. Otherwise it is checked as well."""
 
     def pretending(self) -> AbstractContextManager[None]:
         """Make torch report the GPU within the context."""
@@ -64,7 +69,7 @@ class Machine:
             pattern = UNWRITTEN if self.partly else random.SystemRandom().randrange(1, 255)
             start = time.process_time()
             self.executor.seed = random.SystemRandom().getrandbits(63)
-            checks = self.executor.checks = Checks(LIBRARY) if self.checking and not self.partly else None
+            checks = self.executor.checks = None if self.partly else Checks(LIBRARY)
             if checks is None:
                 allocations = Allocations(data, self.writable, pattern)
             else:
@@ -79,6 +84,8 @@ class Machine:
             try:
                 with self.pretending(), allocations:
                     output = kernel(data)
+                    if self.host is not None:
+                        self.host.check()
             finally:
                 if isinstance(allocations, CheckedAllocations):
                     allocations.reached(output if output is not None else [])
@@ -88,18 +95,21 @@ class Machine:
         return custom_kernel
 
     def _report(self, output: Any, seconds: float) -> dict[str, Any]:
-        found, coverage = self.executor.told()
-        told: dict[str, Any] = {
-            "defects": [asdict(d) for d in found],
-            "defects_total": len(found),
-            "coverage": coverage,
-        }
-        launches = self.executor.by_kernel()
+        found, launched = self.executor.take()
+        every, run = sum(one.groups for one in launched), sum(one.run for one in launched)
+        coverage = {"launches": sum(one.groups > 0 for one in launched), "programs": every, "programs_run": run}
+        report: dict[str, Any] = {"defects": [asdict(d) for d in found], "coverage": coverage}
         if self.partly and output is not None:
-            whole = coverage["programs_run"] == coverage["programs"]
-            told["known"] = [[(0, t.numel())] if whole else _known(t) for t in tensors(output)]
-            told["plan"] = {"launches": launches, "skipped": [], "unwritten": 0, "seconds": seconds}
-        return told
+            whole = run == every
+            report["known"] = [[(0, t.numel())] if whole else _known(t) for t in tensors(output)]
+            report["plan"] = {
+                "launches": [(one.kernel, one.run, one.groups) for one in launched],
+                "skipped": [],
+                "parts_of_several": not whole and len(launched) > 1,
+                "unwritten": 0,
+                "seconds": seconds,
+            }
+        return report
 
     def report(self) -> dict[str, Any]:
         """Return the reports since the last call."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from kernel_scientist.compile.flags import forbidden_for_device
+from kernel_scientist.compile.flags import forbidden_for_device, split
 from kernel_scientist.gpu.toolchains.compiled import Compiled, kept, run
 from kernel_scientist.sandbox import confine
 
@@ -46,7 +46,9 @@ BASE_FLAGS = (
     "-gline-tables-only",
 )
 """Line tables change no instruction; they say which line of the source one belongs to."""
-REPLACED = re.compile(r"^(--offload-arch|--amdgpu-target|-fgpu-rdc|-fno-gpu-rdc|-fPIC|-shared|-l|-v$)")
+REPLACED = re.compile(
+    r"^(--offload-arch|--amdgpu-target|-fgpu-rdc|-fno-gpu-rdc|-fPIC|-shared|-l|-v$|--?save-temps(=\w+)?$)"
+)
 """Flags of a submission that are dropped: they are not needed, or set here."""
 OF_ROCM = (
     *("hip/", "rocwmma/", "hipcub/", "rocprim/", "rocthrust/", "thrust/", "cub/", "ck/", "ck_tile/", "rocblas/"),
@@ -58,7 +60,9 @@ _REFERRED = re.compile(r"\b([\w$.]+)@(?:rel32|gotpcrel32)@lo")
 _DEFINED = re.compile(r"^\s*(?:\.(?:set|comm|lcomm|amdgpu_lds)\s+)?([\w$.]+)\s*[:,]", re.MULTILINE)
 """Symbols in assembly: references in code, and labels or definitions."""
 _TORCH = re.compile(r"#\s*include\s*[<\"](torch|ATen|c10|pybind11)/")
-_HOST = re.compile(r"at::|c10::|torch|Tensor|pybind|py::|AT_|TORCH_|error: (no member|use of undecl|unknown type)")
+_HOST = re.compile(
+    r"at::|c10::|torch|Tensor|pybind|py::|AT_|TORCH_|'(ATen|c10)/|error: (no member|use of undecl|unknown type)"
+)
 """Errors that torch's complete headers may resolve."""
 
 
@@ -93,9 +97,12 @@ def compile_hip(source: str, arch: str, flags: list[str], timeout_s: float = 120
     tools = find()
     if isinstance(tools, str):
         return Compiled(ok=False, compiler="none", missing=tools)
-    if (bad := forbidden_for_device(flags)) is not None:
+    try:
+        given = [flag for flag in split(flags) if not REPLACED.search(flag)]
+    except ValueError as error:
+        return Compiled(ok=False, compiler=tools.version, log=f"a flag cannot be read: {error}")
+    if (bad := forbidden_for_device(given)) is not None:
         return Compiled(ok=False, compiler=tools.version, log=f"flag {bad!r} is not allowed")
-    given = [flag for flag in flags if not REPLACED.search(flag)]
     key = (source, arch, *given, tools.version, *BASE_FLAGS, *tools.flags, fingerprint())
     return kept("hip", key, lambda scratch: _compile(source, arch, given, tools, scratch, timeout_s))
 

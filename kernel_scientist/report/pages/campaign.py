@@ -213,15 +213,17 @@ def _beside_published(recorded: RecordedCampaign, best: Trial) -> list[tuple[str
 
 def _pictures(recorded: RecordedCampaign, best: Trial | None, by_model: bool) -> dict[str, Any]:
     """Return the pictures that there is something to draw for."""
-    entries, line = recorded.population.entries(), curves.of(recorded.population)
-    if not best or not any(point.ratio for point in line):
+    if not best:
         return {}
-    low, middle, high = ([point[end] for point in line] for end in range(3))
-    points = {trial.kernel.name: curves.point(trial) for trial in recorded.population}
-    pictures = {"speeds": plots.speeds({recorded.run.campaign: (low, middle, high)}, points, by_model)}
-    if any(entry.usd for entry in entries):
-        usd = list(itertools.accumulate(entry.usd for entry in entries))
-        pictures["costs"] = plots.costs(usd, (low, middle, high), by_model)
+    pictures = dict[str, Any]()
+    entries, line = recorded.population.entries(), curves.of(recorded.population)
+    if any(point.ratio for point in line):
+        low, middle, high = ([point[end] for point in line] for end in range(3))
+        points = {trial.kernel.name: curves.point(trial) for trial in recorded.population}
+        pictures["speeds"] = plots.speeds({recorded.run.campaign: (low, middle, high)}, points, by_model)
+        if any(entry.usd for entry in entries):
+            usd = list(itertools.accumulate(entry.usd for entry in entries))
+            pictures["costs"] = plots.costs(usd, (low, middle, high), by_model)
     times, floors_us = figures.case_times(recorded, best, best.kernel.name)
     return pictures | {"cases": plots.cases(times, floors_us)} if times else pictures
 

@@ -1,21 +1,24 @@
 """Checking runs through the evaluator: what a kernel's machine code does to memory reaches its verdict."""
 
 from collections.abc import Iterator
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import pytest
 
 from kernel_scientist import problems
 from kernel_scientist.evaluate.predicted import PredictedEvaluator
-from kernel_scientist.gpu.capture import inspect
-from kernel_scientist.gpu.machine import library
+from kernel_scientist.gpu.toolchains import hip
 from kernel_scientist.hardware import gpus
-from kernel_scientist.records import environment
 from kernel_scientist.records.evaluation import Evaluation
 from kernel_scientist.records.kernel import Kernel, Verdict
 from kernel_scientist.records.params import Harness
 from kernel_scientist.scientist.context import bug_taxonomy
-from kernel_scientist.workers.pool import WorkerPool
+from kernel_scientist.workers import prepared
+from kernel_scientist.workers.pool import EXECUTED, WorkerPool
+from tests.conftest import ROOT
+
+TOOLS = hip.find()
+needs_hip = pytest.mark.skipif(isinstance(TOOLS, str), reason=str(TOOLS))
 
 HEAD = "import torch\nimport triton\nimport triton.language as tl\n\n\n@triton.jit\n"
 SEED = (
@@ -27,24 +30,35 @@ SEED = (
 )
 
 
+HIP = (ROOT / "problems/identity/seeds/hip_naive.py").read_text()
+GUARDED = "if (i < size) out[i] = x[i];"
+LINE = next(n for n, line in enumerate(HIP.splitlines(), 1) if GUARDED in line)
+EXCHANGE = (
+    "__shared__ unsigned short s[LANES]; s[threadIdx.x] = i < size ? x[i] : 0; "
+    "if (i < size) out[i] = s[threadIdx.x ^ 64];"
+)
+READS = "volatile int odd = 0; if (i < size) { if (x[i] & 1) odd = 1; out[i] = x[i]; }"
+"""A branch depends on what is read."""
+STATIC = """    static unsigned short* kept = nullptr;
+    if (!kept) (void)hipMalloc(&kept, 2 * 5000);
+    %s
+    copy_kernel<<<1, LANES>>>(kept, (unsigned short*)out.data_ptr(), size < 256 ? size : 256);
+    copy_kernel<<<dim3("""
+
+
 @pytest.fixture(scope="module")
 def evaluator() -> Iterator[PredictedEvaluator]:
     problem = problems.find("identity")
-    machine = library.build(environment.cache_folder() / "machine")
-    settings = {
-        "facts": asdict(inspect.facts(gpus.MI300X)), "writes": problem.writes, "updates": (), "threads": 1,
-        "library": str(machine), "checks": True,
-    }  # fmt: skip
-    harness = Harness(call_timeout_s=20, import_timeout_s=20, noise_runs=0)
-    with WorkerPool(harness, "cpu", ("kernel_scientist.gpu.machine.worker_setup",), settings) as shop:
-        evaluator = PredictedEvaluator(problem, "auto", harness, shop, gpus.MI300X)
-        large = evaluator.profile.benchmarks[1:]
-        evaluator.profile = replace(evaluator.profile, vary={"size": (1, 5000, 1)}, benchmarks=large)
+    harness = Harness(call_timeout_s=60, import_timeout_s=60, noise_runs=0, tiles=0)
+    settings = prepared.simulated(problem, gpus.MI300X, threads=1)
+    with WorkerPool(harness, "cpu", (EXECUTED,), settings) as pool:
+        evaluator = PredictedEvaluator(problem, "auto", harness, pool, gpus.MI300X)
+        evaluator.profile = replace(evaluator.profile, vary={"size": (1, 5000, 1)})
         yield evaluator
 
 
 def evaluated(evaluator: PredictedEvaluator, source: str) -> Evaluation:
-    kernel = Kernel(name="k", language="triton", source=source)
+    kernel = Kernel(name="k", language="hip" if "__global__" in source else "triton", source=source)
     return evaluator.check(kernel, Evaluation(verdict=Verdict.OK, by_model=True))
 
 
@@ -80,3 +94,39 @@ def test_programs_that_wait_for_ever_are_told(evaluator: PredictedEvaluator) -> 
     found = evaluated(evaluator, source)
     assert found.verdict is Verdict.INCORRECT and "deadlock of flag_ptr in copy, line 8" in found.reason, found.reason
     assert bug_taxonomy.classify(found).id == "B.5"
+
+
+@needs_hip
+def test_a_sound_hip_kernel_is_right_and_covered(evaluator: PredictedEvaluator) -> None:
+    found = evaluated(evaluator, HIP)
+    assert found.verdict is Verdict.OK, found.reason
+    assert "every address checked" in found.coverage
+    filled = STATIC % "(void)hipMemsetAsync(kept, 0, 2 * 5000, 0);"
+    found = evaluated(evaluator, HIP.replace("    copy_kernel<<<dim3(", filled).replace(GUARDED, READS))
+    assert found.verdict is Verdict.OK, found.reason
+
+
+@needs_hip
+@pytest.mark.parametrize(
+    ("after", "kind", "tensor", "words"),
+    [
+        ("if (i < size) out[i] = x[i + 1];", "out-of-bounds read", "input 0", "which has"),
+        ("out[i] = i < size ? x[i] : 0;", "out-of-bounds write", "input 1", "which has"),
+        (EXCHANGE, "write race", "LDS", "no barrier"),
+        (READS.replace("x[i]", "out[i]", 1), "uninitialised read", "input 1", "nothing has written"),
+        ("if (i < size) out[i % 512] = x[i];", "write race", "input 1", "no release and acquire"),
+    ],
+)
+def test_a_defect_of_a_hip_kernel_has_the_line_of_its_file(
+    evaluator: PredictedEvaluator, after: str, kind: str, tensor: str, words: str
+) -> None:
+    found = evaluated(evaluator, HIP.replace(GUARDED, after))
+    assert found.verdict is Verdict.INCORRECT
+    assert f"{kind} of {tensor}" in found.reason and f"in copy_kernel, line {LINE} (" in found.reason, found.reason
+    assert words in found.reason and after[:60] in found.reason, found.reason
+
+
+@needs_hip
+def test_memory_of_the_device_that_nobody_wrote_is_told(evaluator: PredictedEvaluator) -> None:
+    found = evaluated(evaluator, HIP.replace("    copy_kernel<<<dim3(", STATIC % "").replace(GUARDED, READS))
+    assert found.verdict is Verdict.INCORRECT and "uninitialised read of hipMalloc(" in found.reason, found.reason

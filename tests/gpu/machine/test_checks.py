@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernel_scientist.gpu.machine import findings, library
+from kernel_scientist.gpu.machine import build, findings, library
 from kernel_scientist.gpu.machine.launch import Code
 from kernel_scientist.gpu.machine.library import Library
+from kernel_scientist.gpu.machine.sources import Sources
 from kernel_scientist.gpu.toolchains import hip
 from kernel_scientist.records import environment
 from tests.gpu.machine import corpus
@@ -23,7 +24,7 @@ SEEDS = (1, 2, 3)
 
 @pytest.fixture(scope="module")
 def machine() -> Library:
-    return library.loaded(library.build(environment.cache_folder() / "machine"))
+    return library.loaded(build.build(environment.cache_folder() / "machine"))
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +34,7 @@ def codes(machine: Library) -> Iterator[dict[str, Code]]:
 
 
 def found(codes: dict[str, Code], case: Case, seed: int) -> list[Any]:
-    return findings.defects(corpus.checked(codes[case.file], case, seed)[0])
+    return findings.defects(corpus.checked(codes[case.file], case, seed)[0], Sources())
 
 
 @pytest.mark.parametrize("case", FAULTS, ids=lambda case: case.name)

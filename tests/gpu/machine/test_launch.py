@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernel_scientist.gpu.machine import launch, library
+from kernel_scientist.gpu.machine import launch
 from kernel_scientist.gpu.machine.launch import Code, Fault, Memory, Options, Result
 from kernel_scientist.gpu.machine.library import Library
 from kernel_scientist.gpu.toolchains import hip
-from kernel_scientist.records import environment
+from tests.gpu.machine import harness
 
 TOOLS = hip.find()
 pytestmark = pytest.mark.skipif(isinstance(TOOLS, str), reason=str(TOOLS))
@@ -78,7 +78,7 @@ extern "C" __global__ void kern(volatile int* flags, int* out, int n) { while (f
 
 @pytest.fixture(scope="module")
 def machine() -> Library:
-    return library.loaded(library.build(environment.cache_folder() / "machine"))
+    return harness.machine()
 
 
 def built(machine: Library, source: str, *flags: str) -> Code:
@@ -180,6 +180,15 @@ def test_a_store_to_what_may_only_be_read_is_found(machine: Library) -> None:
     arguments = struct.pack("<QQif", a.ctypes.data, b.ctypes.data, 256, 1.0)
     found = launch.run(built(machine, ALL), "kern", (1, 1, 1), (256, 1, 1), arguments, memory)
     assert [finding.fault for finding in found.findings] == [Fault.WRITE_READ_ONLY] and not b.any()
+
+
+def test_a_failed_assertion_is_found(machine: Library) -> None:
+    a, out = np.ones(64, np.int32), np.zeros(1, np.int32)
+    broken = SUM.replace("atomicAdd(out, sum);", "if (sum == 64) __builtin_trap();")
+    found = run(built(machine, broken), 1, 64, (a, out), struct.pack("<i", 64), 16)
+    assert [finding.fault for finding in found.findings] == [Fault.TRAP]
+    found = run(built(machine, broken), 1, 64, (2 * a, out), struct.pack("<i", 64), 16)
+    assert not found.findings
 
 
 def test_how_often_each_instruction_ran_is_exact(machine: Library) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kernel_scientist.gpu.machine import library
+from kernel_scientist.gpu.machine import build
 from kernel_scientist.records import environment
 from tests.conftest import ROOT
 
@@ -34,7 +34,7 @@ SEEDS = [f"{path.parts[-3]}-{path.stem}" for path in sorted((ROOT / "problems").
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    machine = library.build(environment.cache_folder() / "machine")
+    machine = build.build(environment.cache_folder() / "machine")
     folder = tmp_path_factory.mktemp("checks")
     variables = {
         **os.environ,

@@ -9,12 +9,13 @@ import pytest
 import torch
 from torch.utils import cpp_extension
 
-from kernel_scientist.gpu.capture import preview, recorded_builds
+from kernel_scientist.gpu.capture import recorded_builds
 from kernel_scientist.gpu.isa import assembly
 from kernel_scientist.gpu.isa.findings import findings
 from kernel_scientist.gpu.isa.tally import plain
 from kernel_scientist.gpu.toolchains import cuda, hip
 from kernel_scientist.gpu.toolchains.compiled import Compiled
+from kernel_scientist.gpu.toolchains.sources import hipified, joined
 from kernel_scientist.records.evaluation import CodeObject
 from kernel_scientist.records.gpu import Build
 from tests.conftest import ROOT
@@ -204,9 +205,7 @@ def test_too_much_lds_is_said_with_both_numbers() -> None:
 
 @needs_hip
 def test_a_syntax_error_names_source_and_line() -> None:
-    got = compiled(
-        preview.joined(["#include <hip/hip_runtime.h>", "__global__ void bad(float* a) {\n  a[0] = 1.0f\n}"])
-    )
+    got = compiled(joined(["#include <hip/hip_runtime.h>", "__global__ void bad(float* a) {\n  a[0] = 1.0f\n}"]))
     assert not got.ok and not got.missing
     assert "source[1]:2:" in got.log and "expected ';'" in got.log and "a[0] = 1.0f" in got.log
 
@@ -214,7 +213,7 @@ def test_a_syntax_error_names_source_and_line() -> None:
 @needs_hip
 def test_a_typical_submission_with_host_code() -> None:
     got = compiled(
-        preview.hipified(preview.joined([recorded_builds.IMPLICIT, HOST])),
+        hipified(joined([recorded_builds.IMPLICIT, HOST])),
         flags=("--offload-arch=gfx942", "-std=c++20"),
     )
     assert got.ok, got.log
@@ -269,7 +268,7 @@ def test_without_a_compiler_that_is_said(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @needs_hip
-@pytest.mark.parametrize("flag", ["-fplugin=x.so", "-Xclang", "-o", "@file", "--config=x", "-Wl,-x", "-save-temps"])
+@pytest.mark.parametrize("flag", ["-fplugin=x.so", "-Xclang", "-o", "@file", "--config=x", "-Wl,-x", "-save-stats"])
 def test_flags_that_are_not_allowed(flag: str) -> None:
     got = compiled(VECTOR_ADD, flags=(flag,))
     assert not got.ok and flag in got.log
@@ -305,7 +304,7 @@ def submission(path: Path) -> tuple[Any, list[Build]]:
 @pytest.mark.parametrize("path", sorted((ROOT / "problems").glob("*/seeds/hip_*.py")), ids=lambda p: p.parts[-3])
 def test_hip_seeds_compile(path: Path) -> None:
     _, (build,) = submission(path)
-    got = compiled(preview.hipified(preview.joined(build.sources)), flags=build.flags)
+    got = compiled(hipified(joined(build.sources)), flags=build.flags)
     assert got.ok, got.log
     (code,) = assembly.read(got.assembly)
     assert code.kernel.endswith("_kernel") and code.num_warps == 4 and not code.spills
@@ -338,13 +337,13 @@ def test_files_and_runtime_compilation_are_recorded(tmp_path: Path) -> None:
 
 
 def test_cudas_names_become_hips() -> None:
-    text = preview.hipified("#include <cuda_runtime.h>\n#include <cuda_bf16.h>\ncudaStream_t s; __nv_bfloat16 x;")
+    text = hipified("#include <cuda_runtime.h>\n#include <cuda_bf16.h>\ncudaStream_t s; __nv_bfloat16 x;")
     assert "hip/hip_runtime.h" in text and "hipStream_t" in text and "hip_bfloat16" in text
-    assert preview.hipified("__global__ void k() {}") == "__global__ void k() {}"
+    assert hipified("__global__ void k() {}") == "__global__ void k() {}"
 
 
 def test_a_name_cannot_end_its_line() -> None:
-    assert preview.joined(["int x;"], 'a"\n#error') == '#line 1 "a___error[0]"\nint x;'
+    assert joined(["int x;"], 'a"\n#error') == '#line 1 "a___error[0]"\nint x;'
 
 
 @needs_hip

@@ -74,7 +74,10 @@ void write_selected(Wave& wave, const Instruction& in, u32* to, const u32* from,
 
 // Apply what is not plain about source k: DPP, SDWA, op_sel, and the modifiers |x| and -x of the type.
 template <class T> const u32* modified(Wave& wave, const Instruction& in, int k, int source, const u32* from, u32* to) {
-    if ((in.flags & DPP) && source == 0) permuted(wave, in, from, to), from = to;
+    if ((in.flags & DPP) && source == 0) {
+        if constexpr (WIDE<T>) permuted(wave, in, from + LANES, to + LANES);
+        permuted(wave, in, from, to), from = to;
+    }
     if ((in.flags & SDWA) && source < 2) selected(from, to, in.sdwa[2 + source], in.operand[k].modifiers & SEXT), from = to;
     if constexpr (sizeof(T) == 2) {
         if ((in.flags & OP_SEL) && (in.op_sel >> source & 1)) {
@@ -121,8 +124,11 @@ template <class T> inline T finished(T value, const Instruction& in) {
     return value;
 }
 
+// What becomes of the upper half of the register of a 16-bit result.
+enum Upper : bool { ZEROED, KEPT };
+
 // Write a result of type T to operand 0.
-template <class T> inline void commit(Wave& wave, const Instruction& in, u32* out) {
+template <class T, Upper UPPER = ZEROED> inline void commit(Wave& wave, const Instruction& in, u32* out) {
     if (in.omod || (in.flags & CLAMP))
         for (int l = 0; l < LANES; ++l) put<T>(out, l, finished(get<T>(out, l), in));
     u32* to = wave.lanes(in.operand[0].index);
@@ -131,6 +137,8 @@ template <class T> inline void commit(Wave& wave, const Instruction& in, u32* ou
     if constexpr (sizeof(T) == 2) {
         if ((in.flags & OP_SEL) && (in.op_sel & 8)) {
             for (int l = 0; l < LANES; ++l) out[l] = out[l] << 16 | (to[l] & 0xffff);
+        } else if (UPPER == KEPT) {
+            for (int l = 0; l < LANES; ++l) out[l] |= to[l] & 0xffff0000u;
         }
     }
     blend(to, out, mask);
@@ -144,15 +152,40 @@ inline void apply_lanes(Wave& wave, const Instruction& in, u32* out, int first, 
     for (int l = 0; l < LANES; ++l) put<D>(out, l, F{}(get<S>(source[K], l)...));
 }
 
-template <class F, class D, class... S> void vector(Wave& wave, const Instruction& in) {
+template <class F, Upper UPPER, class D, class... S> void vector(Wave& wave, const Instruction& in) {
     alignas(64) u32 out[2 * LANES];
     apply_lanes<F, D, S...>(wave, in, out, 1, std::make_index_sequence<sizeof...(S)>{});
-    commit<D>(wave, in, out);
+    commit<D, UPPER>(wave, in, out);
 }
 
 // A row for D = F(S...), lane by lane.
-template <class D, class... S, class F> void V(const char* name, F) {
-    rows().push_back({name, vector<F, D, S...>, {type_of<D>(), type_of<S>()...}});
+template <class D, class... S, class F> void V(const std::string& name, F) {
+    rows().push_back({name, vector<F, ZEROED, D, S...>, {type_of<D>(), type_of<S>()...}});
+}
+// The same for a 16-bit D that leaves the upper half of its register.
+template <class D, class... S, class F> void KEEPING(const std::string& name, F) {
+    rows().push_back({name, vector<F, KEPT, D, S...>, {type_of<D>(), type_of<S>()...}});
+}
+
+// An exact result as an I: the end of the range that it exceeds, or its lower bits.
+template <class I> inline I limited(i64 exact, bool saturate) {
+    constexpr i64 least = std::numeric_limits<I>::min(), most = std::numeric_limits<I>::max();
+    return I(saturate ? std::clamp(exact, least, most) : exact);
+}
+template <class F, Upper UPPER, class D, class... S, size_t... K>
+inline void apply_exactly(Wave& wave, const Instruction& in, std::index_sequence<K...>) {
+    alignas(64) u32 room[sizeof...(S)][2 * LANES], out[LANES];
+    const u32* source[] = {fetch<S>(wave, in, 1 + int(K), int(K), room[K])...};
+    const bool saturate = in.flags & CLAMP;
+    for (int l = 0; l < LANES; ++l) put<D>(out, l, limited<D>(F{}(i64(get<S>(source[K], l))...), saturate));
+    commit<D, UPPER>(wave, in, out);
+}
+template <class F, Upper UPPER, class D, class... S> void exactly(Wave& wave, const Instruction& in) {
+    apply_exactly<F, UPPER, D, S...>(wave, in, std::make_index_sequence<sizeof...(S)>{});
+}
+// A row for integers that `clamp` saturates: F computes the exact result from 64-bit numbers.
+template <Upper UPPER, class D, class... S, class F> void SATURATING(const std::string& name, F) {
+    rows().push_back({name, exactly<F, UPPER, D, S...>, {type_of<D>(), type_of<S>()...}});
 }
 
 // As `vector`, with the former destination as the last argument.
@@ -168,7 +201,7 @@ template <class F, class D, class... S> void onto(Wave& wave, const Instruction&
     apply_onto<F, D, S...>(wave, in, out, std::make_index_sequence<sizeof...(S)>{});
     commit<D>(wave, in, out);
 }
-template <class D, class... S, class F> void ONTO(const char* name, F) {
+template <class D, class... S, class F> void ONTO(const std::string& name, F) {
     rows().push_back({name, onto<F, D, S...>, {type_of<D>(), type_of<S>()...}});
 }
 
@@ -189,8 +222,8 @@ template <class F, class S0, class S1, bool X> void compare(Wave& wave, const In
     if constexpr (X) wave.set_pair(EXEC, mask);
 }
 template <class S0, class S1, class F> void C(const std::string& name, F) {
-    rows().push_back({(new std::string("v_cmp_" + name))->c_str(), compare<F, S0, S1, false>, {Type::u64, type_of<S0>(), type_of<S1>()}});
-    rows().push_back({(new std::string("v_cmpx_" + name))->c_str(), compare<F, S0, S1, true>, {Type::u64, type_of<S0>(), type_of<S1>()}});
+    rows().push_back({"v_cmp_" + name, compare<F, S0, S1, false>, {Type::u64, type_of<S0>(), type_of<S1>()}});
+    rows().push_back({"v_cmpx_" + name, compare<F, S0, S1, true>, {Type::u64, type_of<S0>(), type_of<S1>()}});
 }
 
 // Scalar sources and destinations.
@@ -208,6 +241,6 @@ template <class T> inline void set_scalar(Wave& wave, const Operand& op, T value
 }
 
 // A row with a handler of its own.
-inline void H(const char* name, std::initializer_list<Type> types, Handler run) { rows().push_back({name, run, types}); }
+inline void H(const std::string& name, std::initializer_list<Type> types, Handler run) { rows().push_back({name, run, types}); }
 
 }  // namespace machine

@@ -13,22 +13,8 @@ template <class F> static void each(Wave& wave, F act) {
     }
 }
 
-enum class Part { word, u8_, i8_, u16_, i16_, low_u8, low_i8, low16, high_u8, high_i8, high16 };
-template <Part P> static u32 loaded(const u8* at, u32 before) {
-    constexpr u32 bytes = P == Part::word ? 4 : (P == Part::u16_ || P == Part::i16_ || P == Part::low16 || P == Part::high16) ? 2 : 1;
-    u32 x = 0;
-    std::memcpy(&x, at, bytes);
-    if constexpr (P == Part::i8_) return u32(i32(i8(x)));
-    if constexpr (P == Part::i16_) return u32(i32(i16(x)));
-    if constexpr (P == Part::low_i8 || P == Part::high_i8) x = u16(i16(i8(x)));
-    if constexpr (P == Part::low_u8 || P == Part::low_i8 || P == Part::low16) return (before & 0xffff0000u) | x;
-    if constexpr (P == Part::high_u8 || P == Part::high_i8 || P == Part::high16) return (before & 0xffffu) | x << 16;
-    return x;
-}
-template <Part P> constexpr u32 BYTES = P == Part::word ? 4 : (P == Part::u16_ || P == Part::i16_ || P == Part::low16 || P == Part::high16) ? 2 : 1;
-
 template <int N, Part P> static void read(Wave& wave, const Instruction& in) {
-    constexpr u32 bytes = N > 1 ? 4 * N : BYTES<P>;
+    constexpr u32 bytes = N > 1 ? 4 * N : PART_BYTES<P>;
     alignas(64) u32 address[LANES];
     std::memcpy(address, wave.lanes(in.operand[1].index), sizeof address);
     u32* to = wave.lanes(in.operand[0].index);
@@ -78,29 +64,30 @@ template <int N, int STEP> static void write_two(Wave& wave, const Instruction& 
     });
 }
 
-// Atomic operations; `RTN`: the former value goes to operand 0. A workgroup's waves run one after another.
-template <class T, class F, bool RTN, bool SWAP> static void atomic(Wave& wave, const Instruction& in) {
+// Atomic operations; `RTN`: the former value goes to operand 0; `TWO`: there is a second datum. A workgroup's waves run one after another.
+template <class T, class F, bool RTN, bool TWO> static void atomic(Wave& wave, const Instruction& in) {
     constexpr int A = RTN ? 1 : 0;
     alignas(64) u32 address[LANES], data[2 * LANES], other[2 * LANES];
     std::memcpy(address, wave.lanes(in.operand[A].index), sizeof address);
     std::memcpy(data, wave.lanes(in.operand[A + 1].index), sizeof(T) / 4 * LANES * 4);
-    if constexpr (SWAP) std::memcpy(other, wave.lanes(in.operand[A + 2].index), sizeof(T) / 4 * LANES * 4);
+    if constexpr (TWO) std::memcpy(other, wave.lanes(in.operand[A + 2].index), sizeof(T) / 4 * LANES * 4);
     each(wave, [&](int l) {
         u8* at = lds_place(wave, in, l, u32(address[l] + u32(in.offset)), sizeof(T), true);
         T before{}, after{};
         if (at) std::memcpy(&before, at, sizeof(T));
-        // ds_cmpst: the first datum is compared, the second stored.
-        if constexpr (SWAP) after = before == get<T>(data, l) ? get<T>(other, l) : before;
+        if constexpr (TWO) after = F{}(before, get<T>(data, l), get<T>(other, l));
         else after = F{}(before, get<T>(data, l));
         if (at) std::memcpy(at, &after, sizeof(T));
         if constexpr (RTN) put<T>(wave.lanes(in.operand[0].index), l, before);
     });
 }
-static const char* name(std::string text) { return (new std::string(std::move(text)))->c_str(); }
-template <class T, bool SWAP = false, class F> static void A(const std::string& what, const std::string& type, F) {
+template <class T, bool TWO = false, class F> static void A(const std::string& what, const std::string& type, F) {
     const std::initializer_list<Type> types = {Type::u32, Type::u32, Type::u32, Type::u32};
-    H(name("ds_" + what + "_" + type), types, atomic<T, F, false, SWAP>);
-    H(name("ds_" + what + "_rtn_" + type), types, atomic<T, F, true, SWAP>);
+    if (what != "wrxchg") H("ds_" + what + "_" + type, types, atomic<T, F, false, TWO>);
+    H("ds_" + what + "_rtn_" + type, types, atomic<T, F, true, TWO>);
+}
+template <class T> static void compare_and_store(const std::string& type) {
+    A<T, true>("cmpst", type, [](T x, T wanted, T d) { return x == wanted ? d : x; });
 }
 template <class U, class I> static void atomics(const std::string& bits) {
     const std::string u = "u" + bits, i = "i" + bits, b = "b" + bits;
@@ -116,7 +103,8 @@ template <class U, class I> static void atomics(const std::string& bits) {
     A<U>("and", b, [](U x, U d) { return U(x & d); });
     A<U>("or", b, [](U x, U d) { return U(x | d); });
     A<U>("xor", b, [](U x, U d) { return U(x ^ d); });
-    A<U, true>("cmpst", b, [](U x, U) { return x; });
+    A<U, true>("mskor", b, [](U x, U mask, U d) { return U((x & ~mask) | d); });
+    compare_and_store<U>(b);
     A<U>("wrxchg", b, [](U, U d) { return d; });
 }
 
@@ -142,16 +130,29 @@ static void permute(Wave& wave, const Instruction& in) {
     }
     blend(wave.lanes(in.operand[0].index), out, exec);
 }
-// The offset is a pattern: bit 15 set: four lanes permuted; else and, or and xor masks within 32 lanes.
+// The lane that `lane` reads. The offset is a pattern: a step of an FFT, a rotation, a permutation of four lanes, or and,
+// or and xor masks; all but the third within 32 lanes.
+static u32 swizzled(u32 pattern, u32 lane) {
+    const u32 place = lane & 31, half = lane & 32, mask = pattern & 31;
+    if (pattern >= 0xe000) {
+        u32 reversed = 0;
+        for (int b = 0; b < 5; ++b) reversed |= (place >> b & 1) << (4 - b);
+        return half | (reversed >> std::popcount(mask)) | (place & mask);
+    }
+    if (pattern >= 0xc000) {
+        const u32 by = pattern >> 5 & 31, moved = pattern >> 10 & 1 ? place - by : place + by;
+        return half | (place & mask) | (moved & ~mask & 31);
+    }
+    if (pattern >> 15) return (lane & ~3u) | (pattern >> 2 * (lane & 3) & 3);
+    return half | (((place & mask) | (pattern >> 5 & 31)) ^ (pattern >> 10 & 31));
+}
 static void swizzle(Wave& wave, const Instruction& in) {
     alignas(64) u32 out[LANES];
     const u32* from = wave.lanes(in.operand[1].index);
     const u32 pattern = u32(in.offset);
     const u64 exec = wave.exec();
     for (int l = 0; l < LANES; ++l) {
-        u32 source;
-        if (pattern >> 15) source = (l & ~3u) | (pattern >> 2 * (l & 3) & 3);
-        else source = (l & 32u) | (((l & pattern & 31) | (pattern >> 5 & 31)) ^ (pattern >> 10 & 31));
+        const u32 source = swizzled(pattern, u32(l));
         out[l] = exec >> source & 1 ? from[source] : 0;
     }
     blend(wave.lanes(in.operand[0].index), out, exec);
@@ -159,14 +160,12 @@ static void swizzle(Wave& wave, const Instruction& in) {
 
 static const bool there = [] {
     const std::initializer_list<Type> types = {Type::u32, Type::u32, Type::u32};
-    for (const std::string read_ : {"ds_read_", "ds_load_"}) {
-        auto row = [&](const char* what, Handler run) { H(name(read_ + what), types, run); };
-        row("b32", read<1, Part::word>), row("b64", read<2, Part::word>), row("b96", read<3, Part::word>), row("b128", read<4, Part::word>);
-        row("u8", read<1, Part::u8_>), row("i8", read<1, Part::i8_>), row("u16", read<1, Part::u16_>), row("i16", read<1, Part::i16_>);
-        row("u8_d16", read<1, Part::low_u8>), row("u8_d16_hi", read<1, Part::high_u8>);
-        row("i8_d16", read<1, Part::low_i8>), row("i8_d16_hi", read<1, Part::high_i8>);
-        row("u16_d16", read<1, Part::low16>), row("u16_d16_hi", read<1, Part::high16>);
-    }
+    auto row = [&](const char* what, Handler run) { H(std::string("ds_read_") + what, types, run); };
+    row("b32", read<1, Part::word>), row("b64", read<2, Part::word>), row("b96", read<3, Part::word>), row("b128", read<4, Part::word>);
+    row("u8", read<1, Part::u8_>), row("i8", read<1, Part::i8_>), row("u16", read<1, Part::u16_>), row("i16", read<1, Part::i16_>);
+    row("u8_d16", read<1, Part::low_u8>), row("u8_d16_hi", read<1, Part::high_u8>);
+    row("i8_d16", read<1, Part::low_i8>), row("i8_d16_hi", read<1, Part::high_i8>);
+    row("u16_d16", read<1, Part::low16>), row("u16_d16_hi", read<1, Part::high16>);
     H("ds_read2_b32", types, read_two<1, 4>), H("ds_read2_b64", types, read_two<2, 8>);
     H("ds_read2st64_b32", types, read_two<1, 256>), H("ds_read2st64_b64", types, read_two<2, 512>);
     H("ds_write_b8", types, write<1, 1, false>), H("ds_write_b8_d16_hi", types, write<1, 1, true>);
@@ -175,7 +174,7 @@ static const bool there = [] {
     H("ds_write_b96", types, write<3, 4, false>), H("ds_write_b128", types, write<4, 4, false>);
     H("ds_write2_b32", types, write_two<1, 4>), H("ds_write2_b64", types, write_two<2, 8>);
     H("ds_write2st64_b32", types, write_two<1, 256>), H("ds_write2st64_b64", types, write_two<2, 512>);
-    atomics<u32, i32>("32"), atomics<u64, i64>("64");
+    atomics<u32, i32>("32"), atomics<u64, i64>("64"), compare_and_store<f32>("f32"), compare_and_store<f64>("f64");
     A<f32>("add", "f32", [](f32 x, f32 d) { return x + d; });
     A<f64>("add", "f64", [](f64 x, f64 d) { return x + d; });
     A<f32>("min", "f32", [](f32 x, f32 d) { return std::fmin(x, d); });

@@ -29,7 +29,10 @@ constexpr int LANES = 64;
 constexpr u64 ALL = ~0ull;
 
 // Numbers of scalar registers beyond s0 to s101, as the encoding has them; from SCC on they are ours.
-enum Scalar : int { VCC = 106, M0 = 124, EXEC = 126, SCC = 128, SHARED_BASE = 130, PRIVATE_BASE = 132, SCALARS = 136 };
+enum Scalar : int { VCC = 106, M0 = 124, EXEC = 126, SCC = 128, MODE = 129, SHARED_BASE = 130, PRIVATE_BASE = 132, SCALARS = 136 };
+
+// Bits of the register MODE: denormal fp32 numbers are kept, 16- and 8-bit results saturate.
+enum Mode : u32 { ROUNDING = 0xf, DENORMALS_32 = 0x30, DENORMALS_64 = 0xc0, OVERFLOW_16 = 1 << 23 };
 
 // Bits 32 to 63 of addresses of LDS and scratch in flat instructions. No allocation of the host lies there.
 constexpr u64 SHARED_APERTURE = 0x7fff0001ull << 32, PRIVATE_APERTURE = 0x7fff0002ull << 32;
@@ -40,7 +43,7 @@ enum class Kind : u8 { none, vector, scalar, constant, label, off };
 enum Modifier : u8 { NEG = 1, ABS = 2, SEXT = 4 };
 enum Flag : u32 {
     SC0 = 1, SC1 = 2, NT = 4, TO_LDS = 8, OFFEN = 16, IDXEN = 32, CLAMP = 64, BOUND_CTRL = 128, OP_SEL = 256, DPP = 512,
-    SDWA = 1024, GLOBAL_OFF = 2048
+    SDWA = 1024
 };
 // What a constant becomes depends on the type of its operand.
 enum class Type : u8 { u32, i32, f32, f16, i16, u16, u64, i64, f64, packed16, packed32 };
@@ -91,7 +94,7 @@ struct Instruction {
 
 // A row of the table of instructions: its name without the suffix of the encoding, and the types of its operands.
 struct Row {
-    const char* name;
+    std::string name;
     Handler run;
     std::vector<Type> types;
 };
@@ -103,7 +106,7 @@ struct Allocation {
 };
 
 enum class State : u8 { running, at_barrier, yielded, ended };
-enum class Fault : u32 { none, read_outside, write_outside, write_read_only, lds_outside, scratch_outside, jump, refused };
+enum class Fault : u32 { none, read_outside, write_outside, write_read_only, lds_outside, scratch_outside, jump, refused, trap };
 
 // What went wrong at an instruction: how often, and where first.
 struct Finding {

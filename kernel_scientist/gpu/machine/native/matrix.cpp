@@ -1,4 +1,4 @@
-// Rows of matrix instructions (MFMA) of CDNA3. D[i][j] = C[i][j] + sum over k of A[i][k] * B[k][j], for each block.
+// Rows of matrix instructions (MFMA, SMFMAC) of CDNA3, and the wider shapes that gfx950 adds. D[i][j] = C[i][j] + sum over k of A[i][k] * B[k][j], for each block.
 //
 // Layouts: AMD, "AMD Matrix Instruction Calculator". The device's order of summation within an instruction is not
 // documented: products are added one by one in fp32, in ascending order of k, or in descending order where the launch
@@ -6,10 +6,6 @@
 #include "lanes.h"
 
 namespace machine {
-
-struct Shape {
-    int m, n, k, blocks;
-};
 
 // Elements of a source: how many lie in a lane, and how they become numbers.
 struct AsF32 {
@@ -41,13 +37,36 @@ struct AsI8 {
     static i32 at(const u32* p, int e, int l) { return i8(p[e / 4 * LANES + l] >> 8 * (e & 3)); }
 };
 
+// The lane whose part of B a lane takes (BLGP): its own, that of one half, that 16 lanes on, or that of one quarter.
+static int moved(int lane, int pattern) {
+    if (pattern < 4) return pattern == 0 ? lane : pattern == 3 ? (lane + 16) & 63 : (lane & 31) | (pattern == 2 ? 32 : 0);
+    return (lane & 15) | (pattern - 4) * 16;
+}
 // Lane l of a source holds row or column l % size, and `per` consecutive values of k or those of one block.
-template <class As, class T> static void gather(T* to, const u32* from, int size, int k, int blocks) {
+template <class As, class T> static void gather(T* to, const u32* from, int size, int k, int blocks, int pattern) {
     const int groups = LANES / size, per = k * blocks / groups;
     for (int l = 0; l < LANES; ++l) {
-        const int group = l / size, block = blocks > 1 ? group : 0, first = blocks > 1 ? 0 : group * per;
-        for (int e = 0; e < per; ++e) to[(block * k + first + e) * size + l % size] = T(As::at(from, e, l));
+        const int group = l / size, block = blocks > 1 ? group : 0, first = blocks > 1 ? 0 : group * per, source = moved(l, pattern);
+        for (int e = 0; e < per; ++e) to[(block * k + first + e) * size + l % size] = T(As::at(from, e, source));
     }
+}
+// One block of A serves 2^CBSZ blocks: the one that ABID numbers within them.
+template <class T> static void shared(T* a, int elements, int blocks, int cbsz, int abid) {
+    for (int first = 0; first < blocks; first += 1 << cbsz) {
+        const std::vector<T> one(a + (first + abid) * elements, a + (first + abid + 1) * elements);
+        for (int block = first; block < first + (1 << cbsz); ++block) std::copy(one.begin(), one.end(), a + block * elements);
+    }
+}
+// Of four values of k in a row a sparse A has two; a register has two bits for the place of each. ABID chooses which part
+// of the register, unless CBSZ is set.
+template <class As, class T> static void gather_sparse(T* to, const u32* from, const u32* index, int size, int k, const Instruction& in) {
+    const int per = k * size / LANES, bits = per, shift = in.cbsz ? 0 : bits * in.abid % 32;
+    std::fill(to, to + k * size, T(0));
+    for (int l = 0; l < LANES; ++l)
+        for (int e = 0; e < per / 2; ++e) {
+            const int place = l / size * per + e / 2 * 4 + int(index[l] >> (shift + 2 * e) & 3);
+            to[place * size + l % size] += T(As::at(from, e, l));
+        }
 }
 
 // Where element (i, j) of a block of the result lies: register and lane. `groups`: 64 / n.
@@ -62,11 +81,15 @@ template <int M, int N, int BLOCKS> static Place placed(int block, int i, int j)
 
 typedef f32 Vector __attribute__((vector_size(64)));
 
-template <class A, class B, class T, int M, int N, int K, int BLOCKS> static void multiply(Wave& wave, const Instruction& in) {
+// `SPARSE`: the addend is the destination, and the last operand says where the values of A belong.
+template <class A, class B, class T, int M, int N, int K, int BLOCKS, bool SPARSE = false>
+static void multiply(Wave& wave, const Instruction& in) {
     alignas(64) T a[BLOCKS * K * M], b[BLOCKS * K * N], c[BLOCKS * M * N];
-    gather<A>(a, wave.lanes(in.operand[1].index), M, K, BLOCKS);
-    gather<B>(b, wave.lanes(in.operand[2].index), N, K, BLOCKS);
-    const Operand& addend = in.operand[3];
+    if constexpr (SPARSE) gather_sparse<A>(a, wave.lanes(in.operand[1].index), wave.lanes(in.operand[3].index), M, K, in);
+    else gather<A>(a, wave.lanes(in.operand[1].index), M, K, BLOCKS, 0);
+    if (!SPARSE && in.cbsz) shared(a, K * M, BLOCKS, in.cbsz, in.abid);
+    gather<B>(b, wave.lanes(in.operand[2].index), N, K, BLOCKS, in.blgp);
+    const Operand& addend = in.operand[SPARSE ? 0 : 3];
     const u32* from = addend.kind == Kind::vector ? wave.lanes(addend.index) : nullptr;
     const u32 constant = from ? 0 : scalar<u32>(wave, addend);
     for (int block = 0; block < BLOCKS; ++block)
@@ -146,14 +169,16 @@ template <int M, int BLOCKS> static void multiply_f64(Wave& wave, const Instruct
     each([&](f64& x, int reg, int lane) { put<f64>(to + 2 * reg * LANES, lane, x); });
 }
 
-template <class A, class B, class T, int M, int N, int K, int BLOCKS> static void M_(std::initializer_list<const char*> names) {
-    for (const char* name : names) H(name, {Type::u32, Type::u32, Type::u32, std::is_same_v<T, f32> ? Type::f32 : Type::u32}, multiply<A, B, T, M, N, K, BLOCKS>);
+template <class A, class B, class T, int M, int N, int K, int BLOCKS, bool SPARSE = false>
+static void M_(std::initializer_list<std::string> names) {
+    for (const std::string& name : names) H(name, {Type::u32, Type::u32, Type::u32, std::is_same_v<T, f32> ? Type::f32 : Type::u32}, multiply<A, B, T, M, N, K, BLOCKS, SPARSE>);
 }
 
 template <class A, class B> static void eight_bits(const std::string& types) {
-    auto name = [&](const char* shape) { return (new std::string(std::string("v_mfma_f32_") + shape + "_" + types))->c_str(); };
-    M_<A, B, f32, 16, 16, 32, 1>({name("16x16x32")});
-    M_<A, B, f32, 32, 32, 16, 1>({name("32x32x16")});
+    M_<A, B, f32, 16, 16, 32, 1>({"v_mfma_f32_16x16x32_" + types});
+    M_<A, B, f32, 32, 32, 16, 1>({"v_mfma_f32_32x32x16_" + types});
+    M_<A, B, f32, 16, 16, 64, 1, true>({"v_smfmac_f32_16x16x64_" + types});
+    M_<A, B, f32, 32, 32, 32, 1, true>({"v_smfmac_f32_32x32x32_" + types});
 }
 
 static const bool there = [] {
@@ -172,6 +197,9 @@ static const bool there = [] {
     M_<AsBf16, AsBf16, f32, 4, 4, 4, 16>({"v_mfma_f32_4x4x4_16b_bf16", "v_mfma_f32_4x4x4bf16_1k"});
     M_<AsBf16, AsBf16, f32, 32, 32, 8, 1>({"v_mfma_f32_32x32x8_bf16", "v_mfma_f32_32x32x8bf16_1k"});
     M_<AsBf16, AsBf16, f32, 16, 16, 16, 1>({"v_mfma_f32_16x16x16_bf16", "v_mfma_f32_16x16x16bf16_1k"});
+    M_<AsF16, AsF16, f32, 16, 16, 32, 1>({"v_mfma_f32_16x16x32_f16"}), M_<AsF16, AsF16, f32, 32, 32, 16, 1>({"v_mfma_f32_32x32x16_f16"});
+    M_<AsBf16, AsBf16, f32, 16, 16, 32, 1>({"v_mfma_f32_16x16x32_bf16"}), M_<AsBf16, AsBf16, f32, 32, 32, 16, 1>({"v_mfma_f32_32x32x16_bf16"});
+    M_<AsI8, AsI8, i32, 16, 16, 64, 1>({"v_mfma_i32_16x16x64_i8"}), M_<AsI8, AsI8, i32, 32, 32, 32, 1>({"v_mfma_i32_32x32x32_i8"});
     M_<AsXf32, AsXf32, f32, 16, 16, 8, 1>({"v_mfma_f32_16x16x8_xf32", "v_mfma_f32_16x16x8xf32"});
     M_<AsXf32, AsXf32, f32, 32, 32, 4, 1>({"v_mfma_f32_32x32x4_xf32", "v_mfma_f32_32x32x4xf32"});
     M_<AsI8, AsI8, i32, 32, 32, 4, 2>({"v_mfma_i32_32x32x4_2b_i8", "v_mfma_i32_32x32x4i8"});
@@ -179,6 +207,15 @@ static const bool there = [] {
     M_<AsI8, AsI8, i32, 4, 4, 4, 16>({"v_mfma_i32_4x4x4_16b_i8", "v_mfma_i32_4x4x4i8"});
     M_<AsI8, AsI8, i32, 32, 32, 16, 1>({"v_mfma_i32_32x32x16_i8", "v_mfma_i32_32x32x16i8"});
     M_<AsI8, AsI8, i32, 16, 16, 32, 1>({"v_mfma_i32_16x16x32_i8", "v_mfma_i32_16x16x32i8"});
+    M_<AsF16, AsF16, f32, 16, 16, 32, 1, true>({"v_smfmac_f32_16x16x32_f16"});
+    M_<AsF16, AsF16, f32, 32, 32, 16, 1, true>({"v_smfmac_f32_32x32x16_f16"});
+    M_<AsBf16, AsBf16, f32, 16, 16, 32, 1, true>({"v_smfmac_f32_16x16x32_bf16"});
+    M_<AsBf16, AsBf16, f32, 32, 32, 16, 1, true>({"v_smfmac_f32_32x32x16_bf16"});
+    M_<AsI8, AsI8, i32, 16, 16, 64, 1, true>({"v_smfmac_i32_16x16x64_i8"});
+    M_<AsI8, AsI8, i32, 32, 32, 32, 1, true>({"v_smfmac_i32_32x32x32_i8"});
+    M_<AsF16, AsF16, f32, 16, 16, 64, 1, true>({"v_smfmac_f32_16x16x64_f16"}), M_<AsF16, AsF16, f32, 32, 32, 32, 1, true>({"v_smfmac_f32_32x32x32_f16"});
+    M_<AsBf16, AsBf16, f32, 16, 16, 64, 1, true>({"v_smfmac_f32_16x16x64_bf16"}), M_<AsBf16, AsBf16, f32, 32, 32, 32, 1, true>({"v_smfmac_f32_32x32x32_bf16"});
+    M_<AsI8, AsI8, i32, 16, 16, 128, 1, true>({"v_smfmac_i32_16x16x128_i8"}), M_<AsI8, AsI8, i32, 32, 32, 64, 1, true>({"v_smfmac_i32_32x32x64_i8"});
     eight_bits<AsFp8, AsFp8>("fp8_fp8"), eight_bits<AsFp8, AsBf8>("fp8_bf8");
     eight_bits<AsBf8, AsFp8>("bf8_fp8"), eight_bits<AsBf8, AsBf8>("bf8_bf8");
     const std::initializer_list<Type> wide = {Type::f64, Type::f64, Type::f64, Type::f64};

@@ -35,7 +35,7 @@ u8* place(Wave& wave, const Instruction& in, int lane, u64 address, u32 bytes, b
 
 Descriptor descriptor(const Wave& wave, const Operand& op) {
     const u32* d = wave.s + op.index;
-    return {u64(d[0]) | u64(d[1] & 0xffff) << 32, d[2], d[1] >> 16 & 0x3fff};
+    return {u64(d[0]) | u64(d[1] & 0xffff) << 32, d[2], d[1] >> 16 & 0x3fff, d[1] >> 31 || (d[3] >> 23 & 1)};
 }
 
 // Addresses of the lanes, and which of them take part.
@@ -50,6 +50,7 @@ using Addressing = Addresses (*)(Wave&, const Instruction&, u32 bytes);
 static Addresses of_buffer(Wave& wave, const Instruction& in, u32 bytes) {
     const int first = in.flags & TO_LDS ? 0 : 1;
     const Descriptor d = descriptor(wave, in.operand[first + 1]);
+    if (d.swizzled) wave.group->launch.report(wave, in, Fault::refused, 0, d.base);
     const u32 soffset = scalar<u32>(wave, in.operand[first + 2]);
     const u32* offsets = in.flags & OFFEN ? wave.lanes(in.operand[first].index + (in.flags & IDXEN ? 1 : 0)) : nullptr;
     const u32* indices = in.flags & IDXEN ? wave.lanes(in.operand[first].index) : nullptr;
@@ -133,21 +134,7 @@ template <class F> static inline void each(Wave& wave, const Instruction& in, co
     }
 }
 
-// How a lane's bytes become a register: extended, or into one half that leaves the other (D16).
-enum class Part { word, u8_, i8_, u16_, i16_, low_u8, low_i8, low16, high_u8, high_i8, high16 };
-template <Part P> constexpr u32 PART_BYTES = P == Part::word ? 4 : (P == Part::u8_ || P == Part::i8_ || P == Part::low_u8 || P == Part::low_i8 || P == Part::high_u8 || P == Part::high_i8) ? 1 : 2;
-template <Part P> static u32 loaded(const u8* at, u32 before) {
-    u32 x = 0;
-    std::memcpy(&x, at, PART_BYTES<P>);
-    if constexpr (P == Part::i8_) return u32(i32(i8(x)));
-    if constexpr (P == Part::i16_) return u32(i32(i16(x)));
-    if constexpr (P == Part::low_i8 || P == Part::high_i8) x = u16(i16(i8(x)));
-    if constexpr (P == Part::low_u8 || P == Part::low_i8 || P == Part::low16) return (before & 0xffff0000u) | x;
-    if constexpr (P == Part::high_u8 || P == Part::high_i8 || P == Part::high16) return (before & 0xffffu) | x << 16;
-    return x;
-}
-
-// Load to LDS: M0 + offset + 4 bytes per lane, whatever the addresses are.
+// Load to LDS: M0 + offset + the size of a lane's data, at least 4 bytes, whatever the addresses are.
 static void to_lds(Wave& wave, const Instruction& in, const Addresses& a, u32 bytes) {
     const u64 base = (wave.s[M0] & 0xffff) + u32(in.offset);
     const u32 step = bytes < 4 ? 4 : bytes;
@@ -230,11 +217,10 @@ static void atomic(Wave& wave, const Instruction& in) {
     }
 }
 
-static const char* name(std::string text) { return (new std::string(std::move(text)))->c_str(); }
 
 template <Addressing A, int N> static void loads(const std::string& space) {
     const std::initializer_list<Type> types = {Type::u32, Type::u32, Type::u32, Type::u32};
-    auto row = [&](const char* what, Handler run) { H(name(space + "_load_" + what), types, run); };
+    auto row = [&](const char* what, Handler run) { H(space + "_load_" + what, types, run); };
     row("ubyte", load<A, 1, Part::u8_>), row("sbyte", load<A, 1, Part::i8_>);
     row("ushort", load<A, 1, Part::u16_>), row("sshort", load<A, 1, Part::i16_>);
     row("dword", load<A, 1, Part::word>), row("dwordx2", load<A, 2, Part::word>);
@@ -245,7 +231,7 @@ template <Addressing A, int N> static void loads(const std::string& space) {
 }
 template <Addressing A, int V> static void stores(const std::string& space) {
     const std::initializer_list<Type> types = {Type::u32, Type::u32, Type::u32, Type::u32};
-    auto row = [&](const char* what, Handler run) { H(name(space + "_store_" + what), types, run); };
+    auto row = [&](const char* what, Handler run) { H(space + "_store_" + what, types, run); };
     row("byte", store<A, 1, 1, false, V>), row("byte_d16_hi", store<A, 1, 1, true, V>);
     row("short", store<A, 1, 2, false, V>), row("short_d16_hi", store<A, 1, 2, true, V>);
     row("dword", store<A, 1, 4, false, V>), row("dwordx2", store<A, 2, 4, false, V>);
@@ -253,10 +239,10 @@ template <Addressing A, int V> static void stores(const std::string& space) {
 }
 template <Addressing R, Addressing S, bool BUFFER> static void atomics(const std::string& space) {
     const std::initializer_list<Type> types = {Type::u32, Type::u32, Type::u32, Type::u32};
-    auto row = [&]<class T, bool SWAP = false, class F>(const char* what, T, F, std::bool_constant<SWAP> = {}) {
-        H(name(space + "_atomic_" + what), types, atomic<R, S, T, F, BUFFER, SWAP>);
+    auto row = [&]<class T, bool SWAP = false, class F>(const std::string& what, T, F, std::bool_constant<SWAP> = {}) {
+        H(space + "_atomic_" + what, types, atomic<R, S, T, F, BUFFER, SWAP>);
     };
-    auto both = [&]<class F>(const std::string& what, F f) { row(name(what), u32{}, f), row(name(what + "_x2"), u64{}, f); };
+    auto both = [&]<class F>(const std::string& what, F f) { row(what, u32{}, f), row(what + "_x2", u64{}, f); };
     both("swap", [](auto, auto d) { return d; });
     both("add", [](auto x, auto d) { return x + d; });
     both("sub", [](auto x, auto d) { return x - d; });
@@ -293,6 +279,8 @@ static const bool there = [] {
     loads<of_global<1>, 1>("flat"), stores<of_global<0>, 1>("flat"), atomics<of_global<1>, of_global<0>, false>("flat");
     loads<of_scratch<1>, 1>("scratch"), stores<of_scratch<0>, 1>("scratch");
     H("global_load_lds_dword", {Type::u32, Type::u32}, [](Wave& w, const Instruction& in) { to_lds(w, in, of_global<0>(w, in, 4), 4); });
+    H("global_load_lds_dwordx3", {Type::u32, Type::u32}, [](Wave& w, const Instruction& in) { to_lds(w, in, of_global<0>(w, in, 12), 12); });
+    H("global_load_lds_dwordx4", {Type::u32, Type::u32}, [](Wave& w, const Instruction& in) { to_lds(w, in, of_global<0>(w, in, 16), 16); });
     H("global_load_lds_ushort", {Type::u32, Type::u32}, [](Wave& w, const Instruction& in) { to_lds(w, in, of_global<0>(w, in, 2), 2); });
     H("global_load_lds_ubyte", {Type::u32, Type::u32}, [](Wave& w, const Instruction& in) { to_lds(w, in, of_global<0>(w, in, 1), 1); });
     return true;

@@ -14,7 +14,7 @@ static const u32* raw(Wave& wave, const Instruction& in, int k, u32* room) {
 }
 
 // Half of a word as a T, negated where `neg` says so.
-template <class T> static T half(u32 word, bool high, bool neg) {
+template <class T> static T half(u32 word, bool high, bool neg = false) {
     u16 x = u16(high ? word >> 16 : word);
     if constexpr (std::is_same_v<T, f16>) x ^= neg ? 0x8000 : 0;
     return std::bit_cast<T>(x);
@@ -31,16 +31,18 @@ template <class F, class T, int N> static void halves(Wave& wave, const Instruct
         u32 word = 0;
         for (int h = 0; h < 2; ++h) {
             auto x = [&](int k) { return half<T>(s[k][l], at[k][h], neg[k][h]); };
-            T value;
-            if constexpr (N == 2) value = F{}(x(0), x(1));
-            else value = F{}(x(0), x(1), x(2));
-            word |= u32(std::bit_cast<u16>(finished(value, in))) << 16 * h;
+            const auto value = [&] {
+                if constexpr (N == 2) return F{}(x(0), x(1));
+                else return F{}(x(0), x(1), x(2));
+            }();
+            if constexpr (std::is_same_v<T, f16>) word |= u32(bits(finished(value, in))) << 16 * h;
+            else word |= u32(u16(limited<T>(value, in.flags & CLAMP))) << 16 * h;
         }
         out[l] = word;
     }
     blend(wave.lanes(in.operand[0].index), out, wave.exec());
 }
-template <class T, int N, class F> static void P(const char* name, F) {
+template <class T, int N, class F> static void P(const std::string& name, F) {
     H(name, {Type::packed16, Type::packed16, Type::packed16, Type::packed16}, halves<F, T, N>);
 }
 
@@ -60,7 +62,7 @@ template <class F, int N> static void doubles(Wave& wave, const Instruction& in)
     blend(to, out[0], wave.exec());
     blend(to + LANES, out[1], wave.exec());
 }
-template <int N, class F> static void P32(const char* name, F) {
+template <int N, class F> static void P32(const std::string& name, F) {
     H(name, {Type::packed32, Type::packed32, Type::packed32, Type::packed32}, doubles<F, N>);
 }
 // The low result is a half of the first source, the high one of the second.
@@ -68,7 +70,7 @@ static void move_pair(Wave& wave, const Instruction& in) {
     alignas(64) u32 room[2][2 * LANES], out[2][LANES];
     const u32 *a = raw(wave, in, 1, room[0]), *b = raw(wave, in, 2, room[1]);
     std::memcpy(out[0], a + (in.op_sel & 1) * LANES, sizeof out[0]);
-    std::memcpy(out[1], b + (in.op_sel_hi >> 1 & 1) * LANES, sizeof out[1]);
+    std::memcpy(out[1], b + (in.op_sel >> 1 & 1) * LANES, sizeof out[1]);
     u32* to = wave.lanes(in.operand[0].index);
     blend(to, out[0], wave.exec());
     blend(to + LANES, out[1], wave.exec());
@@ -109,34 +111,52 @@ template <int BITS, bool SIGNED> static void dot_integers(Wave& wave, const Inst
     }
     blend(wave.lanes(in.operand[0].index), out, wave.exec());
 }
-static void dot_halves(Wave& wave, const Instruction& in) {
+// fp16 products are exact in fp32; the device's order of the sum is that of the ISA document: addend, low, high.
+struct Bf16 {};
+template <class T> static f32 widened(u32 word, bool high) {
+    const u16 x = u16(high ? word >> 16 : word);
+    if constexpr (std::is_same_v<T, f16>) return f32(as_f16(x));
+    else return from_bf16(x);
+}
+template <class T> static f32 dot(u32 a, u32 b, f32 c) {
+    const f32 low = c + widened<T>(a, false) * widened<T>(b, false);
+    return low + widened<T>(a, true) * widened<T>(b, true);
+}
+template <int BITS> static i32 signed_dot(u32 a, u32 b, i32 c) {
+    u32 sum = u32(c);
+    for (int at = 0; at < 32; at += BITS) sum += u32((i32(a << (32 - BITS - at)) >> (32 - BITS)) * (i32(b << (32 - BITS - at)) >> (32 - BITS)));
+    return i32(sum);
+}
+template <class T> static void dot_halves(Wave& wave, const Instruction& in) {
     alignas(64) u32 room[3][2 * LANES], out[LANES];
-    const bool onto = in.operands == 3;  // v_dot2c: the destination is the addend
-    const u32 *a = raw(wave, in, 1, room[0]), *b = raw(wave, in, 2, room[1]);
-    const u32* c = onto ? wave.lanes(in.operand[0].index) : raw(wave, in, 3, room[2]);
+    const u32 *a = raw(wave, in, 1, room[0]), *b = raw(wave, in, 2, room[1]), *c = raw(wave, in, 3, room[2]);
     for (int l = 0; l < LANES; ++l) {
-        auto x = [&](const u32* s, int k, int h) {
-            const u8 select = h ? in.op_sel_hi : in.op_sel, neg = h ? in.neg_hi : in.neg_lo;
-            return f32(half<f16>(s[l], onto ? h : select >> k & 1, !onto && (neg >> k & 1)));
+        auto x = [&](u32 word, int k) {
+            const u16 low = bits(half<f16>(word, in.op_sel >> k & 1, in.neg_lo >> k & 1));
+            return u32(low) | u32(bits(half<f16>(word, in.op_sel_hi >> k & 1, in.neg_hi >> k & 1))) << 16;
         };
-        out[l] = bits(finished(x(a, 0, 1) * x(b, 1, 1) + (x(a, 0, 0) * x(b, 1, 0) + as_f32(c[l])), in));
+        out[l] = bits(finished(dot<T>(x(a[l], 0), x(b[l], 1), as_f32(c[l])), in));
     }
     blend(wave.lanes(in.operand[0].index), out, wave.exec());
+}
+// The forms of VOP2 have the addend in their destination.
+template <class D, class F> static void DOT_ONTO(const char* name, F) {
+    rows().push_back({name, onto<F, D, u32, u32>, {type_of<D>(), Type::packed16, Type::packed16}});
 }
 
 static const bool there = [] {
     P<f16, 2>("v_pk_add_f16", [](f16 a, f16 b) { return f16(a + b); });
     P<f16, 2>("v_pk_mul_f16", [](f16 a, f16 b) { return f16(a * b); });
-    P<f16, 2>("v_pk_min_f16", [](f16 a, f16 b) { return a != a ? b : b != b ? a : a < b ? a : b; });
-    P<f16, 2>("v_pk_max_f16", [](f16 a, f16 b) { return a != a ? b : b != b ? a : a > b ? a : b; });
-    P<f16, 3>("v_pk_fma_f16", [](f16 a, f16 b, f16 c) { return f16(f64(a) * f64(b) + f64(c)); });
-    P<u16, 2>("v_pk_add_u16", [](u16 a, u16 b) { return u16(a + b); });
-    P<u16, 2>("v_pk_sub_u16", [](u16 a, u16 b) { return u16(a - b); });
-    P<i16, 2>("v_pk_add_i16", [](i16 a, i16 b) { return i16(a + b); });
-    P<i16, 2>("v_pk_sub_i16", [](i16 a, i16 b) { return i16(a - b); });
-    P<u16, 2>("v_pk_mul_lo_u16", [](u16 a, u16 b) { return u16(u32(a) * b); });
-    P<u16, 3>("v_pk_mad_u16", [](u16 a, u16 b, u16 c) { return u16(u32(a) * b + c); });
-    P<i16, 3>("v_pk_mad_i16", [](i16 a, i16 b, i16 c) { return i16(i32(a) * b + c); });
+    P<f16, 2>("v_pk_min_f16", [](f16 a, f16 b) { return smaller(a, b); });
+    P<f16, 2>("v_pk_max_f16", [](f16 a, f16 b) { return larger(a, b); });
+    P<f16, 3>("v_pk_fma_f16", [](f16 a, f16 b, f16 c) { return fused(a, b, c); });
+    P<u16, 2>("v_pk_add_u16", [](i64 a, i64 b) { return a + b; });
+    P<u16, 2>("v_pk_sub_u16", [](i64 a, i64 b) { return a - b; });
+    P<i16, 2>("v_pk_add_i16", [](i64 a, i64 b) { return a + b; });
+    P<i16, 2>("v_pk_sub_i16", [](i64 a, i64 b) { return a - b; });
+    P<u16, 2>("v_pk_mul_lo_u16", [](i64 a, i64 b) { return i64(u16(a * b)); });
+    P<u16, 3>("v_pk_mad_u16", [](i64 a, i64 b, i64 c) { return a * b + c; });
+    P<i16, 3>("v_pk_mad_i16", [](i64 a, i64 b, i64 c) { return a * b + c; });
     P<u16, 2>("v_pk_min_u16", [](u16 a, u16 b) { return std::min(a, b); });
     P<u16, 2>("v_pk_max_u16", [](u16 a, u16 b) { return std::max(a, b); });
     P<i16, 2>("v_pk_min_i16", [](i16 a, i16 b) { return std::min(a, b); });
@@ -144,17 +164,29 @@ static const bool there = [] {
     P<u16, 2>("v_pk_lshlrev_b16", [](u16 a, u16 b) { return u16(b << (a & 15)); });
     P<u16, 2>("v_pk_lshrrev_b16", [](u16 a, u16 b) { return u16(b >> (a & 15)); });
     P<i16, 2>("v_pk_ashrrev_i16", [](i16 a, i16 b) { return i16(b >> (a & 15)); });
+    P<f16, 3>("v_pk_minimum3_f16", [](f16 a, f16 b, f16 c) { return a != a || b != b || c != c ? QUIET_NAN<f16> : smaller(smaller(a, b), c); });
+    P<f16, 3>("v_pk_maximum3_f16", [](f16 a, f16 b, f16 c) { return a != a || b != b || c != c ? QUIET_NAN<f16> : larger(larger(a, b), c); });
     P32<2>("v_pk_add_f32", [](f32 a, f32 b) { return a + b; });
     P32<2>("v_pk_mul_f32", [](f32 a, f32 b) { return a * b; });
     P32<3>("v_pk_fma_f32", [](f32 a, f32 b, f32 c) { return __builtin_fmaf(a, b, c); });
     H("v_pk_mov_b32", {Type::packed32, Type::packed32, Type::packed32}, move_pair);
     const std::initializer_list<Type> mix = {Type::f32, Type::f32, Type::f32, Type::f32};
     H("v_fma_mix_f32", mix, mixed<-1>), H("v_fma_mixlo_f16", mix, mixed<0>), H("v_fma_mixhi_f16", mix, mixed<1>);
-    const std::initializer_list<Type> dot = {Type::u32, Type::u32, Type::u32, Type::u32};
-    H("v_dot4_i32_i8", dot, dot_integers<8, true>), H("v_dot4_u32_u8", dot, dot_integers<8, false>);
-    H("v_dot8_i32_i4", dot, dot_integers<4, true>), H("v_dot8_u32_u4", dot, dot_integers<4, false>);
-    H("v_dot2_i32_i16", dot, dot_integers<16, true>), H("v_dot2_u32_u16", dot, dot_integers<16, false>);
-    H("v_dot2_f32_f16", dot, dot_halves), H("v_dot2c_f32_f16", dot, dot_halves);
+    const std::initializer_list<Type> words = {Type::u32, Type::u32, Type::u32, Type::u32};
+    H("v_dot4_i32_i8", words, dot_integers<8, true>), H("v_dot4_u32_u8", words, dot_integers<8, false>);
+    H("v_dot8_i32_i4", words, dot_integers<4, true>), H("v_dot8_u32_u4", words, dot_integers<4, false>);
+    H("v_dot2_i32_i16", words, dot_integers<16, true>), H("v_dot2_u32_u16", words, dot_integers<16, false>);
+    const std::initializer_list<Type> halves_ = {Type::f32, Type::packed16, Type::packed16, Type::f32};
+    H("v_dot2_f32_f16", halves_, dot_halves<f16>), H("v_dot2_f32_bf16", halves_, dot_halves<Bf16>);
+    DOT_ONTO<f32>("v_dot2c_f32_bf16", [](u32 a, u32 b, f32 c) { return dot<Bf16>(a, b, c); });
+    DOT_ONTO<u32>("v_pk_fmac_f16", [](u32 a, u32 b, u32 c) {
+        auto one = [&](bool high) { return u32(bits(fused(half<f16>(a, high), half<f16>(b, high), half<f16>(c, high)))); };
+        return one(false) | one(true) << 16;
+    });
+    DOT_ONTO<f32>("v_dot2c_f32_f16", [](u32 a, u32 b, f32 c) { return dot<f16>(a, b, c); });
+    DOT_ONTO<i32>("v_dot2c_i32_i16", [](u32 a, u32 b, i32 c) { return signed_dot<16>(a, b, c); });
+    DOT_ONTO<i32>("v_dot4c_i32_i8", [](u32 a, u32 b, i32 c) { return signed_dot<8>(a, b, c); });
+    DOT_ONTO<i32>("v_dot8c_i32_i4", [](u32 a, u32 b, i32 c) { return signed_dot<4>(a, b, c); });
     return true;
 }();
 

@@ -124,7 +124,7 @@ void start(Wave& wave, Group& group, u32 number, const u32* scalars) {
     wave.pc = order.entry, wave.id = number, wave.group = &group;
     const u32 first = number * LANES, left = order.block[0] * order.block[1] * order.block[2] - first;
     wave.set_pair(EXEC, left >= LANES ? ALL : (1ull << left) - 1);
-    wave.s[SCC] = 0, wave.s[SCC + 1] = 0;
+    wave.s[SCC] = 0, wave.s[MODE] = DENORMALS_64 | (order.flush ? 0 : DENORMALS_32);
     wave.set_pair(SHARED_BASE, SHARED_APERTURE), wave.set_pair(PRIVATE_BASE, PRIVATE_APERTURE);
     u32 next = order.first_scalars;
     std::memcpy(wave.s, scalars, next * 4);
@@ -269,7 +269,7 @@ extern "C" {
 
 // The number of the rows, and their names.
 int machine_rows() { return int(rows().size()); }
-const char* machine_row(int n) { return rows()[n].name; }
+const char* machine_row(int n) { return rows()[n].name.c_str(); }
 int machine_packed_bytes() { return sizeof(Packed); }
 int machine_order_bytes() { return sizeof(Order); }
 

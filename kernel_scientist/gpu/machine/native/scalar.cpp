@@ -1,6 +1,5 @@
-// Rows of scalar instructions: arithmetic, masks, control flow, loads.
+// Rows of scalar instructions that compute: arithmetic, bits, comparisons, masks of lanes.
 #include "lanes.h"
-#include "memory.h"
 
 namespace machine {
 
@@ -13,7 +12,7 @@ static void apply_scalar(Wave& wave, const Instruction& in, std::index_sequence<
 template <class F, class D, class... S> static void scalar_row(Wave& wave, const Instruction& in) {
     apply_scalar<F, D, S...>(wave, in, std::make_index_sequence<sizeof...(S)>{});
 }
-template <class D, class... S, class F> static void S_(const char* name, F) {
+template <class D, class... S, class F> static void S_(const std::string& name, F) {
     rows().push_back({name, scalar_row<F, D, S...>, {type_of<D>(), type_of<S>()...}});
 }
 // With SCC = the result is not zero.
@@ -24,14 +23,14 @@ template <class F, class D, class... S> static void scalar_bits(Wave& wave, cons
         wave.s[SCC] = result != 0;
     }(std::make_index_sequence<sizeof...(S)>{});
 }
-template <class D, class... S, class F> static void B(const char* name, F) {
+template <class D, class... S, class F> static void B(const std::string& name, F) {
     rows().push_back({name, scalar_bits<F, D, S...>, {type_of<D>(), type_of<S>()...}});
 }
 template <class F, class A, class B_> static void scalar_compare(Wave& wave, const Instruction& in) {
     wave.s[SCC] = F{}(scalar<A>(wave, in.operand[0]), scalar<B_>(wave, in.operand[1]));
 }
 template <class A, class B_, class F> static void SC_(const std::string& name, F) {
-    rows().push_back({(new std::string(name))->c_str(), scalar_compare<F, A, B_>, {type_of<A>(), type_of<B_>()}});
+    rows().push_back({name, scalar_compare<F, A, B_>, {type_of<A>(), type_of<B_>()}});
 }
 
 template <class T> static void comparisons(const std::string& type) {
@@ -64,9 +63,9 @@ static void arithmetic() {
     S_<u32, u32, u32>("s_mul_hi_u32", [](u32&, u32 a, u32 b) { return u32(u64(a) * b >> 32); });
     S_<i32, i32, i32>("s_mul_hi_i32", [](u32&, i32 a, i32 b) { return i32(i64(a) * b >> 32); });
     S_<u32, u32, u32>("s_min_u32", [](u32& scc, u32 a, u32 b) { scc = a < b; return std::min(a, b); });
-    S_<u32, u32, u32>("s_max_u32", [](u32& scc, u32 a, u32 b) { scc = a > b; return std::max(a, b); });
+    S_<u32, u32, u32>("s_max_u32", [](u32& scc, u32 a, u32 b) { scc = a >= b; return std::max(a, b); });
     S_<i32, i32, i32>("s_min_i32", [](u32& scc, i32 a, i32 b) { scc = a < b; return std::min(a, b); });
-    S_<i32, i32, i32>("s_max_i32", [](u32& scc, i32 a, i32 b) { scc = a > b; return std::max(a, b); });
+    S_<i32, i32, i32>("s_max_i32", [](u32& scc, i32 a, i32 b) { scc = a >= b; return std::max(a, b); });
     S_<i32, i32>("s_abs_i32", [](u32& scc, i32 a) { scc = a != 0; return a < 0 ? i32(-u32(a)) : a; });
     S_<i32, i32, i32>("s_absdiff_i32", [](u32& scc, i32 a, i32 b) { const u32 d = u32(a) - u32(b); const i32 x = i32(d) < 0 ? i32(-d) : i32(d); scc = x != 0; return x; });
     S_<u32, u32, u32>("s_cselect_b32", [](u32& scc, u32 a, u32 b) { return scc ? a : b; });
@@ -92,7 +91,7 @@ static u64 reversed(u64 x, int bits) {
 }
 
 template <class T> static void logic(const char* b) {
-    auto name = [&](const char* what) { return (new std::string(std::string(what) + b))->c_str(); };
+    auto name = [&](const char* what) { return std::string(what) + b; };
     constexpr u32 most = 8 * sizeof(T) - 1;
     B<T, T, T>(name("s_and_"), [](T a, T x) { return T(a & x); });
     B<T, T, T>(name("s_or_"), [](T a, T x) { return T(a | x); });
@@ -104,6 +103,7 @@ template <class T> static void logic(const char* b) {
     B<T, T, T>(name("s_xnor_"), [](T a, T x) { return T(~(a ^ x)); });
     B<T, T>(name("s_not_"), [](T a) { return T(~a); });
     B<T, T>(name("s_wqm_"), [](T a) { return T(quads(a, true)); });
+    B<T, T>(name("s_quadmask_"), [](T a) { return T(quads(a, false)); });
     B<T, T, u32>(name("s_lshl_"), [](T a, u32 n) { return T(a << (n & most)); });
     B<T, T, u32>(name("s_lshr_"), [](T a, u32 n) { return T(a >> (n & most)); });
     S_<T, T>(name("s_mov_"), [](u32&, T a) { return a; });
@@ -154,6 +154,11 @@ static void fields() {
     H("s_cmovk_i32", {Type::i32, Type::u32}, [](Wave& w, const Instruction& in) {
         if (w.s[SCC]) w.s[in.operand[0].index] = u32(i32(i16(scalar<u32>(w, in.operand[1]))));
     });
+    S_<u64, u32>("s_bitreplicate_b64_b32", [](u32&, u32 a) {
+        u64 doubled = 0;
+        for (int b = 0; b < 32; ++b) doubled |= u64(a >> b & 1) * 3 << 2 * b;
+        return doubled;
+    });
     S_<i32, u32>("s_sext_i32_i16", [](u32&, u32 a) { return i32(i16(a)); });
     S_<i32, u32>("s_sext_i32_i8", [](u32&, u32 a) { return i32(i8(a)); });
     S_<u32, i32>("s_flbit_i32", [](u32&, i32 a) { const u32 x = u32(a < 0 ? ~a : a); return x ? u32(std::countl_zero(x)) : ~0u; });
@@ -170,7 +175,7 @@ template <class F> static void save_exec(Wave& wave, const Instruction& in) {
     set_scalar<u64>(wave, in.operand[0], before);
     wave.s[SCC] = wave.exec() != 0;
 }
-template <class F> static void SAVE(const char* name, F) { H(name, {Type::u64, Type::u64}, save_exec<F>); }
+template <class F> static void SAVE(const std::string& name, F) { H(name, {Type::u64, Type::u64}, save_exec<F>); }
 template <class F> static void write_exec(Wave& wave, const Instruction& in) {
     wave.set_pair(EXEC, F{}(scalar<u64>(wave, in.operand[1]), wave.exec()));
     set_scalar<u64>(wave, in.operand[0], wave.exec());
@@ -194,102 +199,12 @@ static void masks() {
     H("s_andn2_wrexec_b64", {Type::u64, Type::u64}, write_exec<decltype(andn2)>);
 }
 
-static void jump(Wave& wave, const Instruction& in) { wave.pc = u32(in.operand[in.operands - 1].index); }
-template <class F> static void jump_if(Wave& wave, const Instruction& in) {
-    if (F{}(wave)) jump(wave, in);
-}
-template <class F> static void J(const char* name, F) { H(name, {Type::u32}, jump_if<F>); }
-static void jump_to(Wave& wave, const Instruction& in, u64 address) {
-    const u64 place = (address - CODE) / 4;
-    if (address < CODE || address % 4 || place >= wave.group->launch.program.instructions.size()) {
-        wave.group->launch.report(wave, in, Fault::jump, 0, address);
-        wave.state = State::ended;
-    } else wave.pc = u32(place);
-}
-static u64 here(const Wave& wave) { return CODE + 4ull * wave.pc; }
-
-static void control() {
-    J("s_branch", [](Wave&) { return true; });
-    J("s_cbranch_scc0", [](Wave& w) { return !w.s[SCC]; });
-    J("s_cbranch_scc1", [](Wave& w) { return bool(w.s[SCC]); });
-    J("s_cbranch_vccz", [](Wave& w) { return !w.pair(VCC); });
-    J("s_cbranch_vccnz", [](Wave& w) { return w.pair(VCC) != 0; });
-    J("s_cbranch_execz", [](Wave& w) { return !w.exec(); });
-    J("s_cbranch_execnz", [](Wave& w) { return w.exec() != 0; });
-    H("s_getpc_b64", {Type::u64}, [](Wave& w, const Instruction& in) { set_scalar<u64>(w, in.operand[0], here(w)); });
-    H("s_setpc_b64", {Type::u64}, [](Wave& w, const Instruction& in) { jump_to(w, in, scalar<u64>(w, in.operand[0])); });
-    H("s_swappc_b64", {Type::u64, Type::u64}, [](Wave& w, const Instruction& in) {
-        const u64 to = scalar<u64>(w, in.operand[1]);
-        set_scalar<u64>(w, in.operand[0], here(w));
-        jump_to(w, in, to);
-    });
-    H("s_call_b64", {Type::u64, Type::u32}, [](Wave& w, const Instruction& in) {
-        set_scalar<u64>(w, in.operand[0], here(w));
-        jump(w, in);
-    });
-    H("s_endpgm", {}, [](Wave& w, const Instruction&) { w.state = State::ended; });
-    H("s_barrier", {}, [](Wave& w, const Instruction&) { w.state = State::at_barrier; });
-    // A wave that sleeps waits for others: let them run.
-    H("s_sleep", {Type::u32}, [](Wave& w, const Instruction&) { w.state = State::yielded; });
-    const Handler refuse = [](Wave& w, const Instruction& in) {
-        w.group->launch.report(w, in, Fault::refused, 0, 0);
-        w.state = State::ended;
-    };
-    H("s_trap", {Type::u32}, refuse), H("refused", {}, refuse);
-    for (const char* name : {"s_nop", "s_waitcnt", "s_setprio", "s_inst_prefetch", "s_icache_inv", "s_dcache_inv", "s_dcache_wb",
-                             "s_dcache_inv_vol", "s_dcache_wb_vol", "s_sethalt", "s_ttracedata", "s_incperflevel", "s_decperflevel",
-                             "s_waitcnt_depctr", "s_code_end", "buffer_wbl2", "buffer_inv", "buffer_wbinvl1", "buffer_wbinvl1_vol",
-                             "s_clause", "s_set_gpr_idx_off"})
-        H(name, {Type::u32}, [](Wave&, const Instruction&) {});
-    auto clock = [](Wave& w, const Instruction& in) { set_scalar<u64>(w, in.operand[0], w.group->launch.instructions.load()); };
-    H("s_memtime", {Type::u64}, clock), H("s_memrealtime", {Type::u64}, clock);
-    // The chiplet (XCC) that a workgroup runs on: they are dealt out in turns. Other hardware registers read 0.
-    H("s_getreg_b32", {Type::u32, Type::u32}, [](Wave& w, const Instruction& in) {
-        constexpr u32 chiplets = 8, xcc = 20;
-        const u32 code = u32(in.operand[1].bits), value = (code & 63) == xcc ? w.group->number % chiplets : 0;
-        const u32 width = (code >> 11 & 31) + 1;
-        w.s[in.operand[0].index] = value >> (code >> 6 & 31) & (width == 32 ? ~0u : (1u << width) - 1);
-    });
-    // Hardware registers: only what the calling conventions of kernels set (rounding and denormals) is written.
-    H("s_setreg_b32", {Type::u32, Type::u32}, [](Wave&, const Instruction&) {});
-    H("s_setreg_imm32_b32", {Type::u32, Type::u32}, [](Wave&, const Instruction&) {});
-}
-
-// Loads of 1 to 16 words; operands: destination, base, offset (a constant or a register).
-template <int N> static void load(Wave& wave, const Instruction& in) {
-    const Operand& by = in.operand[2];
-    const u64 address = ((wave.pair(in.operand[1].index) + u64(i64(in.offset))) + (by.kind == Kind::constant ? u64(i64(by.bits)) : by.kind == Kind::scalar ? wave.s[by.index] : 0)) & ~3ull;
-    if (const u8* from = place(wave, in, 0, address, 4 * N, false)) std::memcpy(wave.s + in.operand[0].index, from, 4 * N);
-    else std::memset(wave.s + in.operand[0].index, 0, 4 * N);
-}
-template <int N> static void load_buffer(Wave& wave, const Instruction& in) {
-    const Descriptor d = descriptor(wave, in.operand[1]);
-    const Operand& by = in.operand[2];
-    const u64 offset = (u64(i64(in.offset)) + (by.kind == Kind::constant ? by.bits : by.kind == Kind::scalar ? wave.s[by.index] : 0)) & ~3ull;
-    for (int n = 0; n < N; ++n) {
-        const u8* from = offset + 4 * n + 4 <= d.bytes ? place(wave, in, 0, d.base + offset + 4 * n, 4, false) : nullptr;
-        u32 word = 0;
-        if (from) std::memcpy(&word, from, 4);
-        wave.s[in.operand[0].index + n] = word;
-    }
-}
-
 static const bool there = [] {
-    arithmetic(), fields(), masks(), control();
+    arithmetic(), fields(), masks();
     logic<u32>("b32"), logic<u64>("b64");
     comparisons<i32>("i32"), comparisons<u32>("u32"), short_comparisons<i32>("i32"), short_comparisons<u32>("u32");
     SC_<u64, u64>("s_cmp_eq_u64", [](u64 a, u64 b) { return a == b; });
     SC_<u64, u64>("s_cmp_lg_u64", [](u64 a, u64 b) { return a != b; });
-    H("s_quadmask_b64", {Type::u64, Type::u64}, [](Wave& w, const Instruction& in) {
-        const u64 x = quads(scalar<u64>(w, in.operand[1]), false);
-        set_scalar<u64>(w, in.operand[0], x), w.s[SCC] = x != 0;
-    });
-    const std::initializer_list<Type> three = {Type::u32, Type::u64, Type::i64};
-    H("s_load_dword", three, load<1>), H("s_load_dwordx2", three, load<2>), H("s_load_dwordx4", three, load<4>);
-    H("s_load_dwordx8", three, load<8>), H("s_load_dwordx16", three, load<16>);
-    H("s_buffer_load_dword", three, load_buffer<1>), H("s_buffer_load_dwordx2", three, load_buffer<2>);
-    H("s_buffer_load_dwordx4", three, load_buffer<4>), H("s_buffer_load_dwordx8", three, load_buffer<8>);
-    H("s_buffer_load_dwordx16", three, load_buffer<16>);
     return true;
 }();
 

@@ -5,43 +5,35 @@
 
 namespace machine {
 
-template <class T> static T smaller(T a, T b) {
-    if (a != a) return b;
-    if (b != b) return a;
-    if (a == b) return std::signbit(f64(a)) ? a : b;
-    return a < b ? a : b;
-}
-template <class T> static T larger(T a, T b) {
-    if (a != a) return b;
-    if (b != b) return a;
-    if (a == b) return std::signbit(f64(a)) ? b : a;
-    return a > b ? a : b;
-}
 template <class T> static T middle(T a, T b, T c) {
     if (a != a || b != b || c != c) return smaller(smaller(a, b), c);
     return larger(smaller(a, b), smaller(larger(a, b), c));
 }
-// One rounding for each: fp64 holds the product of two fp16 numbers, and nearly always the sum.
-static f32 fused(f32 a, f32 b, f32 c) { return __builtin_fmaf(a, b, c); }
-static f64 fused(f64 a, f64 b, f64 c) { return __builtin_fma(a, b, c); }
-static f16 fused(f16 a, f16 b, f16 c) { return f16(f64(a) * f64(b) + f64(c)); }
-
-template <class T> static void arithmetic(const std::string& type, bool reversed) {
-    auto name = [&](const char* what) { return (new std::string(what + type))->c_str(); };
+template <class T> static void arithmetic(const std::string& type) {
+    auto name = [&](const char* what) { return what + type; };
     V<T, T, T>(name("v_add_"), [](T a, T b) { return T(a + b); });
     V<T, T, T>(name("v_mul_"), [](T a, T b) { return T(a * b); });
     V<T, T, T>(name("v_min_"), [](T a, T b) { return smaller(a, b); });
     V<T, T, T>(name("v_max_"), [](T a, T b) { return larger(a, b); });
-    V<T, T, T, T>(name("v_fma_"), [](T a, T b, T c) { return fused(a, b, c); });
-    ONTO<T, T, T>(name("v_fmac_"), [](T a, T b, T c) { return fused(a, b, c); });
-    if (!reversed) return;
+}
+template <class T> static void shorter_arithmetic(const std::string& type) {
+    auto name = [&](const char* what) { return what + type; };
     V<T, T, T>(name("v_sub_"), [](T a, T b) { return T(a - b); });
     V<T, T, T>(name("v_subrev_"), [](T a, T b) { return T(b - a); });
-    V<T, T, T, T>(name("v_mad_"), [](T a, T b, T c) { return T(T(a * b) + c); });
-    ONTO<T, T, T>(name("v_mac_"), [](T a, T b, T c) { return T(T(a * b) + c); });
     V<T, T, T, T>(name("v_min3_"), [](T a, T b, T c) { return smaller(smaller(a, b), c); });
     V<T, T, T, T>(name("v_max3_"), [](T a, T b, T c) { return larger(larger(a, b), c); });
     V<T, T, T, T>(name("v_med3_"), [](T a, T b, T c) { return middle(a, b, c); });
+}
+static void fused_arithmetic() {
+    V<f32, f32, f32, f32>("v_fma_f32", [](f32 a, f32 b, f32 c) { return fused(a, b, c); });
+    V<f64, f64, f64, f64>("v_fma_f64", [](f64 a, f64 b, f64 c) { return fused(a, b, c); });
+    KEEPING<f16, f16, f16, f16>("v_fma_f16", [](f16 a, f16 b, f16 c) { return fused(a, b, c); });
+    KEEPING<f16, f16, f16, f16>("v_mad_f16", [](f16 a, f16 b, f16 c) { return f16(f16(a * b) + c); });
+    V<f16, f16, f16, f16>("v_fma_legacy_f16", [](f16 a, f16 b, f16 c) { return fused(a, b, c); });
+    V<f16, f16, f16, f16>("v_mad_legacy_f16", [](f16 a, f16 b, f16 c) { return f16(f16(a * b) + c); });
+    ONTO<f32, f32, f32>("v_fmac_f32", [](f32 a, f32 b, f32 c) { return fused(a, b, c); });
+    ONTO<f64, f64, f64>("v_fmac_f64", [](f64 a, f64 b, f64 c) { return fused(a, b, c); });
+    ONTO<f16, f16, f16>("v_mac_f16", [](f16 a, f16 b, f16 c) { return f16(f16(a * b) + c); });
 }
 
 // The text has the operands in this order: a * b + c for either, with the literal as b or as c.
@@ -53,11 +45,20 @@ static void with_literals() {
     V<f32, f32, f32>("v_mul_legacy_f32", [](f32 a, f32 b) { return a == 0 || b == 0 ? 0.0f : a * b; });
 }
 
+// The device's approximations of fp32 functions neither read nor write denormal numbers (LLVM, SIISelLowering).
+template <class T> static T without_denormals(T x) {
+    if constexpr (sizeof(T) == 4) return is_denormal(x) ? std::copysign(0.0f, x) : x;
+    else return x;
+}
+template <class T, class F> static void APPROXIMATE(const std::string& name, F) {
+    V<T, T>(name, [](T a) { return without_denormals(T(F{}(f64(without_denormals(a))))); });
+}
+
 template <class T> static void functions(const std::string& type) {
-    auto name = [&](const char* what) { return (new std::string(what + type))->c_str(); };
-    V<T, T>(name("v_rcp_"), [](T a) { return T(1.0 / f64(a)); });
+    auto name = [&](const char* what) { return what + type; };
+    APPROXIMATE<T>(name("v_rcp_"), [](f64 a) { return 1.0 / a; });
+    APPROXIMATE<T>(name("v_rsq_"), [](f64 a) { return 1.0 / std::sqrt(a); });
     V<T, T>(name("v_sqrt_"), [](T a) { return T(std::sqrt(f64(a))); });
-    V<T, T>(name("v_rsq_"), [](T a) { return T(1.0 / std::sqrt(f64(a))); });
     V<T, T>(name("v_trunc_"), [](T a) { return T(std::trunc(f64(a))); });
     V<T, T>(name("v_ceil_"), [](T a) { return T(std::ceil(f64(a))); });
     V<T, T>(name("v_floor_"), [](T a) { return T(std::floor(f64(a))); });
@@ -73,9 +74,9 @@ template <class T> static void functions(const std::string& type) {
     });
 }
 template <class T> static void transcendental(const std::string& type) {
-    auto name = [&](const char* what) { return (new std::string(what + type))->c_str(); };
-    V<T, T>(name("v_exp_"), [](T a) { return T(std::exp2(f32(a))); });
-    V<T, T>(name("v_log_"), [](T a) { return T(std::log2(f32(a))); });
+    auto name = [&](const char* what) { return what + type; };
+    APPROXIMATE<T>(name("v_exp_"), [](f64 a) { return std::exp2(f32(a)); });
+    APPROXIMATE<T>(name("v_log_"), [](f64 a) { return std::log2(f32(a)); });
     // Of revolutions.
     V<T, T>(name("v_sin_"), [](T a) { return T(std::sin(6.283185307179586476925 * (f64(a) - std::floor(f64(a))))); });
     V<T, T>(name("v_cos_"), [](T a) { return T(std::cos(6.283185307179586476925 * (f64(a) - std::floor(f64(a))))); });
@@ -85,13 +86,6 @@ template <class T> static i32 exponent_of(T a) {
     if (std::isfinite(f64(a)) && a != T(0)) std::frexp(f64(a), &exponent);
     return exponent;
 }
-
-template <class T> constexpr int BIAS = sizeof(T) == 8 ? 1023 : sizeof(T) == 4 ? 127 : 15;
-template <class T> constexpr int MANTISSA = sizeof(T) == 8 ? 52 : sizeof(T) == 4 ? 23 : 10;
-template <class T> using Raw = std::conditional_t<sizeof(T) == 8, u64, std::conditional_t<sizeof(T) == 4, u32, u16>>;
-template <class T> static int biased(T x) { return int(std::bit_cast<Raw<T>>(x) >> MANTISSA<T> & (2 * BIAS<T> + 1)); }
-template <class T> static bool is_denormal(T x) { return x != T(0) && biased(x) == 0; }
-template <class T> static T quiet(T x) { return std::bit_cast<T>(Raw<T>(std::bit_cast<Raw<T>>(x) | Raw<T>(1) << (MANTISSA<T> - 1))); }
 
 // "v_div_scale": scales a numerator or a denominator so that the steps of a division neither overflow nor underflow.
 template <class T> static T scaled(T x, T denominator, T numerator, u8& flag) {
@@ -129,6 +123,14 @@ template <class T> static void scale_division(Wave& wave, const Instruction& in)
     set_mask(wave, in.operand[1], mask);
 }
 // "v_div_fmas": a fused step, scaled back where "v_div_scale" set VCC: up if the quotient is large, else down.
+static f32 fused_by(f32 a, f32 b, f32 c, int by) { return f32(std::ldexp(to_odd(f64(a) * f64(b), f64(c)), by)); }
+// Where the scaled result is denormal, what the fused step lost decides how the kept digits are rounded.
+static f64 fused_by(f64 a, f64 b, f64 c, int by) {
+    const f64 near = __builtin_fma(a, b, c), scaled = std::ldexp(near, by);
+    if (std::ldexp(scaled, -by) == near || !std::isfinite(scaled)) return scaled;
+    const f64 product = a * b, lost = __builtin_fma(a, b, -product) + (product - (near - c));
+    return std::ldexp(lost == 0 ? near : to_odd(near, std::copysign(std::ldexp(std::fabs(near), -54), lost)), by);
+}
 template <class T> static void fuse_division(Wave& wave, const Instruction& in) {
     constexpr int by = sizeof(T) == 8 ? 128 : 64;
     alignas(64) u32 room[3][2 * LANES], out[2 * LANES];
@@ -137,8 +139,8 @@ template <class T> static void fuse_division(Wave& wave, const Instruction& in) 
     const u32* c = fetch<T>(wave, in, 3, 2, room[2]);
     const u64 mask = wave.pair(VCC);
     for (int l = 0; l < LANES; ++l) {
-        const T value = fused(get<T>(a, l), get<T>(b, l), get<T>(c, l));
-        put<T>(out, l, mask >> l & 1 ? std::ldexp(value, biased(get<T>(c, l)) > BIAS<T> ? by : -by) : value);
+        const T x = get<T>(a, l), y = get<T>(b, l), z = get<T>(c, l);
+        put<T>(out, l, mask >> l & 1 ? fused_by(x, y, z, biased(z) > BIAS<T> ? by : -by) : fused(x, y, z));
     }
     commit<T>(wave, in, out);
 }
@@ -159,14 +161,30 @@ template <class T> static T repaired(T a, T denominator, T numerator) {
     return with_sign(std::signbit(f64(a)) ? T(-a) : a);
 }
 
+// 53 bits of 2 / pi, for reducing the argument of a sine: those from bit 53 * n on, further ones for large arguments.
+static f64 part_of_inverse(f64 a, u32 n) {
+    static constexpr u32 digits[] = {
+        0xa2f9836e, 0x4e441529, 0xfc2757d1, 0xf534ddc0, 0xdb629599, 0x3c439041, 0xfe5163ab, 0xdebbc561, 0xb7246e3a, 0x424dd2e0,
+        0x06492eea, 0x09d1921c, 0xfe1deb1c, 0xb129a73e, 0xe88235f5, 0x2ebb4484, 0xe99c7026, 0xb45f7e41, 0x3991d639, 0x835339f4,
+        0x9c845f8b, 0xbdf9283b, 0x1ff897ff, 0xde05980f, 0xef2f118b, 0x5a0a6d1f, 0x6d367ecf, 0x27cb09b7, 0x4f463f66, 0x9e5fea2d,
+        0x7527bac7, 0xebe5f17b, 0x3d0739f7, 0x8a5292ea, 0x6bfb5fb1, 0x1f8d5d08, 0x56033046, 0xfc7b6bab};
+    constexpr int most = 1201;  // bits that the device has
+    const int exponent = biased(a), shift = int(n & 31) * 53 + std::max(exponent - 1077, 0);
+    f64 value = 0;
+    for (int bit = shift; bit < shift + 53; ++bit) value = value * 2 + (bit < most ? digits[bit / 32] >> (31 - bit % 32) & 1 : 0);
+    return std::ldexp(value, -53 - shift + (exponent >= 1968 ? 128 : 0));
+}
+
 static const bool there = [] {
-    arithmetic<f32>("f32", true), arithmetic<f16>("f16", true), arithmetic<f64>("f64", false);
+    arithmetic<f32>("f32"), arithmetic<f16>("f16"), arithmetic<f64>("f64");
+    shorter_arithmetic<f32>("f32"), shorter_arithmetic<f16>("f16"), fused_arithmetic();
     with_literals();
     functions<f32>("f32"), functions<f16>("f16"), functions<f64>("f64");
     transcendental<f32>("f32"), transcendental<f16>("f16");
-    V<f32, f32>("v_rcp_iflag_f32", [](f32 a) { return f32(1.0 / f64(a)); });
-    V<f32, f32>("v_exp_legacy_f32", [](f32 a) { return std::exp2(a); });
-    V<f32, f32>("v_log_legacy_f32", [](f32 a) { return std::log2(a); });
+    APPROXIMATE<f32>("v_rcp_iflag_f32", [](f64 a) { return 1.0 / a; });
+    APPROXIMATE<f32>("v_exp_legacy_f32", [](f64 a) { return std::exp2(f32(a)); });
+    APPROXIMATE<f32>("v_log_legacy_f32", [](f64 a) { return std::log2(f32(a)); });
+    V<f64, f64, u32>("v_trig_preop_f64", [](f64 a, u32 b) { return part_of_inverse(a, b); });
     V<i32, f32>("v_frexp_exp_i32_f32", [](f32 a) { return exponent_of(a); });
     V<i32, f64>("v_frexp_exp_i32_f64", [](f64 a) { return exponent_of(a); });
     V<i16, f16>("v_frexp_exp_i16_f16", [](f16 a) { return i16(exponent_of(a)); });
@@ -179,7 +197,8 @@ static const bool there = [] {
     H("v_div_fmas_f64", {Type::f64, Type::f64, Type::f64, Type::f64}, fuse_division<f64>);
     V<f32, f32, f32, f32>("v_div_fixup_f32", [](f32 a, f32 b, f32 c) { return repaired(a, b, c); });
     V<f64, f64, f64, f64>("v_div_fixup_f64", [](f64 a, f64 b, f64 c) { return repaired(a, b, c); });
-    V<f16, f16, f16, f16>("v_div_fixup_f16", [](f16 a, f16 b, f16 c) { return repaired(a, b, c); });
+    KEEPING<f16, f16, f16, f16>("v_div_fixup_f16", [](f16 a, f16 b, f16 c) { return repaired(a, b, c); });
+    V<f16, f16, f16, f16>("v_div_fixup_legacy_f16", [](f16 a, f16 b, f16 c) { return repaired(a, b, c); });
     return true;
 }();
 

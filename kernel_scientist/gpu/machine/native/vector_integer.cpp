@@ -17,25 +17,36 @@ static u32 chosen_byte(u64 data, u32 selector) {
     if (selector < 12) return data >> (16 * (selector - 8) + 15) & 1 ? 255 : 0;
     return selector == 12 ? 0 : 255;
 }
-static u32 distance8(u32 a, u32 b, int n) {
-    const int x = a >> 8 * n & 255, y = b >> 8 * n & 255;
-    return u32(x > y ? x - y : y - x);
+// Sum of the distances between parts of words; `MASKED`: but not where the second part is 0.
+template <int BITS, bool MASKED = false> static u32 distance(u32 a, u32 b) {
+    u32 sum = 0;
+    for (int at = 0; at < 32; at += BITS) {
+        const i32 x = a >> at & ((1u << BITS) - 1), y = b >> at & ((1u << BITS) - 1);
+        if (!MASKED || y) sum += u32(x > y ? x - y : y - x);
+    }
+    return sum;
 }
+static u32 average8(u32 a, u32 b, u32 c) {
+    u32 result = 0;
+    for (int at = 0; at < 32; at += 8) result |= ((a >> at & 255) + (b >> at & 255) + (c >> at & 1)) >> 1 << at;
+    return result;
+}
+static u32 saturated8(i16 x) { return u32(std::clamp<i16>(x, 0, 255)); }
 template <class T> static T middle(T a, T b, T c) { return std::max(std::min(a, b), std::min(std::max(a, b), c)); }
 
 template <class T> static void three(const std::string& type) {
-    auto name = [&](const char* what) { return (new std::string(what + type))->c_str(); };
+    auto name = [&](const char* what) { return what + type; };
     V<T, T, T, T>(name("v_min3_"), [](T a, T b, T c) { return std::min(std::min(a, b), c); });
     V<T, T, T, T>(name("v_max3_"), [](T a, T b, T c) { return std::max(std::max(a, b), c); });
     V<T, T, T, T>(name("v_med3_"), [](T a, T b, T c) { return middle(a, b, c); });
 }
 
 static void arithmetic() {
-    V<u32, u32, u32>("v_add_u32", [](u32 a, u32 b) { return a + b; });
-    V<u32, u32, u32>("v_sub_u32", [](u32 a, u32 b) { return a - b; });
-    V<u32, u32, u32>("v_subrev_u32", [](u32 a, u32 b) { return b - a; });
-    V<u32, u32, u32>("v_add_i32", [](u32 a, u32 b) { return a + b; });
-    V<u32, u32, u32>("v_sub_i32", [](u32 a, u32 b) { return a - b; });
+    SATURATING<ZEROED, u32, u32, u32>("v_add_u32", [](i64 a, i64 b) { return a + b; });
+    SATURATING<ZEROED, u32, u32, u32>("v_sub_u32", [](i64 a, i64 b) { return a - b; });
+    SATURATING<ZEROED, u32, u32, u32>("v_subrev_u32", [](i64 a, i64 b) { return b - a; });
+    SATURATING<ZEROED, i32, i32, i32>("v_add_i32", [](i64 a, i64 b) { return a + b; });
+    SATURATING<ZEROED, i32, i32, i32>("v_sub_i32", [](i64 a, i64 b) { return a - b; });
     V<u32, u32, u32>("v_mul_lo_u32", [](u32 a, u32 b) { return a * b; });
     V<u32, u32, u32>("v_mul_hi_u32", [](u32 a, u32 b) { return u32(u64(a) * b >> 32); });
     V<i32, i32, i32>("v_mul_hi_i32", [](i32 a, i32 b) { return i32(i64(a) * b >> 32); });
@@ -43,10 +54,10 @@ static void arithmetic() {
     V<u32, u32, u32>("v_mul_hi_u32_u24", [](u32 a, u32 b) { return u32(u64(a & 0xffffff) * (b & 0xffffff) >> 32); });
     V<i32, i32, i32>("v_mul_i32_i24", [](i32 a, i32 b) { return i32(u32(low24(a)) * u32(low24(b))); });
     V<i32, i32, i32>("v_mul_hi_i32_i24", [](i32 a, i32 b) { return i32(i64(low24(a)) * low24(b) >> 32); });
-    V<u32, u32, u32, u32>("v_mad_u32_u24", [](u32 a, u32 b, u32 c) { return (a & 0xffffff) * (b & 0xffffff) + c; });
-    V<i32, i32, i32, i32>("v_mad_i32_i24", [](i32 a, i32 b, i32 c) { return i32(u32(low24(a)) * u32(low24(b)) + u32(c)); });
-    V<u32, u16, u16, u32>("v_mad_u32_u16", [](u16 a, u16 b, u32 c) { return u32(a) * b + c; });
-    V<i32, i16, i16, i32>("v_mad_i32_i16", [](i16 a, i16 b, i32 c) { return i32(u32(i32(a) * b) + u32(c)); });
+    SATURATING<ZEROED, u32, u32, u32, u32>("v_mad_u32_u24", [](i64 a, i64 b, i64 c) { return (a & 0xffffff) * (b & 0xffffff) + c; });
+    SATURATING<ZEROED, i32, i32, i32, i32>("v_mad_i32_i24", [](i64 a, i64 b, i64 c) { return i64(low24(i32(a))) * low24(i32(b)) + c; });
+    SATURATING<ZEROED, u32, u16, u16, u32>("v_mad_u32_u16", [](i64 a, i64 b, i64 c) { return a * b + c; });
+    SATURATING<ZEROED, i32, i16, i16, i32>("v_mad_i32_i16", [](i64 a, i64 b, i64 c) { return a * b + c; });
     V<u32, u32, u32, u32>("v_add3_u32", [](u32 a, u32 b, u32 c) { return a + b + c; });
     V<u32, u32, u32, u32>("v_lshl_add_u32", [](u32 a, u32 b, u32 c) { return (a << (b & 31)) + c; });
     V<u32, u32, u32, u32>("v_add_lshl_u32", [](u32 a, u32 b, u32 c) { return (a + b) << (c & 31); });
@@ -58,13 +69,18 @@ static void arithmetic() {
     V<i32, i32, i32>("v_max_i32", [](i32 a, i32 b) { return std::max(a, b); });
     three<u32>("u32"), three<i32>("i32"), three<u16>("u16"), three<i16>("i16");
     V<u32, u32, u32, u32>("v_sad_u32", [](u32 a, u32 b, u32 c) { return (a > b ? a - b : b - a) + c; });
-    V<u32, u32, u32, u32>("v_sad_u8", [](u32 a, u32 b, u32 c) { return distance8(a, b, 0) + distance8(a, b, 1) + distance8(a, b, 2) + distance8(a, b, 3) + c; });
+    V<u32, u32, u32, u32>("v_sad_u8", [](u32 a, u32 b, u32 c) { return distance<8>(a, b) + c; });
+    V<u32, u32, u32, u32>("v_sad_hi_u8", [](u32 a, u32 b, u32 c) { return (distance<8>(a, b) << 16) + c; });
+    V<u32, u32, u32, u32>("v_sad_u16", [](u32 a, u32 b, u32 c) { return distance<16>(a, b) + c; });
+    V<u32, u32, u32, u32>("v_msad_u8", [](u32 a, u32 b, u32 c) { return distance<8, true>(a, b) + c; });
+    V<u32, u32, u32, u32>("v_lerp_u8", [](u32 a, u32 b, u32 c) { return average8(a, b, c); });
+    V<u16, u32>("v_sat_pk_u8_i16", [](u32 a) { return u16(saturated8(i16(a)) | saturated8(i16(a >> 16)) << 8); });
 }
 
 static void words() {
-    V<u16, u16, u16>("v_add_u16", [](u16 a, u16 b) { return u16(a + b); });
-    V<u16, u16, u16>("v_sub_u16", [](u16 a, u16 b) { return u16(a - b); });
-    V<u16, u16, u16>("v_subrev_u16", [](u16 a, u16 b) { return u16(b - a); });
+    SATURATING<ZEROED, u16, u16, u16>("v_add_u16", [](i64 a, i64 b) { return a + b; });
+    SATURATING<ZEROED, u16, u16, u16>("v_sub_u16", [](i64 a, i64 b) { return a - b; });
+    SATURATING<ZEROED, u16, u16, u16>("v_subrev_u16", [](i64 a, i64 b) { return b - a; });
     V<u16, u16, u16>("v_mul_lo_u16", [](u16 a, u16 b) { return u16(u32(a) * b); });
     V<u16, u16, u16>("v_lshlrev_b16", [](u16 a, u16 b) { return u16(b << (a & 15)); });
     V<u16, u16, u16>("v_lshrrev_b16", [](u16 a, u16 b) { return u16(b >> (a & 15)); });
@@ -73,11 +89,13 @@ static void words() {
     V<u16, u16, u16>("v_max_u16", [](u16 a, u16 b) { return std::max(a, b); });
     V<i16, i16, i16>("v_min_i16", [](i16 a, i16 b) { return std::min(a, b); });
     V<i16, i16, i16>("v_max_i16", [](i16 a, i16 b) { return std::max(a, b); });
-    V<i16, i16, i16>("v_add_i16", [](i16 a, i16 b) { return i16(a + b); });
-    V<i16, i16, i16>("v_sub_i16", [](i16 a, i16 b) { return i16(a - b); });
-    V<u16, u16, u16, u16>("v_mad_u16", [](u16 a, u16 b, u16 c) { return u16(u32(a) * b + c); });
-    V<i16, i16, i16, i16>("v_mad_i16", [](i16 a, i16 b, i16 c) { return i16(i32(a) * b + c); });
-    V<u32, u16, u16>("v_pack_b32_f16", [](u16 a, u16 b) { return u32(a) | u32(b) << 16; });
+    SATURATING<ZEROED, i16, i16, i16>("v_add_i16", [](i64 a, i64 b) { return a + b; });
+    SATURATING<ZEROED, i16, i16, i16>("v_sub_i16", [](i64 a, i64 b) { return a - b; });
+    SATURATING<ZEROED, u16, u16, u16, u16>("v_mad_legacy_u16", [](i64 a, i64 b, i64 c) { return a * b + c; });
+    SATURATING<ZEROED, i16, i16, i16, i16>("v_mad_legacy_i16", [](i64 a, i64 b, i64 c) { return a * b + c; });
+    SATURATING<KEPT, u16, u16, u16, u16>("v_mad_u16", [](i64 a, i64 b, i64 c) { return a * b + c; });
+    SATURATING<KEPT, i16, i16, i16, i16>("v_mad_i16", [](i64 a, i64 b, i64 c) { return a * b + c; });
+    V<u32, f16, f16>("v_pack_b32_f16", [](f16 a, f16 b) { return u32(bits(a)) | u32(bits(b)) << 16; });
 }
 
 static void bits_() {
@@ -131,11 +149,13 @@ template <class F, bool IN> static void carrying(Wave& wave, const Instruction& 
         const u64 sum = F{}(u64(a[l]), u64(b[l]), carry >> l & 1);
         out[l] = u32(sum), flags[l] = sum >> 32 & 1;
     }
+    if (in.flags & CLAMP)  // a sum that overflows becomes the largest number, a difference 0
+        for (int l = 0; l < LANES; ++l) out[l] = !flags[l] ? out[l] : F{}(1, 1, 0) ? ~0u : 0;
     const u64 mask = packed(flags) & writable(wave, in);
     commit<u32>(wave, in, out);
     set_mask(wave, in.operand[1], mask);
 }
-template <bool IN, class F> static void CARRY(const char* name, F) {
+template <bool IN, class F> static void CARRY(const std::string& name, F) {
     H(name, {Type::u32, Type::u64, Type::u32, Type::u32, Type::u64}, carrying<F, IN>);
 }
 

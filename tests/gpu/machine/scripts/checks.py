@@ -21,7 +21,7 @@ from kernel_scientist.gpu.capture.fake_device import pretended
 from kernel_scientist.gpu.capture.inspect import facts
 from kernel_scientist.gpu.machine import library
 from kernel_scientist.gpu.machine.checking import Checks
-from kernel_scientist.gpu.machine.executor import Executor, RefusedError
+from kernel_scientist.gpu.machine.executor import Executor
 from kernel_scientist.gpu.machine.triton_launches import TritonLaunches
 from kernel_scientist.gpu.machine.undefined import CheckedAllocations
 from kernel_scientist.hardware import gpus
@@ -51,10 +51,10 @@ def checked(module: types.ModuleType, data: object, writable: list[int], defined
     for position in set(writable) - set(defined):
         memory.poison(data[position])
     output = data[-1]
-    with pretended(GPU), memory, contextlib.suppress(RefusedError):  # it does not end: a finding says why
+    with pretended(GPU), memory, contextlib.suppress(RuntimeError):  # it does not end: a finding says why
         output = module.custom_kernel(data)
     memory.reached(output)
-    return output, [asdict(defect) for defect in EXECUTOR.told()[0]]
+    return output, [asdict(defect) for defect in EXECUTOR.take()[0]]
 
 
 def examine(path: Path) -> dict:

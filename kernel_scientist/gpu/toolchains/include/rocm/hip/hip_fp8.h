@@ -13,6 +13,31 @@ enum __hip_saturation_t { __HIP_NOSAT = 0, __HIP_SATFINITE = 1 };
 enum __hip_fp8_interpretation_t { __HIP_E4M3 = 0, __HIP_E5M2 = 1, __HIP_E4M3_FNUZ = 2, __HIP_E5M2_FNUZ = 3 };
 
 namespace ks_fp8 {
+// What the hardware of gfx942 does, for host code: FNUZ formats, to the nearest, ties to even; too large ones saturate.
+template <bool E5M2>
+inline float wide_on_host(unsigned int byte) {
+  constexpr int bits = E5M2 ? 2 : 3, bias = E5M2 ? 16 : 8;
+  if (byte == 0x80) return __builtin_nanf("");
+  const int exponent = (byte & 0x7f) >> bits, fraction = byte & ((1 << bits) - 1);
+  const int whole = exponent ? fraction + (1 << bits) : fraction;
+  const float size = __builtin_ldexpf((float)whole, (exponent ? exponent : 1) - bias - bits);
+  return byte & 0x80 ? -size : size;
+}
+template <bool E5M2>
+inline unsigned int narrow_on_host(float x) {
+  constexpr int bits = E5M2 ? 2 : 3, bias = E5M2 ? 16 : 8;
+  if (x != x) return 0x80;
+  if (x == 0) return 0;  // 0x80 is not a number, and zero has no sign
+  const float size = __builtin_fabsf(x);
+  const unsigned int sign = x < 0 ? 0x80 : 0;
+  if (size >= wide_on_host<E5M2>(0x7f)) return sign | 0x7f;
+  int exponent = 0;
+  (void)__builtin_frexpf(size, &exponent);
+  exponent = exponent - 1 < 1 - bias ? 1 - bias : exponent - 1;
+  const unsigned int whole = (unsigned int)__builtin_nearbyintf(__builtin_ldexpf(size, bits - exponent));
+  const unsigned int byte = whole + ((unsigned int)(exponent + bias - 1) << bits);  // a carry raises the exponent
+  return byte ? sign | byte : 0;
+}
 template <bool E5M2>
 __host__ __device__ inline unsigned int packed(float a, float b, unsigned int old, bool high) {
 #ifdef __HIP_DEVICE_COMPILE__
@@ -20,7 +45,8 @@ __host__ __device__ inline unsigned int packed(float a, float b, unsigned int ol
     return high ? __builtin_amdgcn_cvt_pk_bf8_f32(a, b, old, true) : __builtin_amdgcn_cvt_pk_bf8_f32(a, b, old, false);
   return high ? __builtin_amdgcn_cvt_pk_fp8_f32(a, b, old, true) : __builtin_amdgcn_cvt_pk_fp8_f32(a, b, old, false);
 #else
-  return 0;  // host code is parsed, never run
+  const unsigned int both = narrow_on_host<E5M2>(a) | narrow_on_host<E5M2>(b) << 8;
+  return high ? (old & 0xffff) | both << 16 : (old & 0xffff0000) | both;
 #endif
 }
 template <bool E5M2>
@@ -28,7 +54,7 @@ __host__ __device__ inline float wide(unsigned int byte) {
 #ifdef __HIP_DEVICE_COMPILE__
   return E5M2 ? __builtin_amdgcn_cvt_f32_bf8(byte, 0) : __builtin_amdgcn_cvt_f32_fp8(byte, 0);
 #else
-  return 0;
+  return wide_on_host<E5M2>(byte & 255);
 #endif
 }
 template <bool E5M2>

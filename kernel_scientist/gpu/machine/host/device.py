@@ -1,0 +1,90 @@
+"""What the stand-in for HIP's runtime needs of a simulated GPU."""
+
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from kernel_scientist.gpu.capture.facts import Facts
+
+
+class Place(NamedTuple):
+    """A part of the device's memory."""
+
+    address: int
+    bytes: int
+
+
+class Argument(NamedTuple):
+    """Where a kernel's argument lies in its block of arguments."""
+
+    offset: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a kernel needs of the device."""
+
+    registers: int
+    lds_bytes: int
+    """Without what a launch adds."""
+    scratch_bytes: int
+    """Of one lane."""
+    most_threads: int
+    """Of a workgroup."""
+    arguments: tuple[Argument, ...]
+    """The explicit ones, in order."""
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A launch by host code. It is done while its caller waits."""
+
+    code: int
+    """What `load` returned."""
+    kernel: str
+    """Its name in the code."""
+    grid: tuple[int, int, int]
+    """Workgroups."""
+    block: tuple[int, int, int]
+    """Threads of a workgroup."""
+    dynamic_lds: int
+    arguments: bytes
+    """The block of its explicit arguments."""
+
+
+class Device(Protocol):
+    """A simulated GPU. What a function raises is raised again when the host code returns to Python."""
+
+    facts: Facts
+
+    def load(self, code: bytes) -> int:
+        """Load assembly, or a code object, and return its number."""
+        ...
+
+    def launch(self, launch: Launch) -> None:
+        """Execute a kernel."""
+        ...
+
+    def symbol(self, code: int, name: str) -> Place:
+        """Return where a variable of the device lies."""
+        ...
+
+    def needs(self, code: int, kernel: str) -> Needs:
+        """Return what a kernel needs. Raises KeyError if the code has no such kernel."""
+        ...
+
+    def resident(self, code: int, kernel: str, threads: int, dynamic_lds: int) -> int:
+        """Return how many workgroups of a kernel a compute unit holds."""
+        ...
+
+    def allocated(self, address: int, size: int) -> None:
+        """Take note of memory that host code allocated. Its content is undefined."""
+        ...
+
+    def freed(self, address: int) -> None:
+        """Take note that the memory at an address is gone."""
+        ...
+
+    def written(self, address: int, size: int) -> None:
+        """Take note of bytes that a copy or a fill by host code defined."""
+        ...

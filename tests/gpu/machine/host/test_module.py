@@ -1,0 +1,306 @@
+"""Whole HIP submissions on a CPU: host code by the real compiler, kernels by the machine, values against torch."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+import pytest
+import torch
+
+from kernel_scientist.compile.request import CompileError, ExtensionRequest
+from kernel_scientist.gpu.machine import build as machine_build
+from kernel_scientist.gpu.machine import library as machine
+from kernel_scientist.gpu.machine.allocations import Allocations
+from kernel_scientist.gpu.machine.host import build, library, module
+from kernel_scientist.gpu.machine.host.session import HostError, Session
+from kernel_scientist.gpu.machine.host.simulated import Simulated
+from kernel_scientist.gpu.machine.launch import Code, NotSimulatedError, run
+from kernel_scientist.gpu.toolchains import hip
+from kernel_scientist.records import environment
+from tests.gpu.machine.host.recorder import FACTS
+
+TOOLS = hip.find()
+pytestmark = pytest.mark.skipif(isinstance(TOOLS, str), reason=str(TOOLS))
+
+HOST = """
+torch::Tensor scaled(torch::Tensor x, double by);
+double summed(torch::Tensor x);
+torch::Tensor looked_up(torch::Tensor x, std::vector<double> table);
+torch::Tensor narrowed(torch::Tensor x, bool wide);
+int64_t resident(int64_t threads);
+void captured(torch::Tensor x);
+void together(torch::Tensor x);
+void too_large(torch::Tensor x, int64_t threads, int64_t lds);
+torch::Tensor checked(torch::Tensor x);
+"""
+DEVICE = r"""
+#include <hip/hip_runtime.h>
+#include <hip/hip_fp8.h>
+#include <ATen/cuda/CUDAContext.h>
+#include <c10/cuda/CUDAGuard.h>
+
+template <typename T>
+__global__ void scale(T* out, const T* in, float by, long n) {
+  long i = blockIdx.x * (long)blockDim.x + threadIdx.x;
+  if (i < n) out[i] = (T)((float)in[i] * by);
+}
+torch::Tensor scaled(torch::Tensor x, double by) {
+  TORCH_CHECK(x.is_cuda() && x.device().is_cuda() && x.device().type() == torch::kCUDA, "not here: ", x.device());
+  const at::cuda::OptionalCUDAGuard guard(x.device());
+  auto out = torch::empty(x.sizes(), torch::TensorOptions().dtype(x.dtype()).device(torch::kCUDA));
+  cudaStream_t queue = at::cuda::getCurrentCUDAStream();
+  AT_DISPATCH_FLOATING_TYPES_AND2(at::kHalf, at::kBFloat16, x.scalar_type(), "scale", [&] {
+    scale<scalar_t><<<dim3((x.numel() + 255) / 256), 256, 0, queue>>>(
+        out.data_ptr<scalar_t>(), x.data_ptr<scalar_t>(), (float)by, x.numel());
+  });
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+  return out;
+}
+
+struct Range { const float* from; int count; };
+static __global__ void add_up(Range range, float* total, unsigned* blocks) {
+  __shared__ float part[256];
+  int i = blockIdx.x * 256 + threadIdx.x;
+  part[threadIdx.x] = i < range.count ? range.from[i] : 0;
+  __syncthreads();
+  for (int half = 128; half; half /= 2) {
+    if (threadIdx.x < half) part[threadIdx.x] += part[threadIdx.x + half];
+    __syncthreads();
+  }
+  if (threadIdx.x == 0) {
+    atomicAdd(total, part[0]);
+    atomicAdd(blocks, 1u);
+  }
+}
+double summed(torch::Tensor x) {
+  static float* buffer = nullptr;
+  if (!buffer) C10_CUDA_CHECK(hipMalloc((void**)&buffer, 8));
+  hipStream_t stream;
+  C10_CUDA_CHECK(hipStreamCreate(&stream));
+  C10_CUDA_CHECK(hipMemsetAsync(buffer, 0, 8, stream));
+  int count = x.numel(), blocks = (count + 255) / 256;
+  hipLaunchKernelGGL(add_up, dim3(blocks), dim3(256), 0, stream, Range{x.data_ptr<float>(), count}, buffer,
+                     (unsigned*)buffer + 1);
+  float total[2];
+  C10_CUDA_CHECK(hipMemcpy(total, buffer, 8, hipMemcpyDeviceToHost));
+  TORCH_CHECK(*(unsigned*)&total[1] == blocks, "blocks");
+  return total[0];
+}
+
+namespace {
+__constant__ float values[8];
+__device__ int used;
+__global__ void look_up(float* out, const long* at) {
+  out[threadIdx.x] = values[at[threadIdx.x]];
+  if (threadIdx.x == 0) used++;
+}
+}
+torch::Tensor looked_up(torch::Tensor x, std::vector<double> table) {
+  std::vector<float> narrow(table.begin(), table.end());
+  (void)hipMemcpyToSymbol(HIP_SYMBOL(values), narrow.data(), narrow.size() * sizeof(float));
+  auto out = torch::empty({x.size(0) + 1}, torch::dtype(torch::kFloat32).device(torch::kCUDA));
+  look_up<<<1, x.size(0)>>>(out.data_ptr<float>(), x.data_ptr<int64_t>());
+  int count = 0;
+  (void)hipMemcpyFromSymbol(&count, HIP_SYMBOL(used), sizeof(int));
+  out[-1] = count;
+  return out;
+}
+
+torch::Tensor narrowed(torch::Tensor x, bool wide) {
+  auto out = torch::empty_like(x, torch::dtype(torch::kUInt8));
+  for (int64_t i = 0; i < x.numel(); i++) {
+    float value = x.data_ptr<float>()[i];
+    __hip_fp8_e4m3_fnuz four(value);
+    __hip_fp8_e5m2_fnuz five(value);
+    out.data_ptr<uint8_t>()[i] = wide ? five.__x : four.__x;
+    TORCH_CHECK(__hip_fp8_e5m2_fnuz((float)five).__x == five.__x, "bf8 ", (int)five.__x);
+    TORCH_CHECK(__hip_fp8_e4m3_fnuz((float)four).__x == four.__x, "fp8 ", (int)four.__x);
+  }
+  return out;
+}
+
+int64_t resident(int64_t threads) {
+  int blocks = 0;
+  C10_CUDA_CHECK(hipOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, scale<float>, threads, 0));
+  hipDeviceProp_t facts;
+  C10_CUDA_CHECK(hipGetDeviceProperties(&facts, 0));
+  return blocks * facts.multiProcessorCount;
+}
+void captured(torch::Tensor x) {
+  hipStream_t stream;
+  (void)hipStreamCreate(&stream);
+  (void)hipStreamBeginCapture(stream, hipStreamCaptureModeGlobal);
+}
+void together(torch::Tensor x) {
+  C10_CUDA_CHECK(hipLaunchCooperativeKernel((void*)add_up, dim3(1), dim3(64), nullptr, 0, nullptr));
+}
+void too_large(torch::Tensor x, int64_t threads, int64_t lds) {
+  scale<float><<<1, threads, lds>>>(x.data_ptr<float>(), x.data_ptr<float>(), 1, x.numel());
+}
+torch::Tensor checked(torch::Tensor x) {
+  TORCH_CHECK(x.dim() == 2, "two dimensions are needed, not ", x.dim());
+  return x;
+}
+"""
+FUNCTIONS = ("scaled", "summed", "looked_up", "narrowed", "resident", "captured", "together", "too_large", "checked")
+
+
+@dataclass
+class Bench:
+    """A session with the machine."""
+
+    call: Allocations
+    session: Session
+
+    def extension(self, request: ExtensionRequest, is_module: bool = True) -> Any:
+        built = build.whole(request, "gfx942", 240)
+        if built.path is None:
+            raise CompileError(built.report.log)
+        return module.imported(request, str(built.path), is_module, self.session)
+
+
+def request(name: str, host: str, device: str, functions: tuple[str, ...], *flags: str) -> ExtensionRequest:
+    named = {function: f'"{function}"\\' for function in functions}  # docstrings are text, whatever is in them
+    return ExtensionRequest(name, [host], [device], named, [], list(flags), [], [], True, True, True)
+
+
+@pytest.fixture(scope="module")
+def bench() -> Bench:
+    native = machine.loaded(machine_build.build(environment.cache_folder() / "machine"))
+    call = Allocations((), (), 0xAB)
+
+    def execute(code: Code, name: str, grid: Any, block: Any, arguments: bytes, lds: int) -> None:
+        done = run(code, name, grid, block, arguments, call.memory(), lds)
+        assert not done.findings and not done.gave_up, done.findings
+
+    device = Simulated(FACTS, lambda text: Code.of(native, text), execute, lambda: call)
+    return Bench(call, Session(library.path(), device))
+
+
+@pytest.fixture(scope="module")
+def extension(bench: Bench) -> ModuleType:
+    flags = ("--offload-arch=gfx942 -O3", "-std=c++17", "-lrocblas", "--save-temps")
+    return bench.extension(request("whole", HOST, DEVICE, FUNCTIONS, *flags))
+
+
+@pytest.fixture(autouse=True)
+def followed(bench: Bench) -> Iterator[None]:
+    with bench.call:
+        yield
+    bench.session.check()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16])
+def test_a_template_is_dispatched_by_type_and_its_output_made_in_cpp(extension: ModuleType, dtype: torch.dtype) -> None:
+    x = torch.randn(3, 171).to(dtype)
+    assert torch.equal(extension.scaled(x, 0.5), (x.float() * 0.5).to(dtype))
+
+
+def test_a_static_buffer_is_kept_and_cleared_between_calls(extension: ModuleType) -> None:
+    for size in (1, 256, 1000):
+        x = torch.arange(size, dtype=torch.float32)
+        assert extension.summed(x) == size * (size - 1) / 2
+
+
+def test_variables_of_the_device_are_written_and_keep_their_values(extension: ModuleType) -> None:
+    at = torch.tensor([7, 0, 3])
+    for count in (1, 2):
+        found = extension.looked_up(at, [0.5 * n + count for n in range(8)])
+        assert found.tolist() == [3.5 + count, count, 1.5 + count, count]
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_fp8_on_the_host_is_torchs(extension: ModuleType, wide: bool) -> None:
+    dtype = torch.float8_e5m2fnuz if wide else torch.float8_e4m3fnuz
+    most = torch.finfo(dtype).max
+    x = torch.cat([torch.randn(5000) * scale for scale in (1e-4, 0.01, 1, 100)]).clamp(-most, most)
+    x = torch.cat([x, torch.tensor([0.0, -0.0, most, -most, torch.nan, 2**-11, 2**-10, 1.0625, 1.1875])])
+    assert torch.equal(extension.narrowed(x, wide), x.to(dtype).view(torch.uint8))
+
+
+def test_occupancy_comes_from_the_codes_registers(extension: ModuleType) -> None:
+    assert extension.resident(256) == 8 * 304 and extension.resident(1024) == 2 * 304
+
+
+def test_refusals_name_the_line(extension: ModuleType) -> None:
+    x = torch.zeros(8)
+    lines = DEVICE.splitlines()
+    for call, function in ((extension.captured, "hipStreamBeginCapture"), (extension.together, "hipLaunchCooperative")):
+        line = next(n for n, text in enumerate(lines, 1) if function in text)
+        words = rf"^{function}\w* \(source 1, line {line}\): [^\n]* not simulated[^\n]*$"
+        with pytest.raises(NotSimulatedError, match=words):
+            call(x)
+
+
+def test_launches_that_the_device_would_refuse(extension: ModuleType) -> None:
+    with pytest.raises(HostError, match="has 2048 threads in a block, and the most are 1024"):
+        extension.too_large(torch.zeros(8), 2048, 0)
+    with pytest.raises(HostError, match="needs 65552 bytes of LDS, of 65536"):
+        extension.too_large(torch.zeros(8), 64, 65552)
+    extension.too_large(torch.zeros(8), 64, 65536)
+
+
+def test_what_host_code_raises_is_raised(extension: ModuleType) -> None:
+    with pytest.raises(RuntimeError, match="two dimensions are needed, not 1"):
+        extension.checked(torch.zeros(3))
+
+
+SMALL = r"""
+#include <hip/hip_runtime.h>
+__global__ void one(float* x) { x[threadIdx.x] = 1; }
+void ones(torch::Tensor x) { one<<<1, x.numel()>>>(x.data_ptr<float>()); LATER }
+"""
+
+
+def small(name: str, later: str, host: str = "void ones(torch::Tensor x);", *flags: str) -> ExtensionRequest:
+    return request(name, host, SMALL.replace("LATER", later), ("ones",), *flags)
+
+
+def test_a_function_that_is_not_there_is_named_with_its_line(bench: Bench) -> None:
+    lost = small("lost", "\n  unsigned flags; (void)hipTexRefGetFlags(&flags, nullptr);")
+    with pytest.raises(NotSimulatedError, match=r"^hipTexRefGetFlags \(source 1, line 5\) is not simulated$"):
+        bench.extension(lost)
+    with pytest.raises(CompileError, match=r"cannot be imported: .*mine"):
+        bench.extension(small("own", "extern void mine(); mine();"))
+
+
+def test_sources_that_repeat_each_other_are_compiled_apart(bench: Bench) -> None:
+    host = "static int twice() { return 2; }\nvoid ones(torch::Tensor x);"
+    both = small("both", "TORCH_CHECK(twice() == 2 && LIMIT == 3);", host, "-DLIMIT=3")
+    both.cuda_sources[0] = "static int twice() { return 2; }\n" + both.cuda_sources[0]
+    x = torch.zeros(70)
+    bench.extension(both).ones(x)
+    assert torch.equal(x, torch.ones(70))
+
+
+def test_operators_of_torch_are_registered_for_the_device(bench: Bench) -> None:
+    registers = """
+TORCH_LIBRARY(own_of_hip, m) { m.def("ones(Tensor! x) -> ()"); }
+TORCH_LIBRARY_IMPL(own_of_hip, CUDA, m) { m.impl("ones", &ones); }"""
+    source = SMALL.replace("LATER", "") + registers
+    assert (
+        bench.extension(ExtensionRequest("ops", [""], [source], None, [], [], [], [], True, True, True), False) is None
+    )
+    x = torch.zeros(70)
+    torch.ops.own_of_hip.ones(x)
+    assert torch.equal(x, torch.ones(70))
+
+
+def test_an_error_in_host_code_names_source_and_line(bench: Bench) -> None:
+    wrong = small("wrong", "\n  x.does_not_exist();")
+    built = build.build(wrong, "", 240)
+    assert built.path is None and "wrong[0]:5:" in built.report.log and "does_not_exist" in built.report.log
+
+
+@pytest.mark.slow
+def test_what_the_precompiled_headers_lack_torch_has(bench: Bench) -> None:
+    host = "torch::Tensor positive(torch::Tensor x) { return torch::nn::functional::relu(x); }"
+    nn = request("nn", f"{host}\nvoid ones(torch::Tensor x);", SMALL.replace("LATER", ""), ("ones", "positive"))
+    assert bench.extension(nn).positive(torch.tensor([-1.0, 2.0])).tolist() == [0, 2]
+
+
+@pytest.mark.parametrize("flag", ["-fplugin=x.so", "-Wl,-x", "@file", "-include/etc/passwd", "'"])
+def test_flags_that_are_not_allowed(flag: str) -> None:
+    built = build.build(small("flagged", "", "void ones(torch::Tensor x);", flag), "", 60)
+    assert built.path is None and ("is not allowed" in built.report.log or "cannot be read" in built.report.log)

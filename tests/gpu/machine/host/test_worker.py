@@ -1,0 +1,107 @@
+"""HIP submissions in the sandboxed worker: built outside, loaded there, executed by the machine."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from kernel_scientist import problems
+from kernel_scientist.evaluate.driver import Driver
+from kernel_scientist.gpu.toolchains import hip
+from kernel_scientist.hardware import gpus
+from kernel_scientist.records.errors import SetupError
+from kernel_scientist.records.evaluation import CompileReport
+from kernel_scientist.records.params import Harness
+from kernel_scientist.sandbox.failure import KernelFailure
+from kernel_scientist.workers import prepared
+from kernel_scientist.workers.pool import WorkerPool
+from tests.conftest import ROOT
+
+TOOLS = hip.find()
+pytestmark = pytest.mark.skipif(isinstance(TOOLS, str), reason=str(TOOLS))
+SEED = (ROOT / "problems/identity/seeds/hip_naive.py").read_text()
+
+
+@pytest.fixture(scope="module")
+def driver() -> Iterator[Driver]:
+    problem, harness = problems.find("identity", "cpu"), Harness()
+    settings = prepared.simulated(problem, gpus.MI300X, threads=1)
+    pool = WorkerPool(harness, "cpu", ("kernel_scientist.gpu.machine.worker_setup",), settings)
+    yield Driver(problem, harness, pool)
+    pool.close()
+
+
+def executed(driver: Driver, source: str) -> list[CompileReport]:
+    """Import a file in a worker, call it on the smallest case, and compare its output with the reference's."""
+    case, reports = driver.problem.profile("full").tests[0], list[CompileReport]()
+    with driver.pool.worker() as worker:
+        driver.imported(worker, source, reports)
+        inputs = driver.inputs.draw(case)
+        _, outputs = driver.row(worker, {0: inputs}, 60)
+        driver.verify([inputs], outputs)
+    return reports
+
+
+def test_a_seed_is_built_loaded_and_executed(driver: Driver) -> None:
+    (report,) = executed(driver, SEED)
+    assert report.ok and "clang" in report.compiler
+
+
+def test_a_wrong_kernel_is_wrong(driver: Driver) -> None:
+    with pytest.raises(KernelFailure) as failure:
+        executed(driver, SEED.replace("out[i] = x[i]", "out[i] = x[i] ^ (i == 77)"))
+    assert failure.value.verdict == "incorrect"
+
+
+def test_a_refusal_reaches_the_evaluator_with_its_line(driver: Driver) -> None:
+    captured = SEED.replace(
+        "    long size = x.numel();", "    long size = x.numel();\n    (void)hipStreamBeginCapture(nullptr, {});"
+    )
+    with pytest.raises(KernelFailure) as failure:
+        executed(driver, captured)
+    assert "hipStreamBeginCapture (source 1, line 13): graphs are not simulated" in str(failure.value)
+    assert failure.value.verdict == "compiled", "the stand-in's limit is no kernel's fault"
+
+
+def test_an_instruction_that_the_machine_lacks_is_no_fault_of_the_kernel(driver: Driver) -> None:
+    odd = SEED.replace("out[i] = x[i]", 'out[i] = x[i]; asm volatile("s_movreld_b32 s8, s9")')
+    with pytest.raises(KernelFailure) as failure:
+        executed(driver, odd)
+    assert failure.value.verdict == "compiled"
+    assert "s_movreld_b32 s8, s9 (assembly line " in str(failure.value)
+    assert "registers are addressed through M0" in str(failure.value)
+
+
+def test_a_function_of_a_library_that_is_not_there_is_no_fault_of_the_kernel(driver: Driver) -> None:
+    called = SEED.replace("    long size = x.numel();", "    long size = x.numel();\n    rocblas_initialize();")
+    called = called.replace("#include <hip", 'extern "C" void rocblas_initialize();\n#include <hip', 1)
+    with pytest.raises(KernelFailure) as failure:
+        executed(driver, called)
+    assert failure.value.verdict == "compiled" and "rocblas_initialize" in str(failure.value)
+
+
+def test_operators_are_called_and_their_refusals_raised(driver: Driver) -> None:
+    registered = SEED.replace('    functions=["copy"],\n', "    is_python_module=False,\n").replace(
+        "module.copy", "torch.ops.own.copy"
+    )
+    library = """
+TORCH_LIBRARY(own, m) { m.def("copy(Tensor x, Tensor! out) -> ()"); }
+TORCH_LIBRARY_IMPL(own, CUDA, m) { m.impl("copy", &copy); }
+\"\"\"
+
+module = load"""
+    executed(driver, registered.replace('"""\n\nmodule = load', library.lstrip(), 1))
+    captured = registered.replace("    long size", "    (void)hipStreamBeginCapture(nullptr, {});\n    long size")
+    with pytest.raises(KernelFailure) as failure:
+        executed(driver, captured.replace('"""\n\nmodule = load', library.lstrip(), 1))
+    assert "graphs are not simulated" in str(failure.value)
+
+
+def test_an_error_in_host_code_is_a_compile_error(driver: Driver) -> None:
+    with pytest.raises(KernelFailure) as failure:
+        executed(driver, SEED.replace("x.numel()", "x.size_of_it()"))
+    assert failure.value.verdict == "compile_error" and "size_of_it" in str(failure.value)
+
+
+def test_a_library_that_is_not_here_is_said_to_be_missing(driver: Driver) -> None:
+    with pytest.raises(SetupError, match=r"<rocwmma/rocwmma\.hpp> is not installed here"):
+        executed(driver, SEED.replace("#include <hip", "#include <rocwmma/rocwmma.hpp>\n#include <hip"))
