@@ -49,7 +49,6 @@ HARDWARE = (
     "s_memrealtime s[4:5]",
 )
 REFUSALS = {
-    "s_trap 2": "s_trap",
     "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 0, 2), 3": "s_setreg_imm32_b32",
     "s_mov_b32 s4, 1\ns_setreg_b32 hwreg(HW_REG_MODE, 2, 2), s4": "s_setreg_b32",
 }
