@@ -144,7 +144,8 @@ def test_l1_holds_what_a_workgroup_reads_again() -> None:
 def test_conflicts_between_banks(kind: str, stride: int, cycles: int) -> None:
     code, b = built(LDS, f"-DTYPE={kind}", f"-DSTRIDE={stride}"), np.zeros(64, np.float64)
     counts = counted(code, 1, 64, (b,))
-    assert of(code, counts, "ds_write")["conflicts"] == of(code, counts, "ds_read")["conflicts"] == cycles
+    for way in (("ds_write", "flat_store"), ("ds_read", "flat_load")):
+        assert of(code, counts, *way)["conflicts"] == cycles, "flat accesses reach LDS as well"
 
 
 @pytest.mark.parametrize(("stride", "cycles"), [(1, 0), (8, 56), (9, 0)])

@@ -87,16 +87,21 @@ void Counter::touch(Accessed& to, u64 number) {
 
 void Counter::memory(const Instruction& in, const u64* addresses, u64 mask, u32 bytes) {
     u64 found[2 * LANES];
+    u32 offsets[LANES];
+    u64 in_lds = 0;
     int count = 0;
     Accessed& to = accessed[in.number];
     for (u64 left = mask; left; left &= left - 1) {
-        const u64 address = addresses[std::countr_zero(left)];
+        const int l = std::countr_zero(left);
+        const u64 address = addresses[l];
+        if ((address & ~0xffffffffull) == SHARED_APERTURE) in_lds |= 1ull << l, offsets[l] = u32(address);
         const u64 first = line(address), last = line(address + bytes - 1);
         if (first == ~0ull || last == ~0ull) continue;  // LDS, scratch, arguments, outside
         to.asked += bytes;
         if (!count || found[count - 1] != first) found[count++] = first;
         if (last != first) found[count++] = last;
     }
+    if (in_lds) to.conflicts += extra(offsets, 0, bytes, in_lds, LANES);
     std::sort(found, found + count);
     const u64* end = std::unique(found, found + count);
     for (const u64* at = found; at < end; ++at) touch(to, *at);
@@ -104,6 +109,7 @@ void Counter::memory(const Instruction& in, const u64* addresses, u64 mask, u32 
 
 // Cycles of lanes that are served together, beyond those without conflicts: one for each word of a bank.
 u64 Counter::extra(const u32* addresses, u32 offset, u32 bytes, u64 lanes, u32 all) const {
+    if (!counted.order.banks) return 0;
     const u32 words = bytes < WORD ? 1 : bytes / WORD, banks = u32(counted.order.banks);
     u32 found[4 * LANES], of_bank[64] = {}, busiest = 0;
     int count = 0;
@@ -119,7 +125,6 @@ u64 Counter::extra(const u32* addresses, u32 offset, u32 bytes, u64 lanes, u32 a
 // Accesses of 16 bytes are served 8 lanes at a time: reads in the groups of `lds_conflicts.py`, writes as neighbours. The
 // groups of others are not documented: the busiest bank of all lanes is a lower bound.
 void Counter::lds(const Wave& wave, const Instruction& in, const u32* addresses, u32 offset, u32 bytes, bool reads) {
-    if (!counted.order.banks) return;
     u64& to = accessed[in.number].conflicts;
     const u64 exec = wave.exec();
     if (bytes != 16) {
