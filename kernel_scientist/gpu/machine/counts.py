@@ -17,9 +17,7 @@ from kernel_scientist.gpu.machine.program import Array
 
 BEHAVIOUR = np.dtype([("role", "u1"), ("left", "u1")])
 ACCESSED = np.dtype([(name, "u8") for name in ("executed", "asked", "lines", "requests", "conflicts")])
-TOTALS = np.dtype(
-    [(name, "u8") for name in ("waves", "steps", "rounds", "reloads", "overlapped", "shared", "alone")]
-)
+TOTALS = np.dtype([(name, "u8") for name in ("waves", "steps", "rounds", "reloads", "overlapped", "shared", "alone")])
 COUNTING = np.dtype(
     [(name, "u8") for name in ("behaviour", "accessed", "samples", "work", "touched", "totals", "banks")]
 )

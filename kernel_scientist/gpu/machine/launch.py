@@ -117,6 +117,10 @@ class Memory:
         """Forbid what was allowed from this address on."""
         self._places.pop(address, None)
 
+    def writable(self) -> list[tuple[int, int]]:
+        """Return address and size of what may be written."""
+        return [(start, size) for start, (size, writable) in self._places.items() if writable]
+
     def table(self, more: Iterable[tuple[int, int, bool]]) -> Array:
         """Return everything that is allowed, in the order of the addresses."""
         found = [*((start, size, writable, 0) for start, (size, writable) in self._places.items())]

@@ -82,9 +82,7 @@ def built(source: str, *flags: str) -> Code:
     return Code.of(harness.machine(), compiled.assembly)
 
 
-def counted(
-    code: Code, blocks: int, size: int, arrays: Sequence[Array], n: int | None = 0, **options: Any
-) -> Counts:
+def counted(code: Code, blocks: int, size: int, arrays: Sequence[Array], n: int | None = 0, **options: Any) -> Counts:
     """Count a launch; without other samples every workgroup belongs to both."""
     memory = Memory()
     for array in arrays:
