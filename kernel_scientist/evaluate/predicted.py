@@ -150,9 +150,8 @@ class PredictedEvaluator(PreviewedEvaluator):
             words, done = self._on_timed_cases(kernel, checked, self.pool, counted=True)
             checked = checked.model_copy(update={"coverage": "; ".join((checked.coverage, words))})
             calls = {name: counts.of(call) for name, call in done.calls.items()}
-            predictor = CountedPredictor(
-                self.problem, self.gpu, checked.compile or CompileReport(ok=True, compiler=""), calls
-            )
+            report = checked.compile or CompileReport(ok=True, compiler="")
+            predictor = CountedPredictor(self.problem, self.gpu, report, calls)
             report, predictions = predictor.predictions(self.profile.benchmarks)
         except KernelFailure as failure:
             return failed(failure, checked)
@@ -161,7 +160,10 @@ class PredictedEvaluator(PreviewedEvaluator):
     def _on_timed_cases(
         self, kernel: Kernel, checked: Evaluation, pool: WorkerPool, counted: bool = False
     ) -> tuple[str, TileCheck]:
-        """Return a sentence on what workers of a pool executed of the timed cases, and the check. Raises KernelFailure."""
+        """Return a sentence on what workers of a pool executed of the timed cases, and the check.
+
+        Raises KernelFailure.
+        """
         driver, launches = Driver(self.problem, self.harness, pool), checked.compile.launches if checked.compile else ()
         with pool.worker() as worker:
             driver.load(worker, kernel.source, ())

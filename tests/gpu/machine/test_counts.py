@@ -82,14 +82,22 @@ def built(source: str, *flags: str) -> Code:
     return Code.of(harness.machine(), compiled.assembly)
 
 
-def counted(code: Code, blocks: int, size: int, arrays: Sequence[Array], n: int | None = 0, **options: Any) -> Counts:
+def counted(
+    code: Code,
+    blocks: int,
+    size: int,
+    arrays: Sequence[Array],
+    n: int | None = 0,
+    samples: tuple[Sample, ...] | None = None,
+    threads: int = 1,
+) -> Counts:
     """Count a launch; without other samples every workgroup belongs to both."""
     memory = Memory()
     for array in arrays:
         memory.add(array.ctypes.data, array.nbytes)
     arguments = b"".join(struct.pack("<Q", array.ctypes.data) for array in arrays)
     arguments += b"" if n is None else struct.pack("<i", n)
-    chosen = Options(**{"samples": (BOTH,) * blocks, **options})
+    chosen = Options(threads, samples=samples or (BOTH,) * blocks)
     result = launch.run(code, "kern", (blocks, 1, 1), (size, 1, 1), arguments, memory, 0, chosen)
     assert not result.findings and result.counts is not None
     return result.counts
