@@ -3,11 +3,12 @@
 Runs in workers: standard library, numpy and torch only.
 """
 
+import functools
 import hashlib
 import random
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from kernel_scientist.gpu.interpreter.defect import Defect
@@ -16,10 +17,11 @@ from kernel_scientist.gpu.machine import launch as launches
 from kernel_scientist.gpu.machine.allocations import Allocations
 from kernel_scientist.gpu.machine.checking import Checks
 from kernel_scientist.gpu.machine.defects import defects
-from kernel_scientist.gpu.machine.launch import Code, Fault, Finding, NotSimulatedError, Options, Result
+from kernel_scientist.gpu.machine.launch import Code, Fault, Finding, Memory, NotSimulatedError, Options, Result
 from kernel_scientist.gpu.machine.library import Library
 from kernel_scientist.gpu.machine.listing import ListingError
 from kernel_scientist.gpu.machine.program import ProgramError
+from kernel_scientist.gpu.machine.sampler import Counted, Sampler, undone
 from kernel_scientist.gpu.machine.sources import Sources
 
 Grid = tuple[int, int, int]
@@ -37,6 +39,8 @@ class Launched:
     groups: int
     run: int
     """Workgroups that were executed."""
+    counted: Counted | None = None
+    """Its counts, if it was counted."""
 
 
 @dataclass
@@ -52,6 +56,8 @@ class Executor:
     """What is known of the current call if its launches are checked; otherwise they are only executed."""
     sample_s: float = 0.0
     """Seconds after which no further workgroups of a launch are run; 0: all are run."""
+    sampler: Sampler | None = None
+    """How launches are counted; None: they are not."""
     launched: list[Launched] = field(default_factory=list[Launched])
     findings: list[tuple[str, Grid, Finding]] = field(default_factory=list[tuple[str, Grid, Finding]])
     sources: Sources = field(default_factory=Sources)
@@ -83,25 +89,55 @@ class Executor:
         """
         assert self.allocations is not None, "a launch outside of a call"
         groups, memory = grid[0] * grid[1] * grid[2], self.allocations.memory()
-        said = code.names[name]
-        launched = Launched(said, groups, 0)
+        launched = Launched(code.names[name], groups, 0)
         self.launched.append(launched)
         if groups == 0:
             return
+        parts = self._parts(groups, any("_atomic_" in s.mnemonic for s in code.listing.statements))
+        run = functools.partial(self._run_part, code, name, grid, block, arguments, memory, dynamic_lds, names)
+        samples, counts = None, None
+        if self.sampler is not None and parts == [None]:
+            samples = self.sampler.whole(code, name, grid, block, dynamic_lds)
+        elif self.sampler is not None:
+            with undone(memory, code):
+                counts = self.sampler.sampled(run, code, name, grid, block, dynamic_lds)
         until = time.monotonic() + self.sample_s
-        for part in self._parts(groups, any("_atomic_" in s.mnemonic for s in code.listing.statements)):
-            options = Options(self.threads, self.seed, most_instructions=MOST_INSTRUCTIONS, groups=part)
-            if self.checks is None:
-                result = launches.run(code, name, grid, block, arguments, memory, dynamic_lds, options)
-            else:
-                result = self.checks.run(code, name, grid, block, arguments, memory, dynamic_lds, options, names)
+        for part in parts:
+            result = run(Options(groups=part, samples=samples))
+            counts = result.counts or counts
             launched.run += groups if part is None else len(part)
-            self.findings += [(said, grid, finding) for finding in result.findings]
-            _require_known(said, result, self.sources)
-            if result.gave_up:
-                raise RuntimeError(f"{said} does not end: {result.instructions:,} wave instructions were executed")
             if self.sample_s and time.monotonic() > until:
                 break
+        if counts is not None:
+            launched.counted = Counted(name, self._digest(code), grid, block, dynamic_lds, counts)
+
+    def _run_part(
+        self,
+        code: Code,
+        name: str,
+        grid: Grid,
+        block: Grid,
+        arguments: bytes,
+        memory: Memory,
+        dynamic_lds: int,
+        names: Mapping[int, str],
+        chosen: Options,
+    ) -> Result:
+        """Execute some workgroups of a launch. Raises as `run`."""
+        options = replace(chosen, threads=self.threads, seed=self.seed, most_instructions=MOST_INSTRUCTIONS)
+        if self.checks is None:
+            result = launches.run(code, name, grid, block, arguments, memory, dynamic_lds, options)
+        else:
+            result = self.checks.run(code, name, grid, block, arguments, memory, dynamic_lds, options, names)
+        said = code.names[name]
+        self.findings += [(said, grid, finding) for finding in result.findings]
+        _require_known(said, result, self.sources)
+        if result.gave_up:
+            raise RuntimeError(f"{said} does not end: {result.instructions:,} wave instructions were executed")
+        return result
+
+    def _digest(self, code: Code) -> str:
+        return next((key for key, one in self._codes.items() if one is code), "")
 
     def _parts(self, groups: int, atomic: bool) -> list[tuple[int, ...] | None]:
         """Return the workgroups in the order in which parts of them run. With atomic operations they need each other.
