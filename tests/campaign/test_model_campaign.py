@@ -187,7 +187,7 @@ def test_a_kernel_that_was_not_executed_is_no_loss() -> None:
 
 
 @needs_hip
-def test_a_hip_kernel_is_executed_and_ranked_by_nothing(cli_here: Cli, lab: Path) -> None:
+def test_a_hip_kernel_is_executed_and_predicted(cli_here: Cli, lab: Path) -> None:
     seed, target = (
         str(lab / "problems/identity/seeds/hip_naive.py"),
         ("--problem", "identity", "--target", "model:mi300x"),
@@ -196,7 +196,8 @@ def test_a_hip_kernel_is_executed_and_ranked_by_nothing(cli_here: Cli, lab: Path
     found = json.loads(done.stdout)
     assert done.returncode == 0 and found["verdict"] == "ok", found
     assert found["coverage"].startswith("executed: all programs of ") and "values compared on" in found["coverage"]
-    assert found["compile"]["objects"] and found["geomean_us"] is None
+    assert found["compile"]["objects"] and found["geomean_us"] is None, "nothing is measured"
+    assert found["predicted"]["machine"] == "MI300X" and 0 < found["predicted"]["roofline_fraction"] <= 1
     wrong, broken = lab / "wrong.py", lab / "broken.py"
     wrong.write_text(Path(seed).read_text().replace("out[i] = x[i]", "out[i] = x[i] ^ (i == 77)"))
     done = cli_here("evaluate", str(wrong), *target, "--json")
@@ -207,6 +208,8 @@ def test_a_hip_kernel_is_executed_and_ranked_by_nothing(cli_here: Cli, lab: Path
 
 @needs_hip
 def test_a_campaign_whose_kernels_are_not_predicted_says_so(lab: Path, cli_here: Cli, prefect_api: str) -> None:
+    seed = lab / "problems/identity/seeds/hip_naive.py"  # with an operation whose time the model does not know
+    seed.write_text(seed.read_text().replace("    module.copy", "    torch.linalg.norm(x.float())\n    module.copy"))
     model = "{model: openai/never-asked, price: {input_usd: 1, output_usd: 1}}"
     roles = [f"llm.{role}={model}" for role in ("selector", "designer", "writer")]
     given = ("language=hip", "target=model:mi300x", "problem=identity", *roles)

@@ -42,7 +42,8 @@ class Machine:
     """Wraps a submission's `custom_kernel`."""
 
     def __init__(self, settings: dict[str, Any]) -> None:
-        """`settings`: `facts` of the GPU; `writes` and `updates`, the positions of writable inputs; `library`."""
+        """`settings`: `facts` of the GPU; `writes` and `updates`, the positions of writable inputs; `threads`;
+        `checks`: whether calls that are executed whole are checked, which takes 5 to 40 times as long."""
         os.environ["TRITON_CACHE_DIR"] = str(Path.cwd() / "cache")
         cache.triton_key = lambda: ""  # the cache is this process's own, and the digest of Triton's files takes 0.3 s
         self.facts = Facts(**settings["facts"])
@@ -53,7 +54,9 @@ class Machine:
         self.host = HostCode(STAND_IN, self.facts, self.executor) if STAND_IN else None
         self.reports: list[dict[str, Any]] = []
         self.partly = False
-        """Whether only a part of each launch is executed. Otherwise it is checked as well."""
+        """Whether only a part of each launch is executed."""
+        self.checking: bool = settings.get("checks", False)
+        """Whether launches are checked where all of each is executed."""
 
     def pretending(self) -> AbstractContextManager[None]:
         """Make torch report the GPU within the context."""
@@ -76,7 +79,7 @@ class Machine:
             pattern = UNWRITTEN if self.partly else random.SystemRandom().randrange(1, 255)
             start = time.process_time()
             self.executor.seed = random.SystemRandom().getrandbits(63)
-            checks = self.executor.checks = None if self.partly else Checks(LIBRARY)
+            checks = self.executor.checks = Checks(LIBRARY) if self.checking and not self.partly else None
             if checks is None:
                 allocations = Allocations(data, self.writable, pattern)
             else:

@@ -37,7 +37,10 @@ EXCHANGE = (
     "__shared__ unsigned short s[LANES]; s[threadIdx.x] = i < size ? x[i] : 0; "
     "if (i < size) out[i] = s[threadIdx.x ^ 64];"
 )
-READS = "volatile int odd = 0; if (i < size) { if (x[i] & 1) odd = 1; out[i] = x[i]; }"
+READS = (
+    "if (i < size) out[i] = x[i]; "
+    "volatile int odd = 0; if (__builtin_amdgcn_readfirstlane(i < size ? x[i] : 0) & 1) odd = 1;"
+)
 """A branch depends on what is read."""
 STATIC = """    static unsigned short* kept = nullptr;
     if (!kept) (void)hipMalloc(&kept, 2 * 5000);
@@ -50,7 +53,7 @@ STATIC = """    static unsigned short* kept = nullptr;
 def evaluator() -> Iterator[PredictedEvaluator]:
     problem = problems.find("identity")
     harness = Harness(call_timeout_s=60, import_timeout_s=60, noise_runs=0, tiles=0)
-    settings = prepared.simulated(problem, gpus.MI300X, threads=1)
+    settings = {**prepared.simulated(problem, gpus.MI300X, threads=1), "checks": True}
     with WorkerPool(harness, "cpu", (EXECUTED,), settings) as pool:
         evaluator = PredictedEvaluator(problem, "auto", harness, pool, gpus.MI300X)
         evaluator.profile = replace(evaluator.profile, vary={"size": (1, 5000, 1)})
@@ -113,7 +116,12 @@ def test_a_sound_hip_kernel_is_right_and_covered(evaluator: PredictedEvaluator) 
         ("if (i < size) out[i] = x[i + 1];", "out-of-bounds read", "input 0", "which has"),
         ("out[i] = i < size ? x[i] : 0;", "out-of-bounds write", "input 1", "which has"),
         (EXCHANGE, "write race", "LDS", "no barrier"),
-        (READS.replace("x[i]", "out[i]", 1), "uninitialised read", "input 1", "nothing has written"),
+        (
+            READS.partition("; ")[2].replace("x[i]", "out[i]") + GUARDED,
+            "uninitialised read",
+            "input 1",
+            "nothing has written",
+        ),
         ("if (i < size) out[i % 512] = x[i];", "write race", "input 1", "no release and acquire"),
     ],
 )
