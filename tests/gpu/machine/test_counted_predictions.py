@@ -69,10 +69,17 @@ def test_a_triton_kernel_is_counted_as_its_source_is_traced() -> None:
 
 @pytest.mark.parametrize(
     ("name", "products"),
-    [("v_mfma_f32_32x32x16_fp8_fp8", "fp8"), ("v_mfma_f32_32x32x8_bf16_1k", "bf16"),
-     ("v_mfma_f32_16x16x16_f16", "fp16"), ("v_mfma_f32_16x16x8_xf32", "tf32"), ("v_mfma_i32_32x32x16_i8", "int8"), ("v_mfma_f64_16x16x4_f64", "fp64"),
-     ("v_mfma_f32_32x32x2_f32", "fp32"), ("v_mfma_f32_32x32x16_bf8_fp8", "fp8")],
-)  # fmt: skip
+    [
+        ("v_mfma_f32_32x32x16_fp8_fp8", "fp8"),
+        ("v_mfma_f32_32x32x16_bf8_fp8", "fp8"),
+        ("v_mfma_f32_32x32x8_bf16_1k", "bf16"),
+        ("v_mfma_f32_16x16x16_f16", "fp16"),
+        ("v_mfma_f32_16x16x8_xf32", "tf32"),
+        ("v_mfma_f32_32x32x2_f32", "fp32"),
+        ("v_mfma_i32_32x32x16_i8", "int8"),
+        ("v_mfma_f64_16x16x4_f64", "fp64"),
+    ],
+)
 def test_operands_of_matrix_instructions(name: str, products: str) -> None:
     assert executed.operands(name) == products and products in MI300X.peak_gflops
 
