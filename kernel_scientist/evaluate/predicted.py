@@ -10,8 +10,10 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
+from kernel_scientist.evaluate import counted as counts
 from kernel_scientist.evaluate.correctness.inputs import InputSet
 from kernel_scientist.evaluate.correctness.tiles import TileCheck
+from kernel_scientist.evaluate.counted import CountedPredictor
 from kernel_scientist.evaluate.driver import Driver
 from kernel_scientist.evaluate.evaluator import Evaluator, timed
 from kernel_scientist.evaluate.screen.screening import screen
@@ -103,7 +105,11 @@ class PredictedEvaluator(PreviewedEvaluator):
 
         The model moves every byte, because it starts and ends with empty caches.
         """
-        found, cold = super()._with_preview(kernel, so_far), replace(self.gpu, kept_bytes=0)
+        return self._above_floor(super()._with_preview(kernel, so_far))
+
+    def _above_floor(self, found: Evaluation) -> Evaluation:
+        """Return the evaluation; failed if a prediction is below the floor of a least work."""
+        cold = replace(self.gpu, kept_bytes=0)
         floors_us = {case.name: floor_us(self.problem.work(case), cold) for case in self.profile.benchmarks}
         for p in found.predictions:
             if self.problem.work_is_least and p.time_us * FLOOR_SLACK < floors_us[p.case]:
@@ -124,11 +130,13 @@ class PredictedEvaluator(PreviewedEvaluator):
         start, checked = time.monotonic(), super().check(kernel, so_far, cases)
         if checked.verdict is not Verdict.OK or not self.harness.tiles:
             return checked
+        if kernel.language == "hip":
+            return timed(self._counted(kernel, checked), "check", start)
         pools, words, evidence = self._pools(checked.compile), list[str](), checked.evidence
         while pools:
             pool = pools.pop(0)
             try:
-                words.append(self._on_timed_cases(kernel, checked, pool))
+                words.append(self._on_timed_cases(kernel, checked, pool)[0])
             except KernelFailure as failure:
                 if failure.verdict is not Verdict.COMPILED or pool is self.pool:
                     return failed(failure, checked)
@@ -136,12 +144,31 @@ class PredictedEvaluator(PreviewedEvaluator):
         changes = {"coverage": "; ".join((checked.coverage, *words)), "evidence": evidence}
         return timed(checked.model_copy(update=changes), "check", start)
 
-    def _on_timed_cases(self, kernel: Kernel, checked: Evaluation, pool: WorkerPool) -> str:
-        """Return a sentence on what workers of a pool executed of the timed cases. Raises KernelFailure."""
+    def _counted(self, kernel: Kernel, checked: Evaluation) -> Evaluation:
+        """Execute a HIP kernel's timed cases and predict its time by what was counted meanwhile."""
+        try:
+            words, done = self._on_timed_cases(kernel, checked, self.pool, counted=True)
+            checked = checked.model_copy(update={"coverage": "; ".join((checked.coverage, words))})
+            calls = {name: counts.of(call) for name, call in done.calls.items()}
+            report = checked.compile or CompileReport(ok=True, compiler="")
+            predictor = CountedPredictor(self.problem, self.gpu, report, calls)
+            report, predictions = predictor.predictions(self.profile.benchmarks)
+        except KernelFailure as failure:
+            return failed(failure, checked)
+        return self._above_floor(checked.model_copy(update={"compile": report, "predictions": predictions}))
+
+    def _on_timed_cases(
+        self, kernel: Kernel, checked: Evaluation, pool: WorkerPool, counted: bool = False
+    ) -> tuple[str, TileCheck]:
+        """Return a sentence on what workers of a pool executed of the timed cases, and the check.
+
+        Raises KernelFailure.
+        """
         driver, launches = Driver(self.problem, self.harness, pool), checked.compile.launches if checked.compile else ()
         with pool.worker() as worker:
             driver.load(worker, kernel.source, ())
-            return TileCheck(driver, self.timed_inputs, launches).run(worker, self.profile.benchmarks)
+            check = TileCheck(driver, self.timed_inputs, launches, counted)
+            return check.run(worker, self.profile.benchmarks), check
 
     def _pools(self, report: CompileReport | None) -> list[WorkerPool]:
         """Return where timed cases are executed: by the machine, and without one by Triton's interpreter.

@@ -197,14 +197,20 @@ class WorkerClient(Channel):
             raise KernelFailure(Verdict.REJECTED, "a program that it started during the build is still running")
 
     def tiles(
-        self, draws: Sequence[float], seconds: float, tuned: Sequence[tuple[str, Mapping[str, str]]] = ()
+        self,
+        draws: Sequence[float],
+        seconds: float,
+        tuned: Sequence[tuple[str, Mapping[str, str]]] = (),
+        counted: bool = False,
     ) -> None:
         """Interpret only programs that together compute tiles of the output (`gpu.interpreter.tiles`).
 
         draws: places in the grid, 0 to 1. seconds: limit of CPU time for the choice. tuned: kernel and constants of the
-        launches that an autotuner makes. The outputs are incomplete.
+        launches that an autotuner makes. counted: whether the machine counts what launches do. The outputs are
+        incomplete.
         """
-        request = {"op": "tiles", "draws": list(draws), "seconds": seconds, "tuned": [(n, dict(c)) for n, c in tuned]}
+        settled = [(name, dict(constants)) for name, constants in tuned]
+        request = {"op": "tiles", "draws": list(draws), "seconds": seconds, "tuned": settled, "counted": counted}
         self._ask(request, "chosen", "choosing tiles")
 
     def memory_report(self) -> protocol.Header:

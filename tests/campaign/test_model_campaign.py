@@ -187,7 +187,7 @@ def test_a_kernel_that_was_not_executed_is_no_loss() -> None:
 
 
 @needs_hip
-def test_a_hip_kernel_is_executed_and_ranked_by_nothing(cli_here: Cli, lab: Path) -> None:
+def test_a_hip_kernel_is_executed_and_predicted(cli_here: Cli, lab: Path) -> None:
     seed, target = (
         str(lab / "problems/identity/seeds/hip_naive.py"),
         ("--problem", "identity", "--target", "model:mi300x"),
@@ -197,6 +197,10 @@ def test_a_hip_kernel_is_executed_and_ranked_by_nothing(cli_here: Cli, lab: Path
     assert done.returncode == 0 and found["verdict"] == "ok", found
     assert found["coverage"].startswith("executed: all programs of ") and "values compared on" in found["coverage"]
     assert found["compile"]["objects"] and found["geomean_us"] is None
+    cases = {one["case"]: one for one in found["predicted"]["cases"]}
+    assert set(cases) == {one["case"] for one in found["compile"]["launches"]} and not found["compile"]["missed"]
+    assert all(one["time_us"] > one["floor_us"] and one["limited_by"] for one in cases.values())
+    assert "by a model of MI300X" in found["reason"]
     wrong, broken = lab / "wrong.py", lab / "broken.py"
     wrong.write_text(Path(seed).read_text().replace("out[i] = x[i]", "out[i] = x[i] ^ (i == 77)"))
     done = cli_here("evaluate", str(wrong), *target, "--json")
@@ -209,7 +213,7 @@ def test_a_hip_kernel_is_executed_and_ranked_by_nothing(cli_here: Cli, lab: Path
 def test_a_campaign_whose_kernels_are_not_predicted_says_so(lab: Path, cli_here: Cli, prefect_api: str) -> None:
     model = "{model: openai/never-asked, price: {input_usd: 1, output_usd: 1}}"
     roles = [f"llm.{role}={model}" for role in ("selector", "designer", "writer")]
-    given = ("language=hip", "target=model:mi300x", "problem=identity", *roles)
+    given = ("language=hip", "target=model:mi300x", "problem=identity", "harness.tiles=0", *roles)
     settings = [x for s in given for x in ("--set", s)]
     done = cli_here("optimize", "--json", *settings, PREFECT_API_URL=prefect_api)
     found = json.loads(done.stdout)

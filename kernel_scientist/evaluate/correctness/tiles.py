@@ -57,17 +57,25 @@ class TileCall(BaseModel):
     known: list[list[tuple[int, int]]]
     """(first, count) of the computed elements of each output tensor, in its flattened order."""
     plan: TilePlan
+    counts: list[dict[str, Any]] = Field(default_factory=list[dict[str, Any]])
+    """What each launch did, if it was asked for (`evaluate.counted`)."""
+    operations: list[dict[str, Any]] = Field(default_factory=list[dict[str, Any]])
+    """Operations of torch among the launches."""
 
 
 class TileCheck:
     """Checks tiles of one kernel's timed cases."""
 
-    def __init__(self, driver: Driver, inputs: dict[str, InputSet], launches: Sequence[Launch]) -> None:
+    def __init__(
+        self, driver: Driver, inputs: dict[str, InputSet], launches: Sequence[Launch], counted: bool = False
+    ) -> None:
         """`inputs`: by case, kept from kernel to kernel because generating large ones takes long. `launches`: of all
-        cases, as far as they are known."""
+        cases, as far as they are known. `counted`: whether the machine also counts what launches do."""
         self.driver, self.problem, self.harness, self._inputs = driver, driver.problem, driver.harness, inputs
         self._launches, self._by_machine = launches, driver.pool.executes
-        self._left_s = driver.harness.tiles_s
+        self._left_s, self._counted = driver.harness.tiles_s, counted
+        self.calls: dict[str, TileCall] = {}
+        """The last report on each case."""
         self._rng = random.SystemRandom()
 
     def run(self, worker: WorkerClient, cases: Sequence[Case]) -> str:
@@ -114,7 +122,7 @@ class TileCheck:
         inputs = self._inputs.setdefault(case.name, self.driver.inputs.draw(case))
         draws = [self._rng.choice((0.0, LAST)), *(self._rng.random() for _ in range(self.harness.tiles - 1))]
         tuned = [(one.kernel, one.constants) for one in launches if one.autotuned]
-        worker.tiles(draws, seconds, tuned)
+        worker.tiles(draws, seconds, tuned, self._counted)
         self.driver.deliver(worker, {0: inputs})
         write, inspect = (
             functools.partial(work, worker, {0: inputs}) for work in (self.driver.write, self.driver.inspect)
@@ -125,7 +133,7 @@ class TileCheck:
             except KernelFailure as failure:
                 where = case.name if self._by_machine else f"{case.name}, a tile"
                 raise KernelFailure(failure.verdict, f"{where}: {failure.reason}", failure.evidence) from failure
-        call = _parsed(reports.last)
+        call = self.calls[case.name] = _parsed(reports.last)
         self._left_s -= call.plan.seconds
         if call.plan.parts_of_several:
             return False

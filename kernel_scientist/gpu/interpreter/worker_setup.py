@@ -39,7 +39,9 @@ class Interpreter:
         """Make torch report the fake GPU within the context, if there is one."""
         return pretended(self.facts) if self.facts else contextlib.nullcontext()
 
-    def choose(self, draws: Sequence[float], seconds: float, tuned: Sequence[tuple[str, dict[str, str]]]) -> None:
+    def choose(
+        self, draws: Sequence[float], seconds: float, tuned: Sequence[tuple[str, dict[str, str]]], counted: bool = False
+    ) -> None:
         """Execute only programs that compute tiles of the output from now on (see `tiles.choose`)."""
         self.draws, self.survey_s, self.tuned = tuple(draws), seconds, [(name, constants) for name, constants in tuned]
 

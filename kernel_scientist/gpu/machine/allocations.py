@@ -5,7 +5,7 @@ workers: standard library, numpy and torch only.
 """
 
 import ctypes
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 import torch
@@ -16,6 +16,11 @@ from kernel_scientist.gpu.machine.launch import Memory
 
 EMPTY = frozenset(("empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided"))
 """Operations that return memory that nobody wrote."""
+NAMES = {"_to_copy": "to", "constant_pad_nd": "pad", "index": "__getitem__", "index_put_": "__setitem__"}
+"""Names that Python has for torch's own operations (`model.predict.STREAMING`)."""
+FETCHES = frozenset(("_local_scalar_dense", "nonzero", "equal", "is_nonzero"))
+"""Operations that bring values to the host."""
+MOST_OPERATIONS = 256
 
 
 def tensors(value: Any) -> Iterator[torch.Tensor]:
@@ -38,6 +43,13 @@ def extent(tensor: torch.Tensor) -> tuple[int, int]:
     return tensor.data_ptr(), (last + 1) * tensor.element_size()
 
 
+def _is_view(operation: Any) -> bool:
+    """Whether an operation computes nothing: its results alias what it was given, and it writes nothing."""
+    schema = operation._schema
+    written = any(one.alias_info is not None and one.alias_info.is_write for one in schema.arguments)
+    return not written and any(one.alias_info is not None for one in schema.returns)
+
+
 class Allocations(TorchDispatchMode):
     """Knows the memory of one call. Within the context it follows what torch allocates."""
 
@@ -45,6 +57,10 @@ class Allocations(TorchDispatchMode):
         """`data`: the inputs, of which those at `writable` may be written. `pattern`: a byte."""
         super().__init__()
         self.pattern = pattern
+        self.launches: Callable[[], int] = int
+        """Returns the number of launches so far."""
+        self.operations: list[dict[str, Any]] = []
+        """What torch computed, as `TorchOperation` without the case: on a device each is a kernel of its own."""
         self._storages: dict[int, StorageWeakRef] = {}
         self._memory = Memory()
         items = list(data) if isinstance(data, list | tuple) else [data]
@@ -58,10 +74,20 @@ class Allocations(TorchDispatchMode):
         """Run an operation of torch; remember what it allocated."""
         result = func(*args, **(kwargs or {}))
         name = func._schema.name.split("::")[-1]
+        if name not in EMPTY and not _is_view(func):
+            self._note(name, [*tensors(args), *tensors(kwargs or {}), *tensors(result)])
         for tensor in tensors(result):
             if self._new(tensor) and name in EMPTY:
                 self.poison(tensor)
         return result
+
+    def _note(self, name: str, used: list[torch.Tensor]) -> None:
+        """Remember an operation. Two that differ only in their storages' content are two."""
+        if len(self.operations) < MOST_OPERATIONS:
+            sizes = {str(extent(t)[0]): float(extent(t)[1]) for t in used}
+            plain, after = NAMES.get(name, name), self.launches()
+            told = {"name": plain, "after": after, "storages": sizes, "fetches": name in FETCHES}
+            self.operations.append(told)
 
     def poison(self, tensor: torch.Tensor) -> None:
         """Fill what a tensor spans with the pattern."""

@@ -3,20 +3,22 @@
 Runs in workers: standard library, numpy and torch only.
 """
 
+import functools
 import hashlib
 import random
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kernel_scientist.gpu.interpreter.defect import Defect
 from kernel_scientist.gpu.machine import lacking, program
 from kernel_scientist.gpu.machine import launch as launches
 from kernel_scientist.gpu.machine.allocations import Allocations
 from kernel_scientist.gpu.machine.defects import defects
-from kernel_scientist.gpu.machine.launch import Code, Fault, Finding, NotSimulatedError, Options, Result
+from kernel_scientist.gpu.machine.launch import Code, Fault, Finding, Memory, NotSimulatedError, Options, Result
 from kernel_scientist.gpu.machine.library import Library
 from kernel_scientist.gpu.machine.listing import ListingError
 from kernel_scientist.gpu.machine.program import ProgramError
+from kernel_scientist.gpu.machine.sampler import Counted, Sampler, undone
 
 Grid = tuple[int, int, int]
 MOST_INSTRUCTIONS = 40_000_000_000
@@ -33,6 +35,8 @@ class Launched:
     groups: int
     run: int
     """Workgroups that were executed."""
+    counted: Counted | None = None
+    """Its counts, if it was counted."""
 
 
 @dataclass
@@ -46,6 +50,8 @@ class Executor:
     """The memory of the current call."""
     sample_s: float = 0.0
     """Seconds after which no further workgroups of a launch are run; 0: all are run."""
+    sampler: Sampler | None = None
+    """How launches are counted; None: they are not."""
     launched: list[Launched] = field(default_factory=list[Launched])
     findings: list[tuple[str, Grid, Finding]] = field(default_factory=list[tuple[str, Grid, Finding]])
     _codes: dict[str, Code] = field(default_factory=dict[str, Code])
@@ -68,17 +74,46 @@ class Executor:
         self.launched.append(launched)
         if groups == 0:
             return
+        parts = self._parts(groups, any("_atomic_" in s.mnemonic for s in code.listing.statements))
+        run = functools.partial(self._run_part, code, name, grid, block, arguments, memory, dynamic_lds)
+        samples, counts = None, None
+        if self.sampler is not None and parts == [None]:
+            samples = self.sampler.whole(code, name, grid, block, dynamic_lds)
+        elif self.sampler is not None:
+            with undone(memory, code):
+                counts = self.sampler.sampled(run, code, name, grid, block, dynamic_lds)
         until = time.monotonic() + self.sample_s
-        for part in self._parts(groups, any("_atomic_" in s.mnemonic for s in code.listing.statements)):
-            options = Options(self.threads, self.seed, most_instructions=MOST_INSTRUCTIONS, groups=part)
-            result = launches.run(code, name, grid, block, arguments, memory, dynamic_lds, options)
+        for part in parts:
+            result = run(Options(groups=part, samples=samples))
+            counts = result.counts or counts
             launched.run += groups if part is None else len(part)
-            self.findings += [(name, grid, finding) for finding in result.findings]
-            _require_known(name, result)
-            if result.gave_up:
-                raise RuntimeError(f"{name} does not end: {result.instructions:,} wave instructions were executed")
             if self.sample_s and time.monotonic() > until:
                 break
+        if counts is not None:
+            launched.counted = Counted(name, self._digest(code), grid, block, dynamic_lds, counts)
+
+    def _run_part(
+        self,
+        code: Code,
+        name: str,
+        grid: Grid,
+        block: Grid,
+        arguments: bytes,
+        memory: Memory,
+        dynamic_lds: int,
+        chosen: Options,
+    ) -> Result:
+        """Execute some workgroups of a launch. Raises as `run`."""
+        options = replace(chosen, threads=self.threads, seed=self.seed, most_instructions=MOST_INSTRUCTIONS)
+        result = launches.run(code, name, grid, block, arguments, memory, dynamic_lds, options)
+        self.findings += [(name, grid, finding) for finding in result.findings]
+        _require_known(name, result)
+        if result.gave_up:
+            raise RuntimeError(f"{name} does not end: {result.instructions:,} wave instructions were executed")
+        return result
+
+    def _digest(self, code: Code) -> str:
+        return next((key for key, one in self._codes.items() if one is code), "")
 
     def _parts(self, groups: int, atomic: bool) -> list[tuple[int, ...] | None]:
         """Return the workgroups in the order in which parts of them run. With atomic operations they need each other.

@@ -13,6 +13,7 @@ import numpy as np
 
 from kernel_scientist.gpu.machine import listing as listings
 from kernel_scientist.gpu.machine import program as programs
+from kernel_scientist.gpu.machine.counts import Counts, Request, Sample
 from kernel_scientist.gpu.machine.library import Library
 from kernel_scientist.gpu.machine.listing import Kernel, Listing, Statement
 from kernel_scientist.gpu.machine.program import Array, Program
@@ -21,7 +22,7 @@ ORDER = np.dtype(
     [("arguments", "u8"), ("grid", "u4", 3), ("block", "u4", 3), ("entry", "u4"), ("registers", "u4"),
      ("lds_bytes", "u4"), ("scratch_bytes", "u4"), ("first_scalars", "u4"), ("scalars", "u4", 32), ("group_ids", "u4"),
      ("flush", "u4"), ("threads", "u4"), ("shuffle", "u4"), ("seed", "u8"), ("most", "u8"), ("first_group", "u4"),
-     ("groups", "u4"), ("chosen", "u8"), ("matrix_order", "u4"), ("reserved", "u4")], align=True,
+     ("groups", "u4"), ("chosen", "u8"), ("matrix_order", "u4"), ("reserved", "u4"), ("counting", "u8")], align=True,
 )  # fmt: skip
 ALLOCATION = np.dtype([("start", "u8"), ("bytes", "u8"), ("writable", "u4"), ("reserved", "u4")], align=True)
 FINDING = np.dtype(
@@ -78,6 +79,8 @@ class Result:
     """Wave instructions in total."""
     gave_up: bool
     """Whether it ran more instructions than it may: an endless loop, or too large."""
+    counts: Counts | None = None
+    """What was counted, if it was asked for."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +98,8 @@ class Options:
     """Wave instructions after which it is given up; 0: no bound."""
     groups: tuple[int, ...] | None = None
     """Linear numbers of the workgroups to run; None: all."""
+    samples: tuple[Sample, ...] | None = None
+    """What each of these workgroups is counted for; None: nothing is counted."""
 
 
 @dataclass
@@ -111,6 +116,10 @@ class Memory:
     def remove(self, address: int) -> None:
         """Forbid what was allowed from this address on."""
         self._places.pop(address, None)
+
+    def writable(self) -> list[tuple[int, int]]:
+        """Return address and size of what may be written."""
+        return [(start, size) for start, (size, writable) in self._places.items() if writable]
 
     def table(self, more: Iterable[tuple[int, int, bool]]) -> Array:
         """Return everything that is allowed, in the order of the addresses."""
@@ -177,6 +186,10 @@ def run(
     data = code.program.data
     own = [(int(a.ctypes.data), a.nbytes, a is data) for a in (segment, packet, data)]
     table = memory.table(own)
+    request = None
+    if options.samples is not None:
+        request = Request(code.listing, np.array(options.samples, np.uint8), table)
+        order["counting"] = request.counting.ctypes.data
     count = len(code.program.packed)
     executed, lanes, findings = np.zeros(count, np.uint64), np.zeros(count, np.uint64), np.zeros(MOST_FINDINGS, FINDING)
     total = np.zeros(1, np.uint64)
@@ -186,7 +199,8 @@ def run(
         MOST_FINDINGS, total.ctypes.data,
     )  # fmt: skip
     gave_up, most = found < 0, found if found >= 0 else -1 - found
-    return Result(executed, lanes, tuple(_finding(code, f) for f in findings[:most]), int(total[0]), gave_up)
+    told = tuple(_finding(code, f) for f in findings[:most])
+    return Result(executed, lanes, told, int(total[0]), gave_up, request.counts() if request else None)
 
 
 def _finding(code: Code, found: Any) -> Finding:

@@ -22,6 +22,7 @@ from kernel_scientist.gpu.machine import library
 from kernel_scientist.gpu.machine.allocations import Allocations, extent, tensors
 from kernel_scientist.gpu.machine.executor import Executor
 from kernel_scientist.gpu.machine.host.worker import HostCode
+from kernel_scientist.gpu.machine.sampler import Sampler
 from kernel_scientist.gpu.machine.triton_launches import TritonLaunches
 
 MOST_RUNS = 100_000
@@ -56,9 +57,15 @@ class Machine:
         """Make torch report the GPU within the context."""
         return pretended(self.facts)
 
-    def choose(self, draws: Sequence[float], seconds: float, tuned: Sequence[tuple[str, dict[str, str]]]) -> None:
-        """Execute only so many workgroups of each launch from now on as `seconds` suffice for."""
+    def choose(
+        self, draws: Sequence[float], seconds: float, tuned: Sequence[tuple[str, dict[str, str]]], counted: bool
+    ) -> None:
+        """Execute only so many workgroups of each launch from now on as `seconds` suffice for.
+
+        `counted`: also count what launches do, by samples of their workgroups.
+        """
         self.partly, self.executor.sample_s, self.triton.tuned = True, seconds, tuned
+        self.executor.sampler = Sampler(self.facts) if counted else None
 
     def wrapped(self, kernel: Callable[[Any], Any]) -> Callable[[Any], Any]:
         """Return the kernel, with its launches executed by the machine."""
@@ -67,6 +74,7 @@ class Machine:
             pattern = UNWRITTEN if self.partly else random.SystemRandom().randrange(1, 255)
             start = time.process_time()
             self.executor.allocations = allocations = Allocations(data, self.writable, pattern)
+            allocations.launches = lambda: len(self.executor.launched)
             if self.host is not None:
                 self.host.device.pattern = pattern
             self.executor.seed = random.SystemRandom().getrandbits(63)
@@ -102,6 +110,9 @@ class Machine:
                 "unwritten": 0,
                 "seconds": seconds,
             }
+            if self.executor.sampler is not None:
+                report["counts"] = [one.counted.plain() for one in launched if one.counted is not None]
+                report["operations"] = self.executor.allocations.operations if self.executor.allocations else []
         return report
 
     def report(self) -> dict[str, Any]:

@@ -150,12 +150,16 @@ def _bytes(code: CodeObject, mix: dict[str, int], kind: str = "vmem") -> float:
 
 def _flops(code: CodeObject, mix: dict[str, int]) -> float:
     """Return the flops of a wave's matrix instructions; one of Hopper's wgmma belongs to four warps."""
-    total = 0.0
-    for name, count in mix.items():
-        if (shape := SHAPE.search(name)) is not None:
-            m, n, k = (int(x) for x in shape.groups())
-            total += count * 2.0 * m * n * k / (4 if "GMMA" in name else 1)
-    return total
+    return sum(count * matrix_flops(name) for name, count in mix.items())
+
+
+@functools.cache
+def matrix_flops(name: str) -> float:
+    """Return a matrix instruction's flops per wave; 0 of any other."""
+    if (shape := SHAPE.search(name)) is None:
+        return 0.0
+    m, n, k = (int(x) for x in shape.groups())
+    return 2.0 * m * n * k / (4 if "GMMA" in name else 1)
 
 
 def _wave(code: CodeObject) -> int:

@@ -47,11 +47,13 @@ class Load:
 
     code: CodeObject
     traffic: Traffic
+    counted: Issue | None = None
+    """What its waves issued, where they were executed (`model.executed`)."""
 
     @functools.cached_property
     def issue(self) -> Issue:
         """What its waves issue."""
-        return issued(self.code, self.traffic)
+        return self.counted or issued(self.code, self.traffic)
 
 
 @dataclass(frozen=True)

@@ -170,7 +170,7 @@ class Worker:
         return {"op": "sealed"}, []
 
     def _tiles(self, request: protocol.Header, _: list[bytearray]) -> Answer:
-        self.interpreter.choose(request["draws"], request["seconds"], request["tuned"])
+        self.interpreter.choose(request["draws"], request["seconds"], request["tuned"], request["counted"])
         return {"op": "chosen"}, []
 
     def _memory(self, *_: object) -> Answer:

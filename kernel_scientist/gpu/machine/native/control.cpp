@@ -1,4 +1,5 @@
 // Rows of scalar instructions that jump, wait, load, or concern the state of a wave.
+#include "counter.h"
 #include "lanes.h"
 #include "memory.h"
 
@@ -97,6 +98,7 @@ static void control() {
 template <int N> static void load(Wave& wave, const Instruction& in) {
     const Operand& by = in.operand[2];
     const u64 address = ((wave.pair(in.operand[1].index) + u64(i64(in.offset))) + (by.kind == Kind::constant ? u64(i64(by.bits)) : by.kind == Kind::scalar ? wave.s[by.index] : 0)) & ~3ull;
+    if (wave.counter) wave.counter->memory(in, &address, 1, 4 * N);
     if (const u8* from = place(wave, in, 0, address, 4 * N, false)) std::memcpy(wave.s + in.operand[0].index, from, 4 * N);
     else std::memset(wave.s + in.operand[0].index, 0, 4 * N);
 }
@@ -104,6 +106,8 @@ template <int N> static void load_buffer(Wave& wave, const Instruction& in) {
     const Descriptor d = descriptor(wave, in.operand[1]);
     const Operand& by = in.operand[2];
     const u64 offset = (u64(i64(in.offset)) + (by.kind == Kind::constant ? by.bits : by.kind == Kind::scalar ? wave.s[by.index] : 0)) & ~3ull;
+    const u64 first = d.base + offset;
+    if (wave.counter) wave.counter->memory(in, &first, 1, 4 * N);
     for (int n = 0; n < N; ++n) {
         const u8* from = offset + 4 * n + 4 <= d.bytes ? place(wave, in, 0, d.base + offset + 4 * n, 4, false) : nullptr;
         u32 word = 0;

@@ -1,4 +1,5 @@
 // Rows of instructions on LDS, and of those that move data between lanes through its crossbar.
+#include "counter.h"
 #include "lanes.h"
 #include "memory.h"
 
@@ -9,6 +10,9 @@ static u8* lds_place(Wave& wave, const Instruction& in, int lane, u64 address, u
     if (address + bytes <= lds.size()) return lds.data() + address;
     wave.group->launch.report(wave, in, Fault::lds_outside, u32(lane), address);
     return nullptr;
+}
+static inline void count(Wave& wave, const Instruction& in, const u32* address, u32 offset, u32 bytes, bool reads) {
+    if (wave.counter) wave.counter->lds(wave, in, address, offset, bytes, reads);
 }
 template <class F> static void each(Wave& wave, F act) {
     const u64 exec = wave.exec();
@@ -23,6 +27,7 @@ template <int N, Part P> static void read(Wave& wave, const Instruction& in) {
     constexpr u32 bytes = N > 1 ? 4 * N : PART_BYTES<P>;
     alignas(64) u32 address[LANES];
     std::memcpy(address, wave.lanes(in.operand[1].index), sizeof address);
+    count(wave, in, address, u32(in.offset), bytes, true);
     u32* to = wave.lanes(in.operand[0].index);
     each(wave, [&](int l) {
         const u8* at = lds_place(wave, in, l, u32(address[l] + u32(in.offset)), bytes);
@@ -33,6 +38,7 @@ template <int N, Part P> static void read(Wave& wave, const Instruction& in) {
 template <int N, int STEP> static void read_two(Wave& wave, const Instruction& in) {
     alignas(64) u32 address[LANES];
     std::memcpy(address, wave.lanes(in.operand[1].index), sizeof address);
+    for (int k = 0; k < 2; ++k) count(wave, in, address, STEP * u32(k ? in.offset1 : in.offset), 4 * N, true);
     u32* to = wave.lanes(in.operand[0].index);
     each(wave, [&](int l) {
         for (int k = 0; k < 2; ++k) {
@@ -48,6 +54,7 @@ template <int N, int STEP> static void read_two(Wave& wave, const Instruction& i
 template <int N, int WIDTH, bool HIGH> static void write(Wave& wave, const Instruction& in) {
     constexpr u32 bytes = N > 1 ? 4 * N : WIDTH;
     const u32 *address = wave.lanes(in.operand[0].index), *from = wave.lanes(in.operand[1].index);
+    count(wave, in, address, u32(in.offset), bytes, false);
     each(wave, [&](int l) {
         u8* at = lds_place(wave, in, l, u32(address[l] + u32(in.offset)), bytes);
         if (!at) return;
@@ -61,6 +68,7 @@ template <int N, int WIDTH, bool HIGH> static void write(Wave& wave, const Instr
 }
 template <int N, int STEP> static void write_two(Wave& wave, const Instruction& in) {
     const u32* address = wave.lanes(in.operand[0].index);
+    for (int k = 0; k < 2; ++k) count(wave, in, address, STEP * u32(k ? in.offset1 : in.offset), 4 * N, false);
     each(wave, [&](int l) {
         for (int k = 0; k < 2; ++k) {
             const u32* from = wave.lanes(in.operand[1 + k].index);
@@ -75,6 +83,7 @@ template <class T, class F, bool RTN, bool TWO> static void atomic(Wave& wave, c
     constexpr int A = RTN ? 1 : 0;
     alignas(64) u32 address[LANES], data[2 * LANES], other[2 * LANES];
     std::memcpy(address, wave.lanes(in.operand[A].index), sizeof address);
+    count(wave, in, address, u32(in.offset), sizeof(T), false);
     std::memcpy(data, wave.lanes(in.operand[A + 1].index), sizeof(T) / 4 * LANES * 4);
     if constexpr (TWO) std::memcpy(other, wave.lanes(in.operand[A + 2].index), sizeof(T) / 4 * LANES * 4);
     each(wave, [&](int l) {

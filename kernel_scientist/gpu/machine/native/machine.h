@@ -7,6 +7,7 @@
 #include <bit>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -79,6 +80,8 @@ struct Operand {
 
 struct Wave;
 struct Instruction;
+struct Counted;
+struct Counter;
 using Handler = void (*)(Wave&, const Instruction&);
 
 struct Instruction {
@@ -136,6 +139,7 @@ struct Order {
     u32 first_group, groups;  // which workgroups, in the order of their linear numbers
     u64 chosen;             // address of the linear numbers of the workgroups to run, or 0
     u32 matrix_order, reserved;  // order of summation within a matrix instruction
+    u64 counting;           // address of `Counting` (`counter.h`), or 0
 };
 
 struct Launch {
@@ -149,6 +153,7 @@ struct Launch {
     std::vector<Finding> findings;
     std::atomic<u64> instructions{0};
     std::atomic<int> stopped{0};
+    Counted* counted = nullptr;
 
     Launch(const Program& p, const Order& o, const Allocation* a, size_t n) : program(p), order(o), allocations(a), count(n) {}
     void report(const Wave& wave, const Instruction& in, Fault fault, u32 lane, u64 address, u64 times = 1);
@@ -160,6 +165,7 @@ struct Group {
     u32 id[3], number;
     std::vector<u8> lds;
     std::vector<Wave> waves;
+    std::shared_ptr<Counter> counter;  // of a workgroup that is counted
     Group(Launch& l, u32 linear);
     Group(const Group&) = delete;
 };
@@ -173,6 +179,7 @@ struct Wave {
     Group* group = nullptr;
     u8* scratch = nullptr;
     const Allocation* near = nullptr;  // the allocation of the last access
+    Counter* counter = nullptr;
 
     u64 pair(int index) const { u64 x; std::memcpy(&x, s + index, 8); return x; }
     void set_pair(int index, u64 x) { std::memcpy(s + index, &x, 8); }

@@ -1,6 +1,7 @@
 // Rows of vector memory instructions: buffer, global, flat and scratch loads, stores and atomic operations.
 #include "memory.h"
 
+#include "counter.h"
 #include "lanes.h"
 
 namespace machine {
@@ -44,6 +45,9 @@ struct Addresses {
     u64 zeroed = 0;  // lanes of a load that a buffer's range switches off: they read 0
 };
 using Addressing = Addresses (*)(Wave&, const Instruction&, u32 bytes);
+static inline void count(Wave& wave, const Instruction& in, const Addresses& a, u32 bytes) {
+    if (wave.counter) wave.counter->memory(in, a.of, a.mask, bytes);
+}
 
 // vdata, vaddr, descriptor, soffset. Raw buffers: in range if the offset without soffset is; strided ones: by record.
 static Addresses of_buffer(Wave& wave, const Instruction& in, u32 bytes) {
@@ -153,10 +157,17 @@ static void to_lds(Wave& wave, const Instruction& in, const Addresses& a, u32 by
     }
 }
 
+template <u32 BYTES> static void load_lds(Wave& wave, const Instruction& in) {
+    const Addresses a = of_global<0>(wave, in, BYTES);
+    count(wave, in, a, BYTES);
+    to_lds(wave, in, a, BYTES);
+}
+
 // Loads of N words, or of one part. `A`: how lanes are addressed.
 template <Addressing A, int N, Part P> static void load(Wave& wave, const Instruction& in) {
     constexpr u32 bytes = N > 1 ? 4 * N : PART_BYTES<P>;
     const Addresses a = A(wave, in, bytes);
+    count(wave, in, a, bytes);
     if (in.flags & TO_LDS) return to_lds(wave, in, a, bytes);
     u32* to = wave.lanes(in.operand[0].index);
     for (u64 left = a.zeroed; left; left &= left - 1) {
@@ -177,6 +188,7 @@ template <Addressing A, int N, Part P> static void load(Wave& wave, const Instru
 template <Addressing A, int N, int BYTES, bool HIGH, int V> static void store(Wave& wave, const Instruction& in) {
     constexpr u32 bytes = N > 1 ? 4 * N : BYTES;
     const Addresses a = A(wave, in, bytes);
+    count(wave, in, a, bytes);
     const u32* from = wave.lanes(in.operand[V].index);
     each(wave, in, a, bytes, true, [&](int l, u8* at) {
         if (!at) return;
@@ -203,6 +215,7 @@ template <Addressing RETURNING, Addressing SILENT, class T, class F, bool BUFFER
 static void atomic(Wave& wave, const Instruction& in) {
     const bool returns = in.flags & SC0;
     const Addresses a = (returns ? RETURNING : SILENT)(wave, in, sizeof(T));
+    count(wave, in, a, sizeof(T));
     const int where = BUFFER ? 0 : returns ? 2 : 1;
     const u32* data = wave.lanes(in.operand[where].index);
     alignas(64) u32 given[4 * LANES];
@@ -283,11 +296,11 @@ static const bool there = [] {
     loads<of_global<1>, 1>("global"), stores<of_global<0>, 1>("global"), atomics<of_global<1>, of_global<0>, false>("global");
     loads<of_global<1>, 1>("flat"), stores<of_global<0>, 1>("flat"), atomics<of_global<1>, of_global<0>, false>("flat");
     loads<of_scratch<1>, 1>("scratch"), stores<of_scratch<0>, 1>("scratch");
-    H("global_load_lds_dword", {Type::u32, Type::u32}, [](Wave& w, const Instruction& in) { to_lds(w, in, of_global<0>(w, in, 4), 4); });
-    H("global_load_lds_dwordx3", {Type::u32, Type::u32}, [](Wave& w, const Instruction& in) { to_lds(w, in, of_global<0>(w, in, 12), 12); });
-    H("global_load_lds_dwordx4", {Type::u32, Type::u32}, [](Wave& w, const Instruction& in) { to_lds(w, in, of_global<0>(w, in, 16), 16); });
-    H("global_load_lds_ushort", {Type::u32, Type::u32}, [](Wave& w, const Instruction& in) { to_lds(w, in, of_global<0>(w, in, 2), 2); });
-    H("global_load_lds_ubyte", {Type::u32, Type::u32}, [](Wave& w, const Instruction& in) { to_lds(w, in, of_global<0>(w, in, 1), 1); });
+    H("global_load_lds_dword", {Type::u32, Type::u32}, load_lds<4>);
+    H("global_load_lds_dwordx3", {Type::u32, Type::u32}, load_lds<12>);
+    H("global_load_lds_dwordx4", {Type::u32, Type::u32}, load_lds<16>);
+    H("global_load_lds_ushort", {Type::u32, Type::u32}, load_lds<2>);
+    H("global_load_lds_ubyte", {Type::u32, Type::u32}, load_lds<1>);
     return true;
 }();
 

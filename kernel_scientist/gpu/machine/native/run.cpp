@@ -7,6 +7,7 @@
 #include <xmmintrin.h>
 #endif
 
+#include "counter.h"
 #include "lanes.h"
 
 namespace machine {
@@ -119,7 +120,8 @@ Group::Group(Launch& l, u32 linear) : launch(l), number(linear) {
     id[0] = linear % grid[0], id[1] = linear / grid[0] % grid[1], id[2] = linear / grid[0] / grid[1];
 }
 
-static void begin(Group& group, Room& room) {
+// `sample`: what it is counted for; `place`: its number among those that run.
+static void begin(Group& group, Room& room, u8 sample, u32 place) {
     const Order& order = group.launch.order;
     const u32 threads = order.block[0] * order.block[1] * order.block[2], count = (threads + LANES - 1) / LANES;
     const size_t registers = size_t(order.registers) * LANES * 4, scratch = size_t(order.scratch_bytes) * LANES;
@@ -129,13 +131,14 @@ static void begin(Group& group, Room& room) {
     poison(group.lds.data(), group.lds.size(), seed);
     poison(memory, count * registers, seed + 1);
     group.waves = std::vector<Wave>(count);
+    if (sample) group.counter = std::make_shared<Counter>(*group.launch.counted, group.launch, sample, place, count);
     for (u32 w = 0; w < count; ++w) {
         Wave& wave = group.waves[w];
         wave.v = reinterpret_cast<u32*>(memory + w * registers);
         wave.scratch = memory + count * registers + w * ((scratch + 63) / 64 * 64);
         poison(wave.scratch, scratch, seed + 2 + w);
         poison(wave.s, sizeof wave.s, seed + 100 + w);
-        wave.pc = order.entry, wave.id = w, wave.group = &group;
+        wave.pc = order.entry, wave.id = w, wave.group = &group, wave.counter = group.counter.get();
         const u32 left = threads - w * LANES;
         wave.set_pair(EXEC, left >= LANES ? ALL : (1ull << left) - 1);
         wave.s[SCC] = 0, wave.s[MODE] = DENORMALS_64 | (order.flush ? 0 : DENORMALS_32);
@@ -161,6 +164,7 @@ static void step(Wave& wave, Counts& counts, u64 most) {
     const Program& program = wave.group->launch.program;
     const Instruction* first = program.instructions.data();
     const size_t count = program.instructions.size();
+    Counter* counter = wave.counter;
     u64 done = 0;
     while (wave.state == State::running) {
         if (wave.pc >= count) {
@@ -170,6 +174,7 @@ static void step(Wave& wave, Counts& counts, u64 most) {
         const Instruction& in = first[wave.pc++];
         ++counts.executed[in.number];
         counts.lanes[in.number] += std::popcount(wave.exec());
+        if (counter) counter->step(wave, in);
         in.run(wave, in);
         if (++done >= most) {
             if (wave.state == State::running) wave.state = State::yielded;
@@ -180,19 +185,27 @@ static void step(Wave& wave, Counts& counts, u64 most) {
 }
 
 constexpr u64 SLICE = 1 << 20;
+// Waves that are counted take short turns, so that they find in L1 what others brought there, as on the device.
+constexpr u64 COUNTED_SLICE = 64;
 
 // Run a workgroup's waves in turns. Returns whether it ended; otherwise it waits for other workgroups.
 static bool advance(Group& group, Counts& counts) {
     const u32 count = u32(group.waves.size());
     const u32 shuffle = group.launch.order.shuffle;
+    const u64 until = group.counter ? counts.total + SLICE : 0;
     for (Wave& wave : group.waves)
         if (wave.state == State::yielded) wave.state = State::running;
     while (true) {
         bool yielded = false;
         for (u32 n = 0; n < count; ++n) {
             Wave& wave = group.waves[shuffle ? count - 1 - n : n];
-            if (wave.state == State::running) step(wave, counts, SLICE);
+            if (wave.state == State::running) step(wave, counts, wave.counter ? COUNTED_SLICE : SLICE);
             yielded |= wave.state == State::yielded;
+        }
+        if (yielded && counts.total < until) {
+            for (Wave& wave : group.waves)
+                if (wave.state == State::yielded) wave.state = State::running;
+            continue;
         }
         if (yielded) return false;
         bool waiting = false;
@@ -210,6 +223,7 @@ static void work(Launch& launch, std::atomic<u32>& next) {
     if (order.flush) _mm_setcsr(before | 0x8040);
 #endif
     const u32* chosen = reinterpret_cast<const u32*>(order.chosen);
+    const u8* samples = launch.counted ? reinterpret_cast<const u8*>(launch.counted->order.samples) : nullptr;
     struct Resident {
         std::unique_ptr<Group> group;
         std::unique_ptr<Room> room;
@@ -228,7 +242,7 @@ static void work(Launch& launch, std::atomic<u32>& next) {
         if (n < order.groups) {
             const u32 place = order.shuffle ? order.groups - 1 - n : n;
             auto group = std::make_unique<Group>(launch, chosen ? chosen[place] : order.first_group + place);
-            begin(*group, *room);
+            begin(*group, *room, samples ? samples[place] : 0, place);
             if (!advance(*group, counts)) {
                 waiting.push_back({std::move(group), std::move(room)});
                 room = std::make_unique<Room>();
@@ -275,7 +289,13 @@ void machine_free(void* program) { delete static_cast<Program*>(program); }
 // findings there are, or -1 if the launch was given up because it ran too many instructions.
 int machine_run(const void* program, const void* order, const void* allocations, size_t count, u64* executed, u64* lanes, void* findings, size_t most, u64* instructions) {
     Launch launch(*static_cast<const Program*>(program), *static_cast<const Order*>(order), static_cast<const Allocation*>(allocations), count);
+    std::unique_ptr<Counted> counted;
+    if (launch.order.counting) {
+        counted = std::make_unique<Counted>(*reinterpret_cast<const Counting*>(launch.order.counting));
+        launch.counted = counted.get();
+    }
     run(launch);
+    if (counted) counted->end();
     std::memcpy(executed, launch.executed.data(), launch.executed.size() * 8);
     std::memcpy(lanes, launch.lanes.data(), launch.lanes.size() * 8);
     const size_t found = std::min(most, launch.findings.size());

@@ -1,0 +1,143 @@
+"""Predicts a HIP kernel's time from what the machine counted while it executed the kernel's timed cases."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from kernel_scientist.evaluate.correctness.tiles import TileCall
+from kernel_scientist.gpu.isa import assembly
+from kernel_scientist.gpu.isa.tally import plain
+from kernel_scientist.gpu.machine import listing
+from kernel_scientist.gpu.machine.listing import Listing
+from kernel_scientist.gpu.model import constants, executed, predict
+from kernel_scientist.gpu.model.executed import LaunchCounts
+from kernel_scientist.gpu.model.launch import Amount
+from kernel_scientist.gpu.model.predict import Load
+from kernel_scientist.hardware.gpus import Gpu
+from kernel_scientist.problems.problem import Problem
+from kernel_scientist.records.evaluation import CodeObject, CompileReport, Launch, Prediction
+from kernel_scientist.records.gpu import TorchOperation
+from kernel_scientist.records.kernel import Case
+from kernel_scientist.workers.validation import protocol_violation
+
+MOST_LAUNCHES, MOST_OPERATIONS = 1024, 256
+BYTES = 0.5
+"""Share of a case's compulsory bytes that its launches must move, as for Triton's (`capture.inspect`)."""
+
+
+class CountedOperation(BaseModel):
+    """An operation of torch between launches, as a worker reports it; see `TorchOperation`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    name: str = Field(max_length=100)
+    after: int = Field(ge=0)
+    storages: dict[str, Amount] = Field(max_length=64)
+    fetches: bool
+
+
+class CallCounts(BaseModel):
+    """What a worker counted in one call."""
+
+    model_config = ConfigDict(frozen=True)
+    counts: tuple[LaunchCounts, ...] = Field(default=(), max_length=MOST_LAUNCHES)
+    operations: tuple[CountedOperation, ...] = Field(default=(), max_length=MOST_OPERATIONS)
+
+
+def of(call: TileCall) -> CallCounts:
+    """Return what a worker counted in a call. Raises KernelFailure if that is no report."""
+    try:
+        return CallCounts.model_validate({"counts": call.counts, "operations": call.operations})
+    except ValidationError as error:
+        raise protocol_violation("no report on what it counted") from error
+
+
+@dataclass
+class CountedPredictor:
+    """Predicts one kernel's timed cases."""
+
+    problem: Problem
+    gpu: Gpu
+    report: CompileReport
+    """Of the kernel: only code objects that it names are looked at."""
+    calls: Mapping[str, CallCounts]
+    """By case."""
+    _listings: dict[str, Listing] = field(default_factory=dict[str, Listing])
+
+    def predictions(self, cases: Sequence[Case]) -> tuple[CompileReport, tuple[Prediction, ...]]:
+        """Return the report with launches and what is missing, and the prediction of every case; none unless all can be
+        predicted. Raises KernelFailure for counts of other code than was compiled."""
+        objects, launches, missed, found = list(self.report.objects), list[Launch](), list[str](), list[Prediction]()
+        known = constants.of(self.gpu.name)
+        for case in cases:
+            call = self.calls.get(case.name, CallCounts())
+            loads = [self._load(counts) for counts in call.counts]
+            both = zip(call.counts, loads, strict=True)
+            launches += [self._launch(case, counts, load.code, objects) for counts, load in both]
+            operations = [TorchOperation(case=case.name, **one.model_dump()) for one in call.operations]
+            if reason := self._obstacle(case, loads, operations):
+                missed.append(f"{case.name}: no prediction: {reason}")
+                continue
+            every = [(n, 1, load) for n, load in enumerate(loads)]
+            every += [(one.after, 0, predict.torch_load(one, self.gpu)) for one in operations]
+            ordered = [load for *_, load in sorted(every, key=lambda each: each[:2])]
+            found.append(predict.predict(self.gpu, case.name, self.problem.work(case), ordered, known))
+        changes = {
+            "objects": tuple(objects),
+            "launches": (*self.report.launches, *launches),
+            "missed": tuple(dict.fromkeys((*self.report.missed, *missed))),
+        }
+        return self.report.model_copy(update=changes), () if missed else tuple(found)
+
+    def _obstacle(self, case: Case, loads: Sequence[Load], operations: Sequence[TorchOperation]) -> str:
+        """Return why a case cannot be predicted; empty if it can be."""
+        if not loads:
+            return "no launch of it was counted"
+        for one in operations:
+            if one.fetches:
+                return f"torch's `{one.name}` brings values to the host, which decide what is launched"
+            if one.name not in predict.STREAMING:
+                return f"the model knows no time of torch's `{one.name}`"
+        moved, least = sum(load.traffic.unique_bytes for load in loads), self.problem.work(case).bytes
+        if moved < BYTES * least:
+            return f"its launches move {moved:.3g} bytes of {least:.3g} that the case needs"
+        return ""
+
+    def _load(self, counts: LaunchCounts) -> Load:
+        found = self._listing(counts.assembly)
+        try:
+            counts.require_of(found.statements)
+        except ValueError as error:
+            raise protocol_violation(str(error)) from error
+        code = self._code(counts, found)
+        issue = executed.issue(counts, found.statements)
+        return Load(code, executed.traffic(counts, found.statements, self.gpu), issue)
+
+    def _listing(self, digest: str) -> Listing:
+        text = assembly.get(digest) if any(one.digest == digest for one in self.report.objects) else None
+        if text is None:
+            raise protocol_violation("counts of code that was not compiled")
+        if digest not in self._listings:
+            self._listings[digest] = listing.read(text)
+        return self._listings[digest]
+
+    def _code(self, counts: LaunchCounts, found: Listing) -> CodeObject:
+        """Return the code object with the launch's workgroup and LDS."""
+        text, names = assembly.get(counts.assembly), plain(list(found.kernels))
+        if text is None or counts.kernel not in names:
+            raise protocol_violation("counts of a kernel that was not compiled")
+        every = assembly.read(text, counts.num_warps, counts.dynamic_lds)
+        return next(one for one in every if one.kernel == names[counts.kernel])
+
+    def _launch(self, case: Case, counts: LaunchCounts, code: CodeObject, objects: list[CodeObject]) -> Launch:
+        """Return the record of a launch; its code object takes the place of the one without a workgroup's size."""
+        if code not in objects:
+            place = next((n for n, one in enumerate(objects) if (one.kernel, one.digest) == (code.kernel, code.digest)))
+            launched = any(one.num_warps == code.num_warps for one in objects[place : place + 1])
+            if launched or place >= len(self.report.objects):
+                objects.append(code)
+            else:
+                objects[place] = code
+        return Launch(
+            case=case.name, kernel=code.kernel, grid=counts.grid, num_warps=code.num_warps, code=objects.index(code)
+        )

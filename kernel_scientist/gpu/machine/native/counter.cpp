@@ -1,0 +1,142 @@
+// Counting of lines, conflicts and waits in the workgroups of a sample.
+#include "counter.h"
+
+#include <algorithm>
+
+namespace machine {
+
+constexpr u64 LINE = 128, WORD = 4;
+constexpr size_t MOST_PENDING = 63;  // the largest vmcnt: a wave stalls rather than have more accesses outstanding
+constexpr u64 SPACE = 40;            // bits of a line's number within its allocation
+
+bool Cache::holds(u64 number) {
+    int at = -1;
+    for (int n = 0; n < LINES; ++n) at = line[n] == number ? n : at;
+    const bool there = at >= 0;
+    if (!there) at = int(std::min_element(used, used + LINES) - used);
+    line[at] = number, used[at] = ++time;
+    return there;
+}
+
+void Counted::end() { reinterpret_cast<Totals*>(order.totals)->shared = shared.size(); }
+
+Counter::Counter(Counted& c, const Launch& l, u8 samples, u32 at, size_t waves)
+    : counted(c), allocations(l.allocations), launch(l), sample(samples), place(at),
+      accessed(l.program.instructions.size()), waits(waves) {}
+
+Counter::~Counter() {
+    for (Waits& one : waits) totals.rounds += one.round;
+    totals.waves = waits.size();
+    std::lock_guard lock(counted.guard);
+    Totals& sum = *reinterpret_cast<Totals*>(counted.order.totals);
+    if (sample & SPREAD) {
+        Accessed* to = reinterpret_cast<Accessed*>(counted.order.accessed);
+        for (size_t n = 0; n < accessed.size(); ++n) {
+            to[n].executed += accessed[n].executed, to[n].asked += accessed[n].asked, to[n].lines += accessed[n].lines;
+            to[n].requests += accessed[n].requests, to[n].conflicts += accessed[n].conflicts;
+        }
+        sum.waves += totals.waves, sum.steps += totals.steps, sum.rounds += totals.rounds;
+        sum.reloads += totals.reloads, sum.overlapped += totals.overlapped;
+        reinterpret_cast<u64*>(counted.order.work)[place] = totals.steps;
+    }
+    if (sample & SHARING) {
+        sum.alone += totals.alone;
+        counted.shared.merge(lines);
+    }
+}
+
+void Counter::step(const Wave& wave, const Instruction& in) {
+    ++totals.steps, ++accessed[in.number].executed;
+    const Behaviour& is = reinterpret_cast<const Behaviour*>(counted.order.behaviour)[in.number];
+    if (Role(is.role) == Role::none) return;
+    Waits& own = waits[wave.id];
+    if (Role(is.role) == Role::wait) return wait(own, is.left);
+    own.pending.push_back({Role(is.role), own.round, totals.steps});
+    if (own.pending.size() > MOST_PENDING) wait(own, MOST_PENDING);
+}
+
+// Loads return in order. A wait takes time if it is for a load that was issued after the wave waited last; the wave's
+// instructions since then, on average over these loads, are done meanwhile.
+void Counter::wait(Waits& of, size_t left) {
+    u64 loads = 0, reloads = 0, ages = 0;
+    for (; of.pending.size() > left; of.pending.pop_front()) {
+        const Pending& one = of.pending.front();
+        if (one.role == Role::other || one.round != of.round) continue;
+        ages += totals.steps - one.step, ++loads, reloads += one.role == Role::scratch_load;
+    }
+    if (!loads) return;
+    ++of.round;
+    totals.overlapped += ages / loads, totals.reloads += loads == reloads;
+}
+
+// A number that tells lines apart. On the device torch aligns allocations to lines, on the host it does not.
+u64 Counter::line(u64 address) {
+    if (!near || address - near->start >= near->bytes) near = launch.containing(address);
+    if (!near || near->start == launch.order.arguments) return ~0ull;
+    const u64 index = u64(near - allocations);
+    reinterpret_cast<u8*>(counted.order.touched)[index] = 1;
+    return index << SPACE | (address - near->start) / LINE;
+}
+
+void Counter::touch(Accessed& to, u64 number) {
+    ++to.lines;
+    if (cache.holds(number)) return;
+    ++to.requests;
+    if (sample & SHARING) ++totals.alone, lines.insert(number);
+}
+
+void Counter::memory(const Instruction& in, const u64* addresses, u64 mask, u32 bytes) {
+    u64 found[2 * LANES];
+    u32 offsets[LANES];
+    u64 in_lds = 0;
+    int count = 0;
+    Accessed& to = accessed[in.number];
+    for (u64 left = mask; left; left &= left - 1) {
+        const int l = std::countr_zero(left);
+        const u64 address = addresses[l];
+        if ((address & ~0xffffffffull) == SHARED_APERTURE) in_lds |= 1ull << l, offsets[l] = u32(address);
+        const u64 first = line(address), last = line(address + bytes - 1);
+        if (first == ~0ull || last == ~0ull) continue;  // LDS, scratch, arguments, outside
+        to.asked += bytes;
+        if (!count || found[count - 1] != first) found[count++] = first;
+        if (last != first) found[count++] = last;
+    }
+    if (in_lds) to.conflicts += extra(offsets, 0, bytes, in_lds, LANES);
+    std::sort(found, found + count);
+    const u64* end = std::unique(found, found + count);
+    for (const u64* at = found; at < end; ++at) touch(to, *at);
+}
+
+// Cycles of lanes that are served together, beyond those without conflicts: one for each word of a bank.
+u64 Counter::extra(const u32* addresses, u32 offset, u32 bytes, u64 lanes, u32 all) const {
+    if (!counted.order.banks) return 0;
+    const u32 words = bytes < WORD ? 1 : bytes / WORD, banks = u32(counted.order.banks);
+    u32 found[4 * LANES], of_bank[64] = {}, busiest = 0;
+    int count = 0;
+    for (u64 left = lanes; left; left &= left - 1)
+        for (u32 w = 0; w < words; ++w) found[count++] = (addresses[std::countr_zero(left)] + offset) / WORD + w;
+    std::sort(found, found + count);
+    const u32* end = std::unique(found, found + count);
+    for (const u32* at = found; at < end; ++at) busiest = std::max(busiest, ++of_bank[*at % banks]);
+    const u32 least = all * words / banks;
+    return busiest > least ? busiest - least : 0;
+}
+
+// Accesses of 16 bytes are served 8 lanes at a time: reads in the groups of `lds_conflicts.py`, writes as neighbours. The
+// groups of others are not documented: the busiest bank of all lanes is a lower bound.
+void Counter::lds(const Wave& wave, const Instruction& in, const u32* addresses, u32 offset, u32 bytes, bool reads) {
+    u64& to = accessed[in.number].conflicts;
+    const u64 exec = wave.exec();
+    if (bytes != 16) {
+        to += extra(addresses, offset, bytes, exec, LANES);
+        return;
+    }
+    constexpr u64 quads[4][2] = {{0, 20}, {4, 16}, {8, 28}, {12, 24}};
+    for (int n = 0; n < 8; ++n) {
+        const u64* q = quads[n & 3];
+        const u64 group = reads ? (0xfull << q[0] | 0xfull << q[1]) << (n & 4 ? 32 : 0) : 0xffull << 8 * n;
+        to += extra(addresses, offset, bytes, exec & group, 8);
+    }
+}
+
+}  // namespace machine

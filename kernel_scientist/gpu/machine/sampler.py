@@ -1,0 +1,124 @@
+"""Counts a launch by samples of its workgroups, as `capture.trace` counts one of Triton's.
+
+Two samples: workgroups from the first to the last of the grid, for the work of an average one, and one die's share of
+those that run first, for the lines that its L2 serves to several of them. Runs in workers: standard library and numpy.
+"""
+
+import contextlib
+import ctypes
+import itertools
+import random
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kernel_scientist.gpu.capture.facts import Facts
+from kernel_scientist.gpu.machine.counts import ACCESSED, Counts, Sample
+from kernel_scientist.gpu.machine.launch import Code, Memory, Options, Result
+from kernel_scientist.hardware import occupancy
+
+DIES = 8
+"""Workgroups go to them in turn, and each has an L2 of its own (`native/control.cpp`, `HW_XCC_ID`)."""
+SPREAD, SHARING = 12, 32
+"""Workgroups of the two samples."""
+WHOLE = 128
+"""Workgroups of the first sample if they differ in their work."""
+BUDGET = 20_000_000
+"""Wave instructions after which the first sample does not grow any more."""
+WAVE = 64
+Grid = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Counted:
+    """The counts of one launch."""
+
+    kernel: str
+    assembly: str
+    """sha256 of the text."""
+    grid: Grid
+    block: Grid
+    dynamic_lds: int
+    counts: Counts
+
+    def plain(self) -> dict[str, Any]:
+        """Return it as data; instructions that were not executed are left out."""
+        accessed, counts = self.counts.accessed, self.counts
+        there = accessed["executed"].nonzero()[0]
+        names = ("waves", "steps", "rounds", "reloads", "overlapped", "shared", "alone")
+        return {
+            "kernel": self.kernel,
+            "assembly": self.assembly,
+            "grid": self.grid,
+            "block": self.block,
+            "dynamic_lds": self.dynamic_lds,
+            "instructions": [int(n) for n in there],
+            **{name: [int(n) for n in accessed[name][there]] for name in ACCESSED.names or ()},
+            "work": counts.work,
+            "storages": {str(start): size for start, size in counts.touched},
+            **{name: getattr(counts, name) for name in names},
+        }
+
+
+@dataclass(frozen=True)
+class Sampler:
+    """Counts launches for a GPU."""
+
+    facts: Facts
+
+    def whole(self, code: Code, kernel: str, grid: Grid, block: Grid, dynamic_lds: int) -> tuple[Sample, ...]:
+        """Return what every workgroup of a launch is counted for, if all of them run."""
+        groups = grid[0] * grid[1] * grid[2]
+        spread, sharing = set(_spread(groups, WHOLE)), set(self._sharing(groups, code, kernel, block, dynamic_lds))
+        both = ((Sample.SPREAD, spread), (Sample.SHARING, sharing))
+        return tuple(Sample(sum(kind for kind, chosen in both if n in chosen)) for n in range(groups))
+
+    def sampled(
+        self, run: Callable[[Options], Result], code: Code, kernel: str, grid: Grid, block: Grid, dynamic_lds: int
+    ) -> Counts:
+        """Return the counts of samples. `run` executes workgroups of the launch; what it changes must be undone."""
+        groups = grid[0] * grid[1] * grid[2]
+        first = _spread(groups, SPREAD)
+        found = _counted(run, first, Sample.SPREAD)
+        if len(set(found.work)) > 1 and len(first) < groups:
+            size = max(1, int(BUDGET / max(1, found.steps / len(first))))
+            more = [n for n in _spread(groups, min(WHOLE, size)) if n not in first]
+            found = found + _counted(run, more, Sample.SPREAD) if more else found
+        return found + _counted(run, self._sharing(groups, code, kernel, block, dynamic_lds), Sample.SHARING)
+
+    def _sharing(self, groups: int, code: Code, kernel: str, block: Grid, dynamic_lds: int) -> list[int]:
+        """Return one die's share of the workgroups that run first."""
+        known = code.kernels[kernel]
+        waves = -(-block[0] * block[1] * block[2] // WAVE)
+        registers, lds = known.descriptor.get("next_free_vgpr", 0), known.lds_bytes + dynamic_lds
+        slots = self.facts.units * max(1, occupancy.resident(self.facts.arch, waves, registers, lds))
+        return list(range(min(groups - 1, DIES // 2), min(groups, slots), DIES))[:SHARING]
+
+
+def _counted(run: Callable[[Options], Result], groups: list[int], sample: Sample) -> Counts:
+    counts = run(Options(groups=tuple(groups), samples=(sample,) * len(groups))).counts
+    assert counts is not None
+    return counts
+
+
+def _spread(groups: int, most: int) -> list[int]:
+    """Return the first workgroup, the last one, and one of each part of the grid between them."""
+    if groups <= most or most < 3:
+        return list(range(min(groups, max(1, most))))
+    rng, edges = random.Random(groups), np.linspace(1, groups - 1, most - 1).astype(int)
+    return [0, groups - 1, *(rng.randrange(a, b) for a, b in itertools.pairwise(edges))]
+
+
+@contextlib.contextmanager
+def undone(memory: Memory, code: Code) -> Generator[None]:
+    """Put back what the context changes in the memory that a launch may write, and in the code's own data."""
+    own = code.program.data
+    places = [*memory.writable(), (int(own.ctypes.data), own.nbytes)]
+    before = [(start, ctypes.string_at(start, size)) for start, size in places]
+    try:
+        yield
+    finally:
+        for start, content in before:
+            ctypes.memmove(start, content, len(content))

@@ -1,0 +1,155 @@
+"""What the model needs of a launch, from the counts of the machine that executed workgroups of it.
+
+A trace of Triton's source has trip counts, which weight the instructions of the code by the depth of loops. Here every
+instruction's executions are known, also those that depend on data. The counts come from an untrusted worker: they can
+be false, as the time of a GPU's worker could be, and the floor of a case bounds what that gains.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from kernel_scientist.gpu.isa import amdgcn
+from kernel_scientist.gpu.machine.listing import Statement
+from kernel_scientist.gpu.model.issue import BITS, Issue, matrix_flops, pipeline_cycles
+from kernel_scientist.gpu.model.launch import Amount, Traffic
+from kernel_scientist.hardware.gpus import Gpu
+
+WAVE = 64
+MOST_INSTRUCTIONS, MOST_WORKGROUPS, MOST_STORAGES = 1 << 20, 1 << 16, 4096
+Count = Annotated[int, Field(ge=0, le=1 << 53)]
+Size = Annotated[int, Field(ge=1, le=1 << 31)]
+Column = Annotated[tuple[Count, ...], Field(max_length=MOST_INSTRUCTIONS)]
+OVERLAPPED = 0.5
+"""Share of a wave's instructions between its loads and the waits for them from which it loads ahead: a loop that loads,
+waits and computes has few there, one that loads for its next iteration nearly all."""
+LDS_ATOMIC = 2.0
+"""Cycles of an atomic operation in LDS without conflicts: those of an access of 32 bits."""
+_OPERANDS = re.compile(r"\d+x\d+x\d+_?(?:\d+b_?)?([a-z]+\d+)")
+_TYPES = {"f16": "fp16", "bf8": "fp8", "i8": "int8", "f32": "fp32", "xf32": "tf32", "f64": "fp64"}
+"""Names that the table of peaks has for operands of matrix instructions."""
+
+
+class LaunchCounts(BaseModel):
+    """Counts of one launch, as a worker reports them; see `machine.counts` for their meaning and units."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    kernel: str
+    assembly: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    grid: tuple[Size, Size, Size]
+    block: tuple[Size, Size, Size]
+    dynamic_lds: Count
+    instructions: Column
+    """Numbers of the instructions that were executed, in the text; the next five say how often, and what they did."""
+    executed: Column
+    asked: Column
+    lines: Column
+    requests: Column
+    conflicts: Column
+    work: Annotated[tuple[Count, ...], Field(min_length=1, max_length=MOST_WORKGROUPS)]
+    storages: Annotated[dict[str, Amount], Field(max_length=MOST_STORAGES)]
+    waves: Annotated[int, Field(ge=1, le=1 << 53)]
+    steps: Count
+    rounds: Count
+    reloads: Count
+    overlapped: Count
+    shared: Count
+    alone: Count
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        columns = (self.executed, self.asked, self.lines, self.requests, self.conflicts)
+        if any(len(column) != len(self.instructions) for column in columns):
+            raise ValueError("columns of different lengths")
+        return self
+
+    @property
+    def programs(self) -> int:
+        """Workgroups of the launch."""
+        return self.grid[0] * self.grid[1] * self.grid[2]
+
+    @property
+    def num_warps(self) -> int:
+        """Waves of a workgroup."""
+        return -(-self.block[0] * self.block[1] * self.block[2] // WAVE)
+
+    def require_of(self, statements: Sequence[Statement]) -> None:
+        """Raise ValueError unless every instruction is one of a listing's."""
+        if any(n >= len(statements) for n in self.instructions):
+            raise ValueError(f"{self.kernel}: counts of instructions that its code does not have")
+
+
+def issue(counts: LaunchCounts, statements: Sequence[Statement]) -> Issue:
+    """Return what an average wave of the sample issued."""
+    sums, flops, barriers, spilled = {"vector": 0.0, "lds": 0.0, "l1": 0.0}, 0.0, 0, 0.0
+    for number, executed, pipe, cycles, kind in costs(counts, statements):
+        if pipe:
+            sums[pipe] += cycles
+        flops += executed * matrix_flops(kind)
+        barriers += executed if kind == "barrier" else 0
+        if kind.startswith("scratch") and (bits := BITS.search(kind)):
+            spilled += executed * int(bits[1]) / 8 * WAVE
+        del number
+    waves = counts.waves
+    return Issue(
+        **{pipe: cycles / waves for pipe, cycles in sums.items()},
+        flops=flops / waves,
+        rounds=max(1.0, (counts.rounds - counts.reloads) / waves),
+        barriers=barriers / waves,
+        spilled_bytes=spilled / waves,
+        reloads=counts.reloads / waves,
+        prefetched=counts.overlapped >= OVERLAPPED * counts.steps > 0,
+    )
+
+
+def costs(counts: LaunchCounts, statements: Sequence[Statement]) -> Iterator[tuple[int, int, str, float, str]]:
+    """Yield each executed instruction's number and executions, its pipeline and the cycles of all of them, its class.
+
+    L1 looks up one line per cycle, so an access to scattered lines takes longer than its bytes do.
+    """
+    columns = zip(counts.instructions, counts.executed, counts.lines, counts.conflicts, strict=True)
+    for number, executed, lines, conflicts in columns:
+        one = statements[number]
+        kind = amdgcn.classify(one.mnemonic, one.operands).kind
+        pipe, cycles = pipeline_cycles(kind, WAVE)
+        if kind == "atomic" and one.mnemonic.startswith("ds_"):
+            pipe, cycles = "lds", LDS_ATOMIC
+        total = executed * cycles
+        if pipe == "l1":
+            total = max(total, float(lines))
+        elif pipe == "lds":
+            total += conflicts
+        yield number, executed, pipe, total, kind
+
+
+def traffic(counts: LaunchCounts, statements: Sequence[Statement], gpu: Gpu) -> Traffic:
+    """Return the traffic of the whole grid, extrapolated from the samples as `capture.trace` does."""
+    scale, line_bytes = counts.programs / len(counts.work), gpu.line_bytes
+    flops: dict[str, float] = defaultdict(float)
+    for number, executed in zip(counts.instructions, counts.executed, strict=True):
+        kind = amdgcn.classify(statements[number].mnemonic, "").kind
+        if amount := matrix_flops(kind):
+            flops[operands(kind)] += executed * amount * scale
+    requests = sum(counts.requests) * line_bytes * scale
+    l2 = requests * min(1.0, counts.shared / counts.alone) if counts.alone else requests
+    sizes = sum(counts.storages.values())
+    return Traffic(
+        programs=counts.programs,
+        asked_bytes=sum(counts.asked) * scale,
+        lines_bytes=requests,
+        l2_bytes=l2,
+        unique_bytes=min(sizes, l2) if sizes else l2,
+        flops=dict(flops),
+        storages=dict(list(counts.storages.items())[:256]),
+        heaviest=max(counts.work) * len(counts.work) / sum(counts.work) if sum(counts.work) else 1.0,
+        traced=len(counts.work),
+    )
+
+
+def operands(name: str) -> str:
+    """Return the type of a matrix instruction's operands, as the table of peaks names it."""
+    found = _OPERANDS.search(name)
+    return _TYPES.get(found[1], found[1]) if found else ""
