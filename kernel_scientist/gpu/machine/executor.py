@@ -4,7 +4,6 @@ Runs in workers: standard library, numpy and torch only.
 """
 
 import functools
-import hashlib
 import random
 import time
 from dataclasses import dataclass, field, replace
@@ -58,13 +57,12 @@ class Executor:
 
     def code(self, text: str) -> Code:
         """Return loaded assembly. Raises NotSimulatedError if the machine cannot read it."""
-        key = hashlib.sha256(text.encode()).hexdigest()
-        if key not in self._codes:
+        if text not in self._codes:
             try:
-                self._codes[key] = Code.of(self.library, text)
+                self._codes[text] = Code.of(self.library, text)
             except (ListingError, ProgramError) as error:
                 raise NotSimulatedError(f"its assembly is not one that the machine reads: {error}") from error
-        return self._codes[key]
+        return self._codes[text]
 
     def run(self, code: Code, name: str, grid: Grid, block: Grid, arguments: bytes, dynamic_lds: int) -> None:
         """Execute a launch. Raises NotSimulatedError at an instruction that is not known, RuntimeError without end."""
@@ -74,7 +72,7 @@ class Executor:
         self.launched.append(launched)
         if groups == 0:
             return
-        parts = self._parts(groups, any("_atomic_" in s.mnemonic for s in code.listing.statements))
+        parts = self._parts(groups, code.communicates)
         run = functools.partial(self._run_part, code, name, grid, block, arguments, memory, dynamic_lds)
         samples, counts = None, None
         if self.sampler is not None and parts == [None]:
@@ -90,7 +88,7 @@ class Executor:
             if self.sample_s and time.monotonic() > until:
                 break
         if counts is not None:
-            launched.counted = Counted(name, self._digest(code), grid, block, dynamic_lds, counts)
+            launched.counted = Counted(name, code.digest, grid, block, dynamic_lds, counts)
 
     def _run_part(
         self,
@@ -112,16 +110,13 @@ class Executor:
             raise RuntimeError(f"{name} does not end: {result.instructions:,} wave instructions were executed")
         return result
 
-    def _digest(self, code: Code) -> str:
-        return next((key for key, one in self._codes.items() if one is code), "")
-
-    def _parts(self, groups: int, atomic: bool) -> list[tuple[int, ...] | None]:
-        """Return the workgroups in the order in which parts of them run. With atomic operations they need each other.
+    def _parts(self, groups: int, communicate: bool) -> list[tuple[int, ...] | None]:
+        """Return the workgroups in the order in which parts of them run: all at once if they need each other.
 
         A part is a run of neighbours: what they write lies together, so that little of the reference is needed to
         compare it. The first one has the first or the last workgroup, where masks matter.
         """
-        if not self.sample_s or atomic:
+        if not self.sample_s or communicate:
             return [None]
         size, rng = max(self.threads, -(-groups // PARTS)), random.SystemRandom()
         parts = [tuple(range(n, min(n + size, groups))) for n in range(0, groups, size)]

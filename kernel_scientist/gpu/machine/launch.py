@@ -3,10 +3,12 @@
 Runs in workers: standard library and numpy only.
 """
 
+import hashlib
 import weakref
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import IntEnum
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -131,10 +133,11 @@ class Memory:
 class Code:
     """Assembly, loaded into the machine."""
 
-    def __init__(self, library: Library, listing: Listing, program: Program) -> None:
+    def __init__(self, library: Library, listing: Listing, program: Program, digest: str) -> None:
+        """`digest`: sha256 of the text."""
         if library.packed_bytes != programs.PACKED.itemsize or library.order_bytes != ORDER.itemsize:
             raise RuntimeError("the machine's native library is of another version; remove it from the cache")
-        self.library, self.listing, self.program = library, listing, program
+        self.library, self.listing, self.program, self.digest = library, listing, program, digest
         self.handle: int = library.load(program.packed.ctypes.data, len(program.packed))
         weakref.finalize(self, library.free, self.handle)
 
@@ -142,12 +145,21 @@ class Code:
     def of(library: Library, text: str) -> "Code":
         """Load a file of assembly. Raises ListingError or ProgramError."""
         listing = listings.read(text)
-        return Code(library, listing, programs.packed(listing, library.rows))
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        return Code(library, listing, programs.packed(listing, library.rows), digest)
 
     @property
     def kernels(self) -> dict[str, Kernel]:
         """Return the kernels by their symbols."""
         return self.listing.kernels
+
+    @cached_property
+    def communicates(self) -> bool:
+        """Return whether workgroups may need each other: by atomic operations, or accesses that others see at once.
+
+        Those are accesses of volatile variables, and atomic loads and stores: their scope is wider than a CU (`sc1`).
+        """
+        return any("_atomic_" in s.mnemonic or "sc1" in s.operands.split() for s in self.listing.statements)
 
     @property
     def missing(self) -> tuple[Statement, ...]:
@@ -199,8 +211,8 @@ def run(
         MOST_FINDINGS, total.ctypes.data,
     )  # fmt: skip
     gave_up, most = found < 0, found if found >= 0 else -1 - found
-    told = tuple(_finding(code, f) for f in findings[:most])
-    return Result(executed, lanes, told, int(total[0]), gave_up, request.counts() if request else None)
+    counts = request.counts() if request else None
+    return Result(executed, lanes, tuple(_finding(code, f) for f in findings[:most]), int(total[0]), gave_up, counts)
 
 
 def _finding(code: Code, found: Any) -> Finding:

@@ -8,14 +8,14 @@ import contextlib
 import ctypes
 import itertools
 import random
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from kernel_scientist.gpu.capture.facts import Facts
-from kernel_scientist.gpu.machine.counts import ACCESSED, Counts, Sample
+from kernel_scientist.gpu.machine.counts import ACCESSED, MOST_LAUNCHES, MOST_ROWS, Counts, Sample
 from kernel_scientist.gpu.machine.launch import Code, Memory, Options, Result
 from kernel_scientist.hardware import occupancy
 
@@ -60,6 +60,12 @@ class Counted:
             "storages": {str(start): size for start, size in counts.touched},
             **{name: getattr(counts, name) for name in names},
         }
+
+
+def reported(counted: Sequence[Counted]) -> list[dict[str, Any]]:
+    """Return the counts of a call's launches as data; none if they are more than a message holds."""
+    rows = sum(np.count_nonzero(one.counts.accessed["executed"]) for one in counted)
+    return [one.plain() for one in counted] if len(counted) <= MOST_LAUNCHES and rows <= MOST_ROWS else []
 
 
 @dataclass(frozen=True)

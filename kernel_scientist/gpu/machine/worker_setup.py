@@ -22,7 +22,7 @@ from kernel_scientist.gpu.machine import library
 from kernel_scientist.gpu.machine.allocations import Allocations, extent, tensors
 from kernel_scientist.gpu.machine.executor import Executor
 from kernel_scientist.gpu.machine.host.worker import HostCode
-from kernel_scientist.gpu.machine.sampler import Sampler
+from kernel_scientist.gpu.machine.sampler import Sampler, reported
 from kernel_scientist.gpu.machine.triton_launches import TritonLaunches
 
 MOST_RUNS = 100_000
@@ -111,7 +111,7 @@ class Machine:
                 "seconds": seconds,
             }
             if self.executor.sampler is not None:
-                report["counts"] = [one.counted.plain() for one in launched if one.counted is not None]
+                report["counts"] = reported([one.counted for one in launched if one.counted is not None])
                 report["operations"] = self.executor.allocations.operations if self.executor.allocations else []
         return report
 
