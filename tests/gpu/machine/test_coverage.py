@@ -45,6 +45,7 @@ def texts() -> list[str]:
         *test_control.BRANCHES,
         *test_control.CALLS,
         *test_control.HARDWARE,
+        *test_control.TRAPS,
         *test_control.REFUSALS,
     ]
     found += [test_divisions.divide(kind) for kind in ("f32", "f64")] + [
