@@ -124,10 +124,17 @@ class Memory:
         return [(start, size) for start, (size, writable) in self._places.items() if writable]
 
     def table(self, more: Iterable[tuple[int, int, bool]]) -> Array:
-        """Return everything that is allowed, in the order of the addresses."""
-        found = [*((start, size, writable, 0) for start, (size, writable) in self._places.items())]
-        found += [(start, size, writable, 0) for start, size, writable in more]
-        return np.array(sorted(found), ALLOCATION)
+        """Return everything that is allowed, in the order of the addresses. Places that overlap, such as views of one
+        tensor, become one: each address belongs to one entry. It is writable if one of them is.
+        """
+        found = [*((start, size, writable) for start, (size, writable) in self._places.items()), *more]
+        disjoint = list[tuple[int, int, bool, int]]()
+        for start, size, writable in sorted(found):
+            if disjoint and start < disjoint[-1][0] + disjoint[-1][1]:
+                first, before, allowed, _ = disjoint.pop()
+                start, size, writable = first, max(before, start + size - first), writable or allowed
+            disjoint.append((start, size, writable, 0))
+        return np.array(disjoint, ALLOCATION)
 
 
 class Code:

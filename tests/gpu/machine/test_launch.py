@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kernel_scientist.gpu.machine import launch
 from kernel_scientist.gpu.machine.launch import Code, Fault, Memory, Options, Result
@@ -180,6 +182,25 @@ def test_a_store_to_what_may_only_be_read_is_found(machine: Library) -> None:
     arguments = struct.pack("<QQif", a.ctypes.data, b.ctypes.data, 256, 1.0)
     found = launch.run(built(machine, ALL), "kern", (1, 1, 1), (256, 1, 1), arguments, memory)
     assert [finding.fault for finding in found.findings] == [Fault.WRITE_READ_ONLY] and not b.any()
+
+
+@given(st.lists(st.tuples(st.integers(0, 60), st.integers(1, 30), st.booleans()), max_size=8))
+def test_each_address_belongs_to_one_entry_also_where_tensors_overlap(places: list[tuple[int, int, bool]]) -> None:
+    allowed = {a for start, size, _ in places for a in range(start, start + size)}
+    writable = {a for start, size, may in places if may for a in range(start, start + size)}
+    rows = Memory().table(places).tolist()
+    assert sorted(a for start, size, *_ in rows for a in range(start, start + size)) == sorted(allowed)
+    assert {a for start, size, may, _ in rows if may for a in range(start, start + size)} >= writable
+    assert rows == sorted(rows)
+
+
+def test_a_tensor_and_a_view_of_its_middle_are_both_used(machine: Library) -> None:
+    a, out, memory = np.ones(256, np.float32), np.zeros(256, np.float32), Memory()
+    for array in (a, a[40:60], out):
+        memory.add(array.ctypes.data, array.nbytes)
+    arguments = struct.pack("<QQif", a.ctypes.data, out.ctypes.data, 256, 1.0)
+    found = launch.run(built(machine, ALL), "kern", (1, 1, 1), (256, 1, 1), arguments, memory)
+    assert not found.findings and out.all()
 
 
 def test_a_failed_assertion_is_found(machine: Library) -> None:

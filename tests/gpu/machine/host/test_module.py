@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from kernel_scientist.compile.request import CompileError, ExtensionRequest
 from kernel_scientist.gpu.machine import build as machine_build
 from kernel_scientist.gpu.machine import library as machine
+from kernel_scientist.gpu.machine.allocations import Allocations
 from kernel_scientist.gpu.machine.host import build, library, module
 from kernel_scientist.gpu.machine.host.session import HostError, Session
 from kernel_scientist.gpu.machine.host.simulated import Simulated
-from kernel_scientist.gpu.machine.launch import Code, Memory, NotSimulatedError, run
+from kernel_scientist.gpu.machine.launch import Code, NotSimulatedError, run
 from kernel_scientist.gpu.toolchains import hip
 from kernel_scientist.records import environment
 from tests.gpu.machine.host.recorder import FACTS
@@ -147,26 +147,10 @@ FUNCTIONS = ("scaled", "summed", "looked_up", "narrowed", "resident", "captured"
 
 
 @dataclass
-class Following(TorchDispatchMode):
-    """Tells the machine of the tensors that torch makes."""
-
-    memory: Memory
-
-    def __post_init__(self) -> None:
-        super().__init__()
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        result = func(*args, **(kwargs or {}))
-        if isinstance(result, torch.Tensor):
-            self.memory.add(result.untyped_storage().data_ptr(), result.untyped_storage().nbytes())
-        return result
-
-
-@dataclass
 class Bench:
     """A session with the machine."""
 
-    memory: Memory
+    call: Allocations
     session: Session
 
     def extension(self, request: ExtensionRequest, is_module: bool = True) -> Any:
@@ -184,14 +168,14 @@ def request(name: str, host: str, device: str, functions: tuple[str, ...], *flag
 @pytest.fixture(scope="module")
 def bench() -> Bench:
     native = machine.loaded(machine_build.build(environment.cache_folder() / "machine"))
-    memory = Memory()
+    call = Allocations((), (), 0xAB)
 
     def execute(code: Code, name: str, grid: Any, block: Any, arguments: bytes, lds: int) -> None:
-        done = run(code, name, grid, block, arguments, memory, lds)
+        done = run(code, name, grid, block, arguments, call.memory(), lds)
         assert not done.findings and not done.gave_up, done.findings
 
-    device = Simulated(FACTS, lambda text: Code.of(native, text), execute, lambda: memory, 0xAB)
-    return Bench(memory, Session(library.path(), device))
+    device = Simulated(FACTS, lambda text: Code.of(native, text), execute, call.memory, 0xAB)
+    return Bench(call, Session(library.path(), device))
 
 
 @pytest.fixture(scope="module")
@@ -202,7 +186,7 @@ def extension(bench: Bench) -> ModuleType:
 
 @pytest.fixture(autouse=True)
 def followed(bench: Bench) -> Iterator[None]:
-    with Following(bench.memory):
+    with bench.call:
         yield
     bench.session.check()
 
