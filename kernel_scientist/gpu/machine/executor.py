@@ -21,6 +21,10 @@ from kernel_scientist.gpu.machine.program import ProgramError
 Grid = tuple[int, int, int]
 MOST_INSTRUCTIONS = 40_000_000_000
 """Wave instructions of one launch: an endless loop ends there, unless the call's time is over first."""
+CALLS_BYTES = 1 << 16
+"""Around the address of the buffer for calls of the host."""
+CALLS_HOST = "s_sendmsg"
+"""How code calls the host. Device libraries older than the compiler take the buffer's address from where 0 lies."""
 PARTS = 64
 """A launch of which only a part may be run is divided into so many; the time is looked at between them."""
 
@@ -60,7 +64,16 @@ class Executor:
                 raise NotSimulatedError(f"its assembly is not one that the machine reads: {error}") from error
         return self._codes[key]
 
-    def run(self, code: Code, name: str, grid: Grid, block: Grid, arguments: bytes, dynamic_lds: int) -> None:
+    def run(
+        self,
+        code: Code,
+        name: str,
+        grid: Grid,
+        block: Grid,
+        arguments: bytes,
+        dynamic_lds: int,
+        cooperative: bool = False,
+    ) -> None:
         """Execute a launch. Raises NotSimulatedError at an instruction that is not known, RuntimeError without end."""
         assert self.allocations is not None, "a launch outside of a call"
         groups, memory = grid[0] * grid[1] * grid[2], self.allocations.memory()
@@ -69,24 +82,25 @@ class Executor:
         if groups == 0:
             return
         until = time.monotonic() + self.sample_s
-        for part in self._parts(groups, any("_atomic_" in s.mnemonic for s in code.listing.statements)):
-            options = Options(self.threads, self.seed, most_instructions=MOST_INSTRUCTIONS, groups=part)
+        whole = cooperative or any("_atomic_" in s.mnemonic for s in code.listing.statements)
+        for part in self._parts(groups, whole):
+            options = Options(self.threads, self.seed, False, False, MOST_INSTRUCTIONS, part, cooperative)
             result = launches.run(code, name, grid, block, arguments, memory, dynamic_lds, options)
             launched.run += groups if part is None else len(part)
             self.findings += [(name, grid, finding) for finding in result.findings]
-            _require_known(name, result)
+            _require_known(code, name, result)
             if result.gave_up:
                 raise RuntimeError(f"{name} does not end: {result.instructions:,} wave instructions were executed")
             if self.sample_s and time.monotonic() > until:
                 break
 
-    def _parts(self, groups: int, atomic: bool) -> list[tuple[int, ...] | None]:
-        """Return the workgroups in the order in which parts of them run. With atomic operations they need each other.
+    def _parts(self, groups: int, whole: bool) -> list[tuple[int, ...] | None]:
+        """Return the workgroups in the order in which parts of them run; `whole`: they need each other.
 
         A part is a run of neighbours: what they write lies together, so that little of the reference is needed to
         compare it. The first one has the first or the last workgroup, where masks matter.
         """
-        if not self.sample_s or atomic:
+        if not self.sample_s or whole:
             return [None]
         size, rng = max(self.threads, -(-groups // PARTS)), random.SystemRandom()
         parts = [tuple(range(n, min(n + size, groups))) for n in range(0, groups, size)]
@@ -100,9 +114,14 @@ class Executor:
         return found, launched
 
 
-def _require_known(kernel: str, result: Result) -> None:
-    """Raise NotSimulatedError if an instruction was executed that the machine does not know."""
+def _require_known(code: Code, kernel: str, result: Result) -> None:
+    """Raise NotSimulatedError if an instruction was executed that the machine does not know, or the host was called."""
+    calls = any(one.mnemonic == CALLS_HOST for one in code.missing)
+    buffers = (launches.HOST_CALLS, 0) if calls else (launches.HOST_CALLS,)
     for found in result.findings:
+        if found.fault is Fault.READ_OUTSIDE and min(abs(found.address - n) for n in buffers) < CALLS_BYTES:
+            line = f" (source line {found.statement.source_line})" if found.statement.source_line else ""
+            raise NotSimulatedError(f"{kernel}: a call of the host{line}: printf, malloc and assert are not simulated")
         if found.fault is Fault.REFUSED:
             one = found.statement
             place = f"assembly line {one.line}" + (f", source line {one.source_line}" if one.source_line else "")
