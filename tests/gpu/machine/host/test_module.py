@@ -292,7 +292,7 @@ def small(name: str, later: str, host: str = "void ones(torch::Tensor x);", *fla
 
 def test_a_function_that_is_not_there_is_named_with_its_line(bench: Bench) -> None:
     lost = small("lost", "\n  unsigned flags; (void)hipTexRefGetFlags(&flags, nullptr);")
-    with pytest.raises(CompileError, match=r"^hipTexRefGetFlags \(source 1, line 5\) is not simulated$"):
+    with pytest.raises(NotSimulatedError, match=r"^hipTexRefGetFlags \(source 1, line 5\) is not simulated$"):
         bench.extension(lost)
     with pytest.raises(CompileError, match=r"cannot be imported: .*mine"):
         bench.extension(small("own", "extern void mine(); mine();"))

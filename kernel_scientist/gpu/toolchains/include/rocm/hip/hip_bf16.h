@@ -14,7 +14,12 @@ struct __attribute__((aligned(2))) __hip_bfloat16 {
     unsigned short data;
   };
   __hip_bfloat16() = default;
-  __host__ __device__ __hip_bfloat16(float f) : __x(__builtin_bit_cast(unsigned short, (__bf16)f)) {}
+  __device__ __hip_bfloat16(float f) : __x(__builtin_bit_cast(unsigned short, (__bf16)f)) {}
+  // On the host (__bf16)f would be a call of the compiler's own library, which is not linked. To nearest, ties to even.
+  __host__ __hip_bfloat16(float f) {
+    const unsigned int bits = __builtin_bit_cast(unsigned int, f);
+    __x = f != f ? (bits >> 16) | 0x40 : (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+  }
   __host__ __device__ __hip_bfloat16(double f) : __hip_bfloat16((float)f) {}
   __host__ __device__ __hip_bfloat16(int i) : __hip_bfloat16((float)i) {}
   __host__ __device__ __hip_bfloat16(const __hip_bfloat16_raw& r) : __x(r.x) {}
