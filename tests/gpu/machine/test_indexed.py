@@ -1,5 +1,7 @@
 """Registers whose numbers depend on M0, and the barrier of all workgroups."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -87,7 +89,7 @@ def barrier() -> Case:
 
 
 @pytest.mark.parametrize("options", [{}, {"backwards": True}, {"threads": 2}], ids=str)
-def test_all_workgroups_wait_for_each_other(options: dict[str, bool]) -> None:
+def test_all_workgroups_wait_for_each_other(options: dict[str, Any]) -> None:
     case = barrier()
     (outcome,) = harness.run([case], options=Options(cooperative=True, **options))
     np.testing.assert_array_equal(outcome.v[:-2, 5], case.v[1:-1, 2])
