@@ -24,7 +24,7 @@ ORDER = np.dtype(
     [("arguments", "u8"), ("grid", "u4", 3), ("block", "u4", 3), ("entry", "u4"), ("registers", "u4"),
      ("lds_bytes", "u4"), ("scratch_bytes", "u4"), ("first_scalars", "u4"), ("scalars", "u4", 32), ("group_ids", "u4"),
      ("flush", "u4"), ("threads", "u4"), ("shuffle", "u4"), ("seed", "u8"), ("most", "u8"), ("first_group", "u4"),
-     ("groups", "u4"), ("chosen", "u8"), ("matrix_order", "u4"), ("reserved", "u4"), ("counting", "u8")], align=True,
+     ("groups", "u4"), ("chosen", "u8"), ("matrix_order", "u4"), ("cooperative", "u4"), ("counting", "u8")], align=True,
 )  # fmt: skip
 ALLOCATION = np.dtype([("start", "u8"), ("bytes", "u8"), ("writable", "u4"), ("reserved", "u4")], align=True)
 FINDING = np.dtype(
@@ -34,6 +34,8 @@ FINDING = np.dtype(
 MOST_FINDINGS = 1000
 SHARED_BASE, PRIVATE_BASE = 0x7FFF0001, 0x7FFF0002
 """Upper halves of addresses of LDS and scratch, as in `native/machine.h`."""
+HOST_CALLS = 0x7FFF0004 << 32
+"""Where a kernel looks for the buffer of its calls to the host (`printf`, `malloc`, `assert`): no memory lies there."""
 PACKET_BYTES = 64
 WAVE = 64
 
@@ -102,6 +104,8 @@ class Options:
     """Linear numbers of the workgroups to run; None: all."""
     samples: tuple[Sample, ...] | None = None
     """What each of these workgroups is counted for; None: nothing is counted."""
+    cooperative: bool = False
+    """Whether workgroups may wait for all others."""
 
 
 @dataclass
@@ -243,6 +247,7 @@ def _segment(kernel: Kernel, grid: tuple[int, ...], block: tuple[int, ...], argu
         "hidden_dynamic_lds_size": dynamic,
         "hidden_private_base": PRIVATE_BASE,
         "hidden_shared_base": SHARED_BASE,
+        "hidden_hostcall_buffer": HOST_CALLS,
     }
     for argument in kernel.arguments:
         if argument.kind in hidden:
@@ -301,5 +306,6 @@ def _order(
     order["flush"] = int(described.get("float_denorm_mode_32", 3) != 3)
     order["threads"], order["shuffle"], order["seed"] = max(1, options.threads), options.backwards, options.seed
     order["most"], order["matrix_order"] = options.most_instructions, options.descending_sums
+    order["cooperative"] = options.cooperative
     order["groups"] = grid[0] * grid[1] * grid[2]
     return order

@@ -10,6 +10,7 @@ from tests.gpu.machine import (
     test_control,
     test_divisions,
     test_fp8,
+    test_indexed,
     test_lane_exchange,
     test_lds,
     test_literals,
@@ -53,6 +54,7 @@ def texts() -> list[str]:
         *test_fp8.cases(),
         *test_literals.TEXTS,
         *test_newer.TEXTS,
+        *test_indexed.TEXTS,
     ]
     return [*found, *test_matrix.NAMES, *test_matrix.OLDER]
 

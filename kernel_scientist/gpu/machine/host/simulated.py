@@ -27,8 +27,9 @@ class Simulated:
     facts: Facts
     read: Callable[[str], Code]
     """Loads assembly."""
-    run: Callable[[Code, str, Grid, Grid, bytes, int], None]
-    """Executes a launch: code, kernel, workgroups, threads of one, explicit arguments, bytes of dynamic LDS."""
+    run: Callable[[Code, str, Grid, Grid, bytes, int, bool], None]
+    """Executes a launch: code, kernel, workgroups, threads of one, explicit arguments, bytes of dynamic LDS, and
+    whether its workgroups may wait for each other."""
     memory: Callable[[], Memory | None]
     """What launches of the current call may use; None outside of calls."""
     pattern: int = 0
@@ -60,7 +61,7 @@ class Simulated:
         for address, size in self._places.items():  # those of earlier calls as well: static buffers
             memory.add(address, size)
         code, args = self._codes[launch.code], launch.arguments
-        self.run(code, launch.kernel, launch.grid, launch.block, args, launch.dynamic_lds)
+        self.run(code, launch.kernel, launch.grid, launch.block, args, launch.dynamic_lds, launch.cooperative)
 
     def symbol(self, code: int, name: str) -> Place:
         """Return where a variable of the device lies."""
