@@ -26,7 +26,8 @@ class Results:
         self._files = Path(self._temporary.name) if self._temporary else folder
         if self._temporary and (earlier := folder / ARCHIVE).exists():  # of other steps
             with tarfile.open(earlier) as archive:
-                archive.extractall(self._files, filter="data")
+                archive.extraction_filter = getattr(tarfile, "data_filter", None)  # Python 3.11.4 and newer
+                archive.extractall(self._files)
 
     def __enter__(self) -> Self:
         return self

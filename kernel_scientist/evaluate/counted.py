@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -9,6 +10,7 @@ from kernel_scientist.evaluate.correctness.tiles import TileCall
 from kernel_scientist.gpu.isa import assembly
 from kernel_scientist.gpu.isa.tally import plain
 from kernel_scientist.gpu.machine import listing
+from kernel_scientist.gpu.machine.counts import MOST_LAUNCHES, MOST_OPERATIONS, MOST_STORAGES
 from kernel_scientist.gpu.machine.listing import Listing
 from kernel_scientist.gpu.model import constants, executed, predict
 from kernel_scientist.gpu.model.executed import LaunchCounts
@@ -21,7 +23,6 @@ from kernel_scientist.records.gpu import TorchOperation
 from kernel_scientist.records.kernel import Case
 from kernel_scientist.workers.validation import protocol_violation
 
-MOST_LAUNCHES, MOST_OPERATIONS = 1024, 256
 BYTES = 0.5
 """Share of a case's compulsory bytes that its launches must move, as for Triton's (`capture.inspect`)."""
 
@@ -32,7 +33,7 @@ class CountedOperation(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
     name: str = Field(max_length=100)
     after: int = Field(ge=0)
-    storages: dict[str, Amount] = Field(max_length=64)
+    storages: dict[str, Amount] = Field(max_length=MOST_STORAGES)
     fetches: bool
 
 
@@ -41,15 +42,15 @@ class CallCounts(BaseModel):
 
     model_config = ConfigDict(frozen=True)
     counts: tuple[LaunchCounts, ...] = Field(default=(), max_length=MOST_LAUNCHES)
-    operations: tuple[CountedOperation, ...] = Field(default=(), max_length=MOST_OPERATIONS)
+    operations: tuple[CountedOperation, ...] = Field(default=(), max_length=MOST_OPERATIONS + 1)
 
-
-def of(call: TileCall) -> CallCounts:
-    """Return what a worker counted in a call. Raises KernelFailure if that is no report."""
-    try:
-        return CallCounts.model_validate({"counts": call.counts, "operations": call.operations})
-    except ValidationError as error:
-        raise protocol_violation("no report on what it counted") from error
+    @classmethod
+    def of(cls, call: TileCall) -> Self:
+        """Return what a worker counted in a call. Raises KernelFailure if that is no report."""
+        try:
+            return cls.model_validate({"counts": call.counts, "operations": call.operations})
+        except ValidationError as error:
+            raise protocol_violation("no report on what it counted") from error
 
 
 @dataclass
@@ -92,7 +93,9 @@ class CountedPredictor:
     def _obstacle(self, case: Case, loads: Sequence[Load], operations: Sequence[TorchOperation]) -> str:
         """Return why a case cannot be predicted; empty if it can be."""
         if not loads:
-            return "no launch of it was counted"
+            return "no launch of it was counted, or more than a report holds"
+        if len(operations) > MOST_OPERATIONS:
+            return f"torch does more than {MOST_OPERATIONS} operations in it"
         for one in operations:
             if one.fetches:
                 return f"torch's `{one.name}` brings values to the host, which decide what is launched"

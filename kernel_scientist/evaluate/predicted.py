@@ -10,10 +10,9 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-from kernel_scientist.evaluate import counted as counts
 from kernel_scientist.evaluate.correctness.inputs import InputSet
 from kernel_scientist.evaluate.correctness.tiles import TileCheck
-from kernel_scientist.evaluate.counted import CountedPredictor
+from kernel_scientist.evaluate.counted import CallCounts, CountedPredictor
 from kernel_scientist.evaluate.driver import Driver
 from kernel_scientist.evaluate.evaluator import Evaluator, timed
 from kernel_scientist.evaluate.screen.screening import screen
@@ -149,7 +148,7 @@ class PredictedEvaluator(PreviewedEvaluator):
         try:
             words, done = self._on_timed_cases(kernel, checked, self.pool, counted=True)
             checked = checked.model_copy(update={"coverage": "; ".join((checked.coverage, words))})
-            calls = {name: counts.of(call) for name, call in done.calls.items()}
+            calls = {name: CallCounts.of(call) for name, call in done.calls.items()}
             report = checked.compile or CompileReport(ok=True, compiler="")
             predictor = CountedPredictor(self.problem, self.gpu, report, calls)
             report, predictions = predictor.predictions(self.profile.benchmarks)

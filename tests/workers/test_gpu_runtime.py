@@ -26,6 +26,8 @@ from kernel_scientist.workers.shared_memory import SharedMemory
 from tests.workers import standin
 
 MS = 1_000_000
+TRIES = 10
+"""Readings until one is not disturbed: the stand-in keeps real time, and the host may be busy at any moment."""
 OUTPUTS = 1 << 16
 """Where outputs are copied to."""
 
@@ -128,10 +130,15 @@ def test_queued_calls_are_timed_without_their_launch(native: NativeHarness, devi
         device.work(0, 5_000, out.data_ptr(), 7, 64)
         return out
 
-    _, reading, _, copied = timed(native, kernel, [None], queued=True)
-    assert copied == bytes([7]) * 64
-    assert abs(reading.event_ns - 5 * MS) < 2000 and abs(reading.ahead_ns - 100 * MS) < 20_000
-    assert reading.ns >= reading.event_ns + reading.ahead_ns
+    close = list[tuple[bool, bool]]()
+    for _ in range(TRIES):
+        _, reading, _, copied = timed(native, kernel, [None], queued=True)
+        assert copied == bytes([7]) * 64
+        assert reading.ns >= reading.event_ns + reading.ahead_ns
+        close.append((abs(reading.event_ns - 5 * MS) < 2000, abs(reading.ahead_ns - 100 * MS) < 20_000))
+        if all(close[-1]):
+            break
+    assert all(close[-1]), close
     _, idle, _, _ = timed(native, kernel, [None])
     assert idle.event_ns >= 35 * MS and idle.ahead_ns == 0
 

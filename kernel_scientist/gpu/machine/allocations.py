@@ -12,7 +12,8 @@ import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from kernel_scientist.gpu.machine.launch import Memory
+from kernel_scientist.gpu.machine.counts import MOST_OPERATIONS, MOST_STORAGES
+from kernel_scientist.gpu.machine.memory import Memory
 
 EMPTY = frozenset(("empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided"))
 """Operations that return memory that nobody wrote."""
@@ -20,7 +21,8 @@ NAMES = {"_to_copy": "to", "constant_pad_nd": "pad", "index": "__getitem__", "in
 """Names that Python has for torch's own operations (`model.predict.STREAMING`)."""
 FETCHES = frozenset(("_local_scalar_dense", "nonzero", "equal", "is_nonzero"))
 """Operations that bring values to the host."""
-MOST_OPERATIONS = 256
+NOWHERE = "0"
+"""Stands for the storages of an operation beyond that number (`model.predict.NOWHERE`)."""
 
 
 def tensors(value: Any) -> Iterator[torch.Tensor]:
@@ -83,11 +85,14 @@ class Allocations(TorchDispatchMode):
 
     def _note(self, name: str, used: list[torch.Tensor]) -> None:
         """Remember an operation. Two that differ only in their storages' content are two."""
-        if len(self.operations) < MOST_OPERATIONS:
-            sizes = {str(extent(t)[0]): float(extent(t)[1]) for t in used}
-            plain, after = NAMES.get(name, name), self.launches()
-            told = {"name": plain, "after": after, "storages": sizes, "fetches": name in FETCHES}
-            self.operations.append(told)
+        if len(self.operations) > MOST_OPERATIONS:
+            return
+        sizes = [(str(place), float(size)) for place, size in dict(extent(t) for t in used).items()]
+        storages, rest = dict(sizes[: MOST_STORAGES - 1]), sum(size for _, size in sizes[MOST_STORAGES - 1 :])
+        if rest:
+            storages[NOWHERE] = storages.get(NOWHERE, 0.0) + rest
+        plain, after = NAMES.get(name, name), self.launches()
+        self.operations.append({"name": plain, "after": after, "storages": storages, "fetches": name in FETCHES})
 
     def poison(self, tensor: torch.Tensor) -> None:
         """Fill what a tensor spans with the pattern."""

@@ -4,24 +4,23 @@ They differ in memory that nobody wrote, in values that depend on the order of w
 Where they do not agree, or go where nothing is, that is a finding. Runs in workers: standard library and numpy only.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
+from enum import IntEnum
 
 import numpy as np
 
-from kernel_scientist.gpu.machine import launch as launches
 from kernel_scientist.gpu.machine import twin_effects
-from kernel_scientist.gpu.machine.launch import Code, Fault, Finding, Memory, Options, Prepared, Result
+from kernel_scientist.gpu.machine.code import Code
+from kernel_scientist.gpu.machine.dispatch import Grid, KernelLaunch, Options, Prepared, first_scalars, prepared
+from kernel_scientist.gpu.machine.launch import USUAL, Fault, Finding, Result
 from kernel_scientist.gpu.machine.library import Library
+from kernel_scientist.gpu.machine.memory import Memory
 from kernel_scientist.gpu.machine.program import Array
 from kernel_scientist.gpu.machine.shadow import POINTER, Cause, Record, Shadow
 
 CHECK_ORDER = np.dtype([("scalars", "u4", 32), ("launch", "u4"), ("partial", "u4"), ("seed", "u8")], align=True)
 REGION, REGIONS = 1 << 35, 1 << 11
 """Each allocation lies in a region of its own in the second run, as in `native/checker.h`."""
-Grid = tuple[int, int, int]
-UNCHANGED = Options()
 
 
 @dataclass(frozen=True)
@@ -33,14 +32,35 @@ class Tensor:
     bytes: int
 
 
+MOST = 2_000_000
+"""Wave instructions of a call that are checked."""
+
+
+class Outcome(IntEnum):
+    """How a checking run ended; as in `native/checker.h`."""
+
+    ENDED = 0
+    STUCK = 1
+    """All waves that are left wait for each other."""
+    TOO_MANY = 2
+    """It ran more instructions than it may. Memory is as before."""
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """A checking run of a launch, or the beginning of one."""
+
+    outcome: Outcome
+    groups: int
+    """Workgroups that ended."""
+    result: Result
+
+
 @dataclass(frozen=True)
 class Checked:
     """A launch that was checked."""
 
-    code: Code
-    kernel: str
-    grid: Grid
-    lds_bytes: int
+    launch: KernelLaunch
     tensors: dict[int, Tensor]
     """By the addresses of the allocations."""
 
@@ -52,6 +72,8 @@ class Checks:
     library: Library
     shadow: Shadow = field(init=False)
     launched: list[Checked] = field(default_factory=list[Checked])
+    left: int = MOST
+    """Wave instructions that the launches of the call may still run."""
     tensors: dict[int, Tensor] = field(default_factory=dict[int, Tensor])
     """What the allocations are, by their addresses."""
     _effects: dict[int, tuple[Array, Array]] = field(default_factory=dict[int, tuple[Array, Array]])
@@ -62,49 +84,53 @@ class Checks:
         twin_effects.require(self.library, CHECK_ORDER)
         self.shadow = Shadow(self.library)
 
-    def run(
-        self,
-        code: Code,
-        name: str,
-        grid: Grid,
-        block: Grid,
-        arguments: bytes,
-        memory: Memory,
-        dynamic_lds: int = 0,
-        options: Options = UNCHANGED,
-        names: Mapping[int, str] = MappingProxyType({}),
-    ) -> Result:
-        """Run a kernel as `launch.run` does, and note what is wrong. `names`: of its tensors, by their addresses.
+    def run(self, launch: KernelLaunch, memory: Memory, options: Options = USUAL) -> Attempt:
+        """Run a launch as `launch.run` does, and note what is wrong.
 
         If only some workgroups are run, memory that nobody wrote is not a finding: others may write it.
         """
-        ready = launches.prepared(code, name, grid, block, arguments, memory, dynamic_lds, options)
-        ready.order["lds_bytes"] = code.kernels[name].lds_bytes + dynamic_lds
-        table = _merged(ready.table)
-        moved = self._moved(table, ready, code)
-        segment = _moved_pointers(ready.segment, len(arguments), table, moved)
+        code, ready = launch.code, prepared(launch, memory, options)
+        ready.order["lds_bytes"] = launch.lds_bytes
+        moved = self._moved(ready, code)
+        segment = _moved_pointers(ready.segment, len(launch.arguments), ready.table, moved)
         place = int(ready.segment.ctypes.data)
         self.shadow.define(place, segment.nbytes)
         self.shadow.put(place, segment ^ ready.segment, POINTER)
         check = np.zeros((), CHECK_ORDER)
-        scalars = launches.first_scalars(code.kernels[name], ready.segment, ready.packet, segment)
+        scalars = first_scalars(launch.kernel, ready.segment, ready.packet, segment)
         check["scalars"][: len(scalars)], check["seed"] = scalars, options.seed or 1
         check["launch"], check["partial"] = len(self.launched), options.groups is not None
+        order = _edges_first(launch.grid)
         if options.groups is not None:
             self.shadow.forget()
-        tensors = {start: replace(one, name=names.get(start, one.name)) for start, one in self.tensors.items()}
-        self.launched.append(Checked(code, name, grid, int(ready.order["lds_bytes"]), tensors))
+        elif not code.communicates:
+            ready.order["chosen"] = order.ctypes.data
+        tensors = {start: replace(one, name=launch.tensors.get(start, one.name)) for start, one in self.tensors.items()}
+        self.launched.append(Checked(launch, tensors))
         effects, registers = self._packed(code)
         count = len(code.program.packed)
-        executed, lanes, total = np.zeros(count, np.uint64), np.zeros(count, np.uint64), np.zeros(1, np.uint64)
-        gave_up: int = self.library.native.machine_check(
-            code.handle, ready.order.ctypes.data, check.ctypes.data, table.ctypes.data, moved.ctypes.data, len(table),
-            effects.ctypes.data, registers.ctypes.data, self.shadow.handle, executed.ctypes.data, lanes.ctypes.data,
-            total.ctypes.data,
+        executed, lanes, done = np.zeros(count, np.uint64), np.zeros(count, np.uint64), np.zeros(2, np.uint64)
+        outcome: int = self.library.native.machine_check(
+            code.handle, ready.order.ctypes.data, check.ctypes.data, ready.table.ctypes.data, moved.ctypes.data,
+            len(ready.table), effects.ctypes.data, registers.ctypes.data, self.shadow.handle, executed.ctypes.data,
+            lanes.ctypes.data, done.ctypes.data,
         )  # fmt: skip
         self.shadow.define(place, segment.nbytes)
         refused = tuple(self._refusal(code, record) for record in self.records() if record.cause is Cause.REFUSED)
-        return Result(executed, lanes, refused, int(total[0]), bool(gave_up))
+        stuck = Outcome(outcome) is not Outcome.ENDED
+        return Attempt(Outcome(outcome), int(done[1]), Result(executed, lanes, refused, int(done[0]), stuck))
+
+    def follows(self, code: Code) -> bool:
+        """Return whether what each of its instructions reads and writes is known."""
+        return not code.calls_host and twin_effects.followed(code.listing)
+
+    def settle(self, memory: Memory, pattern: int) -> None:
+        """Note that all is defined that a launch may write, because one runs that is not checked.
+
+        What nobody wrote is filled with a pattern: there the two runs cannot differ.
+        """
+        for start, size in memory.writable():
+            self.shadow.settle(start, size, pattern)
 
     def _refusal(self, code: Code, record: Record) -> Finding:
         statement = code.listing.statements[record.instruction]
@@ -119,8 +145,9 @@ class Checks:
             self._effects[id(code)] = twin_effects.packed(code.listing)
         return self._effects[id(code)]
 
-    def _moved(self, table: Array, ready: Prepared, code: Code) -> Array:
+    def _moved(self, ready: Prepared, code: Code) -> Array:
         """Return where each allocation lies in the second run. Alignments stay; arguments and constants stay there."""
+        table = ready.table
         fixed = {int(a.ctypes.data) for a in (ready.segment, ready.packet, code.program.data)}
         moved = table["start"].copy()
         for n, start in enumerate(int(s) for s in table["start"]):
@@ -131,16 +158,12 @@ class Checks:
         return moved
 
 
-def _merged(table: Array) -> Array:
-    """Return a table of allocations in which none overlaps another: views of one tensor become one."""
-    kept = list[list[int]]()
-    for start, size, writable, _ in table.tolist():
-        if kept and start < kept[-1][0] + kept[-1][1]:
-            last = kept[-1]
-            last[1], last[2] = max(last[1], start + size - last[0]), last[2] | writable
-        else:
-            kept.append([start, size, writable, 0])
-    return np.array([tuple(one) for one in kept], table.dtype)
+def _edges_first(grid: Grid) -> Array:
+    """Return the numbers of all workgroups, those at the grid's corners before the others: there masks matter."""
+    columns, rows, layers = grid
+    corners = {x + columns * (y + rows * z) for x in (0, columns - 1) for y in (0, rows - 1) for z in (0, layers - 1)}
+    order = np.arange(columns * rows * layers, dtype=np.uint32)
+    return np.concatenate([np.array(sorted(corners), np.uint32), np.delete(order, list(corners))])
 
 
 def _moved_pointers(segment: Array, size: int, table: Array, moved: Array) -> Array:

@@ -22,6 +22,10 @@ COUNTING = np.dtype(
     [(name, "u8") for name in ("behaviour", "accessed", "samples", "work", "touched", "totals", "banks")]
 )
 """These four as in `native/counter.h`."""
+MOST_LAUNCHES, MOST_ROWS = 256, 100_000
+"""Launches of a call whose counts are reported, and their instructions: some 4 MB of `sandbox.protocol`'s 9."""
+MOST_OPERATIONS, MOST_STORAGES = 256, 64
+"""Operations of torch in a call that are noted, and storages of one. One more is noted if there are more."""
 NONE, LOAD, SCRATCH_LOAD, OTHER, WAIT = range(5)
 """What an instruction means for vmcnt."""
 BANKS = {"gfx942": 32}

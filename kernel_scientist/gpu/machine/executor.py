@@ -4,29 +4,30 @@ Runs in workers: standard library, numpy and torch only.
 """
 
 import functools
-import hashlib
 import random
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 
 from kernel_scientist.gpu.interpreter.defect import Defect
 from kernel_scientist.gpu.machine import findings, lacking, program
 from kernel_scientist.gpu.machine import launch as launches
 from kernel_scientist.gpu.machine.allocations import Allocations
-from kernel_scientist.gpu.machine.checking import Checks
+from kernel_scientist.gpu.machine.checking import Checks, Outcome
+from kernel_scientist.gpu.machine.code import Code
 from kernel_scientist.gpu.machine.defects import defects
-from kernel_scientist.gpu.machine.launch import Code, Fault, Finding, Memory, NotSimulatedError, Options, Result
+from kernel_scientist.gpu.machine.dispatch import HOST_CALLS, Grid, KernelLaunch, Options
+from kernel_scientist.gpu.machine.launch import Fault, Finding, NotSimulatedError, Result
 from kernel_scientist.gpu.machine.library import Library
 from kernel_scientist.gpu.machine.listing import ListingError
+from kernel_scientist.gpu.machine.memory import Memory
 from kernel_scientist.gpu.machine.program import ProgramError
 from kernel_scientist.gpu.machine.sampler import Counted, Sampler, undone
 from kernel_scientist.gpu.machine.sources import Sources
 
-Grid = tuple[int, int, int]
 MOST_INSTRUCTIONS = 40_000_000_000
 """Wave instructions of one launch: an endless loop ends there, unless the call's time is over first."""
+CALLS_BYTES = 1 << 16
+"""Around the address of the buffer for calls of the host."""
 PARTS = 64
 """A launch of which only a part may be run is divided into so many; the time is looked at between them."""
 
@@ -39,6 +40,8 @@ class Launched:
     groups: int
     run: int
     """Workgroups that were executed."""
+    checked: int = 0
+    """Workgroups that a checking run executed."""
     counted: Counted | None = None
     """Its counts, if it was counted."""
 
@@ -50,6 +53,8 @@ class Executor:
     library: Library
     threads: int
     seed: int = 0
+    pattern: int = 0
+    """The byte that memory holds which nobody wrote."""
     allocations: Allocations | None = None
     """The memory of the current call."""
     checks: Checks | None = None
@@ -65,87 +70,76 @@ class Executor:
 
     def code(self, text: str) -> Code:
         """Return loaded assembly. Raises NotSimulatedError if the machine cannot read it."""
-        key = hashlib.sha256(text.encode()).hexdigest()
-        if key not in self._codes:
+        if text not in self._codes:
             try:
-                self._codes[key] = Code.of(self.library, text)
+                self._codes[text] = Code(self.library, text)
             except (ListingError, ProgramError) as error:
                 raise NotSimulatedError(f"its assembly is not one that the machine reads: {error}") from error
-        return self._codes[key]
+        return self._codes[text]
 
-    def run(
-        self,
-        code: Code,
-        name: str,
-        grid: Grid,
-        block: Grid,
-        arguments: bytes,
-        dynamic_lds: int,
-        names: Mapping[int, str] = MappingProxyType({}),
-    ) -> None:
-        """Execute a launch. `names`: of its tensors, by their addresses.
-
-        Raises NotSimulatedError at an instruction that is not known, RuntimeError without end.
-        """
+    def run(self, launch: KernelLaunch) -> None:
+        """Execute a launch. Raises NotSimulatedError at an instruction that is not known, RuntimeError without end."""
         assert self.allocations is not None, "a launch outside of a call"
-        groups, memory = grid[0] * grid[1] * grid[2], self.allocations.memory()
-        launched = Launched(code.names[name], groups, 0)
+        memory = self.allocations.memory()
+        launched = Launched(launch.code.names[launch.name], launch.groups, 0)
         self.launched.append(launched)
-        if groups == 0:
+        if launch.groups == 0 or (self.checks is not None and self._checked(launch, memory, self.checks, launched)):
             return
-        parts = self._parts(groups, any("_atomic_" in s.mnemonic for s in code.listing.statements))
-        run = functools.partial(self._run_part, code, name, grid, block, arguments, memory, dynamic_lds, names)
+        parts = self._parts(launch.groups, launch.cooperative or launch.code.communicates)
+        run = functools.partial(self._run_part, launch, memory)
         samples, counts = None, None
         if self.sampler is not None and parts == [None]:
-            samples = self.sampler.whole(code, name, grid, block, dynamic_lds)
+            samples = self.sampler.whole(launch)
         elif self.sampler is not None:
-            with undone(memory, code):
-                counts = self.sampler.sampled(run, code, name, grid, block, dynamic_lds)
+            with undone(memory, launch.code):
+                counts = self.sampler.sampled(run, launch)
         until = time.monotonic() + self.sample_s
         for part in parts:
             result = run(Options(groups=part, samples=samples))
             counts = result.counts or counts
-            launched.run += groups if part is None else len(part)
+            launched.run += launch.groups if part is None else len(part)
             if self.sample_s and time.monotonic() > until:
                 break
         if counts is not None:
-            launched.counted = Counted(name, self._digest(code), grid, block, dynamic_lds, counts)
+            launched.counted = Counted(launch, counts)
 
-    def _run_part(
-        self,
-        code: Code,
-        name: str,
-        grid: Grid,
-        block: Grid,
-        arguments: bytes,
-        memory: Memory,
-        dynamic_lds: int,
-        names: Mapping[int, str],
-        chosen: Options,
-    ) -> Result:
+    def _checked(self, launch: KernelLaunch, memory: Memory, checks: Checks, launched: Launched) -> bool:
+        """Execute a launch in a checking run. Returns False if it has to run plainly, and memory is as before."""
+        if checks.left > 0 and not launch.cooperative and checks.follows(launch.code):
+            tried = checks.run(launch, memory, self._options(Options(), checks.left))
+            checks.left -= tried.result.instructions
+            launched.checked = tried.groups
+            if tried.outcome is not Outcome.TOO_MANY:
+                launched.run = launch.groups
+                self._note(launch, tried.result)
+                return True
+        checks.settle(memory, self.pattern)
+        return False
+
+    def _run_part(self, launch: KernelLaunch, memory: Memory, chosen: Options) -> Result:
         """Execute some workgroups of a launch. Raises as `run`."""
-        options = replace(chosen, threads=self.threads, seed=self.seed, most_instructions=MOST_INSTRUCTIONS)
-        if self.checks is None:
-            result = launches.run(code, name, grid, block, arguments, memory, dynamic_lds, options)
-        else:
-            result = self.checks.run(code, name, grid, block, arguments, memory, dynamic_lds, options, names)
-        said = code.names[name]
-        self.findings += [(said, grid, finding) for finding in result.findings]
-        _require_known(said, result, self.sources)
-        if result.gave_up:
-            raise RuntimeError(f"{said} does not end: {result.instructions:,} wave instructions were executed")
+        result = launches.run(launch, memory, self._options(chosen, MOST_INSTRUCTIONS))
+        self._note(launch, result)
         return result
 
-    def _digest(self, code: Code) -> str:
-        return next((key for key, one in self._codes.items() if one is code), "")
+    def _options(self, chosen: Options, most: int) -> Options:
+        return replace(chosen, threads=self.threads, seed=self.seed, most_instructions=most)
 
-    def _parts(self, groups: int, atomic: bool) -> list[tuple[int, ...] | None]:
-        """Return the workgroups in the order in which parts of them run. With atomic operations they need each other.
+    def _note(self, launch: KernelLaunch, result: Result) -> None:
+        """Keep what is wrong. Raises as `run`."""
+        name = launch.code.names[launch.name]
+        self.findings += [(name, launch.grid, finding) for finding in result.findings]
+        _require_known(launch.code, name, result, self.sources)
+        if result.gave_up:
+            raise RuntimeError(f"{name} does not end: {result.instructions:,} wave instructions were executed")
+
+    def _parts(self, groups: int, whole: bool) -> list[tuple[int, ...] | None]:
+        """Return the workgroups in the order in which parts of them run; `whole`: they need each other.
 
         A part is a run of neighbours: what they write lies together, so that little of the reference is needed to
         compare it. The first one has the first or the last workgroup, where masks matter.
         """
-        if not self.sample_s or atomic:
+        if not self.sample_s or whole:
             return [None]
         size, rng = max(self.threads, -(-groups // PARTS)), random.SystemRandom()
         parts = [tuple(range(n, min(n + size, groups))) for n in range(0, groups, size)]
@@ -161,9 +155,14 @@ class Executor:
         return found, launched
 
 
-def _require_known(kernel: str, result: Result, sources: Sources) -> None:
-    """Raise NotSimulatedError if an instruction was executed that the machine does not know."""
+def _require_known(code: Code, kernel: str, result: Result, sources: Sources) -> None:
+    """Raise NotSimulatedError if an instruction was executed that the machine does not know, or the host was called."""
+    buffers = (HOST_CALLS, 0) if code.calls_host else (HOST_CALLS,)
     for found in result.findings:
+        if found.fault is Fault.READ_OUTSIDE and min(abs(found.address - n) for n in buffers) < CALLS_BYTES:
+            one = found.statement
+            line = f" (source line {sources.quoted(one.file, one.source_line)[0]})" if one.source_line else ""
+            raise NotSimulatedError(f"{kernel}: a call of the host{line}: printf, malloc and assert are not simulated")
         if found.fault is Fault.REFUSED:
             one = found.statement
             line, _ = sources.quoted(one.file, one.source_line)

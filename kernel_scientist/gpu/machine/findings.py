@@ -63,17 +63,17 @@ def defects(checks: Checks, sources: Sources) -> list[Defect]:
     return [one for key, one in result.items() if one.kind != UNINITIALISED_READ or key[1:] not in raced]
 
 
-def _defect(record: Record, launch: Checked, sources: Sources) -> Defect | None:
-    statement = launch.code.listing.statements[record.instruction]
-    line, text = _quoted(record.instruction, launch, sources)
-    if record.cause is Cause.BARRIERS and record.other and _quoted(record.other[0], launch, sources)[0] == line:
+def _defect(record: Record, checked: Checked, sources: Sources) -> Defect | None:
+    statement = checked.launch.code.listing.statements[record.instruction]
+    line, text = _quoted(record.instruction, checked, sources)
+    if record.cause is Cause.BARRIERS and record.other and _quoted(record.other[0], checked, sources)[0] == line:
         return None  # the compiler made two barriers of one
-    tensor, element = _place(record, launch.tensors)
-    columns, rows, layers = launch.grid
+    tensor, element = _place(record, checked.tensors)
+    columns, rows, layers = checked.launch.grid
     group = (record.group % columns, record.group // columns % rows, record.group // columns // rows)
     return Defect(
         kind=KINDS[record.cause],
-        kernel=launch.code.names[launch.kernel],
+        kernel=checked.launch.code.names[checked.launch.name],
         line=line,
         source=text or f"{statement.mnemonic} {statement.operands}",
         tensor=tensor,
@@ -82,12 +82,12 @@ def _defect(record: Record, launch: Checked, sources: Sources) -> Defect | None:
         of_programs=columns * rows * layers,
         examples=(Example(group, element),),
         severity="error",
-        note=f"{_note(record, launch, sources)}; first in lane {record.lane} of wave {record.wave}",
+        note=f"{_note(record, checked, sources)}; first in lane {record.lane} of wave {record.wave}",
     )
 
 
-def _quoted(instruction: int, launch: Checked, sources: Sources) -> tuple[int, str]:
-    return sources.quoted(*launch.code.places.at(instruction))
+def _quoted(instruction: int, checked: Checked, sources: Sources) -> tuple[int, str]:
+    return sources.quoted(*checked.launch.code.places.at(instruction))
 
 
 def _place(record: Record, tensors: Mapping[int, Tensor]) -> tuple[str, int]:
@@ -109,11 +109,11 @@ LDS = 0x7FFF0001
 """Upper half of addresses of LDS, as in `native/machine.h`."""
 
 
-def _note(record: Record, launch: Checked, sources: Sources) -> str:
+def _note(record: Record, checked: Checked, sources: Sources) -> str:
     cause = record.cause
 
     def name(instruction: int) -> int:
-        return _quoted(instruction, launch, sources)[0]
+        return _quoted(instruction, checked, sources)[0]
 
     if cause in UNSET or cause in (Cause.RACE_READ, Cause.RACE_WRITE):
         said = UNSET[cause] if cause in UNSET else _race(record, name)
@@ -121,9 +121,9 @@ def _note(record: Record, launch: Checked, sources: Sources) -> str:
         known = record.reach in DEPENDS and name(record.reached_at) != name(record.instruction)
         return f"{said}, and {depends}" + (f" in line {name(record.reached_at)}" if known else "")
     if cause in (Cause.READ_OUTSIDE, Cause.WRITE_OUTSIDE):
-        return _outside(record, launch)
+        return _outside(record, checked)
     if cause is Cause.LDS_OUTSIDE:
-        return f"uses byte {record.address} of LDS, of which the workgroup has {launch.lds_bytes}"
+        return f"uses byte {record.address} of LDS, of which the workgroup has {checked.launch.lds_bytes}"
     if cause is Cause.BARRIERS:
         assert record.other is not None
         return f"some waves wait at this barrier while others wait at that in line {name(record.other[0])}"
@@ -150,9 +150,9 @@ def _race(record: Record, name: Callable[[int], int]) -> str:
 NO_WAVE = 0xFFFFFFFF
 
 
-def _outside(record: Record, launch: Checked) -> str:
+def _outside(record: Record, checked: Checked) -> str:
     verb = "reads" if record.cause is Cause.READ_OUTSIDE else "writes"
-    known = launch.tensors.get(record.start)
+    known = checked.tensors.get(record.start)
     if known is None:
         return f"{verb} outside of every tensor"
     offset, count = record.address - record.start, known.bytes // known.element_bytes
@@ -164,7 +164,7 @@ def _outside(record: Record, launch: Checked) -> str:
         for right in (offset + wrap, offset - wrap):
             if 0 <= right < known.bytes:
                 return f"{said}: 32-bit arithmetic overflowed, element {right // known.element_bytes} was meant"
-    of, all_ = record.groups, launch.grid[0] * launch.grid[1] * launch.grid[2]
+    of, all_ = record.groups, checked.launch.groups
     return said + (
         f"; {of} of {all_} workgroups do: a mask or guard is missing or wrong at the edge" if of < all_ else ""
     )

@@ -22,10 +22,6 @@ _FORMATS = tuple(
     for part in (*("x", "xy", "xyz", "xyzw"), *(f"d16_{x}" for x in ("x", "xy", "xyz", "xyzw", "hi_x")))
 )
 REFUSED: dict[str, tuple[str, ...]] = {
-    "registers are addressed through M0": (
-        *("s_movrels_b32", "s_movrels_b64", "s_movreld_b32", "s_movreld_b64", "s_set_gpr_idx_on", "s_set_gpr_idx_off"),
-        *("s_set_gpr_idx_idx", "s_set_gpr_idx_mode"),
-    ),
     "it is for graphics, video or typed buffers": (
         *("v_cubeid_f32", "v_cubema_f32", "v_cubesc_f32", "v_cubetc_f32", "v_qsad_pk_u16_u8", "v_mqsad_pk_u16_u8"),
         *("v_mqsad_u32_u8", "v_cvt_pk_u8_f32", "v_cvt_pkaccum_u8_f32", "v_screen_partition_4se_b32", *_FORMATS),

@@ -1,42 +1,26 @@
-"""Loads code into the machine and runs launches of its kernels.
+"""Runs launches of kernels in the machine.
 
 Runs in workers: standard library and numpy only.
 """
 
-import weakref
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import IntEnum
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from kernel_scientist.gpu.isa.tally import plain
-from kernel_scientist.gpu.machine import listing as listings
-from kernel_scientist.gpu.machine import program as programs
-from kernel_scientist.gpu.machine.counts import Counts, Request, Sample
-from kernel_scientist.gpu.machine.library import Library
-from kernel_scientist.gpu.machine.listing import Kernel, Listing, Statement
-from kernel_scientist.gpu.machine.places import Places
-from kernel_scientist.gpu.machine.program import Array, Program
+from kernel_scientist.gpu.machine.code import Code
+from kernel_scientist.gpu.machine.counts import Counts
+from kernel_scientist.gpu.machine.dispatch import KernelLaunch, Options, prepared
+from kernel_scientist.gpu.machine.listing import Statement
+from kernel_scientist.gpu.machine.memory import Memory
+from kernel_scientist.gpu.machine.program import Array
 
-ORDER = np.dtype(
-    [("arguments", "u8"), ("grid", "u4", 3), ("block", "u4", 3), ("entry", "u4"), ("registers", "u4"),
-     ("lds_bytes", "u4"), ("scratch_bytes", "u4"), ("first_scalars", "u4"), ("scalars", "u4", 32), ("group_ids", "u4"),
-     ("flush", "u4"), ("threads", "u4"), ("shuffle", "u4"), ("seed", "u8"), ("most", "u8"), ("first_group", "u4"),
-     ("groups", "u4"), ("chosen", "u8"), ("matrix_order", "u4"), ("reserved", "u4"), ("counting", "u8")], align=True,
-)  # fmt: skip
-ALLOCATION = np.dtype([("start", "u8"), ("bytes", "u8"), ("writable", "u4"), ("reserved", "u4")], align=True)
 FINDING = np.dtype(
     [("fault", "u4"), ("instruction", "u4"), ("lane", "u4"), ("wave", "u4"), ("group", "u4", 3), ("lanes", "u4"),
      ("address", "u8"), ("times", "u8")], align=True,
 )  # fmt: skip
 MOST_FINDINGS = 1000
-SHARED_BASE, PRIVATE_BASE = 0x7FFF0001, 0x7FFF0002
-"""Upper halves of addresses of LDS and scratch, as in `native/machine.h`."""
-PACKET_BYTES = 64
-WAVE = 64
 
 
 class NotSimulatedError(Exception):
@@ -86,113 +70,12 @@ class Result:
     """What was counted, if it was asked for."""
 
 
-@dataclass(frozen=True)
-class Options:
-    """How a launch is run; two runs that differ in these must agree in their results."""
-
-    threads: int = 1
-    seed: int = 0
-    """Of what nobody wrote: registers, LDS and scratch."""
-    backwards: bool = False
-    """Whether waves and workgroups run in descending order."""
-    descending_sums: bool = False
-    """Whether matrix instructions add their products in descending order."""
-    most_instructions: int = 0
-    """Wave instructions after which it is given up; 0: no bound."""
-    groups: tuple[int, ...] | None = None
-    """Linear numbers of the workgroups to run; None: all."""
-    samples: tuple[Sample, ...] | None = None
-    """What each of these workgroups is counted for; None: nothing is counted."""
+USUAL = Options()
 
 
-@dataclass
-class Memory:
-    """The memory that launches may use."""
-
-    _places: dict[int, tuple[int, bool]] = field(default_factory=dict[int, tuple[int, bool]])
-
-    def add(self, address: int, size: int, writable: bool = True) -> None:
-        """Allow `size` bytes from an address on."""
-        if size > 0:
-            self._places[address] = (size, writable)
-
-    def remove(self, address: int) -> None:
-        """Forbid what was allowed from this address on."""
-        self._places.pop(address, None)
-
-    def writable(self) -> list[tuple[int, int]]:
-        """Return address and size of what may be written."""
-        return [(start, size) for start, (size, writable) in self._places.items() if writable]
-
-    def table(self, more: Iterable[tuple[int, int, bool]]) -> Array:
-        """Return everything that is allowed, in the order of the addresses."""
-        found = [*((start, size, writable, 0) for start, (size, writable) in self._places.items())]
-        found += [(start, size, writable, 0) for start, size, writable in more]
-        return np.array(sorted(found), ALLOCATION)
-
-
-class Code:
-    """Assembly, loaded into the machine."""
-
-    def __init__(self, library: Library, listing: Listing, program: Program) -> None:
-        if library.packed_bytes != programs.PACKED.itemsize or library.order_bytes != ORDER.itemsize:
-            raise RuntimeError("the machine's native library is of another version; remove it from the cache")
-        self.library, self.listing, self.program = library, listing, program
-        self.handle: int = library.load(program.packed.ctypes.data, len(program.packed))
-        weakref.finalize(self, library.free, self.handle)
-        self._text = ""
-
-    @staticmethod
-    def of(library: Library, text: str) -> "Code":
-        """Load a file of assembly. Raises ListingError or ProgramError."""
-        listing = listings.read(text)
-        code = Code(library, listing, programs.packed(listing, library.rows))
-        code._text = text
-        return code
-
-    @cached_property
-    def places(self) -> Places:
-        """Return which lines of the source the instructions belong to."""
-        return Places(self._text, self.listing)
-
-    @property
-    def kernels(self) -> dict[str, Kernel]:
-        """Return the kernels by their symbols."""
-        return self.listing.kernels
-
-    @cached_property
-    def names(self) -> dict[str, str]:
-        """Return the kernels' names as their source says them, by their symbols."""
-        return plain(list(self.kernels))
-
-    @property
-    def missing(self) -> tuple[Statement, ...]:
-        """Return the instructions that the machine does not know, by their first appearance."""
-        found = {
-            programs.base_name(s.mnemonic): s
-            for n in reversed(self.program.missing)
-            for s in (self.listing.statements[n],)
-        }
-        return tuple(found.values())
-
-    def symbol(self, name: str) -> tuple[int, int] | None:
-        """Return address and size of a variable of the device."""
-        place = self.program.symbols.get(name)
-        return None if place is None else (int(self.program.data.ctypes.data) + place[0], place[1])
-
-
-def run(
-    code: Code,
-    name: str,
-    grid: tuple[int, int, int],
-    block: tuple[int, int, int],
-    arguments: bytes,
-    memory: Memory,
-    dynamic_lds: int = 0,
-    options: Options = Options(),
-) -> Result:
-    """Run a kernel. `grid` counts workgroups, `arguments` are the explicit ones as they lie in the kernarg segment."""
-    ready = prepared(code, name, grid, block, arguments, memory, dynamic_lds, options)
+def run(launch: KernelLaunch, memory: Memory, options: Options = USUAL) -> Result:
+    """Run a kernel."""
+    code, ready = launch.code, prepared(launch, memory, options)
     count = len(code.program.packed)
     executed, lanes, findings = np.zeros(count, np.uint64), np.zeros(count, np.uint64), np.zeros(MOST_FINDINGS, FINDING)
     total = np.zeros(1, np.uint64)
@@ -206,49 +89,6 @@ def run(
     return Result(executed, lanes, tuple(_finding(code, f) for f in findings[:most]), int(total[0]), gave_up, counts)
 
 
-@dataclass(frozen=True)
-class Prepared:
-    """A launch as the native library takes it. It lives as long as the launch."""
-
-    order: Array
-    table: Array
-    """What the launch may use."""
-    own: int
-    """How many entries of the table are no tensors: arguments, packet, data of the code."""
-    segment: Array
-    packet: Array
-    chosen: Array
-    request: Request | None
-    """What is counted."""
-
-
-def prepared(
-    code: Code,
-    name: str,
-    grid: tuple[int, int, int],
-    block: tuple[int, int, int],
-    arguments: bytes,
-    memory: Memory,
-    dynamic_lds: int,
-    options: Options,
-) -> Prepared:
-    """Return a launch of a kernel, ready to be run."""
-    kernel = code.kernels[name]
-    segment = _segment(kernel, grid, block, arguments, dynamic_lds)
-    packet = _packet(kernel, grid, block, segment, dynamic_lds)
-    order = _order(code, kernel, grid, block, segment, packet, kernel.lds_bytes + dynamic_lds, options)
-    chosen = np.array(options.groups if options.groups is not None else (), np.uint32)
-    if options.groups is not None:
-        order["groups"], order["chosen"] = len(chosen), chosen.ctypes.data
-    data = code.program.data
-    own = [(int(a.ctypes.data), a.nbytes, a is data) for a in (segment, packet, data)]
-    table, request = memory.table(own), None
-    if options.samples is not None:
-        request = Request(code.listing, np.array(options.samples, np.uint8), table)
-        order["counting"] = request.counting.ctypes.data
-    return Prepared(order, table, len(own), segment, packet, chosen, request)
-
-
 def _finding(code: Code, found: Any) -> Finding:
     x, y, z = (int(n) for n in found["group"])
     statement = code.listing.statements[int(found["instruction"])]
@@ -256,84 +96,3 @@ def _finding(code: Code, found: Any) -> Finding:
     return Finding(
         Fault(int(found["fault"])), statement, lane, wave, (x, y, z), int(found["address"]), int(found["times"])
     )
-
-
-def _segment(kernel: Kernel, grid: tuple[int, ...], block: tuple[int, ...], arguments: bytes, dynamic: int) -> Array:
-    """Return the kernarg segment: the explicit arguments, and the hidden ones that this launch defines."""
-    segment = np.zeros(max(kernel.kernarg_bytes, 16) + 256, np.uint8)  # preloads may read behind the last one
-    given = np.frombuffer(arguments, np.uint8)
-    segment[: len(given)] = given
-    hidden = {f"hidden_block_count_{d}": grid[n] for n, d in enumerate("xyz")}
-    hidden |= {f"hidden_group_size_{d}": block[n] for n, d in enumerate("xyz")}
-    hidden["hidden_grid_dims"] = 3 if grid[2] * block[2] > 1 else 2 if grid[1] * block[1] > 1 else 1
-    hidden |= {
-        "hidden_dynamic_lds_size": dynamic,
-        "hidden_private_base": PRIVATE_BASE,
-        "hidden_shared_base": SHARED_BASE,
-    }
-    for argument in kernel.arguments:
-        if argument.kind in hidden:
-            value = hidden[argument.kind].to_bytes(argument.size, "little")
-            segment[argument.offset : argument.offset + argument.size] = np.frombuffer(value, np.uint8)
-    return segment
-
-
-def _packet(kernel: Kernel, grid: tuple[int, ...], block: tuple[int, ...], segment: Array, dynamic: int) -> Array:
-    """Return the dispatch packet (HSA, `hsa_kernel_dispatch_packet_t`)."""
-    packet = np.zeros(PACKET_BYTES, np.uint8)
-    packet[4:10].view(np.uint16)[:] = block
-    packet[12:24].view(np.uint32)[:] = [g * b for g, b in zip(grid, block, strict=True)]
-    packet[24:32].view(np.uint32)[:] = [kernel.scratch_bytes, kernel.lds_bytes + dynamic]
-    packet[40:48].view(np.uint64)[0] = segment.ctypes.data
-    return packet
-
-
-def first_scalars(kernel: Kernel, segment: Array, packet: Array, words: Array) -> list[int]:
-    """Return the scalar registers that are set at the start. `words`: what arguments that are preloaded hold."""
-    described = kernel.descriptor
-    scalars = list[int]()
-
-    def pair(directive: str, address: int) -> None:
-        if described.get(f"user_sgpr_{directive}"):
-            scalars.extend((address & 0xFFFFFFFF, address >> 32))
-
-    if described.get("user_sgpr_private_segment_buffer"):
-        scalars.extend((0, 0, 0, 0))
-    pair("dispatch_ptr", int(packet.ctypes.data))
-    pair("queue_ptr", 0)
-    pair("kernarg_segment_ptr", int(segment.ctypes.data))
-    pair("dispatch_id", 0)
-    pair("flat_scratch_init", 0)
-    if described.get("user_sgpr_private_segment_size"):
-        scalars.append(kernel.scratch_bytes)
-    first, length = (described.get(f"user_sgpr_kernarg_preload_{what}", 0) for what in ("offset", "length"))
-    scalars += [int(word) for word in words.view(np.uint32)[first : first + length]]
-    scalars += [0] * (described.get("user_sgpr_count", len(scalars)) - len(scalars))
-    return scalars
-
-
-def _order(
-    code: Code,
-    kernel: Kernel,
-    grid: tuple[int, int, int],
-    block: tuple[int, int, int],
-    segment: Array,
-    packet: Array,
-    lds_bytes: int,
-    options: Options,
-) -> Array:
-    scalars = first_scalars(kernel, segment, packet, segment)
-    order = np.zeros((), ORDER)
-    order["arguments"], order["grid"], order["block"] = segment.ctypes.data, grid, block
-    order["entry"], order["registers"] = code.listing.labels[kernel.name], code.program.registers
-    order["lds_bytes"], order["scratch_bytes"] = -(-lds_bytes // 16) * 16, kernel.scratch_bytes
-    order["first_scalars"] = len(scalars)
-    order["scalars"][: len(scalars)] = scalars
-    described = kernel.descriptor
-    ids = (described.get(f"system_sgpr_workgroup_id_{d}", int(d == "x")) for d in "xyz")
-    order["group_ids"] = sum(1 << n for n, there in enumerate(ids) if there)
-    order["flush"] = int(described.get("float_denorm_mode_32", 3) != 3)
-    order["threads"], order["shuffle"], order["seed"] = max(1, options.threads), options.backwards, options.seed
-    order["most"], order["matrix_order"] = options.most_instructions, options.descending_sums
-    order["groups"] = grid[0] * grid[1] * grid[2]
-    return order

@@ -16,6 +16,7 @@ def _declare_checks(native: ctypes.CDLL) -> None:
     native.machine_shadow_forget.argtypes = (pointer,)
     native.machine_shadow_poison.argtypes = (pointer, wide, wide, wide)
     native.machine_shadow_define.argtypes = (pointer, wide, wide)
+    native.machine_shadow_settle.argtypes = (pointer, wide, wide, word)
     native.machine_shadow_set.argtypes = (pointer, wide, wide, pointer, word)
     native.machine_shadow_get.argtypes = (pointer, wide, wide, pointer, pointer)
     native.machine_shadow_reach.argtypes = (pointer, word, word)

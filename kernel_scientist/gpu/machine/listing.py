@@ -29,6 +29,9 @@ _ESCAPES = {"n": 10, "t": 9, "r": 13, "b": 8, "f": 12, '"': 34, "\\": 92}
 _DATA = (".rodata", ".data", ".bss", ".tbss", ".lrodata", ".ldata", ".lbss")
 """Sections that are loaded; others describe the code for debuggers."""
 FILLED = b"\0"
+STACK_BYTES = 16384
+"""Scratch of a lane where the compiler does not know how deep calls go (recursion, pointers to functions). HIP's
+runtime gives 1 KiB unless the host asks for more (`hipLimitStackSize`); LLVM assumes so much for an unknown callee."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +127,9 @@ def _kernel(found: dict[str, Any], descriptors: dict[str, dict[str, int]]) -> Ke
         arguments=arguments,
         kernarg_bytes=found.get(".kernarg_segment_size", 0),
         lds_bytes=found.get(".group_segment_fixed_size", 0),
-        scratch_bytes=found.get(".private_segment_fixed_size", 0),
+        scratch_bytes=max(
+            found.get(".private_segment_fixed_size", 0), STACK_BYTES * found.get(".uses_dynamic_stack", False)
+        ),
         most_threads=found.get(".max_flat_workgroup_size", 1024),
         descriptor=descriptors.get(found[".name"], {}),
     )

@@ -6,7 +6,7 @@ Source: LLVM, "Syntax of AMDGPU Instruction Modifiers". Runs in workers: standar
 import re
 from dataclasses import dataclass
 
-SC0, SC1, NT, TO_LDS, OFFEN, IDXEN, CLAMP, BOUND_CTRL, OP_SEL, DPP, SDWA = (1 << bit for bit in range(11))
+SC0, SC1, NT, TO_LDS, OFFEN, IDXEN, CLAMP, BOUND_CTRL, OP_SEL, DPP, SDWA, INDEXED = (1 << bit for bit in range(12))
 """Flags, as in `native/machine.h`."""
 _FLAGS = {
     "sc0": SC0, "glc": SC0, "sc1": SC1, "scc": SC1, "nt": NT, "slc": NT, "lds": TO_LDS, "offen": OFFEN, "idxen": IDXEN,
@@ -77,8 +77,8 @@ def _named(found: Modifiers, name: str, value: str) -> bool:
         found.omod = {("mul", "2"): 1, ("mul", "4"): 2, ("div", "2"): 3}[name, value]
     elif name == "bound_ctrl":
         found.flags |= BOUND_CTRL
-    elif name == "fi":
-        pass  # of lanes that are switched off; none are where compilers use it
+    elif name in ("fi", "gds"):
+        pass  # `fi` is of lanes that are switched off: none are where compilers use it; `gds` is said by the mnemonic
     elif name == "quad_perm":
         found.dpp = sum(n << 2 * place for place, n in enumerate(_numbers(value)))
     elif name in _ROWS:

@@ -41,6 +41,9 @@ _WITHOUT = re.compile(
 _PACKED = re.compile(r"v_(?:pk_|fma_mix|mad_mix|dot\d|mfma|smfmac)")
 _MIXED = re.compile(r"v_(?:fma|mad)_mix")
 _NARROW = re.compile(r"v_cvt_(?:pk|sr)_[fb]f?[p8]\w*_f32$")
+_INDEXED = re.compile(r"gpr_idx\(([\w,]*)\)")
+_INDEXES = {"SRC0": 1, "SRC1": 2, "SRC2": 4, "DST": 8}
+_JUMP = re.compile(r"s_(?:c?branch|setpc|swappc|call)")
 _HARDWARE = re.compile(r"hwreg\((\w+)(?:,\s*(\d+),\s*(\d+))?\)")
 _REGISTERS = {"HW_REG_MODE": 1, "HW_REG_STATUS": 2, "HW_REG_TRAPSTS": 3, "HW_REG_HW_ID": 4, "HW_REG_GPR_ALLOC": 5,
               "HW_REG_LDS_ALLOC": 6, "HW_REG_IB_STS": 7, "HW_REG_XCC_ID": 20}  # fmt: skip
@@ -74,7 +77,7 @@ def packed(listing: Listing, rows: dict[str, int]) -> Program:
     """Lay a listing out. `rows`: numbers of the table's rows by mnemonic. Raises ProgramError."""
     layout = _Layout(listing)
     instructions = np.zeros(len(listing.statements), PACKED)
-    highest, missing, counter = 3, list[int](), 0
+    highest, missing, counter, indexing = 3, list[int](), 0, False
     for number, statement in enumerate(listing.statements):
         name = base_name(statement.mnemonic)
         try:
@@ -82,6 +85,10 @@ def packed(listing: Listing, rows: dict[str, int]) -> Program:
         except ValueError as error:
             raise ProgramError(f"line {statement.line}: {statement.mnemonic} {statement.operands}: {error}") from error
         counter = number + 1 if name == "s_getpc_b64" else counter
+        indexing = name == "s_set_gpr_idx_on" or (indexing and name != "s_set_gpr_idx_off")
+        if indexing and _JUMP.match(name):
+            raise ProgramError(f"line {statement.line}: {name} where M0 is added to the numbers of registers")
+        extra.flags |= modifier.INDEXED if indexing and name.startswith("v_") else 0
         known = name in rows and not lacking.foreign(name, listing.arch)
         if not known:
             missing.append(number)
@@ -100,6 +107,8 @@ def _read(statement: Statement, name: str) -> tuple[list[Operand], Modifiers]:
     parts = operand.split(statement.operands) if statement.operands else []
     if name.startswith(("s_getreg", "s_setreg")):
         return [_hardware(part) if part.startswith("hwreg") else operand.parse(part) for part in parts], Modifiers()
+    if name.startswith("s_set_gpr_idx"):
+        return [_indexes(part) or operand.parse(part) for part in parts], Modifiers()
     if not parts:
         return [], Modifiers()
     last = parts[-1]
@@ -114,6 +123,14 @@ def _hardware(text: str) -> Operand:
         raise operand.OperandError(f"hardware register {text!r} is not known")
     number = _REGISTERS.get(found[1]) or int(found[1])
     return Operand(Kind.CONSTANT, integer=number | int(found[2] or 0) << 6 | (int(found[3] or 32) - 1) << 11)
+
+
+def _indexes(text: str) -> Operand | None:
+    """Return the operands to be indexed as a constant of four bits, if the text names them."""
+    found = _INDEXED.match(text)
+    if found is None:
+        return None
+    return Operand(Kind.CONSTANT, integer=sum(_INDEXES[part] for part in found[1].split(",") if part))
 
 
 def _end(text: str) -> int:

@@ -8,15 +8,18 @@ import contextlib
 import ctypes
 import itertools
 import random
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from kernel_scientist.gpu.capture.facts import Facts
-from kernel_scientist.gpu.machine.counts import ACCESSED, Counts, Sample
-from kernel_scientist.gpu.machine.launch import Code, Memory, Options, Result
+from kernel_scientist.gpu.machine.code import Code
+from kernel_scientist.gpu.machine.counts import ACCESSED, MOST_LAUNCHES, MOST_ROWS, Counts, Sample
+from kernel_scientist.gpu.machine.dispatch import KernelLaunch, Options
+from kernel_scientist.gpu.machine.launch import Result
+from kernel_scientist.gpu.machine.memory import Memory
 from kernel_scientist.hardware import occupancy
 
 DIES = 8
@@ -27,33 +30,26 @@ WHOLE = 128
 """Workgroups of the first sample if they differ in their work."""
 BUDGET = 20_000_000
 """Wave instructions after which the first sample does not grow any more."""
-WAVE = 64
-Grid = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
 class Counted:
     """The counts of one launch."""
 
-    kernel: str
-    assembly: str
-    """sha256 of the text."""
-    grid: Grid
-    block: Grid
-    dynamic_lds: int
+    launch: KernelLaunch
     counts: Counts
 
     def plain(self) -> dict[str, Any]:
         """Return it as data; instructions that were not executed are left out."""
-        accessed, counts = self.counts.accessed, self.counts
+        launch, accessed, counts = self.launch, self.counts.accessed, self.counts
         there = accessed["executed"].nonzero()[0]
         names = ("waves", "steps", "rounds", "reloads", "overlapped", "shared", "alone")
         return {
-            "kernel": self.kernel,
-            "assembly": self.assembly,
-            "grid": self.grid,
-            "block": self.block,
-            "dynamic_lds": self.dynamic_lds,
+            "kernel": launch.name,
+            "assembly": launch.code.digest,
+            "grid": launch.grid,
+            "block": launch.block,
+            "dynamic_lds": launch.dynamic_lds,
             "instructions": [int(n) for n in there],
             **{name: [int(n) for n in accessed[name][there]] for name in ACCESSED.names or ()},
             "work": counts.work,
@@ -62,38 +58,41 @@ class Counted:
         }
 
 
+def reported(counted: Sequence[Counted]) -> list[dict[str, Any]]:
+    """Return the counts of a call's launches as data; none if they are more than a message holds."""
+    rows = sum(np.count_nonzero(one.counts.accessed["executed"]) for one in counted)
+    return [one.plain() for one in counted] if len(counted) <= MOST_LAUNCHES and rows <= MOST_ROWS else []
+
+
 @dataclass(frozen=True)
 class Sampler:
     """Counts launches for a GPU."""
 
     facts: Facts
 
-    def whole(self, code: Code, kernel: str, grid: Grid, block: Grid, dynamic_lds: int) -> tuple[Sample, ...]:
+    def whole(self, launch: KernelLaunch) -> tuple[Sample, ...]:
         """Return what every workgroup of a launch is counted for, if all of them run."""
-        groups = grid[0] * grid[1] * grid[2]
-        spread, sharing = set(_spread(groups, WHOLE)), set(self._sharing(groups, code, kernel, block, dynamic_lds))
+        groups = launch.groups
+        spread, sharing = set(_spread(groups, WHOLE)), set(self._sharing(launch))
         both = ((Sample.SPREAD, spread), (Sample.SHARING, sharing))
         return tuple(Sample(sum(kind for kind, chosen in both if n in chosen)) for n in range(groups))
 
-    def sampled(
-        self, run: Callable[[Options], Result], code: Code, kernel: str, grid: Grid, block: Grid, dynamic_lds: int
-    ) -> Counts:
+    def sampled(self, run: Callable[[Options], Result], launch: KernelLaunch) -> Counts:
         """Return the counts of samples. `run` executes workgroups of the launch; what it changes must be undone."""
-        groups = grid[0] * grid[1] * grid[2]
+        groups = launch.groups
         first = _spread(groups, SPREAD)
         found = _counted(run, first, Sample.SPREAD)
         if len(set(found.work)) > 1 and len(first) < groups:
             size = max(1, int(BUDGET / max(1, found.steps / len(first))))
             more = [n for n in _spread(groups, min(WHOLE, size)) if n not in first]
             found = found + _counted(run, more, Sample.SPREAD) if more else found
-        return found + _counted(run, self._sharing(groups, code, kernel, block, dynamic_lds), Sample.SHARING)
+        return found + _counted(run, self._sharing(launch), Sample.SHARING)
 
-    def _sharing(self, groups: int, code: Code, kernel: str, block: Grid, dynamic_lds: int) -> list[int]:
+    def _sharing(self, launch: KernelLaunch) -> list[int]:
         """Return one die's share of the workgroups that run first."""
-        known = code.kernels[kernel]
-        waves = -(-block[0] * block[1] * block[2] // WAVE)
-        registers, lds = known.descriptor.get("next_free_vgpr", 0), known.lds_bytes + dynamic_lds
-        slots = self.facts.units * max(1, occupancy.resident(self.facts.arch, waves, registers, lds))
+        groups, registers = launch.groups, launch.kernel.descriptor.get("next_free_vgpr", 0)
+        resident = occupancy.resident(self.facts.arch, launch.waves, registers, launch.lds_bytes)
+        slots = self.facts.units * max(1, resident)
         return list(range(min(groups - 1, DIES // 2), min(groups, slots), DIES))[:SHARING]
 
 

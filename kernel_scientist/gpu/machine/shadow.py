@@ -96,6 +96,10 @@ class Shadow:
         """Note that these bytes are defined."""
         self._native.machine_shadow_define(self.handle, address, size)
 
+    def settle(self, address: int, size: int, pattern: int) -> None:
+        """Note that these bytes are defined, and fill those that nobody wrote with a pattern."""
+        self._native.machine_shadow_settle(self.handle, address, size, pattern)
+
     def forget(self) -> None:
         """Note that all is defined that is undefined only because nobody wrote it."""
         self._native.machine_shadow_forget(self.handle)

@@ -13,6 +13,7 @@ from triton.runtime.jit import JITFunction
 
 from kernel_scientist.gpu.capture import driver, jit
 from kernel_scientist.gpu.capture.facts import Facts
+from kernel_scientist.gpu.machine.dispatch import KernelLaunch
 from kernel_scientist.gpu.machine.executor import Executor
 from kernel_scientist.gpu.machine.launch import NotSimulatedError
 from kernel_scientist.gpu.machine.listing import Argument
@@ -72,7 +73,8 @@ class TritonLaunches:
         arguments = self._arguments(loaded.kernels[name].arguments, code.src.signature, bound)
         block = (metadata.num_warps * WAVE, 1, 1)
         names = {storage: argument for argument, value in bound.items() for storage in _storages(value)}
-        self.executor.run(loaded, metadata.name, (x, y, z), block, arguments, metadata.shared, names)
+        launch = KernelLaunch(loaded, name, (x, y, z), block, arguments, metadata.shared, tensors=names)
+        self.executor.run(launch)
 
     def _arguments(self, places: Sequence[Argument], signature: Mapping[str, Any], bound: Mapping[str, Any]) -> bytes:
         """Return the explicit arguments as they lie in the kernarg segment: those that are no constants."""

@@ -21,6 +21,7 @@ PACKED = np.dtype(
 )
 SCC = SCALAR + SCALARS["scc"]
 MOST_READS = 256
+_BY_M0 = ("s_set_gpr_idx", "s_movrel")
 _BRANCHES = {"scc0": (SCC,), "scc1": (SCC,), "vccz": (VCC, VCC + 1), "vccnz": (VCC, VCC + 1)}
 
 
@@ -40,6 +41,11 @@ class Nature(IntEnum):
     ONE_LANE = 8
     EXEC_ZERO = 9
     EXEC_SET = 10
+
+
+def followed(listing: Listing) -> bool:
+    """Return whether it is known what all instructions read and write: not where M0 says which registers."""
+    return not any(s.mnemonic.startswith(_BY_M0) for s in listing.statements)
 
 
 def packed(listing: Listing) -> tuple[Array, Array]:

@@ -23,7 +23,7 @@ from kernel_scientist.gpu.machine.allocations import Allocations, extent, tensor
 from kernel_scientist.gpu.machine.checking import Checks
 from kernel_scientist.gpu.machine.executor import Executor
 from kernel_scientist.gpu.machine.host.worker import HostCode
-from kernel_scientist.gpu.machine.sampler import Sampler
+from kernel_scientist.gpu.machine.sampler import Sampler, reported
 from kernel_scientist.gpu.machine.triton_launches import TritonLaunches
 from kernel_scientist.gpu.machine.undefined import CheckedAllocations
 
@@ -78,6 +78,7 @@ class Machine:
         def custom_kernel(data: Any) -> Any:
             pattern = UNWRITTEN if self.partly else random.SystemRandom().randrange(1, 255)
             start = time.process_time()
+            self.executor.pattern = pattern
             self.executor.seed = random.SystemRandom().getrandbits(63)
             checks = self.executor.checks = Checks(LIBRARY) if self.checking and not self.partly else None
             if checks is None:
@@ -121,7 +122,7 @@ class Machine:
                 "seconds": seconds,
             }
             if self.executor.sampler is not None:
-                report["counts"] = [one.counted.plain() for one in launched if one.counted is not None]
+                report["counts"] = reported([one.counted for one in launched if one.counted is not None])
                 report["operations"] = self.executor.allocations.operations if self.executor.allocations else []
         return report
 

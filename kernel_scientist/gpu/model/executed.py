@@ -85,14 +85,13 @@ class LaunchCounts(BaseModel):
 def issue(counts: LaunchCounts, statements: Sequence[Statement]) -> Issue:
     """Return what an average wave of the sample issued."""
     sums, flops, barriers, spilled = {"vector": 0.0, "lds": 0.0, "l1": 0.0}, 0.0, 0, 0.0
-    for number, executed, pipe, cycles, kind in costs(counts, statements):
+    for executed, pipe, cycles, kind in costs(counts, statements):
         if pipe:
             sums[pipe] += cycles
         flops += executed * matrix_flops(kind)
         barriers += executed if kind == "barrier" else 0
         if kind.startswith("scratch") and (bits := BITS.search(kind)):
             spilled += executed * int(bits[1]) / 8 * WAVE
-        del number
     waves = counts.waves
     return Issue(
         **{pipe: cycles / waves for pipe, cycles in sums.items()},
@@ -105,8 +104,8 @@ def issue(counts: LaunchCounts, statements: Sequence[Statement]) -> Issue:
     )
 
 
-def costs(counts: LaunchCounts, statements: Sequence[Statement]) -> Iterator[tuple[int, int, str, float, str]]:
-    """Yield each executed instruction's number and executions, its pipeline and the cycles of all of them, its class.
+def costs(counts: LaunchCounts, statements: Sequence[Statement]) -> Iterator[tuple[int, str, float, str]]:
+    """Yield each executed instruction's executions, its pipeline and the cycles of all of them, its class.
 
     L1 looks up one line per cycle, so an access to scattered lines takes longer than its bytes do.
     """
@@ -122,7 +121,7 @@ def costs(counts: LaunchCounts, statements: Sequence[Statement]) -> Iterator[tup
             total = max(total, float(lines))
         elif pipe == "lds":
             total += conflicts
-        yield number, executed, pipe, total, kind
+        yield executed, pipe, total, kind
 
 
 def traffic(counts: LaunchCounts, statements: Sequence[Statement], gpu: Gpu) -> Traffic:

@@ -56,7 +56,7 @@ OF_ROCM = (
 )
 """Prefixes of headers that come with ROCm or torch's ROCm build."""
 TEXT_BYTES = 32 << 20
-_REFERRED = re.compile(r"\b([\w$.]+)@(?:rel32|gotpcrel32)@lo")
+_REFERRED = re.compile(r"(?<![\w$.])([\w$.]+)@(?:rel32|gotpcrel32)@lo")
 _DEFINED = re.compile(r"^\s*(?:\.(?:set|comm|lcomm|amdgpu_lds)\s+)?([\w$.]+)\s*[:,]", re.MULTILINE)
 """Symbols in assembly: references in code, and labels or definitions."""
 _TORCH = re.compile(r"#\s*include\s*[<\"](torch|ATen|c10|pybind11)/")

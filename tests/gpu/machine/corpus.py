@@ -15,8 +15,11 @@ from typing import Any
 import numpy as np
 
 from kernel_scientist.gpu.machine.checking import Checks, Tensor
-from kernel_scientist.gpu.machine.launch import Code, Memory, Options, Result
+from kernel_scientist.gpu.machine.code import Code
+from kernel_scientist.gpu.machine.dispatch import KernelLaunch, Options
+from kernel_scientist.gpu.machine.launch import Result
 from kernel_scientist.gpu.machine.library import Library
+from kernel_scientist.gpu.machine.memory import Memory
 from kernel_scientist.gpu.machine.shadow import Reach
 from kernel_scientist.gpu.toolchains import hip
 
@@ -63,7 +66,7 @@ def compiled(library: Library, file: str) -> Code:
     """Compile a file of the corpus."""
     made = hip.compile_hip((FOLDER / file).read_text(), "gfx942", [])
     assert made.ok, made.log
-    return Code.of(library, made.assembly)
+    return Code(library, made.assembly)
 
 
 def checked(code: Code, case: Case, seed: int = 1) -> tuple[Checks, Result]:
@@ -89,9 +92,9 @@ def checked(code: Code, case: Case, seed: int = 1) -> tuple[Checks, Result]:
         arguments += bytes(-len(arguments) % 8) + struct.pack("<Q", place)
     for n, array in enumerate(kept):
         checks.tensors[int(array.ctypes.data)] = Tensor(f"argument {n}", array.itemsize, array.nbytes)
-    grid, block = (case.blocks, 1, 1), (case.threads, 1, 1)
+    launch = KernelLaunch(code, case.name, (case.blocks, 1, 1), (case.threads, 1, 1), bytes(arguments), case.lds)
     options = Options(seed=seed, most_instructions=20_000_000)
-    result = checks.run(code, case.name, grid, block, bytes(arguments), memory, case.lds, options)
+    result = checks.run(launch, memory, options).result
     for array in results:
         for origin in np.unique(checks.shadow.origins(int(array.ctypes.data), array.nbytes)):
             checks.shadow.reach(int(origin), Reach.OUTPUT)

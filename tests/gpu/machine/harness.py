@@ -13,7 +13,10 @@ from typing import Any
 import numpy as np
 
 from kernel_scientist.gpu.machine import build, launch, library
+from kernel_scientist.gpu.machine.code import Code
+from kernel_scientist.gpu.machine.dispatch import KernelLaunch, Options
 from kernel_scientist.gpu.machine.library import Library
+from kernel_scientist.gpu.machine.memory import Memory
 from tests.conftest import ROOT
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -21,7 +24,7 @@ LANES, VECTORS, SCALARS = 64, 16, 24
 VCC, EXEC, M0, SCC = 16, 18, 20, 21
 """Places in the image of the scalar registers, after s0 to s15."""
 LDS_BYTES, SCRATCH_BYTES = 4096, 256
-USUAL = launch.Options()
+USUAL = Options()
 _STORE = 256 * VECTORS
 
 
@@ -80,7 +83,7 @@ def set_mask(s: Array, place: int, bits: Array) -> None:
     s[:, place + 1] = both >> np.uint64(32)
 
 
-def run(cases: Sequence[Case], *, denormals: int = 3, options: launch.Options = USUAL) -> list[Outcome]:
+def run(cases: Sequence[Case], *, denormals: int = 3, options: Options = USUAL) -> list[Outcome]:
     """Run cases that have equally many waves; none may lead to a finding."""
     outcomes, result = findings(cases, denormals=denormals, options=options)
     assert not result.findings, [(f.fault.name, f.statement.mnemonic, f.statement.operands) for f in result.findings]
@@ -88,7 +91,7 @@ def run(cases: Sequence[Case], *, denormals: int = 3, options: launch.Options = 
 
 
 def findings(
-    cases: Sequence[Case], *, denormals: int = 3, options: launch.Options = USUAL
+    cases: Sequence[Case], *, denormals: int = 3, options: Options = USUAL
 ) -> tuple[list[Outcome], launch.Result]:
     """Run cases that have equally many waves; return the result of the launch as well."""
     waves = len(cases[0].v)
@@ -100,13 +103,13 @@ def findings(
     for n, case in enumerate(cases):
         if case.memory is not None:
             memory[:, n, : case.memory.shape[1]] = case.memory
-    allowed = launch.Memory()
+    allowed = Memory()
     for array in (v, s, v_out, s_out, memory):
         allowed.add(array.ctypes.data, array.nbytes, array is v_out or array is s_out or array is memory)
     arguments = struct.pack("<5Q", *(array.ctypes.data for array in (v, s, v_out, s_out, memory)))
-    code = launch.Code.of(machine(), text([case.text for case in cases], size, denormals))
+    code = Code(machine(), text([case.text for case in cases], size, denormals))
     assert not code.missing, [statement.mnemonic for statement in code.missing]
-    result = launch.run(code, "k", (waves, 1, 1), (LANES, 1, 1), arguments, allowed, 0, options)
+    result = launch.run(KernelLaunch(code, "k", (waves, 1, 1), (LANES, 1, 1), arguments), allowed, options)
     for n, case in enumerate(cases):
         if case.memory is not None:
             case.memory[...] = memory[:, n, : case.memory.shape[1]]

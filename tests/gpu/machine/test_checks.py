@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from kernel_scientist.gpu.machine import build, findings, library
-from kernel_scientist.gpu.machine.launch import Code
+from kernel_scientist.gpu.machine.code import Code
 from kernel_scientist.gpu.machine.library import Library
 from kernel_scientist.gpu.machine.sources import Sources
 from kernel_scientist.gpu.toolchains import hip

@@ -48,6 +48,7 @@ HARDWARE = (
     *("s_getreg_b32 s4, hwreg(HW_REG_XCC_ID)", "s_getreg_b32 s4, hwreg(HW_REG_MODE, 4, 4)", "s_memtime s[4:5]"),
     "s_memrealtime s[4:5]",
 )
+TRAPS = ("s_trap 2",)
 REFUSALS = {
     "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 0, 2), 3": "s_setreg_imm32_b32",
     "s_mov_b32 s4, 1\ns_setreg_b32 hwreg(HW_REG_MODE, 2, 2), s4": "s_setreg_b32",
@@ -95,7 +96,15 @@ def test_a_jump_out_of_the_code_is_a_finding() -> None:
 def test_what_is_refused(text: str) -> None:
     v, s = random_image(1, 4)
     _, result = harness.findings([Case(text, v, s)])
-    assert [(f.fault, f.statement.mnemonic) for f in result.findings] == [(Fault.REFUSED, REFUSALS[text])]
+    fault = Fault.TRAP if text.startswith("s_trap") else Fault.REFUSED
+    assert [(f.fault, f.statement.mnemonic) for f in result.findings] == [(fault, REFUSALS[text])]
+
+
+@pytest.mark.parametrize("text", TRAPS)
+def test_a_trap_is_a_finding(text: str) -> None:
+    v, s = random_image(1, 4)
+    _, result = harness.findings([Case(text, v, s)])
+    assert [(f.fault, f.statement.mnemonic) for f in result.findings] == [(Fault.TRAP, "s_trap")]
 
 
 def test_hardware_registers() -> None:

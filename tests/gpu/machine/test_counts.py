@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 from kernel_scientist.gpu.machine import launch
+from kernel_scientist.gpu.machine.code import Code
 from kernel_scientist.gpu.machine.counts import Counts, Sample
-from kernel_scientist.gpu.machine.launch import Code, Memory, Options
+from kernel_scientist.gpu.machine.dispatch import KernelLaunch, Options
+from kernel_scientist.gpu.machine.memory import Memory
 from kernel_scientist.gpu.toolchains import hip
 from tests.gpu.machine import harness
 
@@ -79,7 +81,7 @@ extern "C" __global__ void kern(const int* a, int* b, int n) {
 def built(source: str, *flags: str) -> Code:
     compiled = hip.compile_hip("#include <hip/hip_runtime.h>\n" + source, "gfx942", list(flags))
     assert compiled.ok, compiled.log
-    return Code.of(harness.machine(), compiled.assembly)
+    return Code(harness.machine(), compiled.assembly)
 
 
 def counted(
@@ -98,7 +100,7 @@ def counted(
     arguments = b"".join(struct.pack("<Q", array.ctypes.data) for array in arrays)
     arguments += b"" if n is None else struct.pack("<i", n)
     chosen = Options(threads, samples=samples or (BOTH,) * blocks)
-    result = launch.run(code, "kern", (blocks, 1, 1), (size, 1, 1), arguments, memory, 0, chosen)
+    result = launch.run(KernelLaunch(code, "kern", (blocks, 1, 1), (size, 1, 1), arguments), memory, chosen)
     assert not result.findings and result.counts is not None
     return result.counts
 
@@ -193,5 +195,5 @@ def test_counting_changes_no_value_and_costs_no_memory_when_it_is_off() -> None:
     for array in (a, b):
         memory.add(array.ctypes.data, array.nbytes)
     arguments = struct.pack("<QQi", a.ctypes.data, b.ctypes.data, 0)
-    result = launch.run(code, "kern", (1, 1, 1), (64, 1, 1), arguments, memory)
+    result = launch.run(KernelLaunch(code, "kern", (1, 1, 1), (64, 1, 1), arguments), memory)
     assert result.counts is None and np.array_equal(b, with_counts)

@@ -10,6 +10,7 @@ from tests.gpu.machine import (
     test_control,
     test_divisions,
     test_fp8,
+    test_indexed,
     test_lane_exchange,
     test_lds,
     test_literals,
@@ -45,6 +46,7 @@ def texts() -> list[str]:
         *test_control.BRANCHES,
         *test_control.CALLS,
         *test_control.HARDWARE,
+        *test_control.TRAPS,
         *test_control.REFUSALS,
     ]
     found += [test_divisions.divide(kind) for kind in ("f32", "f64")] + [
@@ -52,6 +54,7 @@ def texts() -> list[str]:
         *test_fp8.cases(),
         *test_literals.TEXTS,
         *test_newer.TEXTS,
+        *test_indexed.TEXTS,
     ]
     return [*found, *test_matrix.NAMES, *test_matrix.OLDER]
 

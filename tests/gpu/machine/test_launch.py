@@ -6,10 +6,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kernel_scientist.gpu.machine import launch
-from kernel_scientist.gpu.machine.launch import Code, Fault, Memory, Options, Result
+from kernel_scientist.gpu.machine.allocations import Allocations
+from kernel_scientist.gpu.machine.code import Code
+from kernel_scientist.gpu.machine.dispatch import KernelLaunch, Options
+from kernel_scientist.gpu.machine.executor import Executor
+from kernel_scientist.gpu.machine.launch import Fault, NotSimulatedError, Result
 from kernel_scientist.gpu.machine.library import Library
+from kernel_scientist.gpu.machine.memory import Memory
 from kernel_scientist.gpu.toolchains import hip
 from tests.gpu.machine import harness
 
@@ -42,6 +50,32 @@ DOUBLES = """
 extern "C" __global__ void kern(const double* a, const double* b, double* c, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) { c[i] = a[i] / b[i]; c[n + i] = sqrt(a[i] * a[i]); c[2 * n + i] = (double)(long long)(a[i] * 1e3); }
+}
+"""
+RECURSION = """
+#include <hip/hip_runtime.h>
+__device__ __noinline__ int fibonacci(int n) { return n < 2 ? n : fibonacci(n - 1) + fibonacci(n - 2); }
+extern "C" __global__ void kern(int* out) { out[threadIdx.x] = fibonacci(threadIdx.x % 12); }
+"""
+FIBONACCI = (0, 1, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89)
+PRINTS = """
+#include <hip/hip_runtime.h>
+#include <cstdio>
+extern "C" __global__ void kern(int* out, int n) {
+  if (threadIdx.x == n) printf("%d of %s\\n", n, "these");
+  out[threadIdx.x] = 1;
+}
+"""
+LANES = """
+#include <hip/hip_fp16.h>
+extern "C" __global__ void kern(int* out) {
+  __shared__ unsigned int counter;
+  if (threadIdx.x == 0) counter = 0;
+  __syncthreads();
+  out[threadIdx.x] = atomicInc(&counter, 7);
+  out[64 + threadIdx.x] = (int)__match_any_sync(~0ull, threadIdx.x % 16);
+  out[128 + threadIdx.x] = __reduce_add_sync(~0ull, (int)threadIdx.x);
+  out[192 + threadIdx.x] = (int)__half2float(__shfl_xor(__float2half((float)threadIdx.x), 1));
 }
 """
 SUM = """
@@ -84,7 +118,11 @@ def machine() -> Library:
 def built(machine: Library, source: str, *flags: str) -> Code:
     compiled = hip.compile_hip(source, "gfx942", list(flags))
     assert compiled.ok, compiled.log
-    return Code.of(machine, compiled.assembly)
+    return Code(machine, compiled.assembly)
+
+
+def one_launch(code: Code, blocks: int, size: int, arguments: bytes, lds: int = 0) -> KernelLaunch:
+    return KernelLaunch(code, "kern", (blocks, 1, 1), (size, 1, 1), arguments, lds)
 
 
 def run(
@@ -94,7 +132,7 @@ def run(
     for array in arrays:
         memory.add(array.ctypes.data, array.nbytes)
     arguments = b"".join(struct.pack("<Q", array.ctypes.data) for array in arrays) + rest
-    return launch.run(code, "kern", (blocks, 1, 1), (size, 1, 1), arguments, memory, lds, Options(**options))
+    return launch.run(one_launch(code, blocks, size, arguments, lds), memory, Options(**options))
 
 
 @pytest.mark.parametrize("level", ["-O1", "-O3"])
@@ -117,6 +155,32 @@ def test_calls_constants_shared_memory_and_variables_of_the_device(machine: Libr
     assert place is not None and place[1] == 4
     start = code.program.symbols["counter"][0]
     assert code.program.data[start : start + 4].view(np.int32)[0] == 7 + n, "it keeps its value from launch to launch"
+
+
+def test_recursion_has_a_stack(machine: Library) -> None:
+    out = np.zeros(64, np.int32)
+    found = run(built(machine, RECURSION), 1, 64, (out,), b"")
+    assert not found.findings and np.array_equal(out, [FIBONACCI[n % 12] for n in range(64)])
+
+
+def test_a_call_of_the_host_is_refused(machine: Library) -> None:
+    data = torch.zeros(64, dtype=torch.int32)
+    executor = Executor(machine, 1, allocations=Allocations([data], (0,), 0))
+    with pytest.raises(NotSimulatedError, match=r"a call of the host.*printf, malloc and assert"):
+        executor.run(one_launch(built(machine, PRINTS), 1, 64, struct.pack("<Qi", data.data_ptr(), 5)))
+    executor.take()
+    executor.run(one_launch(built(machine, PRINTS), 1, 64, struct.pack("<Qi", data.data_ptr(), 99)))
+    assert (data == 1).all() and not executor.take()[0]
+
+
+def test_counters_that_wrap_votes_and_sums_of_lanes(machine: Library) -> None:
+    out = np.zeros(64 * 4, np.int32)
+    found = run(built(machine, LANES), 1, 64, (out,), b"")
+    lane, got = np.arange(64), out.reshape(4, 64)
+    assert not found.findings
+    assert sorted(got[0]) == sorted(lane % 8)
+    assert (got[1].view(np.uint32) == [sum(1 << n for n in range(k % 16, 32, 16)) for k in lane]).all()
+    assert (got[2] == lane.sum()).all() and (got[3] == (lane ^ 1)).all()
 
 
 def test_a_division_of_doubles_is_ieee(machine: Library) -> None:
@@ -178,8 +242,27 @@ def test_a_store_to_what_may_only_be_read_is_found(machine: Library) -> None:
     a, b, memory = np.ones(256, np.float32), np.zeros(256, np.float32), Memory()
     memory.add(a.ctypes.data, a.nbytes), memory.add(b.ctypes.data, b.nbytes, writable=False)
     arguments = struct.pack("<QQif", a.ctypes.data, b.ctypes.data, 256, 1.0)
-    found = launch.run(built(machine, ALL), "kern", (1, 1, 1), (256, 1, 1), arguments, memory)
+    found = launch.run(one_launch(built(machine, ALL), 1, 256, arguments), memory)
     assert [finding.fault for finding in found.findings] == [Fault.WRITE_READ_ONLY] and not b.any()
+
+
+@given(st.lists(st.tuples(st.integers(0, 60), st.integers(1, 30), st.booleans()), max_size=8))
+def test_each_address_belongs_to_one_entry_also_where_tensors_overlap(places: list[tuple[int, int, bool]]) -> None:
+    allowed = {a for start, size, _ in places for a in range(start, start + size)}
+    writable = {a for start, size, may in places if may for a in range(start, start + size)}
+    rows = Memory().table(places).tolist()
+    assert sorted(a for start, size, *_ in rows for a in range(start, start + size)) == sorted(allowed)
+    assert {a for start, size, may, _ in rows if may for a in range(start, start + size)} >= writable
+    assert rows == sorted(rows)
+
+
+def test_a_tensor_and_a_view_of_its_middle_are_both_used(machine: Library) -> None:
+    a, out, memory = np.ones(256, np.float32), np.zeros(256, np.float32), Memory()
+    for array in (a, a[40:60], out):
+        memory.add(array.ctypes.data, array.nbytes)
+    arguments = struct.pack("<QQif", a.ctypes.data, out.ctypes.data, 256, 1.0)
+    found = launch.run(one_launch(built(machine, ALL), 1, 256, arguments), memory)
+    assert not found.findings and out.all()
 
 
 def test_a_failed_assertion_is_found(machine: Library) -> None:

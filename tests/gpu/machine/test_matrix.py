@@ -7,7 +7,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from kernel_scientist.gpu.machine.launch import Options
+from kernel_scientist.gpu.machine.dispatch import Options
 from tests.gpu.machine import harness
 from tests.gpu.machine.harness import EXEC, LANES, Array, Case, random_image, set_mask
 from tests.gpu.machine.matrices import BITS, element, index_place, problem, result_place, shape, source_place

@@ -132,6 +132,12 @@ def read(source: str) -> list[CodeObject]:
 
 
 @needs_hip
+def test_texts_in_device_code_are_defined_there() -> None:
+    text = "#include <hip/hip_runtime.h>\n#include <cassert>\n"
+    assert compiled(text + "__global__ void k(int* x) { assert(x[0] > 3); x[threadIdx.x] = 1; }").ok
+
+
+@needs_hip
 def test_a_vector_addition() -> None:
     (add,) = read(VECTOR_ADD)
     assert (add.kernel, add.arch, add.num_warps) == ("add", "gfx942", 16)

@@ -50,6 +50,8 @@ class Launch:
     dynamic_lds: int
     arguments: bytes
     """The block of its explicit arguments."""
+    cooperative: bool = False
+    """Whether its workgroups may wait for each other."""
 
 
 class Device(Protocol):

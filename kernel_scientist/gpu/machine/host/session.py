@@ -41,7 +41,7 @@ class _Facts(Structure):
 _WORDS = POINTER(c_uint32)
 _SIGNATURES: dict[str, Any] = {
     "load": CFUNCTYPE(c_int, c_void_p, c_uint64, POINTER(c_uint64)),
-    "launch": CFUNCTYPE(c_int, c_uint64, c_char_p, _WORDS, _WORDS, c_void_p, c_void_p, c_uint64, c_uint64),
+    "launch": CFUNCTYPE(c_int, c_uint64, c_char_p, _WORDS, _WORDS, c_void_p, c_void_p, c_uint64, c_uint64, c_int),
     "symbol": CFUNCTYPE(c_int, c_uint64, c_char_p, POINTER(c_uint64), POINTER(c_uint64)),
     "needs": CFUNCTYPE(c_int, c_uint64, c_char_p, POINTER(_Needs)),
     "resident": CFUNCTYPE(c_int, c_uint64, c_char_p, c_uint32, c_uint64, POINTER(c_int32)),
@@ -107,12 +107,21 @@ class Session:
         out[0] = self._device.load(ctypes.string_at(code, size))
 
     def _launch(
-        self, code: int, kernel: bytes, grid: Any, block: Any, pointers: int, packed: int, size: int, lds: int
+        self,
+        code: int,
+        kernel: bytes,
+        grid: Any,
+        block: Any,
+        pointers: int,
+        packed: int,
+        size: int,
+        lds: int,
+        all_: int,
     ) -> None:
         name, shape = kernel.decode(), ((grid[0], grid[1], grid[2]), (block[0], block[1], block[2]))
         given = ctypes.string_at(packed, size) if packed else None
         arguments = _arguments(name, self._device.needs(code, name).arguments, pointers or 0, given)
-        self._device.launch(Launch(code, name, *shape, lds, arguments))
+        self._device.launch(Launch(code, name, *shape, lds, arguments, bool(all_)))
 
     def _symbol(self, code: int, name: bytes, address: Any, size: Any) -> None:
         address[0], size[0] = self._device.symbol(code, name.decode())

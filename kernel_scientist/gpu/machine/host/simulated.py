@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 
 from kernel_scientist.gpu.capture.facts import Facts
 from kernel_scientist.gpu.machine.allocations import Allocations
+from kernel_scientist.gpu.machine.code import Code
+from kernel_scientist.gpu.machine.dispatch import KernelLaunch
 from kernel_scientist.gpu.machine.host.device import Argument, Launch, Needs, Place
 from kernel_scientist.gpu.machine.host.session import HostError
-from kernel_scientist.gpu.machine.launch import Code
 from kernel_scientist.gpu.machine.listing import Kernel
 from kernel_scientist.hardware import occupancy
 
@@ -30,8 +31,8 @@ class Simulated:
     facts: Facts
     read: Callable[[str], Code]
     """Loads assembly."""
-    run: Callable[[Code, str, Grid, Grid, bytes, int], None]
-    """Executes a launch: code, kernel, workgroups, threads of one, explicit arguments, bytes of dynamic LDS."""
+    run: Callable[[KernelLaunch], None]
+    """Executes a launch."""
     call: Callable[[], Allocations | None]
     """Returns the memory of the current call; None outside of calls."""
     _codes: list[Code] = field(default_factory=list[Code])
@@ -60,8 +61,8 @@ class Simulated:
             raise HostError("hipLaunchKernel", f"{kernel.name} is launched while the kernel's file is imported")
         for address, size in self._places.items():  # those of earlier calls as well: static buffers
             call.reserve(address, size, f"hipMalloc({size})")
-        code, args = self._codes[launch.code], launch.arguments
-        self.run(code, launch.kernel, launch.grid, launch.block, args, launch.dynamic_lds)
+        code, given = self._codes[launch.code], (launch.arguments, launch.dynamic_lds, launch.cooperative)
+        self.run(KernelLaunch(code, launch.kernel, launch.grid, launch.block, *given))
 
     def symbol(self, code: int, name: str) -> Place:
         """Return where a variable of the device lies."""

@@ -287,43 +287,44 @@ bool Checker::hopeless(const std::vector<std::unique_ptr<CheckedGroup>>& waiting
     return true;
 }
 
-bool Checker::run(bool backwards) {
+Outcome Checker::run(bool backwards) {
     const Order& order = launch_.order;
     usage_ = std::make_unique<Usage>(), raced_.clear();
     backwards_ = backwards, sign_ = backwards ? 0x80808080u : 0;
-    odd_ = check_.seed;
+    odd_ = check_.seed, ended = 0;
     const u32* chosen = reinterpret_cast<const u32*>(order.chosen);
     std::vector<std::unique_ptr<CheckedGroup>> waiting;
     const u64 began = total;
-    bool ended = true;
+    Outcome outcome = Outcome::ended;
 #if defined(__x86_64__)
     const unsigned before = _mm_getcsr();
     if (order.flush) _mm_setcsr(before | 0x8040);
 #endif
     for (u32 n = 0; n < order.groups || !waiting.empty(); ++n) {
         if (order.most && total - began > order.most) {
-            ended = false;
+            outcome = Outcome::too_many;
             break;
         }
         const u64 version = version_;
         if (n < order.groups) {
             const u32 place = backwards ? order.groups - 1 - n : n;
             auto group = begun(chosen ? chosen[place] : order.first_group + place);
-            if (!advance(*group)) waiting.push_back(std::move(group));
+            if (advance(*group)) ++ended;
+            else waiting.push_back(std::move(group));
         }
         for (size_t k = 0; k < waiting.size();) {
-            if (advance(*waiting[k])) waiting.erase(waiting.begin() + k);
+            if (advance(*waiting[k])) ++ended, waiting.erase(waiting.begin() + k);
             else ++k;
         }
         if (n + 1 >= order.groups && !waiting.empty() && version == version_ && hopeless(waiting)) {
-            ended = false;
+            outcome = Outcome::stuck;
             break;
         }
     }
 #if defined(__x86_64__)
     _mm_setcsr(before);
 #endif
-    return ended;
+    return outcome;
 }
 
 }  // namespace machine
@@ -336,25 +337,27 @@ int machine_check_order_bytes() { return sizeof(CheckOrder); }
 int machine_effect_bytes() { return sizeof(Effect); }
 
 // Run a launch and check it. `moved`: where each allocation lies for the twin. `backwards`: 0 in ascending order, and
-// in descending order as well if that may show more; 1 only in descending order. Returns 1 if it was given up, else 0.
+// in descending order as well if that may show more; 1 only in descending order. `done`: wave instructions, and workgroups
+// that ended. A launch that runs more than `Order::most` instructions is given up, and memory is as before.
 int machine_check(const void* program, const void* order, const void* check, const void* allocations, const u64* moved, size_t count,
-                  const void* effects, const u16* registers, void* shadow, u64* executed, u64* lanes, u64* instructions) {
+                  const void* effects, const u16* registers, void* shadow, u64* executed, u64* lanes, u64* done) {
     Launch launch(*static_cast<const Program*>(program), *static_cast<const Order*>(order), static_cast<const Allocation*>(allocations), count);
     const CheckOrder& how = *static_cast<const CheckOrder*>(check);
     Shadow& known = *static_cast<Shadow*>(shadow);
     Checker checker(launch, how, moved, static_cast<const Effect*>(effects), registers, known);
-    bool ended = checker.run(launch.order.shuffle);
+    Outcome outcome = checker.run(launch.order.shuffle);
     std::memcpy(executed, checker.executed.data(), checker.executed.size() * 8);
     std::memcpy(lanes, checker.lanes.data(), checker.lanes.size() * 8);
-    *instructions = checker.total;
-    if (ended && (checker.suspects() || known.unused()) && !launch.order.shuffle) {
+    done[0] = checker.total, done[1] = checker.ended;
+    if (outcome == Outcome::ended && (checker.suspects() || known.unused()) && !launch.order.shuffle) {
         checker.undo();
         known.flip();
         known.counted = known.records.size();
-        ended = checker.run(true);
+        outcome = checker.run(true);
         known.counted = 2;
         checker.join();
     }
+    if (outcome == Outcome::too_many) checker.undo();
     for (const Finding& f : launch.findings) {
         const Fault fault = Fault(f.fault);
         const Cause kind = fault == Fault::refused ? Cause::refused : Cause::jump;
@@ -362,6 +365,6 @@ int machine_check(const void* program, const void* order, const void* check, con
         const u32 group = f.group[0] + grid[0] * (f.group[1] + grid[1] * f.group[2]);
         known.reach(known.record(kind, how.launch, f.instruction, group, f.wave, f.lane, f.address, 0, nullptr, 0), Reach::at_once, f.instruction);
     }
-    return !ended;
+    return int(outcome);
 }
 }

@@ -76,12 +76,14 @@ struct CheckedGroup {
     explicit CheckedGroup(Launch& launch, u32 linear) : group(launch, linear) {}
 };
 
+// How a checking run ended; as in `checking.py`. Stuck: all waves that are left wait for each other.
+enum class Outcome { ended, stuck, too_many };
+
 class [[gnu::visibility("hidden")]] Checker : public Watch {
    public:
     Checker(Launch& launch, const CheckOrder& check, const u64* moved, const Effect* effects, const u16* registers, Shadow& shadow);
-    // Run everything. Returns whether it ended: not if it was given up.
-    // A run backwards has other values in what is undefined, of the other sign.
-    bool run(bool backwards);
+    // Run everything. A run backwards has other values in what is undefined, of the other sign.
+    Outcome run(bool backwards);
     u64 suspects() const { return usage_->suspects; }
     // Put memory back to what it was before the launch; and after another run, add what was undefined after the first.
     void undo();
@@ -90,7 +92,7 @@ class [[gnu::visibility("hidden")]] Checker : public Watch {
     void beyond(Wave& wave, u64 lanes, u64 base, u64 range, const u64* addresses) override;
 
     std::vector<u64> executed, lanes;
-    u64 total = 0;
+    u64 total = 0, ended = 0;  // wave instructions, and workgroups that ended
 
    private:
     struct Saved {

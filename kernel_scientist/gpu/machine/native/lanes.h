@@ -65,6 +65,8 @@ inline u64 packed(const u8* flags) {
     return mask;
 }
 
+// Run an instruction with M0 added to the numbers of its vector registers, as the mode says.
+void indexed(Wave& wave, const Instruction& in);
 // Lanes of the source as DPP permutes them; sets the wave's mask of lanes that may be written.
 void permuted(Wave& wave, const Instruction& in, const u32* from, u32* to);
 // Select a byte or a word of each lane (SDWA). `selection`: 0 to 3 bytes, 4 and 5 words, 6 everything.

@@ -32,8 +32,9 @@ constexpr u64 ALL = ~0ull;
 // Numbers of scalar registers beyond s0 to s101, as the encoding has them; from SCC on they are ours.
 enum Scalar : int { VCC = 106, M0 = 124, EXEC = 126, SCC = 128, MODE = 129, SHARED_BASE = 130, PRIVATE_BASE = 132, SCALARS = 136 };
 
-// Bits of the register MODE: denormal fp32 numbers are kept, 16- and 8-bit results saturate.
-enum Mode : u32 { ROUNDING = 0xf, DENORMALS_32 = 0x30, DENORMALS_64 = 0xc0, OVERFLOW_16 = 1 << 23 };
+// Bits of the register MODE: denormal fp32 numbers are kept, 16- and 8-bit results saturate, M0 is added to the numbers
+// of vector registers.
+enum Mode : u32 { ROUNDING = 0xf, DENORMALS_32 = 0x30, DENORMALS_64 = 0xc0, OVERFLOW_16 = 1 << 23, INDEXING = 1 << 27 };
 
 // Bits 32 to 63 of addresses of LDS and scratch in flat instructions. No allocation of the host lies there.
 constexpr u64 SHARED_APERTURE = 0x7fff0001ull << 32, PRIVATE_APERTURE = 0x7fff0002ull << 32;
@@ -44,7 +45,7 @@ enum class Kind : u8 { none, vector, scalar, constant, label, off };
 enum Modifier : u8 { NEG = 1, ABS = 2, SEXT = 4 };
 enum Flag : u32 {
     SC0 = 1, SC1 = 2, NT = 4, TO_LDS = 8, OFFEN = 16, IDXEN = 32, CLAMP = 64, BOUND_CTRL = 128, OP_SEL = 256, DPP = 512,
-    SDWA = 1024
+    SDWA = 1024, INDEXED = 2048
 };
 // What a constant becomes depends on the type of its operand.
 enum class Type : u8 { u32, i32, f32, f16, i16, u16, u64, i64, f64, packed16, packed32 };
@@ -86,6 +87,7 @@ using Handler = void (*)(Wave&, const Instruction&);
 
 struct Instruction {
     Handler run;
+    Handler plain;  // `run`, or where M0 is added to numbers of registers (INDEXED), what it calls
     u32 flags;
     i32 offset, offset1, dpp;
     u8 row_mask, bank_mask, operands, omod;
@@ -138,7 +140,8 @@ struct Order {
     u64 most;               // wave instructions after which the launch is given up, 0 for no bound
     u32 first_group, groups;  // which workgroups, in the order of their linear numbers
     u64 chosen;             // address of the linear numbers of the workgroups to run, or 0
-    u32 matrix_order, reserved;  // order of summation within a matrix instruction
+    u32 matrix_order;       // order of summation within a matrix instruction
+    u32 cooperative;        // whether workgroups may wait for all others (`ds_gws_barrier`)
     u64 counting;           // address of `Counting` (`counter.h`), or 0
 };
 
@@ -154,6 +157,7 @@ struct Launch {
     std::atomic<u64> instructions{0};
     std::atomic<int> stopped{0};
     Counted* counted = nullptr;
+    u32 arrived = 0, round = 0;  // waves that wait for all workgroups, and how often all had arrived
 
     Launch(const Program& p, const Order& o, const Allocation* a, size_t n) : program(p), order(o), allocations(a), count(n) {}
     void report(const Wave& wave, const Instruction& in, Fault fault, u32 lane, u64 address, u64 times = 1);
@@ -184,6 +188,8 @@ struct Wave {
     u32 pc = 0, id = 0;
     State state = State::running;
     u64 dpp_mask = ALL;  // lanes that the current DPP instruction may write
+    bool arrived = false;  // whether it waits for all workgroups, since this round of theirs
+    u32 round = 0;
     Group* group = nullptr;
     u8* scratch = nullptr;
     const Allocation* near = nullptr;  // the allocation of the last access

@@ -53,7 +53,8 @@ static Program* load(const Packed* packed, size_t count) {
         const Packed& from = packed[n];
         Instruction& in = program->instructions[n];
         const Row& row = rows()[from.row];
-        in.run = row.run, in.flags = from.flags, in.offset = from.offset, in.offset1 = from.offset1, in.dpp = from.dpp;
+        in.plain = row.run, in.run = from.flags & INDEXED ? indexed : row.run;
+        in.flags = from.flags, in.offset = from.offset, in.offset1 = from.offset1, in.dpp = from.dpp;
         in.row_mask = from.row_mask, in.bank_mask = from.bank_mask, in.operands = from.operands, in.omod = from.omod;
         std::memcpy(in.sdwa, from.sdwa, 4);
         in.op_sel = from.op_sel, in.op_sel_hi = from.op_sel_hi, in.neg_lo = from.neg_lo, in.neg_hi = from.neg_hi;

@@ -74,6 +74,17 @@ void Shadow::define(u64 address, u64 bytes) {
     });
 }
 
+void Shadow::settle(u64 address, u64 bytes, u8 pattern) {
+    parts(address, bytes, [&](u64 at, u64, u64 count) {
+        Values* page = find(at);
+        if (!page) return;
+        u8* memory = reinterpret_cast<u8*>(at);
+        for (u64 n = 0, k = at % PAGE; n < count; ++n, ++k)
+            if (page->delta[k] && page->origin[k / 4] == 0) memory[n] = pattern;
+        std::memset(page->delta + at % PAGE, 0, count);
+    });
+}
+
 void Shadow::flip() {
     for (auto& [page, values] : values_)
         for (u32 n = 0; n < PAGE; ++n)
@@ -123,6 +134,9 @@ void machine_shadow_free(void* shadow) { delete static_cast<Shadow*>(shadow); }
 void machine_shadow_poison(void* shadow, u64 address, u64 bytes, u64 seed) { static_cast<Shadow*>(shadow)->poison(address, bytes, seed); }
 void machine_shadow_forget(void* shadow) { static_cast<Shadow*>(shadow)->forget(); }
 void machine_shadow_define(void* shadow, u64 address, u64 bytes) { static_cast<Shadow*>(shadow)->define(address, bytes); }
+void machine_shadow_settle(void* shadow, u64 address, u64 bytes, u32 pattern) {
+    static_cast<Shadow*>(shadow)->settle(address, bytes, u8(pattern));
+}
 // The twin's bytes differ by `delta`; `origin`: 0 or the record that says why.
 void machine_shadow_set(void* shadow, u64 address, u64 bytes, const u8* delta, u32 origin) {
     static_cast<Shadow*>(shadow)->set(address, u32(bytes), delta, origin);

@@ -78,6 +78,8 @@ class Shadow {
     u32 origin(u64 address, u32 bytes);
     void poison(u64 address, u64 bytes, u64 seed);
     void define(u64 address, u64 bytes);
+    // Define bytes, and fill those that nobody wrote with a pattern.
+    void settle(u64 address, u64 bytes, u8 pattern);
     // Turn the sign of all that nobody wrote: what is too small to show in one run is too large in the other.
     void flip();
     void forget();  // what is undefined only because nobody wrote it

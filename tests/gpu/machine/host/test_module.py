@@ -12,10 +12,12 @@ from kernel_scientist.compile.request import CompileError, ExtensionRequest
 from kernel_scientist.gpu.machine import build as machine_build
 from kernel_scientist.gpu.machine import library as machine
 from kernel_scientist.gpu.machine.allocations import Allocations
+from kernel_scientist.gpu.machine.code import Code
+from kernel_scientist.gpu.machine.dispatch import KernelLaunch
 from kernel_scientist.gpu.machine.host import build, library, module
 from kernel_scientist.gpu.machine.host.session import HostError, Session
 from kernel_scientist.gpu.machine.host.simulated import Simulated
-from kernel_scientist.gpu.machine.launch import Code, NotSimulatedError, run
+from kernel_scientist.gpu.machine.launch import NotSimulatedError, run
 from kernel_scientist.gpu.toolchains import hip
 from kernel_scientist.records import environment
 from tests.gpu.machine.host.recorder import FACTS
@@ -36,6 +38,7 @@ torch::Tensor checked(torch::Tensor x);
 """
 DEVICE = r"""
 #include <hip/hip_runtime.h>
+#include <hip/hip_cooperative_groups.h>
 #include <hip/hip_fp8.h>
 #include <ATen/cuda/CUDAContext.h>
 #include <c10/cuda/CUDAGuard.h>
@@ -132,8 +135,18 @@ void captured(torch::Tensor x) {
   (void)hipStreamCreate(&stream);
   (void)hipStreamBeginCapture(stream, hipStreamCaptureModeGlobal);
 }
+__global__ void turn(float* x, long n) {
+  cooperative_groups::grid_group all = cooperative_groups::this_grid();
+  long i = all.thread_rank();
+  float mine = i < n ? x[n - 1 - i] : 0;
+  all.sync();
+  if (i < n) x[i] = mine;
+}
 void together(torch::Tensor x) {
-  C10_CUDA_CHECK(hipLaunchCooperativeKernel((void*)add_up, dim3(1), dim3(64), nullptr, 0, nullptr));
+  float* pointer = x.data_ptr<float>();
+  long n = x.numel();
+  void* arguments[] = {&pointer, &n};
+  C10_CUDA_CHECK(hipLaunchCooperativeKernel((void*)turn, dim3((n + 255) / 256), dim3(256), arguments, 0, nullptr));
 }
 void too_large(torch::Tensor x, int64_t threads, int64_t lds) {
   scale<float><<<1, threads, lds>>>(x.data_ptr<float>(), x.data_ptr<float>(), 1, x.numel());
@@ -170,11 +183,11 @@ def bench() -> Bench:
     native = machine.loaded(machine_build.build(environment.cache_folder() / "machine"))
     call = Allocations((), (), 0xAB)
 
-    def execute(code: Code, name: str, grid: Any, block: Any, arguments: bytes, lds: int) -> None:
-        done = run(code, name, grid, block, arguments, call.memory(), lds)
+    def execute(launch: KernelLaunch) -> None:
+        done = run(launch, call.memory())
         assert not done.findings and not done.gave_up, done.findings
 
-    device = Simulated(FACTS, lambda text: Code.of(native, text), execute, lambda: call)
+    device = Simulated(FACTS, lambda text: Code(native, text), execute, lambda: call)
     return Bench(call, Session(library.path(), device))
 
 
@@ -223,14 +236,20 @@ def test_occupancy_comes_from_the_codes_registers(extension: ModuleType) -> None
     assert extension.resident(256) == 8 * 304 and extension.resident(1024) == 2 * 304
 
 
+def test_workgroups_of_a_cooperative_launch_wait_for_each_other(extension: ModuleType) -> None:
+    x = torch.arange(1000, dtype=torch.float32)
+    right = x.flip(0)
+    extension.together(x)
+    assert torch.equal(x, right)
+
+
 def test_refusals_name_the_line(extension: ModuleType) -> None:
     x = torch.zeros(8)
     lines = DEVICE.splitlines()
-    for call, function in ((extension.captured, "hipStreamBeginCapture"), (extension.together, "hipLaunchCooperative")):
-        line = next(n for n, text in enumerate(lines, 1) if function in text)
-        words = rf"^{function}\w* \(source 1, line {line}\): [^\n]* not simulated[^\n]*$"
-        with pytest.raises(NotSimulatedError, match=words):
-            call(x)
+    line = next(n for n, text in enumerate(lines, 1) if "hipStreamBeginCapture" in text)
+    words = rf"^hipStreamBeginCapture \(source 1, line {line}\): [^\n]* not simulated[^\n]*$"
+    with pytest.raises(NotSimulatedError, match=words):
+        extension.captured(x)
 
 
 def test_launches_that_the_device_would_refuse(extension: ModuleType) -> None:

@@ -105,6 +105,15 @@ def test_arguments_of_any_size_arrive(values: list[bytes], align: int) -> None:
     assert [got[place : place + size] for place, size in layout] == values and len(got) == offset
 
 
+def test_a_cooperative_launch_fits_on_the_device(stand_in: Hip) -> None:
+    handle, block = registered(stand_in, "together"), Dim3(256, 1, 1)
+    assert stand_in.LaunchCooperativeKernel(handle, Dim3(3 * 304, 1, 1), block, None, c_uint(64), None) == 0
+    (launch,) = stand_in.device.launches
+    assert launch.cooperative and launch.grid == (912, 1, 1) and launch.dynamic_lds == 64
+    assert stand_in.LaunchCooperativeKernel(handle, Dim3(913, 1, 1), block, None, c_uint(64), None) == 720
+    assert "913 blocks of together, and at most 912 run at a time" in stand_in.refused()
+
+
 def test_a_module_is_launched_with_pointers_or_with_packed_arguments(stand_in: Hip) -> None:
     stand_in.device.layout = (Argument(0, 4), Argument(4, 4))
     module, function = c_void_p(), c_void_p()
@@ -286,7 +295,7 @@ def test_the_device_and_its_kernels_are_described(stand_in: Hip) -> None:
     [
         ("StreamBeginCapture", "graphs are not simulated"),
         ("GraphLaunch", "graphs are not simulated"),
-        ("LaunchCooperativeKernel", "cooperative launches are not simulated"),
+        ("LaunchCooperativeKernelMultiDevice", "one GPU is simulated"),
         ("IpcGetMemHandle", "one GPU is simulated"),
         ("rtcCompileProgram", "compiled at run time"),
     ],

@@ -63,12 +63,12 @@ def test_a_refusal_reaches_the_evaluator_with_its_line(driver: Driver) -> None:
 
 
 def test_an_instruction_that_the_machine_lacks_is_no_fault_of_the_kernel(driver: Driver) -> None:
-    odd = SEED.replace("out[i] = x[i]", 'out[i] = x[i]; asm volatile("s_movreld_b32 s8, s9")')
+    odd = SEED.replace("out[i] = x[i]", 'out[i] = x[i]; asm volatile("v_cubeid_f32 v9, v9, v9, v9")')
     with pytest.raises(KernelFailure) as failure:
         executed(driver, odd)
     assert failure.value.verdict == "compiled"
-    assert "s_movreld_b32 s8, s9 (assembly line " in str(failure.value)
-    assert "registers are addressed through M0" in str(failure.value)
+    assert "v_cubeid_f32 v9, v9, v9, v9 (assembly line " in str(failure.value)
+    assert "it is for graphics, video or typed buffers" in str(failure.value)
 
 
 def test_a_function_of_a_library_that_is_not_there_is_no_fault_of_the_kernel(driver: Driver) -> None:

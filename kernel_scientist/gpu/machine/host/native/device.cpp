@@ -103,7 +103,7 @@ SERVED hipError_t hipGetDeviceProperties(hipDeviceProp_t* out, int device) {
     out->major = 9, out->minor = atoi(facts.arch + 4) / 10;
     out->multiProcessorCount = facts.units;
     out->l2CacheSize = facts.l2_bytes;
-    out->concurrentKernels = out->canMapHostMemory = 1;
+    out->concurrentKernels = out->canMapHostMemory = out->cooperativeLaunch = 1;
     return hipSuccess;
 }
 
@@ -135,8 +135,8 @@ SERVED hipError_t hipDeviceGetAttribute(int* out, hipDeviceAttribute_t attribute
         case hipDeviceAttributeConcurrentKernels:
         case hipDeviceAttributeCanMapHostMemory:
         case hipDeviceAttributeMemoryPoolsSupported:
-        case hipDeviceAttributeUnifiedAddressing: return *out = 1, hipSuccess;
         case hipDeviceAttributeCooperativeLaunch:
+        case hipDeviceAttributeUnifiedAddressing: return *out = 1, hipSuccess;
         case hipDeviceAttributeManagedMemory:
         case hipDeviceAttributeIntegrated: return *out = 0, hipSuccess;
         default:

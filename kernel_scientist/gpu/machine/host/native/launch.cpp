@@ -17,7 +17,7 @@ thread_local std::vector<Call> calls;  // between <<<...>>> and the call of the 
 constexpr uint64_t MOST_THREADS = 1024, MOST_BLOCKS = 0x7fffffff;
 
 hipError_t launch(const char* function, const Symbol* kernel, dim3 grid, dim3 block, void** arguments,
-                  const void* packed, size_t packed_bytes, size_t dynamic_lds) {
+                  const void* packed, size_t packed_bytes, size_t dynamic_lds, bool cooperative = false) {
     if (failure()) return ended(failure());
     if (!kernel) return refused(function, "the kernel that it is given is none", hipErrorInvalidDeviceFunction);
     const std::string of = "a launch of " + kernel->name + " has ";
@@ -31,8 +31,24 @@ hipError_t launch(const char* function, const Symbol* kernel, dim3 grid, dim3 bl
     if (const hipError_t error = kernel->code->load()) return error;
     const uint32_t of_grid[3] = {grid.x, grid.y, grid.z}, of_block[3] = {block.x, block.y, block.z};
     const int status = machine->launch(kernel->code->handle, kernel->name.c_str(), of_grid, of_block, arguments, packed,
-                                       packed_bytes, dynamic_lds);
+                                       packed_bytes, dynamic_lds, cooperative);
     return status ? failed(hipErrorLaunchFailure) : hipSuccess;
+}
+
+// A launch whose workgroups wait for each other: all must fit on the device at once.
+hipError_t launch_together(const char* function, const Symbol* kernel, dim3 grid, dim3 block, void** arguments,
+                           size_t dynamic_lds) {
+    if (!kernel) return refused(function, "the kernel that it is given is none", hipErrorInvalidDeviceFunction);
+    if (const hipError_t error = kernel->code->load()) return error;
+    const uint64_t threads = uint64_t(block.x) * block.y * block.z, blocks = uint64_t(grid.x) * grid.y * grid.z;
+    int32_t resident = 0;
+    if (machine->resident(kernel->code->handle, kernel->name.c_str(), threads, dynamic_lds, &resident))
+        return ended(hipErrorInvalidValue);
+    const uint64_t most = uint64_t(resident) * machine->device.units;
+    if (blocks > most)
+        return refused(function, "it has " + std::to_string(blocks) + " blocks of " + kernel->name + ", and at most " +
+                       std::to_string(most) + " run at a time", hipErrorCooperativeLaunchTooLarge);
+    return launch(function, kernel, grid, block, arguments, nullptr, 0, dynamic_lds, true);
 }
 
 // Arguments in one piece: pairs of a key and a value (HIP_LAUNCH_PARAM_*).
@@ -69,6 +85,16 @@ SERVED hipError_t hipLaunchKernel(const void* kernel, dim3 grid, dim3 block, voi
 SERVED hipError_t hipExtLaunchKernel(const void* kernel, dim3 grid, dim3 block, void** arguments, size_t lds,
                                      hipStream_t, hipEvent_t, hipEvent_t, int) {
     return launch("hipExtLaunchKernel", kernel_of(kernel), grid, block, arguments, nullptr, 0, lds);
+}
+SERVED hipError_t hipLaunchCooperativeKernel(const void* kernel, dim3 grid, dim3 block, void** arguments,
+                                             unsigned lds, hipStream_t) {
+    return launch_together("hipLaunchCooperativeKernel", kernel_of(kernel), grid, block, arguments, lds);
+}
+SERVED hipError_t hipModuleLaunchCooperativeKernel(hipFunction_t function, unsigned grid_x, unsigned grid_y,
+                                                   unsigned grid_z, unsigned block_x, unsigned block_y,
+                                                   unsigned block_z, unsigned lds, hipStream_t, void** arguments) {
+    const dim3 grid(grid_x, grid_y, grid_z), block(block_x, block_y, block_z);
+    return launch_together("hipModuleLaunchCooperativeKernel", (const Symbol*)function, grid, block, arguments, lds);
 }
 SERVED hipError_t hipModuleLaunchKernel(hipFunction_t function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                                         unsigned block_x, unsigned block_y, unsigned block_z, unsigned lds, hipStream_t,

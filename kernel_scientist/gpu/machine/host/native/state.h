@@ -28,7 +28,7 @@ struct Machine {
     int (*load)(const void* code, uint64_t bytes, uint64_t* handle);
     // `packed`: the explicit arguments as they lie in memory, where there are no pointers to them (`arguments`).
     int (*launch)(uint64_t code, const char* kernel, const uint32_t* grid, const uint32_t* block, void** arguments,
-                  const void* packed, uint64_t packed_bytes, uint64_t dynamic_lds);
+                  const void* packed, uint64_t packed_bytes, uint64_t dynamic_lds, int cooperative);
     int (*symbol)(uint64_t code, const char* name, uint64_t* address, uint64_t* bytes);
     int (*needs)(uint64_t code, const char* kernel, Needs* needs);
     int (*resident)(uint64_t code, const char* kernel, uint32_t threads, uint64_t dynamic_lds, int32_t* blocks);

@@ -38,6 +38,8 @@ KS_OCKL __SIZE_TYPE__ __ockl_get_global_size(unsigned int d) {
 KS_OCKL unsigned int __ockl_lane_u32(void) {
   return __builtin_amdgcn_mbcnt_hi(~0u, __builtin_amdgcn_mbcnt_lo(~0u, 0u));
 }
+// Cooperative launches only: the launch itself fails where workgroups cannot wait for each other.
+KS_OCKL int __ockl_grid_is_valid(void) { return 1; }
 KS_OCKL bool __ockl_wfany_i32(int e) { return __builtin_amdgcn_uicmp(e, 0, 33) != 0; }
 KS_OCKL bool __ockl_wfall_i32(int e) { return __builtin_amdgcn_uicmp(e, 0, 32) == 0; }
 KS_OCKL int __ockl_mul24_i32(int a, int b) { return ((a << 8) >> 8) * ((b << 8) >> 8); }

@@ -1,9 +1,20 @@
-// The installed hip_runtime.h, and what ROCm 6 has besides: the *_sync functions with 64-bit masks. Ours; used where
-// the installed headers are older.
+// The installed hip_runtime.h, and what later ones have besides: the *_sync functions with 64-bit masks (ROCm 6), votes
+// and sums of equal lanes (ROCm 7). Ours; used where the installed headers are older.
 #pragma once
+// Debian's name an intrinsic for these two that LLVM 17 and later lack.
+#define atomicInc ks_without_atomicInc
+#define atomicDec ks_without_atomicDec
 #include_next <hip/hip_runtime.h>
+#undef atomicInc
+#undef atomicDec
 
 #if HIP_VERSION_MAJOR < 6
+__device__ inline unsigned int atomicInc(unsigned int* to, unsigned int most) {
+  return __builtin_amdgcn_atomic_inc32(to, most, __ATOMIC_RELAXED, "agent");
+}
+__device__ inline unsigned int atomicDec(unsigned int* to, unsigned int most) {
+  return __builtin_amdgcn_atomic_dec32(to, most, __ATOMIC_RELAXED, "agent");
+}
 template <typename T>
 __device__ inline T __shfl_sync(unsigned long long, T var, int lane, int width = 64) {
   return __shfl(var, lane, width);
@@ -24,6 +35,39 @@ __device__ inline unsigned long long __ballot_sync(unsigned long long mask, int 
 __device__ inline int __any_sync(unsigned long long mask, int p) { return __ballot_sync(mask, p) != 0; }
 __device__ inline int __all_sync(unsigned long long mask, int p) { return __ballot_sync(mask, !p) == 0; }
 __device__ inline unsigned long long __activemask() { return __ballot(1); }
+template <typename T>
+__device__ inline unsigned long long __match_any_sync(unsigned long long mask, T value) {
+  unsigned long long equal = 0;
+  for (unsigned long long left = mask & __ballot(1); left;) {
+    const unsigned long long same = __ballot(__shfl(value, __builtin_ctzll(left)) == value);
+    if (same >> __lane_id() & 1) equal = same;
+    left &= ~__ballot(equal != 0);
+  }
+  return equal & mask;
+}
+template <typename T>
+__device__ inline unsigned long long __match_all_sync(unsigned long long mask, T value, int* all) {
+  *all = __all_sync(mask, __shfl(value, __builtin_ctzll(mask)) == value);
+  return *all ? mask : 0;
+}
+#define KS_REDUCE(name, expression)                                                                \
+  template <typename T>                                                                             \
+  __device__ inline T __reduce_##name##_sync(unsigned long long mask, T x) {                        \
+    T a = x;                                                                                        \
+    bool first = true;                                                                              \
+    for (unsigned long long left = mask & __ballot(1); left; left &= left - 1, first = false) {     \
+      const T b = __shfl(x, __builtin_ctzll(left));                                                 \
+      a = first ? b : (T)(expression);                                                              \
+    }                                                                                               \
+    return a;                                                                                       \
+  }
+KS_REDUCE(add, a + b)
+KS_REDUCE(min, a < b ? a : b)
+KS_REDUCE(max, a > b ? a : b)
+KS_REDUCE(and, a & b)
+KS_REDUCE(or, a | b)
+KS_REDUCE(xor, a ^ b)
+#undef KS_REDUCE
 __device__ inline void __syncwarp(unsigned long long = ~0ull) {
   __builtin_amdgcn_fence(__ATOMIC_ACQ_REL, "wavefront");
   __builtin_amdgcn_wave_barrier();

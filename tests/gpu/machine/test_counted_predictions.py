@@ -1,0 +1,116 @@
+"""The machine's counts against the trace of Triton's source, and what the model makes of counts."""
+
+import struct
+from typing import Any
+
+import pytest
+import torch
+from pydantic import ValidationError
+
+from kernel_scientist import problems
+from kernel_scientist.evaluate.correctness.tiles import TileCall
+from kernel_scientist.evaluate.counted import CallCounts, CountedPredictor
+from kernel_scientist.gpu.capture import inspect as inspector
+from kernel_scientist.gpu.isa import assembly
+from kernel_scientist.gpu.machine import launch
+from kernel_scientist.gpu.machine.code import Code
+from kernel_scientist.gpu.machine.counts import Sample
+from kernel_scientist.gpu.machine.dispatch import KernelLaunch, Options
+from kernel_scientist.gpu.machine.memory import Memory
+from kernel_scientist.gpu.machine.sampler import Counted
+from kernel_scientist.gpu.model import executed
+from kernel_scientist.gpu.model.executed import LaunchCounts
+from kernel_scientist.hardware.gpus import MI300X
+from kernel_scientist.records.evaluation import CompileReport
+from kernel_scientist.sandbox.failure import KernelFailure
+from tests.conftest import ROOT
+from tests.gpu.machine import harness
+
+BOTH = Sample.SPREAD | Sample.SHARING
+NOTHING: dict[str, Any] = {
+    "kernel": "k", "assembly": "0" * 64, "grid": (8, 1, 1), "block": (64, 1, 1), "dynamic_lds": 0,
+    "instructions": [0], "executed": [4], "asked": [0], "lines": [0], "requests": [0], "conflicts": [0],
+    "work": [1, 1, 1, 1], "storages": {}, "waves": 4, "steps": 4, "rounds": 0, "reloads": 0, "overlapped": 0,
+    "shared": 0, "alone": 0,
+}  # fmt: skip
+
+
+def test_a_triton_kernel_is_counted_as_its_source_is_traced() -> None:
+    """All workgroups are counted here, and a trace looks at some: each has the same work, so both know all of it."""
+    pytest.importorskip("triton")
+    problem = problems.find("fp8-blockwise-gemm", "cpu")
+    case = next(one for one in problem.profile("full").tests if one.name == "m512-n4096-k512")
+    source = (ROOT / "problems/fp8-blockwise-gemm/seeds/triton_tiled.py").read_text()
+    answer = inspector.inspect(source, problem, [case], MI300X, 120).answer
+    traced, (one,) = answer.launches[0].trace, answer.codes
+    text = assembly.get(one.digest)
+    assert text is not None
+    m, n, k = (case.whole(name) for name in "mnk")
+    fp8 = torch.float8_e4m3fnuz
+    tensors = (
+        torch.zeros(k, m, dtype=fp8), torch.zeros(k, n, dtype=fp8), torch.ones(k // 128, m),
+        torch.ones(k // 128, n // 128), torch.zeros(m, n, dtype=torch.bfloat16),
+    )  # fmt: skip
+    memory = Memory()
+    for tensor in tensors:
+        memory.add(tensor.data_ptr(), tensor.numel() * tensor.element_size())
+    arguments = struct.pack("<5Q3i", *(tensor.data_ptr() for tensor in tensors), m, n, k)
+    code, grid, block = Code(harness.machine(), text), answer.launches[0].grid, (64 * one.num_warps, 1, 1)
+    options = Options(samples=(BOTH,) * traced.programs)
+    launched = KernelLaunch(code, "gemm_kernel", grid, block, arguments, one.lds_bytes)
+    result = launch.run(launched, memory, options)
+    assert not result.findings and result.counts is not None
+    plain = Counted(launched, result.counts).plain()
+    counts, statements = LaunchCounts.model_validate(plain), code.listing.statements
+    found = executed.traffic(counts, statements, MI300X)
+    assert found.lines_bytes == traced.lines_bytes
+    assert found.unique_bytes == traced.unique_bytes == sum(t.numel() * t.element_size() for t in tensors)
+    assert sum(found.flops.values()) == sum(traced.flops.values()) == 2 * m * n * k
+    own = executed.issue(counts, statements)
+    assert own.prefetched and own.flops * counts.num_warps * traced.programs == 2 * m * n * k
+
+
+@pytest.mark.parametrize(
+    ("name", "products"),
+    [
+        ("v_mfma_f32_32x32x16_fp8_fp8", "fp8"),
+        ("v_mfma_f32_32x32x16_bf8_fp8", "fp8"),
+        ("v_mfma_f32_32x32x8_bf16_1k", "bf16"),
+        ("v_mfma_f32_16x16x16_f16", "fp16"),
+        ("v_mfma_f32_16x16x8_xf32", "tf32"),
+        ("v_mfma_f32_32x32x2_f32", "fp32"),
+        ("v_mfma_i32_32x32x16_i8", "int8"),
+        ("v_mfma_f64_16x16x4_f64", "fp64"),
+    ],
+)
+def test_operands_of_matrix_instructions(name: str, products: str) -> None:
+    assert executed.operands(name) == products and products in MI300X.peak_gflops
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"waves": 0}, {"executed": [1, 2]}, {"lines": [-1]}, {"assembly": "../x"}, {"work": []}, {"grid": (0, 1, 1)},
+     {"storages": {"1": float("inf")}}, {"more": 1}],
+    ids=str,
+)  # fmt: skip
+def test_counts_that_are_none_are_refused(change: dict[str, Any]) -> None:
+    LaunchCounts.model_validate(NOTHING)
+    with pytest.raises(ValidationError):
+        LaunchCounts.model_validate(NOTHING | change)
+    plan = {"launches": [], "skipped": [], "unwritten": 0, "seconds": 0}
+    call = TileCall.model_validate({"known": [], "plan": plan, "counts": [NOTHING | change]})
+    with pytest.raises(KernelFailure, match="no report on what it counted"):
+        CallCounts.of(call)
+
+
+def test_counts_of_other_code_are_refused_and_a_case_without_counts_is_missed() -> None:
+    problem = problems.find("identity", "cpu")
+    cases, report = problem.profile("full").benchmarks[:1], CompileReport(ok=True, compiler="")
+    other = CallCounts.model_validate({"counts": [NOTHING]})
+    with pytest.raises(KernelFailure, match="code that was not compiled"):
+        CountedPredictor(problem, MI300X, report, {cases[0].name: other}).predictions(cases)
+    missing, predictions = CountedPredictor(problem, MI300X, report, {}).predictions(cases)
+    assert (
+        missing.missed == (f"{cases[0].name}: no prediction: no launch of it was counted, or more than a report holds",)
+        and not predictions
+    )
