@@ -26,6 +26,8 @@ class Coverage(BaseModel):
     launches: int = 0
     programs_run: int = 0
     programs: int = 0
+    programs_checked: int = 0
+    """By the machine also for races and values that nobody wrote; Triton's interpreter does that anyway."""
 
 
 class Call(BaseModel):
@@ -42,6 +44,7 @@ class MemoryReports:
     launches: int = 0
     run: int = 0
     programs: int = 0
+    checked: int = 0
     warnings: set[str] = field(default_factory=set[str])
     """Warnings as sentences: shown as evidence, without effect on the verdict."""
 
@@ -68,6 +71,7 @@ class MemoryReports:
             self.launches += call.coverage.launches
             self.run += call.coverage.programs_run
             self.programs += call.coverage.programs
+            self.checked += call.coverage.programs_checked
             defects += call.defects
         self.warnings |= {_sentence(d) for d in defects[:MOST_TOLD] if d.severity == "warning"}
         errors = [d for d in defects if d.severity == "error"]
@@ -80,7 +84,11 @@ class MemoryReports:
         if not self.launches:
             return f"{where} no launch"
         share = "all" if self.run == self.programs else f"{self.run} of {self.programs}"
-        return f"{where} {share} programs of {self.launches} launches, every address checked"
+        words = f"{where} {share} programs of {self.launches} launches, every address checked"
+        if not self.checked:
+            return words
+        share = "all" if self.checked == self.run else f"{self.checked} of {self.run}"
+        return f"{words}, {share} of them for races and uninitialised reads"
 
 
 def _sentence(defect: Defect) -> str:

@@ -42,8 +42,7 @@ class Machine:
     """Wraps a submission's `custom_kernel`."""
 
     def __init__(self, settings: dict[str, Any]) -> None:
-        """`settings`: `facts` of the GPU; `writes` and `updates`, the positions of writable inputs; `threads`;
-        `checks`: whether calls that are executed whole are checked, which takes 5 to 40 times as long."""
+        """`settings`: `facts` of the GPU; `writes` and `updates`, the positions of writable inputs; `threads`."""
         os.environ["TRITON_CACHE_DIR"] = str(Path.cwd() / "cache")
         cache.triton_key = lambda: ""  # the cache is this process's own, and the digest of Triton's files takes 0.3 s
         self.facts = Facts(**settings["facts"])
@@ -55,8 +54,6 @@ class Machine:
         self.reports: list[dict[str, Any]] = []
         self.partly = False
         """Whether only a part of each launch is executed."""
-        self.checking: bool = settings.get("checks", False)
-        """Whether launches are checked where all of each is executed."""
 
     def pretending(self) -> AbstractContextManager[None]:
         """Make torch report the GPU within the context."""
@@ -80,7 +77,7 @@ class Machine:
             start = time.process_time()
             self.executor.pattern = pattern
             self.executor.seed = random.SystemRandom().getrandbits(63)
-            checks = self.executor.checks = Checks(LIBRARY) if self.checking and not self.partly else None
+            checks = self.executor.checks = None if self.partly else Checks(LIBRARY)
             if checks is None:
                 allocations = Allocations(data, self.writable, pattern)
             else:
@@ -109,7 +106,12 @@ class Machine:
     def _report(self, output: Any, seconds: float) -> dict[str, Any]:
         found, launched = self.executor.take()
         every, run = sum(one.groups for one in launched), sum(one.run for one in launched)
-        coverage = {"launches": sum(one.groups > 0 for one in launched), "programs": every, "programs_run": run}
+        coverage = {
+            "launches": sum(one.groups > 0 for one in launched),
+            "programs": every,
+            "programs_run": run,
+            "programs_checked": sum(one.checked for one in launched),
+        }
         report: dict[str, Any] = {"defects": [asdict(d) for d in found], "coverage": coverage}
         if self.partly and output is not None:
             whole = run == every

@@ -139,16 +139,18 @@ class [[gnu::visibility("hidden")]] Checker : public Watch {
 
     // checker.cpp
     std::unique_ptr<CheckedGroup> begun(u32 linear);
-    bool advance(CheckedGroup& group);
     void step(CheckedGroup& group, Twins& twins);
     void agree(Twins& twins, const Instruction& in, const Effect& effect);
     void look(Twins& twins);
     void settle(Twins& twins);
     u32 source(int lane, bool addresses);
+    u32 record(Cause kind, u32 lane, u64 address, u64 start, const Event* other = nullptr, u32 other_lane = 0);
+
+    // turns.cpp
+    bool advance(CheckedGroup& group);
     void stand(CheckedGroup& group);
     bool hopeless(const std::vector<std::unique_ptr<CheckedGroup>>& waiting);
     bool notice(Twins& twins);
-    u32 record(Cause kind, u32 lane, u64 address, u64 start, const Event* other = nullptr, u32 other_lane = 0);
 
     // accesses.cpp
     u8* first(Wave& wave, int lane, u64 address, u32 bytes, bool write);
@@ -157,15 +159,19 @@ class [[gnu::visibility("hidden")]] Checker : public Watch {
     u8* resolve(Access& x);
     void outside(const Access& x, const Allocation* meant, u64 address);
     u64 equivalent(u64 address, const Allocation** meant);
+    bool twin_bytes(const Access& x, u8* to);
+    u32 memory_origin(const Access& x);
+
+    // stores.cpp
     void finish();
     void finish_store(Access& x);
     void finish_atomic(Access& x);
     void finish_own(Access& x);
     void clash(const Access& x, u32 number);
     void put(const Access& x, const u8* b, u32 origin);
+
+    // undo.cpp
     void save(u64 address, u32 bytes);
-    bool twin_bytes(const Access& x, u8* to);
-    u32 memory_origin(const Access& x);
 
     // races.cpp
     u32 event(bool atomic, bool quiet);
