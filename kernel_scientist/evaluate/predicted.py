@@ -21,7 +21,7 @@ from kernel_scientist.gpu.capture.preview import Previewer, refusal
 from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.hardware.peaks import floor_us
 from kernel_scientist.problems.problem import Problem, Profile
-from kernel_scientist.records.evaluation import CompileReport, Evaluation
+from kernel_scientist.records.evaluation import CompileReport, Evaluation, Launch, Prediction
 from kernel_scientist.records.kernel import Case, Kernel, Verdict
 from kernel_scientist.records.params import Harness
 from kernel_scientist.sandbox.failure import KernelFailure, failed
@@ -132,10 +132,11 @@ class PredictedEvaluator(PreviewedEvaluator):
         if kernel.language == "hip":
             return timed(self._counted(kernel, checked), "check", start)
         pools, words, evidence = self._pools(checked.compile), list[str](), checked.evidence
+        launches = checked.compile.launches if checked.compile else ()
         while pools:
             pool = pools.pop(0)
             try:
-                words.append(self._on_timed_cases(kernel, checked, pool)[0])
+                words.append(self._on_timed_cases(kernel, launches, self._driver(pool), self.profile.benchmarks)[0])
             except KernelFailure as failure:
                 if failure.verdict is not Verdict.COMPILED or pool is self.pool:
                     return failed(failure, checked)
@@ -143,31 +144,51 @@ class PredictedEvaluator(PreviewedEvaluator):
         changes = {"coverage": "; ".join((checked.coverage, *words)), "evidence": evidence}
         return timed(checked.model_copy(update=changes), "check", start)
 
+    def predict(self, kernel: Kernel, cases: Sequence[Case]) -> tuple[Prediction, ...]:
+        """Return the predicted times of some timed cases, without a verdict; none if they cannot be predicted.
+
+        Of a HIP kernel only what is counted is executed, and its values are compared. Raises KernelFailure.
+        """
+        seen = self.previewer.preview(kernel.source, cases)
+        if not seen.report.ok:
+            raise refusal(seen.report)
+        if kernel.language != "hip" or not self.pool.executes:
+            return seen.predictions
+        driver = Driver(self.problem, self.harness.model_copy(update={"tiles_s": 0.0}), self.pool)
+        _, done = self._on_timed_cases(kernel, (), driver, cases, counted=True)
+        return self._by_counts(seen.report, done, cases)[1]
+
     def _counted(self, kernel: Kernel, checked: Evaluation) -> Evaluation:
         """Execute a HIP kernel's timed cases and predict its time by what was counted meanwhile."""
+        report, cases = checked.compile or CompileReport(ok=True, compiler=""), self.profile.benchmarks
         try:
-            words, done = self._on_timed_cases(kernel, checked, self.pool, counted=True)
+            words, done = self._on_timed_cases(kernel, report.launches, self._driver(self.pool), cases, counted=True)
             checked = checked.model_copy(update={"coverage": "; ".join((checked.coverage, words))})
-            calls = {name: CallCounts.of(call) for name, call in done.calls.items()}
-            report = checked.compile or CompileReport(ok=True, compiler="")
-            predictor = CountedPredictor(self.problem, self.gpu, report, calls)
-            report, predictions = predictor.predictions(self.profile.benchmarks)
+            report, predictions = self._by_counts(report, done, cases)
         except KernelFailure as failure:
             return failed(failure, checked)
         return self._above_floor(checked.model_copy(update={"compile": report, "predictions": predictions}))
 
+    def _by_counts(
+        self, report: CompileReport, done: TileCheck, cases: Sequence[Case]
+    ) -> tuple[CompileReport, tuple[Prediction, ...]]:
+        calls = {name: CallCounts.of(call) for name, call in done.calls.items()}
+        return CountedPredictor(self.problem, self.gpu, report, calls).predictions(cases)
+
+    def _driver(self, pool: WorkerPool) -> Driver:
+        return Driver(self.problem, self.harness, pool)
+
     def _on_timed_cases(
-        self, kernel: Kernel, checked: Evaluation, pool: WorkerPool, counted: bool = False
+        self, kernel: Kernel, launches: Sequence[Launch], driver: Driver, cases: Sequence[Case], counted: bool = False
     ) -> tuple[str, TileCheck]:
-        """Return a sentence on what workers of a pool executed of the timed cases, and the check.
+        """Return a sentence on what a driver's workers executed of timed cases, and the check.
 
         Raises KernelFailure.
         """
-        driver, launches = Driver(self.problem, self.harness, pool), checked.compile.launches if checked.compile else ()
-        with pool.worker() as worker:
+        with driver.pool.worker() as worker:
             driver.load(worker, kernel.source, ())
             check = TileCheck(driver, self.timed_inputs, launches, counted)
-            return check.run(worker, self.profile.benchmarks), check
+            return check.run(worker, cases), check
 
     def _pools(self, report: CompileReport | None) -> list[WorkerPool]:
         """Return where timed cases are executed: by the machine, and without one by Triton's interpreter.

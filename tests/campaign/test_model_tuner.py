@@ -1,14 +1,21 @@
-"""Tuning by predicted time, with the real compiler: no configuration is executed."""
+"""Tuning by predicted time, with the real compilers; the machine executes some workgroups of those in HIP."""
+
+from collections.abc import Sequence
 
 import pytest
 
 from kernel_scientist import problems
 from kernel_scientist.campaign.tuning.model_tuner import ModelTuner
 from kernel_scientist.compile.source import KernelSource
+from kernel_scientist.evaluate.predicted import PredictedEvaluator
 from kernel_scientist.gpu.capture.preview import Previewer
+from kernel_scientist.gpu.toolchains import hip
 from kernel_scientist.hardware import gpus
-from kernel_scientist.records.kernel import Kernel
+from kernel_scientist.records.evaluation import Prediction
+from kernel_scientist.records.kernel import Case, Kernel, Verdict
 from kernel_scientist.records.params import Harness
+from kernel_scientist.workers import prepared
+from kernel_scientist.workers.pool import EXECUTED, WorkerPool
 from tests.conftest import ROOT
 
 pytestmark = pytest.mark.slow
@@ -23,7 +30,11 @@ def tune(
 ) -> Kernel | None:
     previewer = Previewer(PROBLEM, gpus.MI300X, Harness(inspect_timeout_s=inspect_timeout_s))
     base = Kernel(name="k00001", language="triton", source=source)
-    return ModelTuner(previewer, CASES, base, tries, lambda _: is_tried, lambda: stop).tune("k00002")
+
+    def predict(kernel: Kernel, cases: Sequence[Case]) -> Sequence[Prediction]:
+        return previewer.preview(kernel.source, cases).predictions
+
+    return ModelTuner(predict, CASES, base, tries, lambda _: is_tried, lambda: stop).tune("k00002")
 
 
 @pytest.fixture(scope="module")
@@ -52,3 +63,52 @@ def test_nothing_is_entered_if_nothing_gains_or_everything_was_tried(slow: str) 
 
 def test_a_base_whose_inspection_takes_too_long_is_not_tuned(slow: str) -> None:
     assert tune(slow + "# not inspected before\n", inspect_timeout_s=0.01) is None
+
+
+COPY = """
+import torch
+from torch.utils.cpp_extension import load_inline
+
+TUNABLES = {"STEPS": 4000, "LANES": 256}
+CHOICES = {"STEPS": [4000, 0], "LANES": [256, 2048]}
+DEVICE = r'''
+#include <hip/hip_runtime.h>
+__global__ __launch_bounds__(LANES) void copy_kernel(const unsigned short* x, unsigned short* out, int size) {
+    int i = blockIdx.x * LANES + threadIdx.x;
+    float idle = i;
+    for (int n = 0; n < STEPS; ++n) asm volatile("v_exp_f32 %0, %0" : "+v"(idle));
+    if (i < size) out[i] = x[i];
+}
+void copy(torch::Tensor x, torch::Tensor out) {
+    int size = x.numel();
+    copy_kernel<<<(size + LANES - 1) / LANES, LANES>>>(
+        (const unsigned short*)x.data_ptr(), (unsigned short*)out.data_ptr(), size);
+}
+'''
+module = load_inline(
+    name="tuned_copy", cpp_sources=["void copy(torch::Tensor x, torch::Tensor out);"], cuda_sources=[DEVICE],
+    functions=["copy"], extra_cuda_cflags=["-O3", *(f"-D{name}={value}" for name, value in TUNABLES.items())],
+)
+
+
+def custom_kernel(data):
+    x, out = data
+    module.copy(x, out)
+    return out
+"""
+
+
+@pytest.mark.skipif(isinstance(hip.find(), str), reason=str(hip.find()))
+def test_a_hip_kernels_configurations_are_counted_and_one_that_cannot_be_launched_is_named() -> None:
+    problem, harness = problems.find("identity"), Harness(noise_runs=0)
+    base = Kernel(name="k00001", language="hip", source=COPY)
+    with WorkerPool(harness, "cpu", (EXECUTED,), prepared.simulated(problem, gpus.MI300X)) as pool:
+        evaluator = PredictedEvaluator(problem, "auto", harness, pool, gpus.MI300X)
+        cases = evaluator.profile.benchmarks[-2:]
+        tuned = ModelTuner(evaluator.predict, cases, base, 12, lambda _: False, lambda: False).tune("k00002")
+    assert tuned is not None and KernelSource(tuned.source).tunables == {"STEPS": 0, "LANES": 256}
+    by_values = {(one.values.get("STEPS", 4000), one.values.get("LANES", 256)): one for one in tuned.tries}
+    assert set(by_values) == {(0, 256), (4000, 2048), (0, 2048)}
+    assert (by_values[0, 256].log2_ratio or 0) > 0.01
+    for refused in (by_values[4000, 2048], by_values[0, 2048]):
+        assert refused.verdict is not Verdict.OK and refused.log2_ratio is None and refused.reason

@@ -65,7 +65,7 @@ class ScriptedModel:
     def write(self, prompt: str) -> str:
         """Change the base as the experiment's title says."""
         number, kind = self._plan(prompt)
-        source = _changed(_block_after(prompt, "## The base: "), number, kind)
+        source = _changed(block_after(prompt, "## The base: "), number, kind)
         self.drafts[prompt] += 1
         if (draft := self.drafts[prompt]) > 1:  # the same prompt again: another draft
             source = source.replace('r"""\n', f'r"""\nstatic const int plan_{number}_draft_{draft} = 0;\n', 1)
@@ -80,7 +80,7 @@ class ScriptedModel:
         _, kind = self._plan(prompt)
         if kind == "unreadable":
             return self._reply("", "", kind)
-        source = _block_after(prompt, "## The kernel that failed")
+        source = block_after(prompt, "## The kernel that failed")
         repaired = source.replace("this is no C++;\n", "") + "# repaired\n"
         return "CRITIQUE: something was off\n\n" + self._reply(repaired, "repaired", kind).removeprefix("Here it is.")
 
@@ -103,7 +103,7 @@ class ScriptedModel:
         return f"Here it is.\n\n```python\n{source}```\n\nREPORT: {report}"
 
 
-def _block_after(prompt: str, heading: str) -> str:
+def block_after(prompt: str, heading: str) -> str:
     rest = prompt[prompt.index(heading) :]
     return rest.split("```python\n", 1)[1].split("\n```", 1)[0] + "\n"
 

@@ -29,7 +29,7 @@ def best(campaign: Campaign, base: Kernel, name: str) -> Kernel | None:
 
     if isinstance(evaluator, PredictedEvaluator):
         cases, tries = evaluator.profile.benchmarks, campaign.params.tuning.predictions
-        return ModelTuner(evaluator.previewer, cases, base, tries, is_tried, stop).tune(name)
+        return ModelTuner(evaluator.predict, cases, base, tries, is_tried, stop).tune(name)
     if isinstance(evaluator, PoolEvaluator):
         return evaluator.tune(base, name, plan.tuning_s())
     return tuner.tune(campaign.context, base, name, is_tried, stop)

@@ -1,4 +1,5 @@
-"""Tuning by predicted time: configurations are compiled and traced for a GPU that is not here, not executed.
+"""Tuning by predicted time, for a GPU that is not here. Configurations in Triton are compiled and traced, those in HIP
+are compiled, and some of their workgroups are executed.
 
 A neighbourhood search: all configurations that differ from the best one in a single value are predicted, the best of
 them is the next centre; when none of them gains, random configurations that differ in two values follow. Only some of
@@ -16,9 +17,8 @@ from functools import partial
 
 from kernel_scientist.campaign.tuning.tuner import tried, tuned
 from kernel_scientist.compile.source import KernelSource, Value
-from kernel_scientist.gpu.capture.preview import Previewer
 from kernel_scientist.hardware import cpu
-from kernel_scientist.records.evaluation import geomean
+from kernel_scientist.records.evaluation import Prediction, geomean
 from kernel_scientist.records.kernel import Case, Kernel, Try, Verdict
 from kernel_scientist.sandbox.failure import KernelFailure
 from kernel_scientist.search import tunables
@@ -34,7 +34,8 @@ Configuration = dict[str, Value]
 class ModelTuner:
     """Searches one kernel's tunables for a GPU of which there is only a model."""
 
-    previewer: Previewer
+    predict: Callable[[Kernel, Sequence[Case]], Sequence[Prediction]]
+    """Returns the predicted times of a kernel's cases. Raises KernelFailure."""
     cases: Sequence[Case]
     """The problem's timed cases."""
     base: Kernel
@@ -97,7 +98,7 @@ class ModelTuner:
     def _predicted(self, source: str, cases: Sequence[Case]) -> tuple[float, KernelFailure | None]:
         """Return the geometric mean of predicted times in us; infinity and the reason without a prediction."""
         try:
-            found = self.previewer.preview(source, cases).predictions
+            found = self.predict(self.base.model_copy(update={"source": source}), cases)
         except KernelFailure as failure:
             return math.inf, failure
         if not found:

@@ -39,9 +39,11 @@ def folder(tools: Toolchain, std: str) -> Path:
 
     Raises InfrastructureError if they do not compile.
     """
-    key = (tools.version, hip.fingerprint(), std, *FLAGS, *(file.read_text() for file in sorted(INCLUDE.iterdir())))
-    digest = hashlib.sha256(repr((*key, *_versions())).encode()).hexdigest()[:32]
-    place = environment.cache_folder().resolve() / "hip-host" / digest
+    kept = environment.cache_folder().resolve() / "hip-host"
+    # Precompiled headers name the files that they were made of: a folder that was moved needs others.
+    key = (str(INCLUDE), str(kept), *(file.read_text() for file in sorted(INCLUDE.iterdir())))
+    digest = hashlib.sha256(repr((*key, tools.version, hip.fingerprint(), std, *FLAGS, *_versions())).encode())
+    place = kept / digest.hexdigest()[:32]
     if not (place / "torch_host.pch").exists():
         _compile(tools, std, place)
     return place

@@ -1,7 +1,9 @@
 """Whole HIP submissions on a CPU: host code by the real compiler, kernels by the machine, values against torch."""
 
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -14,7 +16,7 @@ from kernel_scientist.gpu.machine import library as machine
 from kernel_scientist.gpu.machine.allocations import Allocations
 from kernel_scientist.gpu.machine.code import Code
 from kernel_scientist.gpu.machine.dispatch import KernelLaunch
-from kernel_scientist.gpu.machine.host import build, library, module
+from kernel_scientist.gpu.machine.host import build, headers, library, module
 from kernel_scientist.gpu.machine.host.session import HostError, Session
 from kernel_scientist.gpu.machine.host.simulated import Simulated
 from kernel_scientist.gpu.machine.launch import NotSimulatedError, run
@@ -189,6 +191,18 @@ def bench() -> Bench:
 
     device = Simulated(FACTS, lambda text: Code(native, text), execute, lambda: call)
     return Bench(call, Session(library.path(), device))
+
+
+def test_precompiled_headers_that_were_moved_are_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They name the files that they were made of; a file that is not there was said to be the kernel's error."""
+    assert isinstance(TOOLS, hip.Toolchain)
+    made = headers.folder(TOOLS, "c++20")
+    moved = tmp_path / "cache"
+    shutil.copytree(made, moved / "hip-host" / made.name, symlinks=True)
+    monkeypatch.setenv("KERNEL_SCIENTIST_CACHE", str(moved))
+    assert headers.folder(TOOLS, "c++20") not in (made, moved / "hip-host" / made.name)
+    built = build.whole(request("moved", HOST, DEVICE, FUNCTIONS), "gfx942", 240)
+    assert built.path is not None and moved in built.path.parents, built.report.log
 
 
 @pytest.fixture(scope="module")
