@@ -58,7 +58,7 @@ def test_a_design_is_read_in_every_form(reply: str) -> None:
     ("reply", "words"),
     [
         ("", "empty"),
-        ("<think>only thoughts", "empty"),
+        ("<think>only thoughts", "only reasoning"),
         ("I cannot help with that.", "not a mapping"),
         ('{"plans": []}', "plans"),
         ('{"plans": [{"title": "x"}]}', "description"),

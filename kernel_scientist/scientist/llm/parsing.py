@@ -5,8 +5,10 @@ reply becomes a record or a ReplyError with one sentence that can be sent back t
 are bounded everywhere.
 """
 
+import contextlib
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -18,6 +20,8 @@ from kernel_scientist.records.kernel import LlmCall
 MAX_CHARACTERS = 1 << 20
 MAX_RECORD_CHARACTERS = 100_000
 """Characters of JSON or YAML: the YAML parser takes seconds for more."""
+MAX_OBJECTS = 100
+"""Braces in prose at which JSON is looked for."""
 MAX_LISTED = 3
 """Validation errors named in one message."""
 
@@ -59,17 +63,31 @@ def split(reply: str) -> ParsedReply:
     """Split a reply into prose and fenced blocks. Raises ReplyError if it is empty or too long."""
     if len(reply) > MAX_CHARACTERS:
         raise ReplyError(f"the reply has {len(reply)} characters; at most {MAX_CHARACTERS} are read")
-    text = without_reasoning(reply).replace("\r\n", "\n").strip()
+    text = without_reasoning(reply.replace("\r\n", "\n")).strip()
     if not text:
-        raise ReplyError("the reply is empty")
-    blocks: list[FencedBlock] = []
-    prose: list[str] = []
+        raise ReplyError("the reply is only reasoning, without an answer" if reply.strip() else "the reply is empty")
+    blocks, prose = _blocks(text, aware=True)
+    if blocks and not blocks[-1].closed:
+        blocks, prose = _blocks(text, aware=False)
+    return ParsedReply(tuple(_flat(blocks)), "\n".join(prose).strip(), text)
+
+
+def _blocks(text: str, aware: bool) -> tuple[list[FencedBlock], list[str]]:
+    """Return the fenced blocks and the lines around them. `aware`: a fence in a string of Python closes no block."""
+    blocks, prose = list[FencedBlock](), list[str]()
     fence, margin, info, lines = "", 0, "", list[str]()
     for line in text.split("\n"):
         mark = re.match(r"([ \t]*)(`{3,}|~{3,})[ \t]*(.*)$", line)
         if not fence and mark and "`" not in mark[3]:
             margin, fence, info, lines = len(mark[1]), mark[2], mark[3].strip(), []
-        elif fence and mark and mark[2].startswith(fence) and not mark[3].strip() and len(mark[1]) <= margin + 3:
+        elif (
+            fence
+            and mark
+            and mark[2].startswith(fence)
+            and not mark[3].strip()
+            and len(mark[1]) <= margin + 3
+            and not (aware and _in_string(lines))
+        ):
             blocks.append(FencedBlock(info, "\n".join(lines) + "\n" if lines else ""))
             fence = ""
         elif fence:  # a fence in a list is indented, and its lines with it
@@ -78,18 +96,48 @@ def split(reply: str) -> ParsedReply:
             prose.append(line)
     if fence:
         blocks.append(FencedBlock(info, "\n".join(lines) + "\n" if lines else "", closed=False))
-    return ParsedReply(tuple(blocks), "\n".join(prose).strip(), text)
+    return blocks, prose
+
+
+def _in_string(lines: list[str]) -> bool:
+    """Return whether a string in triple quotes is open after some lines of a file."""
+    text, open_ = "\n".join(lines), ""
+    for mark in re.findall(r'"""|\'\'\'', text):
+        open_ = mark if not open_ else "" if mark == open_ else open_
+    return bool(open_)
+
+
+def _flat(blocks: list[FencedBlock]) -> Iterator[FencedBlock]:
+    """Yield the blocks; of one that contains fenced blocks itself, as a page of Markdown does, those."""
+    for block in blocks:
+        inner = _blocks(block.text, aware=True)[0] if block.language in ("", "markdown", "md", "text") else []
+        yield from (one for one in inner if one.closed) if any(one.closed for one in inner) else (block,)
 
 
 def without_reasoning(reply: str) -> str:
-    """Return a reply without `<think> ... </think>`: also without an unclosed tag, or all before a lone closing one."""
+    """Return a reply without `<think> ... </think>`, also without its start or its end. A tag in an answer is text."""
     for name in ("think", "thinking", "reasoning"):
         start, end = f"<{name}>", f"</{name}>"
-        while (begin := reply.find(start)) >= 0:
+        begin = 0
+        while (begin := reply.find(start, begin)) >= 0:
             stop = reply.find(end, begin)
+            if _fences(reply[:begin]) % 2 or (stop < 0 and _answers(reply[:begin])):
+                begin += len(start)
+                continue
             reply = reply[:begin] + (reply[stop + len(end) :] if stop >= 0 else "")
-        reply = reply.rpartition(end)[2]
+        before, lone, after = reply.rpartition(end)
+        if lone and not _fences(before) % 2 and (_answers(after) or not _answers(before)):
+            reply = after
     return reply
+
+
+def _fences(text: str) -> int:
+    return len(re.findall(r"^[ \t]*(?:`{3,}|~{3,})", text, re.M))
+
+
+def _answers(text: str) -> bool:
+    """Return whether a text has what a reply is asked for: a block or a record."""
+    return _fences(text) > 0 or "{" in text
 
 
 def record(reply: ParsedReply, kind: type[Model]) -> Model:
@@ -106,7 +154,23 @@ def record(reply: ParsedReply, kind: type[Model]) -> Model:
         except ValidationError as error:
             fault = ReplyError(_faults(error))
             break  # this block is the intended record
+    for value in embedded(reply.text):
+        with contextlib.suppress(ValidationError):
+            return kind.model_validate(value)
     raise fault or ReplyError("the reply contains neither JSON nor YAML")
+
+
+def embedded(text: str) -> Iterator[Any]:
+    """Yield the objects that stand as JSON anywhere in a text, the outer ones only."""
+    decoder, place, tries = json.JSONDecoder(), 0, 0
+    while (place := text.find("{", place)) >= 0 and tries < MAX_OBJECTS:
+        tries += 1
+        try:
+            value, place = decoder.raw_decode(text, place)
+        except (ValueError, RecursionError):
+            place += 1
+        else:
+            yield value
 
 
 def _candidates(reply: ParsedReply) -> list[str]:

@@ -7,16 +7,19 @@ then holds runs of four neighbouring columns of C, which it stores in 8 bytes.
 import torch
 from torch.utils.cpp_extension import load_inline
 
+TUNABLES = {"TILE_K": 64, "GROUP": 8, "MIN_WAVES": 2}
+"""Of k in LDS; tiles of A that share a tile of B in the L2; waves per SIMD that registers must leave room for."""
+CHOICES = {"TILE_K": [32, 64], "GROUP": [1, 4, 8, 16], "MIN_WAVES": [1, 2]}
+
 HOST = "void gemm(torch::Tensor a, torch::Tensor b, torch::Tensor c);"
 
 DEVICE = r"""
 #include <hip/hip_runtime.h>
 
-constexpr int TILE = 128, TILE_K = 64;   // of A, B and C; k is a multiple of 64
+constexpr int TILE = 128;                // of A, B and C; TILE_K along k, which is a multiple of 64
 constexpr int THREADS = 256;             // four waves, each computes 64 x 64 of the tile
 constexpr int VECTOR = 8;                // elements in 16 bytes
 constexpr int PER_ROW = TILE_K / VECTOR, FETCHES = TILE * PER_ROW / THREADS;
-constexpr int GROUP = 8;                 // tiles of A that share a tile of B in the L2
 
 using bf16x4 = short __attribute__((ext_vector_type(4)));
 using bf16x8 = short __attribute__((ext_vector_type(8)));
@@ -47,7 +50,7 @@ __device__ void keep(short* tile, const bf16x8* mine) {
     }
 }
 
-__global__ __launch_bounds__(THREADS, 2) void gemm_kernel(
+__global__ __launch_bounds__(THREADS, MIN_WAVES) void gemm_kernel(
     const short* a,  // [m][k]
     const short* b,  // [n][k]
     short* c,        // [m][n]
@@ -114,7 +117,12 @@ module = load_inline(
     cpp_sources=[HOST],
     cuda_sources=[DEVICE],
     functions=["gemm"],
-    extra_cuda_cflags=["--offload-arch=gfx942", "-std=c++20", "-O3"],
+    extra_cuda_cflags=[
+        "--offload-arch=gfx942",
+        "-std=c++20",
+        "-O3",
+        *(f"-D{name}={n}" for name, n in TUNABLES.items()),
+    ],
 )
 
 Data = tuple[torch.Tensor, torch.Tensor, torch.Tensor]

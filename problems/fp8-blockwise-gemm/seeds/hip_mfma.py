@@ -8,6 +8,10 @@ computed as B @ A.T per wave: a lane then has one row of C, hence one scale of A
 import torch
 from torch.utils.cpp_extension import load_inline
 
+TUNABLES = {"UNROLL": 4, "MIN_WAVES": 2}
+"""Steps of the loop over a tile's k at a time; waves per SIMD that registers must leave room for."""
+CHOICES = {"UNROLL": [1, 2, 4], "MIN_WAVES": [1, 2]}
+
 HOST = """
 void gemm(torch::Tensor a, torch::Tensor b, torch::Tensor a_scale, torch::Tensor b_scale, torch::Tensor c);
 """
@@ -57,7 +61,7 @@ __device__ void keep(unsigned char* tile, const u32x4* mine) {
     }
 }
 
-__global__ __launch_bounds__(THREADS, 2) void gemm_kernel(
+__global__ __launch_bounds__(THREADS, MIN_WAVES) void gemm_kernel(
     const unsigned char* a,  // [k][m]
     const unsigned char* b,  // [k][n]
     const float* a_scale,    // [k / 128][m]
@@ -89,6 +93,7 @@ __global__ __launch_bounds__(THREADS, 2) void gemm_kernel(
         // A lane reads 16 of k at once and gives 8 to each of two instructions: in which order k is summed does not
         // matter, as long as it is the same one for A and B.
         f32x16 part[2][2] = {};
+#pragma unroll UNROLL
         for (int kk = 0; kk < TILE; kk += 32) {
             int sixteen = kk / 16 + lane / 32;
             i64x2 of_a[2], of_b[2];
@@ -131,7 +136,12 @@ module = load_inline(
     cpp_sources=[HOST],
     cuda_sources=[DEVICE],
     functions=["gemm"],
-    extra_cuda_cflags=["--offload-arch=gfx942", "-std=c++20", "-O3"],
+    extra_cuda_cflags=[
+        "--offload-arch=gfx942",
+        "-std=c++20",
+        "-O3",
+        *(f"-D{name}={n}" for name, n in TUNABLES.items()),
+    ],
 )
 
 Data = tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]

@@ -83,15 +83,17 @@ def set_mask(s: Array, place: int, bits: Array) -> None:
     s[:, place + 1] = both >> np.uint64(32)
 
 
-def run(cases: Sequence[Case], *, denormals: int = 3, options: Options = USUAL) -> list[Outcome]:
+def run(
+    cases: Sequence[Case], *, denormals: int = 3, options: Options = USUAL, cooperative: bool = False
+) -> list[Outcome]:
     """Run cases that have equally many waves; none may lead to a finding."""
-    outcomes, result = findings(cases, denormals=denormals, options=options)
+    outcomes, result = findings(cases, denormals=denormals, options=options, cooperative=cooperative)
     assert not result.findings, [(f.fault.name, f.statement.mnemonic, f.statement.operands) for f in result.findings]
     return outcomes
 
 
 def findings(
-    cases: Sequence[Case], *, denormals: int = 3, options: Options = USUAL
+    cases: Sequence[Case], *, denormals: int = 3, options: Options = USUAL, cooperative: bool = False
 ) -> tuple[list[Outcome], launch.Result]:
     """Run cases that have equally many waves; return the result of the launch as well."""
     waves = len(cases[0].v)
@@ -109,7 +111,8 @@ def findings(
     arguments = struct.pack("<5Q", *(array.ctypes.data for array in (v, s, v_out, s_out, memory)))
     code = Code(machine(), text([case.text for case in cases], size, denormals))
     assert not code.missing, [statement.mnemonic for statement in code.missing]
-    result = launch.run(KernelLaunch(code, "k", (waves, 1, 1), (LANES, 1, 1), arguments), allowed, options)
+    launched = KernelLaunch(code, "k", (waves, 1, 1), (LANES, 1, 1), arguments, cooperative=cooperative)
+    result = launch.run(launched, allowed, options)
     for n, case in enumerate(cases):
         if case.memory is not None:
             case.memory[...] = memory[:, n, : case.memory.shape[1]]

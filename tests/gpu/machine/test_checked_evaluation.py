@@ -39,7 +39,7 @@ EXCHANGE = (
 )
 READS = (
     "if (i < size) out[i] = x[i]; "
-    "volatile int odd = 0; if (__builtin_amdgcn_readfirstlane(i < size ? x[i] : 0) & 1) odd = 1;"
+    "volatile int odd = 0; if (__builtin_amdgcn_readfirstlane(i < size ? x[i] : 0) != 0) odd = 1;"
 )
 """A branch depends on what is read."""
 STATIC = """    static unsigned short* kept = nullptr;

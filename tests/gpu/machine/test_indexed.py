@@ -92,7 +92,7 @@ def barrier() -> Case:
 @pytest.mark.parametrize("options", [{}, {"backwards": True}, {"threads": 2}], ids=str)
 def test_all_workgroups_wait_for_each_other(options: dict[str, Any]) -> None:
     case = barrier()
-    (outcome,) = harness.run([case], options=Options(cooperative=True, **options))
+    (outcome,) = harness.run([case], options=Options(**options), cooperative=True)
     np.testing.assert_array_equal(outcome.v[:-2, 5], case.v[1:-1, 2])
 
 
