@@ -25,6 +25,8 @@ class Response:
     drop_after: int | None = None
     """Characters after which the connection is closed."""
     hang: bool = False
+    beside: tuple[dict[str, Any], ...] = ()
+    """Deltas of a stream before the text: reasoning, calls of tools."""
     drip_s: float = 0.0
     """Pause before every few characters."""
 
@@ -97,6 +99,10 @@ class ModelServer:
         handler.end_headers()
         handler.close_connection = True
         frame = {"id": "x", "object": "chat.completion.chunk", "created": 1, "model": body["model"]}
+        for delta in response.beside:
+            index = delta.get("of_choice", 0)
+            sent = {name: value for name, value in delta.items() if name != "of_choice"}
+            _event(handler, {**frame, "choices": [{"index": index, "delta": sent, "finish_reason": None}]})
         size = 16 if response.drip_s else max(64, len(response.text) // 50)
         for start in range(0, len(response.text), size):
             if response.drip_s:

@@ -310,3 +310,55 @@ def test_a_key_is_sent_only_to_its_endpoint_and_never_stored(tmp_path: Path, mon
         assert "somebody" not in server.headers[1]["Authorization"]
     replies = [reply.model_dump_json() for name in ("c1", "c2") for reply in ResponseCache(tmp_path).paid_by(name)]
     assert len(replies) == 2 and not any("sk-very-secret" in text for text in replies)
+
+
+def test_a_reply_that_was_cut_off_is_asked_for_again_with_more_tokens(tmp_path: Path) -> None:
+    with serving(in_order(Response("bad", finish="length"), Response("good"))) as server:
+        text, calls = ask(make_client(server, tmp_path))
+    assert text == "good" and [one["max_tokens"] for one in server.requests] == [1000, 2000]
+    assert server.requests[0]["messages"] == server.requests[1]["messages"], "not the cut reply and a complaint"
+    assert "cut off at 1000 tokens (max_tokens)" in calls[0].fault and not calls[1].fault
+
+
+def test_a_model_that_allows_no_longer_reply_ends_the_call_and_not_the_campaign(tmp_path: Path) -> None:
+    responses = (Response("bad", finish="length"), Response("max_tokens is too large", status=400))
+    with serving(in_order(*responses)) as server, pytest.raises(ReplyError, match="cut off at 1000 tokens") as caught:
+        ask(make_client(server, tmp_path))
+    assert len(caught.value.llm_calls) == 1
+
+
+def test_a_reply_that_is_withheld_is_not_asked_for_again(tmp_path: Path) -> None:
+    with (
+        serving(always(Response("bad", finish="content_filter"))) as server,
+        pytest.raises(ReplyError, match="withheld the reply"),
+    ):
+        ask(make_client(server, tmp_path))
+    assert len(server.requests) == 1
+
+
+def test_only_reasoning_is_told_from_an_empty_reply(tmp_path: Path) -> None:
+    only = Response("", beside=({"reasoning_content": "What if ..."}, {"reasoning_content": " no."}))
+    with serving(always(only)) as server, pytest.raises(ReplyError, match="only reasoning"):
+        ask(make_client(server, tmp_path / "1"))
+    with serving(always(Response(""))) as server, pytest.raises(ReplyError, match="empty"):
+        ask(make_client(server, tmp_path / "2"))
+
+
+def test_the_arguments_of_a_tool_stand_for_a_text_that_is_missing(tmp_path: Path) -> None:
+    call = {"index": 0, "id": "c1", "type": "function", "function": {"name": "submit", "arguments": '{"source":'}}
+    rest = {"index": 0, "function": {"arguments": ' "x"}'}}
+    with serving(always(Response("", beside=({"tool_calls": [call]}, {"tool_calls": [rest]})))) as server:
+        assert ask(make_client(server, tmp_path))[0] == '{"source": "x"}'
+
+
+def test_of_several_choices_the_first_counts(tmp_path: Path) -> None:
+    with serving(always(Response("good", beside=({"content": "another", "of_choice": 1},)))) as server:
+        assert ask(make_client(server, tmp_path))[0] == "good"
+
+
+def test_a_lone_surrogate_is_replaced_and_the_paid_reply_kept(tmp_path: Path) -> None:
+    with serving(always(Response("good \ud800 enough"))) as server:
+        client = make_client(server, tmp_path)
+        text, calls = ask(client)
+    assert text == "good ? enough" and client.cache.paid_by("c1")[0].text == text
+    assert calls[0].usd == pytest.approx(COST)

@@ -27,6 +27,8 @@ T = TypeVar("T")
 POLL_S = 0.2
 MAX_QUOTED = 20_000
 """Characters of an unreadable reply that are sent back with the error."""
+WITHHELD, CUT_OFF, LONGER = "content_filter", "length", 2
+"""Reasons for which replies end, as litellm names them; how many times as long a reply may be that was cut off."""
 Parser = Callable[[ParsedReply], T]
 """Returns a record of a reply, or raises ReplyError."""
 
@@ -66,29 +68,41 @@ class LlmClient:
     def ask(self, spec: CallSpec, prompt: Prompt, parse: Parser[T]) -> tuple[T, tuple[LlmCall, ...]]:
         """Return the parsed reply, and the calls it took.
 
-        A reply that cannot be parsed is sent back with the error, at most `llm.corrections` times. Raises ReplyError
+        A reply that cannot be parsed is sent back with the error, at most `llm.corrections` times. One that was cut off
+        is asked for again with more tokens, one that the provider withheld is not. Raises ReplyError
         (with its `llm_calls`) after that, BudgetError before a call that could exceed the budget, ModelError if no
         model of the role replies, StoppedError if the campaign is stopped meanwhile.
         """
         messages, calls, fault = list(prompt.messages), list[LlmCall](), ReplyError("no model was called")
+        longer = 1
         for correction in range(self.llm.corrections + 1):
-            reply, cached = self._reply(spec, f"{spec.key}/{correction}", messages)
+            try:
+                reply, cached = self._reply(spec, f"{spec.key}/{correction}", messages, longer)
+            except ModelError:
+                if longer == 1:
+                    raise
+                break  # the model allows no longer reply
             try:
                 result = parse(split(reply.text))
             except ReplyError as error:
-                calls.append(_recorded(reply, prompt, cached, str(error)))
-                self.cache.mark_unreadable(reply, str(error)[:500])
-                fault = error
+                fault = _explained(error, reply)
+                calls.append(_recorded(reply, prompt, cached, str(fault)))
+                self.cache.mark_unreadable(reply, str(fault)[:500])
+                if reply.finish == WITHHELD:
+                    break
+                if reply.finish == CUT_OFF and longer == 1:
+                    longer = LONGER
+                    continue
                 unreadable = Message(role="assistant", content=reply.text[:MAX_QUOTED] or "(empty)")
-                messages += [unreadable, _correction(error)]
+                messages += [unreadable, _correction(fault)]
             else:
                 return result, (*calls, _recorded(reply, prompt, cached, ""))
         fault.llm_calls = tuple(calls)
         raise fault
 
-    def _reply(self, spec: CallSpec, key: str, messages: Sequence[Message]) -> tuple[Reply, bool]:
-        """Return a reply, and whether it was cached."""
-        requests = list(self._requests(spec, key, messages))
+    def _reply(self, spec: CallSpec, key: str, messages: Sequence[Message], longer: int = 1) -> tuple[Reply, bool]:
+        """Return a reply, and whether it was cached. `longer`: how many times its role's tokens it may have."""
+        requests = list(self._requests(spec, key, messages, longer))
         # The call key comes first: a generation that is designed again may send the prompt of a later generation.
         if reply := self.cache.at(self.campaign, key, self._resumed_at):
             return reply, True
@@ -127,14 +141,16 @@ class LlmClient:
             with self._lock:
                 del self._in_flight[request.key]
 
-    def _requests(self, spec: CallSpec, key: str, messages: Sequence[Message]) -> Iterator[tuple[Model, LlmRequest]]:
+    def _requests(
+        self, spec: CallSpec, key: str, messages: Sequence[Message], longer: int
+    ) -> Iterator[tuple[Model, LlmRequest]]:
         """Yield the models to call, in order, each with its request: one that shares the role, then the fallbacks."""
         role = self.llm.role(spec.role)
         shared = [m for m in role.models if m.model != PLAYBOOK]
         rng = random.Random(f"{self.campaign}/{key.rpartition('/')[0]}")  # corrections go to the same model
         drawn = rng.choices(shared, [m.weight for m in shared])[:1] if shared else []
         first = [m for m in shared if m.model == spec.prefer][:1] or drawn
-        parameters: dict[str, object] = {"max_tokens": role.max_tokens}
+        parameters: dict[str, object] = {"max_tokens": longer * role.max_tokens}
         parameters |= {} if role.temperature is None else {"temperature": role.temperature}
         for model in (*first, *(m for m in role.fallbacks if m.model != PLAYBOOK)):
             form = endpoint.schema(spec.form) if spec.form and endpoint.takes_schema(model) else {}
@@ -163,7 +179,7 @@ class LlmClient:
 
     def _call(self, spec: CallSpec, key: str, model: Model, request: LlmRequest) -> Reply:
         """Make one call, pay for it and cache the reply, even if it arrives after the campaign was stopped."""
-        rate, max_tokens = costs.price(model), self.llm.role(spec.role).max_tokens
+        rate, max_tokens = costs.price(model), int(request.parameters["max_tokens"])
         input_tokens, start = endpoint.input_tokens(request), time.monotonic()
 
         def paid(text: str, finish: str, tokens: tuple[int, int], failure: str = "") -> Reply:
@@ -250,6 +266,17 @@ def _recorded(reply: Reply, prompt: Prompt, cached: bool, fault: str) -> LlmCall
         recalled=cached,
         fault=fault[:500],
     )
+
+
+def _explained(error: ReplyError, reply: Reply) -> ReplyError:
+    """Return why a reply cannot be used, by the reason for which it ended."""
+    if reply.finish == WITHHELD:
+        return ReplyError(f"the provider withheld the reply ({reply.finish}): {reply.text[:200] or 'without a word'}")
+    if reply.finish == CUT_OFF:
+        return ReplyError(
+            f"the reply was cut off at {reply.request.parameters['max_tokens']} tokens (max_tokens): {error}"
+        )
+    return error
 
 
 def _correction(error: ReplyError) -> Message:

@@ -41,6 +41,29 @@ class ModelOutput:
     output_tokens: int
 
 
+class Beside:
+    """What came beside a reply's text: reasoning, the call of a tool."""
+
+    def __init__(self) -> None:
+        self._parts: dict[str, list[str]] = {"reasoning_content": [], "tool_calls": []}
+
+    def add(self, delta: Any) -> int:
+        """Add a piece. Returns its number of characters."""
+        calls = [getattr(one, "function", None) for one in getattr(delta, "tool_calls", None) or ()]
+        found = {
+            "reasoning_content": getattr(delta, "reasoning_content", None),
+            "tool_calls": "".join(getattr(one, "arguments", None) or "" for one in calls),
+        }
+        for name, piece in found.items():
+            self._parts[name].append(piece if isinstance(piece, str) else "")
+        return sum(len(parts[-1]) for parts in self._parts.values())
+
+    def instead(self) -> str:
+        """Return what stands for a reply without text."""
+        reasoning, arguments = ("".join(parts) for parts in self._parts.values())
+        return arguments or (f"<think>{reasoning}</think>" if reasoning else "")
+
+
 def complete(model: Model, request: LlmRequest, timeout_s: float) -> ModelOutput:
     """Call a model once. Raises CallError; SetupError if key or address are refused."""
     import litellm
@@ -89,13 +112,15 @@ def schema(form: type[BaseModel]) -> dict[str, object]:
 
 
 def _read(stream: Iterable[Any], request: LlmRequest, deadline: float, parts: list[str]) -> ModelOutput:
-    finish, usage, size = "", None, 0
+    finish, usage, size, beside = "", None, 0, Beside()
     for chunk in stream:
         usage = getattr(chunk, "usage", None) or usage
         for choice in getattr(chunk, "choices", None) or ():
+            if getattr(choice, "index", 0):
+                continue  # several choices are several replies
             piece = getattr(choice.delta, "content", None) or ""
             parts.append(piece)
-            size += len(piece)
+            size += len(piece) + beside.add(choice.delta)
             finish = choice.finish_reason or finish
         if size > MAX_CHARACTERS:
             finish = "length"
@@ -106,8 +131,9 @@ def _read(stream: Iterable[Any], request: LlmRequest, deadline: float, parts: li
     # litellm invents a finish reason for a stream that just ends; the server's own is in received_finish_reason
     if size <= MAX_CHARACTERS and not getattr(stream, "received_finish_reason", finish):
         raise CallError("the stream ended within the reply", True, text=text)
+    text = text if text.strip() else beside.instead()
     return ModelOutput(
-        text,
+        text.encode("utf-8", "replace").decode(),  # a lone surrogate cannot be stored
         finish,
         int(getattr(usage, "prompt_tokens", 0) or input_tokens(request)),
         int(getattr(usage, "completion_tokens", 0) or estimated_tokens(text)),
