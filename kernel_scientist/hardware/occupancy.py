@@ -13,6 +13,9 @@ from typing import Literal, NamedTuple
 
 Limit = Literal["waves", "registers", "scalars", "lds", "workgroup"]
 
+MOST_THREADS = 1024
+"""Of a workgroup, on all of these GPUs."""
+
 
 @dataclass(frozen=True)
 class Limits:

@@ -6,6 +6,8 @@ Runs in untrusted processes.
 from dataclasses import dataclass
 from types import SimpleNamespace
 
+from kernel_scientist.hardware import occupancy
+
 
 @dataclass(frozen=True)
 class Facts:
@@ -18,6 +20,13 @@ class Facts:
     lds_bytes: int
     l2_bytes: int
     memory_bytes: int = 128 << 30
+
+    def excess(self, kernel: str, num_warps: int, lds_bytes: int) -> tuple[int, int, str] | None:
+        """Return what of a workgroup the GPU lacks: how much it needs, the most there is, and of what; else None."""
+        threads, of = num_warps * self.wave, f"of a workgroup of {kernel} on {self.arch}"
+        if threads > occupancy.MOST_THREADS:
+            return threads, occupancy.MOST_THREADS, f"threads {of}"
+        return (lds_bytes, self.lds_bytes, f"LDS {of}") if lds_bytes > self.lds_bytes else None
 
     @property
     def amd(self) -> bool:

@@ -174,9 +174,9 @@ class Recorder:
 
     def _code(self, compiled: Any) -> Code:
         """Return a kernel's code object. Raises OutOfResources as loading it on the device would."""
-        if compiled.metadata.shared > self.facts.lds_bytes:
-            what = f"LDS of a workgroup of {compiled.metadata.name} on {self.facts.arch}"
-            raise OutOfResources(compiled.metadata.shared, self.facts.lds_bytes, what)
+        metadata = compiled.metadata
+        if excess := self.facts.excess(metadata.name, metadata.num_warps, metadata.shared):
+            raise OutOfResources(*excess)
         if id(compiled) not in self.codes:
             self.keep(compiled)
         return self.codes[id(compiled)]

@@ -20,6 +20,8 @@ from kernel_scientist.gpu.capture.files.trials import Setting, Trials, chain
 
 KERNEL_S = 20.0
 """CPU seconds for the compilation of one kernel."""
+OPTIONS = ("num_warps", "num_stages")
+"""Options of a launch that are taken from the file's own launches, where these give numbers."""
 WRAPPERS = 8
 """Most decorators of a kernel."""
 
@@ -164,7 +166,9 @@ def _trials(kernel: Kernel, module: ModuleType, tree: ast.Module, deadline: floa
         units=guesses.units(names),
     )
     values = {param.name: guesses.alternatives(param, known) or [None] for param in function.params}
-    return Trials(function, known.uses, values, kernel.configs, kernel.heuristics, deadline, lds_bytes)
+    said = launch_sites.hints(tree, kernel.name, [], vars(module))
+    options = {name: said[name].value for name in OPTIONS if name in said and type(said[name].value) is int}
+    return Trials(function, known.uses, values, kernel.configs, kernel.heuristics, deadline, lds_bytes, options)
 
 
 def _functions(module: ModuleType) -> dict[int, list[Any]]:

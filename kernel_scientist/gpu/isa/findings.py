@@ -53,7 +53,7 @@ def findings(objects: Sequence[CodeObject], arch: str, source_text: str) -> tupl
     """Return findings about the code objects and the source, each sentence once, the most important first."""
     said = [
         line
-        for check in (_lds, _spills, _scratch, _occupancy, _narrow, _conflicts)
+        for check in (_threads, _lds, _spills, _scratch, _occupancy, _narrow, _conflicts)
         for code in objects
         for line in check(code)
     ]
@@ -76,6 +76,16 @@ def omissions(objects: Sequence[CodeObject]) -> tuple[str, ...]:
         if (more := len(found) - MOST_OMISSIONS) > 0:
             said.append(f"{more} more {'wait is' if more == 1 else 'waits are'} missing in the same file")
     return tuple(said)
+
+
+def _threads(code: CodeObject) -> list[str]:
+    threads = code.num_warps * (32 if code.arch.startswith("sm_") else 64)
+    if threads <= occupancy.MOST_THREADS:
+        return []
+    return [
+        f"{code.kernel}: a workgroup has {code.num_warps} x {threads // code.num_warps} = {threads} threads, "
+        f"{code.arch} allows {occupancy.MOST_THREADS}: the launch is refused"
+    ]
 
 
 def _lds(code: CodeObject) -> list[str]:

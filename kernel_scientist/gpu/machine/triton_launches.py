@@ -62,9 +62,8 @@ class TritonLaunches:
 
     def _launch(self, kernel: Any, code: Any, args: tuple[Any, ...], grid: Any, options: dict[str, Any]) -> None:
         metadata = code.metadata
-        if metadata.shared > self.facts.lds_bytes:
-            what = f"LDS of a workgroup of {metadata.name} on {self.facts.arch}"
-            raise OutOfResources(metadata.shared, self.facts.lds_bytes, what)
+        if excess := self.facts.excess(metadata.name, metadata.num_warps, metadata.shared):
+            raise OutOfResources(*excess)
         bound = jit.bound(kernel, args, options)
         sizes: Any = grid(bound) if callable(grid) else grid
         x, y, z = (int(n) for n in (*sizes, 1, 1)[:3])

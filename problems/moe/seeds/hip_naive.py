@@ -15,7 +15,7 @@ DEVICE = r"""
 #include <hip/hip_runtime.h>
 
 constexpr int WAVE = 64, WAVES = 4, LANES = WAVE * WAVES;
-constexpr int TOP_K = 4;
+constexpr int TOP_K = 4, MOST_EXPERTS = 256;
 constexpr int COLUMNS = 64;  // of out that a workgroup computes; hidden is a multiple of 128
 
 __device__ float from_bf16(unsigned short x) { return __uint_as_float((unsigned int)x << 16); }
@@ -44,7 +44,7 @@ __global__ __launch_bounds__(LANES) void router_kernel(
     const unsigned short* router,  // [experts][hidden]
     float* share,                  // [tokens][experts + 1]: the factors, 0 for experts that are not used
     int hidden, int experts) {
-    extern __shared__ float logits[];
+    __shared__ float logits[MOST_EXPERTS];
     x += (long)blockIdx.x * hidden;
     share += (long)blockIdx.x * (experts + 1);
     for (int e = threadIdx.x / WAVE; e < experts; e += WAVES) {
@@ -110,9 +110,10 @@ __global__ __launch_bounds__(LANES) void down_kernel(
 void moe(torch::Tensor x, torch::Tensor router, torch::Tensor gate, torch::Tensor up, torch::Tensor down,
          torch::Tensor share, torch::Tensor h, torch::Tensor out) {
     int tokens = x.size(0), hidden = x.size(1), inner = gate.size(1), experts = router.size(0);
+    TORCH_CHECK(experts <= MOST_EXPERTS, "at most 256 experts");
     const unsigned short* rows = (const unsigned short*)x.data_ptr();
     float *factors = share.data_ptr<float>(), *products = h.data_ptr<float>();
-    router_kernel<<<dim3(tokens), dim3(LANES), experts * sizeof(float)>>>(
+    router_kernel<<<dim3(tokens), dim3(LANES)>>>(
         rows, (const unsigned short*)router.data_ptr(), factors, hidden, experts);
     inner_kernel<<<dim3(experts + 1, tokens), dim3(LANES)>>>(
         rows, (const unsigned short*)gate.data_ptr(), (const unsigned short*)up.data_ptr(), factors, products,

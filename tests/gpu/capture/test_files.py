@@ -53,6 +53,12 @@ def test_an_entry_of_a_package_s_file_is_called() -> None:
     assert launch["constants"]["HAS_WEIGHT"] == "True" and launch["num_warps"] == 2, "gfx942 says that it is 9.4"
 
 
+def test_the_options_of_a_file_s_own_launches_are_taken() -> None:
+    found = compiled("wide_workgroup.py")
+    assert [one["num_warps"] for one in found["launches"]] == [32]
+    assert [line for line in found["findings"] if "2048 threads, gfx942 allows 1024" in line]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("gpu", ["mi300x", "h100"])
 def test_arguments_are_invented_for_each_kernel(gpu: str) -> None:

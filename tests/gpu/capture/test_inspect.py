@@ -126,6 +126,15 @@ def test_lds_over_the_limit_is_refused_from_the_code_object(modeller: Callable[[
     assert inspected(kernel.source, gpu="h100").report.ok is False
 
 
+def test_a_launch_of_too_many_threads_is_refused_with_its_line(modeller: Callable[[str], PredictedEvaluator]) -> None:
+    seed = (ROOT / "problems/identity/seeds/triton_naive.py").read_text()
+    source = seed.replace("size, BLOCK=BLOCK)", "size, BLOCK=BLOCK, num_warps=32)")
+    line = next(n for n, text in enumerate(source.splitlines(), 1) if "num_warps=32" in text)
+    found = modeller("identity").compile(Kernel(name="k", language="triton", source=source))
+    assert found.verdict is Verdict.COMPILE_ERROR and f"line {line}: OutOfResources" in found.reason, found.reason
+    assert "threads of a workgroup of copy_kernel on gfx942, Required: 2048, Hardware limit: 1024" in found.reason
+
+
 def test_the_compiler_s_words_come_with_the_line() -> None:
     found = wild("refused")
     assert not found.report.ok and found.report.log.startswith("kernel.py, line 12: CompilationError")

@@ -34,6 +34,11 @@ def test_lds_over_the_limit_names_both_numbers() -> None:
     assert "163841 bytes of LDS, gfx950 has 163840" in said(arch="gfx950", lds_bytes=163841)
 
 
+def test_a_workgroup_of_too_many_threads_is_refused_where_a_wave_has_64_lanes() -> None:
+    assert "32 x 64 = 2048 threads, gfx942 allows 1024: the launch is refused" in said(num_warps=32)
+    assert "threads" not in said(num_warps=16) and "threads" not in said(arch="sm_90", num_warps=32)
+
+
 def test_registers_that_do_not_stay_registers() -> None:
     assert "12 registers spilled" in said(spills=12, scratch_bytes=48)
     assert "48 bytes of scratch memory per lane" in said(scratch_bytes=48)

@@ -53,6 +53,8 @@ class Trials:
     deadline: float
     """On the clock of `time.monotonic()`."""
     lds_bytes: int
+    options: Mapping[str, Any]
+    """What the file's own launches say of options such as `num_warps`."""
     _tried: set[str] = field(default_factory=set[str])
     _until: float = 0.0
 
@@ -146,9 +148,9 @@ class Trials:
 
     def _compiled(self, setting: Setting) -> Any:
         given = {name: realised(value) for name, value in setting.arguments.items()}
-        options: dict[str, Any] = {}
+        options = dict(self.options)
         if setting.config is not None:
-            options = {k: v for k, v in setting.config.all_kwargs().items() if v is not None}
+            options |= {k: v for k, v in setting.config.all_kwargs().items() if v is not None}
             given |= {name: options.pop(name) for name in list(options) if name in given}
             if setting.config.pre_hook is not None:
                 with contextlib.suppress(Exception):
