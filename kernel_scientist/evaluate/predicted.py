@@ -9,6 +9,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import cached_property
 
 from kernel_scientist.evaluate.correctness.inputs import InputSet
 from kernel_scientist.evaluate.correctness.tiles import TileCheck
@@ -122,16 +123,21 @@ class PredictedEvaluator(PreviewedEvaluator):
         """Execute a kernel: small cases, Triton's in the interpreter with the memory checker; then the timed ones.
 
         Where a HIP kernel cannot be executed its verdict is `compiled`. What the machine does not execute of a Triton
-        kernel is interpreted.
+        kernel is interpreted. Programs that wait for each other never end in the interpreter, which runs one after the
+        other: the machine executes them with its own checks.
         """
         if so_far.verdict is Verdict.OK and kernel.language == "hip" and not self.pool.executes:
             return so_far.model_copy(update={"verdict": Verdict.COMPILED, "reason": NOT_EXECUTED})
-        start, checked = time.monotonic(), super().check(kernel, so_far, cases)
+        start, checked, pools = time.monotonic(), super().check(kernel, so_far, cases), self._pools(so_far.compile)
+        if checked.verdict is Verdict.TIMEOUT and kernel.language == "triton" and len(pools) > 1:
+            words = (*checked.evidence, f"interpreted: {checked.reason}; its programs may wait for each other")
+            checked = Evaluator.check(self._by_machine, kernel, so_far, cases)
+            checked, pools = checked.model_copy(update={"evidence": (*checked.evidence, *words)}), pools[:1]
         if checked.verdict is not Verdict.OK or not self.harness.tiles:
             return checked
         if kernel.language == "hip":
             return timed(self._counted(kernel, checked), "check", start)
-        pools, words, evidence = self._pools(checked.compile), list[str](), checked.evidence
+        words, evidence = list[str](), checked.evidence
         launches = checked.compile.launches if checked.compile else ()
         while pools:
             pool = pools.pop(0)
@@ -201,6 +207,13 @@ class PredictedEvaluator(PreviewedEvaluator):
         objects = report.objects if report else ()
         atomic = not objects or any("atomic" in kinds for one in objects for kinds in one.mix)
         return [self.pool.executing, self.pool] if atomic else [self.pool.executing]
+
+    @cached_property
+    def _by_machine(self) -> "PredictedEvaluator":
+        """The evaluator whose small cases the machine executes."""
+        other = PredictedEvaluator(self.problem, "auto", self.harness, self.pool.executing, self.gpu)
+        other.profile = self.profile
+        return other
 
     def is_timed(self, kernel: Kernel) -> bool:
         """Return False: nothing is timed here, and timed cases are too large to be observed."""

@@ -30,7 +30,11 @@ def pool(params: Params, problem: Problem, target: Target) -> WorkerPool:
     if params.language != "triton" or target.device != "cpu":
         return WorkerPool(params.harness, target.device, kernel_threads=problem.policy.threads)
     facts = _facts(target.model)
-    interpreter = {"facts": asdict(facts) if facts else None, "writes": problem.writes}
+    interpreter = {
+        "facts": asdict(facts) if facts else None,
+        "writes": problem.writes,
+        "updates": problem.updates,
+    }
     machine = simulated(problem, target.model, params.harness.threads) if target.model and facts and facts.amd else None
     return WorkerPool(
         params.harness,

@@ -27,7 +27,7 @@ def interpreting() -> Iterator[Callable[[Problem], WorkerPool]]:
 
         def pool(problem: Problem) -> WorkerPool:
             if problem.writes not in pools:
-                settings = {"facts": None, "writes": problem.writes}
+                settings = {"facts": None, "writes": problem.writes, "updates": problem.updates}
                 preload = ("kernel_scientist.gpu.interpreter.worker_setup",)
                 new = WorkerPool(Harness(call_timeout_s=60), preload=preload, interpreter=settings)
                 pools[problem.writes] = opened.enter_context(new)

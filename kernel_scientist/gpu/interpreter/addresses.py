@@ -128,6 +128,14 @@ class Addresses:
             addresses, where = addresses[~here], where[~here]
 
     def _inside(self, launch: Launch, lanes: Lanes, active: Array, writes: bool) -> Lanes | None:
+        """Return the lanes that may access memory there; the others are a defect, and are switched off."""
+        if writes and not lanes.allocation.writable and lanes.allocation.size:
+            place = launch.program, lanes.element(0), launch.total
+            self.ledger.forbidden(
+                Origin(defect.READ_ONLY_WRITE, launch.site(), lanes.tensor, *place, lanes=lanes.where.size)
+            )
+            active.ravel()[lanes.where] = False
+            return None
         room = lanes.allocation.size - lanes.width
         inside = (lanes.offsets >= 0) & (lanes.offsets <= room)
         if inside.all():
@@ -135,7 +143,7 @@ class Addresses:
         outside = np.flatnonzero(~inside)
         kind = defect.OUT_OF_BOUNDS_WRITE if writes else defect.OUT_OF_BOUNDS_READ
         place = launch.program, lanes.element(int(outside[0])), launch.total
-        self.ledger.out_of_bounds(Origin(kind, launch.site(), lanes.tensor, *place, lanes=outside.size))
+        self.ledger.forbidden(Origin(kind, launch.site(), lanes.tensor, *place, lanes=outside.size))
         active.ravel()[lanes.where[outside]] = False
         if not inside.any():
             return None

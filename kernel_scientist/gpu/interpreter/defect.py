@@ -14,6 +14,7 @@ Program = tuple[int, int, int]
 
 OUT_OF_BOUNDS_READ: Final = "out-of-bounds read"
 OUT_OF_BOUNDS_WRITE: Final = "out-of-bounds write"
+READ_ONLY_WRITE: Final = "write to a read-only input"
 UNINITIALISED_READ: Final = "uninitialised read"
 WRITE_RACE: Final = "write race"
 MASK_MISTAKE: Final = "mask mistake"
@@ -29,6 +30,7 @@ MOST_DEFECTS, MOST_EXAMPLES = 40, 4
 EXPLANATIONS: Final = {
     OUT_OF_BOUNDS_READ: "reads outside the tensor",
     OUT_OF_BOUNDS_WRITE: "writes outside the tensor",
+    READ_ONLY_WRITE: "writes to an input that a kernel may only read",
     UNINITIALISED_READ: "reads what nothing has written, and the result depends on it",
     WRITE_RACE: "programs of one launch use one address without atomics, and the result depends on their order",
     MASK_MISTAKE: "lanes that the mask switches off have no `other`: undefined, says Triton's documentation, and the "
@@ -173,8 +175,8 @@ class Ledger:
                 origin.reached = True
                 self._add(origin)
 
-    def out_of_bounds(self, lanes: Origin) -> None:
-        """Record lanes that were out of bounds as a defect."""
+    def forbidden(self, lanes: Origin) -> None:
+        """Record lanes that went where they may not as a defect."""
         if not self.only_races:
             self._add(lanes)
 

@@ -21,10 +21,11 @@ class Interpreter:
     """Wraps a submission's `custom_kernel`."""
 
     def __init__(self, settings: dict[str, Any]) -> None:
-        """`settings`: `facts` of the fake GPU, if any; `writes`, the positions of writable inputs."""
+        """`settings`: `facts` of the fake GPU, if any; `writes` and `updates`, the positions of writable inputs."""
         numerics.install()
         self.facts = Facts(**settings["facts"]) if settings.get("facts") else None
         self.writes: tuple[int, ...] = tuple(settings["writes"])
+        self.updates: tuple[int, ...] = tuple(settings["updates"])
         self.reports: list[dict[str, Any]] = []
         self.draws: tuple[float, ...] = ()
         """Places in the grid of the programs whose tiles are executed; empty: all programs are."""
@@ -57,7 +58,8 @@ class Interpreter:
                 if self.draws:
                     with self.pretending():
                         plan = tiles.choose(kernel, data, self.draws, self.survey_s)
-                with checker.watched(data, self.writes, (), plan) as report, self.pretending():
+                writable = (*self.writes, *self.updates)
+                with checker.watched(data, writable, self.updates, plan) as report, self.pretending():
                     output = kernel(data)
             finally:  # the report holds the reason of a failure; making it must not be watched
                 if report is not None:

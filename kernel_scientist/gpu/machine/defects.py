@@ -5,7 +5,14 @@ Runs in workers: standard library and numpy only.
 
 from collections.abc import Iterable, Mapping
 
-from kernel_scientist.gpu.interpreter.defect import OUT_OF_BOUNDS_READ, OUT_OF_BOUNDS_WRITE, Defect, Example
+from kernel_scientist.gpu.interpreter.defect import (
+    EXPLANATIONS,
+    OUT_OF_BOUNDS_READ,
+    OUT_OF_BOUNDS_WRITE,
+    READ_ONLY_WRITE,
+    Defect,
+    Example,
+)
 from kernel_scientist.gpu.machine.launch import Fault, Finding
 from kernel_scientist.gpu.machine.sources import Sources
 
@@ -13,7 +20,7 @@ Grid = tuple[int, int, int]
 KINDS = {
     Fault.READ_OUTSIDE: (OUT_OF_BOUNDS_READ, "reads outside of every tensor"),
     Fault.WRITE_OUTSIDE: (OUT_OF_BOUNDS_WRITE, "writes outside of every tensor"),
-    Fault.WRITE_READ_ONLY: ("write to a read-only input", "writes to an input that a kernel may only read"),
+    Fault.WRITE_READ_ONLY: (READ_ONLY_WRITE, EXPLANATIONS[READ_ONLY_WRITE]),
     Fault.LDS_OUTSIDE: ("out-of-bounds access of LDS", "uses LDS beyond what the workgroup allocated"),
     Fault.SCRATCH_OUTSIDE: ("out-of-bounds access of scratch", "uses scratch beyond what the kernel allocated"),
     Fault.TRAP: ("trap", "ends itself: an assertion failed, or it came where its compiler saw no way"),

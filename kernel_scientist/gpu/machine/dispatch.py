@@ -20,13 +20,16 @@ ORDER = np.dtype(
     [("arguments", "u8"), ("grid", "u4", 3), ("block", "u4", 3), ("entry", "u4"), ("registers", "u4"),
      ("lds_bytes", "u4"), ("scratch_bytes", "u4"), ("first_scalars", "u4"), ("scalars", "u4", 32), ("group_ids", "u4"),
      ("flush", "u4"), ("threads", "u4"), ("shuffle", "u4"), ("seed", "u8"), ("most", "u8"), ("first_group", "u4"),
-     ("groups", "u4"), ("chosen", "u8"), ("matrix_order", "u4"), ("cooperative", "u4"), ("counting", "u8")], align=True,
+     ("groups", "u4"), ("chosen", "u8"), ("matrix_order", "u4"), ("cooperative", "u4"), ("counting", "u8"),
+     ("slice", "u4"), ("together", "u4")], align=True,
 )  # fmt: skip
 SHARED_BASE, PRIVATE_BASE = 0x7FFF0001, 0x7FFF0002
 """Upper halves of addresses of LDS and scratch, as in `native/machine.h`."""
 HOST_CALLS = 0x7FFF0004 << 32
 """Where a kernel looks for the buffer of its calls to the host (`printf`, `malloc`, `assert`): no memory lies there."""
 PACKET_BYTES, WAVE = 64, 64
+SLICE, SHORT_SLICE = 1 << 20, 1 << 14
+"""Instructions of a wave after which others have a turn; the fewer where a wave may wait for another one."""
 
 
 @dataclass(frozen=True)
@@ -194,6 +197,7 @@ def _order(launch: KernelLaunch, segment: Array, packet: Array, options: Options
     order["flush"] = int(described.get("float_denorm_mode_32", 3) != 3)
     order["threads"], order["shuffle"], order["seed"] = max(1, options.threads), options.backwards, options.seed
     order["most"], order["matrix_order"] = options.most_instructions, options.descending_sums
-    order["cooperative"] = launch.cooperative
+    order["cooperative"], order["together"] = launch.cooperative, code.communicates
+    order["slice"] = SHORT_SLICE if code.communicates else SLICE
     order["groups"] = launch.groups
     return order

@@ -7,8 +7,10 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from kernel_scientist.gpu.interpreter.defect import (
+    EXPLANATIONS,
     OUT_OF_BOUNDS_READ,
     OUT_OF_BOUNDS_WRITE,
+    READ_ONLY_WRITE,
     UNINITIALISED_READ,
     WRITE_RACE,
     Defect,
@@ -29,7 +31,7 @@ KINDS = {
     Cause.RACE_WRITE: WRITE_RACE,
     Cause.READ_OUTSIDE: OUT_OF_BOUNDS_READ,
     Cause.WRITE_OUTSIDE: OUT_OF_BOUNDS_WRITE,
-    Cause.WRITE_READ_ONLY: "write to a read-only input",
+    Cause.WRITE_READ_ONLY: READ_ONLY_WRITE,
     Cause.LDS_OUTSIDE: "out-of-bounds access of LDS",
     Cause.SCRATCH_OUTSIDE: "out-of-bounds access of scratch",
     Cause.JUMP: "jump outside of the code",
@@ -37,7 +39,7 @@ KINDS = {
     Cause.DEADLOCK: DEADLOCK,
 }
 PLAIN = {
-    Cause.WRITE_READ_ONLY: "writes to an input that a kernel may only read",
+    Cause.WRITE_READ_ONLY: EXPLANATIONS[READ_ONLY_WRITE],
     Cause.SCRATCH_OUTSIDE: "uses scratch beyond what the kernel allocated",
     Cause.JUMP: "jumps to an address that is no instruction",
 }

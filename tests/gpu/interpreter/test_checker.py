@@ -28,7 +28,7 @@ SEED = (
 @pytest.fixture(scope="module")
 def evaluator() -> Iterator[PredictedEvaluator]:
     problem = problems.find("identity")
-    interpreter = {"facts": asdict(inspect.facts(gpus.MI300X)), "writes": problem.writes}
+    interpreter = {"facts": asdict(inspect.facts(gpus.MI300X)), "writes": problem.writes, "updates": problem.updates}
     harness = Harness(call_timeout_s=20, import_timeout_s=20, noise_runs=0)
     with WorkerPool(harness, "cpu", ("kernel_scientist.gpu.interpreter.worker_setup",), interpreter) as shop:
         evaluator = PredictedEvaluator(problem, "auto", harness, shop, gpus.MI300X)

@@ -86,7 +86,7 @@ def evaluator() -> Iterator[PredictedEvaluator]:
     timed = tuple(Case(sizes=sizes, seed=1) for sizes in TIMED)
     small = Profile(tests=(Case(sizes={"m": 64, "n": 64, "k": 128}, seed=1),), benchmarks=timed, held_out=())
     problem = replace(problem, profiles={"full": small})
-    interpreter = {"facts": asdict(inspect.facts(gpus.MI300X)), "writes": problem.writes}
+    interpreter = {"facts": asdict(inspect.facts(gpus.MI300X)), "writes": problem.writes, "updates": problem.updates}
     machine, setup = simulated(problem, gpus.MI300X), ("kernel_scientist.gpu.interpreter.worker_setup",)
     with WorkerPool(Harness(), "cpu", setup, interpreter, machine=machine) as pool:
         yield PredictedEvaluator(problem, "full", pool.harness, pool, gpus.MI300X)
@@ -169,7 +169,7 @@ def test_tiles_of_several_outputs_keep_their_structure(
 ) -> None:
     place = folder(tmp_path / "doubled", DOUBLED, {"size": 256}, {"size": 4096})
     problem = problems.load(place)
-    interpreter = {"facts": asdict(inspect.facts(gpus.MI300X)), "writes": problem.writes}
+    interpreter = {"facts": asdict(inspect.facts(gpus.MI300X)), "writes": problem.writes, "updates": problem.updates}
     machine, setup = simulated(problem, gpus.MI300X), ("kernel_scientist.gpu.interpreter.worker_setup",)
     with WorkerPool(Harness(), "cpu", setup, interpreter, machine=machine) as pool:
         evaluator = PredictedEvaluator(problem, "full", pool.harness, pool, gpus.MI300X)

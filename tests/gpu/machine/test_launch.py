@@ -110,6 +110,23 @@ extern "C" __global__ void kern(volatile int* flags, int* out, int n) { while (f
 """
 
 
+MEETING = """
+#include <hip/hip_runtime.h>
+extern "C" __global__ void kern(int* flags, int* out, int n) {
+  __shared__ int seen;
+  if (threadIdx.x == 0) atomicAdd(flags, 1);
+  do {
+    if (threadIdx.x == 0) seen = atomicAdd(flags, 0);
+    __syncthreads();
+    int all = seen;
+    __syncthreads();
+    if (all == n) break;
+  } while (true);
+  out[blockIdx.x * blockDim.x + threadIdx.x] = flags[0];
+}
+"""
+
+
 @pytest.fixture(scope="module")
 def machine() -> Library:
     return harness.machine()
@@ -161,6 +178,17 @@ def test_recursion_has_a_stack(machine: Library) -> None:
     out = np.zeros(64, np.int32)
     found = run(built(machine, RECURSION), 1, 64, (out,), b"")
     assert not found.findings and np.array_equal(out, [FIBONACCI[n % 12] for n in range(64)])
+
+
+@pytest.mark.parametrize("options", [{}, {"backwards": True}, {"threads": 2}], ids=str)
+def test_workgroups_whose_waves_meet_at_barriers_while_they_wait_let_others_run(
+    machine: Library, options: dict[str, Any]
+) -> None:
+    groups = 300
+    flags, out = np.zeros(1, np.int32), np.zeros(groups * 256, np.int32)
+    bound = {"most_instructions": 100_000_000, **options}
+    found = run(built(machine, MEETING), groups, 256, (flags, out), struct.pack("<i", groups), **bound)
+    assert not found.gave_up and not found.findings and (out == groups).all()
 
 
 def test_a_call_of_the_host_is_refused(machine: Library) -> None:

@@ -143,6 +143,8 @@ struct Order {
     u32 matrix_order;       // order of summation within a matrix instruction
     u32 cooperative;        // whether workgroups may wait for all others (`ds_gws_barrier`)
     u64 counting;           // address of `Counting` (`counter.h`), or 0
+    u32 slice;              // instructions of a wave after which others have a turn
+    u32 together;           // whether workgroups may wait for each other: then others start before one has its next turn
 };
 
 struct Launch {

@@ -191,7 +191,7 @@ static void step(Wave& wave, Counts& counts, u64 most) {
     counts.total += done;
 }
 
-constexpr u64 SLICE = 1 << 20;
+constexpr u32 RESIDENT = 256;  // workgroups that may wait for each other start before the first has its second turn
 // Waves that are counted take short turns, so that they find in L1 what others brought there, as on the device.
 constexpr u64 COUNTED_SLICE = 64;
 
@@ -199,14 +199,14 @@ constexpr u64 COUNTED_SLICE = 64;
 static bool advance(Group& group, Counts& counts) {
     const u32 count = u32(group.waves.size());
     const u32 shuffle = group.launch.order.shuffle;
-    const u64 until = group.counter ? counts.total + SLICE : 0;
+    const u64 began = counts.total, slice = group.launch.order.slice, until = group.counter ? counts.total + slice : 0;
     for (Wave& wave : group.waves)
         if (wave.state == State::yielded) wave.state = State::running;
     while (true) {
         bool yielded = false;
         for (u32 n = 0; n < count; ++n) {
             Wave& wave = group.waves[shuffle ? count - 1 - n : n];
-            if (wave.state == State::running) step(wave, counts, wave.counter ? COUNTED_SLICE : SLICE);
+            if (wave.state == State::running) step(wave, counts, wave.counter ? std::min(COUNTED_SLICE, slice) : slice);
             yielded |= wave.state == State::yielded;
         }
         if (yielded && counts.total < until) {
@@ -219,6 +219,7 @@ static bool advance(Group& group, Counts& counts) {
         for (Wave& wave : group.waves)
             if (wave.state == State::at_barrier) wave.state = State::running, waiting = true;
         if (!waiting) return true;
+        if (counts.total - began > slice * count) return false;  // its waves may meet at a barrier while they wait for others
     }
 }
 
@@ -255,6 +256,7 @@ static void work(Launch& launch, std::atomic<u32>& next) {
                 room = std::make_unique<Room>();
             }
         } else if (waiting.empty()) break;
+        if (order.together && n + 1 < order.groups && waiting.size() % RESIDENT) continue;
         for (size_t k = 0; k < waiting.size() && !over();) {
             if (advance(*waiting[k].group, counts)) waiting.erase(waiting.begin() + k);
             else ++k;

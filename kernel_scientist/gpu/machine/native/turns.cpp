@@ -7,6 +7,8 @@
 
 namespace machine {
 
+constexpr u64 TURN = 1 << 16;
+
 // Find out whether a wave turns in a circle: the same state comes back, and memory did not change meanwhile.
 bool Checker::notice(Twins& t) {
     const size_t words = t.registers_a.size();
@@ -51,6 +53,7 @@ void Checker::stand(CheckedGroup& group) {
 // Run a workgroup's waves in turns. Returns whether it ended.
 bool Checker::advance(CheckedGroup& group) {
     const size_t count = group.waves.size();
+    const u64 began = total;
     for (auto& t : group.waves)
         if (t->a.state == State::yielded) t->a.state = t->b.state = State::running;
     while (true) {
@@ -63,6 +66,7 @@ bool Checker::advance(CheckedGroup& group) {
         if (yielded) return false;
         if (!waiting) return true;
         stand(group);
+        if (total - began > TURN) return false;  // its waves may meet at a barrier while they wait for others
     }
 }
 
