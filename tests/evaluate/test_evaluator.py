@@ -130,6 +130,7 @@ def test_a_traceback_begins_with_the_kernels_own_lines(evaluator_for: EvaluatorF
 
 def test_after_all_that_an_honest_kernel_passes_and_is_timed(evaluator_for: EvaluatorFor) -> None:
     evaluator = evaluator_for("identity")
+    evaluator.harness = evaluator.harness.model_copy(update={"drop_below": 0.0})  # a busy machine may make it look slow
     kernel = Kernel(name="honest", language="cpp", source=(ROOT / "problems/identity/seeds/cpp_blocked.py").read_text())
     evaluation = evaluator.check(kernel, evaluator.compile(kernel))
     cached = evaluation.model_copy(update={"environment": {"harness": "of another day"}, "sandbox": ("none",)})

@@ -218,7 +218,9 @@ def _memory(name: str, operands: str) -> Instruction:
         return Instruction(f"lds_{way} {bits}", access=f"ds_{way} {bits}")
     if (found := _LDS_LANES.match(name)) is not None:  # no memory access, but it occupies the LDS crossbar for as long
         return Instruction("lds_read 32", access=f"ds_{found[1]} 32")
-    return Instruction("atomic" if _ATOMIC.match(name) else "other")
+    if _ATOMIC.match(name):
+        return Instruction("atomic", access=name.replace("_rtn", ""))
+    return Instruction("other")
 
 
 def _bits(suffix: str) -> int:

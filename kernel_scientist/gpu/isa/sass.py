@@ -118,12 +118,10 @@ def _memory(name: str, modifiers: list[str]) -> Instruction | None:
     if name == "LDC":
         bits = _bits(modifiers)
         return Instruction(f"smem_load {bits}", access=f"{name} {bits}")
-    return None
+    return Instruction("atomic", access=name) if name in _ATOMIC else None
 
 
 def _arithmetic(name: str) -> str:
-    if name in _ATOMIC:
-        return "atomic"
     if name == "BAR":
         return "barrier"
     if name in _WAIT:

@@ -18,7 +18,7 @@ class Instruction(NamedTuple):
     """Its key in a mix: `valu`, `lds_read 128`, ...; a matrix instruction's own name."""
     matrix: bool = False
     access: str = ""
-    """Kind and bits per lane, such as `buffer_load 128`; empty without a memory access."""
+    """Kind and bits per lane, such as `buffer_load 128`, or the name of an atomic; empty without a memory access."""
     jump: str | None = None
     """Label of the jump's target, if any."""
     falls: bool = True
