@@ -18,7 +18,7 @@ from kernel_scientist.gpu.machine.memory import Memory
 from kernel_scientist.gpu.machine.program import Array
 from kernel_scientist.gpu.machine.shadow import POINTER, Cause, Record, Shadow
 
-CHECK_ORDER = np.dtype([("scalars", "u4", 32), ("launch", "u4"), ("partial", "u4"), ("seed", "u8")], align=True)
+CHECK_ORDER = np.dtype([("scalars", "u4", 32), ("launch", "u4"), ("reserved", "u4"), ("seed", "u8")], align=True)
 REGION, REGIONS = 1 << 35, 1 << 11
 """Each allocation lies in a region of its own in the second run, as in `native/checker.h`."""
 
@@ -85,10 +85,8 @@ class Checks:
         self.shadow = Shadow(self.library)
 
     def run(self, launch: KernelLaunch, memory: Memory, options: Options = USUAL) -> Attempt:
-        """Run a launch as `launch.run` does, and note what is wrong.
-
-        If only some workgroups are run, memory that nobody wrote is not a finding: others may write it.
-        """
+        """Run all workgroups of a launch as `launch.run` does, and note what is wrong."""
+        assert options.groups is None, "a checking run is one of all workgroups"
         code, ready = launch.code, prepared(launch, memory, options)
         ready.order["lds_bytes"] = launch.lds_bytes
         moved = self._moved(ready, code)
@@ -99,11 +97,9 @@ class Checks:
         check = np.zeros((), CHECK_ORDER)
         scalars = first_scalars(launch.kernel, ready.segment, ready.packet, segment)
         check["scalars"][: len(scalars)], check["seed"] = scalars, options.seed or 1
-        check["launch"], check["partial"] = len(self.launched), options.groups is not None
+        check["launch"] = len(self.launched)
         order = _edges_first(launch.grid)
-        if options.groups is not None:
-            self.shadow.forget()
-        elif not code.communicates:
+        if not code.communicates:
             ready.order["chosen"] = order.ctypes.data
         tensors = {start: replace(one, name=launch.tensors.get(start, one.name)) for start, one in self.tensors.items()}
         self.launched.append(Checked(launch, tensors))

@@ -13,7 +13,6 @@ def _declare_checks(native: ctypes.CDLL) -> None:
     native.machine_check.argtypes = (*[pointer] * 5, size, *[pointer] * 6)
     native.machine_shadow.restype = pointer
     native.machine_shadow_free.argtypes = (pointer,)
-    native.machine_shadow_forget.argtypes = (pointer,)
     native.machine_shadow_poison.argtypes = (pointer, wide, wide, wide)
     native.machine_shadow_define.argtypes = (pointer, wide, wide)
     native.machine_shadow_settle.argtypes = (pointer, wide, wide, word)

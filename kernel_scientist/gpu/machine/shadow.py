@@ -100,10 +100,6 @@ class Shadow:
         """Note that these bytes are defined, and fill those that nobody wrote with a pattern."""
         self._native.machine_shadow_settle(self.handle, address, size, pattern)
 
-    def forget(self) -> None:
-        """Note that all is defined that is undefined only because nobody wrote it."""
-        self._native.machine_shadow_forget(self.handle)
-
     def put(self, address: int, delta: Array, origin: int) -> None:
         """Note how bytes differ, and the record that says why."""
         delta = np.ascontiguousarray(delta, np.uint8)

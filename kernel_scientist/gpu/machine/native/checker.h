@@ -19,7 +19,7 @@ constexpr u32 SCALAR = 512;  // number of s0 in that list
 // As Python fills it (`checking.py`).
 struct CheckOrder {
     u32 scalars[32];  // the twin's, see `Order`
-    u32 launch, partial;
+    u32 launch, reserved;
     u64 seed;
 };
 

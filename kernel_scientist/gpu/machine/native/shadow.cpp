@@ -91,12 +91,6 @@ void Shadow::flip() {
             if (values->delta[n] && values->origin[n / 4] == 0) values->delta[n] ^= 0x80;
 }
 
-void Shadow::forget() {
-    for (auto& [page, values] : values_)
-        for (u32 n = 0; n < PAGE; ++n)
-            if (values->origin[n / 4] == 0) values->delta[n] = 0;
-}
-
 bool Shadow::unused() const {
     for (size_t n = 2; n < records.size(); ++n)
         if (!records[n].reach) return true;
@@ -132,7 +126,6 @@ void* machine_shadow() { return new Shadow; }
 void machine_shadow_free(void* shadow) { delete static_cast<Shadow*>(shadow); }
 // Memory that nobody wrote from now on, and memory that is defined from now on.
 void machine_shadow_poison(void* shadow, u64 address, u64 bytes, u64 seed) { static_cast<Shadow*>(shadow)->poison(address, bytes, seed); }
-void machine_shadow_forget(void* shadow) { static_cast<Shadow*>(shadow)->forget(); }
 void machine_shadow_define(void* shadow, u64 address, u64 bytes) { static_cast<Shadow*>(shadow)->define(address, bytes); }
 void machine_shadow_settle(void* shadow, u64 address, u64 bytes, u32 pattern) {
     static_cast<Shadow*>(shadow)->settle(address, bytes, u8(pattern));

@@ -82,7 +82,6 @@ class Shadow {
     void settle(u64 address, u64 bytes, u8 pattern);
     // Turn the sign of all that nobody wrote: what is too small to show in one run is too large in the other.
     void flip();
-    void forget();  // what is undefined only because nobody wrote it
     bool unused() const;  // whether an undefined value was read, and nothing depends on it so far
     // Number of the record of a kind at an instruction, made at its first lane; counts the lane.
     u32 record(Cause kind, u32 launch, u32 instruction, u32 group, u32 wave, u32 lane, u64 address, u64 start, const Event* other, u32 other_lane);

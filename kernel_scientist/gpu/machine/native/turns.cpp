@@ -83,7 +83,6 @@ bool Checker::hopeless(const std::vector<std::unique_ptr<CheckedGroup>>& waiting
         }
         if (others && !alone) return false;  // what waits at the barrier goes on when it is passed
     }
-    if (check_.partial) return true;  // another workgroup may be what they wait for
     for (const auto& group : waiting)
         for (const auto& t : group->waves) {
             if (!circles(*t)) continue;
