@@ -4,14 +4,13 @@ from dataclasses import dataclass
 from threading import Event, Thread, Timer
 from typing import Any
 
-import httpx
 import pytest
 from prefect import flow
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from kernel_scientist.records.params import Params
 from tasks import approval
-from tests.flows.service import until
+from tests.flows.service import ask, until
 
 
 @dataclass
@@ -50,8 +49,8 @@ def asks(approval_wait_s: float, stop_after_s: float | None = None) -> str:
 def test_the_answer_decides_and_the_run_completes(answer: Any, refusal: str, prefect_api: str) -> None:
     def resume() -> None:
         asking = {"flows": {"name": {"any_": ["asks"]}}, "flow_runs": {"state": {"type": {"any_": ["PAUSED"]}}}}
-        run = until(lambda: httpx.post(f"{prefect_api}/flow_runs/filter", json=asking).json(), "the flow asks")[0]
-        httpx.post(f"{prefect_api}/flow_runs/{run['id']}/resume", json={"run_input": answer}).raise_for_status()
+        run = until(lambda: ask(prefect_api, "POST", "flow_runs/filter", asking), "the flow asks")[0]
+        ask(prefect_api, "POST", f"flow_runs/{run['id']}/resume", {"run_input": answer})
 
     with temporary_settings({PREFECT_API_URL: prefect_api}):
         if answer:

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from typing import Any
 
-import httpx
 import pytest
 
 from tests.browser import SMALL, Browser, Served, chromium, served
 from tests.conftest import new_lab
+from tests.flows.service import ask
 from tests.scientist.model_server import Response, serving
 from tests.scientist.scripted_model import ScriptedModel
 
@@ -37,7 +37,7 @@ def campaign(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 def runs(campaign: Served) -> list[dict[str, Any]]:
     """The campaign's task runs in the order in which they began."""
     where = {"flow_runs": {"id": {"any_": [campaign.flow_run]}}, "sort": "EXPECTED_START_TIME_ASC"}
-    found = httpx.post(f"{campaign.prefect}/api/task_runs/filter", json=where).raise_for_status().json()
+    found = ask(f"{campaign.prefect}/api", "POST", "task_runs/filter", where)
     return sorted(found, key=lambda run: run["start_time"])
 
 
@@ -52,7 +52,7 @@ def test_every_step_is_a_task_with_a_name_that_says_what_is_done(runs: list[dict
 
 
 def test_the_graph_leads_from_the_selection_to_the_time(campaign: Served, runs: list[dict[str, Any]]) -> None:
-    graph = httpx.get(f"{campaign.prefect}/api/flow_runs/{campaign.flow_run}/graph-v2").raise_for_status().json()
+    graph = ask(f"{campaign.prefect}/api", "GET", f"flow_runs/{campaign.flow_run}/graph-v2")
     nodes = {node["id"]: node for _, node in graph["nodes"]}
     (last,) = [node for node in nodes.values() if node["label"] == "record k00003"]
     path = [last["label"]]
@@ -69,7 +69,7 @@ def test_a_provider_that_is_away_shows_as_a_retry_and_the_campaign_ends_whole(
     assert campaign.summary["verdicts"]["ok"] == campaign.summary["kernels"] == 4 and campaign.summary["champion"]
     (retried,) = [run for run in runs if run["run_count"] > 1]
     assert retried["name"] == "select a base for generation 1"
-    states = httpx.get(f"{campaign.prefect}/api/task_run_states/", params={"task_run_id": retried["id"]}).json()
+    states = ask(f"{campaign.prefect}/api", "GET", "task_run_states/", task_run_id=retried["id"])
     assert "Retrying" in [state["name"] for state in states]
 
 

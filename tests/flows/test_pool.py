@@ -24,7 +24,7 @@ from kernel_scientist.campaign.pool.evaluator import Request
 from kernel_scientist.problems.imports import dvc_digest
 from kernel_scientist.records.errors import SetupError, StoppedError
 from tests.conftest import ROOT, Cli, lab_environment, new_lab
-from tests.flows.service import until
+from tests.flows.service import ask, until
 from tests.scientist.model_server import serving
 from tests.scientist.scripted_campaign import NewPlans, settings, stored
 
@@ -66,7 +66,7 @@ class Cluster:
             process.wait()
 
     def runs(self) -> list[dict[str, object]]:
-        return httpx.post(f"{self.api}/flow_runs/filter", json={"limit": 200}).json()
+        return ask(self.api, "POST", "flow_runs/filter", {"limit": 200})
 
     def environment(self, home: str, lab: Path | None = None) -> dict[str, str]:
         own = {"PREFECT_HOME": str(self.folder / home), "PREFECT_API_URL": self.api, "KERNEL_SCIENTIST_TARGET": "cpu"}
@@ -164,13 +164,13 @@ def test_a_deleted_flow_run_is_sent_again_and_a_deleted_deployment_is_named(pref
     def delete(seen: list[str]) -> list[str]:
         """Delete the flow runs of the pool; return the ids of all so far, once there is a new one."""
         wanted = {"work_pools": {"name": {"any_": [name]}}}
-        runs = until(lambda: httpx.post(f"{prefect_api}/flow_runs/filter", json=wanted).json(), "a flow run is made")
+        runs = until(lambda: ask(prefect_api, "POST", "flow_runs/filter", wanted), "a flow run is made")
         for run in runs:
-            httpx.delete(f"{prefect_api}/flow_runs/{run['id']}").raise_for_status()
+            ask(prefect_api, "DELETE", f"flow_runs/{run['id']}")
         return [*seen, *(run["id"] for run in runs)]
 
     with temporary_settings({PREFECT_API_URL: prefect_api}):
-        httpx.post(f"{prefect_api}/work_pools/", json={"name": name, "type": "process"}).raise_for_status()
+        ask(prefect_api, "POST", "work_pools/", {"name": name, "type": "process"})
         pool = work_pool.connect(name)
     sender = threading.Thread(target=send)
     sender.start()
@@ -178,7 +178,7 @@ def test_a_deleted_flow_run_is_sent_again_and_a_deleted_deployment_is_named(pref
     pool.stopped.set()
     sender.join(30)
     pool.stopped.clear()
-    httpx.delete(f"{prefect_api}/deployments/{pool.deployment}").raise_for_status()
+    ask(prefect_api, "DELETE", f"deployments/{pool.deployment}")
     send()
     assert [type(error) for error in errors] == [StoppedError, SetupError] and f"for pool {name}" in str(errors[1])
 

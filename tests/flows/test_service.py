@@ -24,7 +24,7 @@ from kernel_scientist.sandbox import device_lock
 from kernel_scientist.tracking import pages
 from tests.browser import WAIT_MS, Browser, chromium
 from tests.conftest import ROOT, new_lab
-from tests.flows.service import POSTGRES, Service, until
+from tests.flows.service import POSTGRES, Service, ask, until
 
 pytestmark = [pytest.mark.slow, pytest.mark.alone, pytest.mark.timeout(900)]
 SMALL = {"problem": "identity", "generations": 0, "stages": 1, "processes": 1, "finalists": 1}
@@ -99,7 +99,7 @@ def test_a_scheduled_campaign_on_another_pool_leaves_the_pipeline_up_to_date(
     service.start_worker("mi300", KERNEL_SCIENTIST_TARGET="cpu")
     nightly = service.deployment("optimize/nightly")
     few = {"params": {"target": "pool:mi300", "search": {"generations": 0, "seed": 7}}}
-    httpx.patch(f"{service.api}/deployments/{nightly['id']}", json={"parameters": few}).raise_for_status()
+    ask(service.api, "PATCH", f"deployments/{nightly['id']}", {"parameters": few})
     soon = (datetime.now(UTC) + timedelta(seconds=6)).isoformat()
     every = {"interval": 86400, "anchor_date": soon, "timezone": "UTC"}
     service.post(f"deployments/{nightly['id']}/schedules", [{"schedule": every, "active": True}])  # type: ignore[arg-type]
