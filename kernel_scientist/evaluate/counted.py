@@ -6,7 +6,7 @@ from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from kernel_scientist.evaluate.correctness.tiles import TileCall
+from kernel_scientist.evaluate.correctness.timed_cases import ExecutedCall
 from kernel_scientist.gpu.isa import assembly
 from kernel_scientist.gpu.isa.tally import plain
 from kernel_scientist.gpu.machine import listing
@@ -45,7 +45,7 @@ class CallCounts(BaseModel):
     operations: tuple[CountedOperation, ...] = Field(default=(), max_length=MOST_OPERATIONS + 1)
 
     @classmethod
-    def of(cls, call: TileCall) -> Self:
+    def of(cls, call: ExecutedCall) -> Self:
         """Return what a worker counted in a call. Raises KernelFailure if that is no report."""
         try:
             return cls.model_validate({"counts": call.counts, "operations": call.operations})

@@ -55,7 +55,7 @@ class Driver:
         A file with `ModelNew` only gets the problem's adapter. Without a GPU it runs on the CPU.
         """
         source = self.problem.adapted(source)
-        if self.pool.device == "cpu" and self.pool.interpreter is None:
+        if self.pool.device == "cpu" and self.pool.machine is None:
             source = on_device(source, "cpu")
         worker.load(source, self.builder(reports), self.problem.sources)
 
@@ -108,7 +108,7 @@ class Driver:
         return compiled
 
     def _built(self, request: Request) -> Built:
-        simulated, limit_s = self.pool.interpreter or {}, self.harness.build_timeout_s
-        if isinstance(request, ExtensionRequest) and "library" in simulated:
-            return host.whole(request, simulated["facts"]["arch"], limit_s)
+        machine, limit_s = self.pool.machine, self.harness.build_timeout_s
+        if isinstance(request, ExtensionRequest) and machine is not None:
+            return host.whole(request, machine["facts"]["arch"], limit_s)
         return build.build(request, self.pool.device, limit_s)

@@ -17,6 +17,7 @@ from typing import Self
 from kernel_scientist.compile import gxx
 from kernel_scientist.compile.source import read_kernel
 from kernel_scientist.evaluate.correctness import policy
+from kernel_scientist.evaluate.correctness.inputs import InputSet
 from kernel_scientist.evaluate.correctness.memory_report import MemoryReports
 from kernel_scientist.evaluate.correctness.policy import Observed
 from kernel_scientist.evaluate.driver import Driver
@@ -38,6 +39,8 @@ from kernel_scientist.workers.client import WorkerClient
 from kernel_scientist.workers.pool import WorkerPool
 
 progress = logging.getLogger("kernel_scientist.progress")
+MOST_CONFIGURATIONS = 40
+"""Most calls more in which configurations of an autotuner are tried that the cases have not tried."""
 SECRET_CASES = 3
 """Number of secret random cases on which a kernel is checked if the problem has ranges of sizes."""
 
@@ -141,12 +144,12 @@ class Evaluator:
         return Bar(name=COMPILED, verdict=Verdict.OK), source
 
     def is_timed(self, kernel: Kernel) -> bool:
-        """Whether a kernel can be timed here. A Triton kernel on a CPU cannot: it runs in Triton's interpreter."""
+        """Whether a kernel can be timed here. Triton's cannot without a GPU: the machine executes its code."""
         return kernel.language != "triton" or self.pool.device != "cpu"
 
     def why_untimed(self, kernel: Kernel, so_far: Evaluation) -> str:
         """Return why a correct kernel is not timed here; empty if it is."""
-        return "" if self.is_timed(kernel) else "right in Triton's interpreter; not timed: there is no GPU"
+        return "" if self.is_timed(kernel) else "right as code for gfx942, executed here; not timed: there is no GPU"
 
     def compile(self, kernel: Kernel) -> Evaluation:
         """Screen the kernel's file, import it in a worker and build the extensions that it requests."""
@@ -190,9 +193,14 @@ class Evaluator:
 
     def check(self, kernel: Kernel, so_far: Evaluation, cases: Sequence[Case] | None = None) -> Evaluation:
         """Check all cases with published, secret, neighbour and stressed inputs; make some observed calls."""
+        return self._checked(kernel, so_far, cases, MemoryReports())
+
+    def _checked(
+        self, kernel: Kernel, so_far: Evaluation, cases: Sequence[Case] | None, reports: MemoryReports
+    ) -> Evaluation:
         if so_far.verdict is not Verdict.OK:
             return so_far
-        start, reports, use = time.monotonic(), MemoryReports(), Observed()
+        start, use = time.monotonic(), Observed()
         chosen = self.profile.tests if cases is None else tuple(cases)
         try:
             with self.pool.worker() as worker:
@@ -201,6 +209,8 @@ class Evaluator:
                 self.driver.load(worker, kernel.source, (*chosen, *secret, *observed))
                 for case in (*chosen, *secret):
                     self._check_case(worker, case, reports)
+                for _ in range(min(reports.untried, MOST_CONFIGURATIONS)):
+                    self._check_call(worker, self.inputs.draw(chosen[0]), reports)
                 if self.pool.kernel_threads:
                     use = policy.observe(self.driver, worker, observed)
             if not self.pool.kernel_threads:  # torch's profiler needs a thread
@@ -274,21 +284,23 @@ class Evaluator:
         )
 
     def _with_observations(self, so_far: Evaluation, labels: Sequence[str], reports: MemoryReports) -> Evaluation:
-        warnings = tuple(f"memory, warning: {text}" for text in sorted(reports.warnings))
-        remarks = (*labels, *(("undefined-lanes",) if warnings else ()))
-        every = dict.fromkeys((*so_far.labels, *(f"measured:{label}" for label in remarks)))
-        how = "executed:" if self.pool.executes else "interpreted:"
-        coverage = reports.words(how) if self.pool.interpreter is not None else ""
-        evidence = (*so_far.evidence, *warnings)
-        return so_far.model_copy(update={"labels": tuple(every), "coverage": coverage, "evidence": evidence})
+        every = dict.fromkeys((*so_far.labels, *(f"measured:{label}" for label in labels)))
+        coverage = reports.words("executed:") if self.pool.machine is not None else ""
+        return so_far.model_copy(update={"labels": tuple(every), "coverage": coverage})
 
     def _check_case(self, worker: WorkerClient, case: Case, reports: MemoryReports) -> None:
         published, secret = self.inputs.draw(case, case.seed), self.inputs.draw(case)
         stressed = [self.inputs.stressed(case, scales) for scales in self.problem.stress]
         for inputs in (published, secret, self.inputs.neighbour(secret), *stressed):
-            with reports.of_call(worker) if self.pool.interpreter is not None else contextlib.nullcontext():
+            self._check_call(worker, inputs, reports)
+
+    def _check_call(self, worker: WorkerClient, inputs: InputSet, reports: MemoryReports) -> None:
+        try:
+            with reports.of_call(worker) if self.pool.machine is not None else contextlib.nullcontext():
                 _, outputs = self.driver.row(worker, {0: inputs})
             self.driver.verify([inputs], outputs)
+        except KernelFailure as failure:
+            raise reports.with_configuration(failure) from failure
 
     def _quick_source(self) -> TimedSource:
         """Return the source for A/A runs: the problem's last correct C++ seed (it is fast), else the reference."""

@@ -1,18 +1,18 @@
 """Evaluators that preview a GPU kernel: one for a GPU of this host, one for a GPU that this host lacks.
 
-Correctness is checked as on any target, by the same evaluator and its workers. Without the GPU a Triton kernel is
-executed in Triton's interpreter, which watches its use of memory, on small cases; the machine executes its code for
-AMD's GPUs on the timed cases; its time is predicted by the performance model.
+Correctness is checked as on any target, by the same evaluator and its workers. Without the GPU the machine executes the
+kernel's code (`gpu.machine`): small cases in checking runs, which watch its use of memory, then the timed cases. Its
+time is predicted by the performance model.
 """
 
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import cached_property
 
 from kernel_scientist.evaluate.correctness.inputs import InputSet
-from kernel_scientist.evaluate.correctness.tiles import TileCheck
+from kernel_scientist.evaluate.correctness.memory_report import MemoryReports
+from kernel_scientist.evaluate.correctness.timed_cases import TimedCases
 from kernel_scientist.evaluate.counted import CallCounts, CountedPredictor
 from kernel_scientist.evaluate.driver import Driver
 from kernel_scientist.evaluate.evaluator import Evaluator, timed
@@ -22,17 +22,19 @@ from kernel_scientist.gpu.capture.preview import Previewer, refusal
 from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.hardware.peaks import floor_us
 from kernel_scientist.problems.problem import Problem, Profile
-from kernel_scientist.records.evaluation import CompileReport, Evaluation, Launch, Prediction
+from kernel_scientist.records.evaluation import CompileReport, Evaluation, Prediction
 from kernel_scientist.records.kernel import Case, Kernel, Verdict
 from kernel_scientist.records.params import Harness
 from kernel_scientist.sandbox.failure import KernelFailure, failed
 from kernel_scientist.workers.pool import WorkerPool
 
-INTERPRETED = "cpu"
-"""Name of the profile whose cases the interpreter executes."""
+SMALL = "cpu"
+"""Name of the profile whose cases are executed in checking runs."""
 UNPREDICTED = "correct where it was executed; some cases could not be predicted (see `missed` of the compile report)"
 UNMEASURED = "predicted by a model of {}, not measured"
-NOT_EXECUTED = "not executed: this machine has no stand-in for HIP's runtime, so nobody knows whether it is right"
+NOT_EXECUTED = "not executed: only code for AMD's GPUs is executed here, so nobody knows whether it is right"
+LEAST_S = 1e-6
+"""CPU seconds for the timed cases of which only counts are wanted: each gets its least share."""
 
 
 class PreviewedEvaluator(Evaluator):
@@ -80,7 +82,7 @@ class PredictedEvaluator(PreviewedEvaluator):
         super().__init__(problem, profile, harness, pool, gpu)
         self.profile = merged(problem, profile)
         self.timed_inputs: dict[str, InputSet] = {}
-        """Inputs of the timed cases, of which kernels compute tiles."""
+        """Inputs of the timed cases, by case: large ones take long to generate."""
 
     def compile(self, kernel: Kernel) -> Evaluation:
         """Screen the kernel's file, compile what it launches on every timed case, and predict its time."""
@@ -120,35 +122,29 @@ class PredictedEvaluator(PreviewedEvaluator):
         return found
 
     def check(self, kernel: Kernel, so_far: Evaluation, cases: Sequence[Case] | None = None) -> Evaluation:
-        """Execute a kernel: small cases, Triton's in the interpreter with the memory checker; then the timed ones.
+        """Execute a kernel: the small cases in checking runs, then the timed ones.
 
-        Where a HIP kernel cannot be executed its verdict is `compiled`. What the machine does not execute of a Triton
-        kernel is interpreted. Programs that wait for each other never end in the interpreter, which runs one after the
-        other: the machine executes them with its own checks.
+        Where nothing here executes its code the verdict is `compiled`.
         """
-        if so_far.verdict is Verdict.OK and kernel.language == "hip" and not self.pool.executes:
+        if so_far.verdict is Verdict.OK and self.pool.machine is None:
             return so_far.model_copy(update={"verdict": Verdict.COMPILED, "reason": NOT_EXECUTED})
-        start, checked, pools = time.monotonic(), super().check(kernel, so_far, cases), self._pools(so_far.compile)
-        if checked.verdict is Verdict.TIMEOUT and kernel.language == "triton" and len(pools) > 1:
-            words = (*checked.evidence, f"interpreted: {checked.reason}; its programs may wait for each other")
-            checked = Evaluator.check(self._by_machine, kernel, so_far, cases)
-            checked, pools = checked.model_copy(update={"evidence": (*checked.evidence, *words)}), pools[:1]
-        if checked.verdict is not Verdict.OK or not self.harness.tiles:
+        start, reports = time.monotonic(), MemoryReports()
+        checked = self._checked(kernel, so_far, cases, reports)
+        if checked.verdict is not Verdict.OK or not self.harness.executed_s:
             return checked
-        if kernel.language == "hip":
-            return timed(self._counted(kernel, checked), "check", start)
-        words, evidence = list[str](), checked.evidence
-        launches = checked.compile.launches if checked.compile else ()
-        while pools:
-            pool = pools.pop(0)
-            try:
-                words.append(self._on_timed_cases(kernel, launches, self._driver(pool), self.profile.benchmarks)[0])
-            except KernelFailure as failure:
-                if failure.verdict is not Verdict.COMPILED or pool is self.pool:
-                    return failed(failure, checked)
-                evidence, pools = (*evidence, failure.reason), [self.pool]  # the machine's limit is no kernel's fault
-        changes = {"coverage": "; ".join((checked.coverage, *words)), "evidence": evidence}
-        return timed(checked.model_copy(update=changes), "check", start)
+        report, is_counted = checked.compile, kernel.language == "hip"
+        work = TimedCases(
+            self.driver, self.timed_inputs, report.launches if report else (), reports.kernels, is_counted
+        )
+        try:
+            words = self._on_timed_cases(kernel, work, self.profile.benchmarks)
+            checked = checked.model_copy(update={"coverage": "; ".join((checked.coverage, words))})
+            if is_counted and report:
+                report, predictions = self._by_counts(report, work, self.profile.benchmarks)
+                checked = self._above_floor(checked.model_copy(update={"compile": report, "predictions": predictions}))
+        except KernelFailure as failure:
+            return failed(failure, checked)
+        return timed(checked, "check", start)
 
     def predict(self, kernel: Kernel, cases: Sequence[Case]) -> tuple[Prediction, ...]:
         """Return the predicted times of some timed cases, without a verdict; none if they cannot be predicted.
@@ -158,62 +154,24 @@ class PredictedEvaluator(PreviewedEvaluator):
         seen = self.previewer.preview(kernel.source, cases)
         if not seen.report.ok:
             raise refusal(seen.report)
-        if kernel.language != "hip" or not self.pool.executes:
+        if kernel.language != "hip" or self.pool.machine is None:
             return seen.predictions
-        driver = Driver(self.problem, self.harness.model_copy(update={"tiles_s": 0.0}), self.pool)
-        _, done = self._on_timed_cases(kernel, (), driver, cases, counted=True)
-        return self._by_counts(seen.report, done, cases)[1]
-
-    def _counted(self, kernel: Kernel, checked: Evaluation) -> Evaluation:
-        """Execute a HIP kernel's timed cases and predict its time by what was counted meanwhile."""
-        report, cases = checked.compile or CompileReport(ok=True, compiler=""), self.profile.benchmarks
-        try:
-            words, done = self._on_timed_cases(kernel, report.launches, self._driver(self.pool), cases, counted=True)
-            checked = checked.model_copy(update={"coverage": "; ".join((checked.coverage, words))})
-            report, predictions = self._by_counts(report, done, cases)
-        except KernelFailure as failure:
-            return failed(failure, checked)
-        return self._above_floor(checked.model_copy(update={"compile": report, "predictions": predictions}))
+        driver = Driver(self.problem, self.harness.model_copy(update={"executed_s": LEAST_S}), self.pool)
+        work = TimedCases(driver, self.timed_inputs, (), counted=True)
+        self._on_timed_cases(kernel, work, cases)
+        return self._by_counts(seen.report, work, cases)[1]
 
     def _by_counts(
-        self, report: CompileReport, done: TileCheck, cases: Sequence[Case]
+        self, report: CompileReport, done: TimedCases, cases: Sequence[Case]
     ) -> tuple[CompileReport, tuple[Prediction, ...]]:
         calls = {name: CallCounts.of(call) for name, call in done.calls.items()}
         return CountedPredictor(self.problem, self.gpu, report, calls).predictions(cases)
 
-    def _driver(self, pool: WorkerPool) -> Driver:
-        return Driver(self.problem, self.harness, pool)
-
-    def _on_timed_cases(
-        self, kernel: Kernel, launches: Sequence[Launch], driver: Driver, cases: Sequence[Case], counted: bool = False
-    ) -> tuple[str, TileCheck]:
-        """Return a sentence on what a driver's workers executed of timed cases, and the check.
-
-        Raises KernelFailure.
-        """
-        with driver.pool.worker() as worker:
-            driver.load(worker, kernel.source, ())
-            check = TileCheck(driver, self.timed_inputs, launches, counted)
-            return check.run(worker, cases), check
-
-    def _pools(self, report: CompileReport | None) -> list[WorkerPool]:
-        """Return where timed cases are executed: by the machine, and without one by Triton's interpreter.
-
-        The machine lets one workgroup see at once what another stored, so the interpreter also looks at kernels that
-        may order their workgroups by atomic operations.
-        """
-        if self.pool.machine is None:
-            return [self.pool]
-        objects = report.objects if report else ()
-        atomic = not objects or any("atomic" in kinds for one in objects for kinds in one.mix)
-        return [self.pool.executing, self.pool] if atomic else [self.pool.executing]
-
-    @cached_property
-    def _by_machine(self) -> "PredictedEvaluator":
-        """The evaluator whose small cases the machine executes."""
-        other = PredictedEvaluator(self.problem, "auto", self.harness, self.pool.executing, self.gpu)
-        other.profile = self.profile
-        return other
+    def _on_timed_cases(self, kernel: Kernel, work: TimedCases, cases: Sequence[Case]) -> str:
+        """Return a sentence on what a worker executed of timed cases. Raises KernelFailure."""
+        with self.pool.worker() as worker:
+            self.driver.load(worker, kernel.source, ())
+            return work.run(worker, cases)
 
     def is_timed(self, kernel: Kernel) -> bool:
         """Return False: nothing is timed here, and timed cases are too large to be observed."""
@@ -226,12 +184,12 @@ class PredictedEvaluator(PreviewedEvaluator):
 
 
 def merged(problem: Problem, profile: str) -> Profile:
-    """Return the profile of a model target: small cases for the interpreter, the problem's cases for predictions.
+    """Return the profile of a model target: small cases for checking runs, the problem's cases for predictions.
 
     If `profile` names a profile, its cases serve both purposes.
     """
     if profile != "auto":
         return problem.profile(profile)
     full = problem.profile("full")
-    small = problem.profile(INTERPRETED) if INTERPRETED in problem.profiles else full
+    small = problem.profile(SMALL) if SMALL in problem.profiles else full
     return Profile(tests=small.tests, benchmarks=full.benchmarks, held_out=small.held_out, vary=small.vary)

@@ -1,6 +1,6 @@
 """Targets: where a kernel is timed, or for which GPU its time is predicted."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from kernel_scientist.hardware import gpu, gpus
 from kernel_scientist.hardware.gpus import Gpu
@@ -77,13 +77,24 @@ def of_board(gpu: str, language: str) -> Target:
     key = next((key for key in gpus.GPUS if key.startswith(gpu.lower().split("_")[0])), None)
     if key is None or "x8" in gpu.lower():
         raise SetupError(f"kernelbot.gpu {gpu!r}: known here are {', '.join(gpus.GPUS)} and MI300; one GPU per kernel")
-    return replace(_modelled(f"{MODEL}{key}", language), name="kernelbot", lock="kernelbot", board=True)
+    return Target("kernelbot", "cpu", "kernelbot", _of_language(f"kernelbot.gpu={gpu}", key, language), board=True)
 
 
 def _modelled(name: str, language: str) -> Target:
-    modelled = gpus.named(name.removeprefix(MODEL))
+    modelled = _of_language(name, name.removeprefix(MODEL), language)
+    if not modelled.arch.startswith("gfx"):
+        raise SetupError(
+            f"target {name!r}: only code for AMD's GPUs is executed without the GPU; use target=model:mi300x, "
+            f"target=cuda on an {modelled.name}, or `kernel-scientist compile --machine {modelled.name.lower()}`"
+        )
+    return Target(f"model-{modelled.name.lower()}", "cpu", "cpu", modelled)
+
+
+def _of_language(name: str, key: str, language: str) -> Gpu:
+    """Return a GPU that may run kernels of a language. Raises SetupError. `name`: of the parameter, for the words."""
+    found = gpus.named(key)
     if language not in ("triton", "hip"):
         raise SetupError(f"target {name!r} predicts GPU kernels (triton, hip), not {language}; use target=cpu")
-    if language == "hip" and not modelled.arch.startswith("gfx"):
+    if language == "hip" and not found.arch.startswith("gfx"):
         raise SetupError(f"target {name!r}: HIP kernels are compiled for AMD's GPUs; use target=model:mi300x")
-    return Target(f"model-{modelled.name.lower()}", "cpu", "cpu", modelled)
+    return found

@@ -168,7 +168,7 @@ class Evaluation(Record):
     skipped: bool = False
     """Whether the kernel was not executed because others are predicted to be faster (`search.prescreen`)."""
     coverage: str = ""
-    """Extent of the interpreted check: executed share of the kernel and checked memory accesses."""
+    """Without a GPU: how much of the kernel was executed and checked."""
     speedups: tuple[Speedup, ...] = ()
     """Comparisons with the sources that were timed beside it."""
     baseline: str = ""

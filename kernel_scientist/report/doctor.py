@@ -135,7 +135,7 @@ def _gpu() -> list[dict[str, Any]]:
     import torch
 
     here, vendor = torch.cuda.is_available(), "rocm" if torch.version.hip else "cuda"
-    none = "none: Triton kernels are checked in the interpreter, not timed"
+    none = "none: GPU kernels are executed as code for MI300X and checked, not timed"
     tool = profiler.find(vendor) if here else "no GPU"
     amd, nvidia = hip.find(), cuda.find()
     return [

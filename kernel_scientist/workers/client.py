@@ -38,6 +38,25 @@ class Output(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Part:
+    """How the machine executes launches: what of them, and what it reports."""
+
+    seconds: float = 0.0
+    """Execute only so many workgroups of each launch as these CPU seconds suffice for; 0: all."""
+    tuned: tuple[tuple[str, Mapping[str, str]], ...] = ()
+    """Kernel and constants of the launches that an autotuner makes."""
+    counted: bool = False
+    """Whether the machine counts what launches do."""
+    checked: bool = False
+    """Whether these are checking runs instead, of all workgroups."""
+
+    def message(self) -> protocol.Header:
+        """Return the record as a request's fields."""
+        tuned = [(name, dict(constants)) for name, constants in self.tuned]
+        return {"seconds": self.seconds, "tuned": tuned, "counted": self.counted, "checked": self.checked}
+
+
+@dataclass(frozen=True)
 class Row:
     """Measurements of a row of calls on distinct inputs, by the evaluator's clock and by the worker's own."""
 
@@ -196,25 +215,12 @@ class WorkerClient(Channel):
         if self.process.has_children():
             raise KernelFailure(Verdict.REJECTED, "a program that it started during the build is still running")
 
-    def tiles(
-        self,
-        draws: Sequence[float],
-        seconds: float,
-        tuned: Sequence[tuple[str, Mapping[str, str]]] = (),
-        counted: bool = False,
-    ) -> None:
-        """Interpret only programs that together compute tiles of the output (`gpu.interpreter.tiles`).
-
-        draws: places in the grid, 0 to 1. seconds: limit of CPU time for the choice. tuned: kernel and constants of the
-        launches that an autotuner makes. counted: whether the machine counts what launches do. The outputs are
-        incomplete.
-        """
-        settled = [(name, dict(constants)) for name, constants in tuned]
-        request = {"op": "tiles", "draws": list(draws), "seconds": seconds, "tuned": settled, "counted": counted}
-        self._ask(request, "chosen", "choosing tiles")
+    def execute(self, part: Part) -> None:
+        """Tell the machine how to execute the launches of the next calls."""
+        self._ask({"op": "execute", **part.message()}, "chosen", "choosing workgroups")
 
     def memory_report(self) -> protocol.Header:
-        """Return the report on an interpreted kernel's memory accesses (`gpu.interpreter`)."""
+        """Return the report on what executed launches did to memory (`gpu.machine`)."""
         return self._ask({"op": "memory"}, "report", "its report on memory")[0]
 
 

@@ -33,7 +33,7 @@ from kernel_scientist.workers.worker_memory import EvaluatorsGpu, WorkerMemory
 MOST_FILES = 64 << 20
 """Most bytes of files in a worker's folder."""
 SHADOWS = 4
-"""Memory of a worker that interprets, over that of others: the memory checker has several arrays per allocation."""
+"""Memory of a worker whose launches are executed here, over that of others: checking runs shadow each allocation."""
 MACHINE, STAND_IN = "KERNEL_SCIENTIST_MACHINE", "KERNEL_SCIENTIST_STAND_IN"
 """Variable that names the library of `gpu.machine` to workers."""
 EXECUTED = "kernel_scientist.gpu.machine.worker_setup"
@@ -54,16 +54,15 @@ class WorkerPool:
         harness: Harness,
         device: str = "cpu",
         preload: tuple[str, ...] = (),
-        interpreter: Mapping[str, Any] | None = None,
-        kernel_threads: bool = True,
         machine: Mapping[str, Any] | None = None,
+        kernel_threads: bool = True,
     ) -> None:
-        """`preload`: modules that workers share; `interpreter`: settings of Triton's interpreter, if it runs kernels;
-        `kernel_threads`: whether a kernel may start threads on a CPU; `machine`: settings of the machine that executes
-        a GPU's code, for workers of `executing`.
+        """`preload`: modules that workers share; `machine`: settings of the machine that executes what kernels launch,
+        for a GPU that is not here (`prepared.simulated`); `kernel_threads`: whether a kernel may start threads on a
+        CPU.
         """
-        self.harness, self.device, self.preload, self.interpreter = harness, device, preload, interpreter
-        self.machine = machine
+        self.harness, self.device, self.machine = harness, device, machine
+        self.preload = preload if machine is None else (*preload, EXECUTED)
         _keep_freed_memory()
         self.enclosure = _enclosure(harness.sandbox)
         """Enclosure of all workers: `bubblewrap`, `landlock` or empty."""
@@ -92,16 +91,6 @@ class WorkerPool:
         return NativeHarness(str(native_library()))
 
     @functools.cached_property
-    def executing(self) -> "WorkerPool":
-        """The pool whose workers' launches the machine executes; it starts when it is first asked for."""
-        return WorkerPool(self.harness, self.device, (EXECUTED,), self.machine, self.kernel_threads)
-
-    @property
-    def executes(self) -> bool:
-        """Whether the machine executes what its workers launch."""
-        return "library" in (self.interpreter or {})
-
-    @functools.cached_property
     def gpu(self) -> EvaluatorsGpu:
         """The GPU as the evaluator's own process uses it."""
         return EvaluatorsGpu.opened(self.device)
@@ -119,8 +108,6 @@ class WorkerPool:
     def close(self) -> None:
         """End the fork server and all workers; work in progress raises StoppedError. The pool cannot be reopened."""
         self.stopped.set()
-        if "executing" in vars(self):
-            self.executing.close()
         with self._lock:
             if self._control is not None:
                 self._control.close()
@@ -230,7 +217,7 @@ class WorkerPool:
         limits = {
             "level": self.harness.sandbox,
             "device": self.device,
-            "memory_bytes": (self.harness.memory_mib << 20) * (SHADOWS if self.interpreter is not None else 1),
+            "memory_bytes": (self.harness.memory_mib << 20) * (SHADOWS if self.machine is not None else 1),
             "inputs_bytes": self.harness.memory_mib << 20,
             "output_bytes": int(self.harness.output_mib * (1 << 20)),
             "programs": programs,
@@ -238,7 +225,7 @@ class WorkerPool:
         }
         gpu = {"on_gpu": self.on_gpu}
         surroundings = {"cores": self.cores, "nice": 0 if timing else 5}
-        return {"limits": limits, **gpu, "interpreter": self.interpreter, **surroundings}
+        return {"limits": limits, **gpu, "machine": self.machine, **surroundings}
 
     def _request(self, message: dict[str, Any], descriptors: Sequence[int] = ()) -> dict[str, Any]:
         with self._lock:
@@ -270,20 +257,11 @@ class WorkerPool:
         self._control, self._ready = ours, False
         return ours
 
-    @property
-    def _machine(self) -> str:
-        """Return the library of the machine that executes kernels for a GPU which is not here; empty without one."""
-        return str((self.interpreter or {}).get("library", ""))
-
-    @property
-    def _stand_in(self) -> str:
-        """Return the stand-in for HIP's runtime beside the machine; empty without one."""
-        return str((self.interpreter or {}).get("stand_in", ""))
-
     def _command(self, control: str) -> list[str]:
         native = str(native_library())
         cores = ",".join(str(core) for core in self.cores)
-        libraries = [library for library in (native, self._machine, self._stand_in) if library]
+        machine = self.machine or {}
+        libraries = [library for library in (native, machine.get("library"), machine.get("stand_in")) if library]
         around = bubblewrap.bubblewrap(self.device, libraries) if self.enclosure == "bubblewrap" else []
         # -P: the current folder must not come first on Python's path
         python = [sys.executable, "-P", "-m", FORK_SERVER]
@@ -292,9 +270,9 @@ class WorkerPool:
 
     def _environment(self) -> dict[str, str]:
         """Return the environment of workers: package paths and the number of threads, without keys or a home."""
-        # Either must be set before triton is imported
-        simulated = {MACHINE: self._machine, STAND_IN: self._stand_in} if self._machine else {"TRITON_INTERPRET": "1"}
-        own = simulated if self.device == "cpu" else gpu.only_first(os.environ)
+        own = gpu.only_first(os.environ) if self.on_gpu else {}
+        if self.machine is not None:
+            own = {MACHINE: self.machine["library"], STAND_IN: self.machine["stand_in"]}
         return {
             **{name: os.environ[name] for name in KEPT if name in os.environ},
             **own,

@@ -6,13 +6,13 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
-from kernel_scientist.gpu.capture.facts import Facts
+from kernel_scientist.hardware import gpus
 from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.hardware.targets import Target
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records import environment
 from kernel_scientist.records.params import Params
-from kernel_scientist.workers.pool import EXECUTED, WorkerPool
+from kernel_scientist.workers.pool import WorkerPool
 
 _ahead: list[tuple[Params, WorkerPool]] = []
 """The pool that was started ahead, with its parameters, until it is used."""
@@ -22,28 +22,15 @@ def pool(params: Params, problem: Problem, target: Target) -> WorkerPool:
     """Return the pool for these parameters: the one started ahead, otherwise a new one. The caller closes it."""
     if _ahead and _ahead[-1][0] == params:
         return _ahead.pop()[1]
-    if params.language == "hip" and target.model is not None and target.model.arch.startswith("gfx"):
-        machine = simulated(problem, target.model, params.harness.threads)
-        slow = max(params.harness.call_timeout_s, params.harness.tile_timeout_s)  # a call is simulated
-        harness = params.harness.model_copy(update={"call_timeout_s": slow})
-        return WorkerPool(harness, target.device, (EXECUTED,), machine, problem.policy.threads)
-    if params.language != "triton" or target.device != "cpu":
-        return WorkerPool(params.harness, target.device, kernel_threads=problem.policy.threads)
-    facts = _facts(target.model)
-    interpreter = {
-        "facts": asdict(facts) if facts else None,
-        "writes": problem.writes,
-        "updates": problem.updates,
-    }
-    machine = simulated(problem, target.model, params.harness.threads) if target.model and facts and facts.amd else None
-    return WorkerPool(
-        params.harness,
-        target.device,
-        ("kernel_scientist.gpu.interpreter.worker_setup",),
-        interpreter,
-        problem.policy.threads,
-        machine,
-    )
+    harness, gpu = params.harness, target.model
+    if params.language == "triton" and target.device == "cpu" and gpu is None:
+        gpu = gpus.MI300X
+    if gpu is None or not gpu.arch.startswith("gfx"):
+        return WorkerPool(harness, target.device, kernel_threads=problem.policy.threads)
+    machine = simulated(problem, gpu, harness.threads)
+    slow = max(harness.call_timeout_s, harness.executed_timeout_s)  # a call is executed on this host's cores
+    harness = harness.model_copy(update={"call_timeout_s": slow})
+    return WorkerPool(harness, target.device, machine=machine, kernel_threads=problem.policy.threads)
 
 
 @contextmanager
@@ -60,25 +47,18 @@ def started_ahead(params: Params, problem: Problem, target: Target) -> Generator
             _ahead.clear()
 
 
-def _facts(gpu: Gpu | None) -> Facts | None:
-    from kernel_scientist.gpu.capture import inspect
-
-    return inspect.facts(gpu) if gpu else None
-
-
 def simulated(problem: Problem, gpu: Gpu, threads: int = 0) -> dict[str, Any]:
     """Return the settings of the machine that executes code for AMD's GPUs in workers.
 
     `threads`: of the machine; 0: one per core. Raises SetupError if the machine cannot be built.
     """
+    from kernel_scientist.gpu.capture import inspect
     from kernel_scientist.gpu.machine import build
     from kernel_scientist.gpu.machine.host import library as stand_in
 
     made = build.build(environment.cache_folder() / "machine")
-    facts = _facts(gpu)
-    assert facts is not None
     return {
-        "facts": asdict(facts),
+        "facts": asdict(inspect.facts(gpu)),
         "writes": problem.writes,
         "updates": problem.updates,
         "library": str(made),

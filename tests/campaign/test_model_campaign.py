@@ -1,4 +1,4 @@
-"""A campaign for a GPU that is not here: the real flow, compiler, interpreter, store. Predicted is never measured."""
+"""A campaign for a GPU that is not here: the real flow, compiler, machine, store. Predicted is never measured."""
 
 import json
 from pathlib import Path
@@ -58,7 +58,7 @@ def test_a_whole_campaign_on_a_model(lab: Path, cli_here: Cli, tmp_path: Path, p
     population = store.population(parent)
     best = population.best()
     assert best is not None and best.kernel.name == found["champion"]
-    assert score(best) == max(score(t) for t in population) and best.evaluation.coverage.startswith("interpreted: all")
+    assert score(best) == max(score(t) for t in population) and best.evaluation.coverage.startswith("executed: all")
 
     page = tmp_path / "page.html"
     done = cli_here("report", "--out", str(page), *MODEL, "--set", "problem=identity")
@@ -213,7 +213,7 @@ def test_a_hip_kernel_is_executed_and_predicted(cli_here: Cli, lab: Path) -> Non
 def test_a_campaign_whose_kernels_are_not_predicted_says_so(lab: Path, cli_here: Cli, prefect_api: str) -> None:
     model = "{model: openai/never-asked, price: {input_usd: 1, output_usd: 1}}"
     roles = [f"llm.{role}={model}" for role in ("selector", "designer", "writer")]
-    given = ("language=hip", "target=model:mi300x", "problem=identity", "harness.tiles=0", *roles)
+    given = ("language=hip", "target=model:mi300x", "problem=identity", "harness.executed_s=0", *roles)
     settings = [x for s in given for x in ("--set", s)]
     done = cli_here("optimize", "--json", *settings, PREFECT_API_URL=prefect_api)
     found = json.loads(done.stdout)

@@ -15,7 +15,7 @@ from kernel_scientist.records.evaluation import Prediction
 from kernel_scientist.records.kernel import Case, Kernel, Verdict
 from kernel_scientist.records.params import Harness
 from kernel_scientist.workers import prepared
-from kernel_scientist.workers.pool import EXECUTED, WorkerPool
+from kernel_scientist.workers.pool import WorkerPool
 from tests.conftest import ROOT
 
 pytestmark = pytest.mark.slow
@@ -102,7 +102,7 @@ def custom_kernel(data):
 def test_a_hip_kernels_configurations_are_counted_and_one_that_cannot_be_launched_is_named() -> None:
     problem, harness = problems.find("identity"), Harness(noise_runs=0)
     base = Kernel(name="k00001", language="hip", source=COPY)
-    with WorkerPool(harness, "cpu", (EXECUTED,), prepared.simulated(problem, gpus.MI300X)) as pool:
+    with WorkerPool(harness, "cpu", machine=prepared.simulated(problem, gpus.MI300X)) as pool:
         evaluator = PredictedEvaluator(problem, "auto", harness, pool, gpus.MI300X)
         cases = evaluator.profile.benchmarks[-2:]
         tuned = ModelTuner(evaluator.predict, cases, base, 12, lambda _: False, lambda: False).tune("k00002")

@@ -20,7 +20,7 @@ from kernel_scientist.records.errors import SetupError
         ("rocm", "rocm", "hip", "rocm"),
         ("cuda", "auto", "cuda", "cuda"),
         ("cpu", "model:mi300x", "hip", "model-mi300x"),
-        ("cpu", "model:H100", "triton", "model-h100"),
+        ("cpu", "model:MI355X", "triton", "model-mi355x"),
     ],
 )
 def test_a_target_is_found(present: str, name: str, language: str, found: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -43,6 +43,12 @@ def test_a_target_is_found(present: str, name: str, language: str, found: str, m
         ("cuda", "cuda", "cpp", "cpp kernels run only on target=cpu"),
         ("cpu", "model:mi300x", "cpp", "predicts GPU kernels"),
         ("cpu", "model:h100", "hip", "HIP kernels are compiled for AMD's GPUs"),
+        (
+            "cpu",
+            "model:H100",
+            "triton",
+            "only code for AMD's GPUs is executed without the GPU",
+        ),
         ("cpu", "model:tpu", "triton", "unknown machine 'tpu'; known: mi300x"),
     ],
 )

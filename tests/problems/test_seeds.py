@@ -1,4 +1,4 @@
-"""The seeds are right: C++ on this CPU, Triton in its interpreter."""
+"""The seeds are right: C++ on this CPU, Triton as code for gfx942 that is executed here."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -7,10 +7,12 @@ import pytest
 
 from kernel_scientist import problems
 from kernel_scientist.evaluate.evaluator import Evaluator
+from kernel_scientist.hardware import gpus
 from kernel_scientist.problems.taskfolder import Problem
 from kernel_scientist.records.kernel import Kernel, Verdict
 from kernel_scientist.records.params import Harness
 from kernel_scientist.workers.pool import WorkerPool
+from kernel_scientist.workers.prepared import simulated
 from tests.conftest import ROOT
 
 SEEDS = sorted(p for p in (ROOT / "problems").glob("*/seeds/*.py") if not p.stem.startswith("hip"))  # see test_hip
@@ -20,16 +22,14 @@ SHORT = Harness(call_timeout_s=60, noise_runs=0, stages=1, blocks=2, pairs=0)
 
 
 @pytest.fixture(scope="module")
-def interpreting() -> Iterator[Callable[[Problem], WorkerPool]]:
-    """Return the pool whose workers interpret kernels of a problem, as in a campaign: exact and with memory checks."""
+def executing() -> Iterator[Callable[[Problem], WorkerPool]]:
+    """Return the pool whose workers execute a problem's GPU kernels in checking runs, as in a campaign."""
     pools: dict[tuple[int, ...], WorkerPool] = {}
     with ExitStack() as opened:
 
         def pool(problem: Problem) -> WorkerPool:
             if problem.writes not in pools:
-                settings = {"facts": None, "writes": problem.writes, "updates": problem.updates}
-                preload = ("kernel_scientist.gpu.interpreter.worker_setup",)
-                new = WorkerPool(Harness(call_timeout_s=60), preload=preload, interpreter=settings)
+                new = WorkerPool(Harness(call_timeout_s=60), machine=simulated(problem, gpus.MI300X))
                 pools[problem.writes] = opened.enter_context(new)
             return pools[problem.writes]
 
@@ -42,13 +42,13 @@ def interpreting() -> Iterator[Callable[[Problem], WorkerPool]]:
     ids=lambda p: f"{p.parts[-3]}-{p.stem}",
 )
 def test_a_seed_is_right(
-    path: object, evaluator_for: Callable[[str], Evaluator], interpreting: Callable[[Problem], WorkerPool]
+    path: object, evaluator_for: Callable[[str], Evaluator], executing: Callable[[Problem], WorkerPool]
 ) -> None:
     problem, language = path.parts[-3], path.stem.split("_")[0]  # type: ignore[attr-defined]
     kernel = Kernel(name="seed", language=language, source=path.read_text())  # type: ignore[attr-defined]
     evaluator = evaluator_for(problem)
     if language == "triton":
-        pool = interpreting(evaluator.problem)
+        pool = executing(evaluator.problem)
         evaluator = Evaluator(evaluator.problem, "cpu", pool.harness, pool)
     cases = (*evaluator.profile.tests, *(evaluator.profile.held_out[:1] if language == "cpp" else ()))
     evaluation = evaluator.check(kernel, evaluator.compile(kernel), cases)

@@ -10,11 +10,13 @@ from hypothesis import strategies as st
 
 from kernel_scientist.compile.source import KernelSource, Value
 from kernel_scientist.evaluate.evaluator import Evaluator
+from kernel_scientist.hardware import gpus
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.records.kernel import Kernel, Try, Verdict
 from kernel_scientist.records.params import Harness
 from kernel_scientist.search import tunables
 from kernel_scientist.workers.pool import WorkerPool
+from kernel_scientist.workers.prepared import simulated
 from tests.trials import trial
 
 BIG = """
@@ -143,8 +145,9 @@ def test_tritons_configurations_are_tunables(evaluator_for: Callable[[str], Eval
     assert tunables.configured(KernelSource(AUTOTUNED), {"autotune.copy_kernel": "all"}) == AUTOTUNED
     tried = tunables.tune(kernel(AUTOTUNED), first_is_best, 9, 1, lambda _: False, lambda: False)
     assert len(tried) == 3
-    with WorkerPool(Harness(call_timeout_s=60), preload=("triton",)) as pool:
-        evaluator = Evaluator(evaluator_for("identity").problem, "cpu", pool.harness, pool)
+    problem = evaluator_for("identity").problem
+    with WorkerPool(Harness(call_timeout_s=60), machine=simulated(problem, gpus.MI300X)) as pool:
+        evaluator = Evaluator(problem, "cpu", pool.harness, pool)
         made = Kernel(name="k", language="triton", source=one)
         assert evaluator.check(made, evaluator.compile(made)).verdict is Verdict.OK
 

@@ -1,4 +1,4 @@
-"""The memory checker's report on an interpreted kernel; a defect makes the kernel incorrect.
+"""The machine's report on what a kernel did to memory; a defect makes the kernel incorrect.
 
 The report comes from an untrusted process: it can show that a kernel is wrong, but its absence proves nothing.
 """
@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from kernel_scientist.gpu.interpreter.defect import Defect
+from kernel_scientist.gpu.machine.defect import Defect
 from kernel_scientist.records.kernel import Verdict
 from kernel_scientist.sandbox import protocol
 from kernel_scientist.sandbox.failure import KernelFailure, printable
@@ -20,6 +20,16 @@ from kernel_scientist.workers.validation import protocol_violation
 MOST_TOLD, WORDS = 10, 300
 
 
+class Configuration(BaseModel):
+    """One of an autotuner's configurations, with which it launched (`gpu.capture.jit`)."""
+
+    model_config = ConfigDict(frozen=True)
+    kernel: str
+    numbers: tuple[int, ...]
+    of: int = Field(ge=1, le=1 << 16)
+    words: str
+
+
 class Coverage(BaseModel):
     """How many programs of the launches were executed."""
 
@@ -27,7 +37,13 @@ class Coverage(BaseModel):
     programs_run: int = 0
     programs: int = 0
     programs_checked: int = 0
-    """By the machine also for races and values that nobody wrote; Triton's interpreter does that anyway."""
+    """Also for races and values that nobody wrote."""
+    kernels_checked: frozenset[str] = frozenset()
+    """Names of the kernels of which at least one program was."""
+    configurations: tuple[Configuration, ...] = ()
+    """Of autotuners, in their turn."""
+    seconds: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    """CPU time of the call."""
 
 
 class Call(BaseModel):
@@ -45,9 +61,15 @@ class MemoryReports:
     run: int = 0
     programs: int = 0
     checked: int = 0
-    warnings: set[str] = field(default_factory=set[str])
-    """Warnings as sentences: shown as evidence, without effect on the verdict."""
-
+    kernels: set[str] = field(default_factory=set[str])
+    """Names of the kernels that checking runs have executed."""
+    seconds: float = 0.0
+    tried: dict[str, set[int]] = field(default_factory=dict[str, set[int]])
+    """Numbers of the configurations that were tried, or cannot be launched, by autotuned kernel."""
+    configurations: dict[str, int] = field(default_factory=dict[str, int])
+    """How many an autotuned kernel has."""
+    latest: tuple[Configuration, ...] = ()
+    """Those of the last call."""
     last: protocol.Header = field(default_factory=protocol.Header)
     """The last report."""
 
@@ -57,6 +79,7 @@ class MemoryReports:
 
         Raises KernelFailure if the report contains an error.
         """
+        self.latest = ()
         try:
             yield
         except KernelFailure as broken:
@@ -72,12 +95,29 @@ class MemoryReports:
             self.run += call.coverage.programs_run
             self.programs += call.coverage.programs
             self.checked += call.coverage.programs_checked
+            self.kernels |= call.coverage.kernels_checked
+            self.seconds += call.coverage.seconds
+            self.latest = call.coverage.configurations
+            for one in self.latest:
+                self.tried.setdefault(one.kernel, set()).update(one.numbers)
+                self.configurations[one.kernel] = one.of
             defects += call.defects
-        self.warnings |= {_sentence(d) for d in defects[:MOST_TOLD] if d.severity == "warning"}
-        errors = [d for d in defects if d.severity == "error"]
-        if errors:
-            words = tuple(f"memory: {_sentence(d)}" for d in errors[:MOST_TOLD])
+        if defects:
+            words = tuple(f"memory: {_sentence(d)}" for d in defects[:MOST_TOLD])
             raise KernelFailure(Verdict.INCORRECT, words[0], words)
+
+    @property
+    def untried(self) -> int:
+        """How many calls would try the configurations that autotuners have and no call has tried."""
+        return max((of - len(self.tried[name]) for name, of in self.configurations.items()), default=0)
+
+    def with_configuration(self, failure: KernelFailure) -> KernelFailure:
+        """Return a failure of the last call, with the configurations that autotuners took in it."""
+        if not self.latest:
+            return failure
+        words = "; ".join(dict.fromkeys(f"{one.kernel} with {one.words}" for one in self.latest))[:WORDS]
+        said = f"in a configuration that the autotuner may choose: {printable(words)}"
+        return KernelFailure(failure.verdict, f"{failure.reason} ({said})", failure.evidence)
 
     def words(self, where: str) -> str:
         """Return a sentence that states how much was executed."""
@@ -88,7 +128,10 @@ class MemoryReports:
         if not self.checked:
             return words
         share = "all" if self.checked == self.run else f"{self.checked} of {self.run}"
-        return f"{words}, {share} of them for races and uninitialised reads"
+        words = f"{words}, {share} of them for races and uninitialised reads"
+        every = sum(self.configurations.values())
+        tried = sum(map(len, self.tried.values()))
+        return f"{words}, in {tried} of {every} configurations of the autotuner" if every else words
 
 
 def _sentence(defect: Defect) -> str:

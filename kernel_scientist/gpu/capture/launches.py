@@ -15,14 +15,13 @@ from triton.compiler import CompiledKernel
 from triton.runtime.autotuner import Autotuner, OutOfResources
 from triton.runtime.jit import JITFunction
 
-from kernel_scientist.gpu.capture import driver, jit
+from kernel_scientist.gpu.capture import driver, jit, torch_writes
 from kernel_scientist.gpu.capture.counting_interpreter import integers
 from kernel_scientist.gpu.capture.facts import Facts
 from kernel_scientist.gpu.capture.files.limits import cpu_seconds
 from kernel_scientist.gpu.capture.trace import trace
-from kernel_scientist.gpu.interpreter import torch_ops
-from kernel_scientist.gpu.interpreter.torch_ops import tensors
 from kernel_scientist.gpu.isa import assembly
+from kernel_scientist.gpu.machine.allocations import tensors
 from kernel_scientist.gpu.model import predict
 from kernel_scientist.gpu.model.constants import Constants
 from kernel_scientist.gpu.model.launch import Traffic
@@ -232,8 +231,8 @@ class TorchRecorder(TorchFunctionMode):
     def __torch_function__(self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         name, result = getattr(func, "__name__", ""), func(*args, **kwargs)
-        written = torch_ops.written(name, args, kwargs, result)
-        read = list(tensors((args[1:] if name in torch_ops.OVERWRITING else args, kwargs)))
+        written = torch_writes.written(name, args, kwargs, result)
+        read = list(tensors((args[1:] if name in torch_writes.OVERWRITING else args, kwargs)))
         is_unknown = any(one.untyped_storage().data_ptr() in self._unknown for one in read)
         if is_unknown:
             self._unknown.update(one.untyped_storage().data_ptr() for one in written)

@@ -5,7 +5,7 @@ Runs in workers: standard library and numpy only.
 
 from collections.abc import Iterable, Mapping
 
-from kernel_scientist.gpu.interpreter.defect import (
+from kernel_scientist.gpu.machine.defect import (
     EXPLANATIONS,
     OUT_OF_BOUNDS_READ,
     OUT_OF_BOUNDS_WRITE,
@@ -53,7 +53,6 @@ def defects(found: Iterable[tuple[str, Grid, Finding]], names: Mapping[int, str]
                 programs=1,
                 of_programs=total,
                 examples=(Example(finding.group, offset),),
-                severity="error",
                 note=f"{note}: lane {finding.lane} of wave {finding.wave}, {statement.mnemonic}",
             ),
         )

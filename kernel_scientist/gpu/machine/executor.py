@@ -8,12 +8,12 @@ import random
 import time
 from dataclasses import dataclass, field, replace
 
-from kernel_scientist.gpu.interpreter.defect import Defect
 from kernel_scientist.gpu.machine import findings, lacking, program
 from kernel_scientist.gpu.machine import launch as launches
 from kernel_scientist.gpu.machine.allocations import Allocations
 from kernel_scientist.gpu.machine.checking import Checks, Outcome
 from kernel_scientist.gpu.machine.code import Code
+from kernel_scientist.gpu.machine.defect import Defect
 from kernel_scientist.gpu.machine.defects import defects
 from kernel_scientist.gpu.machine.dispatch import HOST_CALLS, Grid, KernelLaunch, Options
 from kernel_scientist.gpu.machine.launch import Fault, Finding, NotSimulatedError, Result

@@ -6,7 +6,8 @@ Runs in workers: standard library and numpy only.
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from kernel_scientist.gpu.interpreter.defect import (
+from kernel_scientist.gpu.machine.checking import Checked, Checks, Tensor
+from kernel_scientist.gpu.machine.defect import (
     EXPLANATIONS,
     OUT_OF_BOUNDS_READ,
     OUT_OF_BOUNDS_WRITE,
@@ -16,7 +17,6 @@ from kernel_scientist.gpu.interpreter.defect import (
     Defect,
     Example,
 )
-from kernel_scientist.gpu.machine.checking import Checked, Checks, Tensor
 from kernel_scientist.gpu.machine.shadow import Cause, Reach, Record
 from kernel_scientist.gpu.machine.sources import Sources
 
@@ -83,7 +83,6 @@ def _defect(record: Record, checked: Checked, sources: Sources) -> Defect | None
         programs=min(record.groups, columns * rows * layers),
         of_programs=columns * rows * layers,
         examples=(Example(group, element),),
-        severity="error",
         note=f"{_note(record, checked, sources)}; first in lane {record.lane} of wave {record.wave}",
     )
 

@@ -27,8 +27,13 @@ class TritonLaunches:
 
     def __init__(self, facts: Facts, executor: Executor) -> None:
         self.facts, self.executor = facts, executor
-        self.tuned: Sequence[jit.Known] = ()
-        """Kernel and constants of the launches that an autotuner made where they were predicted."""
+        self.tuned: Sequence[jit.Known] | None = None
+        """Kernel and constants of launches as predicted, which autotuners repeat. None: they take another
+        configuration in each call."""
+        self.calls = 0
+        """Calls of the submission so far."""
+        self.configurations: list[jit.Configuration] = []
+        """The configurations that autotuners took in their turn."""
         self._kernels: dict[int, tuple[Any, Any]] = {}
         """Function and compiled kernel, by the compiled kernel's `id`."""
         driver.install(facts, self._benchmark)
@@ -45,20 +50,24 @@ class TritonLaunches:
             kernel, _ = self._kernels[id(code)]
             return lambda *args, **options: self._launch(kernel, code, args, grid, options)
 
-        JITFunction.run = run  # pyright: ignore
-        CompiledKernel._init_handles = self._load  # pyright: ignore
-        CompiledKernel.__getitem__ = launcher  # pyright: ignore
-        Autotuner.run = self._tune  # pyright: ignore
+        def tune(tuner: Any, *args: Any, **options: Any) -> Any:
+            return self._tune(tuner, args, options)
 
-    def _load(self, code: Any) -> None:
-        code.n_regs, code.n_spills, code.n_max_threads = 0, 0, 1024
+        JITFunction.run = run  # pyright: ignore
+        CompiledKernel._init_handles = _load  # pyright: ignore
+        CompiledKernel.__getitem__ = launcher  # pyright: ignore
+        Autotuner.run = tune  # pyright: ignore
 
     def _benchmark(self, call: Callable[[], Any], quantiles: Any = None) -> list[float]:
         """Say that every configuration takes as long: nothing is timed here."""
         return [1.0] * 3
 
-    def _tune(self, tuner: Any, *args: Any, **options: Any) -> Any:
-        return jit.launch_tuned(tuner, self.tuned, args, options)
+    def _tune(self, tuner: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        if self.tuned is not None:
+            return jit.launch_tuned(tuner, self.tuned, args, options)
+        result, configuration = jit.launch_in_turn(tuner, self.calls, args, options)
+        self.configurations.append(configuration)
+        return result
 
     def _launch(self, kernel: Any, code: Any, args: tuple[Any, ...], grid: Any, options: dict[str, Any]) -> None:
         metadata = code.metadata
@@ -92,7 +101,7 @@ class TritonLaunches:
             parts = zip(kind, value, strict=True)
             return [one for part, each in parts if part != "constexpr" for one in self._flattened(part, each)]
         if str(kind).startswith("tensordesc"):
-            raise NotSimulatedError("tensor descriptors are not executed here")
+            return _described(str(kind), value)
         return [(str(kind), value)]
 
     def _packed(self, kind: str, value: Any, size: int) -> bytes:
@@ -108,6 +117,18 @@ class TritonLaunches:
         if kind == "bf16":
             return struct.pack("<f", value)[2:]
         return (int(value) & ((1 << 8 * size) - 1)).to_bytes(size, "little")
+
+
+def _load(code: Any) -> None:
+    """Do as if code were loaded on the device. Its registers are not looked up."""
+    code.n_regs, code.n_spills, code.n_max_threads = 0, 0, 1024
+
+
+def _described(kind: str, given: Any) -> list[tuple[str, Any]]:
+    """Return the arguments of a tensor descriptor: gfx942 has none, so its parts are passed, the sizes twice."""
+    sizes = [("i64", number) for number in (*given.shape, *given.strides)]
+    flags = [("i1", given.padding == "nan"), ("i1", getattr(given, "round_f32_to_tf32", False))]
+    return [(f"*{kind}", given.base), *sizes, *flags, *sizes]
 
 
 def _storages(value: Any) -> list[int]:

@@ -59,14 +59,13 @@ class Machine:
         """Make torch report the GPU within the context."""
         return pretended(self.facts)
 
-    def choose(
-        self, draws: Sequence[float], seconds: float, tuned: Sequence[tuple[str, dict[str, str]]], counted: bool
-    ) -> None:
-        """Execute only so many workgroups of each launch from now on as `seconds` suffice for.
+    def choose(self, seconds: float, tuned: Sequence[tuple[str, dict[str, str]]], counted: bool, checked: bool) -> None:
+        """Execute only so many workgroups of each launch from now on as `seconds` suffice for; 0: all.
 
-        `counted`: also count what launches do, by samples of their workgroups.
+        `tuned`: kernel and constants of the launches that an autotuner makes. `counted`: also count what launches do,
+        by samples of their workgroups. `checked`: make checking runs instead.
         """
-        self.partly, self.executor.sample_s, self.triton.tuned = True, seconds, tuned
+        self.partly, self.executor.sample_s, self.triton.tuned = not checked, seconds, tuned
         self.executor.sampler = Sampler(self.facts) if counted else None
 
     def wrapped(self, kernel: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -111,16 +110,18 @@ class Machine:
             "programs": every,
             "programs_run": run,
             "programs_checked": sum(one.checked for one in launched),
+            "kernels_checked": sorted({one.kernel for one in launched if one.checked}),
+            "configurations": [asdict(one) for one in self.triton.configurations],
+            "seconds": seconds,
         }
+        self.triton.calls, self.triton.configurations = self.triton.calls + 1, []
         report: dict[str, Any] = {"defects": [asdict(d) for d in found], "coverage": coverage}
         if self.partly and output is not None:
             whole = run == every
             report["known"] = [[(0, t.numel())] if whole else _known(t) for t in tensors(output)]
-            report["plan"] = {
+            report["extent"] = {
                 "launches": [(one.kernel, one.run, one.groups) for one in launched],
-                "skipped": [],
                 "parts_of_several": not whole and len(launched) > 1,
-                "unwritten": 0,
                 "seconds": seconds,
             }
             if self.executor.sampler is not None:

@@ -161,13 +161,13 @@ _CRASH = (
     ("B.5", r"MemoryError|bad_alloc|SIGKILL|out of memory|RecursionError"),
 )
 _MEMORY = (
-    (BY_ID["B.3"], r"memory: (out-of-bounds|mask mistake)"),
+    (BY_ID["B.3"], r"memory: out-of-bounds"),
     (UNINITIALISED, r"memory: uninitialised read"),
     (RACE, r"memory: write race"),
     (BY_ID["B.3"], r"memory: (write to a read-only|jump outside)"),
     (BY_ID["B.5"], r"memory: (deadlock|barrier mismatch)"),
 )
-"""By the memory checkers' words (`gpu.interpreter.defect`, `gpu.machine.findings`)."""
+"""By the words of `gpu.machine.defect` and `gpu.machine.findings`."""
 _WRONG = (
     ("C.3", r"dtype|shape|strides?\b|returned|device|type\b.*expected|instead of a tensor|NoneType"),
     ("B.3", r"outside its buffers|guard"),

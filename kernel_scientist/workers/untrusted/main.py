@@ -11,8 +11,8 @@ Messages (`sandbox.protocol`):
                                                     completion signal, copies of the outputs
     observe  {slot, mute}        -> observed {...}  one observed call: counts of library operations and native calls
     seal                         -> sealed          compilation has ended: no program can be started from now on
-    tiles    {draws, ...}        -> chosen          execute only programs that compute some tiles of the next calls
-    memory                       -> report {...}    memory accesses of an interpreted kernel since the last report
+    execute  {seconds, ...}      -> chosen          how the machine executes the launches of the next calls
+    memory                       -> report {...}    what executed launches did to memory since the last report
 """
 
 import contextlib
@@ -55,17 +55,12 @@ class Worker:
             self.inbox = DeviceInbox(DEVICE_INBOX, settings["device_bytes"], settings["limits"]["device"], native)
         self.data: dict[int, Any] = {}
         self.libraries = 0
-        self.interpreter: Any = None
-        """Triton's interpreter, or the machine that executes a GPU's code, if one of them runs the kernel."""
-        if (simulated := settings["interpreter"]) is not None:  # imported before the fork
-            if "library" in simulated:
-                from kernel_scientist.gpu.machine.worker_setup import Machine
+        self.machine: Any = None
+        """What executes a GPU's code, for a GPU that is not here."""
+        if settings["machine"] is not None:
+            from kernel_scientist.gpu.machine.worker_setup import Machine  # imported before the fork
 
-                self.interpreter = Machine(simulated)
-            else:
-                from kernel_scientist.gpu.interpreter.worker_setup import Interpreter
-
-                self.interpreter = Interpreter(simulated)
+            self.machine = Machine(settings["machine"])
 
     def serve(self) -> None:
         """Answer requests until the evaluator closes the socket."""
@@ -91,13 +86,13 @@ class Worker:
         module = sys.modules["kernel"] = importlib.util.module_from_spec(spec)
         extension.replace_torchs(source)
         gpumode_compat.provide(request["files"])
-        pretending = self.interpreter.pretending() if self.interpreter else contextlib.nullcontext()
+        pretending = self.machine.pretending() if self.machine else contextlib.nullcontext()
         with cpp.built_by(self._build), pretending:
             spec.loader.exec_module(module)
         if not callable(getattr(module, "custom_kernel", None)):
             raise AttributeError("the kernel's file defines no custom_kernel(data)")
-        if self.interpreter:
-            module.__dict__["custom_kernel"] = self.interpreter.wrapped(module.custom_kernel)
+        if self.machine:
+            module.__dict__["custom_kernel"] = self.machine.wrapped(module.custom_kernel)
         self.module = module
         return {"op": "loaded"}, []
 
@@ -169,12 +164,12 @@ class Worker:
         seccomp.seal()
         return {"op": "sealed"}, []
 
-    def _tiles(self, request: protocol.Header, _: list[bytearray]) -> Answer:
-        self.interpreter.choose(request["draws"], request["seconds"], request["tuned"], request["counted"])
+    def _execute(self, request: protocol.Header, _: list[bytearray]) -> Answer:
+        self.machine.choose(request["seconds"], request["tuned"], request["counted"], request["checked"])
         return {"op": "chosen"}, []
 
     def _memory(self, *_: object) -> Answer:
-        return {"op": "report", **self.interpreter.report()}, []
+        return {"op": "report", **self.machine.report()}, []
 
 
 def run(sock: socket.socket, settings: dict[str, Any], native: NativeHarness) -> None:

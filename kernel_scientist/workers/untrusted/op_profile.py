@@ -58,7 +58,7 @@ def observe(kernel: Callable[[Any], Any], data: Any, mute: bool) -> tuple[dict[s
 def _launches(counts: Counter[str], mute: bool) -> Generator[None]:
     """Count launches, and suppress them when muted.
 
-    A launch is one of Triton's, compiled (`compiled[grid](...)`) or interpreted, a replay of a graph, or a call of an
+    A launch is one of Triton's, also of a compiled kernel (`compiled[grid](...)`), a replay of a graph, or a call of an
     operator that an extension of the kernel has registered.
     """
 
@@ -84,7 +84,6 @@ def _launches(counts: Counter[str], mute: bool) -> Generator[None]:
         return call
 
     known = (
-        ("triton.runtime.interpreter", "GridExecutor", "__call__", counted),
         ("triton.runtime.jit", "JITFunction", "run", counted),
         ("triton.compiler.compiler", "CompiledKernel", "__getitem__", of_item),
         ("torch.cuda.graphs", "CUDAGraph", "replay", partial(counted, what="graph")),

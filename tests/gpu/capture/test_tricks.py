@@ -12,7 +12,7 @@ from tests.conftest import ROOT
 PROBLEM = problems.find("fp8-blockwise-gemm")
 CASES = (Case(sizes={"m": 2048, "n": 2304, "k": 2048}, seed=1),)
 SEED = (ROOT / "problems/fp8-blockwise-gemm/seeds/triton_tiled.py").read_text()
-WAYS = (ROOT / "tests/gpu/tiles/dispatching.py").read_text()
+WAYS = (ROOT / "tests/gpu/machine/dispatching.py").read_text()
 LOOP = "    for _ in range(k // 128):\n"
 CALL = "gemm_kernel[grid](\n"
 

@@ -14,7 +14,7 @@ from kernel_scientist.records.kernel import Kernel, Verdict
 from kernel_scientist.records.params import Harness
 from kernel_scientist.scientist.context import bug_taxonomy
 from kernel_scientist.workers import prepared
-from kernel_scientist.workers.pool import EXECUTED, WorkerPool
+from kernel_scientist.workers.pool import WorkerPool
 from tests.conftest import ROOT
 
 TOOLS = hip.find()
@@ -30,6 +30,14 @@ SEED = (
 )
 
 
+AUTOTUNED = SEED.replace(
+    "@triton.jit",
+    "CONFIGS = [triton.Config({'BLOCK': size}, num_warps=size // 64) for size in (64, 256, 2048, 512)]\n\n\n"
+    "@triton.autotune(CONFIGS, key=['n'])\n@triton.jit",
+).replace(
+    "copy[(triton.cdiv(n, 256),)](x, out, n, BLOCK=256)", "copy[lambda c: (triton.cdiv(n, c['BLOCK']),)](x, out, n)"
+)
+"""Four configurations, of which one has more waves than a workgroup may have."""
 HIP = (ROOT / "problems/identity/seeds/hip_naive.py").read_text()
 GUARDED = "if (i < size) out[i] = x[i];"
 LINE = next(n for n, line in enumerate(HIP.splitlines(), 1) if GUARDED in line)
@@ -52,9 +60,9 @@ STATIC = """    static unsigned short* kept = nullptr;
 @pytest.fixture(scope="module")
 def evaluator() -> Iterator[PredictedEvaluator]:
     problem = problems.find("identity")
-    harness = Harness(call_timeout_s=60, import_timeout_s=60, noise_runs=0, tiles=0)
+    harness = Harness(call_timeout_s=60, import_timeout_s=60, noise_runs=0, executed_s=0)
     settings = prepared.simulated(problem, gpus.MI300X, threads=1)
-    with WorkerPool(harness, "cpu", (EXECUTED,), settings) as pool:
+    with WorkerPool(harness, "cpu", machine=settings) as pool:
         evaluator = PredictedEvaluator(problem, "auto", harness, pool, gpus.MI300X)
         evaluator.profile = replace(evaluator.profile, vary={"size": (1, 5000, 1)})
         yield evaluator
@@ -68,6 +76,23 @@ def evaluated(evaluator: PredictedEvaluator, source: str) -> Evaluation:
 def test_a_sound_kernel_is_right_and_covered(evaluator: PredictedEvaluator) -> None:
     found = evaluated(evaluator, SEED)
     assert found.verdict is Verdict.OK, found.reason
+
+
+def test_every_configuration_of_an_autotuner_is_checked(evaluator: PredictedEvaluator) -> None:
+    found = evaluated(evaluator, AUTOTUNED)
+    assert found.verdict is Verdict.OK and "in 4 of 4 configurations of the autotuner" in found.coverage, found
+    wrong = AUTOTUNED.replace("mask=at < n)\n", "mask=(at < n) & ((BLOCK < 512) | (at % 512 < 511)))\n")
+    found = evaluated(evaluator, wrong)
+    assert found.verdict is Verdict.INCORRECT and "copy with BLOCK: 512, num_warps: 8" in found.reason, found
+
+
+def test_a_configurations_hook_is_called_before_its_launch(evaluator: PredictedEvaluator) -> None:
+    adds = AUTOTUNED.replace("mask=at < n), mask", "mask=at < n) + tl.load(out_ptr + at, mask=at < n), mask")
+    assert evaluated(evaluator, adds).verdict is Verdict.INCORRECT
+    hooked = adds.replace(
+        "num_warps=size // 64", "num_warps=size // 64, pre_hook=lambda given: given['out_ptr'].zero_()"
+    )
+    assert evaluated(evaluator, hooked).verdict is Verdict.OK
 
 
 @pytest.mark.parametrize(

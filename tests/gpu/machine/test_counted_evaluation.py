@@ -14,7 +14,7 @@ from kernel_scientist.records.evaluation import Evaluation
 from kernel_scientist.records.kernel import Kernel, Verdict
 from kernel_scientist.records.params import Harness
 from kernel_scientist.workers import prepared
-from kernel_scientist.workers.pool import EXECUTED, WorkerPool
+from kernel_scientist.workers.pool import WorkerPool
 from tests.conftest import ROOT
 
 TOOLS = hip.find()
@@ -35,7 +35,7 @@ def evaluator() -> Iterator[PredictedEvaluator]:
     problem = problems.find("identity")
     harness = Harness(call_timeout_s=120, import_timeout_s=120, noise_runs=0)
     settings = prepared.simulated(problem, gpus.MI300X, threads=1)
-    with WorkerPool(harness, "cpu", (EXECUTED,), settings) as pool:
+    with WorkerPool(harness, "cpu", machine=settings) as pool:
         evaluator = PredictedEvaluator(problem, "auto", harness, pool, gpus.MI300X)
         profile = evaluator.profile
         evaluator.profile = replace(

@@ -8,7 +8,7 @@ import torch
 from pydantic import ValidationError
 
 from kernel_scientist import problems
-from kernel_scientist.evaluate.correctness.tiles import TileCall
+from kernel_scientist.evaluate.correctness.timed_cases import ExecutedCall
 from kernel_scientist.evaluate.counted import CallCounts, CountedPredictor
 from kernel_scientist.gpu.capture import inspect as inspector
 from kernel_scientist.gpu.isa import assembly
@@ -98,7 +98,7 @@ def test_counts_that_are_none_are_refused(change: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         LaunchCounts.model_validate(NOTHING | change)
     plan = {"launches": [], "skipped": [], "unwritten": 0, "seconds": 0}
-    call = TileCall.model_validate({"known": [], "plan": plan, "counts": [NOTHING | change]})
+    call = ExecutedCall.model_validate({"known": [], "plan": plan, "counts": [NOTHING | change]})
     with pytest.raises(KernelFailure, match="no report on what it counted"):
         CallCounts.of(call)
 

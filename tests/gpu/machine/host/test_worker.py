@@ -25,7 +25,7 @@ SEED = (ROOT / "problems/identity/seeds/hip_naive.py").read_text()
 def driver() -> Iterator[Driver]:
     problem, harness = problems.find("identity", "cpu"), Harness()
     settings = prepared.simulated(problem, gpus.MI300X, threads=1)
-    pool = WorkerPool(harness, "cpu", ("kernel_scientist.gpu.machine.worker_setup",), settings)
+    pool = WorkerPool(harness, "cpu", machine=settings)
     yield Driver(problem, harness, pool)
     pool.close()
 

@@ -1,14 +1,13 @@
-"""Kernels that dispatch by shape: what runs only on timed cases is executed there in part, and compared."""
+"""Kernels that dispatch by shape: what runs only on timed cases is executed there, compared and watched."""
 
 from collections.abc import Iterator
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from kernel_scientist import problems
 from kernel_scientist.evaluate.predicted import PredictedEvaluator
-from kernel_scientist.gpu.capture import inspect
 from kernel_scientist.hardware import gpus
 from kernel_scientist.problems.problem import Profile
 from kernel_scientist.records.evaluation import Evaluation
@@ -19,7 +18,7 @@ from kernel_scientist.workers.prepared import simulated
 from tests.conftest import ROOT
 from tests.problems.test_kinds_of_folders import folder
 
-SOURCE = (ROOT / "tests/gpu/tiles/dispatching.py").read_text()
+SOURCE = (ROOT / "tests/gpu/machine/dispatching.py").read_text()
 WAYS = ("whole", "halves", "persistent", "split", "torch", "atomic", "locked", "turned", "contiguous")
 BY_K = "if k <= 640 or"
 SOUND = {
@@ -86,9 +85,7 @@ def evaluator() -> Iterator[PredictedEvaluator]:
     timed = tuple(Case(sizes=sizes, seed=1) for sizes in TIMED)
     small = Profile(tests=(Case(sizes={"m": 64, "n": 64, "k": 128}, seed=1),), benchmarks=timed, held_out=())
     problem = replace(problem, profiles={"full": small})
-    interpreter = {"facts": asdict(inspect.facts(gpus.MI300X)), "writes": problem.writes, "updates": problem.updates}
-    machine, setup = simulated(problem, gpus.MI300X), ("kernel_scientist.gpu.interpreter.worker_setup",)
-    with WorkerPool(Harness(), "cpu", setup, interpreter, machine=machine) as pool:
+    with WorkerPool(Harness(call_timeout_s=60), machine=simulated(problem, gpus.MI300X)) as pool:
         yield PredictedEvaluator(problem, "full", pool.harness, pool, gpus.MI300X)
 
 
@@ -164,14 +161,10 @@ def custom_kernel(data):
     ],
     ids=["right", "wrong where it is timed", "an output less", "an output of another type"],
 )
-def test_tiles_of_several_outputs_keep_their_structure(
-    before: str, after: str, verdict: Verdict, tmp_path: Path
-) -> None:
+def test_several_outputs_keep_their_structure(before: str, after: str, verdict: Verdict, tmp_path: Path) -> None:
     place = folder(tmp_path / "doubled", DOUBLED, {"size": 256}, {"size": 4096})
     problem = problems.load(place)
-    interpreter = {"facts": asdict(inspect.facts(gpus.MI300X)), "writes": problem.writes, "updates": problem.updates}
-    machine, setup = simulated(problem, gpus.MI300X), ("kernel_scientist.gpu.interpreter.worker_setup",)
-    with WorkerPool(Harness(), "cpu", setup, interpreter, machine=machine) as pool:
+    with WorkerPool(Harness(call_timeout_s=60), machine=simulated(problem, gpus.MI300X)) as pool:
         evaluator = PredictedEvaluator(problem, "full", pool.harness, pool, gpus.MI300X)
         kernel = Kernel(name="k", language="triton", source=BOTH.replace(before, after) if before else BOTH)
         found = evaluator.check(kernel, Evaluation(verdict=Verdict.OK, by_model=True))

@@ -2,13 +2,12 @@
 
 Kernels choose their path by the shape of the inputs. A small case therefore proves nothing for a timed one. The machine
 (`gpu.machine`) executes each timed case whole as long as its share of the time lasts, and otherwise runs of workgroups
-drawn at random; Triton's interpreter executes the programs that together compute some tiles of the output
-(`gpu.interpreter.tiles`). What they computed is compared here with the reference.
+drawn at random. What they computed is compared here with the reference.
 """
 
 import functools
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -22,7 +21,7 @@ from kernel_scientist.records.evaluation import Launch
 from kernel_scientist.records.kernel import Case, Verdict
 from kernel_scientist.sandbox import protocol
 from kernel_scientist.sandbox.failure import KernelFailure, printable
-from kernel_scientist.workers.client import Output, WorkerClient
+from kernel_scientist.workers.client import Output, Part, WorkerClient
 from kernel_scientist.workers.untrusted.outputs import tensors
 from kernel_scientist.workers.validation import protocol_violation
 
@@ -32,49 +31,50 @@ LEAST_S = 0.2
 """Seconds that every case gets, also when the time is over."""
 ALL_OF_IT = 0.0
 """No limit to the seconds of a case but that of a call."""
-LAST = 1 - 1e-9
-"""Place of a grid's last program."""
 Box = tuple[slice, ...]
 
 
-class TilePlan(BaseModel):
-    """The programs that a worker executed."""
+class Extent(BaseModel):
+    """What of a call's launches a worker executed."""
 
     launches: list[tuple[str, int, int]]
     """Kernel, executed programs, all programs."""
-    skipped: list[str]
     parts_of_several: bool = False
     """Whether there were several launches, of which one or more were executed in part."""
-    unwritten: int = Field(ge=0)
-    """Elements of the output that no program writes."""
     seconds: float = Field(ge=0, allow_inf_nan=False)
     """CPU time of the call."""
 
 
-class TileCall(BaseModel):
-    """A worker's report on a call of which it executed a part."""
+class ExecutedCall(BaseModel):
+    """A worker's report on a call of which it executed all or a part."""
 
     known: list[list[tuple[int, int]]]
     """(first, count) of the computed elements of each output tensor, in its flattened order."""
-    plan: TilePlan
+    extent: Extent
     counts: list[dict[str, Any]] = Field(default_factory=list[dict[str, Any]])
     """What each launch did, if it was asked for (`evaluate.counted`)."""
     operations: list[dict[str, Any]] = Field(default_factory=list[dict[str, Any]])
     """Operations of torch among the launches."""
 
 
-class TileCheck:
-    """Checks tiles of one kernel's timed cases."""
+class TimedCases:
+    """Checks the values of one kernel's timed cases."""
 
     def __init__(
-        self, driver: Driver, inputs: dict[str, InputSet], launches: Sequence[Launch], counted: bool = False
+        self,
+        driver: Driver,
+        inputs: dict[str, InputSet],
+        launches: Sequence[Launch],
+        watched: Collection[str] = (),
+        counted: bool = False,
     ) -> None:
         """`inputs`: by case, kept from kernel to kernel because generating large ones takes long. `launches`: of all
-        cases, as far as they are known. `counted`: whether the machine also counts what launches do."""
+        cases, as far as they are known. `watched`: names of kernels that checking runs have executed; others, which run
+        on timed cases only, are watched here. `counted`: whether the machine also counts what launches do."""
         self.driver, self.problem, self.harness, self._inputs = driver, driver.problem, driver.harness, inputs
-        self._launches, self._by_machine = launches, driver.pool.executes
-        self._left_s, self._counted = driver.harness.tiles_s, counted
-        self.calls: dict[str, TileCall] = {}
+        self._launches, self._left_s, self._counted = launches, driver.harness.executed_s, counted
+        self._watched = set(watched)
+        self.calls: dict[str, ExecutedCall] = {}
         """The last report on each case."""
         self._rng = random.SystemRandom()
 
@@ -88,8 +88,7 @@ class TileCheck:
             if is_required or self._left_s > 0:
                 share_s = max(self._left_s / (len(cases) - place), LEAST_S)
                 checked += self._checked(worker, case, reports, share_s)
-        what = "values" if self._by_machine else "tiles"
-        return f"{what} compared on {checked} of {len(cases)} timed cases, {reports.words('there')}"
+        return f"values compared on {checked} of {len(cases)} timed cases, {reports.words('there')}"
 
     def _checked(self, worker: WorkerClient, case: Case, reports: MemoryReports, share_s: float) -> bool:
         """Check a case. Returns whether anything of it could be compared.
@@ -98,10 +97,15 @@ class TileCheck:
         read what is missing then, so all of them are executed whole, if there is time.
         """
         launches = [one for one in self._launches if one.case == case.name]
-        if not self._by_machine:
-            return self._check(worker, case, launches, reports, self.harness.tile_timeout_s)
-        part = len(launches) <= 1 and self._check(worker, case, launches, reports, share_s)
-        return part or (self._left_s > 0 and self._check(worker, case, launches, reports, ALL_OF_IT))
+        done = len(launches) <= 1 and self._check(worker, case, launches, reports, share_s)
+        done = done or (self._left_s > 0 and self._check(worker, case, launches, reports, ALL_OF_IT))
+        new = {name for name, _, _ in self.calls[case.name].extent.launches} - self._watched if done else set[str]()
+        if new and self._left_s > 0:
+            before_s = reports.seconds
+            self._call(worker, case, reports, Part(checked=True))
+            self._watched |= new
+            self._left_s -= reports.seconds - before_s
+        return done
 
     def _in_order(self, cases: Sequence[Case], launches: Sequence[Launch]) -> Iterator[tuple[Case, bool]]:
         seen: set[tuple[Any, ...]] = set()
@@ -119,42 +123,32 @@ class TileCheck:
         self, worker: WorkerClient, case: Case, launches: Sequence[Launch], reports: MemoryReports, seconds: float
     ) -> bool:
         """Check a case; a worker executes no more of it after so many seconds. Returns whether it could be compared."""
+        tuned = tuple((one.kernel, one.constants) for one in launches if one.autotuned)
+        output = self._call(worker, case, reports, Part(seconds, tuned, self._counted))
+        call = self.calls[case.name] = _parsed(reports.last)
+        self._left_s -= call.extent.seconds
+        if call.extent.parts_of_several:
+            return False
+        _require_executed(case, call.extent, launches)
+        self._require_right(self._inputs[case.name], output, call)
+        return True
+
+    def _call(self, worker: WorkerClient, case: Case, reports: MemoryReports, part: Part) -> Output:
+        """Call the kernel on a case's inputs; return its output, which is whole or not."""
         inputs = self._inputs.setdefault(case.name, self.driver.inputs.draw(case))
-        draws = [self._rng.choice((0.0, LAST)), *(self._rng.random() for _ in range(self.harness.tiles - 1))]
-        tuned = [(one.kernel, one.constants) for one in launches if one.autotuned]
-        worker.tiles(draws, seconds, tuned, self._counted)
+        worker.execute(part)
         self.driver.deliver(worker, {0: inputs})
         write, inspect = (
             functools.partial(work, worker, {0: inputs}) for work in (self.driver.write, self.driver.inspect)
         )
         with reports.of_call(worker):
             try:
-                _, outputs = worker.run_row([0], write, inspect, MOST_OUTPUT_BYTES, self.harness.tile_timeout_s)
+                _, outputs = worker.run_row([0], write, inspect, MOST_OUTPUT_BYTES, self.harness.executed_timeout_s)
             except KernelFailure as failure:
-                where = case.name if self._by_machine else f"{case.name}, a tile"
-                raise KernelFailure(failure.verdict, f"{where}: {failure.reason}", failure.evidence) from failure
-        call = self.calls[case.name] = _parsed(reports.last)
-        self._left_s -= call.plan.seconds
-        if call.plan.parts_of_several:
-            return False
-        self._require_executed(case, call.plan, launches)
-        self._require_right(inputs, outputs[0], call)
-        return True
+                raise KernelFailure(failure.verdict, f"{case.name}: {failure.reason}", failure.evidence) from failure
+        return outputs[0]
 
-    def _require_executed(self, case: Case, plan: TilePlan, launches: Sequence[Launch]) -> None:
-        """Raise KernelFailure that names what was launched and not executed."""
-        missing = [f"{name} ({total} programs)" for name, executed, total in plan.launches if total and not executed]
-        names = [name for name, _, _ in plan.launches]
-        missing += [one.kernel for one in launches if one.kernel not in names]
-        if missing:
-            reason = f"{case.name}: launched and never executed: {', '.join(dict.fromkeys(missing))}"
-            raise KernelFailure(Verdict.REJECTED, printable(reason), tuple(plan.skipped))
-        if plan.unwritten:
-            raise KernelFailure(
-                Verdict.INCORRECT, f"{case.name}: no program writes {plan.unwritten} elements of its output"
-            )
-
-    def _require_right(self, inputs: InputSet, output: Output, call: TileCall) -> None:
+    def _require_right(self, inputs: InputSet, output: Output, call: ExecutedCall) -> None:
         name = inputs.case.name
         try:
             found = tensors(protocol.decode(output.tree, list(output.buffers), None))
@@ -169,9 +163,7 @@ class TileCheck:
             for box in _boxes(known) if len(found) == 1 else [(slice(None),) * tensor.dim()]:
                 self._compare(inputs, found, position, known, box)
         if not compared:
-            reason = f"{name}: no element of the output follows from what its programs write"
-            verdict = Verdict.REJECTED if call.plan.skipped else Verdict.INCORRECT
-            raise KernelFailure(verdict, reason, tuple(call.plan.skipped))
+            raise KernelFailure(Verdict.INCORRECT, f"{name}: its programs write no element of the output")
 
     def _compare(
         self, inputs: InputSet, found: Sequence[torch.Tensor], position: int, known: torch.Tensor, box: Box
@@ -199,16 +191,26 @@ class TileCheck:
             raise KernelFailure(Verdict.INCORRECT, f"{inputs.case.name}, elements [{place}] of the output: {message}")
 
 
+def _require_executed(case: Case, extent: Extent, launches: Sequence[Launch]) -> None:
+    """Raise KernelFailure that names what was launched and not executed."""
+    missing = [f"{name} ({total} programs)" for name, executed, total in extent.launches if total and not executed]
+    names = [name for name, _, _ in extent.launches]
+    missing += [one.kernel for one in launches if one.kernel not in names]
+    if missing:
+        reason = f"{case.name}: launched and never executed: {', '.join(dict.fromkeys(missing))}"
+        raise KernelFailure(Verdict.REJECTED, printable(reason))
+
+
 def _configuration(launch: Launch) -> tuple[Any, ...]:
     return launch.kernel, launch.code, tuple(sorted(launch.constants.items()))
 
 
-def _parsed(report: protocol.Header) -> TileCall:
+def _parsed(report: protocol.Header) -> ExecutedCall:
     try:
         calls: Any = report["calls"]
-        return TileCall.model_validate(calls[-1])
+        return ExecutedCall.model_validate(calls[-1])
     except (ValidationError, LookupError, TypeError) as error:
-        raise protocol_violation("no report on tiles") from error
+        raise protocol_violation("no report on what it executed") from error
 
 
 def _mask(tensor: torch.Tensor, runs: Sequence[tuple[int, int]]) -> torch.Tensor:
