@@ -1,7 +1,10 @@
-"""Predicts a HIP kernel's time from what the machine counted while it executed the kernel's timed cases."""
+"""What follows from the counts of a kernel's timed cases, which the machine made while it executed them: a HIP kernel's
+predicted time, and where the programs of any kernel spend it, by source line.
+"""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -15,11 +18,12 @@ from kernel_scientist.gpu.machine.listing import Listing
 from kernel_scientist.gpu.model import constants, executed, predict
 from kernel_scientist.gpu.model.executed import LaunchCounts
 from kernel_scientist.gpu.model.launch import Amount
-from kernel_scientist.gpu.model.predict import Load
+from kernel_scientist.gpu.model.lines import by_line
+from kernel_scientist.gpu.model.predict import Estimate, Load
 from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records.evaluation import CodeObject, CompileReport, Launch, Prediction
-from kernel_scientist.records.gpu import TorchOperation
+from kernel_scientist.records.gpu import SourceLine, TorchOperation
 from kernel_scientist.records.kernel import Case
 from kernel_scientist.workers.validation import protocol_violation
 
@@ -63,7 +67,15 @@ class CountedPredictor:
     """Of the kernel: only code objects that it names are looked at."""
     calls: Mapping[str, CallCounts]
     """By case."""
-    _listings: dict[str, Listing] = field(default_factory=dict[str, Listing])
+    source: str = ""
+    """The kernel's file."""
+
+    @cached_property
+    def _codes(self) -> dict[str, tuple[str, Listing]]:
+        """The compiled texts and what they list, by the digest of their instructions."""
+        texts = [assembly.get(name) for name in dict.fromkeys(one.digest for one in self.report.objects)]
+        listings = [(text, listing.read(text)) for text in texts if text is not None]
+        return {found.digest: (text, found) for text, found in listings}
 
     def predictions(self, cases: Sequence[Case]) -> tuple[CompileReport, tuple[Prediction, ...]]:
         """Return the report with launches and what is missing, and the prediction of every case; none unless all can be
@@ -90,6 +102,20 @@ class CountedPredictor:
         }
         return self.report.model_copy(update=changes), () if missed else tuple(found)
 
+    def lines(self, case: str) -> tuple[SourceLine, ...]:
+        """Return where a program of a case's longest launch spends its time; none if no launch of the compiled code
+        was counted."""
+        found: list[tuple[LaunchCounts, Load, Estimate]] = []
+        for counts in self.calls.get(case, CallCounts()).counts:
+            if counts.code in self._codes:
+                load = self._load(counts)
+                found.append((counts, load, predict.estimate(self.gpu, load, constants.of(self.gpu.name))))
+        if not found:
+            return ()
+        counts, load, longest = max(found, key=lambda one: one[2].time_us)
+        _, listed = self._compiled(counts)
+        return by_line(load.code.kernel, counts, listed.statements, longest.alone, self.source)
+
     def _obstacle(self, case: Case, loads: Sequence[Load], operations: Sequence[TorchOperation]) -> str:
         """Return why a case cannot be predicted; empty if it can be."""
         if not loads:
@@ -107,7 +133,7 @@ class CountedPredictor:
         return ""
 
     def _load(self, counts: LaunchCounts) -> Load:
-        found = self._listing(counts.assembly)
+        _, found = self._compiled(counts)
         try:
             counts.require_of(found.statements)
         except ValueError as error:
@@ -116,18 +142,15 @@ class CountedPredictor:
         issue = executed.issue(counts, found.statements)
         return Load(code, executed.traffic(counts, found.statements, self.gpu), issue)
 
-    def _listing(self, digest: str) -> Listing:
-        text = assembly.get(digest) if any(one.digest == digest for one in self.report.objects) else None
-        if text is None:
+    def _compiled(self, counts: LaunchCounts) -> tuple[str, Listing]:
+        if counts.code not in self._codes:
             raise protocol_violation("counts of code that was not compiled")
-        if digest not in self._listings:
-            self._listings[digest] = listing.read(text)
-        return self._listings[digest]
+        return self._codes[counts.code]
 
     def _code(self, counts: LaunchCounts, found: Listing) -> CodeObject:
         """Return the code object with the launch's workgroup and LDS."""
-        text, names = assembly.get(counts.assembly), plain(list(found.kernels))
-        if text is None or counts.kernel not in names:
+        text, names = self._compiled(counts)[0], plain(list(found.kernels))
+        if counts.kernel not in names:
             raise protocol_violation("counts of a kernel that was not compiled")
         every = assembly.read(text, counts.num_warps, counts.dynamic_lds)
         return next(one for one in every if one.kernel == names[counts.kernel])

@@ -132,19 +132,27 @@ class PredictedEvaluator(PreviewedEvaluator):
         checked = self._checked(kernel, so_far, cases, reports)
         if checked.verdict is not Verdict.OK or not self.harness.executed_s:
             return checked
-        report, is_counted = checked.compile, kernel.language == "hip"
-        work = TimedCases(
-            self.driver, self.timed_inputs, report.launches if report else (), reports.kernels, is_counted
-        )
+        report = checked.compile or CompileReport(ok=True, compiler="")
+        cases, predictions = self.profile.benchmarks, checked.predictions
+        counted = [case.name for case in cases]
+        if kernel.language != "hip":  # its time is predicted already
+            furthest = min(predictions, key=lambda p: p.floor_us / p.time_us, default=None)
+            counted = [furthest.case] if furthest else []
+        work = TimedCases(self.driver, self.timed_inputs, report.launches, reports.kernels, counted)
         try:
-            words = self._on_timed_cases(kernel, work, self.profile.benchmarks)
+            words = self._on_timed_cases(kernel, work, cases)
             checked = checked.model_copy(update={"coverage": "; ".join((checked.coverage, words))})
-            if is_counted and report:
-                report, predictions = self._by_counts(report, work, self.profile.benchmarks)
-                checked = self._above_floor(checked.model_copy(update={"compile": report, "predictions": predictions}))
+            return timed(self._with_counts(kernel, checked, self._counted(kernel, report, work)), "check", start)
         except KernelFailure as failure:
             return failed(failure, checked)
-        return timed(checked, "check", start)
+
+    def _with_counts(self, kernel: Kernel, checked: Evaluation, counted: CountedPredictor) -> Evaluation:
+        """Add where time goes by source line, and to a HIP kernel its predictions. May raise KernelFailure."""
+        if kernel.language == "hip" and checked.compile:
+            report, predictions = counted.predictions(self.profile.benchmarks)
+            checked = self._above_floor(checked.model_copy(update={"compile": report, "predictions": predictions}))
+        lined = tuple(p.model_copy(update={"lines": counted.lines(p.case)}) for p in checked.predictions)
+        return checked.model_copy(update={"predictions": lined})
 
     def predict(self, kernel: Kernel, cases: Sequence[Case]) -> tuple[Prediction, ...]:
         """Return the predicted times of some timed cases, without a verdict; none if they cannot be predicted.
@@ -157,15 +165,13 @@ class PredictedEvaluator(PreviewedEvaluator):
         if kernel.language != "hip" or self.pool.machine is None:
             return seen.predictions
         driver = Driver(self.problem, self.harness.model_copy(update={"executed_s": LEAST_S}), self.pool)
-        work = TimedCases(driver, self.timed_inputs, (), counted=True)
+        work = TimedCases(driver, self.timed_inputs, (), counted=[case.name for case in cases])
         self._on_timed_cases(kernel, work, cases)
-        return self._by_counts(seen.report, work, cases)[1]
+        return self._counted(kernel, seen.report, work).predictions(cases)[1]
 
-    def _by_counts(
-        self, report: CompileReport, done: TimedCases, cases: Sequence[Case]
-    ) -> tuple[CompileReport, tuple[Prediction, ...]]:
+    def _counted(self, kernel: Kernel, report: CompileReport, done: TimedCases) -> CountedPredictor:
         calls = {name: CallCounts.of(call) for name, call in done.calls.items()}
-        return CountedPredictor(self.problem, self.gpu, report, calls).predictions(cases)
+        return CountedPredictor(self.problem, self.gpu, report, calls, kernel.source)
 
     def _on_timed_cases(self, kernel: Kernel, work: TimedCases, cases: Sequence[Case]) -> str:
         """Return a sentence on what a worker executed of timed cases. Raises KernelFailure."""

@@ -15,7 +15,7 @@ from kernel_scientist.problems.problem import Problem
 from kernel_scientist.profile import metrics
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.evaluation import CodeObject, CompileReport
-from kernel_scientist.records.gpu import Counters
+from kernel_scientist.records.gpu import Counters, SourceLine
 from kernel_scientist.records.kernel import Case
 from kernel_scientist.records.params import Params
 from kernel_scientist.report.output import Table, number, text, write
@@ -257,6 +257,9 @@ def _predictions(predictions: list[dict[str, Any]]) -> Iterator[str | Table]:
     yield from (f"published: {source}" for source in sources)
     worst = predictions[shares.index(min(shares))]
     yield from (f"furthest from its floor, {worst['case']}:", *(f"  {word}" for word in worst["words"]))
+    if worst.get("lines"):
+        yield f"  where a program of {worst['lines'][0]['kernel']} spends its time (predicted, by itself on a unit):"
+        yield from (f"    {SourceLine.model_validate(line).words}" for line in worst["lines"])
 
 
 def _limit(prediction: dict[str, Any]) -> str:

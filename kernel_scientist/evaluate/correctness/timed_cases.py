@@ -66,11 +66,11 @@ class TimedCases:
         inputs: dict[str, InputSet],
         launches: Sequence[Launch],
         watched: Collection[str] = (),
-        counted: bool = False,
+        counted: Collection[str] = (),
     ) -> None:
         """`inputs`: by case, kept from kernel to kernel because generating large ones takes long. `launches`: of all
         cases, as far as they are known. `watched`: names of kernels that checking runs have executed; others, which run
-        on timed cases only, are watched here. `counted`: whether the machine also counts what launches do."""
+        on timed cases only, are watched here. `counted`: names of cases whose launches the machine also counts."""
         self.driver, self.problem, self.harness, self._inputs = driver, driver.problem, driver.harness, inputs
         self._launches, self._left_s, self._counted = launches, driver.harness.executed_s, counted
         self._watched = set(watched)
@@ -87,7 +87,7 @@ class TimedCases:
         """
         checked, reports = 0, MemoryReports()
         for place, (case, is_required) in enumerate(self._in_order(cases, self._launches)):
-            if is_required or self._left_s > 0:
+            if is_required or case.name in self._counted or self._left_s > 0:
                 share_s = max(self._left_s / (len(cases) - place), LEAST_S)
                 checked += self._checked(worker, case, reports, share_s)
         return f"values compared on {checked} of {len(cases)} timed cases, {reports.words('there')}"
@@ -126,7 +126,7 @@ class TimedCases:
     ) -> bool:
         """Check a case; a worker executes no more of it after so many seconds. Returns whether it could be compared."""
         tuned = tuple((one.kernel, one.constants) for one in launches if one.autotuned)
-        output = self._call(worker, case, reports, Part(seconds, tuned, self._counted))
+        output = self._call(worker, case, reports, Part(seconds, tuned, case.name in self._counted))
         call = self.calls[case.name] = _parsed(reports.last)
         self._left_s -= call.extent.seconds
         if call.extent.parts_of_several:

@@ -3,7 +3,6 @@
 Runs in workers: standard library and numpy only.
 """
 
-import hashlib
 import weakref
 from functools import cached_property
 
@@ -27,11 +26,6 @@ class Code:
         self.program = programs.packed(self.listing, library.rows)
         self.handle: int = library.load(self.program.packed.ctypes.data, len(self.program.packed))
         weakref.finalize(self, library.free, self.handle)
-
-    @cached_property
-    def digest(self) -> str:
-        """Return sha256 of the text."""
-        return hashlib.sha256(self._text.encode()).hexdigest()
 
     @cached_property
     def places(self) -> Places:

@@ -16,7 +16,7 @@ from kernel_scientist.gpu.machine.listing import Listing, Statement
 from kernel_scientist.gpu.machine.program import Array
 
 BEHAVIOUR = np.dtype([("role", "u1"), ("left", "u1")])
-ACCESSED = np.dtype([(name, "u8") for name in ("executed", "asked", "lines", "requests", "conflicts")])
+ACCESSED = np.dtype([(name, "u8") for name in ("executed", "asked", "lines", "requests", "conflicts", "waits")])
 TOTALS = np.dtype([(name, "u8") for name in ("waves", "steps", "rounds", "reloads", "overlapped", "shared", "alone")])
 COUNTING = np.dtype(
     [(name, "u8") for name in ("behaviour", "accessed", "samples", "work", "touched", "totals", "banks")]
@@ -48,7 +48,8 @@ class Counts:
 
     accessed: Array
     """Of the spread sample, by instruction: waves that executed it, bytes of their active lanes, distinct lines of each
-    access, lines of these that the workgroup's L1 does not hold, and cycles of bank conflicts in LDS."""
+    access, lines of these that the workgroup's L1 does not hold, cycles of bank conflicts in LDS, and waits that are
+    rounds."""
     work: tuple[int, ...]
     """Wave instructions of each workgroup of the spread sample."""
     touched: tuple[tuple[int, int], ...]

@@ -3,8 +3,10 @@
 Runs in workers: standard library and yaml only.
 """
 
+import hashlib
 import re
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import yaml
@@ -94,6 +96,12 @@ class Listing:
     data: dict[str, Data]
     shared: dict[str, int]
     """Sizes of symbols in LDS whose offsets the compiler left open."""
+
+    @cached_property
+    def digest(self) -> str:
+        """Return sha256 of the instructions: unlike the text's it does not depend on where the source lay."""
+        code = "\n".join(f"{one.mnemonic} {one.operands}" for one in self.statements)
+        return hashlib.sha256(code.encode()).hexdigest()
 
 
 class ListingError(ValueError):

@@ -20,6 +20,7 @@ from kernel_scientist.gpu.machine.counts import ACCESSED, MOST_LAUNCHES, MOST_RO
 from kernel_scientist.gpu.machine.dispatch import KernelLaunch, Options
 from kernel_scientist.gpu.machine.launch import Result
 from kernel_scientist.gpu.machine.memory import Memory
+from kernel_scientist.gpu.machine.sources import Sources
 from kernel_scientist.hardware import occupancy
 
 DIES = 8
@@ -39,18 +40,19 @@ class Counted:
     launch: KernelLaunch
     counts: Counts
 
-    def plain(self) -> dict[str, Any]:
-        """Return it as data; instructions that were not executed are left out."""
+    def plain(self, sources: Sources) -> dict[str, Any]:
+        """Return it as data; instructions that were not executed are left out. `sources`: of the submission."""
         launch, accessed, counts = self.launch, self.counts.accessed, self.counts
         there = accessed["executed"].nonzero()[0]
         names = ("waves", "steps", "rounds", "reloads", "overlapped", "shared", "alone")
         return {
             "kernel": launch.name,
-            "assembly": launch.code.digest,
+            "code": launch.code.listing.digest,
             "grid": launch.grid,
             "block": launch.block,
             "dynamic_lds": launch.dynamic_lds,
             "instructions": [int(n) for n in there],
+            "source_lines": [sources.quoted(*launch.code.places.at(int(n)))[0] for n in there],
             **{name: [int(n) for n in accessed[name][there]] for name in ACCESSED.names or ()},
             "work": counts.work,
             "storages": {str(start): size for start, size in counts.touched},
@@ -58,10 +60,10 @@ class Counted:
         }
 
 
-def reported(counted: Sequence[Counted]) -> list[dict[str, Any]]:
+def reported(counted: Sequence[Counted], sources: Sources) -> list[dict[str, Any]]:
     """Return the counts of a call's launches as data; none if they are more than a message holds."""
     rows = sum(np.count_nonzero(one.counts.accessed["executed"]) for one in counted)
-    return [one.plain() for one in counted] if len(counted) <= MOST_LAUNCHES and rows <= MOST_ROWS else []
+    return [one.plain(sources) for one in counted] if len(counted) <= MOST_LAUNCHES and rows <= MOST_ROWS else []
 
 
 @dataclass(frozen=True)

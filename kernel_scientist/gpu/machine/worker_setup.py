@@ -125,7 +125,9 @@ class Machine:
                 "seconds": seconds,
             }
             if self.executor.sampler is not None:
-                report["counts"] = reported([one.counted for one in launched if one.counted is not None])
+                report["counts"] = reported(
+                    [one.counted for one in launched if one.counted is not None], self.executor.sources
+                )
                 report["operations"] = self.executor.allocations.operations if self.executor.allocations else []
         return report
 

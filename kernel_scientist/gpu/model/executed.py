@@ -38,17 +38,21 @@ class LaunchCounts(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     kernel: str
-    assembly: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    code: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    """Digest of the code's instructions (`Listing.digest`)."""
     grid: tuple[Size, Size, Size]
     block: tuple[Size, Size, Size]
     dynamic_lds: Count
     instructions: Column
-    """Numbers of the instructions that were executed, in the text; the next five say how often, and what they did."""
+    """Numbers of the instructions that were executed, in the text; the next six say how often, and what they did."""
     executed: Column
     asked: Column
     lines: Column
     requests: Column
     conflicts: Column
+    waits: Column
+    source_lines: Column
+    """Lines of the submission's file that they belong to; 0 where that is not known."""
     work: Annotated[tuple[Count, ...], Field(min_length=1, max_length=MOST_WORKGROUPS)]
     storages: Annotated[dict[str, Amount], Field(max_length=MOST_STORAGES)]
     waves: Annotated[int, Field(ge=1, le=1 << 53)]
@@ -61,7 +65,7 @@ class LaunchCounts(BaseModel):
 
     @model_validator(mode="after")
     def _whole(self) -> Self:
-        columns = (self.executed, self.asked, self.lines, self.requests, self.conflicts)
+        columns = (self.executed, self.asked, self.lines, self.requests, self.conflicts, self.waits, self.source_lines)
         if any(len(column) != len(self.instructions) for column in columns):
             raise ValueError("columns of different lengths")
         return self

@@ -76,12 +76,37 @@ class Costs:
 
 
 @dataclass(frozen=True)
+class Alone:
+    """What one program does one after the other, by itself on a unit, in us."""
+
+    vector: float
+    matrix: float
+    lds: float
+    l1: float
+    spills: float
+    """Its waits for scratch memory."""
+    wait: float
+    """Its waits for memory, as far as its instructions do not overlap them."""
+
+    @property
+    def us(self) -> float:
+        """All of it."""
+        return self.own + self.wait
+
+    @property
+    def own(self) -> float:
+        """All but the waits for memory."""
+        return self.vector + self.matrix + self.lds + self.l1 + self.spills
+
+
+@dataclass(frozen=True)
 class Estimate:
     """One launch: the costs of its resources, its placement, and its time."""
 
     costs: Costs
     placement: Placement
     time_us: float
+    alone: Alone
 
 
 def estimate(gpu: Gpu, load: Load, constants: Constants, found: float = 0.0) -> Estimate:
@@ -97,24 +122,26 @@ def estimate(gpu: Gpu, load: Load, constants: Constants, found: float = 0.0) -> 
         "lds": waves * issue.lds * cycle_us / constants.lds,
     }
     use = {"matrix": each_simd * matrix, "vector": each_simd * vector, **shared}
-    own = math.ceil(each_simd) * (matrix + vector) + sum(shared.values())
+    rows = math.ceil(each_simd)
+    spills = issue.reloads * constants.latency_ns * 1e-3
+    alone = Alone(vector=rows * vector, matrix=rows * matrix, spills=spills, wait=0.0, **shared)
     hbm, cache = _memory(gpu, traffic, found)
     wait = _latency_us(traffic, hbm, constants)
-    own += issue.reloads * constants.latency_ns * 1e-3
+    waits = _pipelined(alone.own, wait, issue.rounds) - alone.own if issue.prefetched else wait * issue.rounds
+    alone = replace(alone, wait=waits)
     spilled = traffic.programs * waves * issue.spilled_bytes
     beyond = spilled * _beyond_l2(gpu, load, shape)
     hbm, cache = (hbm, cache + beyond) if gpu.last_bytes else (hbm + beyond, cache)
-    alone = _pipelined(own, wait, issue.rounds) if issue.prefetched else own + wait * issue.rounds
     costs = Costs(
         hbm=hbm / (gpu.memory_gbps * constants.hbm) * 1e-3,
         cache=cache / (gpu.last_gbps * constants.cache) * 1e-3 if gpu.last_gbps else 0.0,
         l2=(traffic.lines_bytes + spilled) / (gpu.l2_gbps * constants.l2) * 1e-3,
         **{name: shape.busiest * time for name, time in use.items()},
-        latency=shape.rounds * alone,
+        latency=shape.rounds * alone.us,
     )
-    late = (traffic.heaviest - 1) * alone  # the program with most work ends later than an average one
-    units = _units_us(shape, alone, max(use.values())) + late
-    return Estimate(costs, shape, constants.start_us + costs.total(units, constants.norm))
+    late = (traffic.heaviest - 1) * alone.us  # the program with most work ends later than an average one
+    units = _units_us(shape, alone.us, max(use.values())) + late
+    return Estimate(costs, shape, constants.start_us + costs.total(units, constants.norm), alone)
 
 
 def _beyond_l2(gpu: Gpu, load: Load, shape: Placement) -> float:

@@ -67,7 +67,8 @@ def limits(trial: Trial) -> list[dict[str, Any]]:
     """Return the predicted limits: one row per group of cases that the same resource limits, the largest group first.
 
     `parts`: per resource the time that it alone would take, as a range of percent of the predicted time. `advice`: the
-    performance model's sentences on the group's slowest case, without those of earlier rows.
+    performance model's sentences on the group's slowest case, without those of earlier rows. `lines`: a case, and where
+    a program of its longest launch spends its time by source line; None where no case was executed for that.
     """
     groups: dict[str, list[Prediction]] = {}
     for prediction in trial.evaluation.predictions:
@@ -79,7 +80,8 @@ def limits(trial: Trial) -> list[dict[str, Any]]:
         told.update(advice)
         cases = [p.case for p in group]
         row = {"limit": limit, "count": len(group), "cases": cases[:MOST_NAMES], "parts": _shares(group)}
-        rows.append({**row, "example": slowest.case, "advice": advice})
+        lines = next(((p.case, p.lines) for p in group if p.lines), None)
+        rows.append({**row, "example": slowest.case, "advice": advice, "lines": lines})
     return rows
 
 

@@ -50,6 +50,19 @@ def evaluated(evaluator: PredictedEvaluator, call: str) -> Evaluation:
     return evaluator.check(kernel, evaluator.compile(kernel))
 
 
+@pytest.mark.parametrize(("language", "line"), [("hip", "out[i] = x[i]"), ("triton", "tl.store(")])
+def test_a_profile_names_the_lines_that_take_time(evaluator: PredictedEvaluator, language: str, line: str) -> None:
+    source = SEED if language == "hip" else (ROOT / "problems/identity/seeds/triton_naive.py").read_text()
+    kernel = Kernel(name="k", language=language, source=source)  # type: ignore[arg-type]
+    found = evaluator.check(kernel, evaluator.compile(kernel))
+    (prediction,) = found.predictions
+    assert any(line in one.text for one in prediction.lines), prediction.lines
+    for one in prediction.lines:
+        assert one.text == source.splitlines()[one.line - 1].strip()
+        assert sum(one.causes.values()) <= one.share + 0.001
+    assert 0.9 < sum(one.share for one in prediction.lines) <= 1.001
+
+
 def predicted_us(found: Evaluation) -> float:
     assert found.verdict is Verdict.OK, found.reason
     (one,) = found.predictions

@@ -18,6 +18,7 @@ from kernel_scientist.gpu.machine.counts import Sample
 from kernel_scientist.gpu.machine.dispatch import KernelLaunch, Options
 from kernel_scientist.gpu.machine.memory import Memory
 from kernel_scientist.gpu.machine.sampler import Counted
+from kernel_scientist.gpu.machine.sources import Sources
 from kernel_scientist.gpu.model import executed
 from kernel_scientist.gpu.model.executed import LaunchCounts
 from kernel_scientist.hardware.gpus import MI300X
@@ -28,8 +29,9 @@ from tests.gpu.machine import harness
 
 BOTH = Sample.SPREAD | Sample.SHARING
 NOTHING: dict[str, Any] = {
-    "kernel": "k", "assembly": "0" * 64, "grid": (8, 1, 1), "block": (64, 1, 1), "dynamic_lds": 0,
+    "kernel": "k", "code": "0" * 64, "grid": (8, 1, 1), "block": (64, 1, 1), "dynamic_lds": 0,
     "instructions": [0], "executed": [4], "asked": [0], "lines": [0], "requests": [0], "conflicts": [0],
+    "waits": [0], "source_lines": [0],
     "work": [1, 1, 1, 1], "storages": {}, "waves": 4, "steps": 4, "rounds": 0, "reloads": 0, "overlapped": 0,
     "shared": 0, "alone": 0,
 }  # fmt: skip
@@ -60,7 +62,7 @@ def test_a_triton_kernel_is_counted_as_its_source_is_traced() -> None:
     launched = KernelLaunch(code, "gemm_kernel", grid, block, arguments, one.lds_bytes)
     result = launch.run(launched, memory, options)
     assert not result.findings and result.counts is not None
-    plain = Counted(launched, result.counts).plain()
+    plain = Counted(launched, result.counts).plain(Sources())
     counts, statements = LaunchCounts.model_validate(plain), code.listing.statements
     found = executed.traffic(counts, statements, MI300X)
     assert found.lines_bytes == traced.lines_bytes
@@ -89,7 +91,7 @@ def test_operands_of_matrix_instructions(name: str, products: str) -> None:
 
 @pytest.mark.parametrize(
     "change",
-    [{"waves": 0}, {"executed": [1, 2]}, {"lines": [-1]}, {"assembly": "../x"}, {"work": []}, {"grid": (0, 1, 1)},
+    [{"waves": 0}, {"executed": [1, 2]}, {"lines": [-1]}, {"code": "../x"}, {"work": []}, {"grid": (0, 1, 1)},
      {"storages": {"1": float("inf")}}, {"more": 1}],
     ids=str,
 )  # fmt: skip
@@ -97,8 +99,8 @@ def test_counts_that_are_none_are_refused(change: dict[str, Any]) -> None:
     LaunchCounts.model_validate(NOTHING)
     with pytest.raises(ValidationError):
         LaunchCounts.model_validate(NOTHING | change)
-    plan = {"launches": [], "skipped": [], "unwritten": 0, "seconds": 0}
-    call = ExecutedCall.model_validate({"known": [], "plan": plan, "counts": [NOTHING | change]})
+    extent = {"launches": [], "seconds": 0}
+    call = ExecutedCall.model_validate({"known": [], "extent": extent, "counts": [NOTHING | change]})
     with pytest.raises(KernelFailure, match="no report on what it counted"):
         CallCounts.of(call)
 

@@ -34,6 +34,7 @@ Counter::~Counter() {
         for (size_t n = 0; n < accessed.size(); ++n) {
             to[n].executed += accessed[n].executed, to[n].asked += accessed[n].asked, to[n].lines += accessed[n].lines;
             to[n].requests += accessed[n].requests, to[n].conflicts += accessed[n].conflicts;
+            to[n].waits += accessed[n].waits;
         }
         sum.waves += totals.waves, sum.steps += totals.steps, sum.rounds += totals.rounds;
         sum.reloads += totals.reloads, sum.overlapped += totals.overlapped;
@@ -50,23 +51,27 @@ void Counter::step(const Wave& wave, const Instruction& in) {
     const Behaviour& is = reinterpret_cast<const Behaviour*>(counted.order.behaviour)[in.number];
     if (Role(is.role) == Role::none) return;
     Waits& own = waits[wave.id];
-    if (Role(is.role) == Role::wait) return wait(own, is.left);
+    if (Role(is.role) == Role::wait) {
+        accessed[in.number].waits += wait(own, is.left);
+        return;
+    }
     own.pending.push_back({Role(is.role), own.round, totals.steps});
     if (own.pending.size() > MOST_PENDING) wait(own, MOST_PENDING);
 }
 
 // Loads return in order. A wait takes time if it is for a load that was issued after the wave waited last; the wave's
-// instructions since then, on average over these loads, are done meanwhile.
-void Counter::wait(Waits& of, size_t left) {
+// instructions since then, on average over these loads, are done meanwhile. Returns whether it takes time.
+bool Counter::wait(Waits& of, size_t left) {
     u64 loads = 0, reloads = 0, ages = 0;
     for (; of.pending.size() > left; of.pending.pop_front()) {
         const Pending& one = of.pending.front();
         if (one.role == Role::other || one.round != of.round) continue;
         ages += totals.steps - one.step, ++loads, reloads += one.role == Role::scratch_load;
     }
-    if (!loads) return;
+    if (!loads) return false;
     ++of.round;
     totals.overlapped += ages / loads, totals.reloads += loads == reloads;
+    return true;
 }
 
 // A number that tells lines apart. On the device torch aligns allocations to lines, on the host it does not.

@@ -18,7 +18,7 @@ struct Behaviour {
     u8 role, left;  // left: accesses that a wait leaves outstanding
 };
 struct Accessed {
-    u64 executed, asked, lines, requests, conflicts;
+    u64 executed, asked, lines, requests, conflicts, waits;
 };
 struct Totals {
     u64 waves, steps, rounds, reloads, overlapped, shared, alone;
@@ -83,7 +83,7 @@ struct Counter {
     void lds(const Wave& wave, const Instruction& in, const u32* addresses, u32 offset, u32 bytes, bool reads);
 
   private:
-    void wait(Waits& of, size_t left);
+    bool wait(Waits& of, size_t left);
     void touch(Accessed& to, u64 line);
     u64 line(u64 address);
     u64 extra(const u32* addresses, u32 offset, u32 bytes, u64 lanes, u32 all) const;
