@@ -16,7 +16,7 @@ from typing import Self
 
 from kernel_scientist.compile import gxx
 from kernel_scientist.compile.source import read_kernel
-from kernel_scientist.evaluate.correctness import policy
+from kernel_scientist.evaluate.correctness import policy, summation
 from kernel_scientist.evaluate.correctness.inputs import InputSet
 from kernel_scientist.evaluate.correctness.memory_report import MemoryReports
 from kernel_scientist.evaluate.correctness.policy import Observed
@@ -200,7 +200,7 @@ class Evaluator:
     ) -> Evaluation:
         if so_far.verdict is not Verdict.OK:
             return so_far
-        start, use = time.monotonic(), Observed()
+        start, use, sums = time.monotonic(), Observed(), ""
         chosen = self.profile.tests if cases is None else tuple(cases)
         try:
             with self.pool.worker() as worker:
@@ -211,13 +211,15 @@ class Evaluator:
                     self._check_case(worker, case, reports)
                 for _ in range(min(reports.untried, MOST_CONFIGURATIONS)):
                     self._check_call(worker, self.inputs.draw(chosen[0]), reports)
+                if self.pool.machine is not None and summation.matters(so_far.compile) and not reports.configurations:
+                    sums = summation.noise(self.driver, worker, chosen[-1], reports)
                 if self.pool.kernel_threads:
                     use = policy.observe(self.driver, worker, observed)
             if not self.pool.kernel_threads:  # torch's profiler needs a thread
                 with self.pool.worker(observed=True) as worker:
                     self.driver.load(worker, kernel.source, observed)
                     use = policy.observe(self.driver, worker, observed)
-            so_far = self._with_observations(so_far, use.labels(), reports)
+            so_far = self._with_observations(so_far, use.labels(), reports, sums)
             policy.require(self.problem.policy, use)
         except KernelFailure as failure:
             return failed(failure, so_far)
@@ -283,10 +285,13 @@ class Evaluator:
             drop_below=harness.drop_below,
         )
 
-    def _with_observations(self, so_far: Evaluation, labels: Sequence[str], reports: MemoryReports) -> Evaluation:
+    def _with_observations(
+        self, so_far: Evaluation, labels: Sequence[str], reports: MemoryReports, sums: str
+    ) -> Evaluation:
         every = dict.fromkeys((*so_far.labels, *(f"measured:{label}" for label in labels)))
         coverage = reports.words("executed:") if self.pool.machine is not None else ""
-        return so_far.model_copy(update={"labels": tuple(every), "coverage": coverage})
+        evidence = (*so_far.evidence, *([sums] if sums else []))
+        return so_far.model_copy(update={"labels": tuple(every), "coverage": coverage, "evidence": evidence})
 
     def _check_case(self, worker: WorkerClient, case: Case, reports: MemoryReports) -> None:
         published, secret = self.inputs.draw(case, case.seed), self.inputs.draw(case)

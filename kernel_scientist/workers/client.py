@@ -49,11 +49,14 @@ class Part:
     """Whether the machine counts what launches do."""
     checked: bool = False
     """Whether these are checking runs instead, of all workgroups."""
+    descending: bool = False
+    """Whether matrix instructions add their products in descending order."""
 
     def message(self) -> protocol.Header:
         """Return the record as a request's fields."""
         tuned = [(name, dict(constants)) for name, constants in self.tuned]
-        return {"seconds": self.seconds, "tuned": tuned, "counted": self.counted, "checked": self.checked}
+        kind = {"counted": self.counted, "checked": self.checked, "descending": self.descending}
+        return {"seconds": self.seconds, "tuned": tuned, **kind}
 
 
 @dataclass(frozen=True)

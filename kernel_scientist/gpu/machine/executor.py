@@ -61,6 +61,8 @@ class Executor:
     """What is known of the current call if its launches are checked; otherwise they are only executed."""
     sample_s: float = 0.0
     """Seconds after which no further workgroups of a launch are run; 0: all are run."""
+    descending_sums: bool = False
+    """Whether matrix instructions add their products in descending order."""
     sampler: Sampler | None = None
     """How launches are counted; None: they are not."""
     launched: list[Launched] = field(default_factory=list[Launched])
@@ -123,7 +125,8 @@ class Executor:
         return result
 
     def _options(self, chosen: Options, most: int) -> Options:
-        return replace(chosen, threads=self.threads, seed=self.seed, most_instructions=most)
+        run = {"threads": self.threads, "seed": self.seed, "descending_sums": self.descending_sums}
+        return replace(chosen, most_instructions=most, **run)
 
     def _note(self, launch: KernelLaunch, result: Result) -> None:
         """Keep what is wrong. Raises as `run`."""

@@ -59,13 +59,22 @@ class Machine:
         """Make torch report the GPU within the context."""
         return pretended(self.facts)
 
-    def choose(self, seconds: float, tuned: Sequence[tuple[str, dict[str, str]]], counted: bool, checked: bool) -> None:
+    def choose(
+        self,
+        seconds: float,
+        tuned: Sequence[tuple[str, dict[str, str]]],
+        counted: bool,
+        checked: bool,
+        descending: bool,
+    ) -> None:
         """Execute only so many workgroups of each launch from now on as `seconds` suffice for; 0: all.
 
         `tuned`: kernel and constants of the launches that an autotuner makes. `counted`: also count what launches do,
-        by samples of their workgroups. `checked`: make checking runs instead.
+        by samples of their workgroups. `checked`: make checking runs instead, in which
+        an autotuner takes one configuration after the other. `descending`: the order of sums in matrix instructions.
         """
-        self.partly, self.executor.sample_s, self.triton.tuned = not checked, seconds, tuned
+        self.partly, self.executor.sample_s, self.executor.descending_sums = not checked, seconds, descending
+        self.triton.tuned = None if checked and not tuned else tuned
         self.executor.sampler = Sampler(self.facts) if counted else None
 
     def wrapped(self, kernel: Callable[[Any], Any]) -> Callable[[Any], Any]:

@@ -165,7 +165,8 @@ class Worker:
         return {"op": "sealed"}, []
 
     def _execute(self, request: protocol.Header, _: list[bytearray]) -> Answer:
-        self.machine.choose(request["seconds"], request["tuned"], request["counted"], request["checked"])
+        del request["op"]
+        self.machine.choose(**request)
         return {"op": "chosen"}, []
 
     def _memory(self, *_: object) -> Answer:

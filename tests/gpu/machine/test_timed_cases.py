@@ -104,6 +104,16 @@ def test_a_sound_way_is_executed_on_every_timed_case(evaluator: PredictedEvaluat
     assert found.verdict is Verdict.OK and "values compared on 2 of 2 timed cases" in found.coverage, found
 
 
+@pytest.mark.slow
+def test_a_matrix_products_order_of_sums_and_lines_are_told(evaluator: PredictedEvaluator) -> None:
+    kernel = Kernel(name="k", language="triton", source=SOURCE.replace('WAY = "split"', 'WAY = "whole"'))
+    found = evaluator.check(kernel, evaluator.compile(kernel))
+    assert found.verdict is Verdict.OK, found.reason
+    assert any("in the other order: " in one and "of the elements differ" in one for one in found.evidence), found
+    (lines,) = [p.lines for p in found.predictions if p.lines]
+    assert any("tl.dot(a, b)" in one.text and one.causes.get("matrix", 0) > 0.02 for one in lines), lines
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize("name", SOUND)
 def test_a_sound_variation_is_ok(evaluator: PredictedEvaluator, name: str) -> None:

@@ -1,0 +1,57 @@
+"""How much a result depends on the order in which matrix instructions add their products.
+
+The device's order within an instruction is not documented. The machine adds in ascending or in descending order; what
+the two differ by is noise that a tolerance must leave room for.
+"""
+
+from collections.abc import Sequence
+
+import torch
+
+from kernel_scientist.evaluate.correctness.memory_report import MemoryReports
+from kernel_scientist.evaluate.driver import Driver
+from kernel_scientist.records.evaluation import CompileReport
+from kernel_scientist.records.kernel import Case
+from kernel_scientist.sandbox import protocol
+from kernel_scientist.workers.client import Output, Part, WorkerClient
+from kernel_scientist.workers.untrusted.outputs import tensors
+
+
+def matters(report: CompileReport | None) -> bool:
+    """Whether a kernel has matrix instructions, according to its report."""
+    return report is not None and any(one.mfma for one in report.objects)
+
+
+def noise(driver: Driver, worker: WorkerClient, case: Case, reports: MemoryReports) -> str:
+    """Call a kernel on the same inputs of a case with either order; return in words by how much the results differ.
+
+    May raise KernelFailure.
+    """
+    inputs, found = driver.inputs.draw(case), list[list[torch.Tensor]]()
+    for descending in (False, True):
+        worker.execute(Part(checked=True, descending=descending))
+        with reports.of_call(worker):
+            _, (output,) = driver.row(worker, {0: inputs})
+        found.append(values(output))
+    worker.execute(Part(checked=True))
+    return difference(*found)
+
+
+def values(output: Output) -> list[torch.Tensor]:
+    """Return copies of an output's tensors in fp64, in which no number is NaN. Raises WireError for other outputs."""
+    found = tensors(protocol.decode(output.tree, list(output.buffers), None))
+    return [torch.nan_to_num(one.double()) for one in found]
+
+
+def difference(ascending: Sequence[torch.Tensor], descending: Sequence[torch.Tensor]) -> str:
+    """Return in words by how much two results of a kernel on the same inputs differ."""
+    pairs = [(a, b) for a, b in zip(ascending, descending, strict=True) if a.numel()]
+    differ = sum(int((a != b).sum()) for a, b in pairs)
+    if not differ:
+        return "sums within matrix instructions in the other order: the same result to the bit"
+    largest = max(float(a.abs().max()) for a, _ in pairs)
+    most = max(float((a - b).abs().max()) for a, b in pairs)
+    return (
+        f"sums within matrix instructions in the other order: {differ / sum(a.numel() for a, _ in pairs):.1%} of the "
+        f"elements differ, by at most {most / max(largest, most):.1e} of the largest"
+    )
