@@ -133,14 +133,14 @@ class PredictedEvaluator(PreviewedEvaluator):
         if checked.verdict is not Verdict.OK or not self.harness.executed_s:
             return checked
         report = checked.compile or CompileReport(ok=True, compiler="")
-        cases, predictions = self.profile.benchmarks, checked.predictions
-        counted = [case.name for case in cases]
+        benchmarks, predictions = self.profile.benchmarks, checked.predictions
+        counted = [case.name for case in benchmarks]
         if kernel.language != "hip":  # its time is predicted already
             furthest = min(predictions, key=lambda p: p.floor_us / p.time_us, default=None)
             counted = [furthest.case] if furthest else []
         work = TimedCases(self.driver, self.timed_inputs, report.launches, reports.kernels, counted)
         try:
-            words = self._on_timed_cases(kernel, work, cases)
+            words = self._on_timed_cases(kernel, work, benchmarks)
             checked = checked.model_copy(update={"coverage": "; ".join((checked.coverage, words))})
             return timed(self._with_counts(kernel, checked, self._counted(kernel, report, work)), "check", start)
         except KernelFailure as failure:

@@ -220,7 +220,7 @@ class WorkerClient(Channel):
 
     def execute(self, part: Part) -> None:
         """Tell the machine how to execute the launches of the next calls."""
-        self._ask({"op": "execute", **part.message()}, "chosen", "choosing workgroups")
+        self._ask({"op": "execute", "part": part.message()}, "chosen", "choosing workgroups")
 
     def memory_report(self) -> protocol.Header:
         """Return the report on what executed launches did to memory (`gpu.machine`)."""

@@ -11,7 +11,7 @@ Messages (`sandbox.protocol`):
                                                     completion signal, copies of the outputs
     observe  {slot, mute}        -> observed {...}  one observed call: counts of library operations and native calls
     seal                         -> sealed          compilation has ended: no program can be started from now on
-    execute  {seconds, ...}      -> chosen          how the machine executes the launches of the next calls
+    execute  {part}              -> chosen          how the machine executes the launches of the next calls
     memory                       -> report {...}    what executed launches did to memory since the last report
 """
 
@@ -165,8 +165,7 @@ class Worker:
         return {"op": "sealed"}, []
 
     def _execute(self, request: protocol.Header, _: list[bytearray]) -> Answer:
-        del request["op"]
-        self.machine.choose(**request)
+        self.machine.choose(**request["part"])
         return {"op": "chosen"}, []
 
     def _memory(self, *_: object) -> Answer:
