@@ -11,7 +11,7 @@ from kernel_scientist.records.evaluation import CodeObject, CompileReport
     ("change", "words"),
     [
         (0.0, "the same result to the bit"),
-        (0.5, "25.0% of the elements differ, by at most 1.2e-01 of the largest"),
+        (0.5, "1 of 4 elements differ, by at most 1.2e-01 of the largest"),
         (1e9, "by at most 1.0e+00 of the largest"),
     ],
 )
