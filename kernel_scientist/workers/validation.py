@@ -34,8 +34,12 @@ def unexpected(reply: protocol.Header, op: str, doing: str) -> KernelFailure:
         return protocol_violation(f"{answer!r} instead of {op!r}")
     if name == NOT_SIMULATED:
         return KernelFailure(Verdict.COMPILED, f"not executed in {doing}: {message}")
+    trace = (printable(reply.get("traceback", "")),)
+    if reply.get("own") is True:
+        reason = f"not the kernel's fault: {name} in the evaluator's own code in {doing}: {message}; please report it"
+        return KernelFailure(Verdict.INFRASTRUCTURE, reason, trace)
     verdict = Verdict.COMPILE_ERROR if name in COMPILE_ERRORS else Verdict.CRASHED
-    return KernelFailure(verdict, f"{name} in {doing}: {message}", (printable(reply.get("traceback", "")),))
+    return KernelFailure(verdict, f"{name} in {doing}: {message}", trace)
 
 
 def build_request(reply: protocol.Header) -> Request:

@@ -38,6 +38,11 @@ CHANNEL, INBOX, DEVICE_INBOX = 3, 4, 5
 """Descriptors of the socket and of the memory shared with the evaluator; the last one on a GPU."""
 REPORT = 4000
 """Most characters of a traceback that is sent."""
+OWN_REQUESTS = ("prepare", "seal", "execute", "memory")
+"""Requests whose answers run nothing of the kernel's file."""
+OWN_FOLDERS = tuple(f"{os.sep}kernel_scientist{os.sep}gpu{os.sep}{name}{os.sep}" for name in ("machine", "capture"))
+MISTAKES = (TypeError, AttributeError, LookupError, NameError, AssertionError)
+"""Errors that are no refusals: in code of ours they are mistakes of ours."""
 Answer = tuple[protocol.Header, list[protocol.Buffer]]
 
 
@@ -73,7 +78,9 @@ class Worker:
                 reply, out = getattr(self, f"_{request['op']}")(request, buffers)
             except BaseException as error:
                 name, trace = type(error).__name__, self._traceback(error)[-REPORT:]
-                reply = {"op": "failed", "error": name, "message": str(error)[:REPORT] or name, "traceback": trace}
+                own = request["op"] in OWN_REQUESTS or _is_own(error)
+                said = {"error": name, "message": str(error)[:REPORT] or name, "traceback": trace}
+                reply = {"op": "failed", "own": own, **said}
                 out = []
             protocol.send(self.sock, reply, out)
 
@@ -170,6 +177,12 @@ class Worker:
 
     def _memory(self, *_: object) -> Answer:
         return {"op": "report", **self.machine.report()}, []
+
+
+def _is_own(error: BaseException) -> bool:
+    """Whether code that executes launches made a mistake, so that the kernel is not at fault."""
+    frames = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return isinstance(error, MISTAKES) and any(folder in frames[-1] for folder in OWN_FOLDERS)
 
 
 def run(sock: socket.socket, settings: dict[str, Any], native: NativeHarness) -> None:

@@ -46,6 +46,26 @@ def test_a_seed_is_built_loaded_and_executed(driver: Driver) -> None:
     assert report.ok and "clang" in report.compiler
 
 
+@pytest.mark.parametrize(
+    ("line", "verdict"),
+    [
+        (
+            "undefined.CheckedAllocations._undefined = None",
+            "infrastructure",
+        ),  # stands for a mistake in the machine's own code
+        ("None.missing", "crashed"),
+        ("[][1]", "crashed"),
+    ],
+)
+def test_a_mistake_of_the_evaluators_code_is_no_verdict_on_the_kernel(driver: Driver, line: str, verdict: str) -> None:
+    call = "    x = x.clone()\n    module.copy(x, out)\n"
+    source = SEED.replace("    module.copy(x, out)\n", f"    {line}\n{call}")
+    with pytest.raises(KernelFailure) as failure:
+        executed(driver, f"from kernel_scientist.gpu.machine import undefined\n{source}")
+    assert failure.value.verdict == verdict, failure.value
+    assert ("the evaluator's own code" in str(failure.value)) == (verdict == "infrastructure")
+
+
 def test_a_wrong_kernel_is_wrong(driver: Driver) -> None:
     with pytest.raises(KernelFailure) as failure:
         executed(driver, SEED.replace("out[i] = x[i]", "out[i] = x[i] ^ (i == 77)"))
