@@ -90,10 +90,7 @@ def attempt(check: Callable[..., dict], *args: object) -> dict:
 def main() -> None:
     torch.set_num_threads(1)
     TritonLaunches(GPU, EXECUTOR)
-    paths = (
-        p for p in sorted(FOLDER.glob("*/*.py")) if not (p.stem.startswith("mask_") and p.parent.name == "defects")
-    )
-    results = {f"{p.parent.name}/{p.stem}": attempt(examine, p) for p in paths}
+    results = {f"{p.parent.name}/{p.stem}": attempt(examine, p) for p in sorted(FOLDER.glob("*/*.py"))}
     for name in problems.names():
         for path in problems.find(name).seeds("triton"):
             results[f"seeds/{name}-{path.stem}"] = attempt(examine_seed, name, path)
