@@ -13,7 +13,7 @@ from kernel_scientist.hardware.targets import Target
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import SetupError
-from kernel_scientist.records.params import Params
+from kernel_scientist.records.params import PLAYBOOK, ROLES, WRITER, Llm, Model, Params
 
 LEAST_BYTES = 1 << 20
 """A cache folder without room for so much is full."""
@@ -57,7 +57,7 @@ def kernels(params: Params, files: Sequence[Path]) -> None:
 
 
 def campaign(params: Params) -> None:
-    """Check a call of `optimize`: problem, target, compiler, seeds, models, MLflow store."""
+    """Check a call of `optimize`: problem, target, compiler, seeds, models and their keys, MLflow store."""
     _require_cache()
     problem, _ = resolve(params)
     for seed in problem.seeds(params.language):
@@ -70,7 +70,40 @@ def campaign(params: Params) -> None:
             "validate.approval needs a Prefect server on which a person can answer: set PREFECT_API_URL to its address"
         )
     ensemble.require(params.llm, params.language)
+    if not params.llm.replay:  # whose replies are there already
+        _require_models(params.llm)
     require_usable(environment.tracking_uri(params.tracking.uri))
+
+
+def _require_models(llm: Llm) -> None:
+    """Raise SetupError if no agent of a role can be called: no server answers, or a key's variable is not set."""
+    known: dict[str, str] = {}
+    for name in ROLES:
+        role = llm.role(name)
+        agents = [*role.models, *role.fallbacks]
+        for one in agents:
+            if (key := one.model_dump_json()) not in known:
+                known[key] = "" if one.model in (PLAYBOOK, WRITER) else _unreachable(one)
+        reasons = [known[one.model_dump_json()] for one in agents]
+        if all(reasons):
+            raise SetupError(f"llm.{name}: {reasons[0]}")
+
+
+def _unreachable(model: Model) -> str:
+    """Return why a model cannot be called, as far as that is known without a call that is paid; empty if it can."""
+    from kernel_scientist.tracking.access import no_answer
+
+    if model.api_key_env and not os.environ.get(model.api_key_env):
+        return f"{model.model} needs a key in the variable {model.api_key_env}, which is not set"
+    if model.api_base:
+        reason = no_answer(model.api_base)
+        return f"no server answers at {model.api_base} ({reason}); start it, or set api_base" if reason else ""
+    import litellm
+
+    # cloud accounts (Azure, AWS) have other ways to sign in than a variable
+    names = [] if model.model.startswith("azure") else litellm.validate_environment(model.model)["missing_keys"]
+    missing = " or ".join(name for name in names if name.endswith("API_KEY"))
+    return f"{model.model} needs a key in the variable {missing}, which is not set" if missing else ""
 
 
 def _require_cache() -> None:

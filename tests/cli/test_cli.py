@@ -78,6 +78,32 @@ def test_an_unreachable_mlflow_is_named_at_once(cli: Cli) -> None:
     _one_sentence(done.returncode, done.stderr, "no MLflow server answers at http://127.0.0.1:9")
 
 
+@pytest.mark.parametrize(
+    ("role", "message"),
+    [
+        (
+            "model: anthropic/claude-3-7-sonnet-20250219",
+            "needs a key in the variable ANTHROPIC_API_KEY, which",
+        ),
+        (
+            "model: openai/gpt-4o, api_key_env: LAB_KEY",
+            "openai/gpt-4o needs a key in the variable LAB_KEY",
+        ),
+        ("model: openai/x, api_base: 'http://127.0.0.1:9/v1'", "no server answers at http://127.0.0.1:9/v1"),
+        ("model: openai/x, api_base: 'http://127.0.0.1:9/v1', fallbacks: [openai/gpt-4o]", "no server answers at"),
+    ],
+)
+def test_a_model_that_cannot_be_called_is_named_before_anything_starts(
+    role: str, message: str, cli_here: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "LAB_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    price = "price: {input_usd: 0, output_usd: 0}"
+    done = cli_here("optimize", "--set", "problem=identity", "--set", f"llm.writer={{{role}, {price}}}")
+    _one_sentence(done.returncode, done.stderr, message)
+    assert "llm.writer: " in done.stderr
+
+
 def test_an_unreachable_prefect_is_named_at_once(cli: Cli) -> None:
     seed = str(ROOT / "problems/identity/seeds/cpp_naive.py")
     done = cli("evaluate", seed, "--problem", "identity", PREFECT_API_URL="http://127.0.0.1:9/api", timeout=30)
