@@ -70,13 +70,14 @@ def campaign(params: Params) -> None:
             "validate.approval needs a Prefect server on which a person can answer: set PREFECT_API_URL to its address"
         )
     ensemble.require(params.llm, params.language)
-    if not params.llm.replay:  # whose replies are there already
-        _require_models(params.llm)
+    models(params.llm)
     require_usable(environment.tracking_uri(params.tracking.uri))
 
 
-def _require_models(llm: Llm) -> None:
+def models(llm: Llm) -> None:
     """Raise SetupError if no agent of a role can be called: no server answers, or a key's variable is not set."""
+    if llm.replay:  # its replies are there already
+        return
     known: dict[str, str] = {}
     for name in ROLES:
         role = llm.role(name)

@@ -21,6 +21,7 @@ from kernel_scientist.cli.common import (
     with_params,
     write_json,
 )
+from kernel_scientist.records.errors import NO_REPLY, SetupError
 
 PROBLEM = text_option("--problem", "NAME", "The problem; default: that of params.yaml.")
 TARGET = text_option("--target", "NAME", "auto, cpu, cuda, rocm, model:mi300x, pool:NAME, kernelbot.")
@@ -46,8 +47,8 @@ def optimize(
 ) -> None:
     """Run one campaign: evolve a kernel.
 
-    Exit code: 0 there is a champion, 1 no kernel is correct, 2 the call or the set-up is wrong, 3 kernels were
-    compiled, and nothing here executes them.
+    Exit code: 0 there is a champion, 1 no kernel is correct or no model ever replied, 2 the call or the set-up is
+    wrong, 3 kernels were compiled, and nothing here executes them.
 
     Example: kernel-scientist optimize --set problem=rmsnorm --set search.generations=10
     """
@@ -58,6 +59,10 @@ def optimize(
     params = call.params()
     if dry_run:
         show(outlook.plan(params, campaign or resume), as_json)
+        try:
+            preflight.models(params.llm)
+        except SetupError as error:  # a cost can be predicted without a key
+            click.echo(f"warning: {error}", err=True)
         return
     preflight.campaign(params)
     with progress.shown(steps=False, quiet=quiet), prepared.started_ahead(params, *preflight.resolve(params)):
@@ -69,6 +74,8 @@ def optimize(
         if summary["source"]:
             shutil.copytree(Path(summary["source"]).parent, Path(metrics).with_name("champion"), dirs_exist_ok=True)
     show(summary, as_json, tables.campaign(summary))
+    if NO_REPLY in summary["stopped"] and not summary.get("tokens", 1):  # a summary of an earlier version has none
+        sys.exit(1)
     sys.exit(0 if summary["champion"] else EXIT_CODES.get(summary["verdict"], 1))
 
 

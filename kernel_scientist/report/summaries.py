@@ -96,6 +96,7 @@ def campaign_summary(campaign: "Campaign", confirmation: Confirmation | None) ->
         "kernels": len(campaign.population),
         "verdicts": campaign.population.verdicts(),
         "usd": rounded(campaign.llm_budget.usd),
+        "tokens": campaign.llm_budget.tokens,
         "stopped": campaign.plan.over() or "nothing more to try",
         "mlflow": {"uri": campaign.store.uri, "run": campaign.run.run_id},
         "source": str(champions.of_campaign(problem, campaign.name) / champions.SOURCE) if best else None,

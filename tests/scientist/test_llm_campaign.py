@@ -223,6 +223,14 @@ def test_a_provider_that_stays_away_ends_a_campaign_that_keeps_its_kernels(cli_h
     assert found is not None and not found.running
 
 
+def test_a_campaign_that_no_model_ever_answered_is_no_success(cli_here: Cli, prefect_api: str) -> None:
+    with serving(lambda request, number: Response(status=500)) as server:
+        arguments = settings(server, "search.generations=2", "llm.attempts=1", "llm.rest_s=1", "llm.first_delay_s=0.1")
+        done = cli_here("optimize", "--json", *arguments, PREFECT_API_URL=prefect_api)
+    result = json.loads(done.stdout)
+    assert done.returncode == 1 and "no model replies" in result["stopped"] and result["tokens"] == 0
+
+
 def test_the_rule_based_agent_replaces_a_failing_model_if_it_is_a_fallback(tmp_path: Path) -> None:
     problem = load(ROOT / "problems" / "identity")
     seed = Kernel(name="k00001", language="cpp", source=problem.seeds("cpp")[1].read_text())
