@@ -66,6 +66,16 @@ def test_a_worker_gains_nothing_by_claiming_less(true: int, hidden: int) -> None
     assert result(found).speedups[0].ratio == pytest.approx(1)
 
 
+@given(st.integers(1_000, 10**8), st.integers(0, 10**7), st.integers(0, 10**7))
+def test_no_time_is_less_than_a_worker_says_that_it_took(took: int, own: int, usual: int) -> None:
+    def one(ns: int, overhead: int) -> Row:
+        return Row(1, ns + overhead, Reading(ns, ns, 0, 0))
+
+    found = samples({"k": one(took, own), REFERENCE: one(10_000_000, usual)})
+    times = found.times_us("k", CASES[0].name)
+    assert took / 1000 - 1e-6 <= times[0] <= (took + own) / 1000 + 1e-6, "a sleep of 10 ms read 8.9 ms beside load 5"
+
+
 @given(st.lists(st.lists(st.integers(2_000, 10**7), min_size=4, max_size=4), min_size=4, max_size=4))
 def test_a_ratio_is_the_quotient_of_the_times_shown(times: list[list[int]]) -> None:
     found = Samples()

@@ -126,11 +126,15 @@ class _Clock(NamedTuple):
         return _Clock(max(overhead, 0), _GpuClock.of(rows, overhead) if on_gpu else None)
 
     def call_us(self, row: Row) -> float:
-        """Return microseconds per call: on a CPU host wall time minus overhead, on a GPU that of `_GpuClock`."""
+        """Return microseconds per call: on a CPU host wall time minus overhead, on a GPU that of `_GpuClock`.
+
+        A row's own overhead may be less than what is usual, which on a busy machine is a millisecond: then it counts.
+        """
         if self.gpu is not None:
             ns = self.gpu.row_ns(row)
         else:
-            ns = max(row.wall_ns - self.overhead_ns, LEAST_SHARE * row.wall_ns)
+            own_ns = max(row.wall_ns - row.reading.ns, 0)
+            ns = max(row.wall_ns - min(self.overhead_ns, own_ns), LEAST_SHARE * row.wall_ns)
         return ns / row.calls / 1000
 
 

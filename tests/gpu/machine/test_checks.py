@@ -43,7 +43,7 @@ def test_a_planted_fault_is_found_at_its_line(codes: dict[str, Code], case: Case
         defects = found(codes, case, seed)
         assert any(one.kind == case.kind and one.line in case.lines for one in defects), (seed, defects)
         for one in defects:
-            assert 0 < one.programs <= one.of_programs and one.lanes > 0 and one.severity == "error"
+            assert 0 < one.programs <= one.of_programs and one.lanes > 0
 
 
 @pytest.mark.parametrize("case", HONEST, ids=lambda case: case.name)
