@@ -2,6 +2,7 @@
 predicted time, and where the programs of any kernel spend it, by source line.
 """
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -73,9 +74,12 @@ class CountedPredictor:
     @cached_property
     def _codes(self) -> dict[str, tuple[str, Listing]]:
         """The compiled texts and what they list, by the digest of their instructions."""
-        texts = [assembly.get(name) for name in dict.fromkeys(one.digest for one in self.report.objects)]
-        listings = [(text, listing.read(text)) for text in texts if text is not None]
-        return {found.digest: (text, found) for text, found in listings}
+        found: dict[str, tuple[str, Listing]] = {}
+        for text in map(assembly.get, dict.fromkeys(one.digest for one in self.report.objects)):
+            with contextlib.suppress(listing.ListingError):  # such code was not counted
+                read = listing.read(text or "")
+                found[read.digest] = text or "", read
+        return found
 
     def predictions(self, cases: Sequence[Case]) -> tuple[CompileReport, tuple[Prediction, ...]]:
         """Return the report with launches and what is missing, and the prediction of every case; none unless all can be

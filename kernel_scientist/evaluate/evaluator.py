@@ -7,6 +7,7 @@ fault becomes a verdict; an exception means that the system is broken (Infrastru
 import contextlib
 import copy
 import functools
+import itertools
 import logging
 import threading
 import time
@@ -209,9 +210,11 @@ class Evaluator:
                 self.driver.load(worker, kernel.source, (*chosen, *secret, *observed))
                 for case in (*chosen, *secret):
                     self._check_case(worker, case, reports)
-                for _ in range(min(reports.untried, MOST_CONFIGURATIONS)):
-                    self._check_call(worker, self.inputs.draw(chosen[0]), reports)
-                if self.pool.machine is not None and summation.matters(so_far.compile) and not reports.configurations:
+                for case in itertools.islice(itertools.cycle((*chosen, *secret)), MOST_CONFIGURATIONS):
+                    if reports.untried:
+                        self._check_call(worker, self.inputs.draw(case), reports)
+                has_orders = self.pool.machine is not None and summation.matters(so_far.compile)
+                if has_orders and chosen and not reports.configurations:
                     sums = summation.noise(self.driver, worker, chosen[-1], reports)
                 if self.pool.kernel_threads:
                     use = policy.observe(self.driver, worker, observed)
@@ -305,6 +308,8 @@ class Evaluator:
                 _, outputs = self.driver.row(worker, {0: inputs})
             self.driver.verify([inputs], outputs)
         except KernelFailure as failure:
+            if not reports.latest:
+                raise
             raise reports.with_configuration(failure) from failure
 
     def _quick_source(self) -> TimedSource:

@@ -48,7 +48,7 @@ class Part:
     counted: bool = False
     """Whether the machine counts what launches do."""
     checked: bool = False
-    """Whether these are checking runs instead, of all workgroups."""
+    """Whether these are checking runs; without `tuned` an autotuner takes another configuration in each call."""
     descending: bool = False
     """Whether matrix instructions add their products in descending order."""
 

@@ -65,9 +65,9 @@ class MemoryReports:
     """Names of the kernels that checking runs have executed."""
     seconds: float = 0.0
     tried: dict[str, set[int]] = field(default_factory=dict[str, set[int]])
-    """Numbers of the configurations that were tried, or cannot be launched, by autotuned kernel."""
+    """Numbers of the configurations that were tried, or cannot be launched, by autotuned kernel and their number."""
     configurations: dict[str, int] = field(default_factory=dict[str, int])
-    """How many an autotuned kernel has."""
+    """How many there are, by the same."""
     latest: tuple[Configuration, ...] = ()
     """Those of the last call."""
     last: protocol.Header = field(default_factory=protocol.Header)
@@ -99,8 +99,9 @@ class MemoryReports:
             self.seconds += call.coverage.seconds
             self.latest = call.coverage.configurations
             for one in self.latest:
-                self.tried.setdefault(one.kernel, set()).update(one.numbers)
-                self.configurations[one.kernel] = one.of
+                name = f"{one.kernel}, {one.of}"  # what is left after pruning may depend on the case
+                self.tried.setdefault(name, set()).update(n for n in one.numbers if 0 <= n < one.of)
+                self.configurations[name] = one.of
             defects += call.defects
         if defects:
             words = tuple(f"memory: {_sentence(d)}" for d in defects[:MOST_TOLD])
@@ -113,8 +114,6 @@ class MemoryReports:
 
     def with_configuration(self, failure: KernelFailure) -> KernelFailure:
         """Return a failure of the last call, with the configurations that autotuners took in it."""
-        if not self.latest:
-            return failure
         words = "; ".join(dict.fromkeys(f"{one.kernel} with {one.words}" for one in self.latest))[:WORDS]
         said = f"in a configuration that the autotuner may choose: {printable(words)}"
         return KernelFailure(failure.verdict, f"{failure.reason} ({said})", failure.evidence)

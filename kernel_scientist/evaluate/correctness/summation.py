@@ -11,8 +11,9 @@ import torch
 from kernel_scientist.evaluate.correctness.memory_report import MemoryReports
 from kernel_scientist.evaluate.driver import Driver
 from kernel_scientist.records.evaluation import CompileReport
-from kernel_scientist.records.kernel import Case
+from kernel_scientist.records.kernel import Case, Verdict
 from kernel_scientist.sandbox import protocol
+from kernel_scientist.sandbox.failure import KernelFailure
 from kernel_scientist.workers.client import Output, Part, WorkerClient
 from kernel_scientist.workers.untrusted.outputs import tensors
 
@@ -25,21 +26,28 @@ def matters(report: CompileReport | None) -> bool:
 def noise(driver: Driver, worker: WorkerClient, case: Case, reports: MemoryReports) -> str:
     """Call a kernel on the same inputs of a case with either order; return in words by how much the results differ.
 
-    May raise KernelFailure.
+    Raises KernelFailure for a result that is wrong in ascending order, or has another form in descending order.
     """
     inputs, found = driver.inputs.draw(case), list[list[torch.Tensor]]()
     for descending in (False, True):
         worker.execute(Part(checked=True, descending=descending))
         with reports.of_call(worker):
             _, (output,) = driver.row(worker, {0: inputs})
+        if not descending:
+            driver.verify([inputs], [output])
         found.append(values(output))
     worker.execute(Part(checked=True))
+    if [one.shape for one in found[0]] != [one.shape for one in found[1]]:
+        raise KernelFailure(Verdict.INCORRECT, f"{case.name}: two calls on the same inputs return different forms")
     return difference(*found)
 
 
 def values(output: Output) -> list[torch.Tensor]:
-    """Return copies of an output's tensors in fp64, in which no number is NaN. Raises WireError for other outputs."""
-    found = tensors(protocol.decode(output.tree, list(output.buffers), None))
+    """Return copies of an output's tensors in fp64, with numbers for NaN. Raises KernelFailure for other outputs."""
+    try:
+        found = tensors(protocol.decode(output.tree, list(output.buffers), None))
+    except protocol.WireError as error:
+        raise KernelFailure(Verdict.REJECTED, f"its output is not data: {error}") from error
     return [torch.nan_to_num(one.double()) for one in found]
 
 

@@ -7,7 +7,7 @@ drawn at random. What they computed is compared here with the reference.
 
 import functools
 import random
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -32,6 +32,7 @@ LEAST_S = 0.2
 ALL_OF_IT = 0.0
 """No limit to the seconds of a case but that of a call."""
 Box = tuple[slice, ...]
+Tuned = tuple[tuple[str, Mapping[str, str]], ...]
 
 
 class Extent(BaseModel):
@@ -101,13 +102,18 @@ class TimedCases:
         launches = [one for one in self._launches if one.case == case.name]
         done = len(launches) <= 1 and self._check(worker, case, launches, reports, share_s)
         done = done or (self._left_s > 0 and self._check(worker, case, launches, reports, ALL_OF_IT))
-        new = {name for name, _, _ in self.calls[case.name].extent.launches} - self._watched if done else set[str]()
-        if new and self._left_s > 0:
-            before_s = reports.seconds
-            self._call(worker, case, reports, Part(checked=True))
+        if done and self._left_s > 0:
+            self._watch(worker, case, _tuned(launches), reports)
+        return done
+
+    def _watch(self, worker: WorkerClient, case: Case, tuned: Tuned, reports: MemoryReports) -> None:
+        """Make a checking run if the case launches kernels that none has executed, and could be executed whole."""
+        launched, before_s = self.calls[case.name].extent.launches, reports.seconds
+        new = {name for name, _, _ in launched} - self._watched
+        if new and all(executed == every for _, executed, every in launched):
+            self._call(worker, case, reports, Part(tuned=tuned, checked=True))
             self._watched |= new
             self._left_s -= reports.seconds - before_s
-        return done
 
     def _in_order(self, cases: Sequence[Case], launches: Sequence[Launch]) -> Iterator[tuple[Case, bool]]:
         seen: set[tuple[Any, ...]] = set()
@@ -125,8 +131,8 @@ class TimedCases:
         self, worker: WorkerClient, case: Case, launches: Sequence[Launch], reports: MemoryReports, seconds: float
     ) -> bool:
         """Check a case; a worker executes no more of it after so many seconds. Returns whether it could be compared."""
-        tuned = tuple((one.kernel, one.constants) for one in launches if one.autotuned)
-        output = self._call(worker, case, reports, Part(seconds, tuned, case.name in self._counted))
+        part = Part(seconds, _tuned(launches), case.name in self._counted)
+        output = self._call(worker, case, reports, part)
         call = self.calls[case.name] = _parsed(reports.last)
         self._left_s -= call.extent.seconds
         if call.extent.parts_of_several:
@@ -222,6 +228,10 @@ def _require_executed(case: Case, extent: Extent, launches: Sequence[Launch]) ->
     if missing:
         reason = f"{case.name}: launched and never executed: {', '.join(dict.fromkeys(missing))}"
         raise KernelFailure(Verdict.REJECTED, printable(reason))
+
+
+def _tuned(launches: Sequence[Launch]) -> Tuned:
+    return tuple((one.kernel, one.constants) for one in launches if one.autotuned)
 
 
 def _configuration(launch: Launch) -> tuple[Any, ...]:

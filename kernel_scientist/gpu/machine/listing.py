@@ -99,9 +99,9 @@ class Listing:
 
     @cached_property
     def digest(self) -> str:
-        """Return sha256 of the instructions: unlike the text's it does not depend on where the source lay."""
-        code = "\n".join(f"{one.mnemonic} {one.operands}" for one in self.statements)
-        return hashlib.sha256(code.encode()).hexdigest()
+        """Return sha256 of kernels and instructions: unlike the text's it does not depend on where the source lay."""
+        code = [self.arch, *self.kernels, *(f"{one.mnemonic} {one.operands}" for one in self.statements)]
+        return hashlib.sha256("\n".join(code).encode()).hexdigest()
 
 
 class ListingError(ValueError):

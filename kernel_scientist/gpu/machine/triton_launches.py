@@ -30,8 +30,8 @@ class TritonLaunches:
         self.tuned: Sequence[jit.Known] | None = None
         """Kernel and constants of launches as predicted, which autotuners repeat. None: they take another
         configuration in each call."""
-        self.calls = 0
-        """Calls of the submission so far."""
+        self.turns: dict[str, int] = {}
+        """Calls so far in which an autotuner launched, by kernel."""
         self.configurations: list[jit.Configuration] = []
         """The configurations that autotuners took in their turn."""
         self._kernels: dict[int, tuple[Any, Any]] = {}
@@ -65,9 +65,16 @@ class TritonLaunches:
     def _tune(self, tuner: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         if self.tuned is not None:
             return jit.launch_tuned(tuner, self.tuned, args, options)
-        result, configuration = jit.launch_in_turn(tuner, self.calls, args, options)
+        turn = self.turns.get(tuner.base_fn.__name__, 0)
+        result, configuration = jit.launch_in_turn(tuner, turn, args, options)
         self.configurations.append(configuration)
         return result
+
+    def end_call(self) -> None:
+        """Note that a call of the submission has ended: in the next one autotuners take other configurations."""
+        for name in {one.kernel for one in self.configurations}:
+            self.turns[name] = self.turns.get(name, 0) + 1
+        self.configurations = []
 
     def _launch(self, kernel: Any, code: Any, args: tuple[Any, ...], grid: Any, options: dict[str, Any]) -> None:
         metadata = code.metadata

@@ -70,7 +70,7 @@ class Machine:
         """Execute only so many workgroups of each launch from now on as `seconds` suffice for; 0: all.
 
         `tuned`: kernel and constants of the launches that an autotuner makes. `counted`: also count what launches do,
-        by samples of their workgroups. `checked`: make checking runs instead, in which
+        by samples of their workgroups. `checked`: make checking runs; without `tuned`
         an autotuner takes one configuration after the other. `descending`: the order of sums in matrix instructions.
         """
         self.partly, self.executor.sample_s, self.executor.descending_sums = not checked, seconds, descending
@@ -123,7 +123,7 @@ class Machine:
             "configurations": [asdict(one) for one in self.triton.configurations],
             "seconds": seconds,
         }
-        self.triton.calls, self.triton.configurations = self.triton.calls + 1, []
+        self.triton.end_call()
         report: dict[str, Any] = {"defects": [asdict(d) for d in found], "coverage": coverage}
         if self.partly and output is not None:
             whole = run == every

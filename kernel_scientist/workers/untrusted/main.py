@@ -40,7 +40,9 @@ REPORT = 4000
 """Most characters of a traceback that is sent."""
 OWN_REQUESTS = ("prepare", "seal", "execute", "memory")
 """Requests whose answers run nothing of the kernel's file."""
-OWN_FOLDERS = tuple(f"{os.sep}kernel_scientist{os.sep}gpu{os.sep}{name}{os.sep}" for name in ("machine", "capture"))
+MACHINE = os.path.join("kernel_scientist", "gpu", "machine")
+MEETING = ("triton_launches.py", "worker_setup.py", "__torch_dispatch__")
+"""Files and functions of the machine that call what a kernel passes, or torch for it: their errors may be its own."""
 MISTAKES = (TypeError, AttributeError, LookupError, NameError, AssertionError)
 """Errors that are no refusals: in code of ours they are mistakes of ours."""
 Answer = tuple[protocol.Header, list[protocol.Buffer]]
@@ -180,9 +182,11 @@ class Worker:
 
 
 def _is_own(error: BaseException) -> bool:
-    """Whether code that executes launches made a mistake, so that the kernel is not at fault."""
-    frames = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)]
-    return isinstance(error, MISTAKES) and any(folder in frames[-1] for folder in OWN_FOLDERS)
+    """Whether the code that executes launches made a mistake, so that the kernel is not at fault."""
+    code = [frame.f_code for frame, _ in traceback.walk_tb(error.__traceback__)][-1]
+    folder, file = os.path.split(code.co_filename)
+    inside = folder.endswith(MACHINE) and file not in MEETING and code.co_name not in MEETING
+    return isinstance(error, MISTAKES) and inside
 
 
 def run(sock: socket.socket, settings: dict[str, Any], native: NativeHarness) -> None:

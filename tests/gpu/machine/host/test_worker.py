@@ -50,11 +50,15 @@ def test_a_seed_is_built_loaded_and_executed(driver: Driver) -> None:
     ("line", "verdict"),
     [
         (
-            "undefined.CheckedAllocations._undefined = None",
+            "undefined.extent = None",
             "infrastructure",
         ),  # stands for a mistake in the machine's own code
         ("None.missing", "crashed"),
         ("[][1]", "crashed"),
+        ("x[x.numel() + 5]", "crashed"),
+        ("x.sum(dim=7)", "crashed"),
+        ("torch.matmul(x)", "crashed"),
+        ("torch.empty('x')", "crashed"),
     ],
 )
 def test_a_mistake_of_the_evaluators_code_is_no_verdict_on_the_kernel(driver: Driver, line: str, verdict: str) -> None:
