@@ -215,7 +215,7 @@ def test_a_campaign_whose_kernels_are_not_predicted_says_so(lab: Path, cli_here:
     roles = [f"llm.{role}={model}" for role in ("selector", "designer", "writer")]
     given = ("language=hip", "target=model:mi300x", "problem=identity", "harness.executed_s=0", *roles)
     settings = [x for s in given for x in ("--set", s)]
-    done = cli_here("optimize", "--json", *settings, PREFECT_API_URL=prefect_api)
+    done = cli_here("optimize", "--json", *settings, PREFECT_API_URL=prefect_api, OPENAI_API_KEY="unused")
     found = json.loads(done.stdout)
     assert done.returncode == 1 and found["champion"] is None and found["verdicts"]["ok"] == found["kernels"] == 1
     assert found["why"].startswith("No kernel was timed; some are right.")
