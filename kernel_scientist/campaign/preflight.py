@@ -96,11 +96,11 @@ def _unreachable(model: Model) -> str:
 
     if model.api_key_env and not os.environ.get(model.api_key_env):
         return f"{model.model} needs a key in the variable {model.api_key_env}, which is not set"
-    if model.api_key_env and not model.api_base:
-        return ""
     if model.api_base:
         reason = no_answer(model.api_base)
-        return f"no server answers at {model.api_base} ({reason}); start it, or set api_base" if reason else ""
+        return f"no server answers at {model.api_base} ({reason}); start it, or correct api_base" if reason else ""
+    if model.api_key_env:  # the key that is used, whatever variable litellm would ask for
+        return ""
     import litellm
 
     # cloud accounts (Azure, AWS) have other ways to sign in than a variable

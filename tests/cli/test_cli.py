@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from kernel_scientist import problems
+from kernel_scientist.campaign import preflight
+from kernel_scientist.records.params import Llm
 from tests.conftest import ROOT, Cli, without_progress
 
 MISTAKES = {
@@ -102,6 +104,12 @@ def test_a_model_that_cannot_be_called_is_named_before_anything_starts(
     done = cli_here("optimize", "--set", "problem=identity", "--set", f"llm.writer={{{role}, {price}}}")
     _one_sentence(done.returncode, done.stderr, message)
     assert "llm.writer: " in done.stderr
+
+
+def test_a_key_in_a_variable_of_ones_own_is_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.setenv("LAB_KEY", "secret")
+    preflight.models(Llm.model_validate({"writer": {"model": "openai/gpt-4o", "api_key_env": "LAB_KEY"}}))
 
 
 def test_an_unreachable_prefect_is_named_at_once(cli: Cli) -> None:
