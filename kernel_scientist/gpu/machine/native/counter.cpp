@@ -2,6 +2,7 @@
 #include "counter.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace machine {
 
@@ -9,20 +10,45 @@ constexpr u64 LINE = 128, WORD = 4;
 constexpr size_t MOST_PENDING = 63;  // the largest vmcnt: a wave stalls rather than have more accesses outstanding
 constexpr u64 SPACE = 40;            // bits of a line's number within its allocation
 
-bool Cache::holds(u64 number) {
-    int at = -1;
-    for (int n = 0; n < LINES; ++n) at = line[n] == number ? n : at;
-    const bool there = at >= 0;
-    if (!there) at = int(std::min_element(used, used + LINES) - used);
-    line[at] = number, used[at] = ++time;
-    return there;
+Cache::Cache() {
+    std::fill_n(heads, HEADS, NONE), std::fill_n(line, LINES, ~0ull);
+    for (int n = 0; n <= LINES; ++n) {
+        newer[n] = u16(n ? n - 1 : LINES), older[n] = u16(n < LINES ? n + 1 : 0);
+        if (n < LINES) next[n] = NONE;
+    }
 }
 
-void Counted::end() { reinterpret_cast<Totals*>(order.totals)->shared = shared.size(); }
+void Cache::renew(u16 at) {
+    older[newer[at]] = older[at], newer[older[at]] = newer[at];
+    older[at] = older[NONE], newer[at] = NONE;
+    newer[older[at]] = at, older[NONE] = at;
+}
+
+bool Cache::holds(u64 number) {
+    u16& first = head(number);
+    for (u16 at = first; at != NONE; at = next[at])
+        if (line[at] == number) return renew(at), true;
+    const u16 at = newer[NONE];
+    if (line[at] != ~0ull) {
+        u16* link = &head(line[at]);
+        while (*link != at) link = &next[*link];
+        *link = next[at];
+    }
+    line[at] = number, next[at] = first, first = at;
+    renew(at);
+    return false;
+}
+
+void Counted::end() {
+    std::sort(shared.begin(), shared.end());
+    const auto last = std::unique(shared.begin(), shared.end());
+    reinterpret_cast<Totals*>(order.totals)->shared = u64(last - shared.begin());
+}
 
 Counter::Counter(Counted& c, const Launch& l, u8 samples, u32 at, size_t waves)
     : counted(c), allocations(l.allocations), launch(l), sample(samples), place(at),
-      accessed(l.program.instructions.size()), waits(waves) {}
+      accessed(l.program.instructions.size()), waits(waves),
+      patterns(l.program.instructions.size()) {}
 
 Counter::~Counter() {
     for (Waits& one : waits) totals.rounds += one.round;
@@ -42,7 +68,7 @@ Counter::~Counter() {
     }
     if (sample & SHARING) {
         sum.alone += totals.alone;
-        counted.shared.merge(lines);
+        counted.shared.insert(counted.shared.end(), lines.begin(), lines.end());
     }
 }
 
@@ -83,11 +109,18 @@ u64 Counter::line(u64 address) {
     return index << SPACE | (address - near->start) / LINE;
 }
 
+// Whether an access may touch a second line or leave its allocation; asked after `line(address)`.
+bool Counter::crosses(u64 address, u32 bytes) const {
+    if (!near) return true;
+    const u64 at = address - near->start;
+    return at % LINE + bytes > LINE || at + bytes > near->bytes;
+}
+
 void Counter::touch(Accessed& to, u64 number) {
     ++to.lines;
     if (cache.holds(number)) return;
     ++to.requests;
-    if (sample & SHARING) ++totals.alone, lines.insert(number);
+    if (sample & SHARING) ++totals.alone, lines.push_back(number);
 }
 
 void Counter::memory(const Instruction& in, const u64* addresses, u64 mask, u32 bytes) {
@@ -100,7 +133,7 @@ void Counter::memory(const Instruction& in, const u64* addresses, u64 mask, u32 
         const int l = std::countr_zero(left);
         const u64 address = addresses[l];
         if ((address & ~0xffffffffull) == SHARED_APERTURE) in_lds |= 1ull << l, offsets[l] = u32(address);
-        const u64 first = line(address), last = line(address + bytes - 1);
+        const u64 first = line(address), last = crosses(address, bytes) ? line(address + bytes - 1) : first;
         if (first == ~0ull || last == ~0ull) continue;  // LDS, scratch, arguments, outside
         to.asked += bytes;
         if (!count || found[count - 1] != first) found[count++] = first;
@@ -116,32 +149,53 @@ void Counter::memory(const Instruction& in, const u64* addresses, u64 mask, u32 
 u64 Counter::extra(const u32* addresses, u32 offset, u32 bytes, u64 lanes, u32 all) const {
     if (!counted.order.banks) return 0;
     const u32 words = bytes < WORD ? 1 : bytes / WORD, banks = u32(counted.order.banks);
-    u32 found[4 * LANES], of_bank[64] = {}, busiest = 0;
-    int count = 0;
+    constexpr u32 MOST_BANKS = 64;
+    constexpr u16 END = 4 * LANES;
+    u32 found[4 * LANES], of_bank[MOST_BANKS] = {}, busiest = 0;
+    u16 last[MOST_BANKS], before[4 * LANES], count = 0;  // the distinct words of each bank, linked
+    std::fill_n(last, banks, END);
     for (u64 left = lanes; left; left &= left - 1)
-        for (u32 w = 0; w < words; ++w) found[count++] = (addresses[std::countr_zero(left)] + offset) / WORD + w;
-    std::sort(found, found + count);
-    const u32* end = std::unique(found, found + count);
-    for (const u32* at = found; at < end; ++at) busiest = std::max(busiest, ++of_bank[*at % banks]);
+        for (u32 w = 0; w < words; ++w) {
+            const u32 word = (addresses[std::countr_zero(left)] + offset) / WORD + w, bank = word & (banks - 1);
+            u16 at = last[bank];
+            while (at != END && found[at] != word) at = before[at];
+            if (at != END) continue;
+            found[count] = word, before[count] = last[bank], last[bank] = count++;
+            busiest = std::max(busiest, ++of_bank[bank]);
+        }
     const u32 least = all * words / banks;
     return busiest > least ? busiest - least : 0;
 }
 
+void Counter::lds(const Wave& wave, const Instruction& in, const u32* addresses, u32 offset, u32 bytes, bool reads) {
+    if (!counted.order.banks) return;
+    const u64 exec = wave.exec();
+    if (!exec) return;
+    const u32 first = addresses[std::countr_zero(exec)], start = (first + offset) % WORD;
+    u32 relative[LANES];
+    for (int l = 0; l < LANES; ++l) relative[l] = exec >> l & 1 ? addresses[l] - first : 0;
+    std::unique_ptr<Pattern>& last = patterns[in.number];
+    if (!last) last = std::make_unique<Pattern>();
+    if (last->lanes != exec || last->start != start || std::memcmp(last->relative, relative, sizeof relative)) {
+        last->lanes = exec, last->start = start;
+        last->conflicts = conflicts(addresses, offset, bytes, reads, exec);
+        std::memcpy(last->relative, relative, sizeof relative);
+    }
+    accessed[in.number].conflicts += last->conflicts;
+}
+
 // Accesses of 16 bytes are served 8 lanes at a time: reads in the groups of `lds_conflicts.py`, writes as neighbours. The
 // groups of others are not documented: the busiest bank of all lanes is a lower bound.
-void Counter::lds(const Wave& wave, const Instruction& in, const u32* addresses, u32 offset, u32 bytes, bool reads) {
-    u64& to = accessed[in.number].conflicts;
-    const u64 exec = wave.exec();
-    if (bytes != 16) {
-        to += extra(addresses, offset, bytes, exec, LANES);
-        return;
-    }
+u64 Counter::conflicts(const u32* addresses, u32 offset, u32 bytes, bool reads, u64 exec) const {
+    if (bytes != 16) return extra(addresses, offset, bytes, exec, LANES);
     constexpr u64 quads[4][2] = {{0, 20}, {4, 16}, {8, 28}, {12, 24}};
+    u64 sum = 0;
     for (int n = 0; n < 8; ++n) {
         const u64* q = quads[n & 3];
         const u64 group = reads ? (0xfull << q[0] | 0xfull << q[1]) << (n & 4 ? 32 : 0) : 0xffull << 8 * n;
-        to += extra(addresses, offset, bytes, exec & group, 8);
+        sum += extra(addresses, offset, bytes, exec & group, 8);
     }
+    return sum;
 }
 
 }  // namespace machine

@@ -2,7 +2,8 @@
 #pragma once
 
 #include <deque>
-#include <unordered_set>
+#include <memory>
+#include <vector>
 
 #include "machine.h"
 
@@ -37,19 +38,27 @@ struct Counting {
 struct Counted {
     const Counting& order;
     std::mutex guard;
-    std::unordered_set<u64> shared;  // lines of the workgroups that share an L2
+    std::vector<u64> shared;  // lines of the workgroups that share an L2, some of them several times
     explicit Counted(const Counting& o) : order(o) {}
     void end();
 };
 
 // The vector L1 cache of a CU: 32 KiB in lines of 128 bytes (AMD, "CDNA 3 Architecture", 2023). The line that was used
 // least recently leaves. Stores are gathered in it as well, though the device writes them through.
-struct Cache {
-    static constexpr int LINES = 256;
-    u64 line[LINES], used[LINES];
-    u64 time = 0;
-    Cache() { std::fill_n(line, LINES, ~0ull), std::fill_n(used, LINES, 0); }
+class Cache {
+  public:
+    Cache();
+    // Use a line. Returns whether it was there.
     bool holds(u64 number);
+
+  private:
+    static constexpr int LINES = 256, HEADS = 512;
+    static constexpr u16 NONE = LINES;  // no place; in the two lists below, their end
+    u64 line[LINES];
+    u16 heads[HEADS], next[LINES];          // places of the lines with the same hash
+    u16 newer[LINES + 1], older[LINES + 1];  // a ring by last use; NONE is between the newest and the oldest
+    u16& head(u64 number) { return heads[number * 0x9e3779b97f4a7c15 >> 55]; }
+    void renew(u16 at);
 };
 
 // The accesses of a wave that have not been waited for.
@@ -60,6 +69,13 @@ struct Pending {
 struct Waits {
     std::deque<Pending> pending;
     u64 round = 0;  // times that it waited for memory so far
+};
+
+// The conflicts of one access to LDS. In a loop the next one is often the same, moved by some words; so are its conflicts.
+struct Pattern {
+    u64 lanes = 0, conflicts = 0;
+    u32 start = 0;            // address of the first lane, modulo a word
+    u32 relative[LANES] = {};  // addresses of the active lanes, from the first one's
 };
 
 // Counts one workgroup.
@@ -73,7 +89,8 @@ struct Counter {
     Cache cache;
     std::vector<Accessed> accessed;
     std::vector<Waits> waits;
-    std::unordered_set<u64> lines;
+    std::vector<std::unique_ptr<Pattern>> patterns;  // of the last access to LDS, per instruction
+    std::vector<u64> lines;                          // that its L1 did not hold
     const Allocation* near = nullptr;
 
     Counter(Counted& c, const Launch& l, u8 samples, u32 at, size_t waves);
@@ -86,6 +103,8 @@ struct Counter {
     bool wait(Waits& of, size_t left);
     void touch(Accessed& to, u64 line);
     u64 line(u64 address);
+    bool crosses(u64 address, u32 bytes) const;
+    u64 conflicts(const u32* addresses, u32 offset, u32 bytes, bool reads, u64 exec) const;
     u64 extra(const u32* addresses, u32 offset, u32 bytes, u64 lanes, u32 all) const;
 };
 
