@@ -67,6 +67,8 @@ class Stopped:
     def __init__(self, threads: Any, count: int) -> None:
         """`threads`: two numbers for each (`shim/`). `count`: negative where the system refused."""
         self.threads, self.allowed = threads, count >= 0
+        self.error = max(-count, 0)
+        """Why not: an error number (`errno`)."""
         self.count = ctypes.c_int(max(count, 0))
         """How many are to be resumed."""
         self.settled = False

@@ -106,10 +106,15 @@ int lab_stop(int pid, int spare, int* stopped, int most, int64_t limit_ms) {
         const int first = count;
         while (const dirent* entry = readdir(folder)) {
             const int thread = atoi(entry->d_name);
-            if (thread <= 0 || thread == spare || count == most) continue;
+            if (thread <= 0 || thread == spare) continue;
             int known = 0;
             while (known < count && stopped[2 * known] != thread) ++known;
             if (known < count) continue;
+            if (count == most) {
+                closedir(folder);
+                lab_resume(stopped, count);
+                return -E2BIG;
+            }
             if (ptrace(PTRACE_SEIZE, thread, nullptr, nullptr)) {
                 if (errno == ESRCH) continue;  // it has ended
                 const int error = errno;

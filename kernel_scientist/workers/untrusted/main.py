@@ -170,7 +170,7 @@ class Worker:
         return {"op": "observed", **observed, "outputs": [self._describe(output, slot, out)]}, out
 
     def _seal(self, *_: object) -> Answer:
-        seccomp.seal()
+        seccomp.seal(self.on_gpu)
         return {"op": "sealed"}, []
 
     def _execute(self, request: protocol.Header, _: list[bytearray]) -> Answer:
