@@ -19,7 +19,9 @@ from kernel_scientist.sandbox.process import Limit, Process, signal_name
 from kernel_scientist.workers.validation import protocol_violation, unexpected
 
 TRANSFER_TIMEOUT_S = 60
-LOG_TAIL = 2000
+LOG_TAIL, MODULES, LIST = 2000, 16000, "Extension modules: "
+"""Most characters of a worker's output that are quoted, and of the list of modules that faulthandler appends to a
+traceback, with its beginning: it is left out."""
 PATIENCE_S, BYTES_PER_S = 0.1, 200 << 20
 """Average time allowed per answer, and assumed transfer rate. In total, a worker's answers may exceed the allowance by
 the time limit of one call."""
@@ -49,8 +51,9 @@ class Channel:
 
     def log_tail(self) -> str:
         """Return the end of what the worker printed."""
-        size = os.fstat(self.log).st_size
-        text = os.pread(self.log, LOG_TAIL, max(0, size - LOG_TAIL)).decode(errors="replace").strip()
+        size, most = os.fstat(self.log).st_size, LOG_TAIL + MODULES
+        whole = os.pread(self.log, most, max(0, size - most)).decode(errors="replace")
+        text = "".join(line for line in whole.splitlines(True) if not line.startswith(LIST))[-LOG_TAIL:].strip()
         return f"its last output: {text}" if text else "it printed nothing"
 
     def _ask(

@@ -18,7 +18,7 @@ from kernel_scientist.evaluate.driver import Driver
 from kernel_scientist.evaluate.timing import statistics
 from kernel_scientist.evaluate.timing.estimate import Samples
 from kernel_scientist.evaluate.timing.plan import LEAST_STAGES, Plan, TimedSource
-from kernel_scientist.records.errors import BesideError
+from kernel_scientist.records.errors import BesideError, InfrastructureError
 from kernel_scientist.records.kernel import Case, Verdict
 from kernel_scientist.sandbox.failure import KernelFailure
 from kernel_scientist.workers.client import Output, WorkerClient
@@ -108,7 +108,8 @@ class _TimingRun:
                 inputs = [self.driver.inputs.draw(case)]
                 for name, worker in self.workers.items():
                     with self._blame(name):
-                        row, outputs = self.driver.row(worker, {self._first_slot(case): inputs[0]})
+                        with self._others_paused(name):
+                            row, outputs = self.driver.row(worker, {self._first_slot(case): inputs[0]})
                         before.setdefault(name, worker.process.scheduling())
                         self.driver.verify(inputs, outputs)
                     self.samples.add_unqueued(name, case.name, row)
@@ -155,7 +156,8 @@ class _TimingRun:
     def _require_untouched(self, before: Scheduling, name: str, doing: str) -> Scheduling:
         """Return the scheduling now. Raises KernelFailure if it changed, except for what is the source's own.
 
-        The system-call filter lets no kernel reach another process: where it is in force, somebody else did that.
+        The filter of system calls lets no kernel reach another process. Where it is in force somebody else changed it:
+        raises InfrastructureError.
         """
         now = self._scheduling()
         for other, threads in now.items():
@@ -164,7 +166,7 @@ class _TimingRun:
                 whose = "the workers' parent" if other == PARENT else "another worker"
                 reason = f"while it was {doing}, the cores or the priority of {whose} were changed"
                 if "seccomp" in self.driver.pool.layers:
-                    raise KernelFailure(Verdict.INFRASTRUCTURE, f"{reason} from outside the sandbox")
+                    raise InfrastructureError(f"{reason} from outside the sandbox")
                 raise KernelFailure(Verdict.REJECTED, reason)
         return now
 
