@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import re
 import signal
 import socket
 import struct
@@ -20,7 +19,7 @@ from kernel_scientist.records.kernel import Verdict
 from kernel_scientist.sandbox import protocol
 from kernel_scientist.sandbox.failure import KernelFailure
 from kernel_scientist.sandbox.process import Process
-from kernel_scientist.workers.channel import TRANSFER_TIMEOUT_S, Channel
+from kernel_scientist.workers.channel import FAULT, FRAME, TRANSFER_TIMEOUT_S, Channel
 from kernel_scientist.workers.native import MOST_THREADS, NativeHarness, Place, Reading, Stopped
 from kernel_scientist.workers.places import Places
 from kernel_scientist.workers.shared_memory import SharedMemory
@@ -28,8 +27,6 @@ from kernel_scientist.workers.validation import build_request, leaves, output_tr
 
 START_TIMEOUT_S = 120
 SO_PASSCRED, SCM_CREDENTIALS = 16, 2
-FAULT, FRAME = "Fatal Python error: Segmentation fault", re.compile(r'File "[^"]*kernel\.py", line (\d+)')
-"""In the log of a worker that died of a fault: the beginning of the traceback, and a frame of the kernel's file."""
 
 Build = Callable[[Request], tuple[Path | None, str]]
 """Compile a request; return (path, "") or (None, the compiler's log)."""

@@ -171,6 +171,7 @@ def strays(fork_server: int) -> list[psutil.Process]:
     return process.children(recursive=True)
 
 
+@pytest.mark.slow
 def test_all_of_it_as_an_ordinary_user() -> None:
     """As root much is refused by the lack of capabilities alone."""
     if os.geteuid() != 0 or shutil.which("setpriv") is None:
