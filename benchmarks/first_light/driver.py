@@ -16,7 +16,7 @@ from benchmarks.first_light import layers
 from benchmarks.first_light.driver_try import Try
 from benchmarks.first_light.outcome import Asked, Facts, NotHereError, StepError
 from benchmarks.parts import Done, bounded
-from kernel_scientist.sandbox import seccomp
+from kernel_scientist.sandbox import system_calls
 
 TRY_S, AT_ONCE = 5.0, 4
 CONTROL = Path("/dev/nvidiactl")
@@ -30,8 +30,7 @@ FILES = (
 )
 """What Landlock may be lacking, from little to much."""
 CALLS = tuple(
-    Try(calls=(name,))
-    for name in sorted(seccomp._NUMBERS, key=lambda name: name not in seccomp._REFUSED)  # pyright: ignore[reportPrivateUsage]
+    Try(calls=(name,)) for name in sorted(system_calls.NUMBERS, key=lambda name: name not in system_calls.REFUSED)
 )
 SINGLE = {"landlock": FILES, "system calls": CALLS}
 """By layer: what can be allowed singly."""

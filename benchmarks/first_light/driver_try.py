@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from benchmarks.first_light import layers
-from kernel_scientist.sandbox import bubblewrap, seccomp
+from kernel_scientist.sandbox import bubblewrap, seccomp, system_calls
 
 LIBRARIES = (
     "libcuda.so.1",
@@ -53,7 +53,7 @@ def confine(attempt: Try, scratch: str) -> tuple[str, ...]:
     for layer in attempt.without:
         layers.leave_out(layer)
     visible, writable = bubblewrap.visible, bubblewrap.writable
-    install = seccomp._install_filter  # pyright: ignore[reportPrivateUsage]
+    program = system_calls.program
 
     def more_read(device: str) -> tuple[str, ...]:
         return (*visible(device), *attempt.readable)
@@ -61,13 +61,13 @@ def confine(attempt: Try, scratch: str) -> tuple[str, ...]:
     def more_written(device: str, folder: str) -> tuple[str, ...]:
         return (*writable(device, folder), *attempt.writable)
 
-    def more_called(allowed: tuple[str, ...] = (), **others: Any) -> None:
-        install((*allowed, *attempt.calls), **others)
+    def more_called(allowed: tuple[str, ...] = (), *others: Any, **named: Any) -> bytes:
+        return program((*allowed, *attempt.calls), *others, **named)
 
     for module, name, more in (
         (bubblewrap, "visible", more_read),
         (bubblewrap, "writable", more_written),
-        (seccomp, "_install_filter", more_called),
+        (system_calls, "program", more_called),
     ):
         setattr(module, name, more)
     limits = seccomp.Limits("auto", "cuda", scratch, MEMORY, MEMORY, OUTPUT, programs=True, threads=True)

@@ -19,7 +19,7 @@ from kernel_scientist.records.evaluation import CompileReport
 from kernel_scientist.records.kernel import Case, Verdict
 from kernel_scientist.records.params import Harness
 from kernel_scientist.sandbox.failure import KernelFailure
-from kernel_scientist.workers.client import Build, Output, Row, WorkerClient
+from kernel_scientist.workers.client import Build, Output, ReadOnlyStoreError, Row, WorkerClient
 from kernel_scientist.workers.native import SLOTS
 from kernel_scientist.workers.pool import WorkerPool
 
@@ -74,7 +74,11 @@ class Driver:
         self.deliver(worker, inputs)
         room = sum(self.comparison.room(one) for one in inputs.values())
         write, inspect = (functools.partial(work, worker, inputs) for work in (self.write, self.inspect))
-        return worker.run_row(list(inputs), write, inspect, room, limit_s, warm, queued)
+        try:
+            return worker.run_row(list(inputs), write, inspect, room, limit_s, warm, queued)
+        except ReadOnlyStoreError as failure:
+            case = next(iter(inputs.values())).case.name
+            raise KernelFailure(failure.verdict, f"{case}: {failure.reason}", failure.evidence) from failure
 
     def deliver(self, worker: WorkerClient, inputs: Mapping[int, InputSet]) -> None:
         """Announce the places of a worker's next inputs, by slot."""

@@ -48,7 +48,7 @@ def main() -> None:
         if on_gpu:
             torch.cuda.synchronize()
     if on_gpu and request["limits"]["level"] != "none":
-        seccomp.seal()
+        seccomp.seal(on_gpu)
     for number, case in enumerate(cases):
         data = _inputs(number, case, device)
         if on_gpu:

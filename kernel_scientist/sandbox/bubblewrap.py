@@ -152,4 +152,6 @@ def bubblewrap(device: str, files: Sequence[str], folder: str = "/tmp") -> list[
         command += ["--ro-bind", path, path]
     if folder != "/tmp":
         command += ["--bind", folder, folder]
+    if device == "cpu":  # a GPU's driver names threads in /proc
+        command += ["--remount-ro", "/proc", "--remount-ro", "/dev"]
     return [*command, "--chdir", folder, "--"]

@@ -127,11 +127,10 @@ def _become(program: list[str], folder: str, readable: list[str]) -> None:
 
 def _end_descendants() -> None:
     """Kill all descendants and wait for each. Orphans among them have become children of this process."""
-    children = Path(f"/proc/self/task/{os.getpid()}/children")
     with contextlib.suppress(ChildProcessError):
         while True:
-            for child in children.read_text().split():
-                os.kill(int(child), signal.SIGKILL)
+            for child in lifetime.children():
+                os.kill(child, signal.SIGKILL)
             os.waitpid(-1, 0)
 
 

@@ -8,6 +8,7 @@ import ctypes
 import os
 import signal
 import sys
+from pathlib import Path
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 1, 36, 38
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -27,6 +28,11 @@ def die_with_parent(number: int = signal.SIGKILL) -> None:
 def adopt_orphans() -> None:
     """Ask the kernel to make this process the parent of all descendants whose own parents have ended."""
     prctl(PR_SET_CHILD_SUBREAPER, 1)
+
+
+def children() -> list[int]:
+    """Return the children of this process's main thread, adopted orphans among them."""
+    return [int(number) for number in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()]
 
 
 def main() -> None:

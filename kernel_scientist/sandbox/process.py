@@ -58,13 +58,21 @@ class Process:
                 children += (task / "children").read_text()
         return bool(children.strip())
 
+    def parent(self) -> "Process":
+        """Return the parent; number 0 if the process has ended."""
+        try:
+            return Process(int(Path(f"/proc/{self.number}/stat").read_text().rpartition(")")[2].split()[1]))
+        except OSError:
+            return Process(0)
+
     def scheduling(self) -> dict[int, object]:
-        """Return the cores and the scheduling policy of each thread."""
+        """Return the cores, the scheduling policy and the niceness of each thread."""
         found: dict[int, object] = {}
         for task in Path(f"/proc/{self.number}/task").glob("*"):
             with contextlib.suppress(OSError):  # it may end meanwhile
                 thread = int(task.name)
-                found[thread] = frozenset(os.sched_getaffinity(thread)), os.sched_getscheduler(thread)
+                cores, policy = frozenset(os.sched_getaffinity(thread)), os.sched_getscheduler(thread)
+                found[thread] = cores, policy, os.getpriority(os.PRIO_PROCESS, thread)
         return found
 
 

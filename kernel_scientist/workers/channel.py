@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import select
 import signal
 import socket
@@ -9,6 +10,7 @@ import threading
 import time
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from kernel_scientist.records.errors import InfrastructureError, StoppedError
 from kernel_scientist.records.kernel import Verdict
@@ -19,11 +21,17 @@ from kernel_scientist.sandbox.process import Limit, Process, signal_name
 from kernel_scientist.workers.validation import protocol_violation, unexpected
 
 TRANSFER_TIMEOUT_S = 60
-LOG_TAIL = 2000
+LOG_TAIL, MOST_TRACE = 2000, 16000
+"""Most characters of a worker's output that are quoted, and of what is looked through for them."""
+FAULT = "Fatal Python error: Segmentation fault"
+"""Beginning of the traceback in the output of a worker that died of a fault (faulthandler)."""
+FRAME = re.compile(r'File "[^"]*kernel\.py", line (\d+)')
 PATIENCE_S, BYTES_PER_S = 0.1, 200 << 20
 """Average time allowed per answer, and assumed transfer rate. In total, a worker's answers may exceed the allowance by
 the time limit of one call."""
 
+OURS = (str(Path(__file__).resolve().parents[1]), "<frozen runpy>", "Extension modules: ")
+"""What lines of such a traceback are left out: the evaluator's own frames, and the list of modules at its end."""
 Answer = tuple[protocol.Header, list[bytearray]]
 
 
@@ -49,8 +57,10 @@ class Channel:
 
     def log_tail(self) -> str:
         """Return the end of what the worker printed."""
-        size = os.fstat(self.log).st_size
-        text = os.pread(self.log, LOG_TAIL, max(0, size - LOG_TAIL)).decode(errors="replace").strip()
+        size, most = os.fstat(self.log).st_size, LOG_TAIL + MOST_TRACE
+        whole = os.pread(self.log, most, max(0, size - most)).decode(errors="replace")
+        printed, fault, trace = whole.partition(FAULT)
+        text = (printed + fault + "".join(filter(None, map(_of_kernel, trace.splitlines(True)))))[-LOG_TAIL:].strip()
         return f"its last output: {text}" if text else "it printed nothing"
 
     def _ask(
@@ -161,3 +171,8 @@ class Channel:
         with contextlib.suppress(OSError):  # the next receive reports the failure
             self.sock.settimeout(TRANSFER_TIMEOUT_S)
             self.sock.sendall(b"g")
+
+
+def _of_kernel(line: str) -> str:
+    """Return a line of a traceback as the kernel's author knows it; empty for what is the evaluator's own."""
+    return "" if any(ours in line for ours in OURS) else FRAME.sub(r'File "kernel.py", line \1', line)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import signal
 import socket
 import struct
 import time
@@ -17,8 +19,8 @@ from kernel_scientist.records.kernel import Verdict
 from kernel_scientist.sandbox import protocol
 from kernel_scientist.sandbox.failure import KernelFailure
 from kernel_scientist.sandbox.process import Process
-from kernel_scientist.workers.channel import TRANSFER_TIMEOUT_S, Channel
-from kernel_scientist.workers.native import NativeHarness, Place, Reading, Stopped
+from kernel_scientist.workers.channel import FAULT, FRAME, TRANSFER_TIMEOUT_S, Channel
+from kernel_scientist.workers.native import MOST_THREADS, NativeHarness, Place, Reading, Stopped
 from kernel_scientist.workers.places import Places
 from kernel_scientist.workers.shared_memory import SharedMemory
 from kernel_scientist.workers.validation import build_request, leaves, output_trees, protocol_violation, reading
@@ -59,6 +61,10 @@ class Part:
         return {"seconds": self.seconds, "tuned": tuned, **kind}
 
 
+class ReadOnlyStoreError(KernelFailure):
+    """A kernel stored to an input that it may only read."""
+
+
 @dataclass(frozen=True)
 class Row:
     """Measurements of a row of calls on distinct inputs, by the evaluator's clock and by the worker's own."""
@@ -85,6 +91,8 @@ class WorkerClient(Channel):
     can_stop: bool = field(default=False, init=False)
     """Whether this process may stop the worker's threads (ptrace)."""
     layers: tuple[str, ...] = field(default=(), init=False)
+    _slots: tuple[int, ...] = field(default=(), init=False)
+    """Slots of the inputs of the last calls."""
     _address: int = field(default=0, init=False)
     """Address at which the worker has mapped the memory with inputs and outputs."""
 
@@ -150,12 +158,14 @@ class WorkerClient(Channel):
         behind a delay. Raises KernelFailure.
         """
         limit_s = limit_s or self.limits.call_timeout_s * len(slots)
+        self._slots = (*slots, *([] if warm is None else [warm]))
         start, room = self.inputs.outbox() if self.on_gpu else (0, 0)
         outbox = start, min(room, most_bytes)
         self._send({"op": "go", "slots": list(slots), "warm": warm, "queued": queued, "outbox": outbox})
         self._require_waiting(warm is not None)
         barrier = self.sock.fileno(), self.shared.address
         with self.paused(with_main=False) as stopped:
+            self._require_stopped(stopped)
             write()
             limit = self._limit(limit_s)
             with self._failures("its call", limit):
@@ -174,7 +184,7 @@ class WorkerClient(Channel):
 
     def observe(self, mute: bool, most_bytes: int, slot: int = 0) -> tuple[dict[str, Any], Output]:
         """Make one observed call (`untrusted.op_profile`)."""
-        limit = self._limit(self.limits.call_timeout_s)
+        limit, self._slots = self._limit(self.limits.call_timeout_s), (slot,)
         self._send({"op": "observe", "slot": slot, "mute": mute})
         reply, sent = self._receive("observed", limit, "its observed call", most_bytes)
         return reply, _outputs(output_trees(reply, 1), sent)[0]
@@ -182,6 +192,27 @@ class WorkerClient(Channel):
     def paused(self, with_main: bool = True) -> contextlib.AbstractContextManager[Stopped]:
         """Stop the worker's threads if the operating system allows it; the main thread only if `with_main`."""
         return self.native.stopped(self.process.number, with_main)
+
+    def _require_stopped(self, stopped: Stopped) -> None:
+        """Raise KernelFailure if its threads could be stopped before it read the kernel's file, and cannot now."""
+        if self.can_stop and stopped.error in (errno.EPERM, errno.E2BIG):
+            why = f"it has more than {MOST_THREADS}" if stopped.error == errno.E2BIG else "it forbids it"
+            raise KernelFailure(Verdict.REJECTED, f"its threads cannot be stopped while inputs are written: {why}")
+
+    def _death(self, doing: str) -> KernelFailure:
+        """Return the failure of a worker that has ended: a store to a read-only input is told as that."""
+        failure = super()._death(doing)
+        at = self.native.fault(self.shared.address) - self._address
+        if failure.verdict is not Verdict.CRASHED or not failure.reason.startswith(signal.SIGSEGV.name):
+            return failure
+        for (slot, number), pages in self.inputs.tensors.items():
+            if slot in self._slots and pages.start <= at < pages.start + pages.length:
+                where = "to" if pages.offset <= at < pages.offset + pages.size else "beside"
+                found = FRAME.search("".join(failure.evidence).partition(FAULT)[2])
+                line = f" (kernel.py, line {found[1]})" if found else ""
+                reason = f"it wrote {where} input {number}, which is read-only, in {doing}{line}"
+                return ReadOnlyStoreError(Verdict.INCORRECT, reason, failure.evidence)
+        return failure
 
     def _copied(
         self, slots: Sequence[int], places: tuple[Place, ...] | None, most_bytes: int

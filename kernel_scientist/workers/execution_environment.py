@@ -1,14 +1,19 @@
 """What a worker's calls run in: cores, scheduling, threads, denormals, memory. The same for every threading library.
 
 Each worker sets it before its sandbox closes. It inherits nothing that the fork server, a library imported there or an
-earlier kernel has changed. Imports only the standard library and torch.
+earlier kernel has changed. Imports only the standard library, psutil and torch.
 """
 
 import contextlib
 import ctypes
 import os
+import resource
+import signal
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+
+import psutil
 
 MALLOC = {"mmap_threshold": 32 << 20, "trim_threshold": 4 << 30, "tcache_count": 0}
 """Settings of glibc that make it keep freed memory. By default the history of a process decides whether a buffer
@@ -18,7 +23,11 @@ SPIN_COUNT = 4000
 """How long an OpenMP thread spins for the next parallel region. By default a pool spins for some 5 ms after a call,
 into the time of the next source; this is some 0.1 ms, enough to bridge the regions within one kernel (docs/log.md)."""
 HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
-PR_SET_THP_DISABLE = 41
+OOM_SCORE = Path("/proc/self/oom_score_adj")
+PR_SET_TIMERSLACK, PR_SET_THP_DISABLE = 29, 41
+TIMER_SLACK_NS = 50_000
+"""How much later than asked a sleeping thread may wake: Linux' default."""
+UMASK = 0o022
 
 
 def variables(threads: int) -> dict[str, str]:
@@ -36,8 +45,31 @@ def variables(threads: int) -> dict[str, str]:
     }
 
 
+@dataclass(frozen=True)
+class Inherited:
+    """What workers inherit of the fork server: its limits and oom score, as they were before the first worker."""
+
+    limits: tuple[tuple[int, tuple[int, int]], ...]
+    oom_score: str
+
+    @classmethod
+    def now(cls) -> "Inherited":
+        """Return those of this process."""
+        numbers = {number for name, number in vars(resource).items() if name.startswith("RLIMIT_")}
+        return cls(tuple((number, resource.getrlimit(number)) for number in numbers), OOM_SCORE.read_text())
+
+    def restore(self) -> None:
+        """Give this process the same. Raises OSError or ValueError if a limit cannot be raised again."""
+        for number, limits in self.limits:
+            if resource.getrlimit(number) != limits:
+                resource.setrlimit(number, limits)
+        if OOM_SCORE.read_text() != self.oom_score:
+            OOM_SCORE.write_text(self.oom_score)
+
+
 def enter(cores: Sequence[int], niceness: int) -> None:
-    """Give this process its cores, scheduling, number of threads, denormals and huge pages.
+    """Give this process its cores, scheduling, number of threads, denormals and huge pages, and the usual settings of
+    what else a process inherits: priority of I/O, timers' slack, personality, umask, blocked signals.
 
     Raises OSError if the cores cannot be had.
     """
@@ -51,7 +83,14 @@ def enter(cores: Sequence[int], niceness: int) -> None:
     if torch.get_num_threads() != len(cores):
         torch.set_num_threads(len(cores))
     torch.set_flush_denormal(False)
-    ctypes.CDLL(None).prctl(PR_SET_THP_DISABLE, 0, 0, 0, 0)
+    libc = ctypes.CDLL(None)
+    libc.prctl(PR_SET_THP_DISABLE, 0, 0, 0, 0)
+    libc.prctl(PR_SET_TIMERSLACK, ctypes.c_ulong(TIMER_SLACK_NS), 0, 0, 0)
+    libc.personality(ctypes.c_ulong(0))
+    with contextlib.suppress(psutil.AccessDenied):  # as for the niceness
+        psutil.Process().ionice(psutil.IOPRIO_CLASS_NONE)
+    os.umask(UMASK)
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
 
 
 def described(cores: Sequence[int]) -> dict[str, str]:

@@ -12,6 +12,8 @@ the control socket it receives JSON requests and sends one JSON reply each:
 When a worker ends, the fork server writes its exit status to its status pipe as decimal text. When the control socket
 closes, the evaluator has ended, and the fork server kills all workers.
 
+What a worker left running when it ended becomes a child of the fork server, which kills it.
+
 Kept files go only to workers with the same source, to save Triton's compilation. They cannot carry
 results from one worker to the next, because no two calls have the same inputs.
 """
@@ -70,6 +72,8 @@ class ForkServer:
         self.control, self.native, self.folder = control, native, folder
         self.workers: dict[int, Forked] = {}
         self.ready = selectors.DefaultSelector()
+        self.inherited = execution_environment.Inherited.now()
+        lifetime.adopt_orphans()
 
     def serve(self) -> None:
         """Answer requests and report the ends of workers until the control socket closes."""
@@ -140,6 +144,7 @@ class ForkServer:
         os.chdir(scratch := settings["limits"]["scratch"])
         os.environ.update(dict.fromkeys(HOMES, scratch))
         execution_environment.enter(settings["cores"], settings["nice"])
+        self.inherited.restore()
         from kernel_scientist.workers.untrusted import main as worker
 
         tempfile.tempdir = None  # the fork server's; the worker's is its own folder
@@ -155,10 +160,18 @@ class ForkServer:
         os.close(worker.ended)
         _, status = os.waitpid(pid, 0)
         _end_group(pid)
+        self._end_orphans()
         remove(worker.scratch)
         with contextlib.suppress(BrokenPipeError):  # the evaluator may have closed it
             os.write(worker.status_pipe, str(os.waitstatus_to_exitcode(status)).encode())
         os.close(worker.status_pipe)
+
+    def _end_orphans(self) -> None:
+        """Kill the descendants of workers that have ended, also those in a session of their own, and wait for them."""
+        while orphans := set(lifetime.children()) - self.workers.keys():
+            for orphan in orphans:
+                os.kill(orphan, signal.SIGKILL)
+                os.waitpid(orphan, 0)
 
     def _kill(self, pid: int) -> None:
         if pid in self.workers:  # once reaped, its number may belong to another process

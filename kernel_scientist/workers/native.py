@@ -67,6 +67,8 @@ class Stopped:
     def __init__(self, threads: Any, count: int) -> None:
         """`threads`: two numbers for each (`shim/`). `count`: negative where the system refused."""
         self.threads, self.allowed = threads, count >= 0
+        self.error = max(-count, 0)
+        """Why not: an error number (`errno`)."""
         self.count = ctypes.c_int(max(count, 0))
         """How many are to be resumed."""
         self.settled = False
@@ -97,6 +99,10 @@ class NativeHarness:
         self._run = _bind(without.lab_run, _INTEGER, _INTEGER, _POINTER, _MORE, *results, *stopped)
         self._stop = _bind(without.lab_stop, _INTEGER, _INTEGER, _INTEGER, _INTEGERS, _INTEGER, _LONG)
         self._resume = _bind(without.lab_resume, None, _INTEGERS, _INTEGER)
+        self.tell_faults = _bind(without.lab_tell_faults, None, _POINTER)
+        """Worker: tell the evaluator, by the memory at this address, where a forbidden access was that ended it."""
+        self.fault = _bind(without.lab_fault, ctypes.c_uint64, _POINTER)
+        """Evaluator: return the address that a worker told; 0 if it told none."""
         self._wake_priority = _bind(without.lab_wake_priority, _INTEGER)
         self.stream = _bind(without.lab_stream, None, _POINTER, _POINTER, _SIZE)
         self.stream_fill = _bind(without.lab_stream_fill, None, _POINTER, _INTEGER, _SIZE)

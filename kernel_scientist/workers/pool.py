@@ -237,11 +237,19 @@ class WorkerPool:
                 socket.send_fds(control, [json.dumps(message).encode()], descriptors)
                 reply: dict[str, Any] = json.loads(control.recv(1 << 16))
             except (OSError, ValueError) as error:
-                self._process = self._control = None  # the next request starts a new one
+                self._end(control)  # the next request starts a new one
                 end = "has ended; the next request starts another" if self._ready else "did not start: see above"
                 raise InfrastructureError(f"the workers' fork server {end}") from error
             self._ready = True
             return reply
+
+    def _end(self, control: socket.socket) -> None:
+        """End a fork server that does not answer, and with it its workers."""
+        control.close()
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+        self._process = self._control = None
 
     def _spawn(self) -> socket.socket:
         bubblewrap.end_orphans(FORK_SERVER)

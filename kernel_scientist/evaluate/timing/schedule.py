@@ -18,7 +18,7 @@ from kernel_scientist.evaluate.driver import Driver
 from kernel_scientist.evaluate.timing import statistics
 from kernel_scientist.evaluate.timing.estimate import Samples
 from kernel_scientist.evaluate.timing.plan import LEAST_STAGES, Plan, TimedSource
-from kernel_scientist.records.errors import BesideError
+from kernel_scientist.records.errors import BesideError, InfrastructureError
 from kernel_scientist.records.kernel import Case, Verdict
 from kernel_scientist.sandbox.failure import KernelFailure
 from kernel_scientist.workers.client import Output, WorkerClient
@@ -29,7 +29,8 @@ MOST_CALLS, MOST_ROW_BYTES = SLOTS - 1, 64 << 20
 ROOM = 1.1
 """Factor by which rows are planned longer than `harness.row_us`, because warm-up calls are slower than later ones."""
 Scheduling = Mapping[str, Mapping[int, object]]
-"""Cores and scheduling policy by source and thread."""
+"""Cores and scheduling by source (`PARENT`: the workers' parent) and thread."""
+PARENT = ""
 
 
 def run(driver: Driver, plan: Plan, sources: Sequence[TimedSource]) -> Samples:
@@ -63,10 +64,12 @@ class _TimingRun:
 
     def stage(self, number: int, sources: Sequence[TimedSource]) -> bool:
         """Time one stage; return whether the rest of the timing is pointless."""
+        before = self._scheduling()
         for source in sources:
             with self._blame(source.name):
                 self.driver.load(self.workers[source.name], source.source, self.plan.cases)
-        before = self._warm_up()
+                before = self._require_untouched(before, source.name, "imported")
+        before = {**self._warm_up(), PARENT: before[PARENT]}
         for block in range(self.plan.blocks):
             for _ in range(self.plan.turns):
                 order = self.rng.sample(list(self.workers), len(self.workers))
@@ -75,7 +78,7 @@ class _TimingRun:
                     for names, inputs in zip((order, order[::-1]), rows, strict=True):
                         self._rows(names, case, inputs, number, block)
             with self._blame(self.plan.candidate):
-                self._require_untouched(before)
+                self._require_untouched(before, self.plan.candidate, "timed")
             if number == 0 and hopeless(self.plan, self.samples, block + 1):
                 return True
         return False
@@ -105,7 +108,8 @@ class _TimingRun:
                 inputs = [self.driver.inputs.draw(case)]
                 for name, worker in self.workers.items():
                     with self._blame(name):
-                        row, outputs = self.driver.row(worker, {self._first_slot(case): inputs[0]})
+                        with self._others_paused(name):
+                            row, outputs = self.driver.row(worker, {self._first_slot(case): inputs[0]})
                         before.setdefault(name, worker.process.scheduling())
                         self.driver.verify(inputs, outputs)
                     self.samples.add_unqueued(name, case.name, row)
@@ -133,21 +137,38 @@ class _TimingRun:
 
     @contextmanager
     def _others_paused(self, name: str) -> Generator[None]:
-        """On a GPU, pause the other workers: the host's clocks would not show work that they launch meanwhile."""
+        """Pause the other workers: threads that they left running would take time from this one.
+
+        On a GPU they could launch work as well, which the host's clocks would not show.
+        """
         with ExitStack() as stack:
             for other, worker in self.workers.items():
-                if worker.on_gpu and other != name:
+                if other != name:
                     stack.enter_context(worker.paused())
             yield
 
-    def _require_untouched(self, before: Scheduling) -> None:
-        """Raise KernelFailure if the cores or scheduling policy of another source's threads changed."""
-        for name, worker in self.workers.items():
-            known = before.get(name, {})
-            now = worker.process.scheduling()
-            if name != self.plan.candidate and any(known.get(thread, how) != how for thread, how in now.items()):
-                reason = "while it was timed another worker's cores or scheduling were changed"
+    def _scheduling(self) -> Scheduling:
+        """Return the scheduling of all workers' threads and of their parent's."""
+        processes = {name: worker.process for name, worker in self.workers.items()}
+        processes[PARENT] = next(iter(processes.values())).parent()
+        return {name: process.scheduling() for name, process in processes.items()}
+
+    def _require_untouched(self, before: Scheduling, name: str, doing: str) -> Scheduling:
+        """Return the scheduling now. Raises KernelFailure if it changed, except for what is the source's own.
+
+        The filter of system calls lets no kernel reach another process. Where it is in force somebody else changed it:
+        raises InfrastructureError.
+        """
+        now = self._scheduling()
+        for other, threads in now.items():
+            known = before.get(other, {})
+            if other != name and any(known.get(thread, how) != how for thread, how in threads.items()):
+                whose = "the workers' parent" if other == PARENT else "another worker"
+                reason = f"while it was {doing}, the cores or the priority of {whose} were changed"
+                if "seccomp" in self.driver.pool.layers:
+                    raise InfrastructureError(f"{reason} from outside the sandbox")
                 raise KernelFailure(Verdict.REJECTED, reason)
+        return now
 
     @contextmanager
     def _blame(self, name: str) -> Generator[None]:

@@ -64,6 +64,7 @@ inline int64_t involuntary_switches() {
 struct Barrier {
     std::atomic<uint32_t> alive;  // counts while the worker waits
     std::atomic<uint32_t> state;
+    std::atomic<uint64_t> fault;  // address of an access that its mapping forbids, of which the worker died
 };
 enum State : uint32_t { CLOSED, OPEN, SETTLE, SETTLED };
 

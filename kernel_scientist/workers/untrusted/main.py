@@ -16,6 +16,7 @@ Messages (`sandbox.protocol`):
 """
 
 import contextlib
+import faulthandler
 import importlib.util
 import itertools
 import os
@@ -60,6 +61,8 @@ class Worker:
         self.inbox = self.host = Inbox(INBOX)
         if self.on_gpu:
             self.inbox = DeviceInbox(DEVICE_INBOX, settings["device_bytes"], settings["limits"]["device"], native)
+        faulthandler.enable()  # where in the kernel's file, into the worker's log
+        native.tell_faults(self.host.address)
         self.data: dict[int, Any] = {}
         self.libraries = 0
         self.machine: Any = None
@@ -170,7 +173,7 @@ class Worker:
         return {"op": "observed", **observed, "outputs": [self._describe(output, slot, out)]}, out
 
     def _seal(self, *_: object) -> Answer:
-        seccomp.seal()
+        seccomp.seal(self.on_gpu)
         return {"op": "sealed"}, []
 
     def _execute(self, request: protocol.Header, _: list[bytearray]) -> Answer:
