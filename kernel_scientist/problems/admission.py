@@ -7,13 +7,13 @@ problem. Exceptions are listed in lab.yml (controls: exempt), such as `copy` for
 import random
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import torch
 
 from kernel_scientist.problems.dependence import is_constant
 from kernel_scientist.problems.problem import Problem
-from kernel_scientist.problems.trees import changed, cloned, tensors
+from kernel_scientist.problems.trees import changed, cloned, items, tensors
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import SetupError, one_line
 from kernel_scientist.records.kernel import Case, digest
@@ -76,18 +76,13 @@ def _controls(problem: Problem, data: Any, right: Any) -> Outputs:
         yield "mean", changed(right, lambda x: torch.full_like(x, x.to(torch.float64).mean().item()))
         yield "permuted rows", changed(right, _permuted)
     if isinstance(right, torch.Tensor):
-        for position, value in enumerate(_items(data)):
+        for position, value in enumerate(items(data)):
             if position not in problem.writable and isinstance(value, torch.Tensor) and value.numel() == right.numel():
                 yield "copy", value.contiguous().reshape(right.shape).to(right.dtype)
     if problem.controls.reduction is not None:
         yield "half of the reduction", problem.reference(_halved(data, *problem.controls.reduction))
     if problem.controls.precision is not None:
         yield "lower precision", problem.reference(_rounded(problem, data, problem.controls.precision))
-
-
-def _items(data: Any) -> tuple[Any, ...]:
-    """Return the inputs: those of a tuple or list, or the only one."""
-    return tuple(cast(list[Any], data)) if isinstance(data, (tuple, list)) else (data,)
 
 
 def _permuted(tensor: torch.Tensor) -> torch.Tensor:
@@ -99,7 +94,7 @@ def _permuted(tensor: torch.Tensor) -> torch.Tensor:
 def _halved(data: Any, position: int, dimension: int) -> Any:
     """Return the inputs with the second half of the reduction zeroed."""
     halved = cloned(data)
-    tensor = _items(halved)[position]
+    tensor = items(halved)[position]
     length = tensor.shape[dimension]
     tensor.narrow(dimension, length // 2, length - length // 2).zero_()
     return halved

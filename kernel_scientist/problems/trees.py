@@ -1,7 +1,9 @@
 """Trees of tuples, lists and dicts with tensors: a problem's inputs and outputs."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
+
+from kernel_scientist.records import layout
 
 if TYPE_CHECKING:
     import torch
@@ -19,12 +21,33 @@ def changed(value: Any, change: "Callable[[torch.Tensor], torch.Tensor]") -> Any
     return value
 
 
-def cloned(value: Any) -> Any:
-    """Return a tree of containers with every tensor copied; strides stay."""
+def items(data: Any) -> list[Any]:
+    """Return the inputs by position: those of a tuple or list, or the only one."""
+    return list(cast(list[Any], data)) if isinstance(data, (tuple, list)) else [data]
+
+
+def with_items(data: Any, items: Sequence[Any]) -> Any:
+    """Return inputs in the container of `data`."""
+    if isinstance(data, (tuple, list)):
+        return tuple(items) if isinstance(data, tuple) else list(items)
+    return items[0]
+
+
+def cloned(value: Any, parts: Any = None) -> Any:
+    """Return a tree of containers with every tensor copied. Strides and offsets stay, and what shared memory does so.
+
+    parts: copy only what shares memory with tensors in this tree.
+    """
+    only = None if parts is None else {layout.identity(tensor) for tensor in tensors(parts)}
+    copies = dict[int, Any]()
 
     def copy(tensor: "torch.Tensor") -> "torch.Tensor":
-        storage = tensor.untyped_storage().clone()
-        return tensor.new_empty(0).set_(storage, tensor.storage_offset(), tensor.shape, tensor.stride())
+        key = layout.identity(tensor)
+        if only is not None and key not in only:
+            return tensor
+        if key not in copies:
+            copies[key] = tensor.untyped_storage().clone()
+        return tensor.new_empty(0).set_(copies[key], tensor.storage_offset(), tensor.shape, tensor.stride())
 
     return changed(value, copy)
 
@@ -38,13 +61,6 @@ def tensors(value: Any) -> "list[torch.Tensor]":
     if isinstance(value, (list, tuple)):
         return [t for item in cast(list[Any], value) for t in tensors(item)]
     return []
-
-
-def raw(tensor: "torch.Tensor") -> "torch.Tensor":
-    """Return the bytes of a tensor's storage."""
-    import torch
-
-    return torch.empty(0, dtype=torch.uint8).set_(tensor.untyped_storage())
 
 
 def same(one: Any, other: Any) -> bool:
