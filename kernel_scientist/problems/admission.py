@@ -37,6 +37,23 @@ def require(problem: Problem, profile: str) -> None:
     passed.touch()
 
 
+def require_sent(problem: Problem) -> None:
+    """Raise SetupError if the inputs of a problem's first case cannot be sent to a worker as they are."""
+    profile = problem.profile("auto")
+    key = (problem.digest, problem.device, torch.__version__, environment.sources_digest("problems", "records"))
+    known = environment.cache_folder() / "sent" / digest("\0".join(key))
+    if known.exists():
+        return
+    for case in (*profile.tests, *profile.benchmarks)[:1]:
+        try:
+            problem.generate(case)
+        except SetupError:
+            raise
+        except Exception:  # the admission tells it
+            return
+    environment.keep(known, "")
+
+
 def _fault(problem: Problem, case: Case) -> str:
     """Return why a problem is not admitted; empty if it is. An exception in its files is a reason, too."""
     try:

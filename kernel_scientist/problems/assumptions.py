@@ -312,8 +312,8 @@ def _others(problem: Problem, cases: Sequence[tuple[Case, Case]], rule: shrink.R
 
 
 def _unlisted(profile: Profile, cases: Iterator[Case]) -> Iterator[Case]:
-    listed = {case.name for case in (*profile.tests, *profile.benchmarks)}
-    return (case for case in cases if case.name not in listed)
+    listed = [case.sizes for case in (*profile.tests, *profile.benchmarks)]
+    return (case for case in cases if case.sizes not in listed)
 
 
 def _differs(problem: Problem, case: Case, other: Case) -> bool:

@@ -2,7 +2,6 @@
 
 import functools
 import random
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +16,7 @@ from kernel_scientist.records import environment, layout, objects
 from kernel_scientist.records.base import Record
 from kernel_scientist.records.errors import SetupError, one_line
 from kernel_scientist.records.kernel import Case, Work, digest
+from kernel_scientist.records.names import slug
 
 TORCH_COMPILE = """import torch
 import torch._dynamo.utils
@@ -162,8 +162,8 @@ class Problem:
 
     @property
     def slug(self) -> str:
-        """The name without `/`, for files and registries."""
-        return re.sub(r"[/@:]", "-", self.name)
+        """The name for files and registries."""
+        return slug(self.name)
 
     @property
     def writable(self) -> tuple[int, ...]:
@@ -196,21 +196,10 @@ class Problem:
         data = self._module.generate_input(**case.sizes, seed=case.seed if seed is None else seed)
         try:
             plain = objects.plain_inputs(data)
-            self._require_carried(plain)
+            trees.require_own_memory(plain, self.writable, self.policy.static)
         except objects.ObjectError as error:
             raise SetupError(f"problem {self.name} cannot be evaluated: {error}") from error
         return plain
-
-    def _require_carried(self, data: Any) -> None:
-        """Raise ObjectError for inputs whose memory cannot be given to a kernel as its rules say."""
-        items = trees.items(data)
-        owners = [{layout.identity(t) for t in trees.tensors(item)} for item in items]
-        for place, item in enumerate(items):
-            if place in self.writable and not all(layout.View.of(t).is_distinct for t in trees.tensors(item)):
-                raise objects.ObjectError(f"input {place} may be written, and several of its elements share memory")
-            for other in range(len(items)) if place in self.policy.static else ():
-                if other not in self.policy.static and owners[place] & owners[other]:
-                    raise objects.ObjectError(f"input {place} is static and shares memory with input {other}")
 
     def reference(self, data: Any) -> Any:
         """Return the reference's output. The reference may write to output buffers among the inputs."""

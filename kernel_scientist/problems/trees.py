@@ -1,9 +1,10 @@
 """Trees of tuples, lists and dicts with tensors: a problem's inputs and outputs."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from kernel_scientist.records import layout
+from kernel_scientist.records.objects import ObjectError
 
 if TYPE_CHECKING:
     import torch
@@ -73,3 +74,19 @@ def same(one: Any, other: Any) -> bool:
     left, right = tensors(one), tensors(other)
     pairs = [(flat(a), flat(b)) for a, b in zip(left, right, strict=False)]
     return len(left) == len(right) and all(a.shape == b.shape and bool((a == b).all()) for a, b in pairs)
+
+
+def require_own_memory(data: Any, writable: Collection[int], static: Collection[int]) -> None:
+    """Raise ObjectError for inputs whose memory cannot be given to a kernel as its rules say.
+
+    writable: positions of inputs that it may write to. static: of those that stay the same from call to call.
+    """
+    every = items(data)
+    owners = [{layout.identity(tensor) for tensor in tensors(item)} for item in every]
+    for place, item in enumerate(every):
+        if place in writable and not all(layout.View.of(tensor).is_distinct for tensor in tensors(item)):
+            raise ObjectError(f"input {place} may be written, and several of its elements share memory")
+        others = [other for other in range(len(every)) if place in static and other not in static]
+        for other in others:
+            if owners[place] & owners[other]:
+                raise ObjectError(f"input {place} is static and shares memory with input {other}, which is not")
