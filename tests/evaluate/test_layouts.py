@@ -11,6 +11,7 @@ from kernel_scientist.problems import admission, counted
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.evaluation import Evaluation
 from kernel_scientist.records.kernel import REFERENCE, Kernel, Verdict
+from kernel_scientist.report import problems as reports
 from kernel_scientist.workers.pool import WorkerPool
 from tests.conftest import dedent
 
@@ -188,3 +189,4 @@ def test_inputs_that_cannot_be_sent_are_refused_before_any_kernel_runs(
     problem = loaded(tmp_path, LISTED.replace(*change), [{"n": 10}], writes=[1])
     with pytest.raises(SetupError, match=f"^problem .* cannot be evaluated: {words}"):
         admission.require(problem, "full")
+    assert words in reports.described(str(tmp_path))["reason"], "`problems show` says it"
