@@ -43,13 +43,13 @@ def test_different_texts_have_different_names(naming: Naming, one: str, other: s
 @example(value="-x2d--x-")
 def test_a_name_that_was_not_cut_can_be_read_back(naming: Naming, value: str) -> None:
     name = naming.encode(value)
-    if len(name) < naming.longest:
+    if len(name) < naming.longest and (name == value or not naming.one_way):
         assert naming.decode(name) == value
 
 
 @namings
 def test_a_name_that_was_cut_says_so(naming: Naming) -> None:
-    with pytest.raises(ValueError, match="too long"):
+    with pytest.raises(ValueError, match="does not stand in it"):
         naming.decode(naming.encode("a" * 300))
 
 
@@ -60,6 +60,12 @@ def test_a_name_that_was_cut_says_so(naming: Naming) -> None:
 )
 def test_usual_names_stay_as_they_are(value: str) -> None:
     assert FILE.encode(value) == MLFLOW.encode(value) == value
+
+
+def test_an_artifact_of_prefect_is_easy_to_find() -> None:
+    name = PREFECT.encode("leaderboard-level1-1_Square-größe-cpu")
+    assert re.fullmatch("leaderboard-level1-1-square-gr-e-cpu-xz[0-9a-f]{16}-", name)
+    assert PREFECT.encode("leaderboard-bf16-gemm-cpu") == "leaderboard-bf16-gemm-cpu"
 
 
 @given(one=texts)

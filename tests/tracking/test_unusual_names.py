@@ -69,6 +69,7 @@ def test_every_case_is_timed_and_recorded(tmp_path: Path, pool: WorkerPool) -> N
     (run,) = store._children(campaign.run_id)
     assert {key for key in run.data.metrics if key.startswith("time_us/")} == {f"time_us/{name}" for name in names}
     assert store.population(store.latest(f"{problem.slug}-cpu")).get("k00001").evaluation.timings == found.timings
+    assert store.latest("it's") is None and store.latest("""it's "not" one""") is None
     model = f"{problem.slug}-cpp-cpu"
     assert store.register(campaign, kernel, model, True) == store.register(campaign, kernel, model, True)
 
