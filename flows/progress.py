@@ -19,6 +19,7 @@ from rich.text import Text
 from kernel_scientist.campaign.campaign import Campaign
 from kernel_scientist.population.entry import score
 from kernel_scientist.records.evaluation import Confirmation, Trial
+from kernel_scientist.records.names import PREFECT
 from kernel_scientist.report import ranking, tables
 from kernel_scientist.report.output import Table, write
 from kernel_scientist.tracking import mlflow_store, pages
@@ -117,8 +118,7 @@ class Progress:
             )
 
     def _key(self, name: str) -> str:
-        key = f"{name}-{self.campaign.context.problem.slug}-{self.campaign.context.target.name}".lower()
-        return "".join(c if c.isalnum() else "-" for c in key)
+        return PREFECT.encode(f"{name}-{self.campaign.context.problem.slug}-{self.campaign.context.target.name}")
 
     def _table(self) -> Group:
         """Return the state in a line, the kernels tried last and the activities; the incumbent is marked."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from kernel_scientist.hardware import gpu, gpus
 from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.records.errors import SetupError
+from kernel_scientist.records.names import FILE
 
 MODEL, POOL, BOARD = "model:", "pool:", "kernelbot"
 NEEDED = {"cpp": "cpu", "hip": "rocm", "cuda": "cuda"}
@@ -40,7 +41,7 @@ def resolve(name: str, language: str) -> Target:
     if name.startswith(MODEL):
         return _modelled(name, language)
     if name.startswith(POOL):
-        return Target(name.replace(":", "-"), "cpu", "", pool=name.removeprefix(POOL))
+        return Target(FILE.encode(name.replace(":", "-")), "cpu", "", pool=name.removeprefix(POOL))
     if name == BOARD:
         return of_board("MI300", language)
     needed = NEEDED.get(language, "")

@@ -7,6 +7,7 @@ from kernel_scientist.problems import kernelbench, taskfolder
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import SetupError
+from kernel_scientist.records.names import slug
 
 
 def folder() -> Path:
@@ -62,11 +63,21 @@ def find(name: str, device: str = "cpu", compat: str = "intended") -> Problem:
     for given in (folder() / bare, Path(bare)):
         place, own = located(given), _name(given)
         if (place / "task.yml").is_file() and not precision:
-            return taskfolder.load(place, device, compat, own)
+            return _of_one_name(taskfolder.load(place, device, compat, own))
         for file in (place, place.parent / f"{place.name}.py"):
             if file.suffix == ".py" and file.is_file():
-                return kernelbench.load(file, device, compat, own, precision or "fp32")
+                return _of_one_name(kernelbench.load(file, device, compat, own, precision or "fp32"))
     raise SetupError(f"unknown problem {name!r}; known: {', '.join(names())}, or the path of a task folder")
+
+
+def _of_one_name(problem: Problem) -> Problem:
+    """Return a problem. Raises SetupError if stores could not tell it from another one below `problems/`."""
+    for other in names():
+        if other != problem.name and slug(other) == problem.slug:
+            raise SetupError(
+                f"problems {problem.name} and {other} would have one name in stores, {problem.slug}: rename one of them"
+            )
+    return problem
 
 
 def load(place: Path, device: str = "cpu", compat: str = "intended") -> Problem:

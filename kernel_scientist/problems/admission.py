@@ -7,13 +7,13 @@ problem. Exceptions are listed in lab.yml (controls: exempt), such as `copy` for
 import random
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import torch
 
 from kernel_scientist.problems.dependence import is_constant
 from kernel_scientist.problems.problem import Problem
-from kernel_scientist.problems.trees import changed, cloned, tensors
+from kernel_scientist.problems.trees import changed, cloned, items, tensors
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import SetupError, one_line
 from kernel_scientist.records.kernel import Case, digest
@@ -35,6 +35,23 @@ def require(problem: Problem, profile: str) -> None:
         raise SetupError(f"problem {problem.name} fails its admission: {fault}")
     passed.parent.mkdir(parents=True, exist_ok=True)
     passed.touch()
+
+
+def require_sent(problem: Problem) -> None:
+    """Raise SetupError if the inputs of a problem's first case cannot be sent to a worker as they are."""
+    profile = problem.profile("auto")
+    key = (problem.digest, problem.device, torch.__version__, environment.sources_digest("problems", "records"))
+    known = environment.cache_folder() / "sent" / digest("\0".join(key))
+    if known.exists():
+        return
+    for case in (*profile.tests, *profile.benchmarks)[:1]:
+        try:
+            problem.generate(case)
+        except SetupError:
+            raise
+        except Exception:  # the admission tells it
+            return
+    environment.keep(known, "")
 
 
 def _fault(problem: Problem, case: Case) -> str:
@@ -76,18 +93,13 @@ def _controls(problem: Problem, data: Any, right: Any) -> Outputs:
         yield "mean", changed(right, lambda x: torch.full_like(x, x.to(torch.float64).mean().item()))
         yield "permuted rows", changed(right, _permuted)
     if isinstance(right, torch.Tensor):
-        for position, value in enumerate(_items(data)):
+        for position, value in enumerate(items(data)):
             if position not in problem.writable and isinstance(value, torch.Tensor) and value.numel() == right.numel():
                 yield "copy", value.contiguous().reshape(right.shape).to(right.dtype)
     if problem.controls.reduction is not None:
         yield "half of the reduction", problem.reference(_halved(data, *problem.controls.reduction))
     if problem.controls.precision is not None:
         yield "lower precision", problem.reference(_rounded(problem, data, problem.controls.precision))
-
-
-def _items(data: Any) -> tuple[Any, ...]:
-    """Return the inputs: those of a tuple or list, or the only one."""
-    return tuple(cast(list[Any], data)) if isinstance(data, (tuple, list)) else (data,)
 
 
 def _permuted(tensor: torch.Tensor) -> torch.Tensor:
@@ -99,7 +111,7 @@ def _permuted(tensor: torch.Tensor) -> torch.Tensor:
 def _halved(data: Any, position: int, dimension: int) -> Any:
     """Return the inputs with the second half of the reduction zeroed."""
     halved = cloned(data)
-    tensor = _items(halved)[position]
+    tensor = items(halved)[position]
     length = tensor.shape[dimension]
     tensor.narrow(dimension, length // 2, length - length // 2).zero_()
     return halved

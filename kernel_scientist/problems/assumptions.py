@@ -11,18 +11,21 @@ import logging
 import math
 import time
 from collections.abc import Iterator, Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
 from kernel_scientist.problems import counted, shrink
 from kernel_scientist.problems.dependence import is_constant
 from kernel_scientist.problems.problem import Problem, Profile
-from kernel_scientist.problems.trees import cloned, raw, same, tensors
-from kernel_scientist.records import environment
+from kernel_scientist.problems.trees import cloned, items, same, tensors
+from kernel_scientist.records import environment, layout
 from kernel_scientist.records.base import Record
 from kernel_scientist.records.errors import SetupError, one_line
 from kernel_scientist.records.kernel import Case, digest
+
+if TYPE_CHECKING:
+    import torch
 
 progress = logging.getLogger("kernel_scientist.progress")
 TESTS, BENCHMARKS, HELD_OUT = 4, 6, 2
@@ -209,28 +212,35 @@ def _require_own_check(problem: Problem, case: Case) -> None:
 
 def _written(problem: Problem, data: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the positions of output buffers, and those of inputs that the reference changes in place."""
-    if not isinstance(data, tuple):
+    if not isinstance(data, (tuple, list)):
         return (), ()
-    items, before = cast(tuple[Any, ...], data), cast(tuple[Any, ...], cloned(data))
+    before = cloned(data)
     right = problem.reference(data)
-    returned = {t.untyped_storage().data_ptr() for t in tensors(right)}
+    returned = [_place(t) for t in tensors(right)]
     sizes = {t.numel() for t in tensors(right)}
     right = cloned(right)
     writes, updates = list[int](), list[int]()
-    for place, (now, earlier) in enumerate(zip(items, before, strict=True)):
-        shared = any(t.untyped_storage().data_ptr() in returned for t in tensors(now))
+    for place, (now, earlier) in enumerate(zip(items(data), items(before), strict=True)):
+        own = [_place(t) for t in tensors(now)]
+        shared = any(start < last and first < end for start, end in own for first, last in returned)
         changed = shared or not same(now, earlier)
         fits = hasattr(now, "numel") and now.numel() in sizes  # a buffer that this reference leaves alone
         if not changed and not fits:
             continue
-        other = cast(tuple[Any, ...], cloned(before))
-        for one in tensors(other[place]):
-            raw(one).fill_(GARBAGE)
+        other = cloned(before)
+        for one in tensors(items(other)[place]):
+            layout.elements(one).fill_(GARBAGE)
         if _ignores(problem, other, right):
             writes.append(place)
         elif changed:
             updates.append(place)
     return tuple(writes), tuple(updates)
+
+
+def _place(tensor: "torch.Tensor") -> tuple[int, int]:
+    """Return the first address of a tensor's elements, and the end."""
+    start, end = layout.View.of(tensor).span
+    return tensor.data_ptr(), tensor.data_ptr() + end - start
 
 
 def _ignores(problem: Problem, data: Any, right: Any) -> bool:
@@ -244,8 +254,7 @@ def _ignores(problem: Problem, data: Any, right: Any) -> bool:
 def _is_copy(problem: Problem, data: Any) -> bool:
     """Whether an input is a right output."""
     right = tensors(problem.reference(cloned(data)))
-    items = cast(tuple[Any, ...], data) if isinstance(data, tuple) else (data,)
-    inputs = [t for place, item in enumerate(items) if place not in problem.writable for t in tensors(item)]
+    inputs = [t for place, item in enumerate(items(data)) if place not in problem.writable for t in tensors(item)]
     if len(right) != 1:
         return False
     shaped = [t.contiguous().reshape(right[0].shape) for t in inputs if t.numel() == right[0].numel()]
@@ -303,8 +312,8 @@ def _others(problem: Problem, cases: Sequence[tuple[Case, Case]], rule: shrink.R
 
 
 def _unlisted(profile: Profile, cases: Iterator[Case]) -> Iterator[Case]:
-    listed = {case.name for case in (*profile.tests, *profile.benchmarks)}
-    return (case for case in cases if case.name not in listed)
+    listed = [case.sizes for case in (*profile.tests, *profile.benchmarks)]
+    return (case for case in cases if case.sizes not in listed)
 
 
 def _differs(problem: Problem, case: Case, other: Case) -> bool:

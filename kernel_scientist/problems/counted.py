@@ -6,11 +6,11 @@ import gc
 import json
 import threading
 from collections.abc import Generator
-from typing import Any, cast
+from typing import Any
 
 from kernel_scientist.problems.problem import Problem
-from kernel_scientist.problems.trees import cloned
-from kernel_scientist.records import environment
+from kernel_scientist.problems.trees import cloned, items, tensors
+from kernel_scientist.records import environment, layout
 from kernel_scientist.records.kernel import Case, digest
 
 REAL_BYTES = 64 << 20
@@ -84,13 +84,6 @@ def _uncollected() -> Generator[None]:
 
 
 def _bytes(problem: Problem, value: Any, inputs: bool = True) -> float:
-    """Return the bytes that must be read of inputs, or written of an output."""
-    if hasattr(value, "untyped_storage"):
-        return float(value.numel() * value.element_size())
-    if isinstance(value, dict):
-        return sum(_bytes(problem, item, False) for item in cast(dict[str, Any], value).values())
-    if isinstance(value, (list, tuple)):
-        skipped = problem.writes if inputs else ()
-        items = enumerate(cast(list[Any], value))
-        return sum(_bytes(problem, item, False) for place, item in items if place not in skipped)
-    return 0.0
+    """Return the bytes that must be read of inputs, or written of an output. What tensors share counts once."""
+    parts = [item for place, item in enumerate(items(value)) if not inputs or place not in problem.writes]
+    return float(layout.unique_bytes(tensors(parts)))

@@ -2,22 +2,21 @@
 
 import functools
 import random
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal, cast
 
-from kernel_scientist.problems import modules
+from kernel_scientist.problems import modules, trees
 from kernel_scientist.problems.expression import evaluate
 from kernel_scientist.problems.imports import reference_kernels
 from kernel_scientist.problems.published import PublishedTime
-from kernel_scientist.problems.trees import cloned
-from kernel_scientist.records import environment, objects
+from kernel_scientist.records import environment, layout, objects
 from kernel_scientist.records.base import Record
 from kernel_scientist.records.errors import SetupError, one_line
 from kernel_scientist.records.kernel import Case, Work, digest
+from kernel_scientist.records.names import slug
 
 TORCH_COMPILE = """import torch
 import torch._dynamo.utils
@@ -163,8 +162,8 @@ class Problem:
 
     @property
     def slug(self) -> str:
-        """The name without `/`, for files and registries."""
-        return re.sub(r"[/@:]", "-", self.name)
+        """The name for files and registries."""
+        return slug(self.name)
 
     @property
     def writable(self) -> tuple[int, ...]:
@@ -190,9 +189,17 @@ class Problem:
         return seed
 
     def generate(self, case: Case, seed: int | None = None) -> Any:
-        """Return a case's inputs as plain data, generated with `seed` or else the case's own seed."""
+        """Return a case's inputs as plain data, generated with `seed` or else the case's own seed.
+
+        Raises SetupError for inputs that a worker cannot get as they are (`objects`, `layout.refusal`).
+        """
         data = self._module.generate_input(**case.sizes, seed=case.seed if seed is None else seed)
-        return objects.plain(data)
+        try:
+            plain = objects.plain_inputs(data)
+            trees.require_own_memory(plain, self.writable, self.policy.static)
+        except objects.ObjectError as error:
+            raise SetupError(f"problem {self.name} cannot be evaluated: {error}") from error
+        return plain
 
     def reference(self, data: Any) -> Any:
         """Return the reference's output. The reference may write to output buffers among the inputs."""
@@ -215,10 +222,9 @@ class Problem:
 
     def _official(self, data: Any, copied: Sequence[int] | None = None) -> Any:
         """Return inputs as the reference expects them; what it may change is a copy."""
-        items = cast(tuple[Any, ...], data) if isinstance(data, tuple) else (data,)
         positions = self.updates if copied is None else copied
-        items = tuple(cloned(item) if place in positions else item for place, item in enumerate(items))
-        found = items if isinstance(data, tuple) else items[0]
+        parts = [item for place, item in enumerate(trees.items(data)) if place in positions]
+        found = trees.cloned(data, parts) if parts else data
         return objects.revived(found, vars(self._module)) if objects.has_objects(found) else found
 
     def part(self, data: Any, box: Sequence[slice], shape: Sequence[int]) -> tuple[Any, tuple[slice, ...]]:
@@ -227,18 +233,17 @@ class Problem:
         shape: of the output. Buffers to be written are replaced, so that the reference does not change `data`.
         """
         widened = [slice(0, size) for size in shape]
-        if not isinstance(data, tuple):
+        if not isinstance(data, (tuple, list)):
             return data, tuple(widened)
-        import torch  # it takes seconds, and not every command needs it
-
-        items = [torch.empty_like(x) if i in self.writes else x for i, x in enumerate(cast(tuple[Any, ...], data))]
+        every = enumerate(trees.items(data))
+        items = [trees.changed(x, layout.like) if i in self.writes else x for i, x in every]
         for dim, sources in enumerate(self.parts):
             block = max(each for _, each in sources.values())
             first, end = box[dim].start // block * block, min(-(-box[dim].stop // block) * block, shape[dim])
             widened[dim] = slice(first, end)
             for position, (source, each) in sources.items():
                 items[position] = items[position].narrow(source, first // each, -(-end // each) - first // each)
-        return tuple(items), tuple(widened)
+        return trees.with_items(data, items), tuple(widened)  # pyright: ignore[reportUnknownArgumentType]
 
     def work(self, case: Case) -> Work:
         """Return a case's minimum work, for the roofline. Raises SetupError for an invalid expression in lab.yml."""

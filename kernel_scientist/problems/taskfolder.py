@@ -6,7 +6,8 @@ Format: `task.yml` of github.com/gpu-mode/reference-kernels.
 
 import dataclasses
 import functools
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -137,6 +138,7 @@ def _profiles(lab: Mapping[str, Any], full: Profile, folder: Path, official: boo
         chosen: dict[str, Any] = given or {}
         read = {f: _cases(chosen[f], folder / "lab.yml", official) for f in _FIELDS if f in chosen}
         profiles[name] = dataclasses.replace(full, **read, vary=_ranges(chosen.get("vary") or {}, folder))
+    _require_names(profiles, folder)
     return profiles
 
 
@@ -175,4 +177,28 @@ def _cases(items: list[Mapping[str, Any]], path: Path, official: bool) -> tuple[
                 raise SetupError(f"{path}: case {dict(item)}: {key!r} is no number, text, boolean or list")
             sizes[key] = str(value) if official and isinstance(value, bool) else value
         cases.append(Case(sizes=sizes, seed=int(item.get("seed", DEFAULT_SEED))))
-    return tuple(cases)
+    return _told_apart(cases)
+
+
+def _told_apart(cases: Sequence[Case]) -> tuple[Case, ...]:
+    """Return cases of which those of the same sizes have labels: their seeds, and a number if these are the same."""
+    found, seen = list[Case](), Counter[str]()
+    same = Counter(repr(case.sizes) for case in cases)
+    for case in cases:
+        seen[repr(case)] += 1
+        again = seen[repr(case)]
+        label = f"seed{case.seed}{f'-{again}' if again > 1 else ''}" if same[repr(case.sizes)] > 1 else ""
+        found.append(case.model_copy(update={"label": label}))
+    return tuple(found)
+
+
+def _require_names(profiles: Mapping[str, Profile], folder: Path) -> None:
+    """Raise SetupError if two cases of different sizes have the same name."""
+    known = dict[str, dict[str, Size]]()
+    for profile in profiles.values():
+        for case in (*profile.tests, *profile.benchmarks, *profile.held_out):
+            other = known.setdefault(case.name, case.sizes)
+            if repr(other) != repr(case.sizes):
+                raise SetupError(
+                    f"{folder}: the cases {other} and {case.sizes} would both be named {case.name}: change one of them"
+                )

@@ -1,7 +1,10 @@
 """Trees of tuples, lists and dicts with tensors: a problem's inputs and outputs."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
+
+from kernel_scientist.records import layout
+from kernel_scientist.records.objects import ObjectError
 
 if TYPE_CHECKING:
     import torch
@@ -19,12 +22,33 @@ def changed(value: Any, change: "Callable[[torch.Tensor], torch.Tensor]") -> Any
     return value
 
 
-def cloned(value: Any) -> Any:
-    """Return a tree of containers with every tensor copied; strides stay."""
+def items(data: Any) -> list[Any]:
+    """Return the inputs by position: those of a tuple or list, or the only one."""
+    return list(cast(list[Any], data)) if isinstance(data, (tuple, list)) else [data]
+
+
+def with_items(data: Any, items: Sequence[Any]) -> Any:
+    """Return inputs in the container of `data`."""
+    if isinstance(data, (tuple, list)):
+        return tuple(items) if isinstance(data, tuple) else list(items)
+    return items[0]
+
+
+def cloned(value: Any, parts: Any = None) -> Any:
+    """Return a tree of containers with every tensor copied. Strides and offsets stay, and what shared memory does so.
+
+    parts: copy only what shares memory with tensors in this tree.
+    """
+    only = None if parts is None else {layout.identity(tensor) for tensor in tensors(parts)}
+    copies = dict[int, Any]()
 
     def copy(tensor: "torch.Tensor") -> "torch.Tensor":
-        storage = tensor.untyped_storage().clone()
-        return tensor.new_empty(0).set_(storage, tensor.storage_offset(), tensor.shape, tensor.stride())
+        key = layout.identity(tensor)
+        if only is not None and key not in only:
+            return tensor
+        if key not in copies:
+            copies[key] = tensor.untyped_storage().clone()
+        return tensor.new_empty(0).set_(copies[key], tensor.storage_offset(), tensor.shape, tensor.stride())
 
     return changed(value, copy)
 
@@ -40,13 +64,6 @@ def tensors(value: Any) -> "list[torch.Tensor]":
     return []
 
 
-def raw(tensor: "torch.Tensor") -> "torch.Tensor":
-    """Return the bytes of a tensor's storage."""
-    import torch
-
-    return torch.empty(0, dtype=torch.uint8).set_(tensor.untyped_storage())
-
-
 def same(one: Any, other: Any) -> bool:
     """Whether two trees hold the same bits."""
     import torch
@@ -57,3 +74,19 @@ def same(one: Any, other: Any) -> bool:
     left, right = tensors(one), tensors(other)
     pairs = [(flat(a), flat(b)) for a, b in zip(left, right, strict=False)]
     return len(left) == len(right) and all(a.shape == b.shape and bool((a == b).all()) for a, b in pairs)
+
+
+def require_own_memory(data: Any, writable: Collection[int], static: Collection[int]) -> None:
+    """Raise ObjectError for inputs whose memory cannot be given to a kernel as its rules say.
+
+    writable: positions of inputs that it may write to. static: of those that stay the same from call to call.
+    """
+    every = items(data)
+    owners = [{layout.identity(tensor) for tensor in tensors(item)} for item in every]
+    for place, item in enumerate(every):
+        if place in writable and not all(layout.View.of(tensor).is_distinct for tensor in tensors(item)):
+            raise ObjectError(f"input {place} may be written, and several of its elements share memory")
+        others = [other for other in range(len(every)) if place in static and other not in static]
+        for other in others:
+            if owners[place] & owners[other]:
+                raise ObjectError(f"input {place} is static and shares memory with input {other}, which is not")

@@ -20,7 +20,7 @@ import torch
 
 from kernel_scientist.compile import cpp, extension, gpumode_compat
 from kernel_scientist.compile.request import CompileError, Request
-from kernel_scientist.sandbox import protocol, seccomp
+from kernel_scientist.sandbox import seccomp, storages
 
 REQUEST, KERNEL, BUILDS = "request.json", "kernel.py", "builds"
 SWEEP_BYTES = 768 << 20
@@ -75,8 +75,7 @@ def _call_counted(call: Callable[[], object], in_range: bool) -> None:
 def _inputs(number: int, case: dict[str, Any], device: str) -> Any:
     with Path(f"{number}.bin").open("rb") as file:
         buffers = [bytearray(file.read(size)) for size in case["sizes"]]
-    found = protocol.decode(case["data"], buffers, lambda form, part: protocol.tensor(form, part).to(device))
-    return gpumode_compat.with_objects(found)
+    return gpumode_compat.with_objects(storages.restored(case["data"], buffers, device))
 
 
 def _imported(files: dict[str, str]) -> Callable[[Any], Any]:

@@ -11,11 +11,12 @@ from typing import Any
 from kernel_scientist.compile.request import Request
 from kernel_scientist.evaluate.correctness.inputs import InputGenerator
 from kernel_scientist.evaluate.evaluator import Evaluator
+from kernel_scientist.problems.trees import tensors
 from kernel_scientist.profile import target_process
 from kernel_scientist.profile.dispatches import CountingError
 from kernel_scientist.profile.profiler import Profiler
 from kernel_scientist.records.kernel import Case, Kernel
-from kernel_scientist.sandbox import protocol
+from kernel_scientist.sandbox import protocol, storages
 from kernel_scientist.sandbox.failure import KernelFailure
 from kernel_scientist.sandbox.seccomp import Limits
 
@@ -53,7 +54,8 @@ def prepare(evaluator: Evaluator, kernel: Kernel, cases: Sequence[Case], folder:
     left = MOST_INPUTS
     for case in cases:
         buffers: list[protocol.Buffer] = []
-        data = protocol.encode(inputs.draw(case).data, buffers)
+        drawn = inputs.draw(case).data
+        data = storages.encode(drawn, tensors(drawn), buffers)
         sizes = [memoryview(buffer).nbytes for buffer in buffers]
         if sum(sizes) > left:
             continue

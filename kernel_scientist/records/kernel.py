@@ -1,13 +1,13 @@
 """Records of cases, kernels and their origin: frozen, typed, converted to and from JSON."""
 
 import hashlib
-import re
 from enum import StrEnum
 from typing import Literal
 
 from pydantic import AliasChoices, Field, model_validator
 
 from kernel_scientist.records.base import Finite, Record
+from kernel_scientist.records.names import FILE
 
 REFERENCE = "reference"
 """Name of a problem's reference in timings."""
@@ -49,6 +49,8 @@ class Case(Record):
     """Arguments of `generate_input` by name, without the seed."""
     seed: int
     """Seed of the inputs that everybody may know."""
+    label: str = ""
+    """Tells the case apart from others of the same sizes; empty if there are none."""
 
     def whole(self, name: str) -> int:
         """Return a size that is a whole number. Raises ValueError for another value."""
@@ -59,8 +61,14 @@ class Case(Record):
 
     @property
     def name(self) -> str:
-        """Stable name for columns and metrics, such as `m64-n576-k512`."""
-        return re.sub(r"[^\w.-]+", "_", "-".join(f"{key}{value}" for key, value in self.sizes.items())) or "only"
+        """Stable name for columns, metrics and files, such as `m64-n576-k512` (`records.names`)."""
+        parts = [f"{key}{_shown(value)}" for key, value in self.sizes.items()]
+        return FILE.encode("-".join((*parts, *filter(None, [self.label]))) or "only")
+
+
+def _shown(value: Size) -> str:
+    """Return a size as part of a name. A list's numbers stand between underscores, as text that looks so may not."""
+    return f"_{'_'.join(map(str, value))}_" if isinstance(value, list) else str(value)
 
 
 class Work(Record):

@@ -9,6 +9,8 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, cast
 
+from kernel_scientist.records import layout
+
 OBJECT = "__object__"
 """Key of an object's class in the dict that stands for it."""
 TORCH = "__torch__"
@@ -28,6 +30,8 @@ def plain(value: Any) -> Any:
     import torch
 
     if isinstance(value, torch.Tensor):
+        if reason := layout.refusal(value):
+            raise ObjectError(f"{reason} cannot be sent to a worker")
         return value.data if isinstance(value, torch.nn.Parameter) else value
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
@@ -37,7 +41,10 @@ def plain(value: Any) -> Any:
         items = [plain(item) for item in cast(list[Any], value)]
         return tuple(items) if isinstance(value, tuple) else items
     if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in cast(Mapping[Any, Any], value).items()}
+        found = cast(Mapping[Any, Any], value)
+        if other := next((key for key in found if not isinstance(key, str)), None):
+            raise ObjectError(f"a dictionary with the key {other!r}, which is no text, cannot be sent to a worker")
+        return {key: plain(item) for key, item in found.items()}
     if isinstance(value, torch.nn.Module):
         return _module(value)
     if type(value).__module__ == "torch" and type(value).__name__ in NAMED:
@@ -47,14 +54,27 @@ def plain(value: Any) -> Any:
     raise ObjectError(f"a {type(value).__name__} among the inputs cannot be sent to a worker")
 
 
+def plain_inputs(data: Any) -> Any:
+    """Return inputs as `plain` does. Raises ObjectError that says which of them cannot be turned into data."""
+    if type(data) not in (tuple, list):
+        return plain(data)
+    items = list[Any]()
+    for place, item in enumerate(data):
+        try:
+            items.append(plain(item))
+        except ObjectError as error:
+            raise ObjectError(f"input {place}: {error}") from error
+    return tuple(items) if isinstance(data, tuple) else items
+
+
 def _module(module: Any) -> dict[str, Any]:
     own = {name: value for name, value in vars(module).items() if not name.startswith("_") and name != "training"}
     return {
         OBJECT: type(module).__name__,
         "fields": plain(own),
         "training": module.training,
-        "parameters": {name: value.data for name, value in module._parameters.items() if value is not None},
-        "buffers": {name: value for name, value in module._buffers.items() if value is not None},
+        "parameters": {name: plain(value) for name, value in module._parameters.items() if value is not None},
+        "buffers": {name: plain(value) for name, value in module._buffers.items() if value is not None},
         "modules": {name: _module(child) for name, child in module._modules.items() if child is not None},
     }
 

@@ -52,6 +52,7 @@ def described(name: str, write_lab: bool = False) -> dict[str, Any]:
     """
     try:
         problem = find(name)
+        _require_sent(problem)
     except SetupError as error:
         places = (folder() / name, Path(name), folder() / f"{name}.py")
         place = next((p for p in places if (p / "task.yml").is_file() or (is_named_so(p) and p.is_file())), None)
@@ -69,6 +70,12 @@ def described(name: str, write_lab: bool = False) -> dict[str, Any]:
             )
         write(problem.folder / "lab.yml", assumptions.lab(problem))
     return found
+
+
+def _require_sent(problem: Problem) -> None:
+    from kernel_scientist.problems import admission  # torch takes seconds
+
+    admission.require_sent(problem)
 
 
 def describe(problem: Problem) -> dict[str, Any]:

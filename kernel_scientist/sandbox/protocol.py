@@ -15,7 +15,7 @@ import struct
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import torch  # it takes seconds, and a pool starts its fork server before
@@ -93,7 +93,6 @@ class Form:
     dtype: torch.dtype
     shape: tuple[int, ...]
     order: tuple[int, ...]
-    writable: bool = False
 
     @property
     def bytes(self) -> int:
@@ -119,20 +118,11 @@ class Form:
         shape, order = tuple(int(n) for n in spec["shape"]), tuple(int(n) for n in spec["order"])
         if not isinstance(dtype, torch.dtype) or min(shape, default=0) < 0 or sorted(order) != list(range(len(shape))):
             raise WireError(f"not a tensor: {spec['dtype']} {shape} {order}")
-        return Form(dtype, shape, order, bool(spec.get("writable")))
+        return Form(dtype, shape, order)
 
 
-class Spot(NamedTuple):
-    """Place of a tensor in shared memory, in bytes: its offset, and the pages reserved for it."""
-
-    offset: int
-    pages: int
-    """Offset of the first reserved page."""
-    length: int
-
-
-Place = Callable[[Form, "bytearray | torch.Tensor | Spot"], "torch.Tensor"]
-"""Function that makes a tensor of a form from bytes or at a place in shared memory."""
+Place = Callable[[Form, "bytearray | torch.Tensor"], "torch.Tensor"]
+"""Function that makes a tensor of a form from bytes."""
 
 
 def encode(value: object, buffers: list[Buffer]) -> Header:
@@ -177,30 +167,32 @@ def form(tensor: torch.Tensor) -> Form:
 
 def decode(spec: Header, buffers: Sequence[Values], place: Place | None = None) -> Any:
     """Return the tree that `encode` described. Raises WireError if description and bytes do not match."""
+    return rebuilt(spec, "tensor", lambda leaf: (place or tensor)(Form.read(leaf), buffers[leaf["buffer"]]))
+
+
+def rebuilt(spec: Header, leaf: str, make: Callable[[Header], torch.Tensor]) -> Any:
+    """Return the tree that a message describes, its parts of kind `leaf` made by `make`. Raises WireError."""
     try:
         kind = spec["kind"]
-        if kind == "tensor":
-            data = Spot(*spec["place"]) if place and "place" in spec else buffers[spec["buffer"]]
-            return (place or tensor)(Form.read(spec), data)
+        if kind == leaf:
+            return make(spec)
         if kind == "value":
             return spec["value"]
         if kind == "dict":
-            return {k: decode(v, buffers, place) for k, v in spec["items"].items()}
+            return {k: rebuilt(v, leaf, make) for k, v in spec["items"].items()}
         if kind in ("list", "tuple"):
-            items = [decode(v, buffers, place) for v in spec["items"]]
+            items = [rebuilt(v, leaf, make) for v in spec["items"]]
             return tuple(items) if kind == "tuple" else items
     except (LookupError, TypeError, ValueError, AttributeError, RuntimeError, OverflowError) as error:
         raise WireError(f"description and bytes do not match: {error}") from error
     raise WireError(f"unknown kind {kind!r}")
 
 
-def tensor(form: Form, data: Values | Spot) -> torch.Tensor:
+def tensor(form: Form, data: Values) -> torch.Tensor:
     """Return a tensor in memory allocated by torch; on a GPU over the bytes that are given.
 
-    Raises WireError for a Spot or a wrong number of bytes.
+    Raises WireError for a wrong number of bytes.
     """
-    if isinstance(data, Spot):
-        raise WireError("a place in shared memory, where there is none")
     if len(data) != form.bytes:
         raise WireError(f"{len(data)} bytes for {form.dtype} {form.shape}")
     import torch

@@ -12,6 +12,7 @@ from kernel_scientist.population.lineage import Population
 from kernel_scientist.records.evaluation import CompileReport, Evaluation, Trial
 from kernel_scientist.records.gpu import Counters
 from kernel_scientist.records.kernel import Attempt, Author, Experiment, Kernel, LlmCall, Origin, Try
+from kernel_scientist.records.names import FILE
 from kernel_scientist.scientist.llm.response_cache import Reply
 from kernel_scientist.tracking import old_records
 from kernel_scientist.tracking.run_content import KERNEL
@@ -60,7 +61,7 @@ def _write_code(folder: Path, report: CompileReport) -> None:
     for code in report.objects:
         if text := assembly.get(code.digest):
             (folder / "assembly").mkdir(exist_ok=True)
-            (folder / "assembly" / f"{code.kernel}-{code.digest[:8]}.s").write_text(text)
+            (folder / "assembly" / f"{FILE.encode(code.kernel)}-{code.digest[:8]}.s").write_text(text)
 
 
 def _exchange(reply: Reply) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import quote, unquote, urlparse
 
 from kernel_scientist.records.errors import SetupError
+from kernel_scientist.records.names import MLFLOW
 from kernel_scientist.tracking import local_store, registry
 from kernel_scientist.tracking.run_content import PARENT
 
@@ -92,11 +93,15 @@ class Experiment:
     def _log(
         self, run_id: str, *points: tuple[int, Mapping[str, float]], params: Mapping[str, str] | None = None
     ) -> None:
-        """Write metrics, given as steps with values, and params. Metrics that are not finite are left out."""
+        """Write metrics, given as steps with values, and params. Metrics that are not finite are left out.
+
+        Names become those that MLflow takes (`records.names`).
+        """
         from mlflow.entities import Metric, Param
 
         now = int(time.time() * 1000)
-        metrics = [Metric(k, float(v), now, step) for step, m in points for k, v in m.items() if math.isfinite(v)]
-        texts = [Param(k, v[:500]) for k, v in (params or {}).items()]
+        finite = [(step, k, float(v)) for step, m in points for k, v in m.items() if math.isfinite(v)]
+        metrics = [Metric(MLFLOW.encode(k), v, now, step) for step, k, v in finite]
+        texts = [Param(MLFLOW.encode(k), v[:500]) for k, v in (params or {}).items()]
         if metrics or texts:
             self.client.log_batch(run_id, metrics, texts)

@@ -87,7 +87,10 @@ class MlflowStore(Experiment):
     def latest(self, campaign: str | None = None, suite: str = "") -> CampaignRun | None:
         """Return the campaign with this id, else the one started last (of a suite, if given); None: there is none."""
         wanted = {KIND: "campaign", CAMPAIGN: campaign, SUITE: "" if campaign else suite}
-        where = " and ".join(f"tags.{tag} = '{value}'" for tag, value in wanted.items() if value)
+        given = {tag: value for tag, value in wanted.items() if value}
+        if any("'" in value and '"' in value for value in given.values()):
+            return None  # MLflow's language has no text with both, and no campaign is named so
+        where = " and ".join(f"tags.{t} = '{v}'" if "'" not in v else f'tags.{t} = "{v}"' for t, v in given.items())
         newest = ["attributes.start_time DESC"]
         runs = self.client.search_runs([self.experiment_id], filter_string=where, max_results=1, order_by=newest)
         return self._campaign(runs[0]) if runs else None

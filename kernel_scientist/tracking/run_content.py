@@ -8,7 +8,6 @@ of their own. So what decides is logged first under a plain name (speedup, geome
 """
 
 import math
-import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -46,7 +45,7 @@ def spending(rows: Sequence[Spending]) -> dict[str, float]:
         metrics[f"llm.tokens{suffix}"] = sum(row.tokens for row in group)
         metrics[f"llm.calls{suffix}"] = sum(row.calls for row in group)
         metrics[f"llm.unreadable_rate{suffix}"] = sum(row.unreadable for row in group) / complete if complete else 0.0
-    return {re.sub(r"[^\w./ -]", "_", key): value for key, value in metrics.items()}
+    return metrics
 
 
 def tags(parent_id: str, campaign: str, trial: Trial, note: str) -> dict[str, str]:

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from kernel_scientist.sandbox import protocol
-from kernel_scientist.workers.places import OUTSIDE, Places
+from kernel_scientist.workers.places import OUTSIDE, Content, Places
 from kernel_scientist.workers.runtime import DeviceMapping, Runtime
 
 if TYPE_CHECKING:
@@ -71,23 +70,23 @@ class DeviceMemory(Places):
     def close(self) -> None:
         """Free the memory; tensors over it must not be used any more."""
         self._protected.clear()
-        self.tensors.clear()
+        self.storages.clear()
         self._mapping.close()
 
-    def write(self, slot: int, index: int, values: torch.Tensor | int, writable: bool, protected: bool) -> None:
+    def write(self, slot: int, index: int, content: Content) -> None:
         """See `Places`."""
+        pages = self.storages[slot, index]
+        pages.content, end = content, pages.offset + pages.size
+        self._protected.pop((slot, index), None)
+        if isinstance(content.values, int):
+            self._bytes[pages.offset : end].fill_(content.values)
+        elif pages.size:
+            values = content.values.to(self._bytes.device)
+            self._bytes[pages.offset : end].copy_(values)
+            if content.protected or content.fixed is not None:
+                self._protected[slot, index] = values
         import torch
 
-        pages = self.tensors[slot, index]
-        pages.writable, end = writable, pages.offset + pages.size
-        self._protected.pop((slot, index), None)
-        if isinstance(values, int):
-            self._bytes[pages.offset : end].fill_(values)
-        elif pages.size:
-            raw = raw_bytes(values)
-            self._bytes[pages.offset : end].copy_(raw)
-            if protected:
-                self._protected[slot, index] = raw
         bands = (2, self.GUARD_BYTES)
         device, generator = self._bytes.device, self._generator
         pages.guard = torch.randint(0, 256, bands, dtype=torch.uint8, device=device, generator=generator)
@@ -104,13 +103,15 @@ class DeviceMemory(Places):
         import torch
 
         good: list[Any] = []
-        for (owner, index), pages in self.tensors.items():
+        for (owner, index), pages in self.storages.items():
             if owner == slot:
                 end = pages.offset + pages.size
                 bands = zip(self._bands(pages.offset, end), pages.guard, strict=True)
                 good += [(band == own).all() for band, own in bands]
                 if (owner, index) in self._protected:
-                    good.append((self._bytes[pages.offset : end] == self._protected[owner, index]).all())
+                    same = self._bytes[pages.offset : end] == self._protected[owner, index]
+                    fixed = pages.content.fixed if pages.content is not None else None
+                    good.append((same if fixed is None else same | ~fixed.to(same.device)).all())
         words = f"it wrote to inputs that it may only read, or {OUTSIDE.removeprefix('it wrote ')}"
         return words if good and not bool(torch.stack(good).all()) else ""
 
@@ -120,13 +121,3 @@ class DeviceMemory(Places):
 
     def _bands(self, start: int, end: int) -> tuple[torch.Tensor, torch.Tensor]:
         return self._bytes[start - self.GUARD_BYTES : start], self._bytes[end : end + self.GUARD_BYTES]
-
-
-def raw_bytes(values: torch.Tensor) -> torch.Tensor:
-    """Return the bytes of a tensor in the order of its memory, without a copy if it is dense."""
-    import torch
-
-    order = protocol.dense_order(values)
-    dense = values.detach().permute(order) if order is not None else values.detach()
-    flat = dense.contiguous().reshape(-1)
-    return flat.as_strided(flat.shape, (1,)).view(torch.uint8)  # one element may carry any stride

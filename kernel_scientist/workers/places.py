@@ -1,7 +1,7 @@
 """Places of inputs and outputs in memory that the evaluator shares with one worker, and guard bands around them.
 
-Values and addresses change independently: a tensor may get a new offset in its pages. Random bytes surround each
-tensor, so that who writes beside one is noticed.
+What has a place is a storage, of which one or more tensors are views. Values and addresses change independently: a
+storage may get a new offset in its pages. Random bytes surround it, so that who writes beside it is noticed.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.sandbox import protocol
+from kernel_scientist.sandbox.storages import Spot
 from kernel_scientist.workers.native import SLOTS
 
 if TYPE_CHECKING:
@@ -22,21 +23,35 @@ if TYPE_CHECKING:
 OUTSIDE = "it wrote outside its buffers"
 
 
+@dataclass(frozen=True)
+class Content:
+    """What is written to the place of one storage."""
+
+    values: torch.Tensor | int
+    """Its bytes, or the byte that fills it."""
+    returnable: tuple[tuple[int, int], ...] = ()
+    """First byte and end of each tensor in it that a kernel may return."""
+    protected: bool = False
+    """Whether a kernel may change nothing in it."""
+    fixed: torch.Tensor | None = None
+    """Which bytes a kernel may not change, where it may change others."""
+
+
 @dataclass
-class TensorPages:
-    """Pages for one tensor, and the tensor's current place in them."""
+class StoragePages:
+    """Pages for one storage, and its current place in them."""
 
     start: int
     length: int
     size: int
     offset: int = 0
     guard: Any = b""
-    writable: bool = False
-    """Whether a kernel may return the tensor."""
+    content: Content | None = None
+    """What was written last."""
 
 
 class Places(abc.ABC):
-    """Tensors in one memory. Not thread-safe.
+    """Storages in one memory. Not thread-safe.
 
     A slot holds the inputs of one call. `SLOTS` slots make a group, such as a case's: the first one has its own memory,
     the others use the same memory as those of other groups, so that a row of calls touches few new pages.
@@ -52,7 +67,7 @@ class Places(abc.ABC):
         """`reserved`: bytes at the beginning that are not for tensors."""
         self.size, self._reserved = size, reserved
         self.rng = random.SystemRandom()
-        self.tensors: dict[tuple[int, int], TensorPages] = {}
+        self.storages: dict[tuple[int, int], StoragePages] = {}
         """By slot and number."""
         self.kept_end, self.outputs_end = reserved, size // 2
         """End of the memory of first slots, and of outputs."""
@@ -66,22 +81,22 @@ class Places(abc.ABC):
 
     def forget(self) -> None:
         """Forget all places."""
-        self.tensors.clear()
+        self.storages.clear()
         self._ends.clear()
         self.kept_end, self.outputs_end = self._reserved, self.size // 2
 
-    def place(self, slot: int, index: int, size: int, fresh: bool) -> protocol.Spot:
-        """Return the place of a slot's tensor of `size` bytes. Raises SetupError if there is no room."""
+    def place(self, slot: int, index: int, size: int, fresh: bool) -> Spot:
+        """Return the place of a slot's storage of `size` bytes. Raises SetupError if there is no room."""
         around = size + 2 * self.GUARD_BYTES
-        pages = self.tensors.get((slot, index))
+        pages = self.storages.get((slot, index))
         if pages is None or pages.length < around:
             length = (-(-around // mmap.PAGESIZE) + 1) * mmap.PAGESIZE
-            pages = self.tensors[slot, index] = TensorPages(self._allocate(slot, length), length, size)
+            pages = self.storages[slot, index] = StoragePages(self._allocate(slot, length), length, size)
             fresh = True
         if fresh or pages.size != size:
             pages.size, room = size, pages.length - around
             pages.offset = pages.start + self.GUARD_BYTES + self.LINE * self.rng.randrange(room // self.LINE + 1)
-        return protocol.Spot(pages.offset, pages.start, pages.length)
+        return Spot(pages.offset, pages.start, pages.length)
 
     def _allocate(self, slot: int, length: int) -> int:
         group, keeps = divmod(slot, SLOTS)
@@ -114,18 +129,20 @@ class Places(abc.ABC):
 
     def is_output_buffer(self, slot: int, start: int, size: int) -> bool:
         """Whether these bytes belong to a tensor of the slot that a kernel may return."""
-        return any(s.writable and s.offset <= start and start + size <= s.offset + s.size for s in self.of(slot))
+        return any(
+            pages.offset + first <= start and start + size <= pages.offset + end
+            for pages in self.of(slot)
+            if pages.content is not None
+            for first, end in pages.content.returnable
+        )
 
-    def of(self, slot: int) -> list[TensorPages]:
-        """Return the pages of a slot's tensors."""
-        return [pages for (owner, _), pages in self.tensors.items() if owner == slot]
+    def of(self, slot: int) -> list[StoragePages]:
+        """Return the pages of a slot's storages."""
+        return [pages for (owner, _), pages in self.storages.items() if owner == slot]
 
     @abc.abstractmethod
-    def write(self, slot: int, index: int, values: torch.Tensor | int, writable: bool, protected: bool) -> None:
-        """Write a tensor's values (or fill it with one byte) at its place, and new guard bands around it.
-
-        writable: whether a kernel may return it. protected: whether it may not change the values.
-        """
+    def write(self, slot: int, index: int, content: Content) -> None:
+        """Write a storage's bytes at its place, and new guard bands around it."""
 
     @abc.abstractmethod
     def written(self) -> None:

@@ -11,14 +11,9 @@ import ctypes
 import fcntl
 import mmap
 import os
-from typing import TYPE_CHECKING
 
-from kernel_scientist.sandbox import protocol
 from kernel_scientist.workers.native import BARRIER_BYTES, NativeHarness
-from kernel_scientist.workers.places import OUTSIDE, Places
-
-if TYPE_CHECKING:
-    import torch
+from kernel_scientist.workers.places import OUTSIDE, Content, Places, StoragePages
 
 
 class SharedMemory(Places):
@@ -46,19 +41,17 @@ class SharedMemory(Places):
     def close(self) -> None:
         """Free the memory. The mapping lives as long as this object, because views of it may be in use."""
         os.close(self.descriptor)
-        self.tensors.clear()
+        self.storages.clear()
 
-    def write(self, slot: int, index: int, values: torch.Tensor | int, writable: bool, protected: bool) -> None:
-        """See `Places`. Protected values are write-protected in the worker (`untrusted.buffers.Inbox`)."""
-        pages = self.tensors[slot, index]
+    def write(self, slot: int, index: int, content: Content) -> None:
+        """See `Places`. A protected storage is write-protected in the worker (`untrusted.buffers.Inbox`)."""
+        pages = self.storages[slot, index]
         at = self.address + pages.offset
-        pages.writable = writable
-        if isinstance(values, int):
-            self._native.stream_fill(at, values, pages.size)
+        pages.content = content
+        if isinstance(content.values, int):
+            self._native.stream_fill(at, content.values, pages.size)
         elif pages.size:
-            order = protocol.dense_order(values)
-            dense = values if order is not None else values.contiguous()
-            self._native.stream(at, dense.data_ptr(), pages.size)
+            self._native.stream(at, content.values.data_ptr(), pages.size)
         pages.guard = self.rng.randbytes(self.GUARD_BYTES)
         ctypes.memmove(at - self.GUARD_BYTES, pages.guard, self.GUARD_BYTES)
         ctypes.memmove(at + pages.size, pages.guard, self.GUARD_BYTES)
@@ -73,7 +66,17 @@ class SharedMemory(Places):
             for pages in self.of(slot)
             for at in (pages.offset - self.GUARD_BYTES, pages.offset + pages.size)
         )
-        return "" if intact else OUTSIDE
+        return "" if intact and not any(map(self._changed, self.of(slot))) else OUTSIDE
+
+    def _changed(self, pages: StoragePages) -> bool:
+        """Whether bytes were changed that may not be, in a storage where others may."""
+        content = pages.content
+        if content is None or content.fixed is None or isinstance(content.values, int):
+            return False
+        import torch
+
+        now = torch.frombuffer(self._pages, dtype=torch.uint8, count=pages.size, offset=pages.offset)
+        return bool(((now != content.values) & content.fixed).any())
 
     def read(self, offset: int, size: int) -> bytearray:
         """See `Places`."""

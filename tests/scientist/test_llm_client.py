@@ -362,3 +362,17 @@ def test_a_lone_surrogate_is_replaced_and_the_paid_reply_kept(tmp_path: Path) ->
         text, calls = ask(client)
     assert text == "good ? enough" and client.cache.paid_by("c1")[0].text == text
     assert calls[0].usd == pytest.approx(COST)
+
+
+def test_a_reply_that_is_cut_after_a_lone_surrogate_is_kept_and_asked_for_again(tmp_path: Path) -> None:
+    with serving(in_order(Response("half \ud800 and more", drop_after=12), Response("whole"))) as server:
+        client = make_client(server, tmp_path)
+        assert ask(client)[0] == "whole"
+    assert [reply.text for reply in client.cache.paid_by("c1")][-1] == "whole"
+    assert all(reply.text.encode() for reply in client.cache.paid_by("c1"))
+
+
+def test_an_error_of_an_endpoint_with_a_lone_surrogate_is_a_sentence(tmp_path: Path) -> None:
+    with serving(always(Response("\ud800 no", status=400))) as server, pytest.raises(ModelError) as caught:
+        ask(make_client(server, tmp_path))
+    assert str(caught.value).encode()

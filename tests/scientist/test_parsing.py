@@ -279,3 +279,15 @@ def test_a_diff_between_two_texts_gives_the_second(texts: list[str], index: int)
     diff = "\n".join(difflib.unified_diff(before, after, lineterm="", n=1))
     base = "\n".join(before) + "\n"
     assert kernel_from(split(f"```diff\n{diff}\n```"), base) == "\n".join(after) + "\n"
+
+
+@pytest.mark.parametrize("form", ["{}", "```json\n{}\n```", "Here is {} as asked."])
+@pytest.mark.parametrize("place", ["value", "key"])
+def test_a_lone_surrogate_that_json_escapes_is_replaced(form: str, place: str) -> None:
+    """JSON's escape is ASCII: only when it is read a text comes of it that cannot be stored."""
+    text = '{"best": 1, "why": "a \\ud800 b"}' if place == "value" else '{"best": 1, "\\udfff": 1}'
+    try:
+        found = str(record(split(form.replace("{}", text)), schemas.JudgeReply))
+    except ReplyError as error:
+        found = str(error)
+    assert found.encode() and ("a ? b" in found or place == "key")

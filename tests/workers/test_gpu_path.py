@@ -4,6 +4,7 @@ No figure here says anything about a GPU. The tests show that memory, delays and
 """
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +15,7 @@ from kernel_scientist.records.kernel import Case, Kernel, Verdict
 from kernel_scientist.records.params import Harness
 from kernel_scientist.sandbox.failure import KernelFailure
 from tests.conftest import ROOT, dedent
+from tests.evaluate import test_layouts as layouts
 from tests.workers import standin
 
 pytestmark = pytest.mark.alone
@@ -152,3 +154,23 @@ def test_a_worker_may_start_programs_until_it_has_compiled(evaluator: Evaluator)
         evaluator.driver.load(worker, f"import subprocess\n{source}", [CASE])
         with pytest.raises(KernelFailure, match="forbidden system call"):
             evaluator.driver.row(worker, {0: evaluator.inputs.draw(CASE)})
+
+
+@pytest.mark.parametrize(
+    ("kind", "more", "verdict"),
+    [
+        ("columns", "pass", Verdict.OK),
+        ("shared", "pass", Verdict.OK),
+        ("columns", "torch.as_strided(out, out.shape, out.stride(), 0).zero_()", Verdict.INCORRECT),
+        ("shared", "y[3, 3] = -1", Verdict.INCORRECT),
+    ],
+)
+def test_views_arrive_as_they_are(evaluator: Evaluator, tmp_path: Path, kind: str, more: str, verdict: Verdict) -> None:
+    """And what lies between the elements of a buffer may not be written."""
+    problem = layouts.loaded(tmp_path, layouts.REFERENCE_FILE, [{"kind": kind, "n": 20}])
+    own = Evaluator(problem, "full", evaluator.harness, evaluator.pool)
+    body = f"{layouts.RIGHT}\n    {more}"
+    kernel = Kernel(name="k", language="cpp", source=dedent(layouts.HONEST % (layouts.KINDS[kind], body)))
+    found = own.check(kernel, own.compile(kernel))
+    assert found.verdict is verdict, (found.reason, found.evidence)
+    assert verdict is Verdict.OK or "outside its buffers" in found.reason

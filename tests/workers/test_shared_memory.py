@@ -10,6 +10,7 @@ import torch
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.workers import fork_server
 from kernel_scientist.workers.native import SLOTS, NativeHarness
+from kernel_scientist.workers.places import Content
 from kernel_scientist.workers.pool import native_library
 from kernel_scientist.workers.shared_memory import SharedMemory
 
@@ -19,7 +20,7 @@ def test_nothing_is_left_in_it_for_the_next_worker(slot: int) -> None:
     """Whether outputs were copied there or not."""
     memory = SharedMemory(1 << 20, NativeHarness(str(native_library())))
     spot = memory.place(slot, 0, 64, fresh=True)
-    memory.write(slot, 0, torch.ones(16), writable=False, protected=True)
+    memory.write(slot, 0, Content(torch.ones(64, dtype=torch.uint8), protected=True))
     assert any(memory.read(spot.offset, 64)) and not memory.damage(slot)
     memory.reset()
     assert not any(memory.read(spot.offset - memory.GUARD_BYTES, 64 + 2 * memory.GUARD_BYTES))

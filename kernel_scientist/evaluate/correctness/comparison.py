@@ -13,10 +13,11 @@ import torch
 
 from kernel_scientist.evaluate.correctness.inputs import InputSet
 from kernel_scientist.problems.problem import Problem
+from kernel_scientist.problems.trees import items, tensors
+from kernel_scientist.records import layout
 from kernel_scientist.records.kernel import Verdict
 from kernel_scientist.sandbox import protocol
 from kernel_scientist.sandbox.failure import KernelFailure
-from kernel_scientist.workers.untrusted.outputs import tensors
 from kernel_scientist.workers.validation import leaves
 
 SPARE, SPARE_BYTES = 16, 64 << 20
@@ -84,21 +85,23 @@ class Comparison:
         """Return the form that an output should have, the reference's or that of a buffer for it; how it differs."""
         right = self._form(inputs)
         fault = _mismatch(right, got)
-        if fault and right["kind"] == "tensor" and isinstance(inputs.data, tuple):
-            for form in (described(inputs.data[place]) for place in self.problem.writes):
+        if fault and right["kind"] == "tensor" and isinstance(inputs.data, (tuple, list)):
+            for form in (described(items(inputs.data)[place]) for place in self.problem.writes):
                 if form.get("shape") == right["shape"] and not _mismatch(form, got):
                     return form, ""
         return right, fault
 
     def _alias(self, inputs: InputSet, got: protocol.Header, form: protocol.Header) -> str:
         """Return how an output shares memory with an input or a larger storage; empty if it does not."""
-        if self.problem.policy.aliases or not isinstance(inputs.data, tuple):
+        if self.problem.policy.aliases or not isinstance(inputs.data, (tuple, list)):
             return ""
-        positions = [place for place, item in enumerate(inputs.data) for _ in tensors(item)]
+        given = [(place, one) for place, item in enumerate(items(inputs.data)) for one in tensors(item)]
+        positions = [place for place, _ in given]
+        owners = {layout.identity(one) for place, one in given if place in self.problem.writable}
         for leaf, right in zip(leaves(got), leaves(form), strict=True):
             number, size = leaf.get("input"), protocol.Form.read(right).bytes
             known = type(number) is int and 0 <= number < len(positions)  # the worker's word
-            if number is not None and (not known or positions[number] not in self.problem.writable):
+            if number is not None and (not known or layout.identity(given[number][1]) not in owners):
                 return f"the memory of its output is that of input {positions[number] if known else '?'}"
             if number is None and leaf.get("storage_bytes") != size:
                 return f"its output of {size} bytes is part of a storage of {leaf.get('storage_bytes')}"

@@ -1,16 +1,18 @@
 """Test inputs: new random values, at new or reused addresses, sometimes one 512-byte edit away from earlier ones."""
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import torch
 
 from kernel_scientist.problems.problem import Problem, Profile
+from kernel_scientist.problems.trees import changed, cloned, items, tensors, with_items
+from kernel_scientist.records import layout
 from kernel_scientist.records.kernel import Case
-from kernel_scientist.sandbox import protocol
-from kernel_scientist.workers.places import Places
-from kernel_scientist.workers.untrusted.outputs import tensors
+from kernel_scientist.sandbox import protocol, storages
+from kernel_scientist.workers.places import Content, Places
 
 POISONS = (0xFF, 0x5A, 0x3C)
 """Fill bytes for output buffers: as floats they are NaN, large values, and values near one."""
@@ -33,8 +35,8 @@ class InputSet:
 
     @property
     def bytes(self) -> int:
-        """Size of all inputs together."""
-        return sum(tensor.nbytes for tensor in tensors(self.data))
+        """Size of the storages of all inputs together."""
+        return sum({layout.identity(one): one.untyped_storage().nbytes() for one in tensors(self.data)}.values())
 
 
 class Part(NamedTuple):
@@ -64,8 +66,8 @@ class InputGenerator:
             return data
         if case.name not in self._static:
             other = self.problem.generate(case, self.problem.secret_seed(self._rng))
-            self._static.setdefault(case.name, {i: other[i] for i in self.problem.policy.static})
-        return tuple(self._static[case.name].get(i, x) for i, x in enumerate(data))
+            self._static.setdefault(case.name, {i: items(other)[i] for i in self.problem.policy.static})
+        return with_items(data, [self._static[case.name].get(i, x) for i, x in enumerate(items(data))])
 
     def secret(self, profile: Profile, count: int) -> list[Case]:
         """Return `count` random cases from the problem's ranges of sizes; none if it has no ranges."""
@@ -73,23 +75,23 @@ class InputGenerator:
 
     def stressed(self, case: Case, scales: dict[int, float]) -> InputSet:
         """Return new inputs, some of them scaled (`stress` in lab.yml)."""
-        items = list(self._values(case))
+        data = cloned(self._values(case))
         for position, scale in scales.items():
-            items[position] = (items[position].to(torch.float32) * scale).to(items[position].dtype)
-        return self._input_set(case, tuple(items))
+            once = layout.once(items(data)[position])
+            once.copy_((once.to(torch.float32) * scale).to(once.dtype))
+        return self._input_set(case, data)
 
     def neighbour(self, inputs: InputSet) -> InputSet:
         """Return a copy with a few bytes of one input changed: a cache keyed by sampled values does not notice."""
-        if not isinstance(inputs.data, tuple):
-            return self._input_set(inputs.case, inputs.data)
-        items = list(inputs.data)  # pyright: ignore[reportUnknownArgumentType]
+        found = items(inputs.data)
         fixed = (*self.problem.writable, *self.problem.policy.static)
-        choices = [i for i, x in enumerate(items) if i not in fixed and _can_vary(x)]
-        if choices:
-            position = self._rng.choice(choices)
-            items[position] = items[position].clone(memory_format=torch.preserve_format)
-            self._turn(items[position])
-        return self._input_set(inputs.case, tuple(items))
+        choices = [i for i, x in enumerate(found) if i not in fixed and _can_vary(x)]
+        if not isinstance(inputs.data, (tuple, list)) or not choices:
+            return self._input_set(inputs.case, inputs.data)
+        position = self._rng.choice(choices)
+        found = items(cloned(inputs.data, found[position]))
+        self._turn(found[position])
+        return self._input_set(inputs.case, with_items(inputs.data, found))
 
     def rows(self, case: Case, calls: int, count: int) -> list[list[InputSet]]:
         """Return the inputs of `count` rows: one new set, and shifted and edited copies of it."""
@@ -104,43 +106,42 @@ class InputGenerator:
 
     def placed(self, inputs: InputSet, memory: Places, slot: int) -> protocol.Header:
         """Return the message that tells a worker where its inputs will be."""
-        parts = iter(enumerate(self._parts(inputs)))
-
-        def describe(tensor: torch.Tensor) -> protocol.Header:
-            index, part = next(parts)
-            spot = memory.place(slot, index, tensor.nbytes, inputs.fresh and not part.static)
-            return {**protocol.form(tensor).header(), "writable": part.writable, "place": spot}
-
-        return protocol.described(inputs.data, describe)
+        found, places = self._parts(inputs), list[protocol.Header]()
+        numbers = layout.numbers([part.tensor for part in found])
+        for number, parts in enumerate(_by_storage(found, numbers)):
+            size, static = parts[0].tensor.untyped_storage().nbytes(), any(part.static for part in parts)
+            spot = memory.place(slot, number, size, inputs.fresh and not static)
+            places.append({"writable": any(part.writable for part in parts), "place": spot})
+        return storages.described(inputs.data, lambda index: places[numbers[index]])
 
     def write(self, inputs: InputSet, memory: Places, slot: int) -> None:
         """Write the values to the announced places in shared memory. Output buffers get garbage."""
-        for index, part in enumerate(self._parts(inputs)):
-            values = inputs.poison if part.is_buffer else part.tensor
-            may_return = part.writable or self.problem.policy.aliases
-            memory.write(slot, index, values, may_return, protected=not part.writable)
+        found = self._parts(inputs)
+        every = _by_storage(found, layout.numbers([part.tensor for part in found]))
+        for number, parts in enumerate(every):
+            memory.write(slot, number, _content(parts, inputs.poison, self.problem.policy.aliases))
 
     def _moved(self, inputs: InputSet) -> InputSet:
         """Rotate every input that may vary along its first dimension and edit one, so that all values change position.
 
         New inputs are drawn if an input may not vary or is too short to rotate.
         """
-        items: list[Any] = list(inputs.data) if isinstance(inputs.data, tuple) else []
-        free = [i for i in range(len(items)) if i not in (*self.problem.writes, *self.problem.policy.static)]
-        if not free or not all(_can_vary(items[i]) and items[i].shape[0] > 1 for i in free):
+        found = items(inputs.data)
+        free = [i for i in range(len(found)) if i not in (*self.problem.writes, *self.problem.policy.static)]
+        is_one = not isinstance(inputs.data, (tuple, list))
+        if is_one or not free or not all(_can_vary(found[i]) and found[i].shape[0] > 1 for i in free) or _share(found):
             return self.draw(inputs.case)
         for i in self.problem.writes:
-            items[i] = torch.empty_like(items[i])  # the reference writes there
+            found[i] = changed(found[i], layout.like)  # the reference writes there
         for i in free:
-            items[i] = _rolled(items[i], 1 + self._rng.randrange(len(items[i]) - 1))
-        self._turn(items[self._rng.choice(free)])
-        return self._input_set(inputs.case, tuple(items))
+            found[i] = _rolled(found[i], 1 + self._rng.randrange(len(found[i]) - 1))
+        self._turn(found[self._rng.choice(free)])
+        return self._input_set(inputs.case, with_items(inputs.data, found))
 
     def _parts(self, inputs: InputSet) -> list[Part]:
         """Return the tensors in the order of the tree."""
-        items = inputs.data if isinstance(inputs.data, tuple) else (inputs.data,)
         found: list[Part] = []
-        for i, item in enumerate(items):
+        for i, item in enumerate(items(inputs.data)):
             kind = i in self.problem.writable, i in self.problem.policy.static, i in self.problem.writes
             found += [Part(tensor, *kind) for tensor in tensors(item)]
         return found
@@ -151,17 +152,54 @@ class InputGenerator:
 
     def _turn(self, tensor: torch.Tensor) -> None:
         """Rotate a short run of elements in place. Only existing values are used, so that all stay valid."""
-        order = protocol.dense_order(tensor) or list(range(tensor.dim()))
-        flat = tensor.permute(order).reshape(-1)
+        dense = protocol.dense_order(tensor)
+        ordered = tensor.permute(dense or list(range(tensor.dim())))
+        flat = ordered.reshape(-1)  # a copy if there are gaps
         length = min(flat.numel(), max(2, RUN_BYTES // tensor.element_size()))
         start = self._rng.randrange(flat.numel() - length + 1)
         run = flat.view(_raw(tensor.dtype))[start : start + length]
         run.copy_(run.roll(1 + self._rng.randrange(length - 1)))
+        if dense is None:
+            ordered.copy_(flat.view(ordered.shape))
+
+
+def _by_storage(parts: Sequence[Part], numbers: Sequence[int]) -> list[list[Part]]:
+    """Return the tensors of each storage."""
+    found: list[list[Part]] = [[] for _ in range(max(numbers, default=-1) + 1)]
+    for number, part in zip(numbers, parts, strict=True):
+        found[number].append(part)
+    return found
+
+
+def _content(parts: Sequence[Part], poison: int, aliases: bool) -> Content:
+    """Return what is written to the place of a storage. Gaps between the elements keep the problem's values."""
+    views = [layout.View.of(part.tensor) for part in parts]
+    returnable = tuple(view.span for part, view in zip(parts, views, strict=True) if part.writable or aliases)
+    values, written = layout.raw(parts[0].tensor), [part.tensor for part in parts if part.writable]
+    if not written:
+        return Content(values, returnable, protected=True)
+    if len(parts) == 1 and views[0].is_whole:
+        return Content(poison if parts[0].is_buffer else values, returnable)
+    if any(part.is_buffer for part in parts):
+        values = values.clone()
+        for part in parts:
+            if part.is_buffer:
+                layout.elements(part.tensor, values).fill_(poison)
+    fixed = torch.ones_like(values, dtype=torch.bool)
+    for tensor in written:
+        layout.elements(tensor, fixed).fill_(False)
+    return Content(values, returnable, fixed=fixed)
+
+
+def _share(inputs: Sequence[Any]) -> bool:
+    """Whether tensors of different inputs share memory."""
+    owners = [{layout.identity(tensor) for tensor in tensors(item)} for item in inputs]
+    return sum(map(len, owners)) > len(set[int]().union(*owners))
 
 
 def _rolled(tensor: torch.Tensor, shift: int) -> torch.Tensor:
     """Return a tensor rotated along its first dimension, with the same strides."""
-    rolled = torch.empty_like(tensor)
+    rolled = layout.like(tensor)
     rolled.view(_raw(tensor.dtype))[:shift] = tensor.view(_raw(tensor.dtype))[-shift:]
     rolled.view(_raw(tensor.dtype))[shift:] = tensor.view(_raw(tensor.dtype))[:-shift]
     return rolled
@@ -171,7 +209,7 @@ def _can_vary(value: object) -> bool:
     """Whether elements may change position: floating-point values may, integers may be indices and may not."""
     if not isinstance(value, torch.Tensor) or not value.is_floating_point():
         return False
-    return value.numel() > 1 and protocol.dense_order(value) is not None
+    return value.numel() > 1 and layout.View.of(value).is_distinct
 
 
 def _raw(dtype: torch.dtype) -> torch.dtype:

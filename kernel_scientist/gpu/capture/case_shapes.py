@@ -50,7 +50,8 @@ def header(value: Any) -> protocol.Header:
 
     if isinstance(value, torch.Tensor):
         name = str(value.dtype).removeprefix("torch.")
-        return {"kind": "tensor", "dtype": name, "shape": list(value.shape), "stride": list(value.stride())}
+        place = {"stride": list(value.stride()), "first": value.storage_offset()}
+        return {"kind": "tensor", "dtype": name, "shape": list(value.shape), **place}
     if isinstance(value, (list, tuple)):
         items: list[Any] = list(value)  # pyright: ignore[reportUnknownArgumentType]
         return {"kind": "tuple" if isinstance(value, tuple) else "list", "items": [header(v) for v in items]}

@@ -8,6 +8,7 @@ import ctypes
 from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
+import numpy as np
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -45,6 +46,21 @@ def extent(tensor: torch.Tensor) -> tuple[int, int]:
     return tensor.data_ptr(), (last + 1) * tensor.element_size()
 
 
+def runs(tensor: torch.Tensor) -> list[tuple[int, int]]:
+    """Return address and size of each run of bytes that a tensor's elements fill; of one without gaps a single run."""
+    if tensor.numel() == 0:
+        return []
+    size = tensor.element_size()
+    wide = [(s * size, n) for n, s in zip(tensor.shape, tensor.stride(), strict=True) if n > 1 and s]
+    places = np.zeros(1, np.int64)
+    for stride, count in sorted(wide):
+        if stride <= size and len(places) == 1:
+            size += (count - 1) * stride
+        else:
+            places = (places[None] + stride * np.arange(count)[:, None]).reshape(-1)
+    return [(tensor.data_ptr() + int(place), size) for place in places]
+
+
 def _is_view(operation: Any) -> bool:
     """Whether an operation computes nothing: its results alias what it was given, and it writes nothing."""
     schema = operation._schema
@@ -66,10 +82,14 @@ class Allocations(TorchDispatchMode):
         self._storages: dict[int, StorageWeakRef] = {}
         self._memory = Memory()
         items = list(data) if isinstance(data, list | tuple) else [data]
-        self._inputs = {extent(t)[0]: extent(t) for item in items for t in tensors(item)}
+        self._given = {t.untyped_storage().data_ptr() for item in items for t in tensors(item)}
+        """Storages of the inputs, of which they may be views."""
+        self._inputs = dict[int, tuple[int, int]]()
         for position, item in enumerate(items):
-            for tensor in tensors(item):
-                self._memory.add(*extent(tensor), position in writable)
+            for place, size in map(extent, tensors(item)):
+                longest = max(size, self._inputs.get(place, (place, 0))[1])  # two of them may begin at one place
+                self._inputs[place] = place, longest
+                self._memory.add(place, longest, position in writable or self._memory.may_write(place))
         self.names = {extent(t)[0]: f"input {n}" for n, item in enumerate(items) for t in tensors(item)}
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -95,9 +115,9 @@ class Allocations(TorchDispatchMode):
         self.operations.append({"name": plain, "after": after, "storages": storages, "fetches": name in FETCHES})
 
     def poison(self, tensor: torch.Tensor) -> None:
-        """Fill what a tensor spans with the pattern."""
-        place, size = extent(tensor)
-        ctypes.memset(place, self.pattern, size)
+        """Fill a tensor with the pattern, and not the gaps between its elements."""
+        for place, size in runs(tensor):
+            ctypes.memset(place, self.pattern, size)
 
     def _new(self, tensor: torch.Tensor) -> bool:
         """Remember a tensor's storage. Returns whether it was not known."""
@@ -106,7 +126,7 @@ class Allocations(TorchDispatchMode):
         storage = tensor.untyped_storage()
         place, size = storage.data_ptr(), storage.nbytes()
         known = self._storages.get(place)
-        if not size or place in self._inputs or (known is not None and not known.expired()):
+        if not size or place in self._given or (known is not None and not known.expired()):
             return False
         self._storages[place] = StorageWeakRef(storage)
         self._memory.add(place, size)

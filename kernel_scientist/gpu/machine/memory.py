@@ -28,6 +28,10 @@ class Memory:
         """Forbid what was allowed from this address on."""
         self._places.pop(address, None)
 
+    def may_write(self, address: int) -> bool:
+        """Return whether what is allowed from this address on may be written."""
+        return self._places.get(address, (0, False))[1]
+
     def writable(self) -> list[tuple[int, int]]:
         """Return address and size of what may be written."""
         return [(start, size) for start, (size, writable) in self._places.items() if writable]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from kernel_scientist.gpu.machine.allocations import EMPTY, Allocations, extent, tensors
+from kernel_scientist.gpu.machine.allocations import EMPTY, Allocations, extent, runs, tensors
 from kernel_scientist.gpu.machine.checking import Checks, Tensor
 from kernel_scientist.gpu.machine.program import Array
 from kernel_scientist.gpu.machine.shadow import Reach
@@ -26,7 +26,8 @@ class CheckedAllocations(Allocations):
         for n, item in enumerate(data if isinstance(data, list | tuple) else [data]):
             for tensor in tensors(item):
                 place, size = extent(tensor)
-                checks.tensors[place] = Tensor(f"input {n}", tensor.element_size(), size)
+                if place not in checks.tensors or checks.tensors[place].bytes < size:
+                    checks.tensors[place] = Tensor(f"input {n}", tensor.element_size(), size)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run an operation of torch; remember what it allocated, and what of its results is undefined."""
@@ -51,10 +52,9 @@ class CheckedAllocations(Allocations):
         return result
 
     def poison(self, tensor: torch.Tensor) -> None:
-        """Make what a tensor spans undefined."""
-        place, size = extent(tensor)
-        ctypes.memset(place, 0, size)
-        self.shadow.poison(place, size, self.seed)
+        """Make a tensor's elements undefined, and not the gaps between them."""
+        for place, size in runs(tensor):
+            self.undefine(place, size)
 
     def reserve(self, address: int, size: int, name: str) -> None:
         """Allow launches to use memory that is not torch's."""

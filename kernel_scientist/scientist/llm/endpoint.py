@@ -14,6 +14,7 @@ from pydantic import BaseModel
 
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.params import Llm, Model
+from kernel_scientist.records.text import valid
 from kernel_scientist.scientist.llm.response_cache import LlmRequest
 
 MAX_CHARACTERS = 4 << 20
@@ -27,8 +28,8 @@ class CallError(Exception):
 
     def __init__(self, message: str, retryable: bool, after_s: float | None = None, text: str = "") -> None:
         """`after_s`: delay that the server asks for; `text`: the part of the reply that was received."""
-        super().__init__(message)
-        self.retryable, self.after_s, self.text = retryable, after_s, text
+        super().__init__(valid(message))
+        self.retryable, self.after_s, self.text = retryable, after_s, valid(text)
 
 
 @dataclass(frozen=True)
@@ -133,7 +134,7 @@ def _read(stream: Iterable[Any], request: LlmRequest, deadline: float, parts: li
         raise CallError("the stream ended within the reply", True, text=text)
     text = text if text.strip() else beside.instead()
     return ModelOutput(
-        text.encode("utf-8", "replace").decode(),  # a lone surrogate cannot be stored
+        valid(text),
         finish,
         int(getattr(usage, "prompt_tokens", 0) or input_tokens(request)),
         int(getattr(usage, "completion_tokens", 0) or estimated_tokens(text)),
@@ -146,7 +147,7 @@ def _classified(error: Exception, text: str) -> Exception:
 
     message = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
     if isinstance(error, (exceptions.AuthenticationError, exceptions.PermissionDeniedError, exceptions.NotFoundError)):
-        return SetupError(f"llm: the endpoint refuses the call ({message})")
+        return SetupError(f"llm: the endpoint refuses the call ({valid(message)})")
     permanent = exceptions.BadRequestError, exceptions.ContextWindowExceededError, exceptions.UnprocessableEntityError
     return CallError(message, not isinstance(error, permanent), _retry_after(error), text)
 

@@ -16,6 +16,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from kernel_scientist.records.kernel import LlmCall
+from kernel_scientist.records.text import valid_tree
 
 MAX_CHARACTERS = 1 << 20
 MAX_RECORD_CHARACTERS = 100_000
@@ -167,6 +168,7 @@ def embedded(text: str) -> Iterator[Any]:
         tries += 1
         try:
             value, place = decoder.raw_decode(text, place)
+            value = valid_tree(value)
         except (ValueError, RecursionError):
             place += 1
         else:
@@ -195,11 +197,11 @@ def _load(text: str) -> Any:
     if len(text) > MAX_RECORD_CHARACTERS:
         raise ReplyError(f"{len(text)} characters of JSON or YAML; at most {MAX_RECORD_CHARACTERS} are read")
     try:
-        return json.loads(text)
+        return valid_tree(json.loads(text))
     except (ValueError, RecursionError) as error:
         as_json = error
     try:
-        value = yaml.load(text, _Loader)
+        value = valid_tree(yaml.load(text, _Loader))
     except (yaml.YAMLError, ValueError, RecursionError, OverflowError, TypeError) as error:
         raise ReplyError(f"neither JSON ({as_json}) nor YAML ({' '.join(str(error).split())[:200]})") from error
     if not isinstance(value, dict):

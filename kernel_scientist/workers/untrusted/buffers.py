@@ -9,11 +9,13 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
-from kernel_scientist.sandbox import protocol
+from kernel_scientist.records.layout import View
+from kernel_scientist.sandbox import protocol, storages
 from kernel_scientist.workers.native import NativeHarness
 from kernel_scientist.workers.runtime import DeviceMapping, Runtime
 
@@ -33,24 +35,21 @@ class Inbox:
         size = os.fstat(descriptor).st_size
         self._pages = mmap.mmap(descriptor, size, flags=mmap.MAP_SHARED)
         self.address = ctypes.addressof(ctypes.c_char.from_buffer(self._pages))
-        self._tensors: dict[tuple[protocol.Form, int], torch.Tensor] = {}
+        self._views = _Views(self._storage)
         self._populated = set[tuple[int, int]]()
         """(offset, length) of pages that are already mapped."""
 
     def decode(self, spec: protocol.Header) -> Any:
         """Return the inputs that `spec` describes; their values arrive later."""
-        return protocol.decode(spec, [], self._place)
+        return storages.decode(spec, self._place)
 
-    def _place(self, form: protocol.Form, spot: protocol.Values | protocol.Spot) -> torch.Tensor:
-        assert isinstance(spot, protocol.Spot)
-        if (form, spot.offset) not in self._tensors:
-            flat = torch.empty(0, dtype=form.dtype)
-            if form.bytes:
-                raw = torch.frombuffer(self._pages, dtype=torch.uint8, count=form.bytes, offset=spot.offset)
-                flat = raw.view(form.dtype)
-            self._tensors[form, spot.offset] = form.shaped(flat)
-        self._prepare(spot.pages, spot.length, form.writable)
-        return self._tensors[form, spot.offset]
+    def _place(self, leaf: protocol.Header, view: View) -> torch.Tensor:
+        spot = storages.Spot(*leaf["place"])
+        self._prepare(spot.pages, spot.length, leaf["writable"])
+        return self._views.at(view, spot)
+
+    def _storage(self, offset: int, size: int) -> torch.UntypedStorage:
+        return torch.frombuffer(self._pages, dtype=torch.uint8, count=size, offset=offset).untyped_storage()
 
     def _prepare(self, offset: int, length: int, writable: bool) -> None:
         """Map the pages now, and write-protect read-only inputs, so that a kernel that writes there crashes.
@@ -91,15 +90,28 @@ class DeviceInbox:
         self._kept = kernel
         self._mapping = DeviceMapping(runtime, size, descriptor)
         self.address = self._mapping.address
-        self._tensors: dict[tuple[protocol.Form, int], torch.Tensor] = {}
+        self._views = _Views(lambda offset, size: self._mapping.bytes(offset, size).untyped_storage())
 
     def decode(self, spec: protocol.Header) -> Any:
         """Return the inputs that `spec` describes; their values arrive later."""
-        return protocol.decode(spec, [], self._place)
+        return storages.decode(spec, lambda leaf, view: self._views.at(view, storages.Spot(*leaf["place"])))
 
-    def _place(self, form: protocol.Form, spot: protocol.Values | protocol.Spot) -> torch.Tensor:
-        assert isinstance(spot, protocol.Spot)
-        if (form, spot.offset) not in self._tensors:
-            raw = self._mapping.bytes(spot.offset, form.bytes)
-            self._tensors[form, spot.offset] = form.shaped(raw.view(form.dtype))
-        return self._tensors[form, spot.offset]
+
+class _Views:
+    """The tensors over a memory. One that comes again at its place is the same object; neighbours share a storage."""
+
+    def __init__(self, storage: Callable[[int, int], torch.UntypedStorage]) -> None:
+        """storage: returns `size` bytes at an offset."""
+        self._make = storage
+        self._storages: dict[tuple[int, int], torch.UntypedStorage] = {}
+        self._tensors: dict[tuple[View, int], torch.Tensor] = {}
+
+    def at(self, view: View, spot: storages.Spot) -> torch.Tensor:
+        """Return the tensor that is this view of the storage at a place."""
+        if (view, spot.offset) not in self._tensors:
+            key = spot.offset, view.storage_bytes
+            if key not in self._storages:
+                empty = torch.empty(0, dtype=torch.uint8)
+                self._storages[key] = self._make(*key) if view.storage_bytes else empty.untyped_storage()
+            self._tensors[view, spot.offset] = view.over(self._storages[key])
+        return self._tensors[view, spot.offset]

@@ -34,7 +34,7 @@ def made(header: protocol.Header) -> Any:
     """Return inputs of the shapes that `case_shapes` describes. Their values are zeros."""
     match header["kind"]:
         case "tensor":
-            return _zeros(getattr(torch, header["dtype"]), header["shape"], header["stride"])
+            return _zeros(getattr(torch, header["dtype"]), header["shape"], header["stride"], header.get("first", 0))
         case "dict":
             return {k: made(v) for k, v in header["items"].items()}
         case "list":
@@ -47,13 +47,13 @@ def made(header: protocol.Header) -> Any:
             return header["value"]
 
 
-def _zeros(dtype: torch.dtype, shape: Sequence[int], stride: Sequence[int]) -> torch.Tensor:
+def _zeros(dtype: torch.dtype, shape: Sequence[int], stride: Sequence[int], first: int) -> torch.Tensor:
     reach = 1 + sum((n - 1) * s for n, s in zip(shape, stride, strict=True)) if all(shape) else 0
     if reach == 0:
         return torch.empty(shape, dtype=dtype)
-    pages = mmap.mmap(-1, reach * dtype.itemsize)
+    pages = mmap.mmap(-1, (first + reach) * dtype.itemsize)
     flat = torch.frombuffer(pages, dtype=torch.uint8)
-    return flat.view(dtype).as_strided(shape, stride)
+    return flat.view(dtype).as_strided(shape, stride, first)
 
 
 class SkipsLarge(TorchFunctionMode):
@@ -114,7 +114,7 @@ def _moved(func: Callable[..., Any], args: Any, kwargs: dict[str, Any], create: 
 
 
 def _like(tensor: torch.Tensor) -> torch.Tensor:
-    return _zeros(tensor.dtype, tensor.shape, tensor.stride())
+    return _zeros(tensor.dtype, tensor.shape, tensor.stride(), 0)
 
 
 def _tensors(value: Any) -> Iterator[torch.Tensor]:
