@@ -25,6 +25,14 @@ MISTAKES = {
     "not evaluated here": (["evaluate", "hip.py"], "hip kernels are only inspected here: they need target=rocm"),
     "no such file": (["evaluate", "absent.py"], "cannot read kernel absent.py"),
     "no regular file": (["evaluate", "/dev/null"], "cannot read kernel /dev/null: it is no regular file"),
+    "nothing in the file": (["evaluate", "nothing.py"], "cannot read kernel nothing.py: it is empty"),
+    "nothing to compile": (["compile", "nothing.py"], "cannot read kernel nothing.py: it is empty"),
+    "no text": (["validate", "binary.py"], "cannot read kernel binary.py: it is not text (byte 1 is not UTF-8)"),
+    "no text to compile": (["compile", "zeros.py"], "cannot read kernel zeros.py: it is not text (it has zero bytes)"),
+    "no text to compare with": (["evaluate", "good.py", "--against", "binary.py"], "kernel binary.py: it is not text"),
+    "no parameters": (["optimize", "--params", "nothing.py"], "cannot read the parameters in nothing.py: it is empty"),
+    "no problem's text": (["problems", "show", "binary.py"], "/binary.py: it is not text"),
+    "a folder": (["evaluate", "problems"], "cannot read kernel problems: it is no regular file"),
     "kernel without custom_kernel": (["evaluate", "empty.py"], "empty.py defines no custom_kernel(data)"),
     "an empty file name": (["evaluate", ""], "'FILE' is empty"),
     "an empty problem": (["evaluate", "good.py", "--problem", ""], "'--problem' is empty"),
@@ -67,6 +75,9 @@ def test_a_process_ends_with_that_code_and_prints_nothing_else(name: str, cli: C
 
 def _mistake(name: str, cli: Cli, lab: Path) -> None:
     (lab / "empty.py").write_text("x = 1\n")
+    (lab / "nothing.py").write_text(" \n")
+    (lab / "binary.py").write_bytes(bytes(range(255, 0, -1)))
+    (lab / "zeros.py").write_bytes(b"x = 1\0\0\n")
     (lab / "good.py").write_text("def custom_kernel(data):\n    return data[1].copy_(data[0])\n")
     (lab / "hip.py").write_text("SOURCE = '#include <hip/hip_runtime.h>'\ndef custom_kernel(data):\n    return data\n")
     arguments, message = MISTAKES[name]
