@@ -13,6 +13,7 @@ import pytest
 from kernel_scientist import problems
 from kernel_scientist.campaign import preflight
 from kernel_scientist.records.params import Llm
+from kernel_scientist.tracking.mlflow_store import MlflowStore
 from tests.conftest import ROOT, Cli, without_progress
 
 MISTAKES = {
@@ -207,6 +208,21 @@ def test_a_dry_run_prints_the_plan_and_does_nothing(cli: Cli, lab: Path) -> None
     plan = json.loads(done.stdout)
     assert done.returncode == 0 and plan["kernels"] == 2 + 2 * 3 and plan["usd"] == 0
     assert not (lab / "mlruns").exists()
+
+
+def test_an_export_without_examples_names_its_campaign_and_makes_nothing(cli_here: Cli, lab: Path) -> None:
+    store = MlflowStore(f"sqlite:///{lab}/mlruns/mlflow.db", "identity-cpu")
+    begun = store.start(
+        "identity-cpu-20260101-000000-abcd", {"language": "cpp"}, problems.load(lab / "problems/identity")
+    )
+    for problem, words in (
+        ("identity", f"campaign {begun.campaign} of identity on cpu has no kernel"),
+        ("softmax", "no"),
+    ):
+        done = cli_here("export", "--set", f"problem={problem}", "--out", "new/folder/x.jsonl")
+        _one_sentence(done.returncode, done.stderr, words)
+        assert "--set problem=NAME" in done.stderr and not (lab / "new").exists()
+    assert "no campaign of softmax on cpu" in done.stderr
 
 
 def test_problems_are_listed_and_shown(cli_here: Cli) -> None:
