@@ -292,13 +292,16 @@ class Campaign:
         return [TimedSource.of(self.population.get(kernel.base).kernel, optional=True)]
 
     def record(self, trials: Sequence[Trial]) -> None:
-        """Write kernels as MLflow runs and add them to the population; wait while the store does not answer."""
-        self.insist(lambda: self.context.steps.record(self, trials))
+        """Write kernels as MLflow runs and add them to the population."""
+        self.context.steps.record(self, trials)
 
     def store_kernels(self, trials: Sequence[Trial]) -> None:
-        """Write kernels as MLflow runs and add them to the population, those that were not yet."""
+        """Write kernels as MLflow runs and add them to the population, those that were not yet.
+
+        Wait while the store does not answer.
+        """
         began_s = {name: job.began_s for name, job in list(self.ledger.jobs.items())}
-        self.recorder.record(trials, self.plan.elapsed_s, began_s)
+        self.insist(lambda: self.recorder.record(trials, self.plan.elapsed_s, began_s))
 
     def insist(self, act: Callable[[], T]) -> T:
         """Return what an act on the store returns; wait while the store does not answer."""

@@ -6,6 +6,7 @@ tests) calls `prepare()` first.
 
 import functools
 import hashlib
+import logging
 import os
 import threading
 from pathlib import Path
@@ -29,6 +30,12 @@ DEFAULTS = {
     "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
     "OMP_WAIT_POLICY": "passive",  # the evaluator's own threads must not spin during a timed call
 }
+
+TERSE = {
+    "urllib3.connectionpool": logging.ERROR,  # a warning of 200 characters for each attempt to reach a server
+    "mlflow.store.db.utils": logging.CRITICAL,  # the traceback of an error that is raised as well
+}
+"""Least level of what these loggers say: a campaign waits for a store that is away, and says so in its own line."""
 
 
 def root() -> Path:
@@ -55,7 +62,9 @@ def prepare() -> Path:
     folder = root()
     for name, value in DEFAULTS.items():
         os.environ.setdefault(name, value)
-    os.environ.setdefault("PREFECT_HOME", str(folder / ".prefect"))
+    for name, level in TERSE.items():
+        logging.getLogger(name).setLevel(level)
+    os.environ.setdefault("PREFECT_HOME", str(prefect_folder()))
     return folder
 
 
@@ -64,6 +73,11 @@ def tracking_uri(configured: str = "") -> str:
     if given := os.environ.get("MLFLOW_TRACKING_URI") or configured:
         return given
     return f"sqlite:///{root() / 'mlruns' / 'mlflow.db'}"
+
+
+def prefect_folder() -> Path:
+    """Return the folder of Prefect's settings and of the database of a server that is started here."""
+    return Path(os.environ.get("PREFECT_HOME") or root() / ".prefect")
 
 
 def host_target() -> str:

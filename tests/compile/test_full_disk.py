@@ -1,35 +1,15 @@
 """A full disk is reported as a full disk, not as an error in a kernel's source."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
-import pytest
-
 from tests.conftest import ROOT
+from tests.small_disk import on_a_disk_of
 
 BUILD = """
 from kernel_scientist.compile import gxx
 from kernel_scientist.compile.request import BuildRequest
 print(gxx.build(BuildRequest('extern "C" void f() {}', {}, [])).report.ok)
 """
-
-
-def on_a_disk_of(size: str, folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
-    """Run a command in a mount namespace where the cache is a file system of this size."""
-    folder.mkdir(exist_ok=True)
-    alone = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c"]
-    mount = f"mount -t tmpfs -o size={size} none {folder}"
-    if subprocess.run([*alone, mount], capture_output=True).returncode:
-        pytest.skip("this user can mount no file system")
-    return subprocess.run(
-        [*alone, f'{mount} && exec "$@"', "sh", sys.executable, *command],
-        env={**os.environ, "KERNEL_SCIENTIST_CACHE": str(folder), "PYTHONPATH": str(ROOT)},
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-    )
 
 
 def test_a_disk_that_fills_during_a_build_is_infrastructure(tmp_path: Path) -> None:
