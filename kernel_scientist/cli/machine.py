@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kernel_scientist.cli import progress
 from kernel_scientist.cli.common import JSON, UNDECIDED, Call, not_empty, show, text_option, with_params
 
 if TYPE_CHECKING:
@@ -23,9 +24,10 @@ def doctor(as_json: bool) -> None:
 
     Example: kernel-scientist doctor
     """
-    from kernel_scientist.report.doctor import examine, shown
+    with progress.shown():
+        from kernel_scientist.report.doctor import examine, shown
 
-    rows = examine()
+        rows = examine()
     show(rows, as_json, shown(rows))
     sys.exit(0 if all(row["ok"] or not row["needed"] for row in rows) else 2)
 

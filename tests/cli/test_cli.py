@@ -237,6 +237,8 @@ def test_doctor_lists_the_capabilities_of_this_machine(cli: Cli) -> None:
     rows = {row["what"]: row for row in json.loads(done.stdout)}
     assert done.returncode == 0 and rows["g++"]["ok"] and rows["torch"]["ok"] and rows["files hidden"]["ok"]
     assert rows["model targets"]["ok"] and "gfx942" in rows["model targets"]["detail"]
+    said = done.stderr.splitlines()  # of the first second nothing is shown
+    assert not without_progress(done.stderr) and "looking at the MLflow store ..." in said and len(said) > 3
 
 
 def _free_port() -> int:

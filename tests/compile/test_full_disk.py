@@ -1,6 +1,9 @@
 """A full disk is reported as a full disk, not as an error in a kernel's source."""
 
+import re
 from pathlib import Path
+
+import pytest
 
 from tests.conftest import ROOT
 from tests.small_disk import on_a_disk_of
@@ -24,3 +27,16 @@ def test_a_cache_without_room_is_named_before_anything_starts(tmp_path: Path) ->
     (error,) = [line for line in done.stderr.splitlines() if not line.endswith(" ...")]
     assert done.returncode == 2 and error.startswith(f"error: cannot write to {tmp_path}/cache")
     assert "No space left on device" in error
+
+
+@pytest.mark.parametrize("full", ["mlruns", ".cache", ".prefect"])
+def test_a_campaign_whose_disk_has_too_little_room_does_not_start(lab: Path, full: str) -> None:
+    settings = {"KERNEL_SCIENTIST_CACHE": str(lab / ".cache"), "KERNEL_SCIENTIST_ROOT": str(lab)}
+    before = sorted(lab.rglob("*"))
+    call = ("-m", "kernel_scientist", "optimize", "--set", "problem=identity")
+    done = on_a_disk_of("3m", lab / full, *call, **settings, PREFECT_HOME=str(lab / ".prefect"))
+    (error,) = [line for line in done.stderr.splitlines() if not line.endswith(" ...")]
+    assert done.returncode == 2 and error.startswith(f"error: there is too little room on the disk of {lab / full}: ")
+    assert re.search(r": [123](\.\d+)? MB are free, and a campaign of 18 kernels takes up to \d\d MB \(", error)
+    made = {file for file in set(lab.rglob("*")) - set(before) if file.name not in (full, ".cache")}
+    assert not made, "something was started"
