@@ -5,17 +5,16 @@ first kernels.
 """
 
 import os
-import shutil
 from collections import defaultdict
 from pathlib import Path
 from typing import NamedTuple
 
-from kernel_scientist.records import environment
+from kernel_scientist.records import disk, environment
+from kernel_scientist.records.disk import MB
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.params import Params
 from kernel_scientist.tracking import local_store
 
-MB = 1_000_000
 MOST_KERNELS = 100
 """Kernels that are provided for: those after them may have to wait."""
 
@@ -54,18 +53,12 @@ def require(params: Params) -> None:
     kernels = min(search.generations * (search.experiments + 1) + 2, params.budget.kernels)
     disks: defaultdict[int, list[Need]] = defaultdict(list)
     for need in needs(params):
-        disks[_existing(need.folder).stat().st_dev].append(need)
+        disks[disk.existing(need.folder).stat().st_dev].append(need)
     for together in disks.values():
-        free, needed = shutil.disk_usage(_existing(together[0].folder)).free, sum(n.bytes(kernels) for n in together)
+        free, needed = disk.free_bytes(together[0].folder), sum(n.bytes(kernels) for n in together)
         if free < needed:
             places = ", ".join(f"{n.bytes(kernels) / MB:.0f} MB for {n.what} in {n.folder}" for n in together)
             raise SetupError(
                 f"there is too little room on the disk of {together[0].folder}: {free / MB:.3g} MB are free, and a "
                 f"campaign of {kernels} kernels takes up to {needed / MB:.0f} MB ({places}); make room there"
             )
-
-
-def _existing(folder: Path) -> Path:
-    """Return a folder, or the nearest one above it that exists."""
-    folder = folder.absolute()
-    return next(place for place in (folder, *folder.parents) if place.is_dir())

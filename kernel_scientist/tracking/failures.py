@@ -1,12 +1,10 @@
 """Why an act on the MLflow store failed, in the words of the database or the system, and whether waiting mends it."""
 
-import errno
 import re
-import shutil
 import sqlite3
-from collections.abc import Iterator
 from pathlib import Path
 
+from kernel_scientist.records import disk
 from kernel_scientist.records.errors import StoppedError
 from kernel_scientist.tracking import local_store
 
@@ -14,9 +12,6 @@ OURS = (StoppedError, AssertionError, LookupError, TypeError, AttributeError)
 """Errors that no waiting mends."""
 LASTING = ("INVALID_PARAMETER_VALUE", "RESOURCE_DOES_NOT_EXIST", "RESOURCE_ALREADY_EXISTS", "PERMISSION_DENIED")
 """Codes of MLflow's errors that no waiting mends."""
-FULL = (errno.ENOSPC, errno.EDQUOT)
-FULL_DATABASE = "database or disk is full"
-"""SQLite's words."""
 DRIVERS = re.compile(r"\((?:sqlite3|psycopg2?|asyncpg|pymysql|MySQLdb)[\w.]*\) ([^\n]+)")
 """SQLAlchemy's message of an error of the database: other words may precede it, the statement follows."""
 MOST = 200
@@ -34,25 +29,16 @@ def reason(error: BaseException, uri: str) -> str:
     words, place = _words(error, local_store.database(uri))
     if place is None:
         return words[:MOST]
-    free = shutil.disk_usage(place.parent).free
-    return f"{words[:MOST]} ({free / 1e6:.3g} MB are free for {place.parent})"
+    return f"{words[:MOST]} ({disk.free(place.parent)})"
 
 
 def _words(error: BaseException, database: Path | None) -> tuple[str, Path | None]:
     """Return the reason and, if a disk is full, the file that could not be written and is on this machine."""
-    for cause in _causes(error):
-        if isinstance(cause, OSError) and cause.errno in FULL:
+    for cause in disk.causes(error):
+        if isinstance(cause, OSError) and disk.is_full(cause):
             return str(cause.strerror), Path(str(cause.filename)) if cause.filename else database
         if isinstance(cause, sqlite3.Error):
-            return str(cause), database if FULL_DATABASE in str(cause) else None
+            return str(cause), database if disk.is_full(cause) else None
     text = str(error).strip() or type(error).__name__
     found = DRIVERS.search(text)  # a server passes the message on
     return found[1] if found else text.splitlines()[0], None
-
-
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error and those that led to it."""
-    cause: BaseException | None = error
-    while cause is not None:
-        yield cause
-        cause = cause.__cause__ or cause.__context__
