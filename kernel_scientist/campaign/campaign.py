@@ -56,11 +56,9 @@ class Campaign:
         """
         self.context, self.params = context, context.params
         problem, params = context.problem, context.params
-        experiment = params.tracking.experiment or f"{problem.name}-{context.target.name}"
-        self.store = access.open_store(params.tracking.uri, experiment)
+        self.store = resuming.opened(params, problem, context.target)
         self.population, loose = Population(), list[str]()
-        wanted = None if resume is True else resume or None
-        found = self.store.recorded(wanted, params.language, problem, params.tracking.suite) if resume else None
+        found = resuming.find(params, problem, context.target, resume, self.store) if resume else None
         if found:
             changes = resuming.changes(found, params, problem, context.target)
             self.store.reopen(found)
@@ -71,8 +69,7 @@ class Campaign:
             changes, self.beginning = "", beginning.new(params, problem, context.target, self.store)
             self.lessons = self.beginning.lessons(Lessons())
         if resume and not found:
-            where = f"MLflow experiment {self.store.experiment} at {self.store.uri}"
-            progress.warning("there is no campaign to resume in %s: a new one starts", where)
+            progress.warning("%s", resuming.nothing(self.store))
         # date and time; the end tells campaigns apart that a schedule starts at once
         new = f"{problem.slug}-{context.target.name}-{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
         by_model = context.target.model is not None

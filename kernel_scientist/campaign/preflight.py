@@ -58,7 +58,7 @@ def kernels(params: Params, files: Sequence[Path]) -> None:
 
 
 def campaign(params: Params) -> None:
-    """Check a call of `optimize`: problem, target, compiler, seeds, models and their keys, MLflow store, disks."""
+    """Check a call of `optimize`: problem, target, compiler, seeds, names of models, MLflow store, disks."""
     _require_cache()
     problem, _ = resolve(params)
     for seed in problem.seeds(params.language):
@@ -71,7 +71,6 @@ def campaign(params: Params) -> None:
             "validate.approval needs a Prefect server on which a person can answer: set PREFECT_API_URL to its address"
         )
     ensemble.require(params.llm, params.language)
-    models(params.llm)
     require_usable(environment.tracking_uri(params.tracking.uri))
     disk_space.require(params)
 

@@ -64,7 +64,7 @@ def optimize(
         except SetupError as error:  # a cost can be predicted without a key
             click.echo(f"warning: {error}", err=True)
         return
-    preflight.campaign(params)
+    outlook.require(params, campaign or resume)
     with progress.shown(steps=False, quiet=quiet), prepared.started_ahead(params, *preflight.resolve(params)):
         summary = _flow("flows.optimize:optimize", call, resume=campaign or resume)
     curve = summary.pop("curve")

@@ -85,7 +85,7 @@ def kept(name: str, make: Callable[[Path], Built]) -> Built:
     except OSError as error:
         if not disk.is_full(error):
             raise
-        raise InfrastructureError(f"{os.strerror(error.errno).lower()}: {folder}") from error
+        raise InfrastructureError(f"{str(error.strerror).lower()}: {folder}") from error
 
 
 def _kept(folder: Path, name: str, make: Callable[[Path], Built]) -> Built:

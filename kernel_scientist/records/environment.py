@@ -5,9 +5,12 @@ tests) calls `prepare()` first.
 """
 
 import functools
+import getpass
 import hashlib
 import logging
 import os
+import re
+import socket
 import threading
 from pathlib import Path
 
@@ -78,6 +81,19 @@ def tracking_uri(configured: str = "") -> str:
 def prefect_folder() -> Path:
     """Return the folder of Prefect's settings and of the database of a server that is started here."""
     return Path(os.environ.get("PREFECT_HOME") or root() / ".prefect")
+
+
+def owner() -> str:
+    """Return whose campaigns this process starts: `$KERNEL_SCIENTIST_OWNER`, else user, host and project's folder."""
+    given = os.environ.get("KERNEL_SCIENTIST_OWNER") or f"{_user()}@{socket.gethostname()}:{root()}"
+    return re.sub(r"[^\w@:./ +-]", "-", given)[:250]  # it is searched for in a language with quotes
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container's user without a name
+        return str(os.getuid())
 
 
 def host_target() -> str:

@@ -28,6 +28,8 @@ from kernel_scientist.tracking import failures, local_store
 from kernel_scientist.tracking.mlflow_store import CampaignRun, MlflowStore
 
 T = TypeVar("T")
+SCHEMES = ("sqlite", "postgresql", "mysql", "mssql", "file", "databricks", "databricks-uc", "uc")
+"""Beginnings of the addresses that MLflow knows, besides http and https."""
 WAIT_S = 900.0
 """How long a store is waited for, in seconds."""
 DELAYS_S = (1.0, 2.0, 5.0, 15.0)
@@ -153,8 +155,11 @@ def require_reachable(uri: str) -> None:
                 f"no MLflow server answers at {uri} ({reason}); start one, or unset MLFLOW_TRACKING_URI and "
                 "tracking.uri to use mlruns/"
             )
-    elif "://" not in uri:
-        raise SetupError(f"MLflow store {uri!r}: expected sqlite:///PATH, a database or an http address")
+    elif uri.partition("://")[0].partition("+")[0] not in SCHEMES or "://" not in uri:
+        raise SetupError(
+            f"MLflow store {uri!r}: expected sqlite:///PATH, a database (postgresql, mysql, mssql) or an http address; "
+            "correct MLFLOW_TRACKING_URI or tracking.uri"
+        )
 
 
 def no_answer(address: str) -> str | None:

@@ -60,6 +60,11 @@ MISTAKES = {
     "an empty campaign": (["compare", "a,", "b", "--set", "problem=identity"], "a campaign's name is empty"),
     "no such folder": (["cases", "--set", "problem=identity", "--out", "/proc/nope"], "cannot write /proc/nope"),
     "unknown problem to show": (["problems", "show", "nope"], "unknown problem 'nope'"),
+    "no store of MLflow's": (["optimize", "--set", "tracking.uri=bogus://x"], "MLflow store 'bogus://x': expected"),
+    "a campaign that is not there": (
+        ["optimize", "--campaign", "nosuch", "--set", "problem=identity"],
+        "no campaign 'nosuch' in MLflow experiment identity-cpu",
+    ),
     "bad store": (["optimize", "--set", "tracking.uri=ftp-ish"], "expected sqlite:///PATH"),
 }  # fmt: skip
 
