@@ -40,5 +40,9 @@ def _words(error: BaseException, database: Path | None) -> tuple[str, Path | Non
         if isinstance(cause, sqlite3.Error):
             return str(cause), database if disk.is_full(cause) else None
     text = str(error).strip() or type(error).__name__
-    found = DRIVERS.search(text)  # a server passes the message on
-    return found[1] if found else text.splitlines()[0], None
+    if found := DRIVERS.search(text):  # a server passes the message on
+        return found[1], None
+    for cause in disk.causes(error):
+        if isinstance(cause, OSError) and cause.strerror:
+            return cause.strerror + (f": {cause.filename}" if cause.filename else ""), None
+    return text.splitlines()[0], None

@@ -168,3 +168,26 @@ def test_a_full_disk_is_waited_for_and_named(tmp_path: Path, empty_store: Path) 
     full = rf", for the MLflow store sqlite:///{tmp_path}/mlflow\.db: database or disk is full \(0 MB are free for "
     assert re.search(f"{full}{tmp_path}\\)$", said[0]) and "answers again" in said[1]
     assert said[2] == "recorded ['k00001'] 1"
+
+
+AWAY = """
+import logging, threading
+from kernel_scientist.records import environment
+environment.prepare()
+logging.basicConfig(format="%(message)s", level=logging.WARNING)
+from mlflow import MlflowClient
+from kernel_scientist.records.errors import InfrastructureError
+from kernel_scientist.tracking.access import insist
+uri = "http://127.0.0.1:9"
+try:
+    insist(MlflowClient(tracking_uri=uri).search_experiments, uri, threading.Event(), wait_s=-1)
+except InfrastructureError as error:
+    print(error)
+"""
+
+
+def test_a_server_that_is_away_gets_no_other_line_than_ours() -> None:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1"}
+    done = subprocess.run([sys.executable, "-c", AWAY], env=environment, capture_output=True, text=True, check=True)
+    assert not done.stderr and done.stdout.startswith("the MLflow store http://127.0.0.1:9 did not take records")
+    assert "(Connection refused)" in done.stdout
