@@ -20,6 +20,7 @@ from kernel_scientist.cli.common import (
     text_option,
     with_params,
     write_json,
+    written,
 )
 from kernel_scientist.records.errors import NO_REPLY, SetupError
 
@@ -38,7 +39,10 @@ VERBOSE = click.option("--verbose", is_flag=True, help="Also print clocks, sandb
 @text_option("--campaign", "ID", "Resume this campaign.")
 @click.option("--dry-run", is_flag=True, help="Print the plan only; with --resume, what is left.")
 @click.option(
-    "--metrics", metavar="FILE", help="Also write the result to FILE, and curve.csv and champion/ next to it."
+    "--metrics",
+    callback=written(),
+    metavar="FILE",
+    help="Also write the result to FILE, and curve.csv and champion/ next to it.",
 )
 @click.option("--quiet", is_flag=True, help="Print the result only.")
 @JSON

@@ -59,6 +59,12 @@ MISTAKES = {
     "a campaign named twice": (["compare", "a,b", "b", "--set", "problem=identity"], "campaign b is named twice"),
     "an empty campaign": (["compare", "a,", "b", "--set", "problem=identity"], "a campaign's name is empty"),
     "no such folder": (["cases", "--set", "problem=identity", "--out", "/proc/nope"], "cannot write /proc/nope"),
+    "figures that cannot be written": (["validate", "good.py", "--metrics", "/proc/x"], "cannot write /proc/x"),
+    "a folder as a file": (["optimize", "--metrics", "problems"], "problems: it is a folder"),
+    "a file as a folder": (["compile", "good.py", "--asm", "empty.py"], "empty.py: it is a file"),
+    "a page below a file": (["report", "--out", "empty.py/x.html"], "empty.py/x.html: Not a directory"),
+    "training data nowhere": (["export", "--out", "/proc/nope/x.jsonl"], "cannot write /proc/nope/x.jsonl"),
+    "times that are none": (["calibrate", "--from", "binary.py"], "cannot read the times in binary.py: it is not text"),
     "unknown problem to show": (["problems", "show", "nope"], "unknown problem 'nope'"),
     "no store of MLflow's": (["optimize", "--set", "tracking.uri=bogus://x"], "MLflow store 'bogus://x': expected"),
     "a campaign that is not there": (
