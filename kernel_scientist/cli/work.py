@@ -87,7 +87,13 @@ def optimize(
 @click.argument("paths", nargs=-1, required=True, help="Files of problems, or folders that contain them.")
 @click.option("--name", required=True, callback=not_empty, help="Name of the suite; a name used before continues it.")
 @click.option("--level", type=int, metavar="N", help="Only problems in folders named level<N> (KernelBench).")
-@click.option("--jobs", default=1, show_default=True, help="Campaigns at the same time, where no CPU is timed.")
+@click.option(
+    "--jobs",
+    default=1,
+    type=click.IntRange(1),
+    show_default=True,
+    help="Campaigns at the same time, where no CPU is timed.",
+)
 @with_params
 @METRICS
 @JSON
@@ -99,9 +105,13 @@ def suite(
     Example: kernel-scientist suite KernelBench --level 1 --name first --set search.generations=2
     """
     from kernel_scientist.campaign.suite import Suite
+    from kernel_scientist.records import environment
     from kernel_scientist.report import tables
+    from kernel_scientist.tracking.access import require_usable
 
-    Suite.of(name, paths, level).require_quiet(call.params(), jobs)
+    params = call.params()
+    Suite.of(name, paths, level).require_quiet(params, jobs)
+    require_usable(environment.tracking_uri(params.tracking.uri))
     with progress.shown(steps=False):
         summary = _flow("flows.suite:run", call, name=name, paths=list(paths), level=level, jobs=jobs)
     write_json(metrics, summary)

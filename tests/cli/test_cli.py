@@ -65,6 +65,12 @@ MISTAKES = {
     "a page below a file": (["report", "--out", "empty.py/x.html"], "empty.py/x.html: Not a directory"),
     "training data nowhere": (["export", "--out", "/proc/nope/x.jsonl"], "cannot write /proc/nope/x.jsonl"),
     "times that are none": (["calibrate", "--from", "binary.py"], "cannot read the times in binary.py: it is not text"),
+    "a suite outside its folder": (["suite", "problems/identity", "--name", "x/../y"], "which 'x/../y' cannot be"),
+    "a suite of no campaigns": (["suite", "problems/identity", "--name", "x", "--jobs", "0"], "0 is not in the range"),
+    "a suite's store": (
+        ["suite", "problems/identity", "--name", "x", "--set", "tracking.uri=bogus://x"],
+        "MLflow store 'bogus://x': expected",
+    ),
     "unknown problem to show": (["problems", "show", "nope"], "unknown problem 'nope'"),
     "no store of MLflow's": (["optimize", "--set", "tracking.uri=bogus://x"], "MLflow store 'bogus://x': expected"),
     "a campaign that is not there": (
