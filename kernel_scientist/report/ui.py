@@ -125,11 +125,10 @@ def migrating() -> Generator[None]:
         return
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(folder / "made.lock")
-        lock.acquire()
+        held = FileLock(folder / "made.lock").acquire()
     except OSError as error:
         raise SetupError(f"cannot write to {folder}, the folder of the Prefect server: {error.strerror}") from error
-    with lock:
+    with held:
         yield
         made.touch()
 
