@@ -94,9 +94,14 @@ ui: install
 
 install: $(STAMP)
 
+# The programs of the environment name its folder, so in a folder that was moved or copied install.py mends them.
+ifneq ($(shell cat $(STAMP) 2>/dev/null),$(CURDIR))
+.PHONY: $(STAMP)
+endif
+
 $(STAMP): pyproject.toml constraints.txt install.py
 	@$(PYTHON) install.py $(VENV)
-	@touch $(STAMP)
+	@pwd -P >$(STAMP)
 
 # Removes what can be made again. Runs (mlruns/) and DVC's cache are results and are kept.
 clean:

@@ -1,12 +1,14 @@
 """Make the virtual environment and install into it what constraints.txt pins. Standard library only.
 
 A torch that is there already and compatible, in the environment or (as a GPU build) under the Python that runs this,
-is kept: its and triton's pins are left out and replaced by a pin on what is installed.
+is kept: its and triton's pins are left out and replaced by a pin on what is installed. An environment that was moved
+or copied with its folder is mended, not made anew.
 
     python3 install.py .venv
 """
 
 import json
+import re
 import subprocess
 import sys
 import sysconfig
@@ -47,6 +49,8 @@ def main() -> int:
         except (OSError, subprocess.CalledProcessError) as error:
             print(f"error: cannot make {folder}: {error}; on Debian, apt-get install python3-venv")
             return 2
+    elif relocate(folder):
+        print(f"{folder} was in another folder before: its programs are mended")
     found = probe(str(python))
     pins = constraints((ROOT / "constraints.txt").read_text(), found)
     if keeps(found):
@@ -59,6 +63,25 @@ def main() -> int:
     if done.returncode:
         print("error: pip could not install what constraints.txt pins; its words are above")
     return 2 if done.returncode else 0
+
+
+def relocate(folder: Path) -> bool:
+    """Let the programs of an environment that was moved or copied find its interpreter; return whether it was.
+
+    Their first lines and the activation scripts name the folder in which they were made, as pyvenv.cfg does, which is
+    changed last: what is interrupted is done again.
+    """
+    settings = folder / "pyvenv.cfg"
+    made = re.search(r"^command = .* -m venv .*?(/.+)$", settings.read_text(), re.M)
+    if made is None or made[1] == str(folder):
+        return False
+    before = re.compile(rf"(?<![\w./-]){re.escape(made[1])}(?![\w.-])".encode())
+    scripts = [f for f in (folder / "bin").iterdir() if f.is_file() and not f.is_symlink()]
+    for file in (*scripts, settings):
+        content = file.read_bytes()
+        if b"\0" not in content and content != (changed := before.sub(lambda _: bytes(folder), content)):
+            file.write_bytes(changed)
+    return True
 
 
 def share(folder: Path) -> None:

@@ -20,7 +20,7 @@ from prefect.utilities.urls import url_for
 from flows import events, work_pool
 from flows.form import UNTOUCHED, Form, subject
 from flows.progress import Progress
-from kernel_scientist.campaign import champions, preflight, single, stopping
+from kernel_scientist.campaign import champions, outlook, single, stopping
 from kernel_scientist.campaign.campaign import Campaign
 from kernel_scientist.campaign.engine import Engine
 from kernel_scientist.campaign.evaluation_context import evaluation_context
@@ -62,7 +62,7 @@ def optimize(
         params_file: Another params.yaml.
     """
     settings = load(params_file, params.overrides(overrides))
-    preflight.campaign(settings)
+    outlook.require(settings, resume)
     with evaluation_context(settings, Chain(), work_pool.connect) as context:
         campaign = Campaign(context, resume, url_for("flow-run", flow_run.get_id()) or "")
         progress = Progress(campaign)

@@ -6,7 +6,7 @@ import signal
 import socket
 import sys
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 from kernel_scientist.records.errors import StoppedError
 from kernel_scientist.report import ui
@@ -47,12 +47,14 @@ def serving(imports: Sequence[str] = ()) -> Generator[None]:
     options = ["--port", str(port), "--log-level", "error", "--lifespan", "on"]
     command = [sys.executable, "-m", "kernel_scientist.sandbox.lifetime", sys.executable, "-m", *server, *options]
     settings = {"PREFECT_UI_ENABLED": "0", "PREFECT__SERVER_EPHEMERAL": "1", "PREFECT__SERVER_FINAL": "1", **CHEAP}
-    with ui.process("Prefect", command, {**os.environ, **settings}) as process:
-        for name in ("prefect.main", *imports):
-            importlib.import_module(name)
-        from prefect.settings import PREFECT_API_URL, PREFECT_UI_URL, temporary_settings
+    with ExitStack() as stack:
+        with ui.migrating():
+            process = stack.enter_context(ui.process("Prefect", command, {**os.environ, **settings}))
+            for name in ("prefect.main", *imports):
+                importlib.import_module(name)
+            from prefect.settings import PREFECT_API_URL, PREFECT_UI_URL, temporary_settings
 
-        address = ui.wait_for_server("Prefect", port, process)
+            address = ui.wait_for_server("Prefect", port, process)
         with temporary_settings({PREFECT_API_URL: f"{address}/api", PREFECT_UI_URL: UI_URL}):
             try:
                 yield

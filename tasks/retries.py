@@ -13,9 +13,8 @@ from prefect.context import TaskRunContext
 
 from kernel_scientist.records.errors import InfrastructureError, ModelError, StoppedError
 from kernel_scientist.records.params import Llm
-from kernel_scientist.tracking import access
 
-DEVICE_S, COMPILER_S, STORE_S = (5.0, 20.0), (1.0, 5.0), (1.0, 2.0, 5.0)
+DEVICE_S, COMPILER_S = (5.0, 20.0), (1.0, 5.0)
 """Seconds before each repetition, by what failed."""
 PROVIDER_REPETITIONS = 4
 
@@ -47,12 +46,6 @@ def provider_is_away(_task: Any, _run: Any, state: Any) -> bool:
     return isinstance(error, ModelError) and error.may_pass
 
 
-def store_is_away(_task: Any, _run: Any, state: Any) -> bool:
-    """Whether the MLflow store failed and may work later."""
-    error = _error(state)
-    return error is not None and access.may_pass(error)
-
-
 def _options(retries: int, condition: Any) -> dict[str, Any]:
     return {
         "retries": retries,
@@ -66,7 +59,6 @@ PROVIDER = _options(PROVIDER_REPETITIONS, provider_is_away)
 DEVICE = _options(len(DEVICE_S), infrastructure_only)
 DEVICE_ONCE: dict[str, Any] = {**DEVICE, "retries": 1}
 COMPILER = _options(len(COMPILER_S), infrastructure_only)
-STORE = _options(len(STORE_S), store_is_away)
 
 
 def pause(pauses_s: Sequence[float], stopped: threading.Event) -> None:

@@ -3,17 +3,16 @@
 from collections.abc import Sequence
 
 from prefect import task
+from prefect.cache_policies import NO_CACHE
 
 from kernel_scientist.campaign.campaign import Campaign
 from kernel_scientist.records.evaluation import Trial
-from tasks import retries
 
 
-@task(task_run_name="record {names}", **retries.STORE)
+@task(task_run_name="record {names}", cache_policy=NO_CACHE)
 def record(campaign: Campaign, trials: Sequence[Trial], names: str) -> None:
-    """Write kernels as MLflow runs. A store that stays away is waited for by the campaign (`Campaign.insist`).
+    """Write kernels as MLflow runs. The campaign waits for a store that is away, so there are no retries here.
 
     `names`: the kernels' names, as far as they fit into the name of a task.
     """
-    retries.pause(retries.STORE_S, campaign.stopped)
     campaign.store_kernels(trials)

@@ -1,6 +1,7 @@
 """The set-up keeps what it should and pins the rest."""
 
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -68,6 +69,43 @@ def test_an_environment_made_from_another_sees_what_that_one_sees(tmp_path: Path
     script = f"import install, pathlib; install.share(pathlib.Path({str(second)!r}))"
     subprocess.run([str(first / "bin" / "python"), "-c", script], cwd=ROOT, check=True)
     subprocess.run([str(second / "bin" / "python"), "-c", "import torch_stand_in"], check=True)
+
+
+def test_an_environment_that_was_moved_runs_its_programs(tmp_path: Path) -> None:
+    here, moved = tmp_path / "lab" / ".venv", tmp_path / "home" / "lab" / ".venv"
+    subprocess.run([sys.executable, "-m", "venv", str(here)], check=True)
+    moved.parent.mkdir(parents=True)
+    here.rename(moved)
+    with pytest.raises(FileNotFoundError):
+        subprocess.run([str(moved / "bin" / "pip"), "--version"], check=False)
+    for changed in (True, False):
+        assert install.relocate(moved) is changed
+        told = subprocess.run([str(moved / "bin" / "pip"), "--version"], capture_output=True, text=True, check=True)
+        assert f"from {moved}/" in told.stdout
+    activated = subprocess.run(
+        ["sh", "-c", f". {moved}/bin/activate && command -v pip"], capture_output=True, text=True
+    )
+    assert activated.stdout == f"{moved}/bin/pip\n"
+
+
+def test_make_installs_again_where_the_folder_was_moved_to(tmp_path: Path) -> None:
+    """The real Makefile; its install.py only says where it ran."""
+    here, moved = tmp_path / "here", tmp_path / "moved"
+    (here / ".venv").mkdir(parents=True)
+    shutil.copy(ROOT / "Makefile", here)
+    for name in ("pyproject.toml", "constraints.txt"):
+        (here / name).touch()
+    (here / "install.py").write_text("import os\nprint('installing in', os.getcwd())\n")
+
+    def made(folder: Path) -> str:
+        done = subprocess.run(["make", "-C", str(folder), "install"], capture_output=True, text=True, check=True)
+        return "".join(line for line in done.stdout.splitlines() if line.startswith("installing"))
+
+    assert [made(here), made(here)] == [f"installing in {here}", ""]
+    here.rename(moved)
+    assert [made(moved), made(moved)] == [f"installing in {moved}", ""]
+    (moved / "constraints.txt").write_text("another pin\n")
+    assert made(moved) == f"installing in {moved}"
 
 
 def test_an_old_python_gets_a_sentence(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

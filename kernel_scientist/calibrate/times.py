@@ -10,7 +10,7 @@ from typing import IO
 
 from pydantic import ValidationError
 
-from kernel_scientist.records.base import Record
+from kernel_scientist.records.base import Record, read_text
 from kernel_scientist.records.errors import SetupError
 
 
@@ -91,8 +91,9 @@ def writing(path: Path, machine: str, device: Device) -> Generator[TimesFile]:
 
 def read(path: Path) -> Times:
     """Return the content of a file; a last line without its end is left out. Raises SetupError for another content."""
+    text = read_text(path, "the times in ")
     try:
-        first, *rest = path.read_text().splitlines(keepends=True)
+        first, *rest = text.splitlines(keepends=True)
         times = Times(Heading.model_validate_json(first), {}, {})
         for line in (line for line in rest if line.endswith("\n")):
             if '"reason"' in line:
@@ -101,7 +102,7 @@ def read(path: Path) -> Times:
             else:
                 measured = Measured.model_validate_json(line)
                 times.measured[measured.name] = measured
-    except (OSError, ValueError) as error:
+    except ValueError as error:
         words = f"{error.error_count()} invalid fields" if isinstance(error, ValidationError) else str(error)
         raise SetupError(f"{path} is no file of times that `kernel-scientist calibrate` wrote: {words}") from error
     return times

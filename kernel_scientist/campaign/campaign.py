@@ -56,11 +56,9 @@ class Campaign:
         """
         self.context, self.params = context, context.params
         problem, params = context.problem, context.params
-        experiment = params.tracking.experiment or f"{problem.name}-{context.target.name}"
-        self.store = access.open_store(params.tracking.uri, experiment)
+        self.store = resuming.opened(params, problem, context.target)
         self.population, loose = Population(), list[str]()
-        wanted = None if resume is True else resume or None
-        found = self.store.recorded(wanted, params.language, problem, params.tracking.suite) if resume else None
+        found = resuming.find(params, problem, context.target, resume, self.store) if resume else None
         if found:
             changes = resuming.changes(found, params, problem, context.target)
             self.store.reopen(found)
@@ -71,8 +69,7 @@ class Campaign:
             changes, self.beginning = "", beginning.new(params, problem, context.target, self.store)
             self.lessons = self.beginning.lessons(Lessons())
         if resume and not found:
-            where = f"MLflow experiment {self.store.experiment} at {self.store.uri}"
-            progress.warning("there is no campaign to resume in %s: a new one starts", where)
+            progress.warning("%s", resuming.nothing(self.store))
         # date and time; the end tells campaigns apart that a schedule starts at once
         new = f"{problem.slug}-{context.target.name}-{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
         by_model = context.target.model is not None
@@ -292,13 +289,16 @@ class Campaign:
         return [TimedSource.of(self.population.get(kernel.base).kernel, optional=True)]
 
     def record(self, trials: Sequence[Trial]) -> None:
-        """Write kernels as MLflow runs and add them to the population; wait while the store does not answer."""
-        self.insist(lambda: self.context.steps.record(self, trials))
+        """Write kernels as MLflow runs and add them to the population."""
+        self.context.steps.record(self, trials)
 
     def store_kernels(self, trials: Sequence[Trial]) -> None:
-        """Write kernels as MLflow runs and add them to the population, those that were not yet."""
+        """Write kernels as MLflow runs and add them to the population, those that were not yet.
+
+        Wait while the store does not answer.
+        """
         began_s = {name: job.began_s for name, job in list(self.ledger.jobs.items())}
-        self.recorder.record(trials, self.plan.elapsed_s, began_s)
+        self.insist(lambda: self.recorder.record(trials, self.plan.elapsed_s, began_s))
 
     def insist(self, act: Callable[[], T]) -> T:
         """Return what an act on the store returns; wait while the store does not answer."""

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from kernel_scientist.campaign.campaign import Campaign
 from kernel_scientist.campaign.ledger import Job
 from kernel_scientist.hardware import cpu
+from kernel_scientist.records import disk, environment
 from kernel_scientist.records.evaluation import Evaluation, Trial
 from kernel_scientist.records.kernel import Kernel, Verdict
 from kernel_scientist.scientist.proposals import Design, Selection
@@ -198,12 +199,17 @@ class Engine:
         self._to_record.append(trial)
 
     def _evaluation(self, kernel: Kernel) -> Generator[Work, Any, Trial]:
-        evaluation: Evaluation = yield "build", "building", partial(self.campaign.compile, kernel)
+        evaluation: Evaluation = yield "build", "building", partial(self._build, kernel)
         if evaluation.verdict is not Verdict.OK or evaluation.skipped:
             self.campaign.prescreen.forget(kernel)
         else:
             evaluation = yield "device", "timing", partial(self.campaign.time, kernel, evaluation)
         return Trial(kernel=kernel, evaluation=evaluation)
+
+    def _build(self, kernel: Kernel) -> Evaluation:
+        """Compile and check a kernel; wait while the disk is full: else one after the other would fail."""
+        disk.await_room(environment.cache_folder(), self.campaign.stopped)
+        return self.campaign.compile(kernel)
 
     def _recorded(self, trials: Sequence[Trial]) -> None:
         self._recording, self._fruitless, self._news = False, 0, True

@@ -1,4 +1,4 @@
-"""What `optimize` would do, for `--dry-run`: the plan of a new campaign, or what is left of a recorded one."""
+"""What `optimize` will do: the plan of a new campaign or what is left of a recorded one, and whether it can."""
 
 from typing import Any
 
@@ -7,6 +7,7 @@ from kernel_scientist.campaign.ledger import Ledger
 from kernel_scientist.campaign.plan import Plan
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records import environment
+from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.params import ROLES, Params
 from kernel_scientist.tracking.mlflow_store import CampaignRun, MlflowStore
 
@@ -23,11 +24,8 @@ def plan(params: Params, resume: bool | str = False) -> dict[str, Any]:
     ensemble.require(params.llm, params.language)
     models = {name: params.llm.role(name).model for name in ROLES}
     if resume:
-        from kernel_scientist.tracking import access
-
-        store = access.open_store(params.tracking.uri, params.tracking.experiment or f"{problem.name}-{target.name}")
-        wanted = None if resume is True else resume
-        if run := store.recorded(wanted, params.language, problem, params.tracking.suite):
+        store = resuming.opened(params, problem, target)
+        if run := resuming.find(params, problem, target, resume, store):
             changes = resuming.changes(run, params, problem, target)
             return {**_left(params, problem, store, run), "changed": changes or "nothing", "models": models}
     first = beginning.new(params, problem, target, None)
@@ -43,6 +41,21 @@ def plan(params: Params, resume: bool | str = False) -> dict[str, Any]:
         "usd": costs.campaign_usd(params, problem, len(first)),
         "budget_usd": params.budget.usd,
     }
+
+
+def require(params: Params, resume: bool | str = False) -> None:
+    """Check a call of `optimize` before anything starts. Raises SetupError.
+
+    A campaign that is to be resumed exists. A model that cannot be called is no mistake if nothing is left to do.
+    """
+    preflight.campaign(params)
+    problem, target = preflight.resolve(params)
+    run = resuming.find(params, problem, target, resume) if resume else None
+    try:
+        preflight.models(params.llm)
+    except SetupError:
+        if run is None or _left(params, problem, resuming.opened(params, problem, target), run)["kernels_left"]:
+            raise
 
 
 def _left(params: Params, problem: Problem, store: MlflowStore, run: CampaignRun) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kernel_scientist import problems
+from kernel_scientist.campaign import disk_space
 from kernel_scientist.compile import build, gxx
 from kernel_scientist.compile.source import language_of, read_kernel
 from kernel_scientist.hardware import gpu, targets
@@ -57,7 +58,7 @@ def kernels(params: Params, files: Sequence[Path]) -> None:
 
 
 def campaign(params: Params) -> None:
-    """Check a call of `optimize`: problem, target, compiler, seeds, models and their keys, MLflow store."""
+    """Check a call of `optimize`: problem, target, compiler, seeds, names of models, MLflow store, disks."""
     _require_cache()
     problem, _ = resolve(params)
     for seed in problem.seeds(params.language):
@@ -70,8 +71,8 @@ def campaign(params: Params) -> None:
             "validate.approval needs a Prefect server on which a person can answer: set PREFECT_API_URL to its address"
         )
     ensemble.require(params.llm, params.language)
-    models(params.llm)
     require_usable(environment.tracking_uri(params.tracking.uri))
+    disk_space.require(params)
 
 
 def models(llm: Llm) -> None:

@@ -1,10 +1,12 @@
-"""A campaign is resumed with the parameters of the call: which of them cannot change, and which have changed."""
+"""Which campaign is resumed. It has the parameters of the call: which of them cannot change, and which have changed."""
 
 from kernel_scientist.hardware.targets import Target
 from kernel_scientist.problems.problem import Problem
+from kernel_scientist.records import environment
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.params import Params
-from kernel_scientist.tracking.mlflow_store import CampaignRun
+from kernel_scientist.tracking import access, local_store, owner
+from kernel_scientist.tracking.mlflow_store import CampaignRun, MlflowStore
 from kernel_scientist.tracking.run_content import flat
 
 FIXED = ("compat", "profile", "kernelbot.leaderboard", "kernelbot.gpu")
@@ -13,6 +15,44 @@ timed."""
 WITHOUT_EFFECT = ("problem", "target", "search.from", "tracking.")
 """Beginnings of parameters whose change means nothing: they are checked, or they are about the start."""
 EMPTY = "nothing"
+
+
+def find(
+    params: Params, problem: Problem, target: Target, resume: bool | str, store: MlflowStore | None = None
+) -> CampaignRun | None:
+    """Return the campaign that is to be resumed: the latest (True) or a named one; None: there is none.
+
+    `store`: by default it is opened, and not made for this. Raises SetupError when a campaign cannot be resumed.
+    """
+    wanted = None if resume is True else resume or None
+    uri = environment.tracking_uri(params.tracking.uri)
+    if store is None and (file := local_store.database(uri)) is not None and not file.exists():
+        if wanted is not None:
+            raise SetupError(f"no campaign {wanted!r}: there is no MLflow store {file} yet")
+        return None
+    store = store or opened(params, problem, target)
+    run = store.recorded(wanted, params.language, problem, params.tracking.suite)
+    if run is not None:
+        changes(run, params, problem, target)
+    return run
+
+
+def opened(params: Params, problem: Problem, target: Target) -> MlflowStore:
+    """Open the MLflow experiment of a problem on a target."""
+    return access.open_store(params.tracking.uri, params.tracking.experiment or f"{problem.name}-{target.name}")
+
+
+def nothing(store: MlflowStore) -> str:
+    """Return the sentence about a call to resume the latest campaign where there is none."""
+    where = f"in MLflow experiment {store.experiment} at {store.uri}"
+    other = store.latest()
+    if other is None:
+        return f"there is no campaign to resume {where}: a new one starts"
+    return (
+        f"there is no campaign of {environment.owner()} to resume {where}: a new one starts; the latest is "
+        f"{other.campaign} of {owner.words(other.tags)} (`--campaign {other.campaign}`, for a deployment "
+        f"resume={other.campaign}, continues it)"
+    )
 
 
 def changes(run: CampaignRun, params: Params, problem: Problem, target: Target) -> str:

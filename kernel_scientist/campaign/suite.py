@@ -43,10 +43,12 @@ class Suite:
 
     @staticmethod
     def of(name: str, paths: Sequence[str], level: int | None) -> "Suite":
-        """Return the suite of the problems at and below some paths. Raises SetupError if there are none.
+        """Return the suite of the problems at and below some paths. Raises SetupError for none, or for its name.
 
         level: only problems in folders of the name `level<N>`, as in KernelBench.
         """
+        if name != Path(name).name or name == "..":
+            raise SetupError(f"a suite's name is that of a folder in reports/suites, which {name!r} cannot be")
         places = [p for p in problems.below(paths) if level is None or f"level{level}" in p.parts]
         if not places:
             raise SetupError(f"no problem at or below {', '.join(paths)} is in a folder level{level}")

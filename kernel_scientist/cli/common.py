@@ -2,6 +2,7 @@
 
 import functools
 import json
+import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +37,36 @@ def not_empty(context: click.Context, parameter: click.Parameter, value: Any) ->
     return value
 
 
+def written(is_folder: bool = False, below_root: bool = False) -> Callable[..., Any]:
+    """Return a callback for an option that names a file or a folder to write: it is tried before the work begins.
+
+    `below_root`: a relative path starts at the project's folder, else at the working directory.
+    """
+
+    def tried(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
+        if not_empty(context, parameter, value) is None:
+            return None
+        from kernel_scientist.records import environment
+
+        hint = parameter.get_error_hint(context)
+        place = (environment.root() if below_root else Path.cwd()) / value
+        if place.exists() and place.is_dir() != is_folder:
+            raise SetupError(f"{hint}: cannot write {place}: it is a {'file' if is_folder else 'folder'}")
+        try:
+            if place.exists() and not is_folder:
+                with place.open("ab"):
+                    pass
+            else:
+                above = next(one for one in (place, *place.parents) if one.exists())
+                with tempfile.TemporaryFile(dir=above):
+                    pass
+        except OSError as error:
+            raise SetupError(f"{hint}: cannot write {place}: {error.strerror}") from error
+        return value
+
+    return tried
+
+
 def text_option(flag: str, metavar: str, text: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Return an option whose value must not be empty. `text`: its help."""
     return click.option(flag, callback=not_empty, metavar=metavar, help=text)
@@ -54,7 +85,9 @@ def with_params(command: Callable[..., None]) -> Callable[..., None]:
 
 
 JSON = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON on standard output.")
-METRICS = click.option("--metrics", "metrics", metavar="FILE", help="Also write the result to FILE.")
+METRICS = click.option(
+    "--metrics", "metrics", callback=written(), metavar="FILE", help="Also write the result to FILE."
+)
 
 
 def show(value: Any, as_json: bool, shown: Iterable[Any] | None = None) -> None:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kernel_scientist.cli.common import JSON, UNDECIDED, Call, not_empty, show, text_option, with_params
+from kernel_scientist.cli import progress
+from kernel_scientist.cli.common import JSON, UNDECIDED, Call, not_empty, show, text_option, with_params, written
 
 if TYPE_CHECKING:
     from kernel_scientist.calibrate.history import Calibration
@@ -23,9 +24,10 @@ def doctor(as_json: bool) -> None:
 
     Example: kernel-scientist doctor
     """
-    from kernel_scientist.report.doctor import examine, shown
+    with progress.shown():
+        from kernel_scientist.report.doctor import examine, shown
 
-    rows = examine()
+        rows = examine()
     show(rows, as_json, shown(rows))
     sys.exit(0 if all(row["ok"] or not row["needed"] for row in rows) else 2)
 
@@ -52,7 +54,13 @@ def ui(prefect_port: int, mlflow_port: int) -> None:
 @text_option("--inputs", "LIST", "Its arguments, such as x:fp16[4096,4096],n:int=4096,flag:bool=true.")
 @click.option("--arch", default="", metavar="ARCH", help="gfx942, gfx950, sm_90; default: gfx942.")
 @click.option("--machine", default="", metavar="NAME", help="mi300x, mi325x, mi355x, h100, ...; default: the arch's.")
-@click.option("--asm", "folder", metavar="FOLDER", help="Also write the assembly of every code object there.")
+@click.option(
+    "--asm",
+    "folder",
+    callback=written(is_folder=True),
+    metavar="FOLDER",
+    help="Also write the assembly of every code object there.",
+)
 @with_params
 @JSON
 def compile(
@@ -85,7 +93,9 @@ def compile(
 @click.option("--published", is_flag=True, help="Fit the MI300X's constants to the times in data/published; no GPU.")
 @click.option("--trace", is_flag=True, help="Only compile and trace the suite for --machine; no GPU.")
 @click.option("--from", "source", metavar="FILE", help="Fit to times that an earlier run wrote; no GPU.")
-@click.option("--times", metavar="FILE", help="Write times there; default: data/calibration/MACHINE.jsonl.")
+@click.option(
+    "--times", callback=written(), metavar="FILE", help="Write times there; default: data/calibration/MACHINE.jsonl."
+)
 @click.option("--seconds", type=click.FloatRange(1), help="Limit of compiling and timing; default: 300.")
 @JSON
 def calibrate(

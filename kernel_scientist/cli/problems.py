@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from kernel_scientist.cli.common import JSON, METRICS, Call, not_empty, show, with_params, write_json
+from kernel_scientist.cli.common import JSON, METRICS, Call, not_empty, show, with_params, write_json, written
 from kernel_scientist.cli.imported import IMPORTED, REV, show_import
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import SetupError
@@ -112,7 +112,14 @@ def problems_admit(paths: tuple[str, ...], limit_s: float, compat: str, as_json:
 
 
 @click.command()
-@click.option("--out", "out", default="data/cases", metavar="FOLDER", help="Where to write them.")
+@click.option(
+    "--out",
+    "out",
+    callback=written(is_folder=True, below_root=True),
+    default="data/cases",
+    metavar="FOLDER",
+    help="Where to write them.",
+)
 @with_params
 def cases(out: str, call: Call) -> None:
     """Freeze the checking cases' inputs and expected outputs (DVC stage).

@@ -5,16 +5,28 @@ import json
 import click
 
 from kernel_scientist.cli import progress
-from kernel_scientist.cli.common import JSON, Call, not_empty, show, with_params
+from kernel_scientist.cli.common import JSON, Call, not_empty, show, with_params, written
 from kernel_scientist.records import environment
 
+OUT = written(below_root=True)
 CAMPAIGN = "A campaign's id; default: the latest of the problem, language and target."
 
 
 @click.command()
 @click.argument("campaign", required=False, callback=not_empty, help=CAMPAIGN)
-@click.option("--out", "out", metavar="FILE", help="The page to write; default: reports/CAMPAIGN.html.")
-@click.option("--metrics", metavar="FILE", help="Also write the figures that DVC compares, and cases.csv next to them.")
+@click.option(
+    "--out",
+    "out",
+    callback=OUT,
+    metavar="FILE",
+    help="The page to write; default: reports/CAMPAIGN.html.",
+)
+@click.option(
+    "--metrics",
+    callback=OUT,
+    metavar="FILE",
+    help="Also write the figures that DVC compares, and cases.csv next to them.",
+)
 @with_params
 def report(campaign: str | None, out: str | None, metrics: str | None, call: Call) -> None:
     """Write the page of a campaign and print its tables.
@@ -30,7 +42,7 @@ def report(campaign: str | None, out: str | None, metrics: str | None, call: Cal
 @click.command()
 @click.argument("first", callback=not_empty, help="Campaigns' ids, separated by commas.")
 @click.argument("second", callback=not_empty, help="The campaigns to compare with.")
-@click.option("--out", "out", metavar="FILE", help="Also write the curves as a page (.html).")
+@click.option("--out", "out", callback=OUT, metavar="FILE", help="Also write the curves as a page (.html).")
 @click.option("--recorded", is_flag=True, help="Time nothing; then no quotient of the two is stated.")
 @with_params
 @JSON
@@ -54,7 +66,7 @@ def compare(first: str, second: str, out: str | None, recorded: bool, call: Call
 @click.command()
 @click.argument("campaign", required=False, callback=not_empty, help=CAMPAIGN)
 @click.option("--format", "_form", type=click.Choice(["jsonl"]), default="jsonl", show_default=True)
-@click.option("--out", "out", metavar="FILE", help="Where to write; default: standard output.")
+@click.option("--out", "out", callback=OUT, metavar="FILE", help="Where to write; default: standard output.")
 @with_params
 def export(campaign: str | None, _form: str, out: str | None, call: Call) -> None:
     """Write a campaign as training data, one JSON line per kernel.

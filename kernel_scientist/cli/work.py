@@ -20,6 +20,7 @@ from kernel_scientist.cli.common import (
     text_option,
     with_params,
     write_json,
+    written,
 )
 from kernel_scientist.records.errors import NO_REPLY, SetupError
 
@@ -38,7 +39,10 @@ VERBOSE = click.option("--verbose", is_flag=True, help="Also print clocks, sandb
 @text_option("--campaign", "ID", "Resume this campaign.")
 @click.option("--dry-run", is_flag=True, help="Print the plan only; with --resume, what is left.")
 @click.option(
-    "--metrics", metavar="FILE", help="Also write the result to FILE, and curve.csv and champion/ next to it."
+    "--metrics",
+    callback=written(),
+    metavar="FILE",
+    help="Also write the result to FILE, and curve.csv and champion/ next to it.",
 )
 @click.option("--quiet", is_flag=True, help="Print the result only.")
 @JSON
@@ -64,7 +68,7 @@ def optimize(
         except SetupError as error:  # a cost can be predicted without a key
             click.echo(f"warning: {error}", err=True)
         return
-    preflight.campaign(params)
+    outlook.require(params, campaign or resume)
     with progress.shown(steps=False, quiet=quiet), prepared.started_ahead(params, *preflight.resolve(params)):
         summary = _flow("flows.optimize:optimize", call, resume=campaign or resume)
     curve = summary.pop("curve")
@@ -83,7 +87,13 @@ def optimize(
 @click.argument("paths", nargs=-1, required=True, help="Files of problems, or folders that contain them.")
 @click.option("--name", required=True, callback=not_empty, help="Name of the suite; a name used before continues it.")
 @click.option("--level", type=int, metavar="N", help="Only problems in folders named level<N> (KernelBench).")
-@click.option("--jobs", default=1, show_default=True, help="Campaigns at the same time, where no CPU is timed.")
+@click.option(
+    "--jobs",
+    default=1,
+    type=click.IntRange(1),
+    show_default=True,
+    help="Campaigns at the same time, where no CPU is timed.",
+)
 @with_params
 @METRICS
 @JSON
@@ -95,9 +105,13 @@ def suite(
     Example: kernel-scientist suite KernelBench --level 1 --name first --set search.generations=2
     """
     from kernel_scientist.campaign.suite import Suite
+    from kernel_scientist.records import environment
     from kernel_scientist.report import tables
+    from kernel_scientist.tracking.access import require_usable
 
-    Suite.of(name, paths, level).require_quiet(call.params(), jobs)
+    params = call.params()
+    Suite.of(name, paths, level).require_quiet(params, jobs)
+    require_usable(environment.tracking_uri(params.tracking.uri))
     with progress.shown(steps=False):
         summary = _flow("flows.suite:run", call, name=name, paths=list(paths), level=level, jobs=jobs)
     write_json(metrics, summary)

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from kernel_scientist.compile import disassembly, flags
 from kernel_scientist.compile.request import BuildRequest
-from kernel_scientist.records import environment
+from kernel_scientist.records import disk, environment
 from kernel_scientist.records.errors import InfrastructureError, SetupError
 from kernel_scientist.records.evaluation import CompileReport
 from kernel_scientist.sandbox import confine
@@ -25,8 +25,6 @@ from kernel_scientist.sandbox import confine
 BASE_FLAGS = ("-O3", "-march=native", "-fopenmp", "-std=c++20", "-fPIC", "-shared")
 REPORT = "2"
 """Version of what a report contains: kept builds with an older one are built again."""
-FULL = (errno.ENOSPC, errno.EDQUOT)
-"""Errors of a disk without room."""
 LEAST_BYTES = 1 << 20
 """A disk with less room is full: the compiler's messages had no room either."""
 
@@ -85,9 +83,9 @@ def kept(name: str, make: Callable[[Path], Built]) -> Built:
     try:
         return _kept(folder, name, make)
     except OSError as error:
-        if error.errno not in FULL:
+        if not disk.is_full(error):
             raise
-        raise InfrastructureError(f"{os.strerror(error.errno).lower()}: {folder}") from error
+        raise InfrastructureError(f"{str(error.strerror).lower()}: {folder}") from error
 
 
 def _kept(folder: Path, name: str, make: Callable[[Path], Built]) -> Built:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from kernel_scientist.compile.request import MOST_SOURCE
+from kernel_scientist.records.base import read_text
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.kernel import Language
 from kernel_scientist.records.syntax import parsed
@@ -157,9 +158,9 @@ def read_file(path: Path) -> str:
             raise SetupError(f"cannot read kernel {path}: it is no regular file")
         if (size := path.stat().st_size) > MOST_SOURCE:
             raise SetupError(f"kernel {path} has {size} bytes: at most {MOST_SOURCE} are read")
-        return path.read_text(encoding="utf-8-sig")
     except (OSError, ValueError) as error:
         raise SetupError(f"cannot read kernel {path}: {getattr(error, 'strerror', None) or error}") from error
+    return read_text(path, "kernel ")
 
 
 def defines(path: Path, text: str, name: str) -> bool:

@@ -15,6 +15,7 @@ from kernel_scientist.problems import assumptions, counted, requirements
 from kernel_scientist.problems.device_names import on_device
 from kernel_scientist.problems.expression import evaluate
 from kernel_scientist.problems.problem import Controls, Leaderboard, Policy, Problem, Profile
+from kernel_scientist.records.base import read_text
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.kernel import Case, Size
 from kernel_scientist.records.syntax import parsed
@@ -86,12 +87,13 @@ def load(file: Path, device: str = "cpu", compat: str = "intended", name: str = 
 
 
 def _parsed(file: Path) -> ast.Module:
+    text = read_text(file)
     try:
-        compile(text := file.read_text(), str(file), "exec")  # it finds more than the parser, such as `def f(a, a)`
+        compile(text, str(file), "exec")  # it finds more than the parser, such as `def f(a, a)`
         return parsed(text, str(file))
     except SyntaxError as error:
         raise SetupError(f"{file}:{error.lineno}: {error.msg}") from error
-    except (OSError, ValueError) as error:
+    except ValueError as error:
         raise SetupError(f"cannot read {file}: {error}") from error
 
 

@@ -130,6 +130,9 @@ def _sources(files: Mapping[str, Path], device: str) -> dict[str, str]:
         return {name: on_device(path.read_text(), device) for name, path in files.items()}
     except OSError as error:
         raise SetupError(f"cannot read {error.filename}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        places = ", ".join(str(path) for path in files.values())
+        raise SetupError(f"cannot read one of {places}: it is not text ({error})") from error
 
 
 def _profiles(lab: Mapping[str, Any], full: Profile, folder: Path, official: bool) -> dict[str, Profile]:

@@ -5,8 +5,12 @@ tests) calls `prepare()` first.
 """
 
 import functools
+import getpass
 import hashlib
+import logging
 import os
+import re
+import socket
 import threading
 from pathlib import Path
 
@@ -29,6 +33,12 @@ DEFAULTS = {
     "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
     "OMP_WAIT_POLICY": "passive",  # the evaluator's own threads must not spin during a timed call
 }
+
+TERSE = {
+    "urllib3.connectionpool": logging.ERROR,  # a warning of 200 characters for each attempt to reach a server
+    "mlflow.store.db.utils": logging.CRITICAL,  # the traceback of an error that is raised as well
+}
+"""Least level of what these loggers say: a campaign waits for a store that is away, and says so in its own line."""
 
 
 def root() -> Path:
@@ -55,7 +65,9 @@ def prepare() -> Path:
     folder = root()
     for name, value in DEFAULTS.items():
         os.environ.setdefault(name, value)
-    os.environ.setdefault("PREFECT_HOME", str(folder / ".prefect"))
+    for name, level in TERSE.items():
+        logging.getLogger(name).setLevel(level)
+    os.environ.setdefault("PREFECT_HOME", str(prefect_folder()))
     return folder
 
 
@@ -64,6 +76,24 @@ def tracking_uri(configured: str = "") -> str:
     if given := os.environ.get("MLFLOW_TRACKING_URI") or configured:
         return given
     return f"sqlite:///{root() / 'mlruns' / 'mlflow.db'}"
+
+
+def prefect_folder() -> Path:
+    """Return the folder of Prefect's settings and of the database of a server that is started here."""
+    return Path(os.environ.get("PREFECT_HOME") or root() / ".prefect")
+
+
+def owner() -> str:
+    """Return whose campaigns this process starts: `$KERNEL_SCIENTIST_OWNER`, else user, host and project's folder."""
+    given = os.environ.get("KERNEL_SCIENTIST_OWNER") or f"{_user()}@{socket.gethostname()}:{root()}"
+    return re.sub(r"[^\w@:./ +-]", "-", given)[:250]  # it is searched for in a language with quotes
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container's user without a name
+        return str(os.getuid())
 
 
 def host_target() -> str:

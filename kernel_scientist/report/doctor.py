@@ -1,5 +1,6 @@
 """The capabilities of this machine: compilers, sandbox, clocks, GPU, stores."""
 
+import logging
 import os
 import shutil
 import subprocess
@@ -28,6 +29,7 @@ from kernel_scientist.workers.pool import native_library
 PACKAGES = ("torch", "triton", "prefect", "mlflow", "dvc", "litellm")
 GOVERNOR = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
 INSPECTION_S = 60.0
+progress = logging.getLogger("kernel_scientist.progress")
 WAKE = {
     WakePriority.REAL_TIME: "the evaluator waits with real-time priority",
     WakePriority.SHORT_SLICE: "the evaluator waits with the shortest time slice; real-time priority is not allowed",
@@ -37,23 +39,33 @@ WAKE = {
 
 
 def examine() -> list[dict[str, Any]]:
-    """Return one row per capability: name, whether it is available, whether it is required, detail."""
+    """Return one row per capability: name, whether it is available, whether it is required, detail.
+
+    It takes some 20 s, so what is looked at is said first.
+    """
+    rows = list[dict[str, Any]]()
+    for what, look in PARTS.items():
+        progress.info("looking at %s", what)
+        rows += look()
+    return rows
+
+
+def _cpu() -> list[dict[str, Any]]:
     caches = " ".join(f"{level} {size >> 10} KiB" for level, size in cpu.caches().items()) or "caches unknown"
+    about = f"{cpu.model()} {cpu.generation()}, {cpu.cores()} cores, {cpu.vector_bytes() * 8}-bit vectors, {caches}"
+    peaks = measured.kept()
     return [
-        _row(
-            "cpu",
-            True,
-            f"{cpu.model()} {cpu.generation()}, {cpu.cores()} cores, {cpu.vector_bytes() * 8}-bit vectors, {caches}",
-        ),
-        _row("measured peaks", (peaks := measured.kept()) is not None, measured.described(peaks)[0]),
+        _row("cpu", True, about),
+        _row("measured peaks", peaks is not None, measured.described(peaks)[0]),
         _required("g++", gxx.version),
-        *_sandbox(),
-        *_timing(),
-        _row("objdump", shutil.which("objdump") is not None, shutil.which("objdump") or "no instruction counts"),
+    ]
+
+
+def _packages() -> list[dict[str, Any]]:
+    dump = shutil.which("objdump")
+    return [
+        _row("objdump", dump is not None, dump or "no instruction counts"),
         *(_required(name, partial(metadata.version, name)) for name in PACKAGES),
-        *_gpu(),
-        _inspection(),
-        _required("mlflow store", _store),
     ]
 
 
@@ -146,14 +158,26 @@ def _gpu() -> list[dict[str, Any]]:
     ]
 
 
-def _inspection() -> dict[str, Any]:
+def _inspection() -> list[dict[str, Any]]:
     """Return whether a Triton kernel can be compiled and traced for an absent GPU, as on `model:` targets."""
     gpu, copy = gpus.named("mi300x"), suite.FAMILIES[0]
     try:
         inputs = {copy.name: copy.inputs(copy.sizes[0], gpu)}
         found = inspect.seen(copy.source(copy.settings[0]), inputs, gpu, INSPECTION_S)
     except KernelFailure as failure:
-        return _row("model targets", False, "; ".join((failure.reason, *failure.evidence[-1:])))
+        return [_row("model targets", False, "; ".join((failure.reason, *failure.evidence[-1:])))]
     if not found.answer.launches:
-        return _row("model targets", False, found.answer.failure or "; ".join(found.answer.missed))
-    return _row("model targets", True, f"inspected a kernel for {gpu.arch} in {found.report.seconds:.1f} s")
+        return [_row("model targets", False, found.answer.failure or "; ".join(found.answer.missed))]
+    return [_row("model targets", True, f"inspected a kernel for {gpu.arch} in {found.report.seconds:.1f} s")]
+
+
+PARTS: dict[str, Callable[[], list[dict[str, Any]]]] = {
+    "the processor and its compiler": _cpu,
+    "the sandbox": _sandbox,
+    "the conditions of timings": _timing,
+    "the packages": _packages,
+    "the GPU and the compilers for GPUs": _gpu,
+    "the compilation of a Triton kernel for an absent GPU": _inspection,
+    "the MLflow store": lambda: [_required("mlflow store", _store)],
+}
+"""What is examined, in order."""

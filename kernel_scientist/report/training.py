@@ -13,6 +13,7 @@ from typing import Any, cast
 
 from kernel_scientist.population.entry import beats
 from kernel_scientist.population.lineage import Population
+from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.evaluation import Trial
 from kernel_scientist.records.kernel import Kernel, Verdict
 from kernel_scientist.records.params import Params
@@ -45,9 +46,16 @@ LEAST_SECRET = 8
 
 
 def of_campaign(params: Params, campaign: str | None) -> list[dict[str, Any]]:
-    """Return the examples of a recorded campaign, the latest by default. Raises SetupError when there is none."""
+    """Return the examples of a recorded campaign, the latest by default. Raises SetupError when there are none."""
     recorded = read_campaign(params, campaign)
-    return list(examples(recorded.population, recorded.run.campaign, recorded.problem, recorded.target))
+    name = recorded.run.campaign
+    found = list(examples(recorded.population, name, recorded.problem, recorded.target))
+    if not found:
+        raise SetupError(
+            f"campaign {name} of {recorded.problem} on {recorded.target} has no kernel that is an example: name "
+            "another campaign, or another problem with --set problem=NAME"
+        )
+    return found
 
 
 def examples(population: Population, campaign: str, problem: str, target: str) -> Iterator[dict[str, Any]]:

@@ -8,10 +8,12 @@ import sys
 import time
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import click
+from filelock import FileLock
 
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import SetupError
@@ -44,9 +46,10 @@ def serve(prefect_port: int, mlflow_port: int) -> None:
         signal.signal(number, signal.default_int_handler)
     try:
         with ExitStack() as stack:
-            running = {name: stack.enter_context(process(name, command, env)) for name, command in commands.items()}
-            for name, server in running.items():
-                click.echo(f"{name:8} {wait_for_server(name, ports[name], server)}")
+            with migrating():
+                running = {name: stack.enter_context(process(name, command, env)) for name, command in commands.items()}
+                for name, server in running.items():
+                    click.echo(f"{name:8} {wait_for_server(name, ports[name], server)}")
             if page := runs_page(f"http://127.0.0.1:{mlflow_port}"):
                 click.echo(f"kernels, the fastest first: {page}")
             click.echo(f"flows use this Prefect server with: export PREFECT_API_URL={api}")
@@ -107,6 +110,27 @@ def process(
                 continue
             except ProcessLookupError:
                 break
+
+
+@contextmanager
+def migrating() -> Generator[None]:
+    """Let one process at a time start a Prefect server whose database this version of Prefect did not make yet.
+
+    Prefect makes and migrates its database while a server starts; of two that do so at the same time one fails.
+    """
+    folder = environment.prefect_folder()
+    made = folder / f"made-by-{metadata.version('prefect')}"
+    if made.exists() and (folder / "prefect.db").exists():
+        yield
+        return
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        held = FileLock(folder / "made.lock").acquire()
+    except OSError as error:
+        raise SetupError(f"cannot write to {folder}, the folder of the Prefect server: {error.strerror}") from error
+    with held:
+        yield
+        made.touch()
 
 
 def wait_for_server(name: str, port: int, server: subprocess.Popen[bytes]) -> str:

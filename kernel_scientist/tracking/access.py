@@ -24,18 +24,16 @@ from kernel_scientist.records.errors import InfrastructureError, SetupError, Sto
 from kernel_scientist.records.evaluation import Trial
 from kernel_scientist.records.kernel import COMPILED
 from kernel_scientist.records.params import Params
-from kernel_scientist.tracking import local_store
+from kernel_scientist.tracking import failures, local_store
 from kernel_scientist.tracking.mlflow_store import CampaignRun, MlflowStore
 
 T = TypeVar("T")
+SCHEMES = ("sqlite", "postgresql", "mysql", "mssql", "file", "databricks", "databricks-uc", "uc")
+"""Beginnings of the addresses that MLflow knows, besides http and https."""
 WAIT_S = 900.0
 """How long a store is waited for, in seconds."""
 DELAYS_S = (1.0, 2.0, 5.0, 15.0)
 """Delays between two attempts, in seconds; the last one is repeated."""
-OURS = (StoppedError, AssertionError, LookupError, TypeError, AttributeError)
-"""Errors that no waiting mends."""
-LASTING = ("INVALID_PARAMETER_VALUE", "RESOURCE_DOES_NOT_EXIST", "RESOURCE_ALREADY_EXISTS", "PERMISSION_DENIED")
-"""Codes of MLflow's errors that no waiting mends."""
 progress = logging.getLogger("kernel_scientist.progress")
 
 
@@ -112,25 +110,19 @@ def log_suite(params: Params, result: Mapping[str, Any]) -> str:
     return str(run.info.run_id)
 
 
-def may_pass(error: BaseException) -> bool:
-    """Whether an error of an act on the store may be over when the act is tried again."""
-    lasting = isinstance(error, OURS) or getattr(error, "error_code", "") in LASTING
-    return isinstance(error, Exception) and not lasting  # MLflow's client does not wrap transport and database errors
-
-
 def insist(act: Callable[[], T], store: str, stopped: threading.Event, wait_s: float = WAIT_S) -> T:
     """Return what `act` returns, which may be called again; any error of the store is waited out.
 
-    Raises InfrastructureError after `wait_s` seconds, StoppedError once `stopped` is set.
+    `store`: its address. Raises InfrastructureError after `wait_s` seconds, StoppedError once `stopped` is set.
     """
     start, since, attempts = time.monotonic(), datetime.now(), 0
     while True:
         try:
             result = act()
         except Exception as error:
-            if not may_pass(error):
+            if not failures.may_pass(error):
                 raise
-            reason = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
+            reason = failures.reason(error, store)
             if time.monotonic() - start > wait_s:
                 raise InfrastructureError(
                     f"the MLflow store {store} did not take records for {wait_s / 60:.0f} min ({reason}); what it took "
@@ -163,8 +155,11 @@ def require_reachable(uri: str) -> None:
                 f"no MLflow server answers at {uri} ({reason}); start one, or unset MLFLOW_TRACKING_URI and "
                 "tracking.uri to use mlruns/"
             )
-    elif "://" not in uri:
-        raise SetupError(f"MLflow store {uri!r}: expected sqlite:///PATH, a database or an http address")
+    elif uri.partition("://")[0].partition("+")[0] not in SCHEMES or "://" not in uri:
+        raise SetupError(
+            f"MLflow store {uri!r}: expected sqlite:///PATH, a database (postgresql, mysql, mssql) or an http address; "
+            "correct MLFLOW_TRACKING_URI or tracking.uri"
+        )
 
 
 def no_answer(address: str) -> str | None:

@@ -18,6 +18,7 @@ from urllib.parse import unquote
 
 from filelock import FileLock
 
+from kernel_scientist.records import environment
 from kernel_scientist.records.errors import SetupError
 
 SQLITE = "sqlite:///"
@@ -37,6 +38,12 @@ progress = logging.getLogger("kernel_scientist.progress")
 def database(uri: str) -> Path | None:
     """Return the database's file; None for a store that is not in a folder."""
     return Path(uri.removeprefix(SQLITE)) if uri.startswith(SQLITE) else None
+
+
+def is_own(uri: str) -> bool:
+    """Whether a store is in this project's folder, so that nobody else's campaigns are in it."""
+    file = database(uri)
+    return file is not None and file.resolve().is_relative_to(environment.root())
 
 
 def artifacts(file: Path) -> str:

@@ -16,12 +16,23 @@ from kernel_scientist.population.entry import order
 from kernel_scientist.population.final import Final
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.problems.problem import Problem
+from kernel_scientist.records import environment
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.evaluation import Confirmation, Trial
 from kernel_scientist.records.kernel import Kernel
 from kernel_scientist.scientist.llm.response_cache import Reply, Spending
 from kernel_scientist.scientist.proposals import Lessons
-from kernel_scientist.tracking import artifacts, old_records, owner, pages, registry, run_content, snapshots, traces
+from kernel_scientist.tracking import (
+    artifacts,
+    local_store,
+    old_records,
+    owner,
+    pages,
+    registry,
+    run_content,
+    snapshots,
+    traces,
+)
 from kernel_scientist.tracking.experiment import Experiment
 from kernel_scientist.tracking.run_content import CAMPAIGN, KERNEL, KIND, SUITE
 
@@ -75,7 +86,7 @@ class MlflowStore(Experiment):
 
         self.client.set_experiment_tag(self.experiment_id, pages.VIEW_TAG, pages.view(by_model))
         tags = {KIND: "campaign", CAMPAIGN: campaign, "mlflow.runName": campaign, "problem_digest": problem.digest}
-        tags[owner.TAG] = owner.this_process()
+        tags |= {owner.TAG: owner.this_process(), owner.BELONGS: environment.owner()}
         flat = {k: str(v) for k, v in run_content.flat(params).items()}
         tags |= {SUITE: suite} if (suite := flat.get("tracking.suite")) else {}
         run_id = self.client.create_run(self.experiment_id, tags=tags).info.run_id
@@ -84,9 +95,13 @@ class MlflowStore(Experiment):
         self.client.log_inputs(run_id, [DatasetInput(dataset)])
         return self._campaign(self.client.get_run(run_id))
 
-    def latest(self, campaign: str | None = None, suite: str = "") -> CampaignRun | None:
-        """Return the campaign with this id, else the one started last (of a suite, if given); None: there is none."""
-        wanted = {KIND: "campaign", CAMPAIGN: campaign, SUITE: "" if campaign else suite}
+    def latest(self, campaign: str | None = None, suite: str = "", owned_by: str = "") -> CampaignRun | None:
+        """Return the campaign with this id, else the one started last (of a suite, of an owner, if given).
+
+        None: there is none.
+        """
+        wanted = {KIND: "campaign", CAMPAIGN: campaign}
+        wanted |= {} if campaign else {SUITE: suite, owner.BELONGS: owned_by}
         given = {tag: value for tag, value in wanted.items() if value}
         if any("'" in value and '"' in value for value in given.values()):
             return None  # MLflow's language has no text with both, and no campaign is named so
@@ -98,10 +113,10 @@ class MlflowStore(Experiment):
     def recorded(self, campaign: str | None, language: str, problem: Problem, suite: str = "") -> CampaignRun | None:
         """Return a campaign that can be resumed, by default the latest (of a suite, if given); None: there is none.
 
-        Raises SetupError when there is none of that name, it used another language or version of the problem, or
-        another process of this host runs it.
+        On a store that several share it is the latest of this folder and user. Raises SetupError when there is none of
+        that name, it used another language or version of the problem, or another process of this host runs it.
         """
-        run = self.latest(campaign, suite)
+        run = self.latest(campaign, suite, "" if suite or local_store.is_own(self.uri) else environment.owner())
         if run is None:
             if campaign is None:
                 return None
@@ -111,7 +126,10 @@ class MlflowStore(Experiment):
         if run.tags.get("problem_digest") != problem.digest:
             raise SetupError(f"campaign {run.campaign} was run on another version of problem {problem.name}")
         if run.running and (process := owner.other_process(run.tags.get(owner.TAG))):
-            raise SetupError(f"campaign {run.campaign} is being run by process {process}: wait for its end, or stop it")
+            raise SetupError(
+                f"campaign {run.campaign} of {owner.words(run.tags)}, is being run by process {process}: wait for its "
+                "end, or stop it; `--campaign ID`, for a deployment resume=ID, resumes another"
+            )
         return run
 
     def reopen(self, parent: CampaignRun) -> int:

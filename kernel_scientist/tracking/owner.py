@@ -1,18 +1,27 @@
-"""A tag of a campaign's MLflow run that names the process that runs the campaign.
+"""Tags of a campaign's MLflow run: the process that runs the campaign, and whose it is, on a store that several share.
 
 If that process is gone, the next command on this host sets the run to KILLED.
 """
 
 import os
 import socket
+from collections.abc import Mapping
 from pathlib import Path
 
-TAG = "owner"
+TAG, BELONGS = "owner", "belongs_to"
+UNKNOWN = "an owner who is not recorded"
+"""Of campaigns of older versions."""
 
 
 def this_process() -> str:
     """Return host, process id and the process's start: an id alone is soon another process's."""
     return f"{socket.gethostname()} {os.getpid()} {_start(os.getpid())}"
+
+
+def words(tags: Mapping[str, str]) -> str:
+    """Return whose a campaign is and on which host it runs or ran."""
+    process = tags.get(TAG, "").split()
+    return f"{tags.get(BELONGS, UNKNOWN)}" + (f", on host {process[0]}" if process else "")
 
 
 def is_gone(owner: str | None) -> bool:

@@ -13,6 +13,7 @@ import pytest
 from kernel_scientist import problems
 from kernel_scientist.campaign import preflight
 from kernel_scientist.records.params import Llm
+from kernel_scientist.tracking.mlflow_store import MlflowStore
 from tests.conftest import ROOT, Cli, without_progress
 
 MISTAKES = {
@@ -25,6 +26,14 @@ MISTAKES = {
     "not evaluated here": (["evaluate", "hip.py"], "hip kernels are only inspected here: they need target=rocm"),
     "no such file": (["evaluate", "absent.py"], "cannot read kernel absent.py"),
     "no regular file": (["evaluate", "/dev/null"], "cannot read kernel /dev/null: it is no regular file"),
+    "nothing in the file": (["evaluate", "nothing.py"], "cannot read kernel nothing.py: it is empty"),
+    "nothing to compile": (["compile", "nothing.py"], "cannot read kernel nothing.py: it is empty"),
+    "no text": (["validate", "binary.py"], "cannot read kernel binary.py: it is not text (byte 1 is not UTF-8)"),
+    "no text to compile": (["compile", "zeros.py"], "cannot read kernel zeros.py: it is not text (it has zero bytes)"),
+    "no text to compare with": (["evaluate", "good.py", "--against", "binary.py"], "kernel binary.py: it is not text"),
+    "no parameters": (["optimize", "--params", "nothing.py"], "cannot read the parameters in nothing.py: it is empty"),
+    "no problem's text": (["problems", "show", "binary.py"], "/binary.py: it is not text"),
+    "a folder": (["evaluate", "problems"], "cannot read kernel problems: it is no regular file"),
     "kernel without custom_kernel": (["evaluate", "empty.py"], "empty.py defines no custom_kernel(data)"),
     "an empty file name": (["evaluate", ""], "'FILE' is empty"),
     "an empty problem": (["evaluate", "good.py", "--problem", ""], "'--problem' is empty"),
@@ -50,7 +59,24 @@ MISTAKES = {
     "a campaign named twice": (["compare", "a,b", "b", "--set", "problem=identity"], "campaign b is named twice"),
     "an empty campaign": (["compare", "a,", "b", "--set", "problem=identity"], "a campaign's name is empty"),
     "no such folder": (["cases", "--set", "problem=identity", "--out", "/proc/nope"], "cannot write /proc/nope"),
+    "figures that cannot be written": (["validate", "good.py", "--metrics", "/proc/x"], "cannot write /proc/x"),
+    "a folder as a file": (["optimize", "--metrics", "problems"], "problems: it is a folder"),
+    "a file as a folder": (["compile", "good.py", "--asm", "empty.py"], "empty.py: it is a file"),
+    "a page below a file": (["report", "--out", "empty.py/x.html"], "empty.py/x.html: Not a directory"),
+    "training data nowhere": (["export", "--out", "/proc/nope/x.jsonl"], "cannot write /proc/nope/x.jsonl"),
+    "times that are none": (["calibrate", "--from", "binary.py"], "cannot read the times in binary.py: it is not text"),
+    "a suite outside its folder": (["suite", "problems/identity", "--name", "x/../y"], "which 'x/../y' cannot be"),
+    "a suite of no campaigns": (["suite", "problems/identity", "--name", "x", "--jobs", "0"], "0 is not in the range"),
+    "a suite's store": (
+        ["suite", "problems/identity", "--name", "x", "--set", "tracking.uri=bogus://x"],
+        "MLflow store 'bogus://x': expected",
+    ),
     "unknown problem to show": (["problems", "show", "nope"], "unknown problem 'nope'"),
+    "no store of MLflow's": (["optimize", "--set", "tracking.uri=bogus://x"], "MLflow store 'bogus://x': expected"),
+    "a campaign that is not there": (
+        ["optimize", "--campaign", "nosuch", "--set", "problem=identity"],
+        "no campaign 'nosuch' in MLflow experiment identity-cpu",
+    ),
     "bad store": (["optimize", "--set", "tracking.uri=ftp-ish"], "expected sqlite:///PATH"),
 }  # fmt: skip
 
@@ -67,6 +93,9 @@ def test_a_process_ends_with_that_code_and_prints_nothing_else(name: str, cli: C
 
 def _mistake(name: str, cli: Cli, lab: Path) -> None:
     (lab / "empty.py").write_text("x = 1\n")
+    (lab / "nothing.py").write_text(" \n")
+    (lab / "binary.py").write_bytes(bytes(range(255, 0, -1)))
+    (lab / "zeros.py").write_bytes(b"x = 1\0\0\n")
     (lab / "good.py").write_text("def custom_kernel(data):\n    return data[1].copy_(data[0])\n")
     (lab / "hip.py").write_text("SOURCE = '#include <hip/hip_runtime.h>'\ndef custom_kernel(data):\n    return data\n")
     arguments, message = MISTAKES[name]
@@ -198,6 +227,21 @@ def test_a_dry_run_prints_the_plan_and_does_nothing(cli: Cli, lab: Path) -> None
     assert not (lab / "mlruns").exists()
 
 
+def test_an_export_without_examples_names_its_campaign_and_makes_nothing(cli_here: Cli, lab: Path) -> None:
+    store = MlflowStore(f"sqlite:///{lab}/mlruns/mlflow.db", "identity-cpu")
+    begun = store.start(
+        "identity-cpu-20260101-000000-abcd", {"language": "cpp"}, problems.load(lab / "problems/identity")
+    )
+    for problem, words in (
+        ("identity", f"campaign {begun.campaign} of identity on cpu has no kernel"),
+        ("softmax", "no"),
+    ):
+        done = cli_here("export", "--set", f"problem={problem}", "--out", "new/folder/x.jsonl")
+        _one_sentence(done.returncode, done.stderr, words)
+        assert "--set problem=NAME" in done.stderr and not (lab / "new").exists()
+    assert "no campaign of softmax on cpu" in done.stderr
+
+
 def test_problems_are_listed_and_shown(cli_here: Cli) -> None:
     names = [row["problem"] for row in json.loads(cli_here("problems", "list", "--json").stdout)]
     assert names == problems.names() and {"identity", "softmax", "moe"} <= {*names}
@@ -210,6 +254,8 @@ def test_doctor_lists_the_capabilities_of_this_machine(cli: Cli) -> None:
     rows = {row["what"]: row for row in json.loads(done.stdout)}
     assert done.returncode == 0 and rows["g++"]["ok"] and rows["torch"]["ok"] and rows["files hidden"]["ok"]
     assert rows["model targets"]["ok"] and "gfx942" in rows["model targets"]["detail"]
+    said = done.stderr.splitlines()  # of the first second nothing is shown
+    assert not without_progress(done.stderr) and "looking at the MLflow store ..." in said and len(said) > 3
 
 
 def _free_port() -> int:

@@ -1,35 +1,18 @@
 """A full disk is reported as a full disk, not as an error in a kernel's source."""
 
-import os
-import subprocess
-import sys
+import re
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import ROOT
+from tests.small_disk import on_a_disk_of
 
 BUILD = """
 from kernel_scientist.compile import gxx
 from kernel_scientist.compile.request import BuildRequest
 print(gxx.build(BuildRequest('extern "C" void f() {}', {}, [])).report.ok)
 """
-
-
-def on_a_disk_of(size: str, folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
-    """Run a command in a mount namespace where the cache is a file system of this size."""
-    folder.mkdir(exist_ok=True)
-    alone = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c"]
-    mount = f"mount -t tmpfs -o size={size} none {folder}"
-    if subprocess.run([*alone, mount], capture_output=True).returncode:
-        pytest.skip("this user can mount no file system")
-    return subprocess.run(
-        [*alone, f'{mount} && exec "$@"', "sh", sys.executable, *command],
-        env={**os.environ, "KERNEL_SCIENTIST_CACHE": str(folder), "PYTHONPATH": str(ROOT)},
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-    )
 
 
 def test_a_disk_that_fills_during_a_build_is_infrastructure(tmp_path: Path) -> None:
@@ -44,3 +27,16 @@ def test_a_cache_without_room_is_named_before_anything_starts(tmp_path: Path) ->
     (error,) = [line for line in done.stderr.splitlines() if not line.endswith(" ...")]
     assert done.returncode == 2 and error.startswith(f"error: cannot write to {tmp_path}/cache")
     assert "No space left on device" in error
+
+
+@pytest.mark.parametrize("full", ["mlruns", ".cache", ".prefect"])
+def test_a_campaign_whose_disk_has_too_little_room_does_not_start(lab: Path, full: str) -> None:
+    settings = {"KERNEL_SCIENTIST_CACHE": str(lab / ".cache"), "KERNEL_SCIENTIST_ROOT": str(lab)}
+    before = sorted(lab.rglob("*"))
+    call = ("-m", "kernel_scientist", "optimize", "--set", "problem=identity")
+    done = on_a_disk_of("3m", lab / full, *call, **settings, PREFECT_HOME=str(lab / ".prefect"))
+    (error,) = [line for line in done.stderr.splitlines() if not line.endswith(" ...")]
+    assert done.returncode == 2 and error.startswith(f"error: there is too little room on the disk of {lab / full}: ")
+    assert re.search(r": [123](\.\d+)? MB are free, and a campaign of 18 kernels takes up to \d\d MB \(", error)
+    made = {file for file in set(lab.rglob("*")) - set(before) if file.name not in (full, ".cache")}
+    assert not made, "something was started"

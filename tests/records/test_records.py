@@ -1,10 +1,14 @@
 """Records go through JSON unharmed and refuse what cannot be."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from kernel_scientist.records.base import read_text
+from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.evaluation import Evaluation, Timing, geomean
 from kernel_scientist.records.kernel import Case, Experiment, Kernel, Verdict, digest
 
@@ -59,3 +63,26 @@ def test_records_are_closed_and_frozen() -> None:
     assert case.name == "m64-n32"
     with pytest.raises(ValidationError):
         case.seed = 2  # type: ignore[misc]
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("files") / "kernel.py"
+
+
+@given(st.one_of(st.binary(max_size=40), texts.map(str.encode)))
+def test_a_file_is_its_text_or_a_sentence_names_it(file: Path, content: bytes) -> None:
+    file.write_bytes(content)
+    try:
+        text = read_text(file, "kernel ")
+    except SetupError as error:
+        assert str(error).startswith(f"cannot read kernel {file}: it is ")
+        try:
+            found = content.decode()
+        except UnicodeDecodeError:
+            assert "it is not text (byte " in str(error)
+        else:
+            assert "\0" in found or not found.lstrip("\ufeff").strip()
+    else:
+        assert text.strip() and "\0" not in text
+        assert text == content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")

@@ -9,10 +9,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 from pydantic import BaseModel
 
+from kernel_scientist.records import disk
 from kernel_scientist.records.errors import NO_REPLY, ModelError, StoppedError
 from kernel_scientist.records.kernel import LlmCall
 from kernel_scientist.records.params import PLAYBOOK, Llm, Model
@@ -198,7 +200,7 @@ class LlmClient:
                 about=spec.about,
                 failure=failure,
             )
-            self.cache.add(reply)
+            disk.insist(partial(self.cache.add, reply), self.cache.folder, self.stopped)
             return reply
 
         def call() -> Reply:
