@@ -13,12 +13,13 @@ from typing import TypeVar
 
 from pydantic import BaseModel
 
-from kernel_scientist.records.errors import NO_REPLY, ModelError, StoppedError
+from kernel_scientist.records.errors import NO_REPLY, ModelError, SetupError, StoppedError
 from kernel_scientist.records.kernel import LlmCall
 from kernel_scientist.records.params import PLAYBOOK, Llm, Model
 from kernel_scientist.scientist.llm import costs, endpoint
+from kernel_scientist.scientist.llm.answer import CUT_OFF, REFUSAL, WITHHELD, estimated_tokens, input_tokens
 from kernel_scientist.scientist.llm.costs import LlmBudget
-from kernel_scientist.scientist.llm.endpoint import CallError, CircuitBreaker
+from kernel_scientist.scientist.llm.failures import CallError, CircuitBreaker, delay_s
 from kernel_scientist.scientist.llm.parsing import ParsedReply, ReplyError, split
 from kernel_scientist.scientist.llm.response_cache import LlmRequest, Message, Reply, ResponseCache
 from kernel_scientist.scientist.prompts import Prompt
@@ -27,8 +28,10 @@ T = TypeVar("T")
 POLL_S = 0.2
 MAX_QUOTED = 20_000
 """Characters of an unreadable reply that are sent back with the error."""
-WITHHELD, CUT_OFF, LONGER = "content_filter", "length", 2
-"""Reasons for which replies end, as litellm names them; how many times as long a reply may be that was cut off."""
+LONGER = 2
+"""How many times as long a reply may be that was cut off."""
+ESSENTIAL = ("selector", "designer", "writer")
+"""Roles without which there is no new kernel."""
 Parser = Callable[[ParsedReply], T]
 """Returns a record of a reply, or raises ReplyError."""
 
@@ -88,7 +91,7 @@ class LlmClient:
                 fault = _explained(error, reply)
                 calls.append(_recorded(reply, prompt, cached, str(fault)))
                 self.cache.mark_unreadable(reply, str(fault)[:500])
-                if reply.finish == WITHHELD:
+                if reply.finish in (WITHHELD, REFUSAL):
                     break
                 if reply.finish == CUT_OFF and longer == 1:
                     longer = LONGER
@@ -111,14 +114,21 @@ class LlmClient:
                 return reply, True
         if self.llm.replay and (reply := self.cache.at(self.llm.replay, key)):
             return reply, True
-        errors, may_pass = list[str](), False
+        errors, may_pass, refused = list[str](), False, True
         for model, request in requests:
             try:
                 return self._once(request, lambda m=model, r=request: self._with_retries(spec, key, m, r))
             except CallError as error:
                 errors.append(f"{model.model}: {error}")
                 may_pass |= error.retryable
+                refused &= error.refused
+        if errors and refused and spec.role in ESSENTIAL and not self._answered(spec.role):
+            raise SetupError(f"llm.{spec.role}: the endpoint refuses the call ({'; '.join(errors)})")
         raise ModelError(f"llm.{spec.role}: {NO_REPLY}; {'; '.join(errors) or 'no model is named'}", may_pass)
+
+    def _answered(self, role: str) -> bool:
+        """Whether a model of a role has ever replied in this campaign: then its set-up was right."""
+        return any(row.role == role for row in self.cache.spending(self.campaign))
 
     def _once(self, request: LlmRequest, call: Callable[[], Reply]) -> tuple[Reply, bool]:
         """Return the reply to a request, and whether another thread paid for it: equal requests share one call."""
@@ -171,7 +181,7 @@ class LlmClient:
                 breaker.report(success=not error.retryable)  # an endpoint that rejects a bad request works
                 if not error.retryable or attempt + 1 == self.llm.attempts:
                     raise
-                self._wait(endpoint.delay_s(attempt, error.after_s, self.llm, rng))
+                self._wait(delay_s(attempt, error.after_s, self.llm, rng))
             else:
                 breaker.report(success=True)
                 return reply
@@ -180,7 +190,7 @@ class LlmClient:
     def _call(self, spec: CallSpec, key: str, model: Model, request: LlmRequest) -> Reply:
         """Make one call, pay for it and cache the reply, even if it arrives after the campaign was stopped."""
         rate, max_tokens = costs.price(model), int(request.parameters["max_tokens"])
-        input_tokens, start = endpoint.input_tokens(request), time.monotonic()
+        sent, start = input_tokens(request), time.monotonic()
 
         def paid(text: str, finish: str, tokens: tuple[int, int], failure: str = "") -> Reply:
             seconds = round(time.monotonic() - start, 3)
@@ -202,15 +212,13 @@ class LlmClient:
             return reply
 
         def call() -> Reply:
-            with self.budget.call(costs.usd(rate, input_tokens, max_tokens), input_tokens + max_tokens) as cost:
+            with self.budget.call(costs.usd(rate, sent, max_tokens), sent + max_tokens) as cost:
                 try:
                     output = endpoint.complete(model, request, self.llm.timeout_s)
                     reply = paid(output.text, output.finish, (output.input_tokens, output.output_tokens))
                 except CallError as error:
                     if error.text:  # providers charge for an incomplete reply too
-                        partial = paid(
-                            error.text, "", (input_tokens, endpoint.estimated_tokens(error.text)), str(error)
-                        )
+                        partial = paid(error.text, "", (sent, estimated_tokens(error.text)), str(error))
                         cost.usd, cost.tokens = partial.usd, partial.input_tokens + partial.output_tokens
                     raise
                 cost.usd, cost.tokens = reply.usd, reply.input_tokens + reply.output_tokens
@@ -270,8 +278,9 @@ def _recorded(reply: Reply, prompt: Prompt, cached: bool, fault: str) -> LlmCall
 
 def _explained(error: ReplyError, reply: Reply) -> ReplyError:
     """Return why a reply cannot be used, by the reason for which it ended."""
-    if reply.finish == WITHHELD:
-        return ReplyError(f"the provider withheld the reply ({reply.finish}): {reply.text[:200] or 'without a word'}")
+    if reply.finish in (WITHHELD, REFUSAL):
+        who = "the model refuses" if reply.finish == REFUSAL else "the provider withheld the reply"
+        return ReplyError(f"{who} ({reply.finish}): {reply.text[:200] or 'without a word'}")
     if reply.finish == CUT_OFF:
         return ReplyError(
             f"the reply was cut off at {reply.request.parameters['max_tokens']} tokens (max_tokens): {error}"
