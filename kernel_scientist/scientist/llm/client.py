@@ -3,11 +3,11 @@
 request -> response cache? -> price, budget -> call with retries -> response cache -> parse -> (correction -> request)
 """
 
+import functools
 import random
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -18,6 +18,7 @@ from kernel_scientist.records.kernel import LlmCall
 from kernel_scientist.records.params import PLAYBOOK, Llm, Model
 from kernel_scientist.scientist.llm import costs, endpoint
 from kernel_scientist.scientist.llm.answer import CUT_OFF, REFUSAL, WITHHELD, estimated_tokens, input_tokens
+from kernel_scientist.scientist.llm.calls_in_flight import CallsInFlight
 from kernel_scientist.scientist.llm.costs import LlmBudget
 from kernel_scientist.scientist.llm.failures import CallError, CircuitBreaker, delay_s
 from kernel_scientist.scientist.llm.parsing import ParsedReply, ReplyError, split
@@ -25,7 +26,8 @@ from kernel_scientist.scientist.llm.response_cache import LlmRequest, Message, R
 from kernel_scientist.scientist.prompts import Prompt
 
 T = TypeVar("T")
-POLL_S = 0.2
+MOST_TIMES = 2
+"""A call may last so many times `llm.timeout_s`, in which only silence ends some providers' streams."""
 MAX_QUOTED = 20_000
 """Characters of an unreadable reply that are sent back with the error."""
 LONGER = 2
@@ -64,8 +66,7 @@ class LlmClient:
         """Replies from before are reused by their call keys: a prompt may differ now, as other kernels have been
         recorded since."""
         self._breakers: dict[tuple[str, str], CircuitBreaker] = {}
-        self._in_flight: dict[str, Future[Reply]] = {}
-        """Calls in progress by the request's key."""
+        self._in_flight = CallsInFlight(stopped)
         self._lock = threading.Lock()
 
     def ask(self, spec: CallSpec, prompt: Prompt, parse: Parser[T]) -> tuple[T, tuple[LlmCall, ...]]:
@@ -110,14 +111,16 @@ class LlmClient:
         if reply := self.cache.at(self.campaign, key, self._resumed_at):
             return reply, True
         for _, request in requests:
-            if reply := self.cache.get(request.key):
+            if reply := self.cache.get(request.key, key):
                 return reply, True
         if self.llm.replay and (reply := self.cache.at(self.llm.replay, key)):
             return reply, True
         errors, may_pass, refused = list[str](), False, True
         for model, request in requests:
             try:
-                return self._once(request, lambda m=model, r=request: self._with_retries(spec, key, m, r))
+                recall = functools.partial(self.cache.get, request.key, key)
+                call = functools.partial(self._with_retries, spec, key, model, request)
+                return self._in_flight.share(request.key, recall, call)
             except CallError as error:
                 errors.append(f"{model.model}: {error}")
                 may_pass |= error.retryable
@@ -129,27 +132,6 @@ class LlmClient:
     def _answered(self, role: str) -> bool:
         """Whether a model of a role has ever replied in this campaign: then its set-up was right."""
         return any(row.role == role for row in self.cache.spending(self.campaign))
-
-    def _once(self, request: LlmRequest, call: Callable[[], Reply]) -> tuple[Reply, bool]:
-        """Return the reply to a request, and whether another thread paid for it: equal requests share one call."""
-        with self._lock:
-            calling = self._in_flight.get(request.key)
-            mine: Future[Reply] = Future()
-            if calling is None:
-                self._in_flight[request.key] = mine
-        if calling is not None:
-            return _result(calling, self.stopped), True
-        try:
-            cached = self.cache.get(request.key)  # it may have arrived since this thread looked
-            reply = cached or call()
-            mine.set_result(reply)
-            return reply, cached is not None
-        except BaseException as error:
-            mine.set_exception(error)
-            raise
-        finally:
-            with self._lock:
-                del self._in_flight[request.key]
 
     def _requests(
         self, spec: CallSpec, key: str, messages: Sequence[Message], longer: int
@@ -224,7 +206,8 @@ class LlmClient:
                 cost.usd, cost.tokens = reply.usd, reply.input_tokens + reply.output_tokens
                 return reply
 
-        return _in_background(call, self.stopped)
+        endpoint.load()
+        return self._in_flight.make(call, MOST_TIMES * self.llm.timeout_s)
 
     def _breaker(self, model: Model) -> CircuitBreaker:
         with self._lock:
@@ -234,30 +217,6 @@ class LlmClient:
     def _wait(self, seconds: float) -> None:
         if self.stopped.wait(seconds):
             raise StoppedError("the campaign was stopped")
-
-
-def _in_background(call: Callable[[], Reply], stopped: threading.Event) -> Reply:
-    """Return a call's result. Raises StoppedError if `stopped` is set first; the call itself cannot be interrupted.
-
-    A daemon thread, because a ThreadPoolExecutor's threads delay the end of the process.
-    """
-    future: Future[Reply] = Future()
-
-    def run() -> None:
-        try:
-            future.set_result(call())
-        except BaseException as error:
-            future.set_exception(error)
-
-    threading.Thread(target=run, daemon=True, name="model").start()
-    return _result(future, stopped)
-
-
-def _result(future: Future[Reply], stopped: threading.Event) -> Reply:
-    while not wait([future], POLL_S).done:
-        if stopped.is_set():
-            raise StoppedError("the campaign was stopped during a model call")
-    return future.result()
 
 
 def _recorded(reply: Reply, prompt: Prompt, cached: bool, fault: str) -> LlmCall:
