@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 
 from kernel_scientist.records.errors import ModelError, SetupError
-from kernel_scientist.records.params import Budget
+from kernel_scientist.records.params import Budget, Model
 from kernel_scientist.scientist.llm.client import LlmClient
 from kernel_scientist.scientist.llm.parsing import ReplyError
 from kernel_scientist.scientist.llm.response_cache import Reply
 from tests.scientist.model_server import ModelServer, Response, serving
 from tests.scientist.raw_answers import COUNTED, DONE, STOP, STREAM, TEXT, USAGE, WHOLE, error, event, http, plain, said
-from tests.scientist.test_llm_client import ask, in_order, make_client
+from tests.scientist.test_llm_client import PRICE, ask, in_order, make_client
 
 
 def client_of(server: ModelServer, folder: Path, **llm: Any) -> LlmClient:
@@ -360,3 +360,46 @@ def test_what_does_not_pass_is_not_tried_again(name: str, tmp_path: Path) -> Non
             ask(client)
         assert len(server.requests) == 1 and not kept(client) and not getattr(failed.value, "may_pass", False)
         assert "\n" not in str(failed.value) and len(str(failed.value)) < 700
+
+
+def test_a_stream_of_another_protocol_is_not_waited_for_for_ever(tmp_path: Path) -> None:
+    """Anthropic's: its bytes cannot be watched, and each comment ends the client's own limit of silence."""
+    slow = Response(raw=(http(b"")[0], *(b": ping\n\n",) * 1000), drip_s=0.02)
+    with serving(in_order(slow)) as server:
+        base = server.address.removesuffix("/v1")
+        client = client_of(server, tmp_path, attempts=1, timeout_s=1, writer={"model": "anthropic/x", "api_base": base})
+        with pytest.raises(ModelError, match="did not end within 2 s") as failed:
+            ask(client)
+        assert failed.value.may_pass and len(server.requests) == 1
+
+
+def test_a_refused_call_is_a_wrong_set_up_only_before_the_first_reply(tmp_path: Path) -> None:
+    """A key that is revoked at night ends no campaign with nothing: what was found is kept, and told why."""
+    with serving(in_order(Response(raw=http(WHOLE)), error("401 Unauthorized", "revoked"))) as server:
+        client = client_of(server, tmp_path)
+        ask(client)
+        with pytest.raises(ModelError, match="revoked; check the key") as failed:
+            ask(client, "write/k00002", sample=1)
+        assert not failed.value.may_pass and len(kept(client)) == 1
+        with pytest.raises(ModelError, match="revoked"):  # nor does it after a resume
+            ask(client_of(server, tmp_path), "write/k00003", sample=2)
+
+
+def test_a_model_that_refuses_the_call_has_fallbacks_too(tmp_path: Path) -> None:
+    def script(request: dict[str, Any], number: int) -> Response:
+        return Response(TEXT) if request["model"] == "second" else error("404 Not Found")
+
+    with serving(script) as server:
+        second = Model(model="openai/second", api_base=server.address, price=PRICE)
+        assert ask(client_of(server, tmp_path, writer={"fallbacks": (second,)}))[0] == TEXT
+
+
+def test_an_unreadable_reply_is_recalled_by_its_own_call_only(tmp_path: Path) -> None:
+    with serving(in_order(Response("bad"), Response("good"))) as server:
+        client = client_of(server, tmp_path, corrections=0)
+        for _ in range(2):  # the same step again: the reply is not paid for twice
+            with pytest.raises(ReplyError):
+                ask(client, "select/1")
+            assert len(server.requests) == 1
+        assert [ask(client, f"select/{n}")[0] for n in (2, 3)] == ["good", "good"]
+        assert len(server.requests) == 2 and len(kept(client)) == 2
