@@ -171,8 +171,9 @@ class Campaign:
                 return
             try:
                 lessons = self.context.steps.summarise(self, done)
-            except (ReplyError, BudgetError, ModelError):
-                lessons = self.lessons  # the campaign continues without new findings
+            except (ReplyError, BudgetError, ModelError) as error:
+                progress.warning("no new findings: %s", one_line(error))
+                lessons = self.lessons
             lessons = lessons.model_copy(update={"generation": done})
             self.lessons = self.insist(lambda: self.recorder.lessons(lessons))
 

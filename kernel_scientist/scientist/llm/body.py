@@ -4,6 +4,7 @@ The client's own limit is one of silence: it starts anew with each byte, so a by
 connection open, would never end.
 """
 
+import contextlib
 import itertools
 import json
 import time
@@ -67,7 +68,8 @@ class Body(httpx.SyncByteStream):
 
     def document(self) -> object:
         """Return the record that it is. Raises CallError if it is an error or something else."""
-        content = b"".join(self.response.iter_bytes()).decode(errors="replace").strip().lstrip("\ufeff")
+        with contextlib.closing(self.response):
+            content = b"".join(self.response.iter_bytes()).decode(errors="replace").strip().lstrip("\ufeff")
         try:
             found = json.loads(content)
         except (ValueError, RecursionError) as error:

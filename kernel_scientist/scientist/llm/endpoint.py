@@ -1,5 +1,6 @@
 """One model call over HTTP through litellm, with a time limit and a size limit."""
 
+import contextlib
 import importlib
 import os
 import time
@@ -70,12 +71,13 @@ def schema(form: type[BaseModel]) -> dict[str, object]:
 def _read(stream: Any, deadline: float, answer: Answer) -> None:
     """Read an answer to its end. Raises CallError if it has none."""
     pieces, body = chunks(stream, deadline)
-    for piece in pieces:
-        answer.add(piece)
-        if answer.size > MAX_CHARACTERS:
-            return
-        if time.monotonic() > deadline:
-            raise CallError("the reply did not end in time", True)
+    with contextlib.closing(body.response) if body else contextlib.nullcontext():
+        for piece in pieces:
+            answer.add(piece)
+            if answer.size > MAX_CHARACTERS:
+                return
+            if time.monotonic() > deadline:
+                raise CallError("the reply did not end in time", True)
     if answer.failed:
         raise CallError("the server ended the reply with an error", True)
     if body is None:  # litellm invents a reason for a stream that just ends; the server's own is here
