@@ -385,6 +385,15 @@ def test_a_refused_call_is_a_wrong_set_up_only_before_the_first_reply(tmp_path: 
             ask(client_of(server, tmp_path), "write/k00003", sample=2)
 
 
+def test_a_correction_that_is_refused_leaves_the_reply_before_it(tmp_path: Path) -> None:
+    too_long = error("400 Bad Request", "prompt is too long")
+    with serving(in_order(Response("bad"), too_long)) as server:
+        client = client_of(server, tmp_path)
+        with pytest.raises(ReplyError, match="it is bad") as failed:
+            ask(client)
+        assert len(server.requests) == 2 and len(failed.value.llm_calls) == len(kept(client)) == 1
+
+
 def test_a_model_that_refuses_the_call_has_fallbacks_too(tmp_path: Path) -> None:
     def script(request: dict[str, Any], number: int) -> Response:
         return Response(TEXT) if request["model"] == "second" else error("404 Not Found")

@@ -82,10 +82,10 @@ class LlmClient:
         for correction in range(self.llm.corrections + 1):
             try:
                 reply, cached = self._reply(spec, f"{spec.key}/{correction}", messages, longer)
-            except ModelError:
-                if longer == 1:
+            except ModelError as error:
+                if not calls or (longer == 1 and error.may_pass):
                     raise
-                break  # the model allows no longer reply
+                break  # the model allows no longer reply, or refuses the correction: the reply before it is judged
             try:
                 result = parse(split(reply.text))
             except ReplyError as error:
