@@ -10,7 +10,7 @@ from typing import TypeVar
 from kernel_scientist.campaign import beginning, resuming
 from kernel_scientist.campaign.evaluation_context import EvaluationContext
 from kernel_scientist.campaign.ledger import Job, Ledger
-from kernel_scientist.campaign.plan import Plan
+from kernel_scientist.campaign.plan import DESIGN, REPAIR, WRITE, Plan
 from kernel_scientist.campaign.recorder import Recorder
 from kernel_scientist.campaign.steps import decided, progress
 from kernel_scientist.campaign.tuning import configurations
@@ -112,8 +112,8 @@ class Campaign:
     def propose(self, generation: int) -> tuple[Selection, Design] | None:
         """Summarise findings if it is time, select base and reference kernel, list avenues and plans for the base.
 
-        None when the budget is used up, no model replies or a model's replies cannot be parsed; then no further
-        experiment is designed.
+        None when the budget is used up or no model replies, then no further experiment is designed; also when replies
+        cannot be parsed or a request is refused, which ends the designs if it goes on so (see `Plan.failed`).
         """
         steps = self.context.steps
         focus = FOCUSES[generation % len(FOCUSES)] if self._designing else ""
@@ -122,11 +122,11 @@ class Campaign:
             self.summarise(generation)
             selection = steps.select(self, generation)
             self._designing[generation] = Designing(generation, selection.base, focus)
-            return selection, steps.design(self, generation, selection)
-        except ReplyError as error:
-            self.plan.stuck = f"a model's replies cannot be parsed: {error}"
-        except (BudgetError, ModelError) as error:
-            self.plan.stuck = str(error)
+            design = steps.design(self, generation, selection)
+            self.plan.succeeded(DESIGN)
+            return selection, design
+        except (ReplyError, BudgetError, ModelError) as error:
+            self.plan.failed(DESIGN, error)
         finally:
             del self._designing[generation]
         return None
@@ -168,8 +168,9 @@ class Campaign:
                 return
             try:
                 lessons = self.context.steps.summarise(self, done)
-            except (ReplyError, BudgetError, ModelError):
-                lessons = self.lessons  # the campaign continues without new findings
+            except (ReplyError, BudgetError, ModelError) as error:
+                progress.warning("no new findings: %s", one_line(error))
+                lessons = self.lessons
             lessons = lessons.model_copy(update={"generation": done})
             self.lessons = self.insist(lambda: self.recorder.lessons(lessons))
 
@@ -182,10 +183,12 @@ class Campaign:
         if job.seed_file is not None:
             return self.beginning.draft(job)
         try:
-            return self.context.steps.write(self, job)
+            draft = self.context.steps.write(self, job)
         except (BudgetError, ModelError) as error:
-            self.plan.stuck = str(error)
+            self.plan.failed(WRITE, error)
             return None
+        self.plan.succeeded(WRITE)
+        return draft
 
     def draft(self, job: Job) -> Draft:
         """Return the writer's draft for a job. Raises BudgetError, ModelError."""
@@ -209,7 +212,8 @@ class Campaign:
         try:
             draft = self.context.steps.repair(self, job, failed)
         except (BudgetError, ModelError) as error:
-            self.plan.stuck, draft = str(error), None
+            self.plan.failed(REPAIR, error)
+            draft = None
         if draft is None:
             return kernel
         authors = {**kernel.authors, "repairer": Author.of(draft.llm_calls)}

@@ -2,6 +2,7 @@
 
 import heapq
 import itertools
+import logging
 import time
 
 from pydantic import Field
@@ -11,6 +12,8 @@ from kernel_scientist.population.lineage import Population
 from kernel_scientist.records.base import Record
 from kernel_scientist.records.kernel import Author, Experiment, Kernel, Language, Origin
 from kernel_scientist.scientist.proposals import Draft, ExperimentTask
+
+progress = logging.getLogger("kernel_scientist.progress")
 
 
 class Job(Record):
@@ -104,12 +107,13 @@ class Ledger:
         return [job for job in list(self.jobs.values()) if job.tuned_from]
 
     def claim(self, job: Job, source: str) -> bool:
-        """Whether a job's source is new: neither tried nor in progress. An experiment that is not new is noted."""
+        """Whether a job's source is new: neither tried nor in progress. One that is not new is noted, and told."""
         key = fingerprint(source)
         if not self.population.has_source(key) and self._claims.setdefault(key, job.name) == job.name:
             return True
         if job.experiment:
             self.duplicates.add((job.base, job.experiment.title))
+            progress.info("%s (%s): its source repeats a kernel that was tried already", job.name, job.title)
         return False
 
     def close(self, name: str) -> None:

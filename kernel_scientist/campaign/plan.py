@@ -2,18 +2,25 @@
 
 import logging
 import time
+from collections import Counter
 
 from kernel_scientist.campaign.beginning import Beginning
 from kernel_scientist.campaign.ledger import Job, Ledger
 from kernel_scientist.population.lineage import Population
+from kernel_scientist.records.errors import BudgetError, ModelError, one_line
 from kernel_scientist.records.kernel import Author
 from kernel_scientist.records.params import Params
 from kernel_scientist.scientist.llm.costs import LlmBudget
+from kernel_scientist.scientist.llm.parsing import ReplyError
 from kernel_scientist.scientist.proposals import Design, Selection, pick
 from kernel_scientist.search import tunables
 
 FOLLOWS_INCUMBENT = ("scientist", "greedy")
 """Strategies that mostly select the incumbent because it is the incumbent."""
+DESIGN, WRITE, REPAIR = "design", "writer", "repair"
+"""Steps that need a model's reply."""
+MOST_FAILURES = 3
+"""Steps of one kind in a row for which models had no usable reply, after which no more are begun."""
 progress = logging.getLogger("kernel_scientist.progress")
 
 
@@ -34,6 +41,8 @@ class Plan:
         self.llm_budget = llm_budget
         self.stuck = ""
         """Why no further experiment can be designed; empty while one can."""
+        self._failures: Counter[str] = Counter()
+        """Steps in a row without a usable reply, by their kind."""
         self._began = time.monotonic() - elapsed_before_s
         self._designed = 0
         """The last generation that this process has begun to design."""
@@ -53,6 +62,24 @@ class Plan:
     def late(self) -> bool:
         """Whether the time budget is used up."""
         return self.elapsed_s() / 60 >= self.params.budget.minutes
+
+    def failed(self, step: str, error: Exception) -> None:
+        """Note a step for which models had no usable reply.
+
+        A budget that is used up and a provider that stays away end the designs at once. What models said, or why they
+        refused a request, says little about the next: it ends them after MOST_FAILURES in a row, repairs never.
+        """
+        self._failures[step] += 1
+        away = isinstance(error, BudgetError) or (isinstance(error, ModelError) and error.may_pass)
+        if away or (step != REPAIR and self._failures[step] >= MOST_FAILURES):
+            unreadable = "a model's replies cannot be parsed: " if isinstance(error, ReplyError) else ""
+            self.stuck = f"{unreadable}{error}"
+        else:
+            progress.warning("%s: %s", step, one_line(error))
+
+    def succeeded(self, step: str) -> None:
+        """Note that models had a usable reply for a step."""
+        self._failures[step] = 0
 
     def over(self, designing: int = 0) -> str | None:
         """Return the reason why no further generation may start, or None. `designing`: generations being designed."""

@@ -1,6 +1,8 @@
 """A local server with OpenAI's chat protocol, streaming or not: its script decides each response, failures included."""
 
 import json
+import socket
+import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -10,6 +12,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 HANG_S = 30
+POLL_S = 0.02
+"""Interval at which a server looks whether it is to end."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,10 @@ class Response:
     """Deltas of a stream before the text: reasoning, calls of tools."""
     drip_s: float = 0.0
     """Pause before every few characters."""
+    raw: tuple[bytes, ...] = ()
+    """The bytes of the whole HTTP response, sent piece by piece in place of all else; `drip_s` before each piece."""
+    reset: bool = False
+    """The connection is reset after `raw`, not closed."""
 
 
 Script = Callable[[dict[str, Any], int], Response]
@@ -66,7 +74,7 @@ class ModelServer:
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
         self.address = f"http://127.0.0.1:{self._server.server_address[1]}/v1"
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        threading.Thread(target=self._server.serve_forever, args=(POLL_S,), daemon=True).start()
 
     def close(self) -> None:
         """Stop the server and release hanging requests."""
@@ -79,7 +87,9 @@ class ModelServer:
             self.closed.wait(HANG_S)
             handler.close_connection = True
             return
-        if response.status != 200:
+        if response.raw or response.reset:
+            self._bytes(handler, response)
+        elif response.status != 200:
             error = {
                 "error": {"message": response.text or "scripted", "type": "scripted", "code": str(response.status)}
             }
@@ -91,6 +101,17 @@ class ModelServer:
             choices = [{"index": 0, "message": message, "finish_reason": response.finish}]
             whole = {"id": "x", "object": "chat.completion", "created": 1, "model": body["model"], "choices": choices}
             _whole(handler, 200, {**whole, "usage": _usage(response)}, response.headers)
+
+    def _bytes(self, handler: BaseHTTPRequestHandler, response: Response) -> None:
+        handler.close_connection = True
+        for piece in response.raw:
+            if response.drip_s and self.closed.wait(response.drip_s):
+                return
+            handler.wfile.write(piece)
+            handler.wfile.flush()
+        if response.reset:
+            handler.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            handler.connection.close()
 
     def _stream(self, handler: BaseHTTPRequestHandler, body: dict[str, Any], response: Response) -> None:
         handler.send_response(200)

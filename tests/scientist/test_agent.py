@@ -34,12 +34,13 @@ SELECTION = Selection(base="k00003", reference="k00002", rationale="r")
 
 @contextmanager
 def asked(
-    reply: Callable[[str, int], str], folder: Path, tokens: tuple[int, int] = (1000, 200), **llm: Any
+    reply: Callable[[str, int], str | Response], folder: Path, tokens: tuple[int, int] = (1000, 200), **llm: Any
 ) -> Iterator[tuple[LlmAgent, Population, ModelServer]]:
     """An agent whose models answer `reply(last message, number)`; the example of fp8 GEMM on a CPU; the server."""
 
     def script(request: dict[str, Any], number: int) -> Response:
-        return Response(reply(request["messages"][-1]["content"], number), tokens=tokens)
+        answer = reply(request["messages"][-1]["content"], number)
+        return answer if isinstance(answer, Response) else Response(answer, tokens=tokens)
 
     with serving(script) as server:
         price = {"input_usd": 1, "output_usd": 1}
@@ -92,6 +93,25 @@ def test_of_several_drafts_a_kernel_is_taken_rather_than_a_declined_one(tmp_path
     with asked(lambda text, number: "DECLINE: no", tmp_path / "b", drafts=2) as (agent, all_, server):
         assert agent.write(all_, task(all_), Lessons()).declined == "no"
         assert len(server.requests) == 2, "no judge is asked"
+
+
+@pytest.mark.parametrize("status", [404, 500])
+def test_drafts_that_are_paid_for_are_used_if_no_more_replies_come(status: int, tmp_path: Path) -> None:
+    def kernel(n: int) -> str:
+        return f"```python\nN = {n}\n\n\ndef custom_kernel(data):\n    return data[-1]\n```"
+
+    for drafts, good in ((2, 2), (3, 1)):  # no judge; neither the other drafts
+        folder = tmp_path / str(drafts)
+        replies = {number: kernel(number) for number in range(1, good + 1)}
+        with asked(
+            lambda text, number, known=replies: known.get(number, Response(status=status)),
+            folder,
+            drafts=drafts,
+            attempts=1,
+        ) as (agent, population, server):
+            draft = agent.write(population, task(population), Lessons())
+            assert draft.source.startswith("N = 1\n") and not draft.unreadable
+            assert len(draft.llm_calls) == good and len(server.requests) == good + 1
 
 
 def test_a_declined_experiment_is_told_with_its_reason(tmp_path: Path) -> None:

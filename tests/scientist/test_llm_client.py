@@ -16,7 +16,7 @@ from kernel_scientist.records.errors import BudgetError, ModelError, SetupError,
 from kernel_scientist.records.kernel import LlmCall
 from kernel_scientist.records.params import Budget, Coding, Llm, Model, Rates
 from kernel_scientist.scientist.llm import costs
-from kernel_scientist.scientist.llm.client import CallSpec, LlmClient
+from kernel_scientist.scientist.llm.client import CallSpec, LlmClient, Parser
 from kernel_scientist.scientist.llm.costs import LlmBudget
 from kernel_scientist.scientist.llm.parsing import ParsedReply, ReplyError
 from kernel_scientist.scientist.llm.response_cache import LlmRequest, Message, Reply, ResponseCache
@@ -48,7 +48,7 @@ def parse(reply: ParsedReply) -> str:
 
 
 def ask(
-    client: LlmClient, key: str = "write/k00001", prompt: Prompt = PROMPT, **spec: Any
+    client: LlmClient, key: str = "write/k00001", prompt: Prompt = PROMPT, parse: Parser[str] = parse, **spec: Any
 ) -> tuple[str, tuple[LlmCall, ...]]:
     return client.ask(CallSpec("writer", key, **spec), prompt, parse)
 

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from kernel_scientist.scientist.llm import schemas
-from kernel_scientist.scientist.llm.parsing import ReplyError, record, split
+from kernel_scientist.scientist.llm.parsing import ReplyError, split
 from kernel_scientist.scientist.llm.patch import kernel_from
+from kernel_scientist.scientist.llm.structured import record
 
 FOLDER = Path(__file__).parent / "replies"
 BASE, NEW = ((FOLDER / f"{name}.py").read_text() for name in ("base", "new"))

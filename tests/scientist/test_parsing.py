@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from kernel_scientist.compile.source import KernelSource
 from kernel_scientist.records.kernel import Experiment
 from kernel_scientist.scientist.llm import schemas
-from kernel_scientist.scientist.llm.parsing import MAX_CHARACTERS, ReplyError, record, split
+from kernel_scientist.scientist.llm.parsing import MAX_CHARACTERS, ReplyError, split
 from kernel_scientist.scientist.llm.patch import PatchError, kernel_from
+from kernel_scientist.scientist.llm.structured import record
 
 BASE = '''"""A kernel."""
 TUNABLES = {"A": 1}

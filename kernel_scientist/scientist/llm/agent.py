@@ -16,7 +16,7 @@ from typing import Any
 from kernel_scientist.compile.source import KernelSource
 from kernel_scientist.population.entry import Entry
 from kernel_scientist.population.lineage import Population
-from kernel_scientist.records.errors import BudgetError
+from kernel_scientist.records.errors import BudgetError, ModelError
 from kernel_scientist.records.evaluation import Trial
 from kernel_scientist.records.params import PLAYBOOK, Llm, Model
 from kernel_scientist.scientist.context import bug_taxonomy, facts, gpu_facts, knowledge, outcomes, problem_facts
@@ -141,7 +141,7 @@ class LlmAgent:
             spec = CallSpec("writer", key, sample=number, prefer=prefer)
             try:
                 drafts.append(self._draft(spec, prompt, base.kernel.source, task))
-            except BudgetError:
+            except (BudgetError, ModelError):
                 if not drafts:
                     raise
                 break  # the drafts already paid for are used
@@ -150,8 +150,8 @@ class LlmAgent:
     def judge(self, population: Population, task: ExperimentTask, drafts: Sequence[Draft]) -> Draft:
         """Return the best draft, with the calls of all drafts.
 
-        The first readable one if the role has no model or the judge's reply cannot be parsed or paid for; a declined
-        one if there is no kernel.
+        The first readable one if the role has no model, or none replies, or its reply cannot be parsed or paid for; a
+        declined one if there is no kernel.
         """
         calls = [call for draft in drafts for call in draft.llm_calls]
         written = [d for d in drafts if not d.unreadable and not d.declined]
@@ -172,8 +172,8 @@ class LlmAgent:
                 chosen, calls = readable[choice.best - 1], [*calls, *judge_calls]
             except ReplyError as error:
                 calls += error.llm_calls
-            except BudgetError:
-                pass
+            except (BudgetError, ModelError):
+                pass  # the drafts are paid for
         return chosen.model_copy(update={"llm_calls": tuple(calls)})
 
     def repair(self, population: Population, task: ExperimentTask, failed: Trial, lessons: Lessons) -> Draft | None:

@@ -3,34 +3,38 @@
 request -> response cache? -> price, budget -> call with retries -> response cache -> parse -> (correction -> request)
 """
 
+import functools
 import random
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, wait
 from dataclasses import dataclass
-from functools import partial
 from typing import TypeVar
 
 from pydantic import BaseModel
 
 from kernel_scientist.records import disk
-from kernel_scientist.records.errors import NO_REPLY, ModelError, StoppedError
+from kernel_scientist.records.errors import NO_REPLY, ModelError, SetupError, StoppedError
 from kernel_scientist.records.kernel import LlmCall
 from kernel_scientist.records.params import PLAYBOOK, Llm, Model
 from kernel_scientist.scientist.llm import costs, endpoint
+from kernel_scientist.scientist.llm.answer import CUT_OFF, REFUSAL, WITHHELD, estimated_tokens, input_tokens
+from kernel_scientist.scientist.llm.calls_in_flight import CallsInFlight
 from kernel_scientist.scientist.llm.costs import LlmBudget
-from kernel_scientist.scientist.llm.endpoint import CallError, CircuitBreaker
+from kernel_scientist.scientist.llm.failures import CallError, CircuitBreaker, delay_s
 from kernel_scientist.scientist.llm.parsing import ParsedReply, ReplyError, split
 from kernel_scientist.scientist.llm.response_cache import LlmRequest, Message, Reply, ResponseCache
 from kernel_scientist.scientist.prompts import Prompt
 
 T = TypeVar("T")
-POLL_S = 0.2
+MOST_TIMES = 2
+"""A call may last so many times `llm.timeout_s`, in which only silence ends some providers' streams."""
 MAX_QUOTED = 20_000
 """Characters of an unreadable reply that are sent back with the error."""
-WITHHELD, CUT_OFF, LONGER = "content_filter", "length", 2
-"""Reasons for which replies end, as litellm names them; how many times as long a reply may be that was cut off."""
+LONGER = 2
+"""How many times as long a reply may be that was cut off."""
+ESSENTIAL = ("selector", "designer", "writer")
+"""Roles without which there is no new kernel."""
 Parser = Callable[[ParsedReply], T]
 """Returns a record of a reply, or raises ReplyError."""
 
@@ -63,8 +67,7 @@ class LlmClient:
         """Replies from before are reused by their call keys: a prompt may differ now, as other kernels have been
         recorded since."""
         self._breakers: dict[tuple[str, str], CircuitBreaker] = {}
-        self._in_flight: dict[str, Future[Reply]] = {}
-        """Calls in progress by the request's key."""
+        self._in_flight = CallsInFlight(stopped)
         self._lock = threading.Lock()
 
     def ask(self, spec: CallSpec, prompt: Prompt, parse: Parser[T]) -> tuple[T, tuple[LlmCall, ...]]:
@@ -80,17 +83,17 @@ class LlmClient:
         for correction in range(self.llm.corrections + 1):
             try:
                 reply, cached = self._reply(spec, f"{spec.key}/{correction}", messages, longer)
-            except ModelError:
-                if longer == 1:
+            except ModelError as error:
+                if not calls or (longer == 1 and error.may_pass):
                     raise
-                break  # the model allows no longer reply
+                break  # the model allows no longer reply, or refuses the correction: the reply before it is judged
             try:
                 result = parse(split(reply.text))
             except ReplyError as error:
                 fault = _explained(error, reply)
                 calls.append(_recorded(reply, prompt, cached, str(fault)))
                 self.cache.mark_unreadable(reply, str(fault)[:500])
-                if reply.finish == WITHHELD:
+                if reply.finish in (WITHHELD, REFUSAL):
                     break
                 if reply.finish == CUT_OFF and longer == 1:
                     longer = LONGER
@@ -109,39 +112,27 @@ class LlmClient:
         if reply := self.cache.at(self.campaign, key, self._resumed_at):
             return reply, True
         for _, request in requests:
-            if reply := self.cache.get(request.key):
+            if reply := self.cache.get(request.key, key):
                 return reply, True
         if self.llm.replay and (reply := self.cache.at(self.llm.replay, key)):
             return reply, True
-        errors, may_pass = list[str](), False
+        errors, may_pass, refused = list[str](), False, True
         for model, request in requests:
             try:
-                return self._once(request, lambda m=model, r=request: self._with_retries(spec, key, m, r))
+                recall = functools.partial(self.cache.get, request.key, key)
+                call = functools.partial(self._with_retries, spec, key, model, request)
+                return self._in_flight.share(request.key, recall, call)
             except CallError as error:
                 errors.append(f"{model.model}: {error}")
                 may_pass |= error.retryable
+                refused &= error.refused
+        if errors and refused and spec.role in ESSENTIAL and not self._answered(spec.role):
+            raise SetupError(f"llm.{spec.role}: the endpoint refuses the call ({'; '.join(errors)})")
         raise ModelError(f"llm.{spec.role}: {NO_REPLY}; {'; '.join(errors) or 'no model is named'}", may_pass)
 
-    def _once(self, request: LlmRequest, call: Callable[[], Reply]) -> tuple[Reply, bool]:
-        """Return the reply to a request, and whether another thread paid for it: equal requests share one call."""
-        with self._lock:
-            calling = self._in_flight.get(request.key)
-            mine: Future[Reply] = Future()
-            if calling is None:
-                self._in_flight[request.key] = mine
-        if calling is not None:
-            return _result(calling, self.stopped), True
-        try:
-            cached = self.cache.get(request.key)  # it may have arrived since this thread looked
-            reply = cached or call()
-            mine.set_result(reply)
-            return reply, cached is not None
-        except BaseException as error:
-            mine.set_exception(error)
-            raise
-        finally:
-            with self._lock:
-                del self._in_flight[request.key]
+    def _answered(self, role: str) -> bool:
+        """Whether a model of a role has ever replied in this campaign: then its set-up was right."""
+        return any(row.role == role for row in self.cache.spending(self.campaign))
 
     def _requests(
         self, spec: CallSpec, key: str, messages: Sequence[Message], longer: int
@@ -173,7 +164,7 @@ class LlmClient:
                 breaker.report(success=not error.retryable)  # an endpoint that rejects a bad request works
                 if not error.retryable or attempt + 1 == self.llm.attempts:
                     raise
-                self._wait(endpoint.delay_s(attempt, error.after_s, self.llm, rng))
+                self._wait(delay_s(attempt, error.after_s, self.llm, rng))
             else:
                 breaker.report(success=True)
                 return reply
@@ -182,7 +173,7 @@ class LlmClient:
     def _call(self, spec: CallSpec, key: str, model: Model, request: LlmRequest) -> Reply:
         """Make one call, pay for it and cache the reply, even if it arrives after the campaign was stopped."""
         rate, max_tokens = costs.price(model), int(request.parameters["max_tokens"])
-        input_tokens, start = endpoint.input_tokens(request), time.monotonic()
+        sent, start = input_tokens(request), time.monotonic()
 
         def paid(text: str, finish: str, tokens: tuple[int, int], failure: str = "") -> Reply:
             seconds = round(time.monotonic() - start, 3)
@@ -200,25 +191,24 @@ class LlmClient:
                 about=spec.about,
                 failure=failure,
             )
-            disk.insist(partial(self.cache.add, reply), self.cache.folder, self.stopped)
+            disk.insist(functools.partial(self.cache.add, reply), self.cache.folder, self.stopped)
             return reply
 
         def call() -> Reply:
-            with self.budget.call(costs.usd(rate, input_tokens, max_tokens), input_tokens + max_tokens) as cost:
+            with self.budget.call(costs.usd(rate, sent, max_tokens), sent + max_tokens) as cost:
                 try:
                     output = endpoint.complete(model, request, self.llm.timeout_s)
                     reply = paid(output.text, output.finish, (output.input_tokens, output.output_tokens))
                 except CallError as error:
                     if error.text:  # providers charge for an incomplete reply too
-                        partial = paid(
-                            error.text, "", (input_tokens, endpoint.estimated_tokens(error.text)), str(error)
-                        )
+                        partial = paid(error.text, "", (sent, estimated_tokens(error.text)), str(error))
                         cost.usd, cost.tokens = partial.usd, partial.input_tokens + partial.output_tokens
                     raise
                 cost.usd, cost.tokens = reply.usd, reply.input_tokens + reply.output_tokens
                 return reply
 
-        return _in_background(call, self.stopped)
+        endpoint.load()
+        return self._in_flight.make(call, MOST_TIMES * self.llm.timeout_s)
 
     def _breaker(self, model: Model) -> CircuitBreaker:
         with self._lock:
@@ -228,30 +218,6 @@ class LlmClient:
     def _wait(self, seconds: float) -> None:
         if self.stopped.wait(seconds):
             raise StoppedError("the campaign was stopped")
-
-
-def _in_background(call: Callable[[], Reply], stopped: threading.Event) -> Reply:
-    """Return a call's result. Raises StoppedError if `stopped` is set first; the call itself cannot be interrupted.
-
-    A daemon thread, because a ThreadPoolExecutor's threads delay the end of the process.
-    """
-    future: Future[Reply] = Future()
-
-    def run() -> None:
-        try:
-            future.set_result(call())
-        except BaseException as error:
-            future.set_exception(error)
-
-    threading.Thread(target=run, daemon=True, name="model").start()
-    return _result(future, stopped)
-
-
-def _result(future: Future[Reply], stopped: threading.Event) -> Reply:
-    while not wait([future], POLL_S).done:
-        if stopped.is_set():
-            raise StoppedError("the campaign was stopped during a model call")
-    return future.result()
 
 
 def _recorded(reply: Reply, prompt: Prompt, cached: bool, fault: str) -> LlmCall:
@@ -272,8 +238,9 @@ def _recorded(reply: Reply, prompt: Prompt, cached: bool, fault: str) -> LlmCall
 
 def _explained(error: ReplyError, reply: Reply) -> ReplyError:
     """Return why a reply cannot be used, by the reason for which it ended."""
-    if reply.finish == WITHHELD:
-        return ReplyError(f"the provider withheld the reply ({reply.finish}): {reply.text[:200] or 'without a word'}")
+    if reply.finish in (WITHHELD, REFUSAL):
+        who = "the model refuses" if reply.finish == REFUSAL else "the provider withheld the reply"
+        return ReplyError(f"{who} ({reply.finish}): {reply.text[:200] or 'without a word'}")
     if reply.finish == CUT_OFF:
         return ReplyError(
             f"the reply was cut off at {reply.request.parameters['max_tokens']} tokens (max_tokens): {error}"

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records.errors import BudgetError, SetupError
 from kernel_scientist.records.params import PLAYBOOK, WRITER, Budget, Model, Params, Rates, Role
-from kernel_scientist.scientist.llm.endpoint import estimated_tokens
+from kernel_scientist.scientist.llm.answer import estimated_tokens
 from kernel_scientist.scientist.llm.response_cache import ResponseCache
 
 LOCAL_PROVIDERS = ("ollama/", "ollama_chat/", "llamafile/", "lm_studio/", "hosted_vllm/", "vllm/")

@@ -1,32 +1,22 @@
-"""Splits a model's reply into prose and fenced blocks and reads JSON or YAML from it; reasoning is dropped.
+"""Splits a model's reply into prose and fenced blocks; reasoning is dropped.
 
 A reply is untrusted text: it may be empty, truncated, a refusal or ten megabytes long, or contain instructions. Every
 reply becomes a record or a ReplyError with one sentence that can be sent back to the model. Recursion and backtracking
 are bounded everywhere.
 """
 
-import contextlib
-import json
+import html
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, TypeVar
-
-import yaml
-from pydantic import BaseModel, ValidationError
 
 from kernel_scientist.records.kernel import LlmCall
-from kernel_scientist.records.text import valid_tree
+from kernel_scientist.records.text import valid
+from kernel_scientist.scientist.llm.reasoning import without_reasoning
 
 MAX_CHARACTERS = 1 << 20
-MAX_RECORD_CHARACTERS = 100_000
-"""Characters of JSON or YAML: the YAML parser takes seconds for more."""
-MAX_OBJECTS = 100
-"""Braces in prose at which JSON is looked for."""
-MAX_LISTED = 3
-"""Validation errors named in one message."""
-
-Model = TypeVar("Model", bound=BaseModel)
+MARKS = "\ufeff\u200b\u2060"
+"""Invisible characters before a text."""
 
 
 class ReplyError(Exception):
@@ -48,7 +38,8 @@ class FencedBlock:
     @property
     def language(self) -> str:
         """Return the first word after the fence, in lower case."""
-        return (self.info.split() or [""])[0].lower()
+        word = re.match(r"[{.\s]*([\w+#-]*)", self.info)
+        return word[1].lower() if word else ""
 
 
 @dataclass(frozen=True)
@@ -64,48 +55,73 @@ def split(reply: str) -> ParsedReply:
     """Split a reply into prose and fenced blocks. Raises ReplyError if it is empty or too long."""
     if len(reply) > MAX_CHARACTERS:
         raise ReplyError(f"the reply has {len(reply)} characters; at most {MAX_CHARACTERS} are read")
-    text = without_reasoning(reply.replace("\r\n", "\n")).strip()
+    reply = valid(reply).replace("\r\n", "\n").replace("\r", "\n").lstrip(MARKS)
+    text = _unescaped(without_reasoning(reply)).strip()
     if not text:
         raise ReplyError("the reply is only reasoning, without an answer" if reply.strip() else "the reply is empty")
     blocks, prose = _blocks(text, aware=True)
+    if not blocks and re.search(r"^> ?(?:`{3,}|~{3,})", text, re.M):  # all of it is a quotation
+        text = re.sub(r"^> ?", "", text, flags=re.M)
+        blocks, prose = _blocks(text, aware=True)
     if blocks and not blocks[-1].closed:
         blocks, prose = _blocks(text, aware=False)
+    if blocks and not blocks[-1].closed:
+        apart = _blocks(_FENCE_AT_END.sub(r"\1\n\2", text), aware=False, loose=True)
+        blocks, prose = apart if apart[0] and apart[0][-1].closed else (blocks, prose)
     return ParsedReply(tuple(_flat(blocks)), "\n".join(prose).strip(), text)
 
 
-def _blocks(text: str, aware: bool) -> tuple[list[FencedBlock], list[str]]:
-    """Return the fenced blocks and the lines around them. `aware`: a fence in a string of Python closes no block."""
+_FENCE_AT_END = re.compile(r"^(?![ \t]*(?:`{3}|~{3}))(.*[^\s`~])[ \t]*((?:`{3,}|~{3,})\w{0,20})[ \t]*$", re.M)
+"""A fence that stands at the end of a line of text or code."""
+
+
+def _unescaped(text: str) -> str:
+    """Return a text in which `<` and `>` stand, if it was escaped as a whole for a page of HTML."""
+    escaped = re.search(r"&(?:lt|gt|#60|#62|#x3[ce]);", text, re.I) and not re.search("[<>]", text)
+    return html.unescape(text) if escaped else text
+
+
+def _blocks(text: str, aware: bool, loose: bool = False) -> tuple[list[FencedBlock], list[str]]:
+    """Return the fenced blocks and the lines around them.
+
+    `aware`: a fence in a string of Python closes no block. `loose`: words may follow the fence that closes one.
+    """
     blocks, prose = list[FencedBlock](), list[str]()
-    fence, margin, info, lines = "", 0, "", list[str]()
+    fence, margin, info, lines, string = "", 0, "", list[str](), ""
     for line in text.split("\n"):
         mark = re.match(r"([ \t]*)(`{3,}|~{3,})[ \t]*(.*)$", line)
         if not fence and mark and "`" not in mark[3]:
-            margin, fence, info, lines = len(mark[1]), mark[2], mark[3].strip(), []
+            margin, fence, info, lines, string = len(mark[1]), mark[2], mark[3].strip(), [], ""
         elif (
             fence
             and mark
             and mark[2].startswith(fence)
-            and not mark[3].strip()
+            and (loose or not mark[3].strip())
             and len(mark[1]) <= margin + 3
-            and not (aware and _in_string(lines))
+            and not (aware and string)
         ):
-            blocks.append(FencedBlock(info, "\n".join(lines) + "\n" if lines else ""))
+            blocks.append(FencedBlock(info, _joined(lines)))
+            prose += [mark[3]] if mark[3].strip() else []
             fence = ""
         elif fence:  # a fence in a list is indented, and its lines with it
             lines.append(line[min(margin, len(line) - len(line.lstrip(" \t"))) :])
+            string = _string(string, line)
         else:
             prose.append(line)
     if fence:
-        blocks.append(FencedBlock(info, "\n".join(lines) + "\n" if lines else "", closed=False))
+        blocks.append(FencedBlock(info, _joined(lines), closed=False))
     return blocks, prose
 
 
-def _in_string(lines: list[str]) -> bool:
-    """Return whether a string in triple quotes is open after some lines of a file."""
-    text, open_ = "\n".join(lines), ""
-    for mark in re.findall(r'"""|\'\'\'', text):
+def _joined(lines: list[str]) -> str:
+    return ("\n".join(lines) + "\n").lstrip(MARKS) if lines else ""
+
+
+def _string(open_: str, line: str) -> str:
+    """Return the quotes of the string that is open after a line, if one was open before it."""
+    for mark in re.findall(r'"""|\'\'\'', line):
         open_ = mark if not open_ else "" if mark == open_ else open_
-    return bool(open_)
+    return open_
 
 
 def _flat(blocks: list[FencedBlock]) -> Iterator[FencedBlock]:
@@ -113,104 +129,3 @@ def _flat(blocks: list[FencedBlock]) -> Iterator[FencedBlock]:
     for block in blocks:
         inner = _blocks(block.text, aware=True)[0] if block.language in ("", "markdown", "md", "text") else []
         yield from (one for one in inner if one.closed) if any(one.closed for one in inner) else (block,)
-
-
-def without_reasoning(reply: str) -> str:
-    """Return a reply without `<think> ... </think>`, also without its start or its end. A tag in an answer is text."""
-    for name in ("think", "thinking", "reasoning"):
-        start, end = f"<{name}>", f"</{name}>"
-        begin = 0
-        while (begin := reply.find(start, begin)) >= 0:
-            stop = reply.find(end, begin)
-            if _fences(reply[:begin]) % 2 or (stop < 0 and _answers(reply[:begin])):
-                begin += len(start)
-                continue
-            reply = reply[:begin] + (reply[stop + len(end) :] if stop >= 0 else "")
-        before, lone, after = reply.rpartition(end)
-        if lone and not _fences(before) % 2 and (_answers(after) or not _answers(before)):
-            reply = after
-    return reply
-
-
-def _fences(text: str) -> int:
-    return len(re.findall(r"^[ \t]*(?:`{3,}|~{3,})", text, re.M))
-
-
-def _answers(text: str) -> bool:
-    """Return whether a text has what a reply is asked for: a block or a record."""
-    return _fences(text) > 0 or "{" in text
-
-
-def record(reply: ParsedReply, kind: type[Model]) -> Model:
-    """Return the record that a reply contains as JSON or YAML: bare, fenced, or surrounded by prose.
-
-    Raises ReplyError naming the wrong fields.
-    """
-    fault: ReplyError | None = None
-    for text in _candidates(reply):
-        try:
-            return kind.model_validate(_load(text))
-        except ReplyError as error:
-            fault = fault or error
-        except ValidationError as error:
-            fault = ReplyError(_faults(error))
-            break  # this block is the intended record
-    for value in embedded(reply.text):
-        with contextlib.suppress(ValidationError):
-            return kind.model_validate(value)
-    raise fault or ReplyError("the reply contains neither JSON nor YAML")
-
-
-def embedded(text: str) -> Iterator[Any]:
-    """Yield the objects that stand as JSON anywhere in a text, the outer ones only."""
-    decoder, place, tries = json.JSONDecoder(), 0, 0
-    while (place := text.find("{", place)) >= 0 and tries < MAX_OBJECTS:
-        tries += 1
-        try:
-            value, place = decoder.raw_decode(text, place)
-            value = valid_tree(value)
-        except (ValueError, RecursionError):
-            place += 1
-        else:
-            yield value
-
-
-def _candidates(reply: ParsedReply) -> list[str]:
-    named = [b.text for b in reply.blocks if b.language in ("json", "yaml", "yml")]
-    bare = [b.text for b in reply.blocks if b.language in ("", "text")]
-    begin, end = reply.text.find("{"), reply.text.rfind("}")
-    inner = [reply.text[begin : end + 1]] if 0 <= begin < end else []
-    return [*named, *([] if reply.blocks else [reply.text]), *inner, *bare]
-
-
-class _Loader(yaml.SafeLoader):
-    """YAML without aliases: a few lines of aliases can expand to gigabytes."""
-
-    def compose_node(self, parent: Any, index: Any) -> Any:
-        """Refuse an alias."""
-        if self.check_event(yaml.events.AliasEvent):
-            raise yaml.YAMLError("aliases are not supported")
-        return super().compose_node(parent, index)
-
-
-def _load(text: str) -> Any:
-    if len(text) > MAX_RECORD_CHARACTERS:
-        raise ReplyError(f"{len(text)} characters of JSON or YAML; at most {MAX_RECORD_CHARACTERS} are read")
-    try:
-        return valid_tree(json.loads(text))
-    except (ValueError, RecursionError) as error:
-        as_json = error
-    try:
-        value = valid_tree(yaml.load(text, _Loader))
-    except (yaml.YAMLError, ValueError, RecursionError, OverflowError, TypeError) as error:
-        raise ReplyError(f"neither JSON ({as_json}) nor YAML ({' '.join(str(error).split())[:200]})") from error
-    if not isinstance(value, dict):
-        raise ReplyError(f"the record is not a mapping but {type(value).__name__}")
-    return value
-
-
-def _faults(error: ValidationError) -> str:
-    errors = error.errors(include_url=False, include_context=False)
-    listed = [f"{'.'.join(map(str, e['loc'])) or 'the reply'}: {e['msg']}" for e in errors[:MAX_LISTED]]
-    more = f"; and {len(errors) - MAX_LISTED} more" if len(errors) > MAX_LISTED else ""
-    return f"the reply has the wrong fields: {'; '.join(listed)}{more}"

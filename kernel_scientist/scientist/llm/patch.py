@@ -4,28 +4,19 @@ A diff is applied by its content, because models get line numbers wrong: the lin
 occur in the base exactly once.
 """
 
-import ast
 import re
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from kernel_scientist.compile.source import KernelSource, SourceError, defined_names
-from kernel_scientist.scientist.llm.parsing import FencedBlock, ParsedReply, ReplyError, embedded
+from kernel_scientist.compile.source import KernelSource, SourceError
+from kernel_scientist.scientist.llm import whole_file
+from kernel_scientist.scientist.llm.parsing import FencedBlock, ParsedReply, ReplyError
 
-CODE = ("python", "py", "triton", "")
 BEGIN_PATCH, END_PATCH = "*** Begin Patch", "*** End Patch"
 """Marks of another form of diff, which some models were trained on (`apply_patch`)."""
-_ENTRY = re.compile(
-    r"^[ \t]*(?:(?:async[ ]+)?def|class)[ ]+(?:custom_kernel|ModelNew)\b|^(?:custom_kernel|ModelNew)\s*[:=]", re.M
-)
-_COMMENT = re.compile(r"(?:#|//)(.*)")
-_PARTS = re.compile(r"\.\.\.|…|\b(?:rest|remainder|remaining|everything else|other (?:code|functions?|parts?))\b", re.I)
-_SAME = re.compile(r"unchanged|as (?:before|above|is)\b|same\b|\bstays?\b|omitted|existing|identical|\bhere\b", re.I)
-"""In one comment the two say that it stands for code."""
-MAX_COMMENT = 300
 SEARCH, MIDDLE, REPLACE = "<<<<<<< SEARCH", "=======", ">>>>>>> REPLACE"
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]', re.M)
 _INCLUDES = re.compile(r'(?:[ \t]*(?:#[ \t]*include[ \t]*[<"][^\n]*)?\n)*[ \t]*#[ \t]*include[ \t]*[<"][^\n]*\n\n*')
+_REPORT = re.compile(r"^\W{0,4}(?:REPORT|CRITIQUE)\W", re.M)
 MAX_SOURCE = 400_000
 """Characters of a kernel file."""
 
@@ -39,16 +30,18 @@ def kernel_from(reply: ParsedReply, base: str) -> str:
     if cut := [b for b in reply.blocks if not b.closed]:
         raise ReplyError(f"the reply ends within a block of {len(cut[-1].text)} characters: it was cut off")
     sites = [b for b in reply.blocks if _site(b)]
-    edits = [b for b in reply.blocks if SEARCH in b.text and REPLACE in b.text]
-    diffs = [b for b in reply.blocks if b.language in ("diff", "patch")]
-    if BEGIN_PATCH in reply.text and not any(BEGIN_PATCH in b.text for b in diffs):
-        diffs.append(FencedBlock("diff", reply.text.partition(BEGIN_PATCH)[2].partition(END_PATCH)[0]))
+    changes = [*reply.blocks, *_unfenced(reply)]
+    edits = [b for b in changes if SEARCH in b.text and REPLACE in b.text]
+    paired = {id(b) for b in edits}
+    diffs = [b for b in changes if id(b) not in paired and _is_diff(b)]
     apart = {id(b) for b in (*sites, *edits, *diffs)}
-    whole = [b.text for b in reply.blocks if b.language in CODE and id(b) not in apart and not _is_change(b.text)]
-    if files := [text for text in whole if _ENTRY.search(text)] or ([] if apart or diffs else _in_json(reply)):
+    rest = [b for b in reply.blocks if id(b) not in apart and SEARCH not in b.text and BEGIN_PATCH not in b.text]
+    if files := whole_file.in_blocks(rest) or ([] if apart else whole_file.elsewhere(reply)):
         # A reply may quote the base beside its own kernel.
         source = next((text for text in reversed(files) if text.strip() != base.strip()), base)
-        _require_complete(source, base)
+        if source == base:
+            raise ReplyError("the file is the base, without a change")
+        whole_file.require_complete(source, base)
     elif sites or edits or diffs:
         source = _changed(base, sites, edits, diffs)
         if source == base:
@@ -61,61 +54,28 @@ def kernel_from(reply: ParsedReply, base: str) -> str:
     return source
 
 
-def _is_change(text: str) -> bool:
-    return SEARCH in text or BEGIN_PATCH in text
+def _is_diff(block: FencedBlock) -> bool:
+    return block.language in ("diff", "patch") or _has_hunk(block.text)
 
 
-def _in_json(reply: ParsedReply) -> list[str]:
-    """Return the kernels that a reply holds as strings of JSON: of a record, or of the call of a tool."""
-
-    def strings(value: Any) -> Iterator[str]:
-        if isinstance(value, str) and "\n" in value:
-            yield value
-            if value.lstrip().startswith("{"):
-                yield from (found for one in embedded(value) for found in strings(one))
-        elif isinstance(value, dict | list):
-            inner: Any = value.values() if isinstance(value, dict) else value
-            yield from (found for one in inner for found in strings(one))
-
-    return [text for value in embedded(reply.text) for text in strings(value) if _ENTRY.search(text)]
+def _has_hunk(text: str) -> bool:
+    return bool(re.search(r"^@@", text, re.M) and re.search(r"^[-+]", text, re.M))
 
 
-def _require_complete(source: str, base: str) -> None:
-    """Raise ReplyError for a file of which parts are left out: a function without a body, "the rest is unchanged"."""
-    try:
-        tree = KernelSource(source).tree()
-    except SourceError:
-        return  # what is wrong is said where it is compiled
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not node.decorator_list:
-            body = [one for one in node.body if not _is_docstring(one)]
-            if body and all(isinstance(one, ast.Expr) and _is_dots(one.value) for one in body):
-                raise ReplyError(f"the file is not complete: the body of {node.name} is `...`")
-    comment = next(
-        (line.strip() for line in source.split("\n") if len(line) < MAX_COMMENT and _stands_for_code(line)), ""
-    )
-    if comment and (gone := sorted(_defined(base) - defined_names(tree))):
-        raise ReplyError(f"the file is not complete: {comment[:80]!r} stands for {', '.join(gone[:5])}")
-
-
-def _stands_for_code(line: str) -> bool:
-    comment = _COMMENT.search(line[:MAX_COMMENT])
-    return comment is not None and bool(_PARTS.search(comment[1]) and _SAME.search(comment[1]))
-
-
-def _is_docstring(node: ast.stmt) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
-
-
-def _is_dots(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is Ellipsis
-
-
-def _defined(source: str) -> set[str]:
-    try:
-        return defined_names(KernelSource(source).tree())
-    except SourceError:
-        return set()
+def _unfenced(reply: ParsedReply) -> list[FencedBlock]:
+    """Return the change that stands in no block, as one."""
+    if BEGIN_PATCH in reply.text and not any(BEGIN_PATCH in b.text and _is_diff(b) for b in reply.blocks):
+        return [FencedBlock("diff", reply.text.partition(BEGIN_PATCH)[2].partition(END_PATCH)[0])]
+    if reply.blocks:
+        return []
+    if SEARCH in reply.text and REPLACE in reply.text:
+        return [FencedBlock("", reply.text)]
+    if not _has_hunk(reply.text):
+        return []
+    lines = _REPORT.split(reply.text, maxsplit=1)[0].split("\n")
+    last = max(i for i, line in enumerate(lines) if line.startswith(("+", "-", "@@")))
+    after = next((i for i, line in enumerate(lines) if i > last and not line.startswith(" ")), len(lines))
+    return [FencedBlock("diff", "\n".join(lines[:after]))]
 
 
 def _changed(
@@ -129,8 +89,7 @@ def _changed(
     for block in edits:
         base = _replaced(base, block.text)
     for block in diffs:
-        if block not in edits:
-            base = _patched(base, block.text)
+        base = _patched(base, block.text)
     return base
 
 

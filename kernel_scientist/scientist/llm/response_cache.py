@@ -113,9 +113,13 @@ class ResponseCache:
         self._database.executescript(SCHEMA)
         self._import_files()
 
-    def get(self, key: str) -> Reply | None:
-        """Return the complete reply with a cache key."""
-        return self._one("WHERE key = ? AND failure = ''", key)
+    def get(self, key: str, call_key: str = "") -> Reply | None:
+        """Return the complete reply with a cache key; one that could not be parsed only to the call that it was for.
+
+        There it is followed by its correction; another call, as that of the next generation, may fare better.
+        """
+        where = "WHERE key = ? AND failure = '' AND (fault = '' OR place = ?) ORDER BY fault != '', id LIMIT 1"
+        return self._one(where, key, stable_key(call_key))
 
     def at(self, campaign: str, call_key: str, before: float = math.inf) -> Reply | None:
         """Return a campaign's reply for a call key, whatever the prompt was (timings differ from run to run).

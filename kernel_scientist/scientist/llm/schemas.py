@@ -7,7 +7,8 @@ from typing import Annotated, Any
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from kernel_scientist.records.kernel import Experiment
-from kernel_scientist.scientist.llm.parsing import ParsedReply, ReplyError, record
+from kernel_scientist.scientist.llm.parsing import ParsedReply, ReplyError
+from kernel_scientist.scientist.llm.structured import record
 from kernel_scientist.scientist.proposals import Avenue, Design
 
 MAX_TITLE, MAX_PROSE, MAX_STEPS = 120, 4000, 20
@@ -26,6 +27,24 @@ def _number(value: Any) -> Any:
     return value
 
 
+def _range(value: Any) -> Any:
+    """Read one number, `"5-20 %"` and `{"min": 5, "max": 20}` as the two ends of a range."""
+    if isinstance(value, dict):
+        return list(value.values())
+    if isinstance(value, str) and (match := re.fullmatch(_RANGE, value)):
+        return [match[1], match[2]]
+    return [value, value] if isinstance(value, int | float | str) and not isinstance(value, bool) else value
+
+
+_RANGE = r"\s*([+-]?\d{1,6}(?:\.\d{1,6})?)\s*%?\s*(?:-|–|to|\.\.)\s*([+-]?\d{1,6}(?:\.\d{1,6})?)\s*%?\s*"  # noqa: RUF001
+
+
+def _named(value: Any) -> Any:
+    """Read `"kernel K00012 (the fastest)"` as the kernel's name."""
+    names = re.findall(r"\bk\d{5}\b", value.lower()) if isinstance(value, str) else []
+    return names[0] if len(set(names)) == 1 else value
+
+
 Text = Annotated[str, Field(min_length=1)]
 Number = Annotated[float, BeforeValidator(_number), Field(allow_inf_nan=False, ge=-MAX_PERCENT, le=MAX_PERCENT)]
 
@@ -37,8 +56,8 @@ class _Reply(BaseModel):
 class SelectionReply(_Reply):
     """The selector's reply."""
 
-    base: Text
-    reference: Text
+    base: Annotated[Text, BeforeValidator(_named)]
+    reference: Annotated[Text, BeforeValidator(_named)]
     rationale: str = ""
 
 
@@ -55,7 +74,7 @@ class PlanReply(_Reply):
     title: Text
     description: Text
     rubric: Annotated[tuple[Text, ...], BeforeValidator(_as_list), Field(min_length=1)]
-    uplift: tuple[Number, Number]
+    uplift: Annotated[tuple[Number, Number], BeforeValidator(_range)]
     innovation: Number
 
     @field_validator("uplift")
@@ -80,6 +99,11 @@ class DesignReply(_Reply):
     read: Annotated[tuple[Text, ...], BeforeValidator(_as_list)] = ()
     avenues: tuple[AvenueReply, ...] = ()
     plans: tuple[PlanReply, ...] = ()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _only_plans(cls, value: Any) -> Any:
+        return {"plans": value} if isinstance(value, list) else value
 
     @model_validator(mode="after")
     def _with_content(self) -> "DesignReply":
