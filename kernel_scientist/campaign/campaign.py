@@ -4,6 +4,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
@@ -54,7 +55,7 @@ class Campaign:
 
         `flow_url`: address of its Prefect run. Raises SetupError when the campaign cannot be resumed.
         """
-        self.context, self.params = context, context.params
+        self.params = context.params
         problem, params = context.problem, context.params
         experiment = params.tracking.experiment or f"{problem.name}-{context.target.name}"
         self.store = access.open_store(params.tracking.uri, experiment)
@@ -78,6 +79,7 @@ class Campaign:
         by_model = context.target.model is not None
         self.run = found or self.store.start(new, params.model_dump(by_alias=True), problem, by_model)
         self.run = self.store.linked(self.run, flow_url)
+        self.context = replace(context, campaign=self.name)
         if not found:
             beginning.record(self.store, self.run, self.beginning)
         elif changes:
