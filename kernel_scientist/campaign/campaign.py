@@ -14,6 +14,7 @@ from kernel_scientist.campaign.ledger import Job, Ledger
 from kernel_scientist.campaign.plan import Plan
 from kernel_scientist.campaign.recorder import Recorder
 from kernel_scientist.campaign.steps import decided, progress
+from kernel_scientist.campaign.tally import Tally
 from kernel_scientist.campaign.tuning import configurations
 from kernel_scientist.evaluate.evaluator import TimedSource
 from kernel_scientist.population.entry import beats
@@ -91,12 +92,14 @@ class Campaign:
         """Times of the finalists, once the final was run."""
         self.replies = ResponseCache(environment.root() / params.llm.replies)
         self.llm_budget = LlmBudget.of(self.replies, params.budget, self.name)
-        client = LlmClient(params.llm, self.replies, self.llm_budget, self.name, context.evaluator.stopped)
+        self.tally = Tally(self.run.metrics)
+        stopped, failed = context.evaluator.stopped, self.tally.failed
+        client = LlmClient(params.llm, self.replies, self.llm_budget, self.name, stopped, failed)
         self.agent: Agent = ensemble.create(params.llm, context.assignment(), client)
         self.prescreen = Prescreen(params.search.prescreen, self.population)
         self.ledger = Ledger(self.population)
         self.plan = Plan(params, self.beginning, self.population, self.ledger, self.llm_budget, self.run.elapsed_s)
-        self.recorder = Recorder(self.store, self.run, problem, self.replies, self.population, loose)
+        self.recorder = Recorder(self.store, self.run, problem, self.replies, self.population, loose, self.tally)
         best = self.population.best()
         self.incumbent: Kernel | None = best.kernel if best else None
         """The fastest kernel so far by the test."""
