@@ -152,7 +152,8 @@ def _records() -> str:
     return f"""# Records
 
 Records are frozen and typed; an unknown field is an error. MLflow's artifacts hold them as JSON, and
-`kernel-scientist watch --json` prints a `Screen`. `model_validate_json` reads one, `model_json_schema` returns its JSON Schema:
+`kernel-scientist watch --json` prints a `Screen`. `model_validate_json` reads one, `model_json_schema` returns its JSON
+Schema:
 
 ```python
 from kernel_scientist.records.evaluation import Evaluation

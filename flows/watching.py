@@ -69,7 +69,13 @@ class _Keeper:
             publish(now)
 
     def end(self, state: str) -> None:
-        """Write how the campaign ended."""
+        """Write how the campaign ended. What is wrong with that does not become the campaign's failure."""
+        try:
+            self._end(state)
+        except Exception as error:
+            progress.warning("`kernel-scientist watch` does not know how this campaign ended: %s", one_line(error))
+
+    def _end(self, state: str) -> None:
         last = status_of.of_campaign(self.campaign, state).model_copy(update={"in_progress": {}})
         with self._writing:
             self._ended.set()

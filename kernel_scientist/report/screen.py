@@ -79,6 +79,8 @@ class Screen(Record):
         seen = self.status
         yield f"campaign   {seen.campaign}: {seen.problem} in {seen.language} on {seen.target}, {self._state()}"
         yield f"champion   {self._champion()}"
+        if result := seen.result:
+            yield f"{'confirmed' if result.confirmed else 'not confirmed':10} {result.text}: {result.why}"
         if mark := self._mark():
             yield mark
         yield f"kernels    {self._kernels()}"
@@ -124,7 +126,7 @@ class Screen(Record):
         ago = max(0.0, seen.elapsed_s - best.since_s)
         changed = f"since kernel {best.since_kernels}, {_duration(ago)} ago"
         changed = f"winner of the final, the incumbent was there {changed}" if best.by_final else changed
-        return f"{best.kernel} {best.text}, {changed}: {best.title}"
+        return f"{best.kernel} {best.text} in {best.measured_in}, {changed}: {best.title}"
 
     def _mark(self) -> str:
         return f"           nothing gained for {self.fruitless} kernels" if self.fruitless >= GAINLESS else ""

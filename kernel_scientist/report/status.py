@@ -25,12 +25,23 @@ class Champion(Record):
     interval: tuple[Finite, Finite] | None
     text: str
     """The factor with its interval, as it may be stated; a predicted share of the roofline's speed on model targets."""
+    measured_in: str
+    """`its own run`, or `the final`."""
     by_final: bool
     """Whether it won the final against the incumbent, which is another kernel."""
     since_kernels: int
     """How many kernels there were when the incumbent changed last: no kernel since then was faster by a test."""
     since_s: Finite
     """The campaign's wall time in seconds then."""
+
+
+class Result(Record):
+    """What a finished campaign says of its champion: its confirmation, in fresh processes."""
+
+    confirmed: bool
+    text: str
+    """The factor over the reference with its interval, in the confirmation."""
+    why: str
 
 
 class Outcome(Record):
@@ -109,6 +120,8 @@ class Status(Record):
     in_progress: dict[str, str]
     """What is being done, by kernel."""
     champion: Champion | None
+    result: Result | None
+    """None until the campaign is finished, and if it has no champion."""
     per_minute: Finite | None
     """Kernels a minute, since the start."""
     per_minute_now: Finite | None

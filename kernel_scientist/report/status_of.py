@@ -1,5 +1,6 @@
 """A campaign's status: from the process that runs it, or from what the MLflow store holds of it."""
 
+import json
 import statistics
 import time
 from collections.abc import Mapping, Sequence
@@ -15,7 +16,8 @@ from kernel_scientist.records.evaluation import Trial
 from kernel_scientist.records.factors import factor
 from kernel_scientist.records.kernel import REFERENCE
 from kernel_scientist.report import status, tables
-from kernel_scientist.report.status import Champion, Limit, Noise, Outcome, RoleCalls, Status
+from kernel_scientist.report.status import Champion, Limit, Noise, Outcome, Result, RoleCalls, Status
+from kernel_scientist.report.summaries import SUMMARY
 from kernel_scientist.tracking import owner, run_content
 from kernel_scientist.tracking.found import Found
 
@@ -35,6 +37,8 @@ class _Facts(NamedTuple):
     """Numbers of kernels, and the campaign's seconds when they were recorded."""
     limits: Mapping[str, float | None]
     """The budget, by the names of its parameters."""
+    summary: str | None
+    """The JSON of `optimize`; None until the campaign is finished."""
 
     def of(self, **about: Any) -> Status:
         """Return the status. `about`: the fields that these facts do not tell."""
@@ -52,6 +56,7 @@ class _Facts(NamedTuple):
             per_minute_now=status.pace(self.pace),
             budget_kernels=Limit(used=count, limit=self.limits.get("kernels")),
             seconds={key.removeprefix(prefix): value for key, value in metrics.items() if key.startswith(prefix)},
+            result=_result(self.summary),
             noise=_noise(population),
             latest=tuple(map(_outcome, population.latest(LATEST))),
             **budget,
@@ -70,6 +75,7 @@ def of_campaign(campaign: Campaign, state: str = status.RUNNING) -> Status:
         {**metrics, "elapsed_s": plan.elapsed_s()},
         list(recorder.pace),
         params.budget.model_dump(),
+        campaign.store.text(campaign.run, SUMMARY) if state == status.FINISHED else None,
     )
     return facts.of(
         campaign=campaign.name,
@@ -95,6 +101,7 @@ def of_store(found: Found) -> Status:
         run.metrics,
         found.pace,
         {name: _number(params.get(f"budget.{name}")) for name in ("minutes", "usd", "tokens", "kernels")},
+        found.store.text(run, SUMMARY),
     )
     process = run.tags.get(owner.TAG, "")
     return facts.of(
@@ -126,7 +133,8 @@ def _champion(population: Population, final: Final | None, gain: Gain) -> Champi
         return None
     name, speedup = best.kernel.name, best.evaluation.speedup_over(REFERENCE)
     ratio, interval = (speedup.ratio, speedup.interval) if speedup and speedup.known else (None, None)
-    if final and name in final.times_us:
+    timed_in_final = final is not None and name in final.times_us
+    if final and timed_in_final:
         ratio, interval = final.speedup(name), final.interval(name)
     return Champion(
         kernel=name,
@@ -134,10 +142,19 @@ def _champion(population: Population, final: Final | None, gain: Gain) -> Champi
         speedup=ratio,
         interval=interval,
         text=tables.speed_text(best) if ratio is None else factor(ratio, interval),
+        measured_in="the final" if timed_in_final else "its own run",
         by_final=name != gain.incumbent,
         since_kernels=gain.kernels,
         since_s=gain.elapsed_s,
     )
+
+
+def _result(summary: str | None) -> Result | None:
+    said: dict[str, Any] = json.loads(summary or "{}")
+    if not said.get("champion"):
+        return None
+    text = factor(said["speedup"], said["interval"])
+    return Result(confirmed=bool(said["confirmed"]), text=text, why=said.get("why") or "")
 
 
 def _title(trial: Trial) -> str:

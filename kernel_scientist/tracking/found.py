@@ -8,7 +8,7 @@ from kernel_scientist.population.lineage import Population
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.tracking import access, local_store
-from kernel_scientist.tracking.mlflow_store import CampaignRun
+from kernel_scientist.tracking.mlflow_store import CampaignRun, MlflowStore
 from kernel_scientist.tracking.run_content import CAMPAIGN, KIND
 
 PACE = 21
@@ -19,6 +19,7 @@ PACE = 21
 class Found:
     """A campaign as the store holds it, as much of it as its status needs."""
 
+    store: MlflowStore
     run: CampaignRun
     state: str
     """MLflow's word: RUNNING, FINISHED, KILLED, FAILED."""
@@ -57,4 +58,4 @@ def find(uri: str, campaign: str | None) -> Found | None:
     history = store.client.get_metric_history(run.run_id, "elapsed_s")
     pace = sorted((point.step, point.value) for point in history)[-PACE:]
     state = str(store.client.get_run(run.run_id).info.status)
-    return Found(run, state, store.population(run), store.final(run), tuple(pace))
+    return Found(store, run, state, store.population(run), store.final(run), tuple(pace))
