@@ -19,16 +19,20 @@ STORE_S = 30.0
 
 
 @click.command()
-@click.argument("campaign", required=False, callback=not_empty, help="A campaign's id; default: see above.")
-@click.option("--once", is_flag=True, help="Print the screen once, as text; also where there is no terminal.")
+@click.argument(
+    "campaign",
+    required=False,
+    callback=not_empty,
+    help="A campaign's id; default: the one that runs in this folder, else the latest.",
+)
+@click.option("--once", is_flag=True, help="Print the screen once, as text, as is done without a terminal.")
 @click.option("--every", type=click.FloatRange(min=1), default=5.0, show_default=True, help="Seconds between updates.")
 @with_params
 @JSON
 def watch(campaign: str | None, once: bool, every: float, call: Call, as_json: bool) -> None:
     """Show one screen of a campaign: champion, pace, budget, device, verdicts, models.
 
-    By default the campaign that runs in this folder, else the latest one. Ends when the campaign ends, or by Ctrl-C;
-    the campaign does not notice.
+    Renewed until the campaign ends, or until Ctrl-C; the campaign does not notice.
 
     Example: kernel-scientist watch
     """

@@ -78,7 +78,7 @@ def cache(lab: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_the_screen_is_what_the_store_holds(lab: Path, cache: Path, cli_here: Cli, prefect_api: str) -> None:
+def test_the_screen_is_what_the_store_holds(lab: Path, cli_here: Cli, prefect_api: str) -> None:
     wrong = "def custom_kernel(d):\n    return d[1].zero_()\n"
     (lab / "problems/identity/seeds/cpp_wrong.py").write_text(wrong)
     done = cli_here("optimize", "--json", *SETTINGS, PREFECT_API_URL=prefect_api)
@@ -121,20 +121,22 @@ def test_the_screen_is_what_the_store_holds(lab: Path, cache: Path, cli_here: Cl
 
 
 @pytest.mark.slow
-def test_a_campaign_is_watched_from_another_terminal(lab: Path, cache: Path, cli_here: Cli, prefect_api: str) -> None:
+def test_a_campaign_is_watched_from_another_terminal(lab: Path, cli_here: Cli, prefect_api: str) -> None:
     """While the device is held by another process it waits, and says so; killed, it is seen to be gone."""
     with device_lock.device("cpu", 600, purpose="hold the device", campaign="test"):
         running = subprocess.Popen(
             [sys.executable, "-m", "kernel_scientist", "optimize", *SETTINGS],
             cwd=lab,
-            env=lab_environment(lab, PREFECT_API_URL=prefect_api, KERNEL_SCIENTIST_CACHE=str(cache)),
+            env=lab_environment(lab, PREFECT_API_URL=prefect_api),
             stderr=subprocess.DEVNULL,
         )
         try:
-            until(lambda: list((cache / "campaigns").glob("*.json")), "the status is kept")
 
             def waits() -> Screen | None:
-                screen = seen(cli_here)
+                done = cli_here("watch", "--json")
+                if done.returncode:
+                    return None
+                screen = Screen.model_validate_json(done.stdout)
                 mine = [one for one in screen.devices if str(running.pid) in one.who and not one.holds]
                 return screen if mine and screen.status.in_progress else None
 
