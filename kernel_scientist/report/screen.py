@@ -37,6 +37,7 @@ class Asker(Record):
     holds: str
     """The device that is held; empty for somebody who waits."""
     wants: tuple[str, ...]
+    """The devices, any one of which was asked for."""
     who: str
     """Purpose, campaign, process, user, folder."""
     since_s: Finite
@@ -47,6 +48,7 @@ class Screen(Record):
     """What `kernel-scientist watch --json` prints."""
 
     status: Status
+    """The campaign."""
     fruitless: int
     """Kernels since the incumbent changed last."""
     shares: dict[str, Finite]
@@ -54,9 +56,11 @@ class Screen(Record):
     devices: tuple[Asker, ...]
     """Holders and queue of this host's devices, in the order of asking."""
     host: str
+    """Name of this host."""
     load: Finite
     """This host's load now."""
     cores: int
+    """Cores of this host that may be used."""
     seen_s: Finite
     """When all this was seen, in seconds since the epoch."""
 

@@ -19,10 +19,13 @@ class Champion(Record):
     """The champion so far: the incumbent, after the final its winner."""
 
     kernel: str
+    """Its name."""
     title: str
+    """Its experiment's title, or where it comes from."""
     speedup: Finite | None
     """How many times faster than the reference; None if it was not measured. Not to be stated without `interval`."""
     interval: tuple[Finite, Finite] | None
+    """Interval of that factor; None without one."""
     text: str
     """The factor with its interval, as it may be stated; a predicted share of the roofline's speed on model targets."""
     measured_in: str
@@ -39,34 +42,43 @@ class Result(Record):
     """What a finished campaign says of its champion: its confirmation, in fresh processes."""
 
     confirmed: bool
+    """Whether it was confirmed."""
     text: str
     """The factor over the reference with its interval, in the confirmation."""
     why: str
+    """What decided."""
 
 
 class Outcome(Record):
     """What came of a kernel."""
 
     kernel: str
+    """Its name."""
     title: str
+    """Its experiment's title, or where it comes from."""
     verdict: str
+    """The verdict."""
     speed: str
     """The factor over the reference with its interval; empty without one."""
     reason: str
+    """Why, in a sentence; may be empty for an ok kernel."""
 
 
 class RoleCalls(Record):
     """The calls of models in one role."""
 
     role: str
+    """The role, such as `writer`."""
     calls: int
     """Replies that were paid for."""
     failed: int
     """Calls that gave no reply, or part of one; each attempt counts."""
     truncated: int
+    """Calls whose stream ended within the reply."""
     unreadable: int
     """Complete replies that could not be parsed."""
     usd: Finite
+    """What they cost."""
     latest_failure: str = ""
     """Why a call failed last; only known of the process that runs the campaign."""
 
@@ -75,6 +87,7 @@ class Limit(Record):
     """A budget."""
 
     used: Finite
+    """How much of it is used."""
     limit: Finite | None
     """None: there is no limit."""
 
@@ -101,9 +114,13 @@ class Status(Record):
     """One campaign at one moment."""
 
     campaign: str
+    """Its id."""
     problem: str
+    """Name of the problem."""
     language: str
+    """Language of the kernels."""
     target: str
+    """Name of the target."""
     folder: str
     """The project's folder; empty if it was read from the MLflow store."""
     process: str
@@ -115,11 +132,15 @@ class Status(Record):
     written_s: Finite
     """When this was so, in seconds since the epoch."""
     elapsed_s: Finite
+    """Wall time of the campaign, in seconds; in the store, that when the last kernel was recorded."""
     kernels: int
+    """Kernels recorded."""
     planned: int | None
+    """Kernels that the parameters ask for; None if it was read from the MLflow store."""
     in_progress: dict[str, str]
     """What is being done, by kernel."""
     champion: Champion | None
+    """None while no kernel is correct."""
     result: Result | None
     """None until the campaign is finished, and if it has no champion."""
     per_minute: Finite | None
@@ -127,15 +148,21 @@ class Status(Record):
     per_minute_now: Finite | None
     """The same of the latest twenty."""
     minutes: Limit
+    """`budget.minutes`."""
     usd: Limit
+    """`budget.usd`."""
     tokens: Limit
+    """`budget.tokens`."""
     budget_kernels: Limit
+    """`budget.kernels`."""
     seconds: dict[str, Finite]
     """Where the time went, all threads together, by activity."""
     noise: Noise
+    """How well kernels could be timed."""
     latest: tuple[Outcome, ...]
     """The ten latest kernels, the latest last."""
     roles: tuple[RoleCalls, ...]
+    """The calls of models, by role."""
 
     @property
     def fruitless(self) -> int:
