@@ -20,6 +20,7 @@ from kernel_scientist.report.status import Champion, Limit, Noise, Outcome, Resu
 from kernel_scientist.report.summaries import SUMMARY
 from kernel_scientist.tracking import owner, run_content
 from kernel_scientist.tracking.found import Found
+from kernel_scientist.tracking.mlflow_store import CampaignRun
 
 LATEST = 10
 ROLES = ("selector", "designer", "writer", "repairer", "distiller", "judge")
@@ -108,7 +109,7 @@ def of_store(found: Found) -> Status:
         campaign=run.campaign,
         problem=params.get("problem", ""),
         language=params.get("language", ""),
-        target=params.get("target", ""),
+        target=_target(run),
         folder="",
         process=process,
         state=STATES.get(found.state, found.state.lower()),
@@ -201,6 +202,13 @@ def _roles(metrics: Mapping[str, float], reasons: Mapping[str, str]) -> tuple[Ro
         for role in ROLES
         if count("calls", role) or count("failed", role)
     )
+
+
+def _target(run: CampaignRun) -> str:
+    """Return the target by the campaign's id, `PROBLEM-TARGET-DATE-TIME-MARK`: the parameter may say `auto`."""
+    given, name = run.params.get("target", ""), run.campaign.rsplit("-", 3)[0]
+    found = name.removeprefix(f"{run.params.get('problem', '')}-")
+    return found if given == "auto" and found != name else given
 
 
 def _number(text: str | None) -> float | None:

@@ -81,7 +81,7 @@ def cache(lab: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_screen_is_what_the_store_holds(lab: Path, cli_here: Cli, prefect_api: str) -> None:
     wrong = "def custom_kernel(d):\n    return d[1].zero_()\n"
     (lab / "problems/identity/seeds/cpp_wrong.py").write_text(wrong)
-    done = cli_here("optimize", "--json", *SETTINGS, PREFECT_API_URL=prefect_api)
+    done = cli_here("optimize", "--json", *SETTINGS, "--set", "search.generations=1", PREFECT_API_URL=prefect_api)
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
     parent, children, store = runs(lab)
