@@ -94,7 +94,7 @@ def publish(seen: status.Status) -> None:
         artifacts.create_markdown_artifact(
             f"```\n{out.getvalue()}```\n",
             key=key(seen),
-            description=f"[{seen.campaign}] as `kernel-scientist watch` shows it, once a minute",
+            description=f"{seen.campaign} as `kernel-scientist watch` shows it; renewed once a minute",
         )
     except AWAY as error:
         progress.info("the Prefect UI is not up to date: %s", type(error).__name__)
