@@ -14,6 +14,7 @@ from pydantic_core import PydanticUndefined
 from kernel_scientist.cli import main
 from kernel_scientist.records import evaluation, gpu, kernel, param_comments, params
 from kernel_scientist.records.base import Record
+from kernel_scientist.report import screen, status
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "docs" / "reference"
@@ -144,14 +145,15 @@ def _help(command: click.Command) -> str:
 
 
 def _records() -> str:
-    modules = (kernel, evaluation, gpu)
+    modules = (kernel, evaluation, gpu, status, screen)
     found = [r for module in modules for r in vars(module).values() if _own(r, module.__name__)]
     sections = [f"## {record.__name__}\n\n{_doc(record)}\n\n{_record(record)}" for record in found]
     verdicts = ", ".join(f"`{verdict.value}`" for verdict in kernel.Verdict)
     return f"""# Records
 
-Records are frozen and typed; an unknown field is an error. MLflow's artifacts hold them as JSON. `model_validate_json`
-reads one, `model_json_schema` returns its JSON Schema:
+Records are frozen and typed; an unknown field is an error. MLflow's artifacts hold them as JSON, and
+`kernel-scientist watch --json` prints a `Screen`. `model_validate_json` reads one, `model_json_schema` returns its JSON
+Schema:
 
 ```python
 from kernel_scientist.records.evaluation import Evaluation

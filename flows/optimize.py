@@ -17,7 +17,7 @@ from prefect.logging import get_run_logger
 from prefect.runtime import flow_run
 from prefect.utilities.urls import url_for
 
-from flows import events, work_pool
+from flows import events, watching, work_pool
 from flows.form import UNTOUCHED, Form, subject
 from flows.progress import Progress
 from kernel_scientist.campaign import champions, outlook, single, stopping
@@ -63,8 +63,9 @@ def optimize(
     """
     settings = load(params_file, params.overrides(overrides))
     outlook.require(settings, resume)
-    with evaluation_context(settings, Chain(), work_pool.connect) as context:
+    with evaluation_context(settings, Chain(), work_pool.connect) as context, ExitStack() as keeping:
         campaign = Campaign(context, resume, url_for("flow-run", flow_run.get_id()) or "")
+        keeping.enter_context(watching.kept(campaign))
         progress = Progress(campaign)
         get_run_logger().info("campaign %s, MLflow run %s", campaign.name, campaign.run.run_id)
         try:

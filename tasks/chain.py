@@ -104,8 +104,9 @@ class Chain(Steps):
     ) -> Result:
         if noise and machine_is_due(context):
             self.run(timing.measure_machine, kernel.name, context=context)
-        turn, pool = context.turn(), context.target.pool
+        pool = context.target.pool
         title = title or (f"compile and time {kernel.name} on pool {pool}" if pool else f"time {kernel.name}")
+        turn = context.turn(title)
         step = timing.time_on_pool if pool else timing.time_kernel
         timed: dict[str, Any] = {"context": context, "kernel": kernel, "measure": measure}
         with turn:
@@ -113,9 +114,9 @@ class Chain(Steps):
             return self.run(step, kernel.name, **timed, title=title, turn=turn)
 
     @override
-    def take(self, turn: Turn, most_s: float, title: str, subject: str = "device") -> None:
+    def take(self, turn: Turn, still_s: float, title: str, subject: str = "device") -> None:
         if not turn.taken_at_once():
-            self.run(timing.wait, subject, turn=turn, most_s=most_s, title=title)
+            self.run(timing.wait, subject, turn=turn, still_s=still_s, title=title)
 
     @override
     def count(self, context: EvaluationContext, kernel: Kernel, timed: Evaluation) -> Evaluation:

@@ -24,9 +24,9 @@ def measure_machine(context: EvaluationContext) -> None:
 
 
 @task(task_run_name="{title}", **retries.DEVICE)
-def wait(turn: Turn, most_s: float, title: str) -> None:
+def wait(turn: Turn, still_s: float, title: str) -> None:
     """Wait until `turn` holds the device, so that the waiting does not look like a long timing."""
-    steps.wait(turn, most_s)
+    steps.wait(turn, still_s)
 
 
 @task(
@@ -48,7 +48,7 @@ time_on_pool = time_kernel.with_options(retries=0)
 
 @task(
     task_run_name="count {kernel.name}",
-    timeout_seconds=1800,  # includes waiting for the device; harness.counters_timeout_s limits the profiling
+    timeout_seconds=4 * 3600,  # includes waiting for the device; harness.counters_timeout_s limits the profiling
     cache_policy=NO_CACHE,  # counters belong to the times of the same run
 )
 def count_kernel(context: EvaluationContext, kernel: Kernel, timed: Evaluation) -> Evaluation:

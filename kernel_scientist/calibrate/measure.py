@@ -28,7 +28,7 @@ from kernel_scientist.hardware import gpu as host_gpu
 from kernel_scientist.hardware import gpus
 from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.records.errors import SetupError
-from kernel_scientist.sandbox import device_lock, protocol
+from kernel_scientist.sandbox import device_lock, device_queue, protocol
 
 SWEEP_BYTES = 1 << 30
 """Read between calls: 4 times MI300X's Infinity Cache, 20 times H100's L2; it takes 0.2 to 0.4 ms. It is not written,
@@ -100,11 +100,12 @@ def measure(
     """
     rng, end = random.Random(0), time.monotonic() + seconds
     order = rng.sample(list(entries), len(entries))
-    lock = device_lock.device(host_gpu.lock(device.platform), min(LOCK_S, seconds))
+    lock = device_lock.device(host_gpu.lock(device.platform), min(LOCK_S, seconds), purpose="calibrate")
     with lock, tempfile.TemporaryDirectory() as folder:
         builds.ahead(order, Path(folder), (end - time.monotonic()) * BUILD_SHARE)
         bench = _Bench(Path(folder), end, report)
         for first in range(0, len(order), GROUP):
+            device_queue.progressed()
             candidates = bench.checked(order[first : first + GROUP])
             _time(candidates, rng, end)
             for candidate in candidates:
@@ -180,6 +181,7 @@ def _time(candidates: Sequence[_Candidate], rng: random.Random, end: float) -> N
         for candidate in rng.sample(list(candidates), len(candidates)):
             if time.monotonic() > end:
                 return
+            device_queue.progressed()
             calls = [_call_us(candidate, swept) for _ in range(1 + CALLS)]
             candidate.calls_us += calls[1:] if round_number else []
 

@@ -4,6 +4,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
@@ -13,6 +14,7 @@ from kernel_scientist.campaign.ledger import Job, Ledger
 from kernel_scientist.campaign.plan import DESIGN, REPAIR, WRITE, Plan
 from kernel_scientist.campaign.recorder import Recorder
 from kernel_scientist.campaign.steps import decided, progress
+from kernel_scientist.campaign.tally import Tally
 from kernel_scientist.campaign.tuning import configurations
 from kernel_scientist.evaluate.evaluator import TimedSource
 from kernel_scientist.population.entry import beats
@@ -54,7 +56,7 @@ class Campaign:
 
         `flow_url`: address of its Prefect run. Raises SetupError when the campaign cannot be resumed.
         """
-        self.context, self.params = context, context.params
+        self.params = context.params
         problem, params = context.problem, context.params
         self.store = resuming.opened(params, problem, context.target)
         self.population, loose = Population(), list[str]()
@@ -75,6 +77,7 @@ class Campaign:
         by_model = context.target.model is not None
         self.run = found or self.store.start(new, params.model_dump(by_alias=True), problem, by_model)
         self.run = self.store.linked(self.run, flow_url)
+        self.context = replace(context, campaign=self.name)
         if not found:
             beginning.record(self.store, self.run, self.beginning)
         elif changes:
@@ -86,12 +89,14 @@ class Campaign:
         """Times of the finalists, once the final was run."""
         self.replies = ResponseCache(environment.root() / params.llm.replies)
         self.llm_budget = LlmBudget.of(self.replies, params.budget, self.name)
-        client = LlmClient(params.llm, self.replies, self.llm_budget, self.name, context.evaluator.stopped)
+        self.tally = Tally(self.run.metrics)
+        stopped, failed = context.evaluator.stopped, self.tally.failed
+        client = LlmClient(params.llm, self.replies, self.llm_budget, self.name, stopped, failed)
         self.agent: Agent = ensemble.create(params.llm, context.assignment(), client)
         self.prescreen = Prescreen(params.search.prescreen, self.population)
         self.ledger = Ledger(self.population)
         self.plan = Plan(params, self.beginning, self.population, self.ledger, self.llm_budget, self.run.elapsed_s)
-        self.recorder = Recorder(self.store, self.run, problem, self.replies, self.population, loose)
+        self.recorder = Recorder(self.store, self.run, problem, self.replies, self.population, loose, self.tally)
         best = self.population.best()
         self.incumbent: Kernel | None = best.kernel if best else None
         """The fastest kernel so far by the test."""

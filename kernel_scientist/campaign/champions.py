@@ -45,7 +45,8 @@ def of_campaign(problem: str, campaign: str) -> Path:
 def turn(context: EvaluationContext) -> AbstractContextManager[None]:
     """Let one campaign at a time compare its champion with the standing one and replace it."""
     standing = folder(context.problem.name, context.params.language, context.target.name)
-    return device_lock.turn(standing, context.evaluator.stopped)
+    purpose = f"compare and replace the standing champion of {context.problem.name}"
+    return device_lock.turn(standing, context.evaluator.stopped, purpose)
 
 
 def source(context: EvaluationContext) -> str | None:

@@ -8,6 +8,7 @@ generations that are being designed are together at most 2n - 1. With n = 1 kern
 """
 
 import contextvars
+import time
 from collections import deque
 from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -16,6 +17,7 @@ from typing import Any, TypeVar
 
 from kernel_scientist.campaign.campaign import Campaign
 from kernel_scientist.campaign.ledger import Job
+from kernel_scientist.campaign.tally import Tally
 from kernel_scientist.hardware import cpu
 from kernel_scientist.records import disk, environment
 from kernel_scientist.records.evaluation import Evaluation, Trial
@@ -37,15 +39,24 @@ class Pipeline:
     Work runs in a copy of the context of the thread that submits it, so that Prefect's tasks belong to its flow run.
     """
 
-    def __init__(self, widths: Mapping[str, int]) -> None:
-        """`widths`: number of threads by stage."""
+    def __init__(self, widths: Mapping[str, int], tally: Tally | None = None) -> None:
+        """`widths`: number of threads by stage. `tally`: counts where the time goes."""
+        self._tally = tally or Tally()
         self._stages = {name: ThreadPoolExecutor(width, thread_name_prefix=name) for name, width in widths.items()}
         self.busy: dict[Future[Any], Callable[[Any], None]] = {}
         """Work that is submitted and whose results are not handled yet, and what handles them."""
 
     def submit(self, stage: str, work: Callable[[], T], then: Callable[[T], None]) -> None:
         """Queue work for a stage. `then` gets its result, in the thread that calls `handle`."""
-        self.busy[self._stages[stage].submit(contextvars.copy_context().run, work)] = then
+        context, submitted = contextvars.copy_context(), time.monotonic()
+
+        def timed() -> T:
+            began = time.monotonic()
+            result = context.run(work)
+            self._tally.worked(stage, began - submitted, time.monotonic() - began, result)
+            return result
+
+        self.busy[self._stages[stage].submit(timed)] = then
 
     def handle(self, timeout_s: float) -> None:
         """Wait for results and handle them; return without one after `timeout_s`. Raises what the work raised."""
@@ -79,7 +90,7 @@ class Engine:
         self.campaign, self.show, self.done, self.check_stop = campaign, show, done, check_stop
         self.most_calls = campaign.params.llm.calls_in_flight
         widths = {"model": self.most_calls, "build": cpu.cores(), "device": campaign.context.devices}
-        self.pipeline = Pipeline({**widths, "tune": 1, "record": 1})
+        self.pipeline = Pipeline({**widths, "tune": 1, "record": 1}, campaign.tally)
         self._ready: deque[Job] = deque()
         self._stages: dict[str, str] = {}
         """The stage of each kernel in progress, by its name."""

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from importlib import metadata
 from typing import TYPE_CHECKING
 
@@ -24,7 +25,7 @@ from kernel_scientist.records import environment
 from kernel_scientist.records.errors import DeviceBusyError, SetupError
 from kernel_scientist.records.kernel import Kernel, Language, digest
 from kernel_scientist.records.params import Params
-from kernel_scientist.sandbox import device_lock
+from kernel_scientist.sandbox import device_lock, device_queue
 from kernel_scientist.sandbox.device_lock import Turn
 from kernel_scientist.scientist.context import knowledge
 from kernel_scientist.scientist.roles import Assignment, CpuInfo
@@ -65,7 +66,7 @@ class Quiet:
     @contextmanager
     def _held(self, work: str, hindrances: Callable[[], int], wait_s: float | None = None) -> Generator[None]:
         with self._changed:
-            free = self._changed.wait_for(lambda: not (self.active and hindrances()), wait_s)
+            free = self._free(lambda: not (self.active and hindrances()), wait_s)
             if work == "timing":
                 self._waiting -= 1
             if not free:
@@ -79,6 +80,14 @@ class Quiet:
                 self._running[work] -= 1
                 self._changed.notify_all()
 
+    def _free(self, is_free: Callable[[], bool], wait_s: float | None) -> bool:
+        """Wait until it is free, at most so long. Builds end by themselves: who waits for the device waits for them."""
+        if wait_s is not None:
+            return self._changed.wait_for(is_free, wait_s)
+        while not self._changed.wait_for(is_free, device_queue.TOUCH_S):
+            device_queue.progressed()
+        return True
+
 
 @dataclass(frozen=True)
 class EvaluationContext:
@@ -90,6 +99,8 @@ class EvaluationContext:
     evaluator: "Evaluator | PoolEvaluator"
     steps: Steps = FUNCTIONS
     quiet: Quiet = field(default_factory=Quiet)
+    campaign: str = ""
+    """The campaign for which kernels are evaluated, if it is one."""
 
     @property
     def devices(self) -> int:
@@ -107,25 +118,26 @@ class EvaluationContext:
         return not (self.target.model or self.target.board or self.target.pool)
 
     @contextmanager
-    def device(self, wait_s: float | None = None) -> Generator[None]:
+    def device(self, purpose: str, still_s: float | None = None) -> Generator[None]:
         """Lock the target's device, if it is on this host.
 
-        Raises DeviceBusyError if others hold it for `wait_s` seconds, `harness.device_wait_s` by default. A pool is
+        `purpose`: what for, such as `time k00012`: others read it who wait. Raises DeviceBusyError if others hold it
+        and nothing moves for `still_s` seconds, `harness.device_wait_s` by default (`device_lock.device`). A pool is
         waited for until it can take another request.
         """
         if isinstance(self.evaluator, PoolEvaluator):
-            self.evaluator.await_place(at_once=wait_s == 0)
+            self.evaluator.await_place(at_once=still_s == 0)
         if not (self.is_here or self.target.board):
             yield
             return
-        most_s = self.params.harness.device_wait_s if wait_s is None else wait_s
-        quiet = self.quiet.timing(0.0 if wait_s == 0 else None)  # builds of this campaign end by themselves
-        with device_lock.device(self.target.lock, most_s, self.evaluator.stopped), quiet:
+        limit_s = self.params.harness.device_wait_s if still_s is None else still_s
+        quiet = self.quiet.timing(0.0 if still_s == 0 else None)  # builds of this campaign end by themselves
+        with device_lock.device(self.target.lock, limit_s, self.evaluator.stopped, purpose, self.campaign), quiet:
             yield
 
-    def turn(self) -> Turn:
-        """Return a turn at the target's device, which is not taken yet."""
-        return Turn(self.device)
+    def turn(self, purpose: str) -> Turn:
+        """Return a turn at the target's device, which is not taken yet. `purpose`: as for `device`."""
+        return Turn(partial(self.device, purpose))
 
     def assignment(self) -> Assignment:
         """Return the agents' assignment."""

@@ -1,14 +1,18 @@
 """Writes a campaign to MLflow: kernels, curve, costs, findings. What is recorded survives a kill."""
 
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 
+from kernel_scientist.campaign.tally import Tally
+from kernel_scientist.population.gain import Gain
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records.evaluation import Trial
 from kernel_scientist.scientist.llm.response_cache import Reply, ResponseCache
 from kernel_scientist.scientist.proposals import Lessons
 from kernel_scientist.tracking import run_content, snapshots, traces
+from kernel_scientist.tracking.found import PACE
 from kernel_scientist.tracking.mlflow_store import CampaignRun, MlflowStore
 
 FLUSH_S = 2.0
@@ -28,13 +32,19 @@ class Recorder:
         replies: ResponseCache,
         population: Population,
         loose: Sequence[str] = (),
+        tally: Tally | None = None,
     ) -> None:
-        """`loose`: kernels of `population` that no snapshot contains."""
+        """`loose`: kernels of `population` that no snapshot contains. `tally`: counts that are written with costs."""
         self.store, self.run, self.problem, self.replies, self.population = store, run, problem, replies, population
         self._points: list[tuple[int, dict[str, float]]] = []
         """Points of the curve that are not written yet: number of kernels, metrics."""
         self._written = time.monotonic()
         self._loose = list(loose)
+        self._tally = tally or Tally()
+        self.gain = Gain.recorded(run.metrics, population.incumbent())
+        """The latest change of the incumbent."""
+        self.pace: deque[tuple[int, float]] = deque(maxlen=PACE)
+        """Numbers of kernels and the campaign's seconds, when the latest ones were recorded by this process."""
 
     def record(
         self, trials: Sequence[Trial], elapsed_s: Callable[[], float], began_s: Mapping[str, float] = {}
@@ -51,8 +61,12 @@ class Recorder:
             self.store.log(self.run, trial, self.population, self.problem, exchanges, began)
             self.population.add(trial)
             self._loose.append(trial.kernel.name)
-            count, best = len(self.population), run_content.progress(self.population.best())
-            self._points.append((count, best | {"kernels": count, "elapsed_s": elapsed_s()}))
+            count, now_s = len(self.population), elapsed_s()
+            if (incumbent := self.population.incumbent()) != self.gain.incumbent:
+                self.gain = Gain(incumbent, count, now_s)
+            self.pace.append((count, now_s))
+            best = run_content.progress(self.population.best())
+            self._points.append((count, best | self.gain.metrics | {"kernels": count, "elapsed_s": now_s}))
         if len(self._loose) >= snapshots.KERNELS:
             self.store.log_snapshot(self.run, self.population, self._loose)
             self._loose.clear()
@@ -64,7 +78,7 @@ class Recorder:
 
         A reply for a kernel is written with the kernel's run, so it waits until that exists, or until the `last` flush.
         """
-        self.store.log_curve(self.run, self._points)
+        self.store.log_curve(self.run, [*self._points, (0, self._tally.metrics())])
         self._points = []
         if spending := self.replies.spending(self.run.campaign):
             self.store.log_spending(self.run, spending)

@@ -67,13 +67,13 @@ def machine_is_due(context: "EvaluationContext") -> bool:
 def measure_machine(context: "EvaluationContext") -> None:
     """Measure this machine's noise and peaks; the device is free for others between two A/A runs."""
     assert not isinstance(context.evaluator, PoolEvaluator)
-    context.evaluator.measure_machine(context.device)
+    context.evaluator.measure_machine(functools.partial(context.device, "measure this machine's noise and peaks"))
 
 
-def wait(turn: Turn, most_s: float) -> None:
-    """Wait until `turn` holds the device. Raises DeviceBusyError if it is not free within `most_s` seconds."""
+def wait(turn: Turn, still_s: float) -> None:
+    """Wait until `turn` holds the device. Raises DeviceBusyError if nothing moves for `still_s` seconds."""
     progress.info("waiting for the device")
-    turn.take(most_s)
+    turn.take(still_s)
 
 
 def time_kernel(
@@ -83,7 +83,7 @@ def time_kernel(
 
     `turn`: the right to use the device, which may have been taken before; it is given back.
     """
-    turn = turn or context.turn()
+    turn = turn or context.turn(f"time {kernel.name}")
     with turn:
         if not turn.is_held:
             wait(turn, context.params.harness.device_wait_s)
@@ -98,7 +98,7 @@ def count_kernel(context: "EvaluationContext", kernel: Kernel, timed: Evaluation
     assert not isinstance(context.evaluator, PoolEvaluator)
     progress.info("reading hardware counters of %s", kernel.name)
     try:
-        with context.device():
+        with context.device(f"count {kernel.name}"):
             return counting.count(context.evaluator, kernel, timed)
     except InfrastructureError as error:  # counters are optional: no retry
         return counting.without(timed, str(error))
@@ -182,11 +182,11 @@ class Steps:
         """
         if noise and machine_is_due(context):
             measure_machine(context)
-        return retried(time_kernel)(context, kernel, measure)
+        return retried(time_kernel)(context, kernel, measure, context.turn(title or f"time {kernel.name}"))
 
-    def take(self, turn: Turn, most_s: float, title: str) -> None:
-        """Take a turn at a device, wait for it at most `most_s` seconds. `title`: a name of the waiting."""
-        wait(turn, most_s)
+    def take(self, turn: Turn, still_s: float, title: str) -> None:
+        """Take a turn at a device; `still_s` as for `wait`. `title`: a name of the waiting."""
+        wait(turn, still_s)
 
     def count(self, context: "EvaluationContext", kernel: Kernel, timed: Evaluation) -> Evaluation:
         """Add hardware counters to the evaluation of a kernel that was timed."""

@@ -16,6 +16,7 @@ from kernel_scientist.cli.imported import kernels
 from kernel_scientist.cli.machine import calibrate, compile, doctor, ui
 from kernel_scientist.cli.problems import baseline, cases, problems
 from kernel_scientist.cli.results import compare, export, report
+from kernel_scientist.cli.watch import watch
 from kernel_scientist.cli.work import evaluate, optimize, suite, validate
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import InfrastructureError, SetupError, StoppedError
@@ -59,6 +60,6 @@ def main() -> None:
 
 
 _WORK = (optimize, suite, evaluate, validate, compile, calibrate)
-_RESULTS = (problems, kernels, cases, baseline, report, compare, export, doctor, ui)
+_RESULTS = (problems, kernels, cases, baseline, watch, report, compare, export, doctor, ui)
 for _command in (*_WORK, *_RESULTS):
     main.add_command(_command)

@@ -20,7 +20,7 @@ from typing import Literal
 from kernel_scientist.hardware import gpu
 from kernel_scientist.profile import ncu
 from kernel_scientist.records.errors import StoppedError
-from kernel_scientist.sandbox import bubblewrap
+from kernel_scientist.sandbox import bubblewrap, device_queue
 
 Name = Literal["rocprofv3", "ncu"]
 PLACES = ("/opt/rocm/bin", "/usr/local/cuda/bin")
@@ -94,6 +94,7 @@ def run(
         end = time.monotonic() + timeout_s
         try:
             while (status := process.poll()) is None and time.monotonic() < end:
+                device_queue.progressed()
                 if stopped.wait(POLL_S):
                     raise StoppedError("the worker pool was closed")
         finally:

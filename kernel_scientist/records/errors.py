@@ -28,7 +28,7 @@ class BesideError(InfrastructureError):
 
 
 class DeviceBusyError(InfrastructureError):
-    """The device's lock could not be acquired in time."""
+    """Others hold the device's lock, and nothing moved for as long as a wait may last."""
 
 
 class BudgetError(Exception):

@@ -17,7 +17,6 @@ from kernel_scientist.records.kernel import REFERENCE, Kernel, Verdict
 from kernel_scientist.records.params import Params
 from kernel_scientist.report.output import write
 from kernel_scientist.report.summaries import rounded
-from kernel_scientist.sandbox import device_lock
 
 
 def overview() -> list[dict[str, Any]]:
@@ -140,7 +139,7 @@ def _seed(context: EvaluationContext, file: Path) -> dict[str, Any]:
     evaluator = context.evaluator
     kernel = Kernel(name=file.stem, language=context.params.language, source=read_kernel(file))
     evaluation = evaluator.check(kernel, evaluator.compile(kernel))
-    with device_lock.device(context.target.lock, context.params.harness.device_wait_s):
+    with context.device(f"time seed {kernel.name}"):
         evaluation = evaluator.time(kernel, evaluation, [evaluator.reference()])
     if evaluation.verdict is not Verdict.OK:
         raise InfrastructureError(f"seed {file}: {evaluation.verdict.value}: {evaluation.reason}")

@@ -31,14 +31,18 @@ TEXT = 5000
 def spending(rows: Sequence[Spending]) -> dict[str, float]:
     """Return cost and number of model calls: in total, per role, per model, and per role and model.
 
-    `llm.truncated`: calls whose stream ended within the reply. `llm.unreadable_rate`: share of complete replies that
-    could not be parsed.
+    `llm.truncated`: calls whose stream ended within the reply, in total and per role. `llm.unreadable`: complete
+    replies that could not be parsed, per role; `llm.unreadable_rate`: their share.
     """
     metrics: dict[str, float] = {"llm.truncated": sum(row.truncated for row in rows)}
     groups: dict[str, list[Spending]] = {"": list(rows)}
     for row in rows:
         for suffix in (f".{row.role}", f".{row.model}", f".{row.role}.{row.model}"):
             groups.setdefault(suffix, []).append(row)
+    for role in {row.role for row in rows}:
+        own = [row for row in rows if row.role == role]
+        metrics[f"llm.truncated.{role}"] = sum(row.truncated for row in own)
+        metrics[f"llm.unreadable.{role}"] = sum(row.unreadable for row in own)
     for suffix, group in groups.items():
         complete = sum(row.calls - row.truncated for row in group)
         metrics[f"llm.usd{suffix}"] = sum(row.usd for row in group)

@@ -206,6 +206,7 @@ def test_help_imports_nothing_heavy(cli: Cli) -> None:
         "validate",
         "problems",
         "report",
+        "watch",
         "doctor",
         "ui",
         "cases",

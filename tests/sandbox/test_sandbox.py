@@ -18,7 +18,7 @@ from kernel_scientist.evaluate.evaluator import Evaluator
 from kernel_scientist.records.errors import InfrastructureError, SetupError, StoppedError
 from kernel_scientist.records.kernel import Case, Verdict
 from kernel_scientist.records.params import Harness
-from kernel_scientist.sandbox import bubblewrap, landlock, seccomp
+from kernel_scientist.sandbox import bubblewrap, device_lock, device_queue, landlock, seccomp
 from kernel_scientist.sandbox.failure import KernelFailure
 from kernel_scientist.workers import fork_server
 from kernel_scientist.workers.client import WorkerClient
@@ -98,6 +98,17 @@ def test_the_evaluator_is_out_of_reach(shop: WorkerPool, monkeypatch: pytest.Mon
         refused(shop, f"assert b'sk-secret' in open('/proc/{pid}/environ', 'rb').read(); raise SystemError")
     run(shop, "assert 'sk-secret' not in open('/proc/self/environ').read() + str(dict(os.environ))")
     refused(shop, f"os.kill({os.getpid()}, 0)")
+
+
+def test_the_locks_and_their_queue_are_out_of_reach(shop: WorkerPool) -> None:
+    with device_lock.device(f"test-{os.getpid()}", 60):
+        (own,) = (device_queue.FOLDER / device_queue.QUEUE).glob(f"*test-{os.getpid()}")
+        for path in (device_queue.FOLDER, own.parent):
+            refused(shop, f"os.listdir({str(path)!r})")
+        for path in (own, device_queue.FOLDER / f"test-{os.getpid()}.lock"):
+            refused(shop, f"open({str(path)!r})")
+            refused(shop, f"os.remove({str(path)!r})")
+        refused(shop, f"open({str(own.parent / 'mine')!r}, 'w')")
 
 
 @pytest.mark.parametrize("folder", ["/dev/shm", "/var/tmp", "/usr/lib", str(ROOT), str(ROOT / "kernel_scientist")])

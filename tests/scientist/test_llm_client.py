@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
+from kernel_scientist.campaign.tally import Tally
 from kernel_scientist.records.errors import BudgetError, ModelError, SetupError, StoppedError
 from kernel_scientist.records.kernel import LlmCall
 from kernel_scientist.records.params import Budget, Coding, Llm, Model, Rates
@@ -376,3 +377,13 @@ def test_an_error_of_an_endpoint_with_a_lone_surrogate_is_a_sentence(tmp_path: P
     with serving(always(Response("\ud800 no", status=400))) as server, pytest.raises(ModelError) as caught:
         ask(make_client(server, tmp_path))
     assert str(caught.value).encode()
+
+
+def test_each_call_that_gave_no_reply_is_told_by_role(tmp_path: Path) -> None:
+    tally = Tally()
+    with serving(in_order(Response(status=500), Response(status=429), Response("hello"))) as server:
+        client = make_client(server, tmp_path)
+        client.on_failure = tally.failed
+        assert ask(client)[0] == "hello"
+    assert tally.metrics() == {"llm.failed.writer": 2}
+    assert tally.reasons["writer"].startswith("openai/scripted: ") and "RateLimitError" in tally.reasons["writer"]

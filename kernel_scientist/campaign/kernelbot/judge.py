@@ -25,6 +25,7 @@ from kernel_scientist.campaign.kernelbot.api import (
 from kernel_scientist.records.errors import InfrastructureError, SetupError, StoppedError
 from kernel_scientist.records.kernel import Verdict, digest
 from kernel_scientist.records.params import Kernelbot
+from kernel_scientist.sandbox import device_queue
 from kernel_scientist.sandbox.failure import KernelFailure
 
 progress = logging.getLogger("kernel_scientist.progress")
@@ -224,5 +225,6 @@ class Judge:
         raise SetupError(f"the leaderboard does not answer: {reason}")
 
     def _wait(self, seconds: float) -> None:
+        device_queue.progressed()
         if self.stopped.wait(seconds):
             raise StoppedError("stopped by a signal")

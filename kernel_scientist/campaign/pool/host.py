@@ -5,6 +5,7 @@ import socket
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
+from functools import partial
 
 from kernel_scientist import problems
 from kernel_scientist.campaign import single
@@ -27,7 +28,7 @@ from kernel_scientist.sandbox.device_lock import Turn
 from kernel_scientist.scientist.roles import CpuInfo
 
 WAIT_S = 24 * 3600.0
-"""Longest wait for a free device: the campaign decides when to give up."""
+"""Longest wait for a free device while nothing moves: the campaign decides when to give up."""
 
 
 def answer(request: Request, steps: Steps) -> Reply:
@@ -36,7 +37,7 @@ def answer(request: Request, steps: Steps) -> Reply:
     try:
         params = parse({**request.params, "target": environment.host_target()}, "the campaign's parameters")
         _require_same(request, params)
-        turn = Turn(_free_device)
+        turn = Turn(partial(_free_device, f"{request.operation} {request.kernel.name if request.kernel else name}"))
         steps.take(turn, WAIT_S, "wait for a free device of this host")
         with turn, evaluation_context(params, steps) as context:
             host = _host(context, name)
@@ -60,11 +61,11 @@ def _require_same(request: Request, params: Params) -> None:
 
 
 @contextmanager
-def _free_device(wait_s: float) -> Generator[None]:
+def _free_device(purpose: str, still_s: float) -> Generator[None]:
     """Hold one of this host's devices; on a CPU, the whole host. CUDA and HIP see no other device then."""
     numbers = gpu.numbers()
     names = [f"whole-gpu-{number}" for number in numbers] or ["whole-cpu"]
-    with device_lock.one_of(names, wait_s) as held:
+    with device_lock.one_of(names, still_s, purpose=f"a pool's request: {purpose}") as held:
         if numbers:
             chosen = numbers[names.index(held)]
             os.environ |= {"CUDA_VISIBLE_DEVICES": chosen, "HIP_VISIBLE_DEVICES": chosen}

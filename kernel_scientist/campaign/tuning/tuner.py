@@ -43,7 +43,7 @@ def _measured(
     with context.quiet.building():
         evaluation = evaluator.check(kernel, evaluator.compile(kernel))
     if evaluation.verdict is Verdict.OK:
-        with context.device():
+        with context.device(f"tune {base.name}"):
             evaluation = evaluator.time(kernel, evaluation, [TimedSource.of(base)])
     speedup = evaluation.speedup_over(base.name)
     ratio = speedup.ratio if speedup else None

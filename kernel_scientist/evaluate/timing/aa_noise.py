@@ -42,7 +42,7 @@ def turn(driver: Driver, profile: str) -> AbstractContextManager[None]:
 
     Raises StoppedError when the work is to end.
     """
-    return device_lock.turn(_file(driver, profile), driver.pool.stopped)
+    return device_lock.turn(_file(driver, profile), driver.pool.stopped, "measure this machine's noise")
 
 
 def keep(driver: Driver, profile: str, noise: list[float]) -> list[float]:

@@ -16,6 +16,7 @@ from kernel_scientist.compile import gxx
 from kernel_scientist.hardware import cpu, gpu
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import StoppedError
+from kernel_scientist.sandbox import device_queue
 from kernel_scientist.workers import execution_environment
 from kernel_scientist.workers.pool import WorkerPool
 
@@ -113,6 +114,7 @@ def wait_for_quiet(most_s: float, stopped: threading.Event) -> Quiet:
     most_s = most_s if start >= _busy_until else 0.0
     while most_s > 0:
         before = Load.now()
+        device_queue.progressed()
         if stopped.wait(min(LOOK_S, most_s)):
             raise StoppedError("stopped while waiting for a quiet machine")
         share = before.until_now()["others_percent"]

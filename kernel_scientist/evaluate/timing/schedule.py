@@ -20,6 +20,7 @@ from kernel_scientist.evaluate.timing.estimate import Samples
 from kernel_scientist.evaluate.timing.plan import LEAST_STAGES, Plan, TimedSource
 from kernel_scientist.records.errors import BesideError, InfrastructureError
 from kernel_scientist.records.kernel import Case, Verdict
+from kernel_scientist.sandbox import device_queue
 from kernel_scientist.sandbox.failure import KernelFailure
 from kernel_scientist.workers.client import Output, WorkerClient
 from kernel_scientist.workers.native import SLOTS
@@ -69,6 +70,7 @@ class _TimingRun:
             with self._blame(source.name):
                 self.driver.load(self.workers[source.name], source.source, self.plan.cases)
                 before = self._require_untouched(before, source.name, "imported")
+            device_queue.progressed()
         before = {**self._warm_up(), PARENT: before[PARENT]}
         for block in range(self.plan.blocks):
             for _ in range(self.plan.turns):
@@ -92,6 +94,7 @@ class _TimingRun:
                 warm = self._first_slot(case)
                 row, returned[name] = self.driver.row(self.workers[name], slots, warm=warm, queued=True)
             self.samples.add(name, case.name, stage, block, row)
+            device_queue.progressed()
         for name in names:
             with self._blame(name):
                 self.driver.verify(inputs, returned[name])
@@ -113,6 +116,7 @@ class _TimingRun:
                         before.setdefault(name, worker.process.scheduling())
                         self.driver.verify(inputs, outputs)
                     self.samples.add_unqueued(name, case.name, row)
+                    device_queue.progressed()
                     quickest[case.name] = min(row.wall_ns / 1000, quickest.get(case.name, float("inf")))
         for case in self.plan.cases:
             self.calls.setdefault(case.name, self._calls(case, quickest[case.name]))

@@ -60,8 +60,16 @@ class LlmClient:
     """Calls the models of all roles. Thread-safe."""
 
     def __init__(
-        self, llm: Llm, cache: ResponseCache, budget: LlmBudget, campaign: str, stopped: threading.Event
+        self,
+        llm: Llm,
+        cache: ResponseCache,
+        budget: LlmBudget,
+        campaign: str,
+        stopped: threading.Event,
+        on_failure: Callable[[str, str], None] = lambda role, reason: None,
     ) -> None:
+        """`on_failure` gets the role and the reason of each call that gave no reply, or part of one."""
+        self.on_failure = on_failure
         self.llm, self.cache, self.budget, self.campaign, self.stopped = llm, cache, budget, campaign, stopped
         self._resumed_at = time.time()
         """Replies from before are reused by their call keys: a prompt may differ now, as other kernels have been
@@ -161,6 +169,7 @@ class LlmClient:
             try:
                 reply = self._call(spec, key, model, request)
             except CallError as error:
+                self.on_failure(spec.role, f"{model.model}: {error}")
                 breaker.report(success=not error.retryable)  # an endpoint that rejects a bad request works
                 if not error.retryable or attempt + 1 == self.llm.attempts:
                     raise

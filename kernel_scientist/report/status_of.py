@@ -1,0 +1,218 @@
+"""A campaign's status: from the process that runs it, or from what the MLflow store holds of it."""
+
+import json
+import statistics
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from kernel_scientist.campaign import tally
+from kernel_scientist.campaign.campaign import WAITING, Campaign
+from kernel_scientist.population.final import Final
+from kernel_scientist.population.gain import Gain
+from kernel_scientist.population.lineage import Population
+from kernel_scientist.records import environment
+from kernel_scientist.records.evaluation import Trial
+from kernel_scientist.records.factors import factor
+from kernel_scientist.records.kernel import REFERENCE
+from kernel_scientist.report import status, tables
+from kernel_scientist.report.status import Champion, Limit, Noise, Outcome, Result, RoleCalls, Status
+from kernel_scientist.report.summaries import SUMMARY
+from kernel_scientist.tracking import owner, run_content
+from kernel_scientist.tracking.found import Found
+from kernel_scientist.tracking.mlflow_store import CampaignRun
+
+LATEST = 10
+ROLES = ("selector", "designer", "writer", "repairer", "distiller", "judge")
+STATES = {"RUNNING": status.RUNNING, "FINISHED": status.FINISHED, "KILLED": status.STOPPED, "FAILED": status.FAILED}
+
+
+class _Facts(NamedTuple):
+    """What both sources know of a campaign."""
+
+    population: Population
+    final: Final | None
+    metrics: Mapping[str, float]
+    """Those of its run in the store."""
+    pace: Sequence[tuple[int, float]]
+    """Numbers of kernels, and the campaign's seconds when they were recorded."""
+    limits: Mapping[str, float | None]
+    """The budget, by the names of its parameters."""
+    summary: str | None
+    """The JSON of `optimize`; None until the campaign is finished."""
+
+    def of(self, **about: Any) -> Status:
+        """Return the status. `about`: the fields that these facts do not tell."""
+        population, metrics = self.population, self.metrics
+        elapsed_s, count = metrics.get("elapsed_s", 0.0), len(population)
+        used = {"minutes": elapsed_s / 60, "usd": metrics.get("llm.usd", 0.0), "tokens": metrics.get("llm.tokens", 0.0)}
+        budget = {name: Limit(used=value, limit=self.limits.get(name)) for name, value in used.items()}
+        prefix = tally.SECONDS
+        return Status(
+            written_s=time.time(),
+            elapsed_s=elapsed_s,
+            kernels=count,
+            champion=_champion(population, self.final, Gain.recorded(metrics, population.incumbent())),
+            per_minute=60 * count / elapsed_s if count and elapsed_s else None,
+            per_minute_now=status.pace(self.pace),
+            budget_kernels=Limit(used=count, limit=self.limits.get("kernels")),
+            seconds={key.removeprefix(prefix): value for key, value in metrics.items() if key.startswith(prefix)},
+            result=_result(self.summary),
+            noise=_noise(population),
+            latest=tuple(map(_outcome, population.latest(LATEST))),
+            **budget,
+            **about,
+        )
+
+
+def of_campaign(campaign: Campaign, state: str = status.RUNNING) -> Status:
+    """Return the status of a campaign of this process."""
+    recorder, params, plan = campaign.recorder, campaign.params, campaign.plan
+    spent = campaign.replies.spending(campaign.name)
+    metrics = {**(run_content.spending(spent) if spent else {}), **campaign.tally.metrics(), **recorder.gain.metrics}
+    facts = _Facts(
+        campaign.population,
+        campaign.final,
+        {**metrics, "elapsed_s": plan.elapsed_s()},
+        list(recorder.pace),
+        params.budget.model_dump(),
+        campaign.store.text(campaign.run, SUMMARY) if state == status.FINISHED else None,
+    )
+    return facts.of(
+        campaign=campaign.name,
+        problem=campaign.context.problem.name,
+        language=params.language,
+        target=campaign.context.target.name,
+        folder=str(environment.root()),
+        process=owner.this_process(),
+        state=state,
+        why=plan.over() or "",
+        planned=plan.planned,
+        in_progress=_in_progress(campaign),
+        roles=_roles(metrics, campaign.tally.reasons),
+    )
+
+
+def of_store(found: Found) -> Status:
+    """Return the status of a campaign as far as the MLflow store tells it."""
+    run, params = found.run, found.run.params
+    facts = _Facts(
+        found.population,
+        found.final,
+        run.metrics,
+        found.pace,
+        {name: _number(params.get(f"budget.{name}")) for name in ("minutes", "usd", "tokens", "kernels")},
+        found.store.text(run, SUMMARY),
+    )
+    process = run.tags.get(owner.TAG, "")
+    return facts.of(
+        campaign=run.campaign,
+        problem=params.get("problem", ""),
+        language=params.get("language", ""),
+        target=_target(run),
+        folder="",
+        process=process,
+        state=STATES.get(found.state, found.state.lower()),
+        planned=None,
+        in_progress={},
+        roles=_roles(run.metrics, {}),
+    ).seen_now()
+
+
+def _in_progress(campaign: Campaign) -> dict[str, str]:
+    """Return what is being done, by kernel."""
+    doing, jobs = (
+        dict(campaign.ledger.activities),
+        dict(campaign.ledger.jobs),
+    )  # copies: the engine's thread changes them
+    return {name: f"{doing.get(name, WAITING)}: {job.title}" for name, job in sorted(jobs.items())}
+
+
+def _champion(population: Population, final: Final | None, gain: Gain) -> Champion | None:
+    best = population.get(final.champion) if final else population.best()
+    if best is None:
+        return None
+    name, speedup = best.kernel.name, best.evaluation.speedup_over(REFERENCE)
+    ratio, interval = (speedup.ratio, speedup.interval) if speedup and speedup.known else (None, None)
+    timed_in_final = final is not None and name in final.times_us
+    if final and timed_in_final:
+        ratio, interval = final.speedup(name), final.interval(name)
+    return Champion(
+        kernel=name,
+        title=_title(best),
+        speedup=ratio,
+        interval=interval,
+        text=tables.speed_text(best) if ratio is None else factor(ratio, interval),
+        measured_in="the final" if timed_in_final else "its own run",
+        by_final=name != gain.incumbent,
+        since_kernels=gain.kernels,
+        since_s=gain.elapsed_s,
+    )
+
+
+def _result(summary: str | None) -> Result | None:
+    said: dict[str, Any] = json.loads(summary or "{}")
+    if not said.get("champion"):
+        return None
+    text = factor(said["speedup"], said["interval"])
+    return Result(confirmed=bool(said["confirmed"]), text=text, why=said.get("why") or "")
+
+
+def _title(trial: Trial) -> str:
+    return trial.kernel.experiment.title if trial.kernel.experiment else trial.kernel.report
+
+
+def _outcome(trial: Trial) -> Outcome:
+    return Outcome(
+        kernel=trial.kernel.name,
+        title=_title(trial),
+        verdict=trial.evaluation.verdict.value,
+        speed=tables.speed_text(trial),
+        reason=trial.evaluation.reason,
+    )
+
+
+def _noise(population: Population) -> Noise:
+    timed = [trial.evaluation for trial in population.latest(10 * LATEST) if trial.evaluation.timings]
+    tests = [test for evaluation in timed if (test := evaluation.test)]
+    over = [s for evaluation in timed[-LATEST:] if (s := evaluation.speedup_over(REFERENCE)) and s.known]
+    happened = timed[-1].environment if timed else {}
+    return Noise(
+        in_use=next((test.margin for test in reversed(tests) if test.margin), None),
+        now=statistics.median((s.interval[1] / s.interval[0]) ** 0.5 - 1 for s in over) if over else None,
+        load=happened.get("load", ""),
+        others_percent=happened.get("others_percent", ""),
+    )
+
+
+def _roles(metrics: Mapping[str, float], reasons: Mapping[str, str]) -> tuple[RoleCalls, ...]:
+    def count(name: str, role: str) -> int:
+        return round(metrics.get(f"llm.{name}.{role}", 0))
+
+    return tuple(
+        RoleCalls(
+            role=role,
+            calls=count("calls", role),
+            failed=count("failed", role),
+            truncated=count("truncated", role),
+            unreadable=count("unreadable", role),
+            usd=metrics.get(f"llm.usd.{role}", 0.0),
+            latest_failure=reasons.get(role, ""),
+        )
+        for role in ROLES
+        if count("calls", role) or count("failed", role)
+    )
+
+
+def _target(run: CampaignRun) -> str:
+    """Return the target by the campaign's id, `PROBLEM-TARGET-DATE-TIME-MARK`: the parameter may say `auto`."""
+    given, name = run.params.get("target", ""), run.campaign.rsplit("-", 3)[0]
+    found = name.removeprefix(f"{run.params.get('problem', '')}-")
+    return found if given == "auto" and found != name else given
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        return float(text or "")
+    except ValueError:  # "None": there is no limit
+        return None

@@ -1,0 +1,226 @@
+"""`kernel-scientist watch`: what it shows of real campaigns equals what the MLflow store holds of them."""
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from prefect import artifacts
+from prefect.settings import PREFECT_API_URL, temporary_settings
+
+from kernel_scientist.campaign.tally import Tally
+from kernel_scientist.records import environment
+from kernel_scientist.records.evaluation import Evaluation
+from kernel_scientist.records.factors import factor
+from kernel_scientist.records.kernel import Verdict
+from kernel_scientist.report import status
+from kernel_scientist.report.screen import Screen
+from kernel_scientist.report.status import Limit, Noise, Status
+from kernel_scientist.sandbox import device_lock
+from kernel_scientist.tracking import owner
+from tests.campaign.test_campaign import SETTINGS, runs
+from tests.conftest import Cli, lab_environment
+from tests.flows.service import until
+from tests.trials import undescribed
+
+
+def seen(cli: Cli, *arguments: str) -> Screen:
+    done = cli("watch", "--once", "--json", *arguments)
+    assert done.returncode == 0, done.stderr
+    return Screen.model_validate_json(done.stdout)
+
+
+def bare(campaign: str, folder: Path, **changes: object) -> Status:
+    """The status of a campaign that has just begun, in this process."""
+    none = Limit(used=0, limit=None)
+    noise = Noise(in_use=None, now=None, load="", others_percent="")
+    begun = Status(
+        campaign=campaign,
+        problem="p",
+        language="cpp",
+        target="cpu",
+        folder=str(folder),
+        process=owner.this_process(),
+        state=status.RUNNING,
+        written_s=time.time(),
+        elapsed_s=0,
+        kernels=0,
+        planned=None,
+        in_progress={},
+        champion=None,
+        result=None,
+        per_minute=None,
+        per_minute_now=None,
+        minutes=none,
+        usd=none,
+        tokens=none,
+        budget_kernels=none,
+        seconds={},
+        noise=noise,
+        latest=(),
+        roles=(),
+    )
+    return Status.model_validate({**begun.model_dump(), **changes})
+
+
+@pytest.fixture
+def cache(lab: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache of the laboratory's own: others' campaigns are not in it."""
+    folder = lab / "own-cache"
+    monkeypatch.setenv("KERNEL_SCIENTIST_CACHE", str(folder))
+    return folder
+
+
+def test_the_screen_is_what_the_store_holds(lab: Path, cli_here: Cli, prefect_api: str) -> None:
+    wrong = "def custom_kernel(d):\n    return d[1].zero_()\n"
+    (lab / "problems/identity/seeds/cpp_wrong.py").write_text(wrong)
+    done = cli_here("optimize", "--json", *SETTINGS, "--set", "search.generations=1", PREFECT_API_URL=prefect_api)
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    parent, children, store = runs(lab)
+    live = seen(cli_here).status
+    assert (live.campaign, live.state, live.folder) == (result["campaign"], "finished", str(lab))
+    assert live.kernels == len(children) == result["kernels"] and not live.in_progress
+    assert live.champion and live.champion.kernel == parent.tags["champion"] == result["champion"]
+    measured = [run.data.metrics for run in children if run.data.tags["kernel"] == live.champion.kernel]
+    in_final = parent.metrics.get(f"final_speedup.{live.champion.kernel}")
+    own = in_final if live.champion.measured_in == "the final" else measured[0].get("speedup")
+    assert own is None or live.champion.speedup == pytest.approx(own, rel=0.05), "rounded as its interval allows"
+    assert live.result and live.result.confirmed == result["confirmed"] and live.result.why == result["why"]
+    assert live.result.text == factor(result["speedup"], result["interval"])
+    assert [one.kernel for one in live.latest] == sorted(run.data.tags["kernel"] for run in children)[-10:]
+    for one in live.latest:
+        (tags,) = (run.data.tags for run in children if run.data.tags["kernel"] == one.kernel)
+        assert (one.verdict, one.reason) == (tags["verdict"], tags.get("reason", ""))
+    assert {"incorrect", "ok"} <= {one.verdict for one in live.latest}
+    assert live.seconds.keys() >= {"model", "compile", "check", "time", "waiting", "record"}
+    assert live.minutes.limit == float(parent.params["budget.minutes"])
+    assert undescribed(store, parent) == set()
+
+    with temporary_settings({PREFECT_API_URL: prefect_api}):
+        artifact = artifacts.Artifact.get(key="watch-identity-cpu")
+    assert artifact and f"campaign   {live.campaign}" in str(artifact.data)  # type: ignore[union-attr]
+
+    text = cli_here("watch", "--once").stdout
+    assert f"champion   {live.champion.kernel} {live.champion.text}" in text and "models" not in text
+
+    status.file(live.campaign).unlink()
+    stored = seen(cli_here, live.campaign).status
+    assert seen(cli_here).status.campaign == live.campaign and stored.folder == ""
+    known = set(Status.model_fields) - {"folder", "written_s", "elapsed_s", "minutes", "planned", "why", "seconds"}
+    known -= {"per_minute"}  # the store's last wall time is that of the last kernel
+    assert stored.model_dump(include=known) == live.model_dump(include=known)
+    assert stored.seconds.keys() == live.seconds.keys()
+
+
+@pytest.mark.slow
+def test_a_campaign_is_watched_from_another_terminal(lab: Path, cli_here: Cli, prefect_api: str) -> None:
+    """While the device is held by another process it waits, and says so; killed, it is seen to be gone."""
+    with device_lock.device("cpu", 600, purpose="hold the device", campaign="test"):
+        running = subprocess.Popen(
+            [sys.executable, "-m", "kernel_scientist", "optimize", *SETTINGS],
+            cwd=lab,
+            env=lab_environment(lab, PREFECT_API_URL=prefect_api),
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+
+            def waits() -> Screen | None:
+                done = cli_here("watch", "--json")
+                if done.returncode:
+                    return None
+                screen = Screen.model_validate_json(done.stdout)
+                mine = [one for one in screen.devices if str(running.pid) in one.who and not one.holds]
+                return screen if mine and screen.status.in_progress else None
+
+            screen = until(waits, "it waits for the device")
+            assert screen.status.state == "running"
+            holders = [one for one in screen.devices if one.holds == "cpu"]
+            assert f"hold the device of campaign test (process {os.getpid()} of " in holders[0].who
+            assert any("time k0000" in one.who and screen.status.campaign in one.who for one in screen.devices)
+        finally:
+            running.send_signal(signal.SIGKILL)
+            running.wait()
+    assert seen(cli_here).status.state == "gone"
+    assert "its process has ended without a word" in cli_here("watch", "--once").stdout
+
+
+def test_the_running_campaign_of_this_folder_comes_first(lab: Path, cache: Path, cli_here: Cli) -> None:
+    now = time.time()
+    status.write(bare("ended", lab, state="finished", written_s=now + 100))
+    status.write(bare("running", lab, written_s=now))
+    status.write(bare("elsewhere", lab / "other", written_s=now + 200))
+    (cache / "campaigns" / "broken.json").write_text("{")
+    assert seen(cli_here).status.campaign == "running"
+    assert seen(cli_here, "ended").status.state == "finished"
+
+
+def test_a_terminal_is_refreshed_until_the_campaign_ends(lab: Path, cache: Path) -> None:
+    status.write(bare("c-1", lab, kernels=12))
+    terminal, theirs = pty.openpty()
+    env = lab_environment(lab, KERNEL_SCIENTIST_CACHE=str(cache), TERM="xterm")
+    command = [sys.executable, "-m", "kernel_scientist", "watch", "--every", "1"]
+    with subprocess.Popen(command, cwd=lab, env=env, stdout=theirs) as process:
+        os.close(theirs)
+        text = ""
+        try:
+            while chunk := os.read(terminal, 4096):
+                text += chunk.decode(errors="replace")
+                if "nothing gained for 12 kernels" in text:
+                    status.write(bare("c-1", lab, kernels=12, state="finished"))
+        except OSError:  # the end of a terminal on Linux
+            pass
+    os.close(terminal)
+    assert process.returncode == 0 and "c-1: p in cpp on cpu, finished" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "there is no campaign in this folder or in its MLflow store"),
+        (("never-was",), "there is no campaign never-was in this folder"),
+        (("it's",), "there is no campaign it's in this folder"),
+        (("../../x",), "there is no campaign ../../x in this folder"),
+        (("",), "'[CAMPAIGN]' is empty"),
+        (("--every", "0"), "0 is not in the range"),
+    ],
+)
+def test_nothing_to_watch_is_a_sentence(
+    arguments: tuple[str, ...], message: str, cli_here: Cli, cache: Path, lab: Path
+) -> None:
+    done = cli_here("watch", *arguments)
+    assert done.returncode == 2 and done.stdout == "" and message in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["model", "build", "device", "tune", "record"]),
+            st.floats(0, 1e4),
+            st.floats(0, 1e4),
+            st.dictionaries(st.sampled_from(["compile", "check", "time", "count"]), st.floats(0, 1e5)),
+        )
+    )
+)
+def test_all_time_is_told_once(work: list[tuple[str, float, float, dict[str, float]]]) -> None:
+    tally = Tally()
+    for stage, waited_s, worked_s, seconds in work:
+        tally.worked(stage, waited_s, worked_s, Evaluation(verdict=Verdict.OK, seconds=seconds))
+    tally.failed("writer", "openai/x: HTTP 429")
+    counts = tally.metrics()
+    assert counts.pop("llm.failed.writer") == 1 and min(counts.values(), default=0) >= 0
+    total = sum(waited_s + worked_s for _, waited_s, worked_s, _ in work)
+    assert sum(counts.values()) == pytest.approx(total, abs=0.1, rel=1e-6)
+    assert Tally({**counts, "llm.failed.writer": 1, "best_speedup": 3}).metrics() == tally.metrics()
+
+
+def test_the_cache_is_the_laboratorys(lab: Path, cache: Path) -> None:
+    assert status.file("c") == environment.cache_folder() / "campaigns" / "c.json" == cache / "campaigns" / "c.json"
