@@ -256,6 +256,21 @@ def test_the_same_code_with_a_disturbance_is_not_faster(name: str, evaluator: Ev
     pytest.fail(f"it is faster than itself: {evaluation.speedups}")
 
 
+def test_a_program_that_outlives_its_worker_is_ended_in_a_session_of_its_own(pool: WorkerPool) -> None:
+    """As on a GPU, where a worker may start programs, and the import fails before the seal."""
+    with pool.worker(compiles=True) as worker:
+        fork_server = parent(worker.process.number)
+        leaves = disturbers.at_import("a process that burns a core", "[]")
+        said = imported(
+            worker,
+            f"{leaves}while not open('/proc/self/task/{{0}}/children'.format(os.getpid())).read():\n"
+            "    pass\nraise KeyError('it ends here')",
+        )
+        assert "it ends here" in said, said
+        assert worker.process.has_children()
+    assert not strays(fork_server)
+
+
 def test_a_fork_server_that_does_not_answer_is_ended_and_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bubblewrap, "bubblewrap_works", lambda: False)
     with WorkerPool(LIMITS) as pool:
