@@ -7,6 +7,7 @@ was killed can be resumed.
 """
 
 import json
+import signal
 from contextlib import ExitStack
 from functools import partial
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 from prefect import flow
 from prefect.exceptions import TerminationSignal
 from prefect.logging import get_run_logger
-from prefect.runtime import flow_run
+from prefect.runtime import deployment, flow_run
 from prefect.utilities.urls import url_for
 
 from flows import events, work_pool
@@ -84,6 +85,8 @@ def optimize(
                 return _concluded(campaign, progress, *confirmed, turn)
         except (StoppedError, KeyboardInterrupt, TerminationSignal):
             campaign.finish("KILLED")
+            if deployment.id:  # a worker's run was cancelled: told by Prefect's own signal, that is no failure
+                raise TerminationSignal(signal.SIGTERM) from None
             raise
 
 

@@ -12,6 +12,7 @@ from uuid import UUID
 
 from prefect import artifacts
 from prefect.logging import get_run_logger
+from prefect.runtime import deployment
 from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
@@ -32,12 +33,16 @@ TITLE = 44
 
 
 class Progress:
-    """Shows a campaign's state. Without a terminal it prints one line per kernel; called with --quiet, nothing."""
+    """Shows a campaign's state. Without a terminal it prints one line per kernel; called with --quiet, nothing.
+
+    A run of a deployment prints nothing: its log is in its worker's output.
+    """
 
     def __init__(self, campaign: Campaign) -> None:
         self.campaign = campaign
         self.console = Console(stderr=True)
-        self.quiet = not logging.getLogger("kernel_scientist.progress").isEnabledFor(logging.WARNING)
+        is_shown = logging.getLogger("kernel_scientist.progress").isEnabledFor(logging.WARNING)
+        self.quiet = bool(deployment.id) or not is_shown
         self.steps: dict[str, str] = {}
         self._published = 0.0
         self._publisher = ThreadPoolExecutor(1, "publish")
