@@ -29,6 +29,7 @@ from kernel_scientist.campaign.steps import decided
 from kernel_scientist.evaluate.evaluator import TimedSource
 from kernel_scientist.population import final
 from kernel_scientist.records import factors
+from kernel_scientist.records.approval import Approval
 from kernel_scientist.records.errors import StoppedError
 from kernel_scientist.records.evaluation import Confirmation, Evaluation, Trial
 from kernel_scientist.records.kernel import REFERENCE, Kernel, Verdict
@@ -127,17 +128,21 @@ def _concluded(
         return summary
     context, language = campaign.context, best.kernel.language
     replaces, reason = champions.verdict(standing, best, confirmation)
+    model = f"{context.problem.slug}-{language}-{context.target.name}"
     registered = confirmation.confirmed and context.params.tracking.register_champion
-    refusal = ""
+    answer = Approval()
     if (replaces or registered) and context.params.validate_.approval:
-        refusal = _refusal(campaign, _question(summary, best.kernel, reason), turn)
-    if refusal:
-        replaces, registered, reason = False, False, f"not promoted: {refusal}"
-    campaign.insist(partial(summaries.export_champion, campaign, confirmation, replaces, reason, summary))
+        version = ""
+        if registered:
+            version = f"version {campaign.insist(partial(campaign.store.next_version, model))} of {model}"
+        answer = _answer(campaign, question(summary, best.kernel, reason, replaces, version), turn)
+    if answer.refusal:
+        replaces, registered, reason = False, False, f"not promoted: {answer.refusal}"
+    export = partial(summaries.export_champion, campaign, confirmation, replaces, reason, summary, answer)
+    campaign.insist(export)
     if registered:
-        model = f"{context.problem.slug}-{language}-{context.target.name}"
-        how = f"Confirmed: {confirmation.reason}."
-        campaign.insist(partial(campaign.store.register, campaign.run, best.kernel, model, replaces, how))
+        facts = summaries.model_facts(summary, confirmation, answer)
+        campaign.insist(partial(campaign.store.register, campaign.run, best.kernel, model, replaces, facts))
     progress.publish(confirmation)
     _finish(campaign, summary)
     if replaces:
@@ -152,28 +157,35 @@ def _finish(campaign: Campaign, summary: dict[str, Any]) -> None:
     campaign.finish()
 
 
-def _refusal(campaign: Campaign, question: str, turn: ExitStack) -> str:
-    """Return why a person refuses a promotion; empty if it is approved. Other campaigns do not wait for the answer."""
+def _answer(campaign: Campaign, asked: str, turn: ExitStack) -> Approval:
+    """Return a person's decision about a champion. Other campaigns do not wait for the answer."""
     context = campaign.context
     standing = champions.source(context)
     turn.close()
-    refusal = context.steps.approve(context, question)
+    answer = context.steps.approve(context, asked)
     turn.enter_context(champions.turn(context))
-    if not refusal and champions.source(context) != standing:
-        return "another champion was promoted while this one waited for approval"
-    return refusal
+    if not answer.refusal and champions.source(context) != standing:
+        overtaken = "another champion was promoted while this one waited for approval"
+        return answer.model_copy(update={"refusal": overtaken})
+    return answer
 
 
-def _question(summary: dict[str, Any], kernel: Kernel, reason: str) -> str:
-    """Return what a person reads who is to approve a champion's promotion."""
+def question(summary: dict[str, Any], kernel: Kernel, reason: str, promoted: bool, version: str) -> str:
+    """Return what a person reads who is to approve what becomes of a champion.
+
+    `promoted`, `reason`: whether it would become the standing one, and why. `version`: of which model it would become
+    which version; empty if it would not be registered.
+    """
+    name = f"{kernel.name} of {summary['campaign']} ({kernel.title})"
+    if promoted:
+        ask, standing = f"Promote {name}{f' and register it as {version}' if version else ''}?", reason
+    else:
+        ask, standing = f"Register {name} as {version}? (not promoted: {reason})", "stays"
     measured = factors.factor(summary["speedup"], summary["interval"])
     speed = f"{measured} the reference's speed" if measured else "not measured"
     return (
-        f"Promote {kernel.name} of {summary['campaign']} "
-        f"({kernel.title})?\n\n"
-        f"- {summary['problem']} in {kernel.language} on {summary['target']}: {speed}\n"
-        f"- {'confirmed' if summary['confirmed'] else 'not confirmed'}: {summary['why']}\n"
-        f"- the standing champion: {reason}\n- MLflow run {summary['mlflow']['run']}"
+        f"{ask}\n\n- {summary['problem']} in {kernel.language} on {summary['target']}: {speed}\n"
+        f"- {summaries.told(summary)}\n- the standing champion: {standing}\n- MLflow run {summary['mlflow']['run']}"
     )
 
 

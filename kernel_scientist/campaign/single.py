@@ -88,7 +88,7 @@ def confirm_beside_bars(
         shown = [bar.model_copy(update=failure if source else {}) for bar, source in beside]
         confirmation = confirm(context, kernel, others, baseline)
     shown += bars.predicted_references(context, confirmation.evaluation)
-    return confirmation.model_copy(update={"bars": tuple(shown)})
+    return confirmation.model_copy(update={"bars": tuple(shown), "baseline": baseline or ""})
 
 
 def confirm(
@@ -110,11 +110,14 @@ def confirm(
             return confirmation.of_failure(evaluation)
         if isinstance(context.evaluator, KernelbotEvaluator):
             board = context.evaluator.judge.board
-            if refusal := steps.approve(context, f"Submit {kernel.name} to the leaderboard {board} for ranking?"):
-                reason = f"not submitted for ranking: {refusal}"
+            answer = steps.approve(context, f"Submit {kernel.name} to the leaderboard {board} for ranking?")
+            if answer.refusal:
+                reason = f"not submitted for ranking: {answer}"
                 return Confirmation(confirmed=False, reason=reason, evaluation=evaluation)
             submit = partial(context.evaluator.confirm, kernel, evaluation, others, baseline)
-            return steps.time(context, kernel, submit, f"submit {kernel.name} for ranking")
+            done = steps.time(context, kernel, submit, f"submit {kernel.name} for ranking")
+            told = f"{done.reason}; submission {answer}" if answer.at else done.reason
+            return done.model_copy(update={"reason": told})
         if context.target.model is not None:
             return confirmation.unmeasured(context.evaluator.time(kernel, evaluation, ()), context.target.model.name)
         sources, settings = [TimedSource.of(kernel), *others], context.params.validate_

@@ -140,17 +140,18 @@ def evaluate(verbose: bool, as_json: bool, **arguments: Any) -> None:
 def validate(metrics: str | None, verbose: bool, as_json: bool, **arguments: Any) -> None:
     """Confirm a kernel in fresh processes, on new seeds and held-out cases; by default the standing champion.
 
-    Exit code: 0 it is confirmed, 1 it is not, 2 the call or the set-up is wrong, 3 it was compiled, not executed, or
-    the evaluator could not decide.
+    Exit code: 0 it is confirmed, or correct and there is nothing that it must be faster than, 1 it is not, 2 the call
+    or the set-up is wrong, 3 it was compiled, not executed, or the evaluator could not decide.
 
     Example: kernel-scientist validate champions/rmsnorm/cpp-cpu/kernel.py --problem rmsnorm
     """
     summary = _judge("validate", **arguments)
+    from kernel_scientist.records.evaluation import NOT_CONFIRMED
     from kernel_scientist.report import tables
 
     write_json(metrics, summary)
     show(summary, as_json, tables.validation(summary, verbose))
-    sys.exit(0 if summary["confirmed"] else EXIT_CODES.get(summary["verdict"], 1) or 1)
+    sys.exit(EXIT_CODES.get(summary["verdict"], 1) or 1 if summary["status"] == NOT_CONFIRMED else 0)
 
 
 def _judge(

@@ -16,7 +16,18 @@ from kernel_scientist.problems import published
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.problems.published import PublishedTime
 from kernel_scientist.profile import metrics as figures
-from kernel_scientist.records.evaluation import Confirmation, Evaluation, PairedTime, Speedup, Timing, geomean
+from kernel_scientist.records.approval import Approval
+from kernel_scientist.records.evaluation import (
+    CONFIRMED,
+    NOT_CONFIRMED,
+    Confirmation,
+    Evaluation,
+    PairedTime,
+    Speedup,
+    Timing,
+    geomean,
+)
+from kernel_scientist.records.factors import factor
 from kernel_scientist.records.gpu import Prediction
 from kernel_scientist.records.kernel import REFERENCE, Kernel, Verdict
 from kernel_scientist.report import curves, ranking
@@ -28,9 +39,11 @@ if TYPE_CHECKING:
 
 SUMMARY = "summary.json"
 """Artifact of a campaign's run: the JSON of `optimize`."""
+MACHINE = ("machine", "gpu", "cores", "threads", "compiler", "torch", "system")
+"""Fields of an evaluation's environment that name the machine, in the order in which they are shown."""
 DIGITS = 6
 """Significant digits of measured values."""
-CARD = ("problem", "campaign", "champion_reason", "confirmed", "why", "standing", "bars", "predicted")
+CARD = ("problem", "campaign", "champion_reason", "status", "confirmed", "why", "standing", "bars", "predicted")
 """Fields of a champion's card that the JSON of `optimize` has as well."""
 
 
@@ -57,7 +70,8 @@ def validation_summary(context: "EvaluationContext", kernel: Kernel, confirmatio
     held_out = next((s.cases for s in confirmation.held_out_speedups if s.against == REFERENCE), {})
     return {
         **evaluation_summary(context, confirmation.evaluation, REFERENCE),
-        "confirmed": confirmation.confirmed,
+        "status": confirmation.status,
+        "confirmed": confirmation.status == CONFIRMED,
         "why": confirmation.reason,
         "kernel": kernel.name,
         "digest": kernel.digest,
@@ -85,7 +99,8 @@ def campaign_summary(campaign: "Campaign", confirmation: Confirmation | None) ->
         "champion_reason": ranking.reason(campaign.population, campaign.final),
         "final": ranking.final_rows(campaign.population, campaign.final),
         "verdict": confirmation.evaluation.verdict.value if confirmation else unknown,
-        "confirmed": bool(confirmation and confirmation.confirmed),
+        "status": confirmation.status if confirmation else NOT_CONFIRMED,
+        "confirmed": bool(confirmation and confirmation.status == CONFIRMED),
         "why": confirmation.reason if confirmation else ranking.no_champion(campaign.population),
         "speedup": measured["ratio"],
         "interval": measured["interval"],
@@ -115,16 +130,52 @@ def recorded_summary(campaign: "Campaign") -> dict[str, Any] | None:
     return {**found, **moved, "stopped": f"{why}: no kernel was added, so this is the recorded result"}
 
 
+def status(summary: Mapping[str, Any]) -> str:
+    """Return what the confirmation in the JSON of `validate` or `optimize` came to; earlier versions have no status."""
+    return summary.get("status") or (CONFIRMED if summary["confirmed"] else NOT_CONFIRMED)
+
+
+def told(summary: Mapping[str, Any]) -> str:
+    """Return what a confirmation came to, and why, as in `confirmed: faster than k00002 on public cases`."""
+    came, why = status(summary), str(summary["why"])
+    return why if why.startswith(came) else f"{came}: {why}"
+
+
+def model_facts(summary: Mapping[str, Any], confirmation: Confirmation, answer: Approval) -> dict[str, str]:
+    """Return what a registered champion's card and version say about it."""
+    facts = {
+        "confirmation": told(summary),
+        "speedup over the reference": factor(summary["speedup"], summary["interval"]),
+        "hardware": machine(confirmation.evaluation.environment),
+        "approval": str(answer),
+    }
+    return {name: text for name, text in facts.items() if text}
+
+
+def machine(environment: Mapping[str, str]) -> str:
+    """Return what names the machine of an evaluation."""
+    units = {name: f" {name}" for name in ("cores", "threads")}
+    return ", ".join(f"{environment[name]}{units.get(name, '')}" for name in MACHINE if name in environment)
+
+
 def export_champion(
-    campaign: "Campaign", confirmation: Confirmation, replaces: bool, reason: str, summary: dict[str, Any]
+    campaign: "Campaign",
+    confirmation: Confirmation,
+    replaces: bool,
+    reason: str,
+    summary: dict[str, Any],
+    answer: Approval,
 ) -> None:
     """Write the champion's source and card, and log the confirmation to MLflow.
 
     `replaces`, `reason`: whether it becomes the standing champion of its problem, language and target, and why.
+    `answer`: a person's decision about that.
     """
     best, context = campaign.champion(), campaign.context
     assert best is not None
     summary["standing"] = {"replaced": replaces, "reason": reason}
+    if said := str(answer):
+        summary["standing"]["approval"] = said
     card = {
         "kernel": best.kernel.name,
         "digest": best.kernel.digest,
@@ -143,7 +194,7 @@ def export_champion(
         write(folder / champions.SOURCE, submission(best.kernel, context.problem))
         write_json(folder / champions.CARD, card)
     validation = validation_summary(context, best.kernel, confirmation)
-    campaign.store.log_confirmation(campaign.run, confirmation, validation, replaces, reason)
+    campaign.store.log_confirmation(campaign.run, confirmation, validation, replaces, reason, said)
 
 
 def submission(kernel: Kernel, problem: Problem) -> str:

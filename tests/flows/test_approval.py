@@ -1,5 +1,6 @@
 """A flow that asks a person, on a real Prefect server."""
 
+import re
 from dataclasses import dataclass
 from threading import Event, Thread, Timer
 from typing import Any
@@ -11,6 +12,8 @@ from prefect.settings import PREFECT_API_URL, temporary_settings
 from kernel_scientist.records.params import Params
 from tasks import approval
 from tests.flows.service import ask, until
+
+TIME = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\+00:00"
 
 
 @dataclass
@@ -34,19 +37,32 @@ def asks(approval_wait_s: float, stop_after_s: float | None = None) -> str:
     if stop_after_s is not None:
         Timer(stop_after_s, stopped.set).start()
     context = Context(Params.model_validate({"validate": validate}), Stoppable(stopped))
-    return approval.ask(context, "Promote k00001?")  # type: ignore[arg-type]
+    found = approval.ask(context, "Promote k00001?")  # type: ignore[arg-type]
+    return f"{found.refusal}|{re.sub(TIME, 'AT', str(found))}"
 
 
 @pytest.mark.parametrize(
-    ("answer", "refusal"),
+    ("answer", "refusal", "told"),
     [
-        ({"approve": True}, ""),
-        ({"approve": False}, "refused by a person"),
-        ({"approve": False, "comment": "not this week"}, "refused by a person: not this week"),
-        (None, "nobody answered in 1 s"),
+        ({"approve": True}, "", "approved by a person who gave no name, AT"),
+        ({"approve": True, "name": "Ada", "comment": "good\nwork"}, "", "approved by Ada, AT: good work"),
+        ({"approve": False}, "refused by a person", "refused by a person who gave no name, AT"),
+        (
+            {"approve": False, "comment": "not this week"},
+            "refused by a person: not this week",
+            "refused by a person who gave no name, AT: not this week",
+        ),
+        (
+            {"approve": False, "name": "Ada", "comment": "not this week"},
+            "refused by Ada: not this week",
+            "refused by Ada, AT: not this week",
+        ),
+        (None, "nobody answered in 1 s", "nobody answered in 1 s"),
     ],
 )
-def test_the_answer_decides_and_the_run_completes(answer: Any, refusal: str, prefect_api: str) -> None:
+def test_the_answer_decides_and_is_told_with_name_time_and_comment(
+    answer: Any, refusal: str, told: str, prefect_api: str
+) -> None:
     def resume() -> None:
         asking = {"flows": {"name": {"any_": ["asks"]}}, "flow_runs": {"state": {"type": {"any_": ["PAUSED"]}}}}
         run = until(lambda: ask(prefect_api, "POST", "flow_runs/filter", asking), "the flow asks")[0]
@@ -56,7 +72,7 @@ def test_the_answer_decides_and_the_run_completes(answer: Any, refusal: str, pre
         if answer:
             Thread(target=resume, daemon=True).start()
         state = asks(600 if answer else 1, return_state=True)
-    assert state.is_completed() and state.result() == refusal
+    assert state.is_completed() and state.result() == f"{refusal}|{told}"
 
 
 def test_a_flow_that_waits_for_an_answer_can_be_stopped(prefect_api: str) -> None:

@@ -206,10 +206,15 @@ def test_a_champion_is_loaded_as_its_card_says(store: MlflowStore, campaign: Cam
     source = "def custom_kernel(data):\n    x, out = data\n    return [2 * value for value in x]\n"
     champion = champion.model_copy(update={"kernel": champion.kernel.model_copy(update={"source": source})})
     log(store, campaign, [champion])
-    store.register(campaign, champion.kernel, "doubled", True, "Confirmed: faster.")
+    facts = {"confirmation": "confirmed: faster", "speedup over the reference": "2x [1.9, 2.1]", "hardware": "a CPU"}
+    assert store.next_version("doubled") == 1
+    version = store.register(campaign, champion.kernel, "doubled", True, facts)
+    assert store.next_version("doubled") == 2
     mlflow.set_tracking_uri(store.uri)
     card = store.client.get_registered_model("doubled").description
-    assert "Confirmed: faster." in card and champion.kernel.digest in card
+    assert champion.kernel.digest in card and all(f"| {name} | {text} |" in card for name, text in facts.items())
+    tags = store.client.get_model_version("doubled", version).tags
+    assert tags["speedup_over_the_reference"] == "2x [1.9, 2.1]" and tags["hardware"] == "a CPU"
     snippets = re.findall(r"```python\n(.*?)```", card, re.DOTALL)
     assert [len(snippet.splitlines()) for snippet in snippets] == [3, 3]
     for snippet in snippets:
