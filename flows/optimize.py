@@ -7,7 +7,6 @@ was killed can be resumed.
 """
 
 import json
-import signal
 from contextlib import ExitStack
 from functools import partial
 from typing import Any
@@ -18,7 +17,7 @@ from prefect.logging import get_run_logger
 from prefect.runtime import deployment, flow_run
 from prefect.utilities.urls import url_for
 
-from flows import events, work_pool
+from flows import events, server, work_pool
 from flows.form import UNTOUCHED, Form, subject
 from flows.progress import Progress
 from kernel_scientist.campaign import champions, preflight, single, stopping
@@ -26,6 +25,7 @@ from kernel_scientist.campaign.campaign import Campaign
 from kernel_scientist.campaign.engine import Engine
 from kernel_scientist.campaign.evaluation_context import evaluation_context
 from kernel_scientist.campaign.steps import decided
+from kernel_scientist.campaign.steps import progress as say
 from kernel_scientist.evaluate.evaluator import TimedSource
 from kernel_scientist.population import final
 from kernel_scientist.records import factors
@@ -33,7 +33,7 @@ from kernel_scientist.records.approval import Approval
 from kernel_scientist.records.errors import StoppedError
 from kernel_scientist.records.evaluation import Confirmation, Evaluation, Trial
 from kernel_scientist.records.kernel import REFERENCE, Kernel, Verdict
-from kernel_scientist.records.params import load
+from kernel_scientist.records.params import Params, load
 from kernel_scientist.report import summaries
 from tasks.chain import Chain
 
@@ -65,10 +65,25 @@ def optimize(
     """
     settings = load(params_file, params.overrides(overrides))
     preflight.campaign(settings)
+    try:
+        return _run(settings, resume)
+    except StoppedError:
+        if deployment.id:
+            server.end_by_signal()
+        raise
+
+
+def _run(settings: Params, resume: bool | str) -> dict[str, Any]:
+    """Run one campaign; return its summary. Raises StoppedError once a signal asked for the end."""
+    say.warning("preparing worker processes and the controls of %s, usually 10 s", settings.problem)
     with evaluation_context(settings, Chain(), work_pool.connect) as context:
+        say.warning("opening the MLflow store, usually 5 s; a new one takes 20 s")
         campaign = Campaign(context, resume, url_for("flow-run", flow_run.get_id()) or "")
         progress = Progress(campaign)
         get_run_logger().info("campaign %s, MLflow run %s", campaign.name, campaign.run.run_id)
+        if not len(campaign.population):
+            count = len(campaign.beginning)
+            say.warning("compiling, checking and timing the first %d kernel(s), usually a minute", count)
         try:
             with ExitStack() as turn:
                 with stopping.stoppable(context.evaluator.close) as check_stop:
@@ -86,8 +101,7 @@ def optimize(
                 return _concluded(campaign, progress, *confirmed, turn)
         except (StoppedError, KeyboardInterrupt, TerminationSignal):
             campaign.finish("KILLED")
-            if deployment.id:  # a worker's run was cancelled: told by Prefect's own signal, that is no failure
-                raise TerminationSignal(signal.SIGTERM) from None
+            get_run_logger().info("stopped; recorded kernels are kept, a run with resume=%s goes on", campaign.name)
             raise
 
 
@@ -200,7 +214,9 @@ def _final(campaign: Campaign) -> None:
     against = [evaluator.reference(), *reversed(others)]  # last: the strongest, which decides when to stop
     timing = partial(evaluator.time, incumbent.kernel, incumbent.evaluation, against)
     measure = partial(single.when_quiet, campaign.context, timing)
-    title = f"final: time {', '.join(trial.kernel.name for trial in finalists)} beside each other"
+    names = ", ".join(trial.kernel.name for trial in finalists)
+    say.warning("final: timing %s and the reference beside each other, usually a minute or two", names)
+    title = f"final: time {names} beside each other"
     timed = partial(campaign.context.steps.time, campaign.context, incumbent.kernel, measure, title)
     evaluation: Evaluation = decided(timed)()
     campaign.final = final.Final.of(incumbent.kernel.name, evaluation)

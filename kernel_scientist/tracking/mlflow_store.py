@@ -21,12 +21,22 @@ from kernel_scientist.records.evaluation import Confirmation, Trial
 from kernel_scientist.records.kernel import Kernel
 from kernel_scientist.scientist.llm.response_cache import Reply, Spending
 from kernel_scientist.scientist.proposals import Lessons
-from kernel_scientist.tracking import artifacts, old_records, owner, pages, registry, run_content, snapshots, traces
+from kernel_scientist.tracking import (
+    artifacts,
+    flow_links,
+    old_records,
+    owner,
+    pages,
+    registry,
+    run_content,
+    snapshots,
+    traces,
+)
 from kernel_scientist.tracking.experiment import Experiment
 from kernel_scientist.tracking.run_content import CAMPAIGN, KERNEL, KIND, SUITE
 
 FINDINGS, FINAL, VALIDATION, PAGE = "findings.json", "final.json", "validation.json", "report.html"
-CHAMPION, FLOW = "champion", "prefect_run"
+CHAMPION, FLOW = "champion", flow_links.TAG
 """Tags: a campaign's champion, and `yes` of that kernel's run; the address of a campaign's Prefect run."""
 RESUMED = "resumed_with"
 """Tag of a campaign: parameters that changed when it was resumed."""
@@ -179,7 +189,8 @@ class MlflowStore(Experiment):
             self.client.delete_run(self._begun[key])  # an earlier attempt that was interrupted
         base = self.run_id(parent, trial.kernel.base) if trial.kernel.base else None
         link = pages.run(self.experiment_id, base, address="") if base else ""
-        note = pages.description(trial, population, link, parent.tags.get(FLOW, ""))
+        campaign = pages.run(self.experiment_id, parent.run_id, address="")
+        note = pages.description(trial, population, link, campaign)
         tags = run_content.tags(parent.run_id, parent.campaign, trial, note)
         start_ms = int((began_s or time.time()) * 1000)
         run = self.client.create_run(self.experiment_id, start_time=start_ms, tags=tags)
@@ -316,8 +327,8 @@ class MlflowStore(Experiment):
         return version
 
     def linked(self, parent: CampaignRun, flow_url: str) -> CampaignRun:
-        """Return a campaign's run with the address of its Prefect run, or an empty one, as a tag."""
-        self.client.set_tag(parent.run_id, FLOW, flow_url)
+        """Return a campaign's run with the address of its Prefect run, which may be empty, in tag and description."""
+        flow_links.write(self.client, self.experiment_id, parent.run_id, flow_url)
         return replace(parent, tags=parent.tags | {FLOW: flow_url})
 
     def run_id(self, parent: CampaignRun, kernel: str) -> str | None:
