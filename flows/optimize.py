@@ -34,7 +34,7 @@ from kernel_scientist.records.errors import StoppedError
 from kernel_scientist.records.evaluation import Confirmation, Evaluation, Trial
 from kernel_scientist.records.kernel import REFERENCE, Kernel, Verdict
 from kernel_scientist.records.params import Params, load
-from kernel_scientist.report import summaries
+from kernel_scientist.report import champion, summaries
 from tasks.chain import Chain
 
 SEED_REMAINS = "the best seed remains champion, as no experiment beat it"
@@ -152,10 +152,10 @@ def _concluded(
         answer = _answer(campaign, question(summary, best.kernel, reason, replaces, version), turn)
     if answer.refusal:
         replaces, registered, reason = False, False, f"not promoted: {answer.refusal}"
-    export = partial(summaries.export_champion, campaign, confirmation, replaces, reason, summary, answer)
+    export = partial(champion.export, campaign, confirmation, replaces, reason, summary, answer)
     campaign.insist(export)
     if registered:
-        facts = summaries.model_facts(summary, confirmation, answer)
+        facts = champion.model_facts(summary, confirmation, answer)
         campaign.insist(partial(campaign.store.register, campaign.run, best.kernel, model, replaces, facts))
     progress.publish(confirmation)
     _finish(campaign, summary)

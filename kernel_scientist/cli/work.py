@@ -133,6 +133,12 @@ def evaluate(verbose: bool, as_json: bool, **arguments: Any) -> None:
 @PROBLEM
 @TARGET
 @text_option("--against", "FILE", "The kernel it must beat; default: the problem's last seed.")
+@click.option(
+    "--recorded",
+    is_flag=True,
+    help="Use the confirmation that `optimize` wrote beside FILE, if kernel, problem, evaluator, settings and machine "
+    "are the same.",
+)
 @VERBOSE
 @with_params
 @JSON
@@ -155,16 +161,28 @@ def validate(metrics: str | None, verbose: bool, as_json: bool, **arguments: Any
 
 
 def _judge(
-    what: str, call: Call, file: str | None, problem: str | None, target: str | None, against: str | None
+    what: str,
+    call: Call,
+    file: str | None,
+    problem: str | None,
+    target: str | None,
+    against: str | None,
+    recorded: bool = False,
 ) -> dict[str, Any]:
-    """Evaluate or validate a kernel file: in this process, or as a flow on the Prefect server that is configured."""
+    """Evaluate or validate a kernel file: in this process, or as a flow on the Prefect server that is configured.
+
+    `recorded`: a confirmation that is known already will do.
+    """
     with progress.shown():
         from kernel_scientist.campaign import champions, preflight, single
+        from kernel_scientist.campaign import recorded as known
 
         named = {name: value for name, value in (("problem", problem), ("target", target)) if value is not None}
         params = call.params(**named)
         file = file or str(champions.file(params))
         preflight.kernels(params, [Path(name) for name in (file, against) if name])
+        if recorded and not against and (found := known.confirmation(Path(file), params)):
+            return found
         overrides = (*call.overrides, *(f"{key}={json.dumps(value)}" for key, value in named.items()))
         if os.environ.get("PREFECT_API_URL"):
             return _flow(f"flows.{what}:{what}", Call(overrides, call.params_file), file=file, against=against)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from kernel_scientist.campaign.champions import STANDING
 from kernel_scientist.problems import published
 from kernel_scientist.records.evaluation import CONFIRMED, Trial
 from kernel_scientist.records.kernel import REFERENCE
@@ -49,7 +50,7 @@ def _confirmed(validation: Mapping[str, Any]) -> dict[str, Any]:
     over = {s["against"]: s for s in validation["speedups"]}
     held_out = {s["against"]: s for s in validation["held_out"]["speedups"]}.get(REFERENCE, {})
     bars = {bar["kernel"] for bar in validation.get("bars", [])}
-    seeds = [s for name, s in over.items() if name != REFERENCE and name not in bars]
+    seeds = [s for name, s in over.items() if name not in (REFERENCE, STANDING) and name not in bars]
     reference = over.get(REFERENCE, {})
     fastest = min(seeds, key=lambda s: s["ratio"], default={})
     return {

@@ -1,22 +1,19 @@
-"""The JSON of `evaluate`, `validate` and `optimize`, and the files of a champion.
+"""The JSON of `evaluate`, `validate` and `optimize`.
 
 Every ratio is the geometric mean over the cases of the quotient of the two times printed with it: times are rounded to
 six significant digits and the ratio is computed from the rounded times.
 """
 
 import json
-import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from kernel_scientist.campaign import champions
-from kernel_scientist.compile.source import leaderboard
 from kernel_scientist.population.entry import roofline_fraction
 from kernel_scientist.problems import published
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.problems.published import PublishedTime
 from kernel_scientist.profile import metrics as figures
-from kernel_scientist.records.approval import Approval
 from kernel_scientist.records.evaluation import (
     CONFIRMED,
     NOT_CONFIRMED,
@@ -27,11 +24,9 @@ from kernel_scientist.records.evaluation import (
     Timing,
     geomean,
 )
-from kernel_scientist.records.factors import factor
 from kernel_scientist.records.gpu import Prediction
 from kernel_scientist.records.kernel import REFERENCE, Kernel, Verdict
 from kernel_scientist.report import curves, ranking
-from kernel_scientist.report.output import write, write_json
 
 if TYPE_CHECKING:
     from kernel_scientist.campaign.campaign import Campaign
@@ -43,8 +38,6 @@ MACHINE = ("machine", "gpu", "cores", "threads", "compiler", "torch", "system")
 """Fields of an evaluation's environment that name the machine, in the order in which they are shown."""
 DIGITS = 6
 """Significant digits of measured values."""
-CARD = ("problem", "campaign", "champion_reason", "status", "confirmed", "why", "standing", "bars", "predicted")
-"""Fields of a champion's card that the JSON of `optimize` has as well."""
 
 
 def evaluation_summary(context: "EvaluationContext", evaluation: Evaluation, against: str) -> dict[str, Any]:
@@ -141,66 +134,10 @@ def told(summary: Mapping[str, Any]) -> str:
     return why if why.startswith(came) else f"{came}: {why}"
 
 
-def model_facts(summary: Mapping[str, Any], confirmation: Confirmation, answer: Approval) -> dict[str, str]:
-    """Return what a registered champion's card and version say about it."""
-    facts = {
-        "confirmation": told(summary),
-        "speedup over the reference": factor(summary["speedup"], summary["interval"]),
-        "hardware": machine(confirmation.evaluation.environment),
-        "approval": str(answer),
-    }
-    return {name: text for name, text in facts.items() if text}
-
-
 def machine(environment: Mapping[str, str]) -> str:
     """Return what names the machine of an evaluation."""
     units = {name: f" {name}" for name in ("cores", "threads")}
     return ", ".join(f"{environment[name]}{units.get(name, '')}" for name in MACHINE if name in environment)
-
-
-def export_champion(
-    campaign: "Campaign",
-    confirmation: Confirmation,
-    replaces: bool,
-    reason: str,
-    summary: dict[str, Any],
-    answer: Approval,
-) -> None:
-    """Write the champion's source and card, and log the confirmation to MLflow.
-
-    `replaces`, `reason`: whether it becomes the standing champion of its problem, language and target, and why.
-    `answer`: a person's decision about that.
-    """
-    best, context = campaign.champion(), campaign.context
-    assert best is not None
-    summary["standing"] = {"replaced": replaces, "reason": reason}
-    if said := str(answer):
-        summary["standing"]["approval"] = said
-    card = {
-        "kernel": best.kernel.name,
-        "digest": best.kernel.digest,
-        "language": best.kernel.language,
-        "target": context.target.name,
-        "run_on": context.target.name if context.params.target == "auto" else context.params.target,
-        **{key: summary[key] for key in CARD},
-        "environment": confirmation.evaluation.environment,
-        "date": time.strftime("%Y-%m-%d"),
-        "lineage": ranking.lineage(campaign.population, best.kernel),
-        "experiment": best.kernel.title,
-    }
-    folders = [champions.of_campaign(context.problem.name, campaign.name)]
-    folders += [champions.folder(context.problem.name, best.kernel.language, context.target.name)] if replaces else []
-    for folder in folders:
-        write(folder / champions.SOURCE, submission(best.kernel, context.problem))
-        write_json(folder / champions.CARD, card)
-    validation = validation_summary(context, best.kernel, confirmation)
-    campaign.store.log_confirmation(campaign.run, confirmation, validation, replaces, reason, said)
-
-
-def submission(kernel: Kernel, problem: Problem) -> str:
-    """Return a kernel's source; a GPU kernel's begins with the header that the GPU MODE leaderboard needs."""
-    has_header = kernel.language == "cpp" or leaderboard(kernel.source)
-    return kernel.source if has_header else problem.leaderboard.header() + kernel.source
 
 
 def case_rows(timings: Sequence[Timing], pairs: Mapping[str, PairedTime]) -> list[dict[str, Any]]:

@@ -42,9 +42,10 @@ CONFIRMED = {"role": "", "kernel": "kernel", "us": "public, us", **BESIDE}
 BARS = {"kernel": "bar", "us": "public, us", "champion_us": "champion, us", **BESIDE}
 PREDICTED_BARS = {"kernel": "bar", "predicted_us": "predicted, us"}
 ROLES = ("reference", "seed", "standing champion", "bar")
-KERNELS = {"kernel": "kernel", "base": "base", "experiment": "experiment", "verdict": "verdict"}
-MEASURED = {**KERNELS, "us": "geomean, us", "reference_us": "reference, us", "speedup": "speedup"}
-PREDICTED = {**KERNELS, "us": "predicted, us", "speedup": "share of the roofline, predicted"}
+REST = {"base": "base", "experiment": "experiment", "verdict": "verdict"}
+MEASURED = {"kernel": "kernel", "speedup": "speedup", **REST, "us": "geomean, us", "reference_us": "reference, us"}
+PREDICTED = {"kernel": "kernel", "speedup": "share of the roofline, predicted", **REST, "us": "predicted, us"}
+"""Columns of a table of kernels: what decides is second, so that a phone shows it."""
 
 
 def speed_text(trial: Trial) -> str:
@@ -198,6 +199,8 @@ def evaluation(summary: dict[str, Any], verbose: bool) -> Iterator[str | Table]:
 
 def validation(summary: dict[str, Any], verbose: bool) -> Iterator[str | Table]:
     """Yield whether a kernel is confirmed, and its times on public and held-out cases."""
+    if campaign := summary.get("recorded"):
+        yield f"as {campaign} confirmed it: kernel, problem, evaluator, settings and machine are the same"
     yield told(summary)
     yield from filter(None, [busy(summary["environment"])])
     for title, timed in (("public cases", summary), ("held-out cases", summary["held_out"])):

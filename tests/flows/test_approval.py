@@ -9,6 +9,8 @@ import pytest
 from prefect import flow
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
+from flows.optimize import question
+from kernel_scientist.records.kernel import Kernel
 from kernel_scientist.records.params import Params
 from tasks import approval
 from tests.flows.service import ask, until
@@ -79,3 +81,34 @@ def test_a_flow_that_waits_for_an_answer_can_be_stopped(prefect_api: str) -> Non
     with temporary_settings({PREFECT_API_URL: prefect_api}):
         state = asks(600, stop_after_s=1.0, return_state=True)
     assert state.is_failed() and "stopped by a signal" in str(state.message)
+
+
+SUMMARY: dict[str, Any] = {
+    "campaign": "c",
+    "problem": "identity",
+    "target": "cpu",
+    "speedup": 2.0,
+    "interval": [1.9, 2.1],
+}
+SUMMARY |= {"status": "confirmed", "why": "faster than k00001 on public and held-out cases", "mlflow": {"run": "1"}}
+
+
+@pytest.mark.parametrize(
+    ("reason", "promoted", "version", "asked"),
+    [
+        ("no other", True, "", "Promote k00002 of c (seed)?"),
+        ("no other", True, "version 1 of m", "Promote k00002 of c (seed) and register it as version 1 of m?"),
+        (
+            "0.6x [0.5, 0.7] its speed",
+            False,
+            "version 2 of m",
+            "Register k00002 of c (seed) as version 2 of m? (not promoted: 0.6x [0.5, 0.7] its speed)",
+        ),
+    ],
+)
+def test_the_question_is_about_what_will_happen(reason: str, promoted: bool, version: str, asked: str) -> None:
+    kernel = Kernel(name="k00002", language="cpp", source="")
+    text = question(SUMMARY, kernel, reason, promoted, version)
+    assert text.splitlines()[0] == asked
+    assert "- identity in cpp on cpu: 2x [1.9, 2.1] the reference's speed" in text
+    assert "- confirmed: faster than k00001" in text

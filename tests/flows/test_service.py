@@ -173,12 +173,14 @@ def test_a_person_approves_on_the_page(service: Service, store: MlflowClient) ->
         browser.open(f"{service.api.removesuffix('/api')}/runs/flow-run/{run}", "Paused")
         browser.page.get_by_role("button", name="Resume").click()
         browser.page.get_by_text("Promote k00001").first.wait_for(timeout=WAIT_MS)
+        browser.page.get_by_text("register it as version ").first.wait_for(timeout=WAIT_MS)
         browser.page.get_by_role("dialog").get_by_role("switch").click()
         browser.page.get_by_role("button", name="Submit").click()
         assert service.ended(run)["state_type"] == "COMPLETED"
         browser.close()
         assert not browser.errors
-    assert campaigns(store)[0].data.tags["promoted"] == "true"
+    tags = campaigns(store)[0].data.tags
+    assert tags["promoted"] == "true" and tags["approval"].startswith("approved by a person who gave no name, 20")
 
 
 def dvc_repro(service: Service) -> str:
@@ -223,9 +225,11 @@ def test_a_champion_waits_for_approval_and_is_announced(
         shutil.rmtree(service.lab / "champions")
         willing = service.run("optimize/on-demand", params={"validate": APPROVAL})
         until(lambda: service.flow_run(willing)["state_type"] == "PAUSED", "the flow asks")
-        service.post(f"flow_runs/{willing}/resume", {"run_input": {"approve": True}})
+        service.post(f"flow_runs/{willing}/resume", {"run_input": {"approve": True, "name": "Ada", "comment": "go"}})
         assert service.ended(willing)["state_type"] == "COMPLETED"
-        assert campaigns(store)[0].data.tags["promoted"] == "true"
+        answered = campaigns(store)[0].data.tags
+        assert answered["promoted"] == "true"
+        assert answered["approval"].startswith("approved by Ada, ") and answered["approval"].endswith(": go")
         until(lambda: len(messages) == 2, "the automation tells of the champion")
         told, campaign = messages[1], campaigns(store)[0].data.tags["campaign"]
         assert "New champion of identity.cpp-cpu" in told and campaign in told
