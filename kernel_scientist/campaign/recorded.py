@@ -35,7 +35,7 @@ def confirmation(file: Path, params: Params) -> dict[str, Any] | None:
     problem, target = preflight.resolve(params.model_copy(update={"language": language_of(source)}))
     try:
         found: dict[str, Any] = json.loads(file.with_name(FILE).read_text())
-    except (OSError, ValueError):
+        is_same = found[KEY] == key(params, problem, target, source) and found["verdict"] != Verdict.INFRASTRUCTURE
+    except (OSError, ValueError, LookupError, TypeError):  # there is none, or it is damaged
         return None
-    same = not (target.pool or target.board) and found.get(KEY) == key(params, problem, target, source)
-    return found if same and found["verdict"] != Verdict.INFRASTRUCTURE else None
+    return found if is_same and not (target.pool or target.board) else None
