@@ -15,6 +15,8 @@ from kernel_scientist.tracking.run_content import PARENT
 
 PAGE = 500
 """Runs per page of a search."""
+DIGITS = 6
+"""Significant digits of a metric that is no whole number: what a table of runs can show."""
 
 
 class Experiment:
@@ -92,11 +94,18 @@ class Experiment:
     def _log(
         self, run_id: str, *points: tuple[int, Mapping[str, float]], params: Mapping[str, str] | None = None
     ) -> None:
-        """Write metrics, given as steps with values, and params. Metrics that are not finite are left out."""
+        """Write metrics, given as steps with values, and params. Metrics that are not finite are left out.
+
+        Fractions have `DIGITS` significant digits: those that were measured are rounded to their interval before.
+        """
         from mlflow.entities import Metric, Param
 
         now = int(time.time() * 1000)
-        metrics = [Metric(k, float(v), now, step) for step, m in points for k, v in m.items() if math.isfinite(v)]
+        known = ((step, k, float(v)) for step, m in points for k, v in m.items() if math.isfinite(v))
+        metrics = [
+            Metric(name, value if value.is_integer() else float(f"{value:.{DIGITS}g}"), now, step)
+            for step, name, value in known
+        ]
         texts = [Param(k, v[:500]) for k, v in (params or {}).items()]
         if metrics or texts:
             self.client.log_batch(run_id, metrics, texts)

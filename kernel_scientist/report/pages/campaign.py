@@ -214,7 +214,8 @@ def _pictures(recorded: RecordedCampaign, best: Trial | None, by_model: bool) ->
     if any(point.ratio for point in line):
         low, middle, high = ([point[end] for point in line] for end in range(3))
         points = {trial.kernel.name: curves.point(trial) for trial in recorded.population}
-        pictures["speeds"] = plots.speeds({recorded.run.campaign: (low, middle, high)}, points, by_model)
+        curve = {recorded.run.campaign: (low, middle, high)}
+        pictures["speeds"] = plots.speeds(curve, points, by_model, best.kernel.name)
         if any(entry.usd for entry in entries):
             usd = list(itertools.accumulate(entry.usd for entry in entries))
             pictures["costs"] = plots.costs(usd, (low, middle, high), by_model)
