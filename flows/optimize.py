@@ -14,7 +14,7 @@ from typing import Any
 from prefect import flow
 from prefect.exceptions import TerminationSignal
 from prefect.logging import get_run_logger
-from prefect.runtime import deployment, flow_run
+from prefect.runtime import flow_run
 from prefect.utilities.urls import url_for
 
 from flows import events, server, work_pool
@@ -68,7 +68,7 @@ def optimize(
     try:
         return _run(settings, resume)
     except StoppedError:
-        if deployment.id:
+        if server.is_worker_s():
             server.end_by_signal()
         raise
 

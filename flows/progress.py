@@ -12,11 +12,11 @@ from uuid import UUID
 
 from prefect import artifacts
 from prefect.logging import get_run_logger
-from prefect.runtime import deployment
 from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
+from flows import server
 from kernel_scientist.campaign.campaign import Campaign
 from kernel_scientist.population.entry import score
 from kernel_scientist.records.evaluation import Confirmation, Trial
@@ -42,7 +42,7 @@ class Progress:
         self.campaign = campaign
         self.console = Console(stderr=True)
         is_shown = logging.getLogger("kernel_scientist.progress").isEnabledFor(logging.WARNING)
-        self.quiet = bool(deployment.id) or not is_shown
+        self.quiet = server.is_worker_s() or not is_shown
         self.steps: dict[str, str] = {}
         self._published = 0.0
         self._publisher = ThreadPoolExecutor(1, "publish")

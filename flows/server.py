@@ -69,6 +69,14 @@ def serving(imports: Sequence[str] = ()) -> Generator[None]:
             _drain(DRAIN_S)
 
 
+def is_worker_s() -> bool:
+    """Whether the flow run of this process is a deployment's, so that a worker started it and shows its log."""
+    from prefect.context import FlowRunContext
+
+    context = FlowRunContext.get()
+    return bool(context and context.flow_run and context.flow_run.deployment_id)
+
+
 def end_by_signal() -> None:
     """End a worker's process as SIGTERM does by default, once its work has stopped.
 

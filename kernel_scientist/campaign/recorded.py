@@ -19,10 +19,10 @@ FILE, KEY = "validation.json", "key"
 """The file, with the JSON of `validate`, and its field that tells of what the confirmation is."""
 
 
-def key(params: Params, problem: Problem, target: Target, source: str) -> str:
-    """Return what a confirmation of a kernel's source depends on, as a digest."""
-    kernel = Kernel(name="", language=language_of(source), source=source)
-    params = params.model_copy(update={"language": kernel.language})
+def key(params: Params, problem: Problem, target: Target, kernel: Kernel) -> str:
+    """Return all that a confirmation of a kernel depends on, as a digest; empty if other hosts confirm it."""
+    if target.pool or target.board:
+        return ""
     return fingerprint(params, problem, target, kernel, f"confirm {params.validate_.model_dump_json()}")
 
 
@@ -32,10 +32,13 @@ def confirmation(file: Path, params: Params) -> dict[str, Any] | None:
     Raises SetupError for a file that is no kernel, and for parameters that cannot be evaluated here.
     """
     source = read_kernel(file)
-    problem, target = preflight.resolve(params.model_copy(update={"language": language_of(source)}))
+    kernel = Kernel(name=file.stem, language=language_of(source), source=source)
+    problem, target = preflight.resolve(params.model_copy(update={"language": kernel.language}))
     try:
         found: dict[str, Any] = json.loads(file.with_name(FILE).read_text())
-        is_same = found[KEY] == key(params, problem, target, source) and found["verdict"] != Verdict.INFRASTRUCTURE
+        is_decided = found["verdict"] != Verdict.INFRASTRUCTURE
+        known = found[KEY]
     except (OSError, ValueError, LookupError, TypeError):  # there is none, or it is damaged
         return None
-    return found if is_same and not (target.pool or target.board) else None
+    wanted = key(params, problem, target, kernel)
+    return found if is_decided and wanted and known == wanted else None

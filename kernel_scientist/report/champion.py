@@ -55,7 +55,8 @@ def export(
     folders += [champions.folder(context.problem.name, best.kernel.language, context.target.name)] if replaces else []
     source = submission(best.kernel, context.problem)
     validation = summaries.validation_summary(context, best.kernel, confirmation)
-    made = {recorded.KEY: recorded.key(context.params, context.problem, context.target, source)}
+    written = best.kernel.model_copy(update={"source": source})
+    made = {recorded.KEY: recorded.key(context.params, context.problem, context.target, written)}
     for folder in folders:
         write(folder / champions.SOURCE, source)
         write_json(folder / champions.CARD, card)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from kernel_scientist.campaign import preflight, recorded
+from kernel_scientist.records.kernel import Kernel
 from kernel_scientist.records.params import Params
 from tests.conftest import Cli
 
@@ -24,7 +25,7 @@ def champion(lab: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def write(folder: Path, params: Params, **validation: str) -> None:
     folder.mkdir(exist_ok=True)
     (folder / "kernel.py").write_text(SOURCE)
-    key = recorded.key(params, *preflight.resolve(params), SOURCE)
+    key = recorded.key(params, *preflight.resolve(params), Kernel(name="k00001", language="cpp", source=SOURCE))
     (folder / recorded.FILE).write_text(json.dumps({**validation, recorded.KEY: key, "recorded": "a-campaign"}))
 
 
